@@ -1,0 +1,37 @@
+// Text for people: suggestions for misspelt names, sizes, durations, counts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syntra {
+
+std::vector<std::string> Split(std::string_view text, char separator);
+std::string Join(std::span<const std::string> parts, std::string_view separator);
+std::string_view StripSpace(std::string_view text);
+
+// Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap neighbours.
+int EditDistance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `name`, or "" if none is within max(2, length / 3) edits.
+std::string NearestName(std::string_view name, std::span<const std::string> candidates);
+
+// "; did you mean \"x\"?" or "" when nothing is near.
+std::string DidYouMean(std::string_view name, std::span<const std::string> candidates);
+
+std::string WithThousands(int64_t value);   // 12345 -> "12,345"
+std::string HumanBytes(double bytes);       // 1536 -> "1.5 KiB"
+std::string HumanCount(double count);       // 41234 -> "41.2k"
+std::string HumanDuration(double seconds);  // 11520 -> "3h12m"; not finite -> "?"
+
+// True if `text` is well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
+bool IsUtf8(std::string_view text);
+
+// Parse the whole of `text` as a number, independent of locale; false if it is not one.
+bool ParseInt64(std::string_view text, int64_t* value);
+bool ParseDouble(std::string_view text, double* value);
+
+}  // namespace syntra

@@ -1,0 +1,69 @@
+// The list of a model's parameters: names, shapes, named axes, initial distributions, and where each
+// lies in the flat arenas of values, gradients and optimizer state. Holds no tensor memory, so sizes
+// are known before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/shape.h"
+
+namespace syntra {
+
+// How a parameter's first values are drawn. `scale` is the standard deviation for the normal kinds and
+// half the width of the interval for kUniform.
+struct Initializer {
+  enum class Kind { kConstant, kNormal, kTruncatedNormal, kUniform };
+  Kind kind = Kind::kConstant;
+  double scale = 0.0;  // kConstant: the value itself
+
+  static Initializer Constant(double value) { return {Kind::kConstant, value}; }
+  static Initializer Normal(double deviation) { return {Kind::kNormal, deviation}; }
+  // Normal redrawn outside two deviations; not rescaled, as in Mesh TensorFlow.
+  static Initializer TruncatedNormal(double deviation) {
+    return {Kind::kTruncatedNormal, deviation};
+  }
+  static Initializer Uniform(double limit) { return {Kind::kUniform, limit}; }
+};
+
+struct ParameterSpec {
+  std::string name;  // hierarchical: "encoder/layer_03/mixer/value"
+  Shape shape;
+  std::vector<std::string> axes;  // one name per dimension: "embed", "heads", "query", ...
+  Initializer initializer;
+  bool trainable = true;
+};
+
+struct Parameter : ParameterSpec {
+  int index = 0;
+  int64_t offset = 0;  // in elements, from the start of each flat arena; 64-byte aligned in float
+};
+
+class ParameterStore {
+ public:
+  // Names must be unique and axes must match the shape's rank.
+  const Parameter& Declare(ParameterSpec spec);
+
+  const Parameter& Get(const std::string& name) const;
+  const Parameter* Find(const std::string& name) const;
+  // A deque-like stable order: the order of declaration.
+  const std::vector<Parameter>& all() const { return parameters_; }
+
+  int64_t element_count() const;            // sum of sizes, padding excluded
+  int64_t trainable_element_count() const;
+  int64_t arena_elements() const { return arena_elements_; }  // padding included
+
+ private:
+  std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, int> index_;
+  int64_t arena_elements_ = 0;
+};
+
+// Writes the first values of `parameter` to `values`: a function of the seed, the parameter's name and
+// the element index alone.
+void Initialize(const ParameterSpec& parameter, uint64_t seed, std::span<float> values);
+
+}  // namespace syntra

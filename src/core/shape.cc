@@ -1,0 +1,31 @@
+#include "core/shape.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace syntra {
+
+Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
+  SYNTRA_CHECK(dims.size() <= kMaxRank, "rank {}", dims.size());
+  int64_t size = 1;
+  for (int i = 0; i < rank_; ++i) {
+    SYNTRA_CHECK(dims[i] > 0 && !__builtin_mul_overflow(size, dims[i], &size),
+                 "extent {} of dimension {} is not usable", dims[i], i);
+    dims_[i] = dims[i];
+  }
+}
+
+int64_t Shape::size() const {
+  int64_t size = 1;
+  for (const int64_t extent : dims()) size *= extent;
+  return size;
+}
+
+bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.dims(), b.dims()); }
+
+std::string ToString(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape.dims(), ", "));
+}
+
+}  // namespace syntra

@@ -1,0 +1,35 @@
+// The one thread pool: OpenMP's, which oneDNN shares. Work is split by index ranges that depend only on
+// the count and the number of threads.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace syntra {
+
+inline int ThreadCount() { return omp_get_max_threads(); }
+inline void SetThreadCount(int count) { omp_set_num_threads(count); }
+
+// Calls body(begin, end) on disjoint ranges that cover [0, count); each range but the last has a
+// multiple of `grain` indices. Runs inline when there is too little work or when already parallel.
+// `body` must not throw.
+template <typename Body>
+void ParallelFor(int64_t count, int64_t grain, const Body& body) {
+  const int64_t blocks = (count + grain - 1) / grain;
+  const int64_t threads = omp_in_parallel() ? 1 : std::min<int64_t>(ThreadCount(), blocks);
+  if (threads <= 1) {
+    if (count > 0) body(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel num_threads(static_cast<int>(threads))
+  {
+    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+    const int64_t begin = blocks * thread / team * grain;
+    const int64_t end = std::min(count, blocks * (thread + 1) / team * grain);
+    if (begin < end) body(begin, end);
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,43 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace syntra {
+namespace {
+
+TEST(Text, EditDistanceCountsASwapAsOne) {
+  EXPECT_EQ(EditDistance("warmup", "wramup"), 1);
+  EXPECT_EQ(EditDistance("", "abc"), 3);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
+}
+
+TEST(Text, FormatsForPeople) {
+  EXPECT_EQ(WithThousands(1234567), "1,234,567");
+  EXPECT_EQ(WithThousands(-1000), "-1,000");
+  EXPECT_EQ(WithThousands(999), "999");
+  EXPECT_EQ(HumanBytes(1536), "1.5 KiB");
+  EXPECT_EQ(HumanDuration(11520), "3h12m");
+  EXPECT_EQ(HumanDuration(1.0 / 0.0), "?");
+}
+
+TEST(Text, Utf8) {
+  EXPECT_TRUE(IsUtf8("plain, \xc3\xa9, \xe2\x82\xac, \xf0\x9f\x98\x80"));
+  EXPECT_FALSE(IsUtf8("\xc0\x80"));          // overlong
+  EXPECT_FALSE(IsUtf8("\xed\xa0\x80"));      // surrogate
+  EXPECT_FALSE(IsUtf8("\xe2\x82"));          // cut
+  EXPECT_FALSE(IsUtf8("\xf4\x90\x80\x80"));  // beyond U+10FFFF
+}
+
+TEST(Text, NumbersMustFillTheText) {
+  int64_t integer;
+  double number;
+  EXPECT_TRUE(ParseInt64("-12", &integer));
+  EXPECT_EQ(integer, -12);
+  EXPECT_FALSE(ParseInt64("12x", &integer));
+  EXPECT_FALSE(ParseInt64("", &integer));
+  EXPECT_TRUE(ParseDouble("2.5e-3", &number));
+  EXPECT_EQ(number, 2.5e-3);
+}
+
+}  // namespace
+}  // namespace syntra

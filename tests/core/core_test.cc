@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "core/buffer.h"
+#include "core/parameters.h"
+#include "core/random.h"
+#include "core/thread.h"
+
+namespace syntra {
+namespace {
+
+TEST(Random, PhiloxMatchesThePublishedVector) {
+  // Known-answer test of Random123 (philox4x32-10, all ones).
+  const RandomBits bits = RandomAt({~0u, ~0u}, ~0ull, ~0ull);
+  EXPECT_EQ(bits[0], 0x408f276du);
+  EXPECT_EQ(bits[1], 0x41c83b0eu);
+  EXPECT_EQ(bits[2], 0xa20bc7c6u);
+  EXPECT_EQ(bits[3], 0x6d5451fdu);
+}
+
+TEST(Random, KeysDependOnEveryArgument) {
+  const RandomKey base = DeriveKey(1, "dropout", 2, 3);
+  for (const RandomKey other : {DeriveKey(2, "dropout", 2, 3), DeriveKey(1, "order", 2, 3),
+                                DeriveKey(1, "dropout", 3, 3), DeriveKey(1, "dropout", 2, 4)}) {
+    EXPECT_TRUE(base.low != other.low || base.high != other.high);
+  }
+}
+
+struct Moments {
+  double mean, deviation, largest;
+};
+Moments MomentsOf(Initializer initializer) {
+  std::vector<float> values(200003);
+  Initialize({.name = "x", .shape = {200003}, .axes = {"embed"}, .initializer = initializer}, 7,
+             values);
+  double sum = 0, squares = 0, largest = 0;
+  for (const float v : values) {
+    sum += v;
+    squares += static_cast<double>(v) * v;
+    largest = std::max<double>(largest, std::abs(v));
+  }
+  const double mean = sum / values.size();
+  return {mean, std::sqrt(squares / values.size() - mean * mean), largest};
+}
+
+TEST(Parameters, InitializersHaveTheirMoments) {
+  EXPECT_NEAR(MomentsOf(Initializer::Normal(0.5)).deviation, 0.5, 0.005);
+  EXPECT_NEAR(MomentsOf(Initializer::Normal(0.5)).mean, 0, 0.005);
+  const Moments truncated = MomentsOf(Initializer::TruncatedNormal(1));
+  EXPECT_NEAR(truncated.deviation, 0.8796, 0.005);
+  EXPECT_LE(truncated.largest, 2);
+  const Moments uniform = MomentsOf(Initializer::Uniform(0.3));
+  EXPECT_NEAR(uniform.deviation, 0.3 / std::sqrt(3.0), 0.003);
+  EXPECT_LE(uniform.largest, 0.3);
+}
+
+TEST(Parameters, ValuesDoNotDependOnThreadCount) {
+  const ParameterSpec spec{.name = "w", .shape = {100, 77}, .axes = {"embed", "mlp"},
+                           .initializer = Initializer::Normal(1)};
+  const int threads = ThreadCount();
+  std::vector<float> one(7700), two(7700);
+  SetThreadCount(1);
+  Initialize(spec, 3, one);
+  SetThreadCount(2);
+  Initialize(spec, 3, two);
+  SetThreadCount(threads);
+  EXPECT_EQ(one, two);
+}
+
+TEST(Parameters, OffsetsAreAlignedAndDisjoint) {
+  ParameterStore store;
+  store.Declare({.name = "a", .shape = {3}, .axes = {"embed"}});
+  store.Declare({.name = "b", .shape = {5, 7}, .axes = {"embed", "mlp"}, .trainable = false});
+  EXPECT_EQ(store.Get("b").offset, 16);
+  EXPECT_EQ(store.element_count(), 38);
+  EXPECT_EQ(store.trainable_element_count(), 3);
+  EXPECT_EQ(store.arena_elements(), 16 + 48);
+  EXPECT_THROW(store.Declare({.name = "a", .shape = {3}, .axes = {"embed"}}), Error);
+}
+
+TEST(ParallelFor, CoversEveryIndexOnce) {
+  for (const int64_t count : {0, 1, 63, 64, 65, 1000}) {
+    std::vector<int> seen(count);
+    ParallelFor(count, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++seen[i];
+    });
+    EXPECT_EQ(std::vector<int>(count, 1), seen);
+  }
+}
+
+TEST(Shape, RefusesOverflowAndZero) {
+  EXPECT_THROW(Shape({1LL << 40, 1LL << 40}), Error);
+  EXPECT_THROW(Shape({3, 0}), Error);
+  EXPECT_EQ(Shape({2, 3, 4}).rows(), 6);
+  EXPECT_EQ(ToString(Shape({2, 3})), "[2, 3]");
+}
+
+}  // namespace
+}  // namespace syntra
