@@ -1,5 +1,5 @@
 // Element types. Training computes in kF32 or kBF16; kF64 is the reference backend's truth; kI32 holds
-// token ids, segment ids and random keys.
+// token ids, segment ids and random keys; kNone marks an operand that is absent.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,26 @@
 
 namespace syntra {
 
-enum class DType : uint8_t { kF32, kBF16, kF64, kI32 };
+enum class DType : uint8_t { kNone, kF32, kBF16, kF64, kI32 };
 
 constexpr size_t SizeOf(DType dtype) {
-  return dtype == DType::kF64 ? 8 : dtype == DType::kBF16 ? 2 : 4;
+  switch (dtype) {
+    case DType::kNone: return 0;
+    case DType::kBF16: return 2;
+    case DType::kF32:
+    case DType::kI32: return 4;
+    case DType::kF64: return 8;
+  }
+  return 0;
 }
 
-constexpr bool IsFloat(DType dtype) { return dtype != DType::kI32; }
+constexpr bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF64;
+}
 
 constexpr std::string_view NameOf(DType dtype) {
   switch (dtype) {
+    case DType::kNone: return "none";
     case DType::kF32: return "f32";
     case DType::kBF16: return "bf16";
     case DType::kF64: return "f64";

@@ -17,6 +17,7 @@ struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
 
+  bool present() const { return dtype != DType::kNone; }
   size_t bytes() const { return shape.size() * SizeOf(dtype); }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };

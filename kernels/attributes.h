@@ -1,0 +1,37 @@
+// Compile-time facts of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. Ordered as given, so
+// program dumps are stable.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace syntra {
+
+class Attributes {
+ public:
+  using Value = std::variant<bool, int64_t, double, std::string>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<std::string, Value>> entries) : entries_(entries) {}
+
+  // Each throws Error(kInternal) if the attribute is missing or of another type.
+  bool Flag(std::string_view name) const;
+  int64_t Int(std::string_view name) const;
+  double Number(std::string_view name) const;
+  const std::string& Text(std::string_view name) const;
+
+  bool empty() const { return entries_.empty(); }
+  std::string ToString() const;  // "heads=8 causal=true"
+
+ private:
+  template <typename T>
+  const T& Get(std::string_view name) const;
+
+  std::vector<std::pair<std::string, Value>> entries_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,85 @@
+// Runs an op's double-precision reference over host tensors of the call's own types.
+#include <cstring>
+#include <memory>
+
+#include "kernels/bfloat16.h"
+#include "kernels/op.h"
+
+namespace syntra {
+namespace {
+
+// Double copies of the floating-point operands of one call.
+struct Scratch {
+  std::vector<std::vector<double>> inputs, outputs;
+};
+
+void ToDouble(const TensorType& type, const void* from, std::vector<double>& to) {
+  const int64_t count = type.shape.size();
+  to.resize(count);
+  for (int64_t i = 0; i < count; ++i) {
+    switch (type.dtype) {
+      case DType::kF32: to[i] = static_cast<const float*>(from)[i]; break;
+      case DType::kBF16: to[i] = ToFloat(static_cast<const BFloat16*>(from)[i]); break;
+      case DType::kF64: to[i] = static_cast<const double*>(from)[i]; break;
+      default: break;
+    }
+  }
+}
+
+void FromDouble(const TensorType& type, const std::vector<double>& from, void* to) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    switch (type.dtype) {
+      case DType::kF32: static_cast<float*>(to)[i] = static_cast<float>(from[i]); break;
+      case DType::kBF16:
+        static_cast<BFloat16*>(to)[i] = ToBFloat16(static_cast<float>(from[i]));
+        break;
+      case DType::kF64: static_cast<double*>(to)[i] = from[i]; break;
+      default: break;
+    }
+  }
+}
+
+ReferenceTensor Wrap(const TensorType& type, void* data, std::vector<double>& numbers) {
+  if (!type.present()) return {type, {}, {}};
+  if (IsFloat(type.dtype)) return {type, numbers, {}};
+  return {type, {}, {static_cast<int32_t*>(data), static_cast<size_t>(type.shape.size())}};
+}
+
+}  // namespace
+
+BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call) {
+  auto scratch = std::make_shared<Scratch>();
+  scratch->inputs.resize(call.inputs.size());
+  scratch->outputs.resize(call.outputs.size());
+  BoundKernel kernel;
+  kernel.run = [call, scratch, reference = op.reference,
+                updates = op.updates](const KernelArguments& arguments) {
+    std::vector<ReferenceTensor> inputs, outputs;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const TensorType& type = call.inputs[i];
+      if (IsFloat(type.dtype)) ToDouble(type, arguments.inputs[i], scratch->inputs[i]);
+      inputs.push_back(Wrap(type, arguments.inputs[i], scratch->inputs[i]));
+    }
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const TensorType& type = call.outputs[i];
+      std::vector<double>& numbers = scratch->outputs[i];
+      if (IsFloat(type.dtype)) {
+        if (updates) {
+          ToDouble(type, arguments.outputs[i], numbers);
+        } else {
+          numbers.assign(type.shape.size(), 0.0);
+        }
+      }
+      outputs.push_back(Wrap(type, arguments.outputs[i], numbers));
+    }
+    reference(call, inputs, outputs);
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      if (IsFloat(call.outputs[i].dtype)) {
+        FromDouble(call.outputs[i], scratch->outputs[i], arguments.outputs[i]);
+      }
+    }
+  };
+  return kernel;
+}
+
+}  // namespace syntra

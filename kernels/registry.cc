@@ -1,0 +1,56 @@
+// The tables behind GetOp and BindCpuKernel, built from ops.def and cpu.def.
+#include "base/name_table.h"
+#include "kernels/op.h"
+
+namespace syntra {
+
+#define SYNTRA_OP(name) Op op_##name();
+#include "kernels/ops.def"
+#undef SYNTRA_OP
+
+#define SYNTRA_CPU_KERNEL(name) std::optional<BoundKernel> cpu_##name(const OpCall& call);
+#include "kernels/cpu.def"
+#undef SYNTRA_CPU_KERNEL
+
+namespace {
+
+const NameTable<Op>& Ops() {
+  static const NameTable<Op> table = [] {
+    NameTable<Op> ops("op");
+#define SYNTRA_OP(name)                       \
+  {                                           \
+    Op op = op_##name();                      \
+    op.name = #name;                          \
+    ops.Add(#name, std::move(op));            \
+  }
+#include "kernels/ops.def"
+#undef SYNTRA_OP
+    return ops;
+  }();
+  return table;
+}
+
+using BindKernel = std::optional<BoundKernel> (*)(const OpCall&);
+
+const NameTable<BindKernel>& CpuKernels() {
+  static const NameTable<BindKernel> table = [] {
+    NameTable<BindKernel> kernels("CPU kernel");
+#define SYNTRA_CPU_KERNEL(name) kernels.Add(#name, &cpu_##name);
+#include "kernels/cpu.def"
+#undef SYNTRA_CPU_KERNEL
+    return kernels;
+  }();
+  return table;
+}
+
+}  // namespace
+
+const Op& GetOp(std::string_view name) { return Ops().Get(name); }
+std::vector<std::string> OpNames() { return Ops().Names(); }
+
+std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call) {
+  const BindKernel* bind = CpuKernels().Find(op.name);
+  return bind ? (*bind)(call) : std::nullopt;
+}
+
+}  // namespace syntra
