@@ -90,6 +90,8 @@ namespace syntra {
 
 HWY_EXPORT(Dropout);
 
+std::optional<BoundKernel> cpu_copy(const OpCall& call);  // all that is left at rate 0
+
 std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   const int64_t group = call.attributes.Int("group");
@@ -97,6 +99,7 @@ std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
       !call.outputs[0].present()) {
     return std::nullopt;
   }
+  if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);
   BoundKernel kernel;
   kernel.accumulates = true;
   if (!call.attributes.Flag("per_element")) {

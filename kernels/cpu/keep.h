@@ -14,7 +14,9 @@ struct Keep {
   float scale = 1.0f;  // 1 / (1 - rate)
 
   static Keep AtRate(double rate) {
-    const auto steps = static_cast<uint32_t>(std::ceil(rate * 0x1p24));
+    // Every backend compares with the rate in float.
+    const double compared = static_cast<float>(rate);
+    const auto steps = static_cast<uint32_t>(std::ceil(compared * 0x1p24));
     return {steps << 8, static_cast<float>(1.0 / (1.0 - rate))};
   }
 };
