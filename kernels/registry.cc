@@ -17,11 +17,11 @@ namespace {
 const NameTable<Op>& Ops() {
   static const NameTable<Op> table = [] {
     NameTable<Op> ops("op");
-#define SYNTRA_OP(name)                       \
-  {                                           \
-    Op op = op_##name();                      \
-    op.name = #name;                          \
-    ops.Add(#name, std::move(op));            \
+#define SYNTRA_OP(op_name)            \
+  {                                   \
+    Op op = op_##op_name();           \
+    op.name = #op_name;               \
+    ops.Add(#op_name, std::move(op)); \
   }
 #include "kernels/ops.def"
 #undef SYNTRA_OP

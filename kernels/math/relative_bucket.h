@@ -1,0 +1,59 @@
+// T5's buckets of relative positions (Raffel et al. 2020, section 2.1): near distances have a
+// bucket each, far ones share buckets whose borders grow geometrically up to max_distance; what
+// lies beyond joins the last. Bidirectional tables give one half of the buckets to each direction;
+// causal ones put every key after the query into bucket 0.
+//
+// With n = the distance, m = the buckets of a direction and e = m / 2:
+//   bucket(n) = n < e ? n : min(m - 1, e + floor(ln(n / e) / ln(max_distance / e) * (m - e))).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "base/error.h"
+
+namespace syntra {
+
+// The buckets as a table over distances, made once on the host: distances such as 16, 32 and 64
+// fall exactly on borders, where logarithms of different precision would disagree.
+class T5Buckets {
+ public:
+  T5Buckets(int64_t buckets, bool bidirectional, int64_t max_distance)
+      : direction_buckets_(bidirectional ? buckets / 2 : buckets), bidirectional_(bidirectional) {
+    const int64_t exact = direction_buckets_ / 2;
+    SYNTRA_CHECK(exact >= 1 && (!bidirectional || buckets % 2 == 0) && max_distance > exact,
+                 "{} buckets up to distance {}", buckets, max_distance);
+    const double steps = static_cast<double>(direction_buckets_ - exact);
+    const double range = std::log(static_cast<double>(max_distance) / static_cast<double>(exact));
+    for (int64_t n = 0; n <= max_distance; ++n) {
+      // The sum is far above rounding errors and far below the distance of other integers n to a
+      // border, so exact powers land in the upper bucket.
+      const double step =
+          n < exact ? 0.0 : std::log(static_cast<double>(n) / static_cast<double>(exact)) / range;
+      const int64_t bucket = n < exact ? n : exact + static_cast<int64_t>(step * steps + 1e-10);
+      of_distance_.push_back(static_cast<int32_t>(std::min(bucket, direction_buckets_ - 1)));
+    }
+  }
+
+  // The bucket of offset = key position - query position.
+  int32_t operator()(int64_t offset) const {
+    if (!bidirectional_) return OfDistance(offset < 0 ? -offset : 0);
+    return OfDistance(std::abs(offset)) +
+           (offset > 0 ? static_cast<int32_t>(direction_buckets_) : 0);
+  }
+
+ private:
+  int32_t OfDistance(int64_t distance) const {
+    const int64_t last = static_cast<int64_t>(of_distance_.size()) - 1;
+    return of_distance_[distance < last ? distance : last];
+  }
+
+  int64_t direction_buckets_;
+  bool bidirectional_;
+  std::vector<int32_t> of_distance_;  // distances 0 .. max_distance
+};
+
+}  // namespace syntra

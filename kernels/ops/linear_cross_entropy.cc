@@ -1,0 +1,206 @@
+// The output projection and its softmax cross-entropy in one op, so that logits are never stored
+// whole. hidden [B, T, D], embedding [V, D], targets [B, T], c = inverse_denominator [1]. With l_v
+// = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s) [v
+// = target] + s / V, over the tokens with target > 0:
+//   loss = c * sum(L - sum_v q_v l_v + z_loss L^2)      (z-loss: Mesh TensorFlow, layers.py)
+//   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens);  log_z = L, 0 elsewhere.
+// Backward, with p_v = exp(l_v - L):  d l_v = c dloss (p_v (1 + 2 z_loss L) - q_v).
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/ops/shapes.h"
+
+namespace syntra {
+namespace {
+
+// One token's logits and the smoothed distribution that they are held against.
+class Token {
+ public:
+  Token(const Attributes& attributes, const ReferenceTensor& hidden,
+        const ReferenceTensor& embedding)
+      : scale_(attributes.Number("scale")),
+        smoothing_(attributes.Number("label_smoothing")),
+        hidden_(hidden.numbers),
+        embedding_(embedding.numbers),
+        width_(embedding.dim(1)),
+        logits_(embedding.dim(0)) {}
+
+  void Load(int64_t token, int32_t target) {
+    SYNTRA_CHECK(target < vocabulary(), "target {} outside a vocabulary of {}", target,
+                 vocabulary());
+    target_ = target;
+    for (int64_t v = 0; v < vocabulary(); ++v) {
+      double dot = 0.0;
+      for (int64_t d = 0; d < width_; ++d) {
+        dot += hidden_[token * width_ + d] * embedding_[v * width_ + d];
+      }
+      logits_[v] = scale_ * dot;
+    }
+  }
+
+  int64_t vocabulary() const { return static_cast<int64_t>(logits_.size()); }
+  double logit(int64_t v) const { return logits_[v]; }
+  double target_logit() const { return logits_[target_]; }
+  double wanted(int64_t v) const {
+    return smoothing_ / static_cast<double>(vocabulary()) + (v == target_ ? 1.0 - smoothing_ : 0.0);
+  }
+
+  double LogSum() const {
+    const double largest = *std::ranges::max_element(logits_);
+    double sum = 0.0;
+    for (double logit : logits_) sum += std::exp(logit - largest);
+    return largest + std::log(sum);
+  }
+
+ private:
+  double scale_, smoothing_;
+  std::span<const double> hidden_, embedding_;
+  int64_t width_, target_ = 0;
+  std::vector<double> logits_;
+};
+
+void CheckTokens(std::string_view op, std::span<const TensorType> inputs) {
+  const Shape& hidden = inputs[0].shape;
+  CheckShape(op, "embedding", inputs[1], {inputs[1].shape[0], hidden[2]});
+  CheckShape(op, "targets", inputs[2], {hidden[0], hidden[1]});
+  CheckShape(op, "inverse_denominator", inputs[3], {1});
+}
+
+std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
+  CheckOperands("linear_cross_entropy", inputs,
+                {{"hidden", kActivation, 3},
+                 {"embedding", kParameter, 2},
+                 {"targets", kInteger, 2},
+                 {"inverse_denominator", kParameter, 1}});
+  CheckTokens("linear_cross_entropy", inputs);
+  return {F32({1}), F32({3}), F32(inputs[2].shape)};
+}
+
+void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+               std::span<const ReferenceTensor> outputs) {
+  const auto targets = inputs[2].integers;
+  const auto &loss = outputs[0], &statistics = outputs[1], &log_z = outputs[2];
+  const double z_loss = call.attributes.Number("z_loss");
+  Token token(call.attributes, inputs[0], inputs[1]);
+  double total = 0.0, negative_log_likelihood = 0.0, z_terms = 0.0, tokens = 0.0;
+  if (log_z.present()) std::ranges::fill(log_z.numbers, 0.0);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] <= 0) continue;
+    token.Load(static_cast<int64_t>(i), targets[i]);
+    const double log_sum = token.LogSum();
+    double expected = 0.0;
+    for (int64_t v = 0; v < token.vocabulary(); ++v) expected += token.wanted(v) * token.logit(v);
+    total += log_sum - expected + z_loss * log_sum * log_sum;
+    negative_log_likelihood += log_sum - token.target_logit();
+    z_terms += z_loss * log_sum * log_sum;
+    tokens += 1.0;
+    if (log_z.present()) log_z.numbers[i] = log_sum;
+  }
+  if (loss.present()) loss.numbers[0] = inputs[3].numbers[0] * total;
+  if (statistics.present()) {
+    statistics.numbers[0] = negative_log_likelihood;
+    statistics.numbers[1] = z_terms;
+    statistics.numbers[2] = tokens;
+  }
+}
+
+// Statistics and log_z are reported, not trained on: only the loss has a gradient.
+void Gradient(GradientRule& rule) {
+  if (!rule.output_gradient(0)) return;
+  rule.Contribute("linear_cross_entropy_grad", rule.attributes(),
+                  {rule.input(0), rule.input(1), rule.input(2), rule.input(3), rule.output(2),
+                   rule.output_gradient(0)},
+                  {0, 1});
+}
+
+double Flops(const OpCall& call) {
+  return 2.0 * static_cast<double>(call.inputs[0].shape.size()) *
+         static_cast<double>(call.inputs[1].shape[0]);
+}
+
+// Two products; computing the logits again is this program's choice, not the model's.
+double GradFlops(const OpCall& call) { return 2.0 * Flops(call); }
+
+Attributes With(double scale, double z_loss, double label_smoothing) {
+  return {{"scale", scale}, {"z_loss", z_loss}, {"label_smoothing", label_smoothing}};
+}
+
+std::vector<OpCase> Cases() {
+  std::vector<OpCase> cases;
+  for (DType dtype : kActivationTypes) {
+    const std::string name = DTypeName(dtype);
+    const std::vector<TensorType> small = {
+        {dtype, {2, 3, 19}}, F32({13, 19}), I32({2, 3}), F32({1})};
+    const std::vector<TensorType> wide = {
+        {dtype, {3, 7, 67}}, F32({301, 67}), I32({3, 7}), F32({1})};
+    cases.push_back({name, With(1.0, 0.0, 0.0), small, FillBetween(0, 12)});
+    cases.push_back({name + "_scale", With(0.12, 1e-2, 0.0), wide, FillBetween(-1, 300)});
+    cases.push_back({name + "_smooth", With(0.2, 1e-3, 0.1), small, FillBetween(1, 12)});
+    cases.push_back({name + "_padded", With(0.3, 0.0, 0.2), small, FillBetween(-2, 2)});
+  }
+  return cases;
+}
+
+std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType> inputs) {
+  CheckOperands("linear_cross_entropy_grad", inputs,
+                {{"hidden", kActivation, 3},
+                 {"embedding", kParameter, 2},
+                 {"targets", kInteger, 2},
+                 {"inverse_denominator", kParameter, 1},
+                 {"log_z", kParameter, 2},
+                 {"dloss", kParameter, 1}});
+  CheckTokens("linear_cross_entropy_grad", inputs);
+  CheckShape("linear_cross_entropy_grad", "log_z", inputs[4], inputs[2].shape);
+  CheckShape("linear_cross_entropy_grad", "dloss", inputs[5], {1});
+  return {inputs[0], inputs[1]};
+}
+
+void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                   std::span<const ReferenceTensor> outputs) {
+  const auto hidden = inputs[0].numbers, embedding = inputs[1].numbers;
+  const auto targets = inputs[2].integers;
+  const auto &dhidden = outputs[0], &dembedding = outputs[1];
+  const double scale = call.attributes.Number("scale"), z_loss = call.attributes.Number("z_loss");
+  const double factor = inputs[3].numbers[0] * inputs[5].numbers[0];
+  const int64_t width = inputs[0].dim(2);
+  Token token(call.attributes, inputs[0], inputs[1]);
+  for (const ReferenceTensor& output : outputs) {
+    if (output.present()) std::ranges::fill(output.numbers, 0.0);
+  }
+  for (int64_t i = 0; i < static_cast<int64_t>(targets.size()); ++i) {
+    if (targets[i] <= 0) continue;
+    token.Load(i, targets[i]);
+    const double log_z = inputs[4].numbers[i];
+    for (int64_t v = 0; v < token.vocabulary(); ++v) {
+      const double p = std::exp(token.logit(v) - log_z);
+      const double dlogit = scale * factor * (p * (1.0 + 2.0 * z_loss * log_z) - token.wanted(v));
+      for (int64_t d = 0; d < width; ++d) {
+        const int64_t h = i * width + d, e = v * width + d;
+        if (dhidden.present()) dhidden.numbers[h] += dlogit * embedding[e];
+        if (dembedding.present()) dembedding.numbers[e] += dlogit * hidden[h];
+      }
+    }
+  }
+}
+
+std::vector<OpCase> GradCases() {
+  std::vector<OpCase> cases = Cases();
+  for (OpCase& with_log_z : cases) {
+    with_log_z.inputs.push_back(F32(with_log_z.inputs[2].shape));
+    with_log_z.inputs.push_back(F32({1}));
+  }
+  return cases;
+}
+
+}  // namespace
+
+Op op_linear_cross_entropy() {
+  return {
+      .infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases, .flops = Flops};
+}
+
+Op op_linear_cross_entropy_grad() {
+  return {.infer = GradInfer, .reference = GradReference, .cases = GradCases, .flops = GradFlops};
+}
+
+}  // namespace syntra

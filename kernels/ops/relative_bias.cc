@@ -1,0 +1,105 @@
+// T5's relative position bias (Raffel et al. 2020, section 2.1): table [H, buckets] -> [H, T, S]
+// f32,
+//   bias[h, i, j] = table[h, bucket(j - (i + query_start))].
+// {queries T, keys S, bidirectional, max_distance}; the buckets are those of
+// math/relative_bucket.h. Backward: dtable[h, b] = sum of d[h, i, j] over the pairs in bucket b, in
+// row-major order.
+#include <algorithm>
+
+#include "kernels/math/relative_bucket.h"
+#include "kernels/ops/shapes.h"
+
+namespace syntra {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
+  CheckOperands("relative_bias", inputs,
+                {{"table", kParameter, 2}, {"query_start", kInteger, 1, true}});
+  CheckShape("relative_bias", "query_start", inputs[1], {1});
+  return {F32({inputs[0].shape[0], attributes.Int("queries"), attributes.Int("keys")})};
+}
+
+void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+               std::span<const ReferenceTensor> outputs) {
+  const int64_t heads = inputs[0].dim(0), buckets = inputs[0].dim(1);
+  const int64_t queries = outputs[0].dim(1), keys = outputs[0].dim(2);
+  const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
+                            call.attributes.Int("max_distance"));
+  const int64_t start = inputs[1].present() ? inputs[1].integers[0] : 0;
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) {
+        outputs[0].numbers[(h * queries + i) * keys + j] =
+            inputs[0].numbers[h * buckets + bucket_of(j - (i + start))];
+      }
+    }
+  }
+}
+
+void Gradient(GradientRule& rule) {
+  SYNTRA_CHECK(!rule.input(1), "relative_bias of incremental decoding is not differentiated");
+  const Attributes& of = rule.attributes();
+  rule.Contribute("relative_bias_grad",
+                  {{"buckets", rule.recorder().TypeOf(rule.input(0)).shape[1]},
+                   {"bidirectional", of.Flag("bidirectional")},
+                   {"max_distance", of.Int("max_distance")}},
+                  {rule.output_gradient(0)}, {0});
+}
+
+std::vector<OpCase> Cases() {
+  const auto with = [](int64_t queries, int64_t keys, bool bidirectional, int64_t max_distance) {
+    return Attributes{{"queries", queries},
+                      {"keys", keys},
+                      {"bidirectional", bidirectional},
+                      {"max_distance", max_distance}};
+  };
+  return {{"bidirectional", with(67, 67, true, 128), {F32({3, 32}), None()}, {}},
+          {"causal", with(40, 40, false, 32), {F32({2, 16}), None()}, {}},
+          {"rectangular", with(7, 150, true, 128), {F32({2, 32}), None()}, {}},
+          {"step", with(1, 19, false, 128), {F32({2, 32}), I32({1})}, FillBetween(0, 18)}};
+}
+
+std::vector<TensorType> GradInfer(const Attributes& attributes,
+                                  std::span<const TensorType> inputs) {
+  CheckOperands("relative_bias_grad", inputs, {{"d", kParameter, 3}});
+  return {F32({inputs[0].shape[0], attributes.Int("buckets")})};
+}
+
+void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                   std::span<const ReferenceTensor> outputs) {
+  const int64_t heads = inputs[0].dim(0), queries = inputs[0].dim(1), keys = inputs[0].dim(2);
+  const int64_t buckets = outputs[0].dim(1);
+  const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
+                            call.attributes.Int("max_distance"));
+  std::ranges::fill(outputs[0].numbers, 0.0);
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) {
+        outputs[0].numbers[h * buckets + bucket_of(j - i)] +=
+            inputs[0].numbers[(h * queries + i) * keys + j];
+      }
+    }
+  }
+}
+
+std::vector<OpCase> GradCases() {
+  const auto with = [](int64_t buckets, bool bidirectional, int64_t max_distance) {
+    return Attributes{
+        {"buckets", buckets}, {"bidirectional", bidirectional}, {"max_distance", max_distance}};
+  };
+  return {{"bidirectional", with(32, true, 128), {F32({3, 67, 67})}, {}},
+          {"causal", with(16, false, 32), {F32({2, 40, 40})}, {}},
+          {"rectangular", with(32, true, 128), {F32({2, 7, 150})}, {}}};
+}
+
+}  // namespace
+
+Op op_relative_bias() {
+  return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
+}
+
+Op op_relative_bias_grad() {
+  return {.infer = GradInfer, .reference = GradReference, .cases = GradCases};
+}
+
+}  // namespace syntra

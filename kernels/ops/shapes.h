@@ -1,0 +1,105 @@
+// What the op files share: checks of operands and the building blocks of test cases.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/op.h"
+
+namespace syntra {
+
+inline constexpr int kAnyRank = -1;
+
+// One operand as an op's contract states it.
+struct Operand {
+  enum class Kind { kActivation, kF32, kI32 };  // kActivation: f32 or bf16
+  const char* name;
+  Kind kind;
+  int rank;
+  bool optional = false;
+};
+
+inline constexpr auto kActivation = Operand::Kind::kActivation;
+inline constexpr auto kParameter = Operand::Kind::kF32;
+inline constexpr auto kInteger = Operand::Kind::kI32;
+
+inline bool HasKind(const TensorType& type, Operand::Kind kind) {
+  switch (kind) {
+    case Operand::Kind::kActivation:
+      return type.dtype == DType::kF32 || type.dtype == DType::kBF16;
+    case Operand::Kind::kF32:
+      return type.dtype == DType::kF32;
+    case Operand::Kind::kI32:
+      return type.dtype == DType::kI32;
+  }
+  return false;
+}
+
+// Checks number, presence, element types and ranks.
+inline void CheckOperands(std::string_view op, std::span<const TensorType> inputs,
+                          std::initializer_list<Operand> operands) {
+  SYNTRA_CHECK(inputs.size() == operands.size(), "{} takes {} operands, not {}", op,
+               operands.size(), inputs.size());
+  size_t i = 0;
+  for (const Operand& operand : operands) {
+    const TensorType& type = inputs[i++];
+    if (!type.present()) {
+      SYNTRA_CHECK(operand.optional, "{} needs its operand {}", op, operand.name);
+      continue;
+    }
+    SYNTRA_CHECK(HasKind(type, operand.kind), "{}: operand {} is {}", op, operand.name,
+                 ToString(type));
+    SYNTRA_CHECK(operand.rank == kAnyRank || type.shape.rank() == operand.rank,
+                 "{}: operand {} is {}, not of rank {}", op, operand.name, ToString(type),
+                 operand.rank);
+  }
+}
+
+// `type`, the operand or result `name` of `op`, must have this shape; absent ones pass.
+inline void CheckShape(std::string_view op, std::string_view name, const TensorType& type,
+                       const Shape& shape) {
+  SYNTRA_CHECK(!type.present() || type.shape == shape, "{}: {} is {}, not {}", op, name,
+               ToString(type), ToString(shape));
+}
+
+// Masks need keys `[B, 2]`, one row for each of the `examples`.
+inline void CheckNoise(std::string_view op, const Attributes& attributes, const TensorType& keys,
+                       int64_t examples) {
+  const double rate = attributes.Number("rate");
+  SYNTRA_CHECK(rate >= 0.0 && rate < 1.0, "{}: rate {}", op, rate);
+  SYNTRA_CHECK(rate == 0.0 || keys.present(), "{}: rate {} needs keys", op, rate);
+  CheckShape(op, "keys", keys, {examples, 2});
+}
+
+inline TensorType None() { return {DType::kNone, {}}; }
+inline TensorType F32(Shape shape) { return {DType::kF32, shape}; }
+inline TensorType BF16(Shape shape) { return {DType::kBF16, shape}; }
+inline TensorType I32(Shape shape) { return {DType::kI32, shape}; }
+
+// The element type that an attribute {dtype "f32"/"bf16"} names.
+inline DType ResultDType(const Attributes& attributes) {
+  const std::string& name = attributes.Text("dtype");
+  SYNTRA_CHECK(name == "f32" || name == "bf16", "dtype \"{}\"", name);
+  return name == "f32" ? DType::kF32 : DType::kBF16;
+}
+
+inline std::string DTypeName(DType dtype) { return std::string(NameOf(dtype)); }
+
+// Test cases run with activations of both types.
+inline constexpr DType kActivationTypes[] = {DType::kF32, DType::kBF16};
+
+// Fills every integer operand with a fixed scatter of the values first, first + 1, .., last.
+inline FillIntegers FillBetween(int32_t first, int32_t last) {
+  return [first, last](int input, std::span<int32_t> values) {
+    uint32_t state = 0x9E3779B9u * static_cast<uint32_t>(input + 1);
+    for (int32_t& value : values) {
+      state = state * 1664525u + 1013904223u;
+      value = first + static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(last - first + 1));
+    }
+  };
+}
+
+}  // namespace syntra

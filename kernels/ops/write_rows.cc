@@ -1,0 +1,48 @@
+// Appends to a cache of incremental decoding: cache[b, start] = x[b, 0] for every b.
+// x [B, 1, C], start i32 [1]; updates cache [B, S, C] of x's element type. {length S}.
+#include <algorithm>
+
+#include "kernels/ops/shapes.h"
+
+namespace syntra {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
+  CheckOperands("write_rows", inputs, {{"x", kActivation, 3}, {"start", kInteger, 1}});
+  const Shape& x = inputs[0].shape;
+  CheckShape("write_rows", "x", inputs[0], {x[0], 1, x[2]});
+  CheckShape("write_rows", "start", inputs[1], {1});
+  return {{inputs[0].dtype, {x[0], attributes.Int("length"), x[2]}}};
+}
+
+void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
+               std::span<const ReferenceTensor> outputs) {
+  const int64_t start = inputs[1].integers[0];
+  const int64_t rows = outputs[0].dim(1), width = outputs[0].dim(2);
+  SYNTRA_CHECK(start >= 0 && start < rows, "write_rows: row {} of {}", start, rows);
+  for (int64_t b = 0; b < outputs[0].dim(0); ++b) {
+    std::copy_n(inputs[0].numbers.begin() + b * width, width,
+                outputs[0].numbers.begin() + (b * rows + start) * width);
+  }
+}
+
+std::vector<OpCase> Cases() {
+  std::vector<OpCase> cases;
+  for (DType dtype : kActivationTypes) {
+    cases.push_back(
+        {DTypeName(dtype), {{"length", 5}}, {{dtype, {3, 1, 19}}, I32({1})}, FillBetween(0, 4)});
+    cases.push_back({DTypeName(dtype) + "_last",
+                     {{"length", 7}},
+                     {{dtype, {2, 1, 67}}, I32({1})},
+                     FillBetween(6, 6)});
+  }
+  return cases;
+}
+
+}  // namespace
+
+Op op_write_rows() {
+  return {.infer = Infer, .reference = Reference, .cases = Cases, .updates = true};
+}
+
+}  // namespace syntra
