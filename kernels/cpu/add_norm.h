@@ -1,0 +1,22 @@
+// One call of add_norm or its gradient, resolved.
+#pragma once
+
+#include <array>
+
+#include "core/dtype.h"
+#include "kernels/cpu/keep.h"
+
+namespace syntra {
+
+struct AddNormCall {
+  DType dtype = DType::kF32;
+  int64_t rows = 0, positions = 0, width = 0;  // B*T, T, D
+  bool masked = false, per_element = false;
+  Keep keep;
+  uint64_t site = 0;
+  float epsilon = 0.0f;
+  std::array<bool, 3> accumulate{};
+  size_t noise_offset = 0;  // of the shared noise in the workspace
+};
+
+}  // namespace syntra

@@ -1,0 +1,27 @@
+// How reductions are split: by the operand's shape alone, so that their bits do not depend on threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace syntra {
+
+inline constexpr int64_t kElementBlock = 16384;
+
+constexpr int64_t ElementBlocks(int64_t count) {
+  return (count + kElementBlock - 1) / kElementBlock;
+}
+
+// Rows in at most 64 blocks of at least 16.
+struct RowBlocks {
+  int64_t rows, block, count;
+
+  static constexpr RowBlocks Of(int64_t rows) {
+    const int64_t block = std::max<int64_t>(16, (rows + 63) / 64);
+    return {rows, block, (rows + block - 1) / block};
+  }
+  int64_t begin(int64_t i) const { return i * block; }
+  int64_t end(int64_t i) const { return std::min(rows, (i + 1) * block); }
+};
+
+}  // namespace syntra

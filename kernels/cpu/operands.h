@@ -1,0 +1,41 @@
+// What binding a CPU kernel asks of an op call, and typed access to its operands when it runs.
+#pragma once
+
+#include "kernels/op.h"
+
+namespace syntra {
+
+inline bool IsActivation(const TensorType& type) {
+  return type.dtype == DType::kF32 || type.dtype == DType::kBF16;
+}
+inline bool IsF32(const TensorType& type) { return type.dtype == DType::kF32; }
+
+// Whether the type is `dtype`, or absent.
+inline bool IsOptional(const TensorType& type, DType dtype) {
+  return !type.present() || type.dtype == dtype;
+}
+
+template <typename T>
+const T* Input(const KernelArguments& arguments, int i) {
+  return static_cast<const T*>(arguments.inputs[i]);
+}
+template <typename T>
+T* Output(const KernelArguments& arguments, int i) {
+  return static_cast<T*>(arguments.outputs[i]);
+}
+
+inline bool Accumulates(const OpCall& call, size_t output) {
+  return output < call.accumulate.size() && call.accumulate[output];
+}
+
+// Calls body with a value of the C++ type of an activation.
+template <typename Body>
+void WithActivation(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) {
+    body(BFloat16{});
+  } else {
+    body(float{});
+  }
+}
+
+}  // namespace syntra

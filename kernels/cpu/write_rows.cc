@@ -1,0 +1,26 @@
+// write_rows: puts one new row per example at row `start` of a cache.
+#include <cstring>
+
+#include "kernels/cpu/operands.h"
+
+namespace syntra {
+
+std::optional<BoundKernel> cpu_write_rows(const OpCall& call) {
+  const TensorType x = call.inputs[0], cache = call.outputs[0];
+  if (cache.dtype != x.dtype) return std::nullopt;
+  BoundKernel kernel;
+  kernel.run = [x, cache](const KernelArguments& arguments) {
+    const int64_t start = Input<int32_t>(arguments, 1)[0];
+    SYNTRA_CHECK(start >= 0 && start < cache.shape[1], "row {} of a cache of {} rows", start,
+                 cache.shape[1]);
+    const size_t row_bytes = x.shape[2] * SizeOf(x.dtype);
+    const auto* from = Input<std::byte>(arguments, 0);
+    auto* to = Output<std::byte>(arguments, 0) + start * row_bytes;
+    for (int64_t b = 0; b < x.shape[0]; ++b) {
+      std::memcpy(to + b * cache.shape[1] * row_bytes, from + b * row_bytes, row_bytes);
+    }
+  };
+  return kernel;
+}
+
+}  // namespace syntra
