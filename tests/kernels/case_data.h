@@ -30,8 +30,8 @@ double Round(double value, DType dtype);
 // Standard normal numbers, rounded to the tensor's type.
 void FillNormal(CaseTensor& tensor, uint64_t seed);
 
-// The inputs of a case. Hyperparameters of updates lie in (0, 1). Where an op multiplies in bf16, f32
-// operands hold bf16 values, so that rounding them changes nothing.
+// The inputs of a case. Hyperparameters of updates lie in (0, 1). Where an op multiplies in bf16,
+// f32 operands hold bf16 values, so that rounding them changes nothing.
 std::vector<CaseTensor> CaseInputs(const Op& op, const OpCase& test, uint64_t seed);
 
 // What the outputs hold before the call: zeros, and positive numbers where the op updates them.

@@ -68,8 +68,9 @@ CaseTensor Load(const TensorType& type, const std::vector<std::byte>& from) {
 using Contents = std::vector<std::vector<std::byte>>;
 
 // The outputs of a kernel that starts from `outputs` where it reads them and from NaN where not.
-Contents Run(const BoundKernel& kernel, const OpCall& call, const std::vector<CaseTensor>& inputs,
-             const std::vector<CaseTensor>& outputs, bool reads_outputs) {
+Contents RunGuarded(const BoundKernel& kernel, const OpCall& call,
+                    const std::vector<CaseTensor>& inputs, const std::vector<CaseTensor>& outputs,
+                    bool reads_outputs) {
   std::vector<GuardedMemory> input_memory, output_memory;
   std::vector<void*> input_pointers, output_pointers;
   for (const CaseTensor& input : inputs) {
@@ -166,7 +167,7 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
     const std::optional<BoundKernel> kernel = BindCpuKernel(op_, call);
     EXPECT_TRUE(kernel) << "a kernel for all results but none for some";
     if (!kernel) return {};
-    return Run(*kernel, call, inputs_, before, reads_outputs);
+    return RunGuarded(*kernel, call, inputs_, before, reads_outputs);
   }
 
   void ExpectResults(const OpCall& call, const Contents& contents) {
@@ -213,7 +214,7 @@ TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
       want_[i].numbers[j] += before[i].numbers[j];
     }
   }
-  const Contents contents = Run(*kernel, call, inputs_, before, true);
+  const Contents contents = RunGuarded(*kernel, call, inputs_, before, true);
   for (size_t i = 0; i < contents.size(); ++i) {
     if (!call.outputs[i].present()) continue;
     Tolerance tolerance = ToleranceOf(op_, call, call.outputs[i]);
@@ -225,8 +226,8 @@ TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
   }
 }
 
-// Which subsets of n results to leave out: all of them for few results, else single ones and all but
-// single ones.
+// Which subsets of n results to leave out: all of them for few results, else single ones and all
+// but single ones.
 std::vector<uint32_t> Subsets(size_t n) {
   const uint32_t all = (1u << n) - 1;
   std::vector<uint32_t> subsets;
