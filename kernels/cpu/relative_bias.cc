@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "core/buffer.h"
+
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
