@@ -1,7 +1,8 @@
 // Comparison of a checkpoint directory with its manifest.
 #include "checkpoint/verify.h"
 
-#include <vector>
+#include <span>
+#include <string>
 
 #include "base/error.h"
 #include "checkpoint/layout.h"
@@ -21,6 +22,20 @@ void RequireRegularFile(const Path& path) {
       Fail(ExitCode::kCheckpoint, "{} is a symbolic link", path.string());
     default: Fail(ExitCode::kCheckpoint, "{} is not a regular file", path.string());
   }
+}
+
+std::string ReadManifest(const Path& path) {
+  RequireRegularFile(path);
+  File file = File::OpenForRead(path);
+  const int64_t size = file.Size();
+  if (size > kMaxManifestBytes) {
+    Fail(ExitCode::kCheckpoint, "{} of {} bytes is too large", path.string(), size);
+  }
+  std::string text(size, '\0');
+  if (!ReadFromStart(file, std::as_writable_bytes(std::span(text)))) {
+    Fail(ExitCode::kCheckpoint, "{} shrank while it was read", path.string());
+  }
+  return text;
 }
 
 File OpenVerified(const Path& path, const FileDigest& expected) {
@@ -46,8 +61,7 @@ VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step) 
     Fail(ExitCode::kCheckpoint, "{} is not a directory", directory.string());
   }
   const Path manifest_path = directory / kManifestName;
-  RequireRegularFile(manifest_path);
-  VerifiedDirectory verified{ParseManifest(ReadWholeFile(manifest_path, kMaxManifestBytes)), {}};
+  VerifiedDirectory verified{ParseManifest(ReadManifest(manifest_path)), {}};
   const Manifest& manifest = verified.manifest;
   if (manifest.info.step != expected_step) {
     Fail(ExitCode::kCheckpoint, "{} holds step {}, not step {}", directory.string(),
