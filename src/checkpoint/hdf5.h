@@ -8,8 +8,9 @@
 
 namespace syntra {
 
-// Call before other HDF5 functions in every public entry point: switches off the calling thread's error
-// printing and HDF5's exit handler, which crashes after a failed flush and would hide the exit code.
+// Call before other HDF5 functions in every public entry point: switches off the calling thread's
+// error printing and HDF5's exit handler, which crashes after a failed flush and would hide the
+// exit code.
 void PrepareHdf5();
 
 // An open HDF5 object, closed by the function that belongs to its kind.

@@ -53,20 +53,25 @@ Hdf5Handle CreateFile(ImageWriter* writer, size_t content_bytes) {
   PrepareHdf5();
   const Hdf5Handle access(SYNTRA_HDF5(H5Pcreate(H5P_FILE_ACCESS)), H5Pclose);
   // Growing in sixteenths keeps the buffer near the content's size with few moves.
-  const size_t increment = AlignUp(std::max<size_t>(content_bytes / 16, size_t{64} << 10), kAlignment);
+  const size_t increment =
+      AlignUp(std::max<size_t>(content_bytes / 16, size_t{64} << 10), kAlignment);
   SYNTRA_HDF5(H5Pset_fapl_core(access.id(), increment, /*backing_store=*/false));
   SYNTRA_HDF5(H5Pset_libver_bounds(access.id(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST));
   SYNTRA_HDF5(H5Pset_alignment(access.id(), kAlignment, kAlignment));
-  H5FD_file_image_callbacks_t callbacks = {
-      CaptureCallbacks::Malloc,    CaptureCallbacks::Copy,        CaptureCallbacks::Resize,
-      CaptureCallbacks::Free,      CaptureCallbacks::ShareUser,   CaptureCallbacks::ReleaseUser,
-      writer};
+  H5FD_file_image_callbacks_t callbacks = {CaptureCallbacks::Malloc,
+                                           CaptureCallbacks::Copy,
+                                           CaptureCallbacks::Resize,
+                                           CaptureCallbacks::Free,
+                                           CaptureCallbacks::ShareUser,
+                                           CaptureCallbacks::ReleaseUser,
+                                           writer};
   SYNTRA_HDF5(H5Pset_file_image_callbacks(access.id(), &callbacks));
   const Hdf5Handle creation(SYNTRA_HDF5(H5Pcreate(H5P_FILE_CREATE)), H5Pclose);
   SYNTRA_HDF5(H5Pset_obj_track_times(creation.id(), false));
   // HDF5 takes two core files of one name for the same file.
   const std::string name = fmt::format("image-{}", static_cast<const void*>(writer));
-  return {SYNTRA_HDF5(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.id(), access.id())), H5Fclose};
+  return {SYNTRA_HDF5(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.id(), access.id())),
+          H5Fclose};
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Builds an HDF5 file in memory, so that the only file operations of a save are our own.
 //
 // HDF5 writing to a full disk fails in the middle of its flush and then crashes at exit; its own
-// H5Fget_file_image returns unreadable images in the newest format. Instead the core driver keeps the
-// file in memory and its buffer is taken over at the moment the closed file would free it.
+// H5Fget_file_image returns unreadable images in the newest format. Instead the core driver keeps
+// the file in memory and its buffer is taken over at the moment the closed file would free it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Names inside a checkpoint root and inside one checkpoint; format.md describes them for other readers.
+// Names inside a checkpoint root and inside one checkpoint; format.md describes them for other
+// readers.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ std::string ShardName(size_t index);  // "shard-00003.h5"
 // True for names that may stand in a manifest: plain file names that cannot leave the directory.
 bool IsSafeFileName(std::string_view name);
 
-// What `path` itself is, without following a link. Throws Error(kResources) if that cannot be known.
+// What `path` itself is, without following a link. Throws Error(kResources) if that cannot be
+// known.
 std::filesystem::file_type TypeOf(const Path& path);
 bool Exists(const Path& path);
 
@@ -38,7 +40,8 @@ struct CheckpointRef {
   int64_t step = 0;
 };
 
-// All entries of `root` that are named like a checkpoint, by step, unverified. A missing root is empty.
+// All entries of `root` that are named like a checkpoint, by step, unverified. A missing root is
+// empty.
 std::vector<CheckpointRef> ListCheckpoints(const Path& root);
 
 }  // namespace syntra

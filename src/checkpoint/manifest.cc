@@ -35,7 +35,8 @@ void RequireUtf8(std::string_view text, std::string_view what) {
 }
 
 // `object` must have exactly these keys, so that a misspelt or foreign one is noticed.
-void RequireKeys(const Json& object, std::initializer_list<const char*> keys, std::string_view what) {
+void RequireKeys(const Json& object, std::initializer_list<const char*> keys,
+                 std::string_view what) {
   if (!object.is_object() || object.size() != keys.size()) FailEntry(what);
   for (const char* key : keys) {
     if (!object.contains(key)) FailEntry(fmt::format("{} of {}", key, what));
@@ -82,7 +83,8 @@ TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manife
   const auto holder = manifest.files.find(file);
   if (holder == manifest.files.end()) FailEntry(fmt::format("file of {}", name));
   const Json& shape = entry["shape"];
-  if (!shape.is_array() || shape.size() > Shape::kMaxRank) FailEntry(fmt::format("shape of {}", name));
+  if (!shape.is_array() || shape.size() > Shape::kMaxRank)
+    FailEntry(fmt::format("shape of {}", name));
   std::vector<int64_t> dims;
   int64_t bytes = SizeOf(dtype);
   for (const Json& dim : shape) {
@@ -93,8 +95,8 @@ TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manife
   }
   int64_t& total = (*used)[file];
   if (__builtin_add_overflow(total, bytes, &total) || total > holder->second.bytes) {
-    Fail(ExitCode::kCheckpoint, "{}: tensor {} does not fit into {} of {} bytes", kManifestName, name,
-         file, holder->second.bytes);
+    Fail(ExitCode::kCheckpoint, "{}: tensor {} does not fit into {} of {} bytes", kManifestName,
+         name, file, holder->second.bytes);
   }
   return {{dtype, Shape(std::span<const int64_t>(dims))}, file};
 }
@@ -125,8 +127,8 @@ Manifest ParseBody(const Json& body) {
 
 void CheckTensorNames(const std::map<std::string, TensorEntry, std::less<>>& tensors) {
   for (const auto& [name, entry] : tensors) {
-    const bool printable =
-        std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+    const bool printable = std::none_of(name.begin(), name.end(),
+                                        [](unsigned char c) { return c < ' ' || c == 0x7f; });
     const std::vector<std::string> parts = Split(name, '/');
     const bool whole = std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
       return part.empty() || part == "." || part == "..";

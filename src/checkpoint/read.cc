@@ -74,8 +74,8 @@ void Checkpoint::Read(std::string_view name, const TensorView& destination) {
 void Checkpoint::Read(std::string_view name, std::span<std::byte> destination) {
   const TensorEntry& entry = Get(name);
   if (entry.type.bytes() != destination.size()) {
-    Fail(ExitCode::kCheckpoint, "tensor {} is {} of {} bytes in checkpoint {}, but {} are needed", name,
-         ToString(entry.type), entry.type.bytes(), path_.string(), destination.size());
+    Fail(ExitCode::kCheckpoint, "tensor {} is {} of {} bytes in checkpoint {}, but {} are needed",
+         name, ToString(entry.type), entry.type.bytes(), path_.string(), destination.size());
   }
   const ErrorContext context([&] {
     return fmt::format("reading tensor {} from {}", name, (path_ / entry.file).string());

@@ -12,12 +12,13 @@
 
 namespace syntra {
 
-// An open, verified checkpoint. It keeps its files open, so a run that prunes the directory meanwhile
-// does no harm. One shard at a time is in memory; reading in the order of tensors() loads each once.
+// An open, verified checkpoint. It keeps its files open, so a run that prunes the directory
+// meanwhile does no harm. One shard at a time is in memory; reading in the order of tensors() loads
+// each once.
 class Checkpoint {
  public:
-  // `directory` is .../step-NNNNNNNNNN. Verifies every file; throws Error(kCheckpoint) naming the first
-  // that is damaged.
+  // `directory` is .../step-NNNNNNNNNN. Verifies every file; throws Error(kCheckpoint) naming the
+  // first that is damaged.
   explicit Checkpoint(const Path& directory);
   Checkpoint(const Path& directory, VerifiedDirectory verified);
   Checkpoint(Checkpoint&& other) noexcept;
@@ -33,8 +34,8 @@ class Checkpoint {
   // nullptr if there is no such tensor.
   const TensorType* Find(std::string_view name) const;
 
-  // Both throw Error(kCheckpoint) if there is no such tensor or it does not fit exactly: the view must
-  // be a host view of the same dtype and shape, the bytes as many as the stored type has.
+  // Both throw Error(kCheckpoint) if there is no such tensor or it does not fit exactly: the view
+  // must be a host view of the same dtype and shape, the bytes as many as the stored type has.
   void Read(std::string_view name, const TensorView& destination);
   void Read(std::string_view name, std::span<std::byte> destination);
 

@@ -67,7 +67,8 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   }
   if (!rejected.empty()) FailAllRejected(root, rejected);
   if (!Exists(root)) return std::nullopt;
-  // Only the remains of damaged checkpoints: there was training here, and it must not silently restart.
+  // Only the remains of damaged checkpoints: there was training here, and it must not silently
+  // restart.
   for (const std::string& name : DirectoryNames(root)) {
     if (IsBadName(name)) {
       rejected.push_back({{}, fmt::format("{} was found to be damaged earlier", name), true});

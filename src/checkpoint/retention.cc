@@ -16,8 +16,8 @@
 namespace syntra {
 namespace {
 
-// Names of leftovers end with the process id of their maker. One save runs at a time in a process, so
-// its own leftovers are stale too.
+// Names of leftovers end with the process id of their maker. One save runs at a time in a process,
+// so its own leftovers are stale too.
 bool IsStale(const std::string& name) {
   if (!name.starts_with(kBuildingPrefix) && !name.starts_with(kTrashPrefix)) return false;
   int64_t process;

@@ -7,12 +7,15 @@
 
 namespace syntra {
 
-// Removes half-written and half-deleted checkpoints of processes that are gone, and this process's own.
+// Removes half-written and half-deleted checkpoints of processes that are gone, and this process's
+// own.
 void RemoveLeftovers(const Path& root) noexcept;
 
 // Keeps the `keep` newest checkpoints up to and including `newest_step`, positive multiples of
-// `milestone_every` (0: none), and all that are newer. A checkpoint leaves by rename, then is deleted.
-void PruneCheckpoints(const Path& root, int64_t newest_step, int keep, int64_t milestone_every) noexcept;
+// `milestone_every` (0: none), and all that are newer. A checkpoint leaves by rename, then is
+// deleted.
+void PruneCheckpoints(const Path& root, int64_t newest_step, int keep,
+                      int64_t milestone_every) noexcept;
 
 // Removes a file or directory tree; logs a failure.
 void RemoveQuietly(const Path& path) noexcept;

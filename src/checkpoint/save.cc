@@ -107,8 +107,8 @@ void WriteDirectory(const Path& directory, std::span<const Shard> shards, bool v
   SyncDirectory(directory);
 }
 
-// A directory cannot be renamed over a full one, and removing the old one first would leave a moment
-// with neither, so the two change places.
+// A directory cannot be renamed over a full one, and removing the old one first would leave a
+// moment with neither, so the two change places.
 void Exchange(const Path& a, const Path& b) {
   if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
     const int error_number = errno;
@@ -137,11 +137,12 @@ void Commit(const Path& building, const Path& final_path) {
 
 }  // namespace
 
-void SaveCheckpoint(const Path& root, const CheckpointInfo& info, std::span<const TensorRecord> tensors,
-                    const SaveOptions& options) {
+void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
+                    std::span<const TensorRecord> tensors, const SaveOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const std::string name = StepName(info.step);
-  const ErrorContext context([&] { return fmt::format("saving checkpoint {}", (root / name).string()); });
+  const ErrorContext context(
+      [&] { return fmt::format("saving checkpoint {}", (root / name).string()); });
   SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);
   const std::vector<Shard> shards = PlanShards(tensors, options.shard_bytes);
   Manifest manifest = PlanManifest(info, shards);

@@ -11,17 +11,22 @@
 namespace syntra {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are stored as they lie in memory");
 
 // HDF5 has no bfloat16: its bits are stored as unsigned integers with an attribute that says so.
 constexpr const char* kTypeAttribute = "dtype";
 
 hid_t StoredType(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return H5T_IEEE_F32LE;
-    case DType::kF64: return H5T_IEEE_F64LE;
-    case DType::kI32: return H5T_STD_I32LE;
-    case DType::kBF16: return H5T_STD_U16LE;
+    case DType::kF32:
+      return H5T_IEEE_F32LE;
+    case DType::kF64:
+      return H5T_IEEE_F64LE;
+    case DType::kI32:
+      return H5T_STD_I32LE;
+    case DType::kBF16:
+      return H5T_STD_U16LE;
   }
   SYNTRA_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -78,15 +83,16 @@ Hdf5Handle OpenImage(std::span<const std::byte>* image) {
   }
   const Hdf5Handle access(SYNTRA_HDF5(H5Pcreate(H5P_FILE_ACCESS)), H5Pclose);
   SYNTRA_HDF5(H5Pset_fapl_core(access.id(), size_t{1} << 20, /*backing_store=*/false));
-  H5FD_file_image_callbacks_t callbacks = {LendBytes,   CopyNothing, RefuseResize, FreeNothing,
-                                           ShareUser,   ReleaseUser, image};
+  H5FD_file_image_callbacks_t callbacks = {LendBytes, CopyNothing, RefuseResize, FreeNothing,
+                                           ShareUser, ReleaseUser, image};
   SYNTRA_HDF5(H5Pset_file_image_callbacks(access.id(), &callbacks));
   SYNTRA_HDF5(H5Pset_file_image(access.id(), const_cast<std::byte*>(image->data()), image->size()));
   const std::string name = fmt::format("image-{}", static_cast<const void*>(image));
   return {SYNTRA_HDF5(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.id())), H5Fclose};
 }
 
-herr_t RefuseExternalLink(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
+herr_t RefuseExternalLink(const char*, const char*, const char*, const char*, unsigned*, hid_t,
+                          void*) {
   return -1;
 }
 

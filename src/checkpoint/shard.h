@@ -39,7 +39,8 @@ class ShardReader {
   // The stored type must be exactly `type`.
   void CheckType(const std::string& name, const TensorType& type) const;
   // Checks the type, then fills `destination`, which has type.bytes() bytes.
-  void Read(const std::string& name, const TensorType& type, std::span<std::byte> destination) const;
+  void Read(const std::string& name, const TensorType& type,
+            std::span<std::byte> destination) const;
 
  private:
   Hdf5Handle OpenChecked(const std::string& name, const TensorType& type) const;

@@ -1,5 +1,5 @@
-// The first bytes of an HDF5 file, version 2 or 3: the only versions written and the only ones opened,
-// because older ones have no checksums and parsing damaged ones is not memory safe.
+// The first bytes of an HDF5 file, version 2 or 3: the only versions written and the only ones
+// opened, because older ones have no checksums and parsing damaged ones is not memory safe.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace syntra {
 
-// The "end of file address" of the superblock; nullopt if `image` does not start with a superblock of
-// version 2 or 3 with 8-byte addresses.
+// The "end of file address" of the superblock; nullopt if `image` does not start with a superblock
+// of version 2 or 3 with 8-byte addresses.
 inline std::optional<uint64_t> SuperblockEndOfFile(std::span<const std::byte> image) {
   static constexpr unsigned char kSignature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   constexpr size_t kVersionAt = 8, kAddressBytesAt = 9, kEndOfFileAt = 28, kSize = 48;

@@ -15,12 +15,14 @@ constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 // Links are refused even where they lead to good content: it could change without us.
 void RequireRegularFile(const Path& path) {
   switch (TypeOf(path)) {
-    case std::filesystem::file_type::regular: return;
+    case std::filesystem::file_type::regular:
+      return;
     case std::filesystem::file_type::not_found:
       Fail(ExitCode::kCheckpoint, "{} is missing", path.string());
     case std::filesystem::file_type::symlink:
       Fail(ExitCode::kCheckpoint, "{} is a symbolic link", path.string());
-    default: Fail(ExitCode::kCheckpoint, "{} is not a regular file", path.string());
+    default:
+      Fail(ExitCode::kCheckpoint, "{} is not a regular file", path.string());
   }
 }
 

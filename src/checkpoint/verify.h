@@ -10,8 +10,8 @@
 
 namespace syntra {
 
-// A directory whose every byte agrees with its manifest, with its files held open: later deletion or
-// replacement by name cannot change what is read.
+// A directory whose every byte agrees with its manifest, with its files held open: later deletion
+// or replacement by name cannot change what is read.
 struct VerifiedDirectory {
   Manifest manifest;
   std::map<std::string, File> files;

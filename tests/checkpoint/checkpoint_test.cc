@@ -51,8 +51,8 @@ TEST(Checkpoint, LargeTensorAndEmptyState) {
   const Path root = Scratch("large");
   std::vector<float> values(3'000'001);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  const TensorRecord record{"x", {DType::kF32, {3'000'001}},
-                            reinterpret_cast<const std::byte*>(values.data())};
+  const TensorRecord record{
+      "x", {DType::kF32, {3'000'001}}, reinterpret_cast<const std::byte*>(values.data())};
   SaveCheckpoint(root, {.step = 0, .run_id = "r"}, {&record, 1});
   SaveCheckpoint(root, {.step = 1, .run_id = "r"}, {});
   std::vector<float> read(values.size());
@@ -67,18 +67,19 @@ TEST(Checkpoint, ErrorsSayWhatDoesNotFit) {
   Sample(1).Save(root);
   Checkpoint checkpoint(root / StepName(1));
   std::vector<float> data(200);
-  EXPECT_THAT(ErrorOf([&] {
-                checkpoint.Read("parameters/embeding", TensorView{data.data(), {DType::kF32, {16, 8}}});
-              }),
-              HasSubstr("has no tensor \"parameters/embeding\"; did you mean \"parameters/embedding\"?"));
-  EXPECT_THAT(ErrorOf([&] {
-                checkpoint.Read("parameters/embedding", TensorView{data.data(), {DType::kF32, {8, 16}}});
-              }),
-              HasSubstr("is f32[16, 8] in checkpoint"));
-  EXPECT_THAT(ErrorOf([&] {
-                checkpoint.Read("moments/row", std::as_writable_bytes(std::span(data)));
-              }),
-              HasSubstr("24 bytes"));
+  EXPECT_THAT(
+      ErrorOf([&] {
+        checkpoint.Read("parameters/embeding", TensorView{data.data(), {DType::kF32, {16, 8}}});
+      }),
+      HasSubstr("has no tensor \"parameters/embeding\"; did you mean \"parameters/embedding\"?"));
+  EXPECT_THAT(
+      ErrorOf([&] {
+        checkpoint.Read("parameters/embedding", TensorView{data.data(), {DType::kF32, {8, 16}}});
+      }),
+      HasSubstr("is f32[16, 8] in checkpoint"));
+  EXPECT_THAT(
+      ErrorOf([&] { checkpoint.Read("moments/row", std::as_writable_bytes(std::span(data))); }),
+      HasSubstr("24 bytes"));
   EXPECT_THAT(ErrorOf([&] { Checkpoint{root}; }), HasSubstr("not named like a checkpoint"));
   std::filesystem::remove_all(root);
 }
@@ -98,7 +99,9 @@ TEST(Checkpoint, RefusesNamesThatCannotBeStored) {
   }
   EXPECT_THAT(ErrorOf([&] { save({"a", "a/b"}); }), HasSubstr("is also the group of"));
   EXPECT_THROW(save({"a", "a"}), Error);
-  EXPECT_THAT(ErrorOf([&] { SaveCheckpoint(root, {1, "r", {{"config", "\xff"}}}, {}); }),
+  EXPECT_THAT(ErrorOf([&] {
+                SaveCheckpoint(root, {1, "r", {{"config", "\xff"}}}, {});
+              }),
               HasSubstr("attribute config is not UTF-8"));
   EXPECT_TRUE(ListCheckpoints(root).empty());
   EXPECT_TRUE(!Exists(root) || DirectoryNames(root).empty());
@@ -144,7 +147,8 @@ TEST(Retention, RemovesLeftoversOfDeadProcessesOnly) {
 TEST(Layout, StepNames) {
   EXPECT_EQ(StepName(12300), "step-0000012300");
   EXPECT_EQ(ParseStepName(StepName(123456789012)), 123456789012);
-  for (const char* name : {"step-12300", "step--000000001", "step-00000000010", "step-000000001x", "step-"}) {
+  for (const char* name :
+       {"step-12300", "step--000000001", "step-00000000010", "step-000000001x", "step-"}) {
     EXPECT_FALSE(ParseStepName(name)) << name;
   }
 }

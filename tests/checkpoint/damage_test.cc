@@ -128,7 +128,8 @@ TEST_F(Damage, FilesSwappedBetweenSteps) {
     if (name == kIndexName) {
       EXPECT_EQ(NewestStep(root_), 20);
     } else {
-      ExpectFallback(name == kManifestName ? "holds step 10, not step 20" : "damaged: expected XXH3-128");
+      ExpectFallback(name == kManifestName ? "holds step 10, not step 20"
+                                           : "damaged: expected XXH3-128");
     }
     Restore();
   }
@@ -235,8 +236,9 @@ TEST_F(Damage, HostileManifestsWithRightDigests) {
 
 TEST_F(Damage, NewerFormatIsNeitherSkippedNorSetAside) {
   const std::string text = ReadFile(newest_ / kManifestName);
-  OverwriteFile(newest_ / kManifestName, Signed(Replaced(text.substr(0, text.rfind("xxh3-128")),
-                                                         "syntra-checkpoint 1", "syntra-checkpoint 2")));
+  OverwriteFile(newest_ / kManifestName,
+                Signed(Replaced(text.substr(0, text.rfind("xxh3-128")), "syntra-checkpoint 1",
+                                "syntra-checkpoint 2")));
   EXPECT_THROW(FindNewestValid(root_, Recovery::kSetAside), UnsupportedFormat);
   EXPECT_TRUE(Exists(newest_));
 }
@@ -283,9 +285,11 @@ TEST_F(Damage, HostileShardsWithRightDigestsDoNotCrash) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 500; ++i) {
     std::string damaged = content;
-    for (int k = 0; k < 1 + i % 4; ++k) damaged[random() % content.size()] = static_cast<char>(random());
+    for (int k = 0; k < 1 + i % 4; ++k)
+      damaged[random() % content.size()] = static_cast<char>(random());
     OverwriteFile(shard, damaged);
-    OverwriteFile(newest_ / kManifestName, Signed(Replaced(text, digest(content), digest(damaged))));
+    OverwriteFile(newest_ / kManifestName,
+                  Signed(Replaced(text, digest(content), digest(damaged))));
     Checkpoint checkpoint(newest_);
     for (const auto& [name, entry] : checkpoint.tensors()) {
       std::vector<std::byte> bytes(entry.type.bytes());

@@ -1,5 +1,6 @@
-// A save that is killed or refused by the system at any of its system calls leaves the old state or the
-// new one, and the next save works and tidies up.
+// A save that is killed or refused by the system at any of its system calls leaves the old state or
+// the new one, and the next save works and tidies up.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -19,7 +20,8 @@ using testing::StartsWith;
 
 using Faults = TracedSave;
 
-// After a fault during the save of `step`: old or new, nothing damaged in sight, next save is complete.
+// After a fault during the save of `step`: old or new, nothing damaged in sight, next save is
+// complete.
 void ExpectOldOrNew(const Path& root, int64_t step, const std::string& fault) {
   SCOPED_TRACE(fault);
   EXPECT_THAT(NewestStep(root, Recovery::kSetAside), AnyOf(10, step));
@@ -48,11 +50,24 @@ TEST_F(Faults, KilledAtEverySystemCall) {
   }
 }
 
+// What a killed process cannot show: that nothing relies on data still in memory.
+TEST_F(Faults, EverythingIsSyncedBeforeAndAfterTheRename) {
+  std::vector<std::string> order;
+  for (const SystemCall& call : CallsOfSave(20)) {
+    if (call.name == "write" || call.name == "fsync" || call.name == "rename")
+      order.push_back(call.name);
+  }
+  // Two shards, the index and the manifest, each written and synced; the directory; the commit; and
+  // the rename of step 5 to the trash. The last write is the log line.
+  EXPECT_THAT(order, ElementsAre("write", "fsync", "write", "fsync", "write", "fsync", "write",
+                                 "fsync", "fsync", "rename", "fsync", "rename", "fsync", "write"));
+}
+
 TEST_F(Faults, RefusedAtEveryFileOperation) {
-  const std::set<std::string> operations = {"open",      "openat",     "write",    "fsync",  "mkdir",
-                                            "rename",    "renameat2",  "unlink",   "unlinkat", "rmdir",
-                                            "read",      "lseek",      "close",    "statfs", "fstat",
-                                            "newfstatat", "getdents64"};
+  const std::set<std::string> operations = {
+      "open",      "openat", "write",    "fsync",      "mkdir",     "rename",
+      "renameat2", "unlink", "unlinkat", "rmdir",      "read",      "lseek",
+      "close",     "statfs", "fstat",    "newfstatat", "getdents64"};
   const std::set<std::string> must_fail = {"write", "fsync", "mkdir", "rename"};
   const std::map<std::string, std::string> reasons = {{"ENOSPC", "No space left on device"},
                                                       {"EIO", "Input/output error"},
@@ -65,7 +80,8 @@ TEST_F(Faults, RefusedAtEveryFileOperation) {
       if (!must_fail.contains(call.name) && error != "EIO") continue;
       for (const char* when : {"", "+"}) {
         Reset();
-        const std::string fault = fmt::format("{} at {} call {}{}", error, call.name, call.ordinal, when);
+        const std::string fault =
+            fmt::format("{} at {} call {}{}", error, call.name, call.ordinal, when);
         const int status = SaveInjected(20, call, "error=" + error, when);
         ASSERT_TRUE(WIFEXITED(status)) << fault;
         const int code = WEXITSTATUS(status);
@@ -91,11 +107,10 @@ TEST_F(Faults, RefusedAtEveryFileOperation) {
 }
 
 // Saves into file systems of every size from too small to large enough.
-void SaveIntoSmallDisks() {
-  const Path root = Scratch("small-disk");
-  CreateDirectories(root);
+void SaveIntoSmallDisks(const Path& root) {
   // In a mount namespace of its own the mounts end with the process.
-  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(77);
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    _exit(77);
   int failures = 0, successes = 0;
   for (int kilobytes = 40; kilobytes <= 160; kilobytes += 4) {
     const std::string size = fmt::format("size={}k", kilobytes);
@@ -124,10 +139,13 @@ void SaveIntoSmallDisks() {
 }
 
 TEST(FaultsOfDisks, SmallFileSystems) {
+  const Path root = Scratch("small-disk");
+  CreateDirectories(root);
   const pid_t process = fork();
-  if (process == 0) SaveIntoSmallDisks();
+  if (process == 0) SaveIntoSmallDisks(root);
   int status;
   ASSERT_EQ(waitpid(process, &status, 0), process);
+  std::filesystem::remove_all(root);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
   EXPECT_EQ(status, 0) << "exit code " << WEXITSTATUS(status);
 }

@@ -1,5 +1,5 @@
-// A small training state for the tests of checkpoints: every dtype, ranks 0 to 4, contents that depend
-// on the step.
+// A small training state for the tests of checkpoints: every dtype, ranks 0 to 4, contents that
+// depend on the step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ class Sample {
   explicit Sample(int64_t step) {
     info.step = step;
     info.run_id = "run-\xc3\xa4";
-    info.attributes = {{"config", "model {\n  layers: 2\n}\n"}, {"data_position", std::to_string(step * 7)}};
+    info.attributes = {{"config", "model {\n  layers: 2\n}\n"},
+                       {"data_position", std::to_string(step * 7)}};
     Add("step", {DType::kI32, {}});
     Add("parameters/embedding", {DType::kF32, {16, 8}});
     Add("parameters/encoder/layer_00/scale", {DType::kF32, {8}});
@@ -39,7 +40,8 @@ class Sample {
 
   std::vector<TensorRecord> Records() const {
     std::vector<TensorRecord> records;
-    for (size_t i = 0; i < types.size(); ++i) records.push_back({names[i], types[i], bytes[i].data()});
+    for (size_t i = 0; i < types.size(); ++i)
+      records.push_back({names[i], types[i], bytes[i].data()});
     return records;
   }
 
@@ -73,12 +75,14 @@ class Sample {
     types.push_back(type);
     bytes.emplace_back(type.bytes());
     for (size_t i = 0; i < bytes.back().size(); ++i) {
-      bytes.back()[i] = static_cast<std::byte>((i * 131 + names.size() * 17 + info.step * 29) % 251);
+      bytes.back()[i] =
+          static_cast<std::byte>((i * 131 + names.size() * 17 + info.step * 29) % 251);
     }
   }
 };
 
-// The step of the newest valid checkpoint if its content is right, -1 if there is none, -2 if wrong.
+// The step of the newest valid checkpoint if its content is right, -1 if there is none, -2 if
+// wrong.
 inline int64_t NewestStep(const Path& root, Recovery mode = Recovery::kReadOnly) {
   auto found = FindNewestValid(root, mode);
   if (!found) return -1;

@@ -1,9 +1,7 @@
 // Runs checkpoint_save_once under strace, which kills it or fails its n-th call of a kind.
 #pragma once
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <fstream>
@@ -12,29 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/checkpoint/process.h"
 #include "tests/checkpoint/sample.h"
 
-extern char** environ;
-
 namespace syntra {
-
-// Runs a program found in PATH with its stderr in `output`; returns the status of waitpid, -1 if it
-// cannot be started.
-inline int RunProcess(const std::vector<std::string>& arguments, const Path& output) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 2, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  pid_t process;
-  const int failed = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = -1;
-  if (failed || waitpid(process, &status, 0) != process) return -1;
-  return status;
-}
 
 // The `ordinal`-th call of `name` in the life of the process.
 struct SystemCall {
@@ -45,7 +24,10 @@ struct SystemCall {
 // A root with steps 5 and 10 in which a child saves another step.
 class TracedSave : public testing::Test {
  protected:
-  TracedSave() : root_(Scratch("traced")), output_(root_.string() + ".stderr"), trace_(root_.string() + ".trace") {}
+  TracedSave()
+      : root_(Scratch("traced")),
+        output_(root_.string() + ".stderr"),
+        trace_(root_.string() + ".trace") {}
   ~TracedSave() override {
     for (const Path& path : {root_, output_, trace_}) std::filesystem::remove_all(path);
   }
@@ -69,9 +51,11 @@ class TracedSave : public testing::Test {
     return RunProcess(arguments, output_);
   }
 
-  int SaveInjected(int64_t step, const SystemCall& call, const std::string& effect, const char* when = "") {
-    return Save(step, {"-e", "trace=" + call.name, "-e",
-                       fmt::format("inject={}:{}:when={}{}", call.name, effect, call.ordinal, when)});
+  int SaveInjected(int64_t step, const SystemCall& call, const std::string& effect,
+                   const char* when = "") {
+    return Save(step,
+                {"-e", "trace=" + call.name, "-e",
+                 fmt::format("inject={}:{}:when={}{}", call.name, effect, call.ordinal, when)});
   }
 
   // Every system call of an undisturbed save.
