@@ -163,7 +163,7 @@ void Watchdog::Watch() {
                                     options_.step, options_.save, options_.evaluation});
   const double tick = std::clamp(shortest / 20, 0.01, 0.5);
   // A wake-up later than this means that the process was suspended, not that it waited.
-  const double longest_tick = tick + 1;
+  const double longest_tick = 4 * tick;
   std::unique_lock lock(mutex_);
   double previous = MonotonicSeconds();
   while (!stopping_) {

@@ -55,7 +55,7 @@ TEST(EventFile, HasTheseBytes) {
   const std::string content = ReadWholeFile(file.path());
   const std::string expected(
       "\x18\0\0\0\0\0\0\0\xA3\x7FK\""  // frame
-      "\x09\0\0\0\xC0\xC3\x5A\xD6\x41\x1A\x0D"
+      "\x09\0\0\0\xC0\x0B\x5A\xD6\x41\x1A\x0D"
       "brain.Event:2",  // wall time, file version
       36);
   EXPECT_EQ(content.substr(0, 36), expected);

@@ -29,7 +29,7 @@ int Loop(const std::function<void()>& ready) {
 int Deaf(const std::function<void()>& ready) {
   InstallSignalHandlers();
   ready();
-  for (int i = 0; i < 200; ++i) SleepSeconds(0.05);
+  for (int i = 0; i < 130; ++i) SleepSeconds(0.05);
   return PollSignals() == StopRequest::kSaveAndStop ? 75 : 1;
 }
 

@@ -130,7 +130,7 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   // Its own clock stood still with it: a job that is suspended and goes on is not killed at once.
   SleepSeconds(1);
   ranks[1]->Signal(SIGCONT);
-  SleepSeconds(0.05);
+  SleepSeconds(0.3);
   EXPECT_TRUE(ranks[1]->running());
 }
 
