@@ -187,7 +187,9 @@ void SharedQueryHasItsWidth(const Report& report) {
 void DeviationIsUsed(const Report& report) {
   ForEachStack(report, [&](const Stack& stack) {
     const auto check = [&](const std::string& path, const auto& term) {
-      if (!term.has_deviation() || term.initialization() == TableInitialization::NORMAL) return;
+      const auto& unset = std::decay_t<decltype(term)>::default_instance();
+      if (term.deviation() == unset.deviation()) return;
+      if (term.initialization() == TableInitialization::NORMAL) return;
       report.Add({path + ".deviation", path + ".initialization"},
                  fmt::format("{}.deviation has no effect with {}; set initialization: NORMAL or "
                              "remove it",

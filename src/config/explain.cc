@@ -88,7 +88,8 @@ std::string FieldLines(const Comments& comments, const Descriptor& message) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
     const std::string value = DefaultText(field);
-    const std::string comment = comments.Of(field);
+    std::string comment = comments.Of(field);
+    if (comment.empty() && field.message_type()) comment = comments.Of(*field.message_type());
     text += fmt::format("    {}  {}{}{}{}\n", field.name(), TypeText(field),
                         value.empty() ? "" : ", default " + value, comment.empty() ? "" : ". ",
                         comment);
