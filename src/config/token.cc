@@ -43,18 +43,20 @@ class Tokenizer {
     column_ = 1;
     const std::string_view rest = text_.substr(position_);
     const std::string_view line = rest.substr(0, rest.find('\n'));
-    line_is_utf8_ = IsUtf8(line);
-    if (line_is_utf8_) return;
-    const std::string_view valid = line.substr(0, ValidPrefix(line));
-    const int column = 1 + std::count_if(valid.begin(), valid.end(), StartsCharacter);
-    problems_->Add({source_, line_, column}, "bytes that are not UTF-8; save the file as UTF-8");
+    const size_t valid = ValidPrefix(line);
+    line_is_text_ = valid == line.size();
+    if (line_is_text_) return;
+    const int column = 1 + std::count_if(line.begin(), line.begin() + valid, StartsCharacter);
+    problems_->Add({source_, line_, column},
+                   line[valid] == '\0' ? "NUL byte; remove it"
+                                       : "bytes that are not UTF-8; save the file as UTF-8");
   }
 
   static size_t ValidPrefix(std::string_view line) {
     for (size_t i = 0; i < line.size();) {
       const unsigned char lead = line[i];
       const size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-      if (!IsUtf8(line.substr(i, length))) return i;
+      if (lead == 0 || !IsUtf8(line.substr(i, length))) return i;
       i += length;
     }
     return line.size();
@@ -122,7 +124,7 @@ class Tokenizer {
   void NextBad() {
     size_t length = 1;
     while (!StartsCharacter(At(length))) ++length;
-    if (line_is_utf8_) {
+    if (line_is_text_) {
       const std::string_view character = text_.substr(position_, length);
       problems_->Add({source_, line_, Column()},
                      character == "\xEF\xBB\xBF"
@@ -140,7 +142,7 @@ class Tokenizer {
   int line_ = 1;
   int column_ = 1;      // of the character at counted_
   size_t counted_ = 0;  // how far this line's characters are counted
-  bool line_is_utf8_ = true;
+  bool line_is_text_ = true;
 };
 
 int HexDigit(char c) {

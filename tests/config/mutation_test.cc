@@ -14,9 +14,12 @@
 namespace syntra {
 namespace {
 
-class QuietCollector : public google::protobuf::io::ErrorCollector {
+class FirstError : public google::protobuf::io::ErrorCollector {
  public:
-  void AddError(int, int, const std::string&) override {}
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = fmt::format("{}:{}: {}", line + 1, column + 1, message);
+  }
+  std::string text;
 };
 
 std::string Mutate(const std::string& seed_text, const std::vector<std::string>& seeds,
@@ -89,11 +92,11 @@ TEST(Mutation, RefusalsNamePlacesAndAcceptedTextMeansTheSameToProtobuf) {
       continue;
     }
     ++accepted;
-    QuietCollector collector;
+    FirstError protobuf_error;
     google::protobuf::TextFormat::Parser parser;
-    parser.RecordErrorsTo(&collector);
+    parser.RecordErrorsTo(&protobuf_error);
     Config other;
-    ASSERT_TRUE(parser.ParseFromString(text, &other)) << text;
+    ASSERT_TRUE(parser.ParseFromString(text, &other)) << protobuf_error.text << "\n" << text;
     ASSERT_EQ(config.SerializeAsString(), other.SerializeAsString()) << text;
     const std::string minimal = MinimalConfigText(config);
     ASSERT_EQ(MinimalConfigText(ParseConfig("x", minimal, kForModel)), minimal) << text;
