@@ -132,7 +132,26 @@ const FieldDescriptor& FindField(const std::string& path) {
   return *field;
 }
 
+void CollectSettable(const Descriptor& message, const std::string& path,
+                     std::vector<std::string>* paths) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    const std::string field_path = FieldPath(path, field.name());
+    if (field.message_type() && !field.is_repeated()) {
+      CollectSettable(*field.message_type(), field_path, paths);
+    } else {
+      paths->push_back(field_path);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> SettableFields() {
+  std::vector<std::string> paths;
+  CollectSettable(*Config::descriptor(), "", &paths);
+  return paths;
+}
 
 std::string ExplainField(const std::string& path) {
   const Comments comments;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace syntra {
 
@@ -9,5 +10,8 @@ namespace syntra {
 // or inner fields, and the schema's comment. A bare name stands for every field of that name.
 // Throws Error(kConfig) with a suggestion if there is none.
 std::string ExplainField(const std::string& path);
+
+// Paths of all fields that `--set path=value` can change, in schema order.
+std::vector<std::string> SettableFields();
 
 }  // namespace syntra
