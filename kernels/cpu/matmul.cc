@@ -1,0 +1,152 @@
+// matmul and matmul_grad by oneDNN. Operands of another element type than the product's are converted
+// into the workspace first; bf16 weights are packed into the library's blocked layout, which repays its
+// cost from a few hundred rows on.
+#include <memory>
+
+#include "core/buffer.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/operands.h"
+
+namespace syntra {
+
+std::optional<BoundKernel> cpu_copy(const OpCall& call);
+
+namespace {
+
+// Rows of A from which packing a bf16 B costs less than it saves.
+constexpr int64_t kPackingRows = 64;
+
+// An operand in the product's element type: as given, or converted into the workspace.
+class Converted {
+ public:
+  Converted(const TensorType& given, DType wanted, size_t& workspace_bytes) {
+    if (given.dtype == wanted) return;
+    offset_ = workspace_bytes;
+    const TensorType converted{wanted, given.shape};
+    workspace_bytes = AlignUp(workspace_bytes + converted.bytes());
+    copy_ = cpu_copy({.inputs = {given}, .outputs = {converted}, .accumulate = {false}})->run;
+  }
+
+  const void* Run(void* given, std::byte* workspace) const {
+    if (!copy_) return given;
+    void* converted = workspace + offset_;
+    copy_({.inputs = {&given, 1}, .outputs = {&converted, 1}, .workspace = nullptr});
+    return converted;
+  }
+
+ private:
+  std::function<void(const KernelArguments&)> copy_;
+  size_t offset_ = 0;
+};
+
+DType ProductType(const OpCall& call) {
+  const bool bf16 = call.inputs[0].dtype == DType::kBF16 || call.inputs[1].dtype == DType::kBF16 ||
+                    call.outputs[0].dtype == DType::kBF16;
+  return bf16 ? DType::kBF16 : DType::kF32;
+}
+
+// One product, or one per group with operands apart by fixed strides.
+struct Product {
+  Converted a, b;
+  Gemm gemm;
+  int64_t groups;
+  size_t a_bytes, b_bytes, c_bytes;  // from one group to the next
+  size_t scratch_offset;
+
+  void Run(const KernelArguments& arguments) const {
+    std::byte* workspace = arguments.workspace;
+    const auto* left = static_cast<const std::byte*>(a.Run(arguments.inputs[0], workspace));
+    const auto* right = static_cast<const std::byte*>(b.Run(arguments.inputs[1], workspace));
+    auto* result = static_cast<std::byte*>(arguments.outputs[0]);
+    for (int64_t group = 0; group < groups; ++group) {
+      gemm.Run(left + group * a_bytes, right + group * b_bytes, result + group * c_bytes,
+               workspace + scratch_offset);
+    }
+  }
+};
+
+BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t groups) {
+  BoundKernel kernel;
+  Converted a(call.inputs[0], problem.ab, kernel.workspace_bytes);
+  Converted b(call.inputs[1], problem.ab, kernel.workspace_bytes);
+  Gemm gemm(problem, GemmThreads::kPool);
+  const size_t size = SizeOf(problem.ab), scratch_offset = kernel.workspace_bytes;
+  kernel.workspace_bytes += gemm.workspace_bytes();
+  const auto product = std::make_shared<const Product>(
+      Product{std::move(a), std::move(b), std::move(gemm), groups,
+              problem.m * problem.k * size, problem.k * problem.n * size,
+              problem.m * problem.n * SizeOf(problem.c), scratch_offset});
+  kernel.accumulates = true;
+  kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
+  return kernel;
+}
+
+struct PackedProduct {
+  Converted a;
+  PackedGemm gemm;
+  size_t packed_offset, scratch_offset;
+};
+
+// B packed once per call: for weights, which change every step.
+BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
+  BoundKernel kernel;
+  Converted a(call.inputs[0], problem.ab, kernel.workspace_bytes);
+  PackedGemm gemm(problem, call.inputs[1].dtype, GemmThreads::kPool);
+  const size_t packed_offset = kernel.workspace_bytes;
+  const size_t scratch_offset = AlignUp(packed_offset + gemm.packed_bytes());
+  kernel.workspace_bytes = scratch_offset + gemm.workspace_bytes();
+  const auto product = std::make_shared<const PackedProduct>(
+      PackedProduct{std::move(a), std::move(gemm), packed_offset, scratch_offset});
+  kernel.accumulates = true;
+  kernel.run = [product](const KernelArguments& arguments) {
+    std::byte* packed = arguments.workspace + product->packed_offset;
+    std::byte* scratch = arguments.workspace + product->scratch_offset;
+    const void* a = product->a.Run(arguments.inputs[0], arguments.workspace);
+    product->gemm.Pack(arguments.inputs[1], packed, scratch);
+    product->gemm.Run(a, packed, arguments.outputs[0], scratch);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
+  const TensorType &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
+  if (!IsActivation(a) || !IsActivation(b) || !IsActivation(c)) return std::nullopt;
+  GemmProblem problem;
+  problem.ab = ProductType(call);
+  problem.c = c.dtype;
+  problem.accumulate = Accumulates(call, 0);
+  if (call.attributes.Flag("transpose_a")) {
+    problem.transpose_a = true;
+    problem.m = a.shape[-1];
+    problem.k = a.shape.rows();
+    problem.n = b.shape[-1];
+    return BindProduct(call, problem, 1);
+  }
+  const int64_t groups = b.shape.rank() == 3 ? b.shape[0] : 1;
+  problem.transpose_b = call.attributes.Flag("transpose_b");
+  problem.m = a.shape.rows() / groups;
+  problem.k = a.shape[-1];
+  problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
+  if (groups == 1 && problem.ab == DType::kBF16 && problem.m >= kPackingRows) {
+    return BindPacked(call, problem);
+  }
+  return BindProduct(call, problem, groups);
+}
+
+std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {
+  const TensorType &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
+  if (!IsActivation(a) || !IsActivation(b) || !IsActivation(c)) return std::nullopt;
+  GemmProblem problem;
+  problem.ab = ProductType(call);
+  problem.c = c.dtype;
+  problem.accumulate = Accumulates(call, 0);
+  problem.transpose_a = true;
+  problem.m = a.shape[2];
+  problem.k = a.shape[1];
+  problem.n = b.shape[2];
+  return BindProduct(call, problem, a.shape[0]);
+}
+
+}  // namespace syntra
