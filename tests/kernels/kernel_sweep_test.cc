@@ -1,5 +1,6 @@
 // Runs the CPU kernel of every case of every op against the double-precision reference on the same
 // rounded inputs. Also: accumulation, memory beside operands, results nobody needs, repeatability.
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -263,6 +264,58 @@ std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllCases()), TestName);
+
+// The failures that `body` reports.
+template <typename Body>
+std::string FailuresOf(const Body& body) {
+  testing::TestPartResultArray failures;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(&failures);
+    body();
+  }
+  std::string messages;
+  for (int i = 0; i < failures.size(); ++i) {
+    messages += failures.GetTestPartResult(i).message();
+  }
+  return messages;
+}
+
+// A copy of three numbers that then spoils what `spoil` does.
+std::string FailuresOfCopy(void (*spoil)(const KernelArguments&)) {
+  CaseTensor x = MakeTensor({DType::kF32, {3}});
+  FillNormal(x, kSeed);
+  const OpCall call{{}, {x.type}, {x.type}, {false}};
+  BoundKernel kernel;
+  kernel.workspace_bytes = 4;
+  kernel.run = [spoil](const KernelArguments& arguments) {
+    std::memcpy(arguments.outputs[0], arguments.inputs[0], 3 * sizeof(float));
+    spoil(arguments);
+  };
+  return FailuresOf([&] {
+    const Contents contents = RunGuarded(kernel, call, {x}, {x}, false);
+    ExpectClose(Load(x.type, contents[0]), x, {2e-6, 0.0, 8e-6}, "the copy");
+  });
+}
+
+TEST(SweepItself, NoticesMistakes) {
+  EXPECT_EQ(FailuresOfCopy([](const KernelArguments&) {}), "");
+  const auto beside =
+      FailuresOfCopy([](const KernelArguments& a) { static_cast<float*>(a.outputs[0])[3] = 0.0f; });
+  EXPECT_NE(beside.find("wrote beside output 0"), std::string::npos) << beside;
+  const auto input =
+      FailuresOfCopy([](const KernelArguments& a) { static_cast<float*>(a.inputs[0])[1] = 7.0f; });
+  EXPECT_NE(input.find("changed input 0"), std::string::npos) << input;
+  const auto workspace =
+      FailuresOfCopy([](const KernelArguments& a) { a.workspace[4] = std::byte{0}; });
+  EXPECT_NE(workspace.find("wrote outside the workspace"), std::string::npos) << workspace;
+  const auto value = FailuresOfCopy(
+      [](const KernelArguments& a) { static_cast<float*>(a.outputs[0])[2] *= 1.0001f; });
+  EXPECT_NE(value.find("the copy"), std::string::npos) << value;
+  const auto unwritten = FailuresOfCopy([](const KernelArguments& a) {
+    static_cast<float*>(a.outputs[0])[0] = static_cast<float*>(a.outputs[0])[3];
+  });
+  EXPECT_NE(unwritten.find("the copy"), std::string::npos) << unwritten;
+}
 
 TEST(KernelCoverage, CountsCasesWithCpuKernels) {
   int with_kernel = 0;
