@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/digest.h"
+#include "base/digest.h"
 #include "data/token_shard.h"
 
 namespace syntra {

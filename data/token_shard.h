@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/digest.h"
+#include "base/digest.h"
 
 namespace syntra {
 

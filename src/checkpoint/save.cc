@@ -86,7 +86,7 @@ void WriteDurably(const Path& path, std::span<const std::byte> bytes) {
 void WriteImage(const Path& directory, const std::string& name, const FileImage& image,
                 Manifest* manifest) {
   const std::span<const std::byte> bytes = image.bytes();
-  manifest->files[name] = {static_cast<int64_t>(bytes.size()), DigestOf(bytes)};
+  manifest->files[name] = {static_cast<int64_t>(bytes.size()), HexDigestOf(bytes)};
   WriteDurably(directory / name, bytes);
 }
 

@@ -154,7 +154,7 @@ TEST(Layout, StepNames) {
 }
 
 TEST(Digest, MatchesThePublishedValueForNothing) {
-  EXPECT_EQ(DigestOf({}), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(HexDigestOf({}), "99aa06d3014798d86001c324468d497f");
 }
 
 }  // namespace
