@@ -323,6 +323,22 @@ TEST(CpuKernels, LargeProducts) {
   }
 }
 
+// More tokens than a chunk, a vocabulary of several blocks, both with remainders; some padding.
+TEST(CpuKernels, LargeVocabularies) {
+  const FillIntegers targets = Below(3001);
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    const TensorType hidden{dtype, {5, 103, 19}}, embedding = F32({3001, 19});
+    const Attributes loss{{"scale", 0.3}, {"z_loss", 1e-3}, {"label_smoothing", 0.1}};
+    std::vector<TensorType> inputs = {hidden, embedding, I32({5, 103}), F32({1})};
+    CheckCase(GetOp("linear_cross_entropy"), {"large", loss, inputs, targets});
+    inputs.push_back(F32({5, 103}));
+    inputs.push_back(F32({1}));
+    CheckCase(GetOp("linear_cross_entropy_grad"), {"large", loss, inputs, targets});
+  }
+  CheckCase(GetOp("linear_argmax"),
+            {"large", {{"scale", 0.3}}, {F32({7, 1, 67}), F32({3001, 67})}, {}});
+}
+
 TEST(CpuKernels, MasksOfEveryRate) {
   for (double rate : {0.001, 0.5, 0.9, 0.999}) {
     CheckCase(GetOp("dropout"),
