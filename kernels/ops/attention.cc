@@ -1,0 +1,176 @@
+// attention: one softmax over a sum of score terms (Synthesizer, Tay et al. 2021, section 3), and
+// its gradient.
+//
+//   S[b,h,i,j] = q_i . k_j + u_i . p_j + a_i[j mod Na] * b_i[j div Na] + table[h,i,j] + bias[h,i,j]
+//   Y[b,i,h] = sum_j softmax_j(S[b,h,i,:])_j V[b,j,h]
+#include "kernels/ops/attention.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace attention {
+namespace {
+
+// The number of queries follows from the first operand that knows it. Self-attention by a table
+// alone has none: then every position is a query, or, when decoding, one position is.
+int64_t QueryCount(std::span<const TensorType> inputs) {
+  if (inputs.size() == kGradientInputCount) return inputs[kGivenDY].shape[1];
+  for (int i : {kQuery, kU, kA, kBias, kQuerySegments, kQueryPositions}) {
+    if (inputs[i].present()) return inputs[i].shape[1];
+  }
+  return inputs[kQueryStart].present() ? 1 : inputs[kValue].shape[1];
+}
+
+void CheckShape(const TensorType& type, std::initializer_list<int64_t> dims, const char* name) {
+  if (!type.present()) return;
+  const Shape expected(dims);
+  SYNTRA_CHECK(type.shape == expected, "attention: {} is {}, expected {}", name, ToString(type),
+               ToString(expected));
+}
+
+void CheckOperands(std::span<const TensorType> inputs, const Sizes& z) {
+  const int64_t width = z.heads * z.head_size;
+  const auto together = [&](int first, int second, const char* names) {
+    SYNTRA_CHECK(inputs[first].present() == inputs[second].present(), "attention: {} come together",
+                 names);
+  };
+  together(kQuery, kKey, "query and key");
+  together(kU, kPositions, "u and positions");
+  together(kA, kB, "a and b");
+  together(kQuerySegments, kKeySegments, "query and key segments");
+  together(kQueryPositions, kKeyPositions, "query and key positions");
+  for (int i : {kQuery, kKey, kU, kA, kB}) {
+    SYNTRA_CHECK(!inputs[i].present() || inputs[i].dtype == inputs[kValue].dtype,
+                 "attention: operand {} is {}, value is {}", i, ToString(inputs[i]),
+                 ToString(inputs[kValue]));
+  }
+  CheckShape(inputs[kQuery], {z.batch, z.queries, width}, "query");
+  CheckShape(inputs[kKey], {z.batch, z.keys, width}, "key");
+  CheckShape(inputs[kU], {z.batch, z.queries, z.heads * z.features}, "u");
+  CheckShape(inputs[kA], {z.batch, z.queries, z.heads * z.a_size}, "a");
+  CheckShape(inputs[kB], {z.batch, z.queries, z.heads * z.b_size}, "b");
+  CheckShape(inputs[kBias], {z.heads, z.queries, z.keys}, "bias");
+  CheckShape(inputs[kQuerySegments], {z.batch, z.queries}, "query segments");
+  CheckShape(inputs[kKeySegments], {z.batch, z.keys}, "key segments");
+  CheckShape(inputs[kQueryPositions], {z.batch, z.queries}, "query positions");
+  CheckShape(inputs[kKeyPositions], {z.batch, z.keys}, "key positions");
+  SYNTRA_CHECK(inputs[kValue].shape[2] == width, "attention: {} heads do not divide value {}",
+               z.heads, ToString(inputs[kValue]));
+}
+
+// Rows index tables unless positions do; then only the data say which entries are used.
+void CheckExtents(std::span<const TensorType> inputs, const Sizes& z) {
+  if (inputs[kTable].present()) {
+    SYNTRA_CHECK(z.table_heads == 1 || z.table_heads == z.heads, "attention: table {} for {} heads",
+                 ToString(inputs[kTable]), z.heads);
+  }
+  if (inputs[kPositions].present()) {
+    const Shape& shape = inputs[kPositions].shape;
+    SYNTRA_CHECK(shape[-2] == z.features && (shape.rank() == 2 || shape[0] == z.heads),
+                 "attention: positions {} for {} features and {} heads",
+                 ToString(inputs[kPositions]), z.features, z.heads);
+  }
+  if (inputs[kKeyPositions].present()) return;
+  const bool from_start = inputs.size() == kInputCount && inputs[kQueryStart].present();
+  SYNTRA_CHECK(!inputs[kTable].present() ||
+                   (z.table_keys >= z.keys &&
+                    (from_start || z.table_queries == 1 || z.table_queries >= z.queries)),
+               "attention: table {} is too small for {} queries and {} keys",
+               ToString(inputs[kTable]), z.queries, z.keys);
+  SYNTRA_CHECK(!inputs[kPositions].present() || z.position_extent >= z.keys,
+               "attention: positions {} for {} keys", ToString(inputs[kPositions]), z.keys);
+  SYNTRA_CHECK(!inputs[kA].present() || z.a_size * z.b_size >= z.keys,
+               "attention: factors {} x {} for {} keys", z.a_size, z.b_size, z.keys);
+}
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
+  SYNTRA_CHECK(inputs.size() == kInputCount, "attention takes {} inputs, not {}",
+               static_cast<int>(kInputCount), inputs.size());
+  const Sizes z = SizesOf(attributes, inputs);
+  return {{inputs[kValue].dtype, {z.batch, z.queries, z.heads * z.head_size}},
+          {DType::kF32, {z.batch, z.heads, z.queries}}};
+}
+
+std::vector<TensorType> InferGradient(const Attributes& attributes,
+                                      std::span<const TensorType> inputs) {
+  SYNTRA_CHECK(inputs.size() == kGradientInputCount, "attention_grad takes {} inputs, not {}",
+               static_cast<int>(kGradientInputCount), inputs.size());
+  SizesOf(attributes, inputs);
+  return {inputs.begin(), inputs.begin() + kGradientOutputCount};
+}
+
+void Gradient(GradientRule& rule) {
+  SYNTRA_CHECK(!rule.input(kQueryStart), "attention from a query_start has no gradient");
+  SYNTRA_CHECK(!rule.output_gradient(kLogSumExp), "attention's log_sum_exp has no gradient");
+  if (!rule.output_gradient(kY)) return;
+  std::vector<Value> inputs;
+  for (int i = 0; i < kSharedInputs; ++i) inputs.push_back(rule.input(i));
+  inputs.push_back(rule.output(kY));
+  inputs.push_back(rule.output(kLogSumExp));
+  inputs.push_back(rule.output_gradient(kY));
+  std::vector<int> targets;
+  for (int g = 0; g < kGradientOutputCount; ++g) targets.push_back(g);
+  rule.Contribute("attention_grad", rule.attributes(), std::move(inputs), std::move(targets));
+}
+
+// Multiply-adds of the products over allowed pairs; padding and segments are not known here.
+double ScoreAndValueFlops(const OpCall& call) {
+  const Sizes z = SizesOf(call.attributes, call.inputs);
+  const double square = std::min(z.queries, z.keys);
+  const double masked = z.causal ? square * (square - 1) / 2 : 0.0;
+  const double pairs = static_cast<double>(z.queries) * z.keys - masked;
+  double width = z.head_size + z.features + (call.inputs[kA].present() ? 1 : 0);
+  if (call.inputs[kQuery].present()) width += z.head_size;
+  return 2.0 * z.batch * z.heads * pairs * width;
+}
+
+// Each product of the forward pass has two gradients. Recomputed scores are not counted.
+double GradientFlops(const OpCall& call) { return 2.0 * ScoreAndValueFlops(call); }
+
+}  // namespace
+
+Sizes SizesOf(const Attributes& attributes, std::span<const TensorType> inputs) {
+  SYNTRA_CHECK(inputs[kValue].present(), "attention needs a value");
+  const Shape& value = inputs[kValue].shape;
+  Sizes z{.batch = value[0],
+          .queries = QueryCount(inputs),
+          .keys = value[1],
+          .heads = attributes.Int("heads"),
+          .head_size = value[2] / attributes.Int("heads"),
+          .causal = attributes.Flag("causal")};
+  if (inputs[kU].present()) z.features = inputs[kU].shape[2] / z.heads;
+  if (inputs[kPositions].present()) {
+    z.position_extent = inputs[kPositions].shape[-1];
+    z.positions_per_head = inputs[kPositions].shape.rank() == 3;
+  }
+  if (inputs[kA].present()) z.a_size = inputs[kA].shape[2] / z.heads;
+  if (inputs[kB].present()) z.b_size = inputs[kB].shape[2] / z.heads;
+  if (inputs[kTable].present()) {
+    z.table_heads = inputs[kTable].shape[0];
+    z.table_queries = inputs[kTable].shape[1];
+    z.table_keys = inputs[kTable].shape[2];
+  }
+  CheckOperands(inputs, z);
+  CheckExtents(inputs, z);
+  return z;
+}
+
+}  // namespace attention
+
+Op op_attention() {
+  return {.infer = &attention::Infer,
+          .reference = &attention::Reference,
+          .gradient = &attention::Gradient,
+          .cases = &attention::Cases,
+          .flops = &attention::ScoreAndValueFlops};
+}
+
+Op op_attention_grad() {
+  return {.infer = &attention::InferGradient,
+          .reference = &attention::ReferenceGradient,
+          .flops = &attention::GradientFlops};
+}
+
+}  // namespace syntra

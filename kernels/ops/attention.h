@@ -1,0 +1,60 @@
+// What the reference and the CPU kernels of `attention` share: operand numbers and sizes. The
+// contract is in kernels/README.md, section "attention".
+#pragma once
+
+#include <span>
+
+#include "kernels/op.h"
+
+namespace syntra::attention {
+
+enum Input {
+  kQuery,
+  kKey,
+  kValue,
+  kU,
+  kPositions,
+  kA,
+  kB,
+  kTable,
+  kBias,
+  kQuerySegments,
+  kKeySegments,
+  kQueryPositions,
+  kKeyPositions,
+  kQueryStart,
+  kInputCount,
+};
+
+enum Output { kY, kLogSumExp, kOutputCount };
+
+// attention_grad takes the first kSharedInputs inputs of attention, then these.
+inline constexpr int kSharedInputs = kKeyPositions + 1;
+enum GradientInput { kGivenY = kSharedInputs, kGivenLogSumExp, kGivenDY, kGradientInputCount };
+// Output g is the gradient of input g.
+inline constexpr int kGradientOutputCount = kBias + 1;
+
+struct Sizes {
+  int64_t batch, queries, keys, heads;  // B, T, S, H
+  int64_t head_size;                    // K
+  int64_t features = 0;                 // F, 0 without u
+  int64_t a_size = 0, b_size = 0;       // Na, Nb
+  int64_t position_extent = 0;          // N of positions
+  int64_t table_heads = 0, table_queries = 0, table_keys = 0;
+  bool positions_per_head = false;
+  bool causal = false;
+};
+
+// `inputs` are those of attention or of attention_grad. Throws Error(kInternal) where they
+// contradict the contract.
+Sizes SizesOf(const Attributes& attributes, std::span<const TensorType> inputs);
+
+void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+               std::span<const ReferenceTensor> outputs);
+void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                       std::span<const ReferenceTensor> outputs);
+
+// The test cases of attention, in f32 and bf16.
+std::vector<OpCase> Cases();
+
+}  // namespace syntra::attention

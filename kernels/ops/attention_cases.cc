@@ -1,0 +1,159 @@
+// The test cases of attention: every score term alone, with the others, and under every mask.
+#include "kernels/ops/attention.h"
+
+namespace syntra::attention {
+namespace {
+
+struct CaseSizes {
+  int64_t batch = 2, queries = 6, keys = 6, heads = 2, head_size = 4;
+};
+
+// Collects the operands of one case; absent ones stay kNone.
+class CaseBuilder {
+ public:
+  CaseBuilder(DType dtype, CaseSizes sizes, bool causal = false)
+      : z_(sizes), dtype_(dtype), causal_(causal), inputs_(kInputCount, {DType::kNone, {}}) {
+    inputs_[kValue] = Activation(z_.keys, z_.head_size);
+  }
+  CaseBuilder& Dot() {
+    inputs_[kQuery] = Activation(z_.queries, z_.head_size);
+    inputs_[kKey] = Activation(z_.keys, z_.head_size);
+    return *this;
+  }
+  CaseBuilder& Dense(int64_t features, int64_t extent, bool per_head) {
+    inputs_[kU] = Activation(z_.queries, features);
+    inputs_[kPositions] = {DType::kF32,
+                           per_head ? Shape{z_.heads, features, extent} : Shape{features, extent}};
+    return *this;
+  }
+  CaseBuilder& Factorized(int64_t a_size, int64_t b_size) {
+    inputs_[kA] = Activation(z_.queries, a_size);
+    inputs_[kB] = Activation(z_.queries, b_size);
+    return *this;
+  }
+  CaseBuilder& Table(int64_t heads, int64_t queries, int64_t keys) {
+    inputs_[kTable] = {DType::kF32, {heads, queries, keys}};
+    return *this;
+  }
+  CaseBuilder& Bias() {
+    inputs_[kBias] = {DType::kF32, {z_.heads, z_.queries, z_.keys}};
+    return *this;
+  }
+  CaseBuilder& Segments() {
+    inputs_[kQuerySegments] = {DType::kI32, {z_.batch, z_.queries}};
+    inputs_[kKeySegments] = {DType::kI32, {z_.batch, z_.keys}};
+    return *this;
+  }
+  CaseBuilder& Positions() {
+    inputs_[kQueryPositions] = {DType::kI32, {z_.batch, z_.queries}};
+    inputs_[kKeyPositions] = {DType::kI32, {z_.batch, z_.keys}};
+    return *this;
+  }
+  CaseBuilder& Start() {
+    inputs_[kQueryStart] = {DType::kI32, {1}};
+    return *this;
+  }
+  OpCase Build(std::string name) const;
+
+ private:
+  TensorType Activation(int64_t rows, int64_t width) const {
+    return {dtype_, {z_.batch, rows, z_.heads * width}};
+  }
+
+  CaseSizes z_;
+  DType dtype_;
+  bool causal_;
+  std::vector<TensorType> inputs_;
+};
+
+// By example: all one segment; then packed rows that end in padding, where the queries also have a
+// segment that no key has; then nothing but padding.
+int32_t SegmentAt(int64_t example, int64_t row, int64_t rows, bool query) {
+  if (example == 0) return 1;
+  if (example == 2 || row == rows - 1) return 0;
+  if (query && row == rows - 2) return 9;
+  return row < rows / 2 ? 1 : 2;
+}
+
+OpCase CaseBuilder::Build(std::string name) const {
+  const auto fill = [z = z_](int input, std::span<int32_t> values) {
+    const bool query = input == kQuerySegments || input == kQueryPositions;
+    const int64_t rows = query ? z.queries : z.keys;
+    for (int64_t e = 0; e < std::ssize(values); ++e) {
+      const int64_t example = e / rows, row = e % rows;
+      switch (input) {
+        case kQuerySegments:
+        case kKeySegments:
+          values[e] = SegmentAt(example, row, rows, query);
+          break;
+        case kQueryPositions:  // restarts inside the row, as packed examples do
+        case kKeyPositions:
+          values[e] = static_cast<int32_t>(row % (rows / 2 + 1));
+          break;
+        default:
+          values[e] = static_cast<int32_t>(z.keys - z.queries - 1);
+          break;
+      }
+    }
+  };
+  return {name + (dtype_ == DType::kBF16 ? "_bf16" : "_f32"),
+          {{"heads", z_.heads}, {"causal", causal_}},
+          inputs_,
+          fill};
+}
+
+}  // namespace
+
+std::vector<OpCase> Cases() {
+  std::vector<OpCase> cases;
+  for (DType type : {DType::kF32, DType::kBF16}) {
+    const CaseSizes self, cross{.queries = 5, .keys = 7},
+        packed{.batch = 3, .queries = 8, .keys = 8};
+    const CaseSizes step{.queries = 1, .keys = 7};
+    const auto add = [&](const char* name, const CaseBuilder& builder) {
+      cases.push_back(builder.Build(name));
+    };
+    add("dot", CaseBuilder(type, self).Dot());
+    add("dot_bias", CaseBuilder(type, self).Dot().Bias());
+    add("dot_causal", CaseBuilder(type, self, true).Dot());
+    add("dot_cross", CaseBuilder(type, cross).Dot());
+    add("dot_packed", CaseBuilder(type, packed).Dot().Segments());
+    add("dot_packed_causal_bias", CaseBuilder(type, packed, true).Dot().Bias().Segments());
+    add("random", CaseBuilder(type, self).Table(2, 9, 9));
+    add("random_bias_causal", CaseBuilder(type, self, true).Table(2, 6, 6).Bias());
+    add("random_packed", CaseBuilder(type, packed).Table(2, 8, 10).Segments());
+    add("random_shared_heads", CaseBuilder(type, self).Table(1, 7, 7));
+    add("random_shared_queries", CaseBuilder(type, self).Table(2, 1, 7));
+    add("dense", CaseBuilder(type, self).Dense(3, 8, false));
+    add("dense_per_head_packed", CaseBuilder(type, packed).Dense(3, 8, true).Segments());
+    add("dense_dot", CaseBuilder(type, self, true).Dense(4, 6, false).Dot());
+    add("factorized", CaseBuilder(type, self).Factorized(3, 3));
+    add("factorized_dot", CaseBuilder(type, packed, true).Factorized(4, 2).Dot().Segments());
+    add("everything", CaseBuilder(type, packed, true)
+                          .Dot()
+                          .Dense(3, 9, false)
+                          .Factorized(3, 3)
+                          .Table(1, 9, 9)
+                          .Bias()
+                          .Segments());
+    add("positions", CaseBuilder(type, packed)
+                         .Dot()
+                         .Dense(3, 5, true)
+                         .Factorized(3, 2)
+                         .Table(2, 6, 5)
+                         .Segments()
+                         .Positions());
+    add("random_positions", CaseBuilder(type, packed).Table(2, 5, 5).Segments().Positions());
+    add("random_step", CaseBuilder(type, step, true).Table(2, 7, 7).Start());
+    add("everything_step", CaseBuilder(type, step, true)
+                               .Dot()
+                               .Dense(3, 8, false)
+                               .Factorized(3, 3)
+                               .Table(2, 8, 8)
+                               .Bias()
+                               .Start());
+  }
+  return cases;
+}
+
+}  // namespace syntra::attention

@@ -1,0 +1,197 @@
+// attention and its gradient in double precision, as straight loops over the definition.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/ops/attention.h"
+
+namespace syntra::attention {
+namespace {
+
+// Element addresses of every operand, by (example, head, query, key).
+class Scores {
+ public:
+  Scores(const Attributes& attributes, std::span<const ReferenceTensor> inputs) : in_(inputs) {
+    std::vector<TensorType> types;
+    for (const ReferenceTensor& tensor : inputs) types.push_back(tensor.type);
+    z = SizesOf(attributes, types);
+    if (inputs.size() == kInputCount && inputs[kQueryStart].present()) {
+      start_ = inputs[kQueryStart].integers[0];
+    }
+  }
+
+  bool Has(Input input) const { return in_[input].present(); }
+
+  bool Allowed(int64_t b, int64_t i, int64_t j) const {
+    if (z.causal && j > i + start_) return false;
+    if (!Has(kQuerySegments)) return true;
+    const int32_t segment = in_[kQuerySegments].integers[b * z.queries + i];
+    return segment != 0 && segment == in_[kKeySegments].integers[b * z.keys + j];
+  }
+
+  int64_t QueryRow(int64_t b, int64_t h, int64_t i, int64_t width) const {
+    return ((b * z.queries + i) * z.heads + h) * width;
+  }
+  int64_t KeyRow(int64_t b, int64_t h, int64_t j) const {
+    return ((b * z.keys + j) * z.heads + h) * z.head_size;
+  }
+  int64_t QueryPosition(int64_t b, int64_t i) const {
+    return Has(kQueryPositions) ? in_[kQueryPositions].integers[b * z.queries + i] : i + start_;
+  }
+  int64_t KeyPosition(int64_t b, int64_t j) const {
+    return Has(kKeyPositions) ? in_[kKeyPositions].integers[b * z.keys + j] : j;
+  }
+  // Feature f of key position n.
+  int64_t PositionElement(int64_t h, int64_t f, int64_t n) const {
+    return ((z.positions_per_head ? h : 0) * z.features + f) * z.position_extent + n;
+  }
+  int64_t TableElement(int64_t h, int64_t m, int64_t n) const {
+    return ((z.table_heads == 1 ? 0 : h) * z.table_queries + (z.table_queries == 1 ? 0 : m)) *
+               z.table_keys +
+           n;
+  }
+  int64_t BiasElement(int64_t h, int64_t i, int64_t j) const {
+    return (h * z.queries + i) * z.keys + j;
+  }
+
+  double At(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    const int64_t m = QueryPosition(b, i), n = KeyPosition(b, j);
+    double score = 0.0;
+    if (Has(kQuery)) {
+      const int64_t q = QueryRow(b, h, i, z.head_size), k = KeyRow(b, h, j);
+      for (int64_t d = 0; d < z.head_size; ++d) {
+        score += in_[kQuery].numbers[q + d] * in_[kKey].numbers[k + d];
+      }
+    }
+    if (Has(kU)) {
+      const int64_t u = QueryRow(b, h, i, z.features);
+      for (int64_t f = 0; f < z.features; ++f) {
+        score += in_[kU].numbers[u + f] * in_[kPositions].numbers[PositionElement(h, f, n)];
+      }
+    }
+    if (Has(kA)) {
+      score += in_[kA].numbers[QueryRow(b, h, i, z.a_size) + n % z.a_size] *
+               in_[kB].numbers[QueryRow(b, h, i, z.b_size) + n / z.a_size];
+    }
+    if (Has(kTable)) score += in_[kTable].numbers[TableElement(h, m, n)];
+    if (Has(kBias)) score += in_[kBias].numbers[BiasElement(h, i, j)];
+    return score;
+  }
+
+  Sizes z;
+
+ private:
+  std::span<const ReferenceTensor> in_;
+  int64_t start_ = 0;
+};
+
+// Adds ds, the gradient of one score, times each operand's partner to that operand's gradient.
+void Spread(const Scores& scores, std::span<const ReferenceTensor> in,
+            std::span<const ReferenceTensor> out, int64_t b, int64_t h, int64_t i, int64_t j,
+            double ds) {
+  const Sizes& z = scores.z;
+  const int64_t m = scores.QueryPosition(b, i), n = scores.KeyPosition(b, j);
+  const auto add = [&](int g, int64_t element, double x) {
+    if (out[g].present()) out[g].numbers[element] += x;
+  };
+  if (scores.Has(kQuery)) {
+    const int64_t q = scores.QueryRow(b, h, i, z.head_size), k = scores.KeyRow(b, h, j);
+    for (int64_t d = 0; d < z.head_size; ++d) {
+      add(kQuery, q + d, ds * in[kKey].numbers[k + d]);
+      add(kKey, k + d, ds * in[kQuery].numbers[q + d]);
+    }
+  }
+  if (scores.Has(kU)) {
+    const int64_t u = scores.QueryRow(b, h, i, z.features);
+    for (int64_t f = 0; f < z.features; ++f) {
+      const int64_t p = scores.PositionElement(h, f, n);
+      add(kU, u + f, ds * in[kPositions].numbers[p]);
+      add(kPositions, p, ds * in[kU].numbers[u + f]);
+    }
+  }
+  if (scores.Has(kA)) {
+    const int64_t a = scores.QueryRow(b, h, i, z.a_size) + n % z.a_size;
+    const int64_t c = scores.QueryRow(b, h, i, z.b_size) + n / z.a_size;
+    add(kA, a, ds * in[kB].numbers[c]);
+    add(kB, c, ds * in[kA].numbers[a]);
+  }
+  if (scores.Has(kTable)) add(kTable, scores.TableElement(h, m, n), ds);
+  if (scores.Has(kBias)) add(kBias, scores.BiasElement(h, i, j), ds);
+}
+
+// Calls body(b, h, i) for every row of scores.
+template <typename Body>
+void ForEachRow(const Sizes& z, const Body& body) {
+  for (int64_t b = 0; b < z.batch; ++b) {
+    for (int64_t h = 0; h < z.heads; ++h) {
+      for (int64_t i = 0; i < z.queries; ++i) body(b, h, i);
+    }
+  }
+}
+
+}  // namespace
+
+void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+               std::span<const ReferenceTensor> outputs) {
+  const Scores scores(call.attributes, inputs);
+  const Sizes& z = scores.z;
+  std::vector<double> row(z.keys);
+  ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
+    double maximum = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    for (int64_t j = 0; j < z.keys; ++j) {
+      if (!scores.Allowed(b, i, j)) continue;
+      row[j] = scores.At(b, h, i, j);
+      maximum = std::max(maximum, row[j]);
+    }
+    for (int64_t j = 0; j < z.keys; ++j) {
+      if (scores.Allowed(b, i, j)) sum += std::exp(row[j] - maximum);
+    }
+    if (outputs[kLogSumExp].present()) {
+      outputs[kLogSumExp].numbers[(b * z.heads + h) * z.queries + i] = maximum + std::log(sum);
+    }
+    if (!outputs[kY].present()) return;
+    const int64_t y = scores.QueryRow(b, h, i, z.head_size);
+    for (int64_t d = 0; d < z.head_size; ++d) outputs[kY].numbers[y + d] = 0.0;
+    for (int64_t j = 0; j < z.keys; ++j) {
+      if (!scores.Allowed(b, i, j)) continue;
+      const double p = std::exp(row[j] - maximum) / sum;
+      const int64_t v = scores.KeyRow(b, h, j);
+      for (int64_t d = 0; d < z.head_size; ++d) {
+        outputs[kY].numbers[y + d] += p * inputs[kValue].numbers[v + d];
+      }
+    }
+  });
+}
+
+void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                       std::span<const ReferenceTensor> outputs) {
+  const Scores scores(call.attributes, inputs);
+  const Sizes& z = scores.z;
+  for (const ReferenceTensor& output : outputs) {
+    std::fill(output.numbers.begin(), output.numbers.end(), 0.0);
+  }
+  const std::span<const double> values = inputs[kValue].numbers, dys = inputs[kGivenDY].numbers;
+  std::vector<double> p(z.keys), dp(z.keys);
+  ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
+    const double log_sum_exp = inputs[kGivenLogSumExp].numbers[(b * z.heads + h) * z.queries + i];
+    const int64_t y = scores.QueryRow(b, h, i, z.head_size);
+    double mean = 0.0;  // sum_j dP_ij P_ij
+    for (int64_t j = 0; j < z.keys; ++j) {
+      if (!scores.Allowed(b, i, j)) continue;
+      p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);
+      dp[j] = 0.0;
+      const int64_t v = scores.KeyRow(b, h, j);
+      for (int64_t d = 0; d < z.head_size; ++d) {
+        dp[j] += dys[y + d] * values[v + d];
+        if (outputs[kValue].present()) outputs[kValue].numbers[v + d] += p[j] * dys[y + d];
+      }
+      mean += p[j] * dp[j];
+    }
+    for (int64_t j = 0; j < z.keys; ++j) {
+      if (scores.Allowed(b, i, j))
+        Spread(scores, inputs, outputs, b, h, i, j, p[j] * (dp[j] - mean));
+    }
+  });
+}
+
+}  // namespace syntra::attention
