@@ -14,15 +14,15 @@ namespace syntra {
 
 namespace {
 
+void AddOp(NameTable<Op>& ops, const char* name, Op op) {
+  op.name = name;
+  ops.Add(name, std::move(op));
+}
+
 const NameTable<Op>& Ops() {
   static const NameTable<Op> table = [] {
     NameTable<Op> ops("op");
-#define SYNTRA_OP(op_name)            \
-  {                                   \
-    Op op = op_##op_name();           \
-    op.name = #op_name;               \
-    ops.Add(#op_name, std::move(op)); \
-  }
+#define SYNTRA_OP(row) AddOp(ops, #row, op_##row());
 #include "kernels/ops.def"
 #undef SYNTRA_OP
     return ops;

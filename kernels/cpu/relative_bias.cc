@@ -1,5 +1,6 @@
 // relative_bias: bias[h,i,j] = table[h, bucket(j - (i + query_start))]. The bias of a head is constant
 // along diagonals: one line of T + S - 1 values, of which row i is a window.
+#include "core/buffer.h"
 #include "kernels/math/relative_bucket.h"
 
 #include <memory>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -49,15 +50,15 @@ class ParameterStore {
 
   const Parameter& Get(const std::string& name) const;
   const Parameter* Find(const std::string& name) const;
-  // A deque-like stable order: the order of declaration.
-  const std::vector<Parameter>& all() const { return parameters_; }
+  // In the order of declaration; references stay valid.
+  const std::deque<Parameter>& all() const { return parameters_; }
 
   int64_t element_count() const;            // sum of sizes, padding excluded
   int64_t trainable_element_count() const;
   int64_t arena_elements() const { return arena_elements_; }  // padding included
 
  private:
-  std::vector<Parameter> parameters_;
+  std::deque<Parameter> parameters_;
   std::unordered_map<std::string, int> index_;
   int64_t arena_elements_ = 0;
 };

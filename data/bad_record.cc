@@ -1,0 +1,95 @@
+#include "data/bad_record.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kLoggedOneByOne = 10;
+// A file that is not what its name says would otherwise be read to its end before it is refused.
+constexpr int64_t kCheckedEarly = 1000;
+
+}  // namespace
+
+std::string_view ReasonOf(RecordFault fault) {
+  switch (fault) {
+    case RecordFault::kNone:
+      return "no fault";
+    case RecordFault::kNotUtf8:
+      return "text is not well-formed UTF-8";
+    case RecordFault::kNulCharacter:
+      return "text contains a NUL character";
+    case RecordFault::kByteOrderMark:
+      return "line starts with a byte order mark";
+    case RecordFault::kLineTooLong:
+      return "record is longer than 64 MiB";
+    case RecordFault::kTruncatedLine:
+      return "last line ends in the middle of a record";
+    case RecordFault::kEmptyLine:
+      return "line is empty";
+    case RecordFault::kNotJson:
+      return "line is not valid JSON";
+    case RecordFault::kNotAnObject:
+      return "line is JSON but not an object";
+    case RecordFault::kMissingText:
+      return "text field is missing";
+    case RecordFault::kNullText:
+      return "text field is null";
+    case RecordFault::kTextNotAString:
+      return "text field is not one string";
+    case RecordFault::kNotAnExample:
+      return "record is not a tf.Example";
+  }
+  return "?";
+}
+
+RecordFault CheckText(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return RecordFault::kNulCharacter;
+  if (!IsUtf8(text)) return RecordFault::kNotUtf8;
+  return RecordFault::kNone;
+}
+
+void BadRecordLedger::CountBad(int64_t offset, int64_t line, RecordFault fault) {
+  ++records_;
+  ++bad_;
+  ++counts_[static_cast<size_t>(fault)];
+  const std::string message =
+      fmt::format("{}: byte {}, line {}: {}", file_.string(), offset, line, ReasonOf(fault));
+  if (policy_.fail) Fail(ExitCode::kData, "{}", message);
+  if (bad_ == 1) first_ = message;
+  if (bad_ <= kLoggedOneByOne) Log().warn("skipped: {}", message);
+  if (bad_ >= kCheckedEarly && bad_ > Limit()) Finish();
+}
+
+int64_t BadRecordLedger::Limit() const {
+  if (policy_.max_fraction <= 0) return 0;
+  return std::max<int64_t>(
+      1, static_cast<int64_t>(policy_.max_fraction * static_cast<double>(records_)));
+}
+
+std::string BadRecordLedger::Summary() const {
+  std::string summary;
+  for (int i = 1; i < kRecordFaultCount; ++i) {
+    if (counts_[i] == 0) continue;
+    summary += fmt::format("{}{} x \"{}\"", summary.empty() ? "" : ", ", counts_[i],
+                           ReasonOf(static_cast<RecordFault>(i)));
+  }
+  return summary;
+}
+
+void BadRecordLedger::Finish() const {
+  if (bad_ == 0) return;
+  if (bad_ > Limit()) {
+    Fail(ExitCode::kData,
+         "{}: {} of {} records are bad, more than the {} that data.max_bad_fraction {} allows: {}; "
+         "the first is {}",
+         file_.string(), bad_, records_, Limit(), policy_.max_fraction, Summary(), first_);
+  }
+  Log().warn("{}: skipped {} of {} records: {}", file_.string(), bad_, records_, Summary());
+}
+
+}  // namespace syntra

@@ -1,0 +1,67 @@
+// What can be wrong with a single record, and how much of it a corpus may have.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace syntra {
+
+enum class RecordFault : uint8_t {
+  kNone,
+  kNotUtf8,
+  kNulCharacter,
+  kByteOrderMark,
+  kLineTooLong,
+  kTruncatedLine,
+  kEmptyLine,
+  kNotJson,
+  kNotAnObject,
+  kMissingText,
+  kNullText,
+  kTextNotAString,
+  kNotAnExample,
+};
+inline constexpr int kRecordFaultCount = 13;
+
+// "text is not well-formed UTF-8"
+std::string_view ReasonOf(RecordFault fault);
+
+// kNotUtf8 or kNulCharacter, else kNone.
+RecordFault CheckText(std::string_view text);
+
+struct BadRecordPolicy {
+  bool fail = false;           // the first bad record is an error
+  double max_fraction = 1e-4;  // otherwise, the largest share of a file's records
+};
+
+// Counts one file's bad records and applies the policy. Throws Error(kData).
+class BadRecordLedger {
+ public:
+  BadRecordLedger(Path file, BadRecordPolicy policy) : file_(std::move(file)), policy_(policy) {}
+
+  void CountGood() { ++records_; }
+  void CountBad(int64_t offset, int64_t line, RecordFault fault);
+  // At the end of the file: logs the counts by reason; fails if there were more bad records than
+  // max(1, max_fraction * records), or any with max_fraction 0.
+  void Finish() const;
+
+  int64_t bad() const { return bad_; }
+  int64_t records() const { return records_; }
+  int64_t count(RecordFault fault) const { return counts_[static_cast<size_t>(fault)]; }
+
+ private:
+  int64_t Limit() const;
+  std::string Summary() const;
+
+  Path file_;
+  BadRecordPolicy policy_;
+  int64_t records_ = 0, bad_ = 0;
+  std::array<int64_t, kRecordFaultCount> counts_{};
+  std::string first_;  // the first bad record, for the final error
+};
+
+}  // namespace syntra

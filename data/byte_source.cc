@@ -1,0 +1,158 @@
+#include "data/byte_source.h"
+
+#include <isa-l/igzip_lib.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+constexpr size_t kBlockBytes = size_t{1} << 20;
+
+class PlainSource : public ByteSource {
+ public:
+  explicit PlainSource(File file) : file_(std::move(file)) {}
+
+  size_t Read(std::span<std::byte> bytes) override {
+    size_t filled = 0;
+    while (filled < bytes.size()) {
+      const size_t count = file_.Read(bytes.subspan(filled));
+      if (count == 0) break;
+      filled += count;
+    }
+    return filled;
+  }
+
+ private:
+  File file_;
+};
+
+std::string_view ReasonOf(int code) {
+  switch (code) {
+    case ISAL_INVALID_BLOCK:
+      return "damaged gzip data (invalid deflate block)";
+    case ISAL_INVALID_SYMBOL:
+      return "damaged gzip data (invalid deflate symbol)";
+    case ISAL_INVALID_LOOKBACK:
+      return "damaged gzip data (invalid look-back distance)";
+    case ISAL_INVALID_WRAPPER:
+      return "not a gzip member";
+    case ISAL_UNSUPPORTED_METHOD:
+      return "unsupported gzip compression method";
+    case ISAL_INCORRECT_CHECKSUM:
+      return "gzip checksum does not match the data";
+    default:
+      return "damaged gzip data";
+  }
+}
+
+// Any number of gzip members, as `cat a.gz b.gz` makes them.
+class GzipSource : public ByteSource {
+ public:
+  explicit GzipSource(File file) : file_(std::move(file)), input_(kBlockBytes) {
+    isal_inflate_init(&state_);
+    state_.crc_flag = ISAL_GZIP;
+    state_.next_in = input_.data();
+  }
+
+  size_t Read(std::span<std::byte> bytes) override {
+    size_t filled = 0;
+    while (filled < bytes.size()) {
+      if (state_.block_state == ISAL_BLOCK_FINISH && !StartNextMember()) break;
+      Refill();
+      const size_t wanted = std::min(bytes.size() - filled, size_t{1} << 30);
+      state_.next_out = reinterpret_cast<uint8_t*>(bytes.data() + filled);
+      state_.avail_out = static_cast<uint32_t>(wanted);
+      const uint32_t available = state_.avail_in;
+      const int code = isal_inflate(&state_);
+      const size_t produced = wanted - state_.avail_out;
+      filled += produced;
+      if (code < 0 || code == ISAL_NEED_DICT) FailAt(ReasonOf(code));
+      const bool stuck = produced == 0 && state_.avail_in == available;
+      if (state_.block_state != ISAL_BLOCK_FINISH && at_end_ && state_.avail_in == 0 &&
+          produced < wanted) {
+        FailAt("gzip data ends early (truncated file)");
+      }
+      // ISA-L holds bits back in its own registers; a round without progress and with input left
+      // would otherwise loop for ever.
+      if (stuck && state_.avail_in > 0 && state_.block_state != ISAL_BLOCK_FINISH) {
+        FailAt("damaged gzip data");
+      }
+    }
+    return filled;
+  }
+
+ private:
+  // After a finished member: false at the end of the file, else the next member is set up.
+  bool StartNextMember() {
+    Refill();
+    if (state_.avail_in == 0) return false;
+    if (state_.avail_in == 1) RefillBehind();
+    if (state_.avail_in < 2 || state_.next_in[0] != 0x1f || state_.next_in[1] != 0x8b) {
+      FailAt("bytes after the last gzip member that are not gzip");
+    }
+    uint8_t* const next_in = state_.next_in;
+    const uint32_t avail_in = state_.avail_in;
+    isal_inflate_reset(&state_);
+    state_.crc_flag = ISAL_GZIP;
+    state_.next_in = next_in;
+    state_.avail_in = avail_in;
+    return true;
+  }
+
+  void Refill() {
+    if (state_.avail_in == 0 && !at_end_) RefillBehind();
+  }
+
+  // Moves the unread input to the front of the block and reads behind it.
+  void RefillBehind() {
+    std::copy_n(state_.next_in, state_.avail_in, input_.data());
+    state_.next_in = input_.data();
+    const auto space = std::as_writable_bytes(std::span(input_)).subspan(state_.avail_in);
+    const size_t count = file_.Read(space);
+    at_end_ = count == 0;
+    read_ += static_cast<int64_t>(count);
+    state_.avail_in += static_cast<uint32_t>(count);
+  }
+
+  [[noreturn]] void FailAt(std::string_view reason) const {
+    Fail(ExitCode::kData, "{}: byte {}: {}", file_.path().string(), read_ - state_.avail_in,
+         reason);
+  }
+
+  File file_;
+  std::vector<uint8_t> input_;
+  inflate_state state_;
+  int64_t read_ = 0;  // bytes taken from the file
+  bool at_end_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> OpenByteSource(const Path& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) {
+    Fail(ExitCode::kData, "{}: it is a directory, not a file", path.string());
+  }
+  File file = File::OpenForRead(path);
+  std::byte magic[2] = {};
+  size_t count = 0;
+  {
+    File probe = File::OpenForRead(path);
+    count = probe.Read(magic);
+  }
+  if (count == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b}) {
+    return std::make_unique<GzipSource>(std::move(file));
+  }
+  if (path.extension() == ".gz" && file.Size() > 0) {
+    Fail(ExitCode::kData, "{}: byte 0: not a gzip file, although its name ends in .gz",
+         path.string());
+  }
+  return std::make_unique<PlainSource>(std::move(file));
+}
+
+}  // namespace syntra

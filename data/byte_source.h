@@ -1,0 +1,27 @@
+// A stream of bytes from a file, gunzipped on the way when the file starts with gzip's magic
+// number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/file.h"
+
+namespace syntra {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // Fills as much of `bytes` as the stream still has; fewer than asked means the stream has ended.
+  // Throws Error(kData) naming file, byte offset and reason if the compressed data is damaged or
+  // ends early; what was delivered before must then be discarded with the shard.
+  virtual size_t Read(std::span<std::byte> bytes) = 0;
+};
+
+// A name ending in ".gz" without gzip content is an error, not plain text.
+std::unique_ptr<ByteSource> OpenByteSource(const Path& path);
+
+}  // namespace syntra

@@ -1,0 +1,104 @@
+#include "data/corpus_index.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kName[] = "INDEX.json";
+constexpr char kFormat[] = "syntra token corpus";
+constexpr int kVersion = 1;
+constexpr int64_t kMaxBytes = int64_t{256} << 20;
+
+int64_t Sum(const std::vector<IndexEntry>& entries, int64_t IndexEntry::*field) {
+  int64_t sum = 0;
+  for (const IndexEntry& entry : entries) sum += entry.*field;
+  return sum;
+}
+
+}  // namespace
+
+int64_t CorpusIndex::documents() const { return Sum(shards, &IndexEntry::documents); }
+int64_t CorpusIndex::tokens() const { return Sum(shards, &IndexEntry::tokens); }
+int64_t CorpusIndex::empty_documents() const { return Sum(shards, &IndexEntry::empty_documents); }
+int64_t CorpusIndex::bad_records() const { return Sum(shards, &IndexEntry::bad_records); }
+
+Digest CorpusIndex::DataDigest() const {
+  std::string text;
+  for (const IndexEntry& entry : shards) text += entry.digest + '\n';
+  return DigestOf(text);
+}
+
+IndexEntry EntryOf(const TokenShard& shard, const Path& source) {
+  const ShardFacts& facts = shard.facts();
+  return {.file = shard.path().filename().string(),
+          .source = source.string(),
+          .documents = static_cast<int64_t>(facts.documents),
+          .tokens = static_cast<int64_t>(facts.tokens),
+          .empty_documents = static_cast<int64_t>(facts.empty_documents),
+          .bad_records = static_cast<int64_t>(facts.bad_records),
+          .source_bytes = static_cast<int64_t>(facts.source_bytes),
+          .digest = ToHex(shard.digest())};
+}
+
+void WriteIndex(const Path& directory, const CorpusIndex& index) {
+  Json shards = Json::array();
+  for (const IndexEntry& entry : index.shards) {
+    shards.push_back({{"file", entry.file},
+                      {"source", entry.source},
+                      {"documents", entry.documents},
+                      {"tokens", entry.tokens},
+                      {"empty_documents", entry.empty_documents},
+                      {"bad_records", entry.bad_records},
+                      {"source_bytes", entry.source_bytes},
+                      {"digest", entry.digest}});
+  }
+  const Json root = {{"format", kFormat},
+                     {"version", kVersion},
+                     {"tokenizer", index.tokenizer},
+                     {"settings", index.settings},
+                     {"shards", std::move(shards)}};
+  // Paths need not be UTF-8; such bytes are replaced, because they serve people only.
+  ReplaceFileDurably(directory / kName,
+                     root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+CorpusIndex ReadIndex(const Path& directory) {
+  const Path path = directory / kName;
+  if (!std::filesystem::exists(path)) {
+    Fail(ExitCode::kData, "{} does not exist: the corpus has not been prepared there",
+         path.string());
+  }
+  try {
+    const Json root = Json::parse(ReadWholeFile(path, kMaxBytes));
+    if (root.at("format") != kFormat || root.at("version") != kVersion) {
+      Fail(ExitCode::kData, "{} is not a version {} \"{}\"", path.string(), kVersion, kFormat);
+    }
+    CorpusIndex index{
+        .tokenizer = root.at("tokenizer"), .settings = root.at("settings"), .shards = {}};
+    for (const Json& item : root.at("shards")) {
+      IndexEntry entry{.file = item.at("file"),
+                       .source = item.at("source"),
+                       .documents = item.at("documents"),
+                       .tokens = item.at("tokens"),
+                       .empty_documents = item.at("empty_documents"),
+                       .bad_records = item.at("bad_records"),
+                       .source_bytes = item.at("source_bytes"),
+                       .digest = item.at("digest")};
+      if (Path(entry.file).filename() != entry.file || entry.file.empty() || entry.file == "..") {
+        Fail(ExitCode::kData, "{}: \"{}\" is not a plain file name", path.string(), entry.file);
+      }
+      index.shards.push_back(std::move(entry));
+    }
+    return index;
+  } catch (const Json::exception& error) {
+    Fail(ExitCode::kData, "{} is damaged: {}", path.string(), error.what());
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,39 @@
+// INDEX.json: which token shards make up a prepared corpus, in which order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/digest.h"
+#include "data/token_shard.h"
+
+namespace syntra {
+
+struct IndexEntry {
+  std::string file;    // name of the token shard in the directory
+  std::string source;  // path of the corpus file, for people
+  int64_t documents = 0, tokens = 0, empty_documents = 0, bad_records = 0, source_bytes = 0;
+  std::string digest;  // of the token shard, in hexadecimal
+};
+
+struct CorpusIndex {
+  std::string tokenizer;  // digest of the model file, in hexadecimal
+  std::string settings;   // digest of the other settings
+  std::vector<IndexEntry> shards;
+
+  int64_t documents() const;
+  int64_t tokens() const;
+  int64_t empty_documents() const;
+  int64_t bad_records() const;
+  // Identifies the data: changes if any shard, or their order, does.
+  Digest DataDigest() const;
+};
+
+IndexEntry EntryOf(const TokenShard& shard, const Path& source);
+void WriteIndex(const Path& directory, const CorpusIndex& index);
+// Throws Error(kData) if there is no index, or it is not one.
+CorpusIndex ReadIndex(const Path& directory);
+
+}  // namespace syntra

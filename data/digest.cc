@@ -1,0 +1,63 @@
+#include "data/digest.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+Digest Canonical(XXH128_hash_t hash) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, hash);
+  Digest digest;
+  static_assert(sizeof digest == sizeof canonical.digest);
+  std::memcpy(digest.data(), canonical.digest, sizeof digest);
+  return digest;
+}
+
+}  // namespace
+
+struct DigestStream::State {
+  XXH3_state_t* hash = nullptr;
+};
+
+DigestStream::DigestStream() : state_(std::make_unique<State>()) {
+  state_->hash = XXH3_createState();
+  SYNTRA_CHECK(state_->hash != nullptr);
+  XXH3_128bits_reset(state_->hash);
+}
+
+DigestStream::~DigestStream() { XXH3_freeState(state_->hash); }
+
+void DigestStream::Add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_->hash, bytes.data(), bytes.size());
+}
+
+Digest DigestStream::Finish() const { return Canonical(XXH3_128bits_digest(state_->hash)); }
+
+Digest DigestOf(std::span<const std::byte> bytes) {
+  return Canonical(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
+Digest DigestOf(std::string_view text) { return DigestOf(std::as_bytes(std::span(text))); }
+
+// Read in blocks: a mapped file that another process cuts short would end this one by SIGBUS.
+Digest DigestOfFile(const Path& path) {
+  DigestStream stream;
+  File file = File::OpenForRead(path);
+  std::vector<std::byte> block(size_t{1} << 20);
+  while (const size_t count = file.Read(block)) stream.Add(std::span(block).first(count));
+  return stream.Finish();
+}
+
+std::string ToHex(const Digest& digest) {
+  std::string text;
+  for (const uint8_t byte : digest) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace syntra

@@ -1,0 +1,39 @@
+// XXH3-128: finds damage and changes in files; no defence against forgery.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/file.h"
+
+namespace syntra {
+
+// In XXH3's canonical (big-endian) byte order.
+using Digest = std::array<uint8_t, 16>;
+
+Digest DigestOf(std::span<const std::byte> bytes);
+Digest DigestOf(std::string_view text);
+Digest DigestOfFile(const Path& path);
+std::string ToHex(const Digest& digest);
+
+// A digest of bytes that come piece by piece.
+class DigestStream {
+ public:
+  DigestStream();
+  ~DigestStream();
+  DigestStream(const DigestStream&) = delete;
+  DigestStream& operator=(const DigestStream&) = delete;
+
+  void Add(std::span<const std::byte> bytes);
+  Digest Finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace syntra

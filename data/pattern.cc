@@ -1,0 +1,106 @@
+#include "data/pattern.h"
+
+#include <fnmatch.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+constexpr size_t kDigits = 5;
+constexpr std::string_view kOf = "-of-";
+constexpr int64_t kNamedAtMost = 5;
+
+bool IsWildcard(std::string_view pattern) {
+  return pattern.find_first_of("*?[") != std::string_view::npos;
+}
+
+std::vector<std::string> Glob(const std::string& pattern) {
+  glob_t found{};
+  const int code = glob(pattern.c_str(), 0, nullptr, &found);
+  std::vector<std::string> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (code != 0 && code != GLOB_NOMATCH) {
+    Fail(ExitCode::kData, "pattern {} cannot be expanded: {}", pattern,
+         code == GLOB_NOSPACE ? "out of memory" : "a directory cannot be read");
+  }
+  return names;
+}
+
+bool IsNumber(std::string_view text) {
+  return text.size() == kDigits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// One numbered set: everything in the path but the shard's own number.
+struct ShardSet {
+  std::string prefix, suffix;
+  int64_t count = 0;
+  auto operator<=>(const ShardSet&) const = default;
+  std::string NameOf(int64_t number) const {
+    return fmt::format("{}{:05}-of-{:05}{}", prefix, number, count, suffix);
+  }
+};
+
+// Splits ".../c4-train.00007-of-01024.json.gz"; false for names without a number.
+bool ParseShardName(const std::string& path, ShardSet* set, int64_t* number) {
+  const size_t of = path.rfind(kOf);
+  if (of == std::string::npos || of < kDigits || path.size() < of + kOf.size() + kDigits) {
+    return false;
+  }
+  const std::string_view view = path;
+  const std::string_view first = view.substr(of - kDigits, kDigits);
+  const std::string_view second = view.substr(of + kOf.size(), kDigits);
+  if (!IsNumber(first) || !IsNumber(second)) return false;
+  *set = {path.substr(0, of - kDigits), path.substr(of + kOf.size() + kDigits), 0};
+  return ParseInt64(first, number) && ParseInt64(second, &set->count);
+}
+
+// A pattern may ask for a part of a set ("*-0000?-of-01024*"); only numbers it would match are
+// missed.
+void CheckSetsAreWhole(const std::string& pattern, const std::vector<std::string>& names) {
+  std::map<ShardSet, std::set<int64_t>> sets;
+  for (const std::string& name : names) {
+    ShardSet set;
+    int64_t number;
+    if (ParseShardName(name, &set, &number)) sets[set].insert(number);
+  }
+  for (const auto& [set, numbers] : sets) {
+    std::vector<std::string> missing;
+    for (int64_t number = 0; number < set.count; ++number) {
+      if (numbers.contains(number)) continue;
+      const std::string name = set.NameOf(number);
+      if (fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0) missing.push_back(name);
+    }
+    if (missing.empty()) continue;
+    const int64_t total = static_cast<int64_t>(missing.size());
+    missing.resize(std::min(total, kNamedAtMost));
+    Fail(ExitCode::kData, "{} of the {} shards that {} asks for are missing: {}{}", total,
+         set.count, pattern, Join(missing, ", "), total > kNamedAtMost ? ", ..." : "");
+  }
+}
+
+}  // namespace
+
+std::vector<Path> ExpandPatterns(std::span<const std::string> patterns) {
+  std::vector<Path> files;
+  std::set<std::string> seen;
+  for (const std::string& pattern : patterns) {
+    const std::vector<std::string> names = Glob(pattern);
+    if (names.empty()) Fail(ExitCode::kData, "no file matches {}", pattern);
+    if (IsWildcard(pattern)) CheckSetsAreWhole(pattern, names);
+    for (const std::string& name : names) {
+      if (seen.insert(name).second) files.emplace_back(name);
+    }
+  }
+  return files;
+}
+
+}  // namespace syntra

@@ -1,0 +1,46 @@
+// From corpus files to token shards: the deterministic half of the pipeline, done once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/bad_record.h"
+#include "data/corpus_index.h"
+#include "data/tokenizer.h"
+
+namespace syntra {
+
+struct PrepareProgress {
+  int64_t shards_done = 0, shards_total = 0;
+  int64_t documents = 0, tokens = 0, text_bytes = 0;  // of shards made by this process
+};
+
+struct PrepareOptions {
+  std::vector<std::string> patterns;
+  Path directory;
+  std::string text_field = "text";
+  BadRecordPolicy on_bad_record;
+  // Called now and then from the working thread; may throw to stop.
+  std::function<void(const PrepareProgress&)> on_progress;
+};
+
+struct PrepareResult {
+  CorpusIndex index;
+  int64_t built = 0;  // shards made by this process
+  int64_t kept = 0;   // shards found finished, or made by another process meanwhile
+};
+
+// Makes one token shard for each corpus file in `directory`, then the index. Finished shards that
+// verify and were made from the same bytes, tokenizer and settings are kept; any number of
+// processes may work on one directory at once; after a crash, calling it again goes on with the
+// unfinished shards. Zero ids (padding) are left out, as T5 does.
+PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer);
+
+// The digest that shards and index carry for everything but source and tokenizer that decides
+// tokens.
+Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer);
+
+}  // namespace syntra

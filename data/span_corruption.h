@@ -1,0 +1,66 @@
+// Span corruption, T5's pretraining objective (Raffel et al. 2020, section 3.1.4), as the code of
+// c4_v220_span_corruption does it: spans of a segment are replaced by sentinels in the inputs, and
+// the targets are those spans, each led by its sentinel. There is no closing sentinel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/random.h"
+
+namespace syntra {
+
+// Counts for a segment of `tokens` tokens. `inputs` and `targets` include the EOS.
+struct CorruptionLengths {
+  int64_t tokens = 0;
+  int64_t inputs = 0;
+  int64_t targets = 0;
+  int64_t noise = 0;  // masked tokens
+  int64_t spans = 0;
+};
+
+// A segment of exactly `tokens` >= 1 tokens:
+//   noise = clip(round(density n), 1, n - 1), spans = max(1, round(noise / mean_span)), n =
+//   max(tokens, 2),
+// rounding halves to even, and never more spans than there are tokens to keep them apart.
+CorruptionLengths LengthsOfSegment(int64_t tokens, double density, double mean_span);
+
+// The longest segment whose corrupted inputs fit `input_length`: 512 gives 568 tokens, 114 targets.
+CorruptionLengths LengthsFor(int64_t input_length, double density, double mean_span);
+
+// Draws masks and applies them. Buffers are kept between calls, so one object serves one thread.
+class SpanCorruption {
+ public:
+  SpanCorruption(double density, double mean_span) : density_(density), mean_span_(mean_span) {}
+
+  // mask[i] != 0 where token i is noise; valid until the next call. Spans of noise and of the rest
+  // alternate, starting with the rest; every way to cut each of the two into its spans is equally
+  // likely. A mask of density 0 is all zero.
+  std::span<const uint8_t> RandomMask(int64_t length, RandomKey key);
+
+ private:
+  // Uniform over the compositions of `items` into `parts` positive parts.
+  void RandomComposition(int64_t items, int64_t parts, RandomKey key, uint64_t stream,
+                         std::vector<int32_t>* lengths);
+
+  double density_, mean_span_;
+  std::vector<uint8_t> mask_, marks_;
+  std::vector<int32_t> noise_lengths_, rest_lengths_;
+};
+
+// Each run of tokens with mask == `masked` becomes one sentinel, counting down from
+// `first_sentinel`; the other tokens are copied. Writes to `out` (at least tokens.size() ids) and
+// returns how many.
+int64_t ReplaceSpansBySentinels(std::span<const int32_t> tokens, std::span<const uint8_t> mask,
+                                bool masked, int32_t first_sentinel, std::span<int32_t> out);
+
+// The inputs of an example: noise spans replaced, EOS appended. `out` needs tokens.size() + 1 ids.
+int64_t WriteCorruptedInputs(std::span<const int32_t> tokens, std::span<const uint8_t> mask,
+                             int32_t first_sentinel, int32_t eos, std::span<int32_t> out);
+
+// The targets: all but the noise spans replaced, EOS appended.
+int64_t WriteCorruptedTargets(std::span<const int32_t> tokens, std::span<const uint8_t> mask,
+                              int32_t first_sentinel, int32_t eos, std::span<int32_t> out);
+
+}  // namespace syntra

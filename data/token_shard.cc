@@ -1,0 +1,186 @@
+#include "data/token_shard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "shards are little-endian");
+
+constexpr char kMagic[8] = {'S', 'Y', 'N', 'T', 'O', 'K', 'E', 'N'};
+constexpr uint32_t kVersion = 1;
+constexpr size_t kFlushBytes = size_t{1} << 20;
+constexpr size_t kAlignment = 64;
+
+struct Preamble {
+  char magic[8];
+  uint32_t version;
+  uint32_t token_bytes;
+  uint8_t zero[48];
+};
+static_assert(sizeof(Preamble) == kAlignment);
+
+// At the end, because only then the counts are known; `digest` covers every byte before it.
+struct Trailer {
+  char magic[8];
+  uint64_t documents, tokens, empty_documents, bad_records, source_bytes;
+  Digest source, tokenizer, settings, digest;
+};
+static_assert(sizeof(Trailer) == 112);
+
+template <typename T>
+std::span<const std::byte> BytesOf(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+uint64_t AlignedSize(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+[[noreturn]] void FailShard(const Path& path, std::string_view reason) {
+  Fail(ExitCode::kData, "{}: {}; prepare the corpus again to rebuild it", path.string(), reason);
+}
+
+}  // namespace
+
+TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
+    : path_(std::move(path)),
+      temporary_(path_.string() + fmt::format(".tmp-{}", getpid())),
+      file_([&] {
+        std::filesystem::remove(temporary_);
+        return File::CreateNew(temporary_);
+      }()),
+      token_bytes_(vocabulary_size <= 65536 ? 2 : 4),
+      vocabulary_size_(vocabulary_size) {
+  Preamble preamble{};
+  std::memcpy(preamble.magic, kMagic, sizeof kMagic);
+  preamble.version = kVersion;
+  preamble.token_bytes = token_bytes_;
+  WriteBytes(BytesOf(preamble));
+}
+
+TokenShardWriter::~TokenShardWriter() {
+  if (!committed_) unlink(temporary_.c_str());
+}
+
+void TokenShardWriter::WriteBytes(std::span<const std::byte> bytes) {
+  file_.Write(bytes);
+  digest_.Add(bytes);
+  written_ += bytes.size();
+}
+
+void TokenShardWriter::FlushTokens() {
+  WriteBytes(pending_);
+  pending_.clear();
+}
+
+void TokenShardWriter::Pad() {
+  const std::vector<std::byte> zeros(AlignedSize(written_) - written_);
+  WriteBytes(zeros);
+}
+
+void TokenShardWriter::AddDocument(std::span<const int32_t> tokens) {
+  if (tokens.empty()) {
+    ++empty_;
+    return;
+  }
+  const size_t at = pending_.size();
+  pending_.resize(at + tokens.size() * token_bytes_);
+  std::byte* out = pending_.data() + at;
+  for (const int32_t token : tokens) {
+    SYNTRA_CHECK(token >= 0 && token < vocabulary_size_, "token id {} outside the vocabulary of {}",
+                 token, vocabulary_size_);
+    std::memcpy(out, &token, token_bytes_);
+    out += token_bytes_;
+  }
+  tokens_ += tokens.size();
+  offsets_.push_back(tokens_);
+  if (pending_.size() >= kFlushBytes) FlushTokens();
+}
+
+Digest TokenShardWriter::Commit(ShardFacts* facts) {
+  FlushTokens();
+  Pad();
+  WriteBytes(std::as_bytes(std::span(offsets_)));
+  Pad();
+  facts->documents = offsets_.size() - 1;
+  facts->tokens = tokens_;
+  facts->empty_documents = empty_;
+  Trailer trailer{.documents = facts->documents,
+                  .tokens = facts->tokens,
+                  .empty_documents = facts->empty_documents,
+                  .bad_records = facts->bad_records,
+                  .source_bytes = facts->source_bytes,
+                  .source = facts->source,
+                  .tokenizer = facts->tokenizer,
+                  .settings = facts->settings};
+  std::memcpy(trailer.magic, kMagic, sizeof kMagic);
+  WriteBytes(BytesOf(trailer).first(offsetof(Trailer, digest)));
+  const Digest digest = digest_.Finish();
+  file_.Write(BytesOf(digest));
+  file_.Sync();
+  file_.Close();
+  RenameDurably(temporary_, path_);
+  committed_ = true;
+  return digest;
+}
+
+TokenShard::TokenShard(const Path& path, bool verify) : map_(path) {
+  const auto bytes = map_.bytes();
+  if (bytes.size() < sizeof(Preamble) + sizeof(Trailer))
+    FailShard(path, "too short for a token shard");
+  Preamble preamble;
+  std::memcpy(&preamble, bytes.data(), sizeof preamble);
+  if (std::memcmp(preamble.magic, kMagic, sizeof kMagic) != 0) FailShard(path, "not a token shard");
+  if (preamble.version != kVersion) {
+    FailShard(path, fmt::format("token shard of version {}, this program reads {}",
+                                preamble.version, kVersion));
+  }
+  if (preamble.token_bytes != 2 && preamble.token_bytes != 4) {
+    FailShard(path, fmt::format("{} bytes a token", preamble.token_bytes));
+  }
+  token_bytes_ = preamble.token_bytes;
+  Trailer trailer;
+  std::memcpy(&trailer, bytes.data() + bytes.size() - sizeof trailer, sizeof trailer);
+  if (std::memcmp(trailer.magic, kMagic, sizeof kMagic) != 0) {
+    FailShard(path, "cut short or damaged: no trailer at its end");
+  }
+  // Bounds first, so that the sums below cannot overflow.
+  const uint64_t limit = bytes.size();
+  if (trailer.documents > limit || trailer.tokens > limit) FailShard(path, "impossible counts");
+  const uint64_t offsets_at = AlignedSize(sizeof(Preamble) + trailer.tokens * token_bytes_);
+  const uint64_t trailer_at = AlignedSize(offsets_at + (trailer.documents + 1) * sizeof(uint64_t));
+  if (trailer_at + sizeof(Trailer) != bytes.size())
+    FailShard(path, "size does not match its counts");
+  if (verify && DigestOf(bytes.first(bytes.size() - sizeof(Digest))) != trailer.digest) {
+    FailShard(path, "damaged: its digest does not match its content");
+  }
+  facts_ = {trailer.documents,    trailer.tokens, trailer.empty_documents, trailer.bad_records,
+            trailer.source_bytes, trailer.source, trailer.tokenizer,       trailer.settings};
+  digest_ = trailer.digest;
+  tokens_ = bytes.data() + sizeof(Preamble);
+  offsets_ = reinterpret_cast<const uint64_t*>(bytes.data() + offsets_at);
+  bool increasing = offsets_[0] == 0 && offsets_[trailer.documents] == trailer.tokens;
+  for (uint64_t i = 0; i < trailer.documents && increasing; ++i) {
+    increasing = offsets_[i] < offsets_[i + 1];
+  }
+  if (!increasing) FailShard(path, "document offsets do not increase from 0 to the token count");
+}
+
+void TokenShard::CopyTokens(int64_t begin, std::span<int32_t> out) const {
+  const auto count = static_cast<int64_t>(out.size());
+  SYNTRA_CHECK(begin >= 0 && begin + count <= token_count(), "tokens [{}, {}) of {}", begin,
+               begin + count, token_count());
+  if (token_bytes_ == 4) {
+    std::memcpy(out.data(), tokens_ + begin * 4, out.size_bytes());
+    return;
+  }
+  const auto* from = reinterpret_cast<const uint16_t*>(tokens_) + begin;
+  std::copy_n(from, out.size(), out.data());
+}
+
+}  // namespace syntra

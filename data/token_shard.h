@@ -1,0 +1,83 @@
+// A token shard: the token ids of one corpus file, memory-mapped. data/README.md gives the layout.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/digest.h"
+
+namespace syntra {
+
+// What a shard was made from and holds; equal inputs give equal shards byte by byte.
+struct ShardFacts {
+  uint64_t documents = 0;  // not empty ones
+  uint64_t tokens = 0;
+  uint64_t empty_documents = 0;  // without a single token, left out
+  uint64_t bad_records = 0;      // skipped
+  uint64_t source_bytes = 0;
+  Digest source{};     // of the corpus file's bytes
+  Digest tokenizer{};  // of the model file's bytes
+  Digest settings{};   // of whatever else decides the tokens
+  friend bool operator==(const ShardFacts&, const ShardFacts&) = default;
+};
+
+// Writes a shard front to back beside `path`, syncs it and renames it to `path`.
+class TokenShardWriter {
+ public:
+  // Ids are stored in 2 bytes if `vocabulary_size` <= 65536, else in 4.
+  TokenShardWriter(Path path, int64_t vocabulary_size);
+  ~TokenShardWriter();
+
+  // Documents without tokens are counted, not stored.
+  void AddDocument(std::span<const int32_t> tokens);
+  // Completes `facts` (whose counts of documents and tokens are filled in here) and the file.
+  Digest Commit(ShardFacts* facts);
+
+ private:
+  void WriteBytes(std::span<const std::byte> bytes);
+  void FlushTokens();
+  void Pad();
+
+  Path path_, temporary_;
+  File file_;
+  DigestStream digest_;
+  uint32_t token_bytes_;
+  uint64_t written_ = 0;
+  uint64_t tokens_ = 0, empty_ = 0;
+  int64_t vocabulary_size_;
+  std::vector<std::byte> pending_;
+  std::vector<uint64_t> offsets_{0};
+  bool committed_ = false;
+};
+
+class TokenShard {
+ public:
+  // Throws Error(kData) naming the file and what is wrong with it: not a shard, another version,
+  // cut short, counts that contradict each other or (with `verify`) a digest that does not match.
+  explicit TokenShard(const Path& path, bool verify = true);
+
+  const ShardFacts& facts() const { return facts_; }
+  const Digest& digest() const { return digest_; }
+  const Path& path() const { return map_.path(); }
+  int64_t document_count() const { return static_cast<int64_t>(facts_.documents); }
+  int64_t token_count() const { return static_cast<int64_t>(facts_.tokens); }
+  // First token of document i; i = document_count() gives the token count.
+  int64_t DocumentBegin(int64_t i) const { return static_cast<int64_t>(offsets_[i]); }
+  int64_t DocumentLength(int64_t i) const { return DocumentBegin(i + 1) - DocumentBegin(i); }
+  // Tokens [begin, begin + out.size()) of the shard.
+  void CopyTokens(int64_t begin, std::span<int32_t> out) const;
+
+ private:
+  MappedFile map_;
+  ShardFacts facts_;
+  Digest digest_{};
+  uint32_t token_bytes_ = 2;
+  const std::byte* tokens_ = nullptr;
+  const uint64_t* offsets_ = nullptr;
+};
+
+}  // namespace syntra

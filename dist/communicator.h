@@ -1,0 +1,67 @@
+// What the ranks of a data-parallel job do together. Every call is collective: all ranks make the
+// same calls in the same order, and each call blocks until this rank's part is done.
+//
+// Sums are taken element by element over a fixed binary tree of ranks, ((0+1)+(2+3))+..., the lower
+// rank on the left. So every rank gets the same bits, repeated runs get the same bits, and partial
+// sums that a rank forms by the same tree over its own micro-batches give the same bits at 1, 2, 4,
+// 8 ranks.
+//
+// Errors of the transport are Error(kPeerLost). A rank that fails by itself must call Abort: its
+// peers would wait for it for ever (only the watchdog would end them), and so would MPI_Finalize.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "core/tensor.h"
+
+namespace syntra {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Ranks that share this rank's machine, itself included: how many ways its cores are shared.
+  virtual int ranks_on_host() const = 0;
+  virtual std::string_view name() const = 0;  // "self", "mpi"
+
+  // In place; host views of f32.
+  virtual void AllReduceSum(TensorView view) = 0;
+
+  // Share r of a view is its elements [r * n, (r + 1) * n) with n = elements / size(), which must
+  // divide. ReduceScatter sums f32 views and leaves this rank's share of the sum in place; the
+  // other shares keep what this rank put there. AllGather copies every rank's own share to all, any
+  // type.
+  virtual void ReduceScatter(TensorView view) = 0;
+  virtual void AllGather(TensorView view) = 0;
+
+  virtual void Broadcast(TensorView view, int root) = 0;
+
+  // For short vectors: losses, counts (exact up to 2^53), flags. In place.
+  virtual void AllReduceSum(std::span<double> values) = 0;
+  virtual void AllReduceMax(std::span<double> values) = 0;
+
+  virtual void Barrier() = 0;
+
+  // Every rank's text in rank order on rank 0; empty on the others.
+  virtual std::vector<std::string> Gather(std::string_view text) = 0;
+
+  // Ends the whole job with this exit code, from any state, without running destructors.
+  [[noreturn]] virtual void Abort(ExitCode code) = 0;
+};
+
+// MPI when this process was started by an MPI launcher, otherwise one rank without starting MPI at
+// all. Call once, early, from the main thread. Throws Error(kConfig) when the launcher started
+// several tasks that MPI cannot join, with what to do about it.
+std::unique_ptr<Communicator> MakeCommunicator(int* argc, char*** argv);
+
+}  // namespace syntra

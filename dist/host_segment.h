@@ -1,0 +1,46 @@
+// Memory shared by the ranks of one host: a slot of bytes for each rank, and a barrier.
+//
+// A POSIX shared-memory object whose name is removed as soon as all ranks have it open, so nothing
+// is left behind when a job is killed. Each rank reserves its own slot, which puts the pages on its
+// own NUMA node and turns a full /dev/shm into an error instead of a later SIGBUS.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace syntra {
+
+class HostSegment {
+ public:
+  // Collective over `host`. Null on all ranks, with a warning, if any of them cannot have the
+  // memory.
+  static std::unique_ptr<HostSegment> Create(MPI_Comm host, size_t slot_bytes);
+  ~HostSegment();
+  HostSegment(const HostSegment&) = delete;
+  HostSegment& operator=(const HostSegment&) = delete;
+
+  std::byte* slot(int rank) const { return base_ + ranks_ * kLine + rank * slot_bytes_; }
+
+  // Returns once all ranks of the host have called it as often as this rank. Orders memory.
+  void Barrier();
+
+ private:
+  // One counter on a cache line of its own for each rank, at the start of the segment.
+  static constexpr size_t kLine = 4096;
+
+  HostSegment(int rank, int ranks, size_t slot_bytes)
+      : rank_(rank), ranks_(ranks), slot_bytes_(slot_bytes) {}
+  size_t bytes() const { return ranks_ * (kLine + slot_bytes_); }
+  bool Map(const char* name, bool create);
+
+  int rank_;
+  int ranks_;
+  size_t slot_bytes_;
+  std::byte* base_ = nullptr;
+  uint64_t arrivals_ = 0;
+};
+
+}  // namespace syntra

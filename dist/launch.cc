@@ -1,0 +1,48 @@
+#include "dist/launch.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+int Number(const char* text) {
+  int64_t value = 0;
+  return text && ParseInt64(text, &value) ? static_cast<int>(value) : 0;
+}
+
+}  // namespace
+
+Launch DetectLaunch(const Environment& get) {
+  // mpirun first: inside a Slurm job its ranks see Slurm's variables too.
+  if (const int ranks = Number(get("OMPI_COMM_WORLD_SIZE"))) {
+    return {.use_mpi = true, .under_mpirun = true, .expected_ranks = ranks, .launcher = "mpirun"};
+  }
+  // Set by srun only; a batch script, which mpirun or a plain start will follow, does not have it.
+  const int tasks = Number(get("SLURM_STEP_NUM_TASKS"));
+  if (get("PMIX_RANK")) {
+    return {
+        .use_mpi = true, .expected_ranks = tasks, .launcher = tasks ? "srun" : "a PMIx launcher"};
+  }
+  if (tasks > 1) {
+    Fail(
+        ExitCode::kConfig,
+        "srun started {} tasks without PMIx, so MPI cannot connect them; start the job with "
+        "\"srun --mpi=pmix ...\" (\"srun --mpi=list\" must show pmix) or with mpirun inside sbatch",
+        tasks);
+  }
+  if (const int ranks = Number(get("PMI_SIZE")); ranks > 1) {
+    return {.use_mpi = true, .expected_ranks = ranks, .launcher = "another MPI's launcher"};
+  }
+  return {};
+}
+
+void CheckWorldSize(const Launch& launch, int world_size) {
+  if (launch.expected_ranks == 0 || launch.expected_ranks == world_size) return;
+  Fail(ExitCode::kConfig,
+       "{} started {} tasks but MPI sees {}: the launcher and the MPI library do not fit together; "
+       "use the mpirun of the Open MPI that this program is linked with, or \"srun --mpi=pmix\"",
+       launch.launcher, launch.expected_ranks, world_size);
+}
+
+}  // namespace syntra

@@ -1,0 +1,27 @@
+// Finds out from the environment who started this process, before MPI is touched: MPI_Init costs
+// start-up time that a single process need not pay, and under a misconfigured srun it kills the
+// process with a message that explains nothing.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace syntra {
+
+struct Launch {
+  bool use_mpi = false;
+  bool under_mpirun = false;  // Open MPI's mpirun is the parent
+  int expected_ranks = 1;     // 0: the launcher does not say
+  std::string launcher;       // "mpirun", "srun", "another MPI's launcher" or ""
+};
+
+// `get` looks up an environment variable and returns null where there is none.
+using Environment = std::function<const char*(const char*)>;
+
+// Throws Error(kConfig) for an srun that gives Open MPI no way to connect its tasks.
+Launch DetectLaunch(const Environment& get);
+
+// Throws Error(kConfig) unless MPI found the ranks that the launcher started.
+void CheckWorldSize(const Launch& launch, int world_size);
+
+}  // namespace syntra

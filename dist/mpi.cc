@@ -1,0 +1,281 @@
+#include "dist/mpi.h"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.h"
+#include "core/thread.h"
+#include "dist/mpi_check.h"
+#include "dist/tree_sum.h"
+
+namespace syntra {
+
+namespace internal {
+void MpiFailed(const char* call, int error) {
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length = 0;
+  MPI_Error_string(error, text, &length);
+  Fail(ExitCode::kPeerLost, "{} failed: {}", call, text);
+}
+}  // namespace internal
+
+namespace {
+
+// Work below this is not worth waking threads for.
+constexpr int64_t kGrainBytes = 64 << 10;
+
+void Copy(std::byte* to, const std::byte* from, int64_t bytes) {
+  ParallelFor(bytes, kGrainBytes, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, end - begin);
+  });
+}
+
+void Sum(std::span<const float* const> sources, float* out, int64_t count) {
+  ParallelFor(count, kGrainBytes / 4, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> parts(sources.begin(), sources.end());
+    for (const float*& part : parts) part += begin;
+    TreeSum<float>(parts, out + begin, end - begin);
+  });
+}
+
+float* AsFloats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+
+}  // namespace
+
+MpiCommunicator::MpiCommunicator(int* argc, char*** argv, const MpiOptions& options) {
+  int initialized = 0;
+  SYNTRA_MPI(MPI_Initialized(&initialized));
+  if (!initialized) {
+    int provided = MPI_THREAD_SINGLE;
+    SYNTRA_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
+    owns_mpi_ = true;
+    if (provided < MPI_THREAD_FUNNELED) {
+      Fail(ExitCode::kResources, "this MPI does not allow threads (level {})", provided);
+    }
+  }
+  SYNTRA_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &world_));
+  // Communicators that are split off inherit it.
+  SYNTRA_MPI(MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN));
+  SYNTRA_MPI(MPI_Comm_rank(world_, &rank_));
+  SYNTRA_MPI(MPI_Comm_size(world_, &size_));
+  Connect(options);
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  segment_.reset();
+  for (MPI_Comm* communicator : {&group_, &peers_, &world_}) {
+    if (*communicator != MPI_COMM_NULL) MPI_Comm_free(communicator);
+  }
+  if (owns_mpi_) MPI_Finalize();
+}
+
+int MpiCommunicator::FindRanksPerGroup(int wanted) {
+  MPI_Comm host = MPI_COMM_NULL;
+  SYNTRA_MPI(MPI_Comm_split_type(world_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host));
+  SYNTRA_MPI(MPI_Comm_size(host, &ranks_on_host_));
+  int first = rank_;
+  SYNTRA_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, host));
+  SYNTRA_MPI(MPI_Comm_free(&host));
+
+  // Groups must be equal blocks of neighbours, and of a power of two of ranks where there are
+  // several, or summing inside groups first would not be the tree over all ranks.
+  const int block = wanted > 0 ? wanted : ranks_on_host_;
+  const bool tree = block == size_ || (size_ % block == 0 && std::has_single_bit(unsigned(block)));
+  int fits = tree && first <= rank_ / block * block && ranks_on_host_ >= block &&
+             rank_ / block * block + block <= first + ranks_on_host_;
+  int smallest = block, largest = block;
+  SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, world_));
+  SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &smallest, 1, MPI_INT, MPI_MIN, world_));
+  SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &largest, 1, MPI_INT, MPI_MAX, world_));
+  return fits && smallest == largest ? block : 1;
+}
+
+void MpiCommunicator::Connect(const MpiOptions& options) {
+  piece_bytes_ = AlignUp(std::max<int64_t>(options.chunk_bytes / size_, 4096));
+  locals_ = FindRanksPerGroup(options.ranks_per_host);
+  if (locals_ > 1) {
+    SYNTRA_MPI(MPI_Comm_split(world_, rank_ / locals_, rank_, &group_));
+    segment_ = HostSegment::Create(group_, 2 * piece_bytes_ * size_);
+    int usable = segment_ != nullptr;
+    SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, world_));
+    if (!usable) {
+      if (rank_ == 0) Log().warn("ranks exchange by messages, which is slower than shared memory");
+      segment_.reset();
+      locals_ = 1;
+    }
+  }
+  local_ = rank_ % locals_;
+  groups_ = size_ / locals_;
+  SYNTRA_MPI(MPI_Comm_split(world_, local_, rank_, &peers_));
+  if (groups_ > 1) {
+    sent_ = Buffer(groups_ * piece_bytes_, "messages between hosts");
+    received_ = Buffer(groups_ * piece_bytes_, "messages between hosts");
+  }
+}
+
+int64_t MpiCommunicator::Chunk::Length(int owner) const {
+  return std::clamp<int64_t>(std::min(share, bytes - owner * share) - start, 0, piece);
+}
+
+std::byte* MpiCommunicator::Shared(int local, int owner, const Chunk& chunk) const {
+  return segment_->slot(local) + (turn_ & 1) * size_ * piece_bytes_ + owner * chunk.piece;
+}
+
+void MpiCommunicator::Exchange(std::byte* data, int64_t bytes, int64_t share, bool reduce,
+                               bool gather) {
+  if (size_ == 1) return;
+  Chunk chunk{data, bytes, share, 0, std::min(piece_bytes_, int64_t(AlignUp(share)))};
+  for (; chunk.start < share; chunk.start += chunk.piece) {
+    if (reduce) ReduceChunk(chunk);
+    if (gather) GatherChunk(chunk);
+    // A rank writes to a buffer again two chunks later; the barrier of the chunk between tells it
+    // that all have read it.
+    ++turn_;
+  }
+}
+
+// Leaves the sum of this rank's piece in place.
+void MpiCommunicator::ReduceChunk(const Chunk& chunk) {
+  if (locals_ > 1) {
+    for (int owner = 0; owner < size_; ++owner) {
+      if (owner % locals_ == local_) continue;
+      Copy(Shared(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
+    }
+    segment_->Barrier();
+  }
+  // This rank sums its group's pieces for the owners in its place in every group.
+  std::vector<const float*> sources(locals_);
+  for (int group = 0; group < groups_; ++group) {
+    const int owner = group * locals_ + local_;
+    for (int local = 0; local < locals_; ++local) {
+      sources[local] = AsFloats(local == local_ ? chunk.At(owner) : Shared(local, owner, chunk));
+    }
+    std::byte* out = groups_ > 1 ? sent_.data() + group * chunk.piece : chunk.At(owner);
+    Sum(sources, AsFloats(out), chunk.Length(owner) / 4);
+  }
+  if (groups_ == 1) return;
+  const int count = static_cast<int>(chunk.piece);
+  SYNTRA_MPI(
+      MPI_Alltoall(sent_.data(), count, MPI_BYTE, received_.data(), count, MPI_BYTE, peers_));
+  sources.resize(groups_);
+  for (int group = 0; group < groups_; ++group) {
+    sources[group] = AsFloats(received_.data() + group * chunk.piece);
+  }
+  Sum(sources, AsFloats(chunk.At(rank_)), chunk.Length(rank_) / 4);
+}
+
+void MpiCommunicator::GatherChunk(const Chunk& chunk) {
+  if (groups_ > 1) {
+    std::memcpy(sent_.data(), chunk.At(rank_), chunk.Length(rank_));
+    const int count = static_cast<int>(chunk.piece);
+    SYNTRA_MPI(
+        MPI_Allgather(sent_.data(), count, MPI_BYTE, received_.data(), count, MPI_BYTE, peers_));
+    for (int group = 0; group < groups_; ++group) {
+      const int owner = group * locals_ + local_;
+      if (owner == rank_) continue;
+      Copy(chunk.At(owner), received_.data() + group * chunk.piece, chunk.Length(owner));
+    }
+  }
+  if (locals_ == 1) return;
+  for (int owner = local_; owner < size_; owner += locals_) {
+    Copy(Shared(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
+  }
+  segment_->Barrier();
+  for (int owner = 0; owner < size_; ++owner) {
+    const int local = owner % locals_;
+    if (local == local_) continue;
+    Copy(chunk.At(owner), Shared(local, owner, chunk), chunk.Length(owner));
+  }
+}
+
+void MpiCommunicator::AllReduceSum(TensorView view) {
+  const std::span<float> values = view.As<float>();
+  const int64_t bytes = values.size_bytes();
+  const int64_t share = AlignUp((bytes + size_ - 1) / size_);
+  Exchange(reinterpret_cast<std::byte*>(values.data()), bytes, share, true, true);
+}
+
+void MpiCommunicator::ReduceScatter(TensorView view) {
+  const std::span<float> values = view.As<float>();
+  SYNTRA_CHECK(values.size() % size_ == 0, "{} values in {} equal shares", values.size(), size_);
+  const int64_t bytes = values.size_bytes();
+  Exchange(reinterpret_cast<std::byte*>(values.data()), bytes, bytes / size_, true, false);
+}
+
+void MpiCommunicator::AllGather(TensorView view) {
+  SYNTRA_CHECK(view.device == Device::kHost, "all-gather of a view in device memory");
+  SYNTRA_CHECK(view.type.shape.size() % size_ == 0, "{} in {} equal shares", ToString(view.type),
+               size_);
+  const int64_t bytes = view.type.bytes();
+  Exchange(static_cast<std::byte*>(view.data), bytes, bytes / size_, false, true);
+}
+
+void MpiCommunicator::Broadcast(TensorView view, int root) {
+  SYNTRA_CHECK(view.device == Device::kHost && root >= 0 && root < size_,
+               "broadcast of {} from rank {} of {}", ToString(view.type), root, size_);
+  // MPI counts are int.
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const int64_t bytes = view.type.bytes();
+  for (int64_t done = 0; done < bytes; done += kMost) {
+    const int count = static_cast<int>(std::min(kMost, bytes - done));
+    SYNTRA_MPI(MPI_Bcast(static_cast<std::byte*>(view.data) + done, count, MPI_BYTE, root, world_));
+  }
+}
+
+std::vector<double> MpiCommunicator::AllGatherValues(std::span<const double> values) {
+  SYNTRA_CHECK(values.size() < (size_t{1} << 20), "{} values; use the f32 call", values.size());
+  std::vector<double> all(values.size() * size_);
+  const int count = static_cast<int>(values.size());
+  SYNTRA_MPI(
+      MPI_Allgather(values.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, world_));
+  return all;
+}
+
+void MpiCommunicator::AllReduceSum(std::span<double> values) {
+  const std::vector<double> all = AllGatherValues(values);
+  std::vector<const double*> sources(size_);
+  for (int rank = 0; rank < size_; ++rank) sources[rank] = all.data() + rank * values.size();
+  TreeSum<double>(sources, values.data(), values.size());
+}
+
+void MpiCommunicator::AllReduceMax(std::span<double> values) {
+  const std::vector<double> all = AllGatherValues(values);
+  for (size_t i = 0; i < all.size(); ++i) {
+    double& value = values[i % values.size()];
+    // A NaN anywhere is the maximum, on all ranks alike.
+    if (all[i] > value || std::isnan(all[i])) value = all[i];
+  }
+}
+
+void MpiCommunicator::Barrier() { SYNTRA_MPI(MPI_Barrier(world_)); }
+
+std::vector<std::string> MpiCommunicator::Gather(std::string_view text) {
+  SYNTRA_CHECK(text.size() <= size_t{INT_MAX} / size_, "a text of {} bytes", text.size());
+  const int length = static_cast<int>(text.size());
+  std::vector<int> lengths(rank_ == 0 ? size_ : 0), offsets(lengths.size());
+  SYNTRA_MPI(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, world_));
+  int total = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    offsets[i] = total;
+    total += lengths[i];
+  }
+  std::string joined(total, '\0');
+  SYNTRA_MPI(MPI_Gatherv(text.data(), length, MPI_CHAR, joined.data(), lengths.data(),
+                         offsets.data(), MPI_CHAR, 0, world_));
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < lengths.size(); ++i)
+    texts.push_back(joined.substr(offsets[i], lengths[i]));
+  return texts;
+}
+
+void MpiCommunicator::Abort(ExitCode code) {
+  Log().flush();
+  MPI_Abort(world_, static_cast<int>(code));
+  std::abort();
+}
+
+}  // namespace syntra

@@ -1,0 +1,85 @@
+// Ranks connected by MPI. Ranks of one host exchange vectors through shared memory (MPI_Allreduce
+// of Open MPI 4.1 moves 2 GB/s at 256 MB between two ranks of one host, and its order of summation
+// depends on size and settings); hosts exchange by MPI_Alltoall and MPI_Allgather. MPI never adds.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/buffer.h"
+#include "dist/communicator.h"
+#include "dist/host_segment.h"
+
+namespace syntra {
+
+struct MpiOptions {
+  // Ranks that share memory; 0: as many as share a host. Tests set it to act out several hosts.
+  int ranks_per_host = 0;
+  // Shared memory per rank and buffer (there are two). Small enough to stay in the cache: the
+  // payload then crosses the memory bus once each way.
+  int64_t chunk_bytes = int64_t{1} << 20;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  // MPI_Init_thread (FUNNELED: only the thread that made this may call it), unless MPI runs
+  // already; the destructor finalizes what the constructor started.
+  MpiCommunicator(int* argc, char*** argv, const MpiOptions& options = {});
+  ~MpiCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int ranks_on_host() const override { return ranks_on_host_; }
+  std::string_view name() const override { return "mpi"; }
+  void AllReduceSum(TensorView view) override;
+  void ReduceScatter(TensorView view) override;
+  void AllGather(TensorView view) override;
+  void Broadcast(TensorView view, int root) override;
+  void AllReduceSum(std::span<double> values) override;
+  void AllReduceMax(std::span<double> values) override;
+  void Barrier() override;
+  std::vector<std::string> Gather(std::string_view text) override;
+  [[noreturn]] void Abort(ExitCode code) override;
+
+ private:
+  // Vectors move in chunks; a chunk has one piece of every rank's share.
+  struct Chunk {
+    std::byte* data;
+    int64_t bytes;  // of the whole vector
+    int64_t share;  // bytes of a share, the last ones may be short or empty
+    int64_t start;  // of the piece inside its share
+    int64_t piece;
+
+    std::byte* At(int owner) const { return data + owner * share + start; }
+    int64_t Length(int owner) const;
+  };
+
+  // How many ranks may sum in shared memory before hosts exchange, without leaving the order of
+  // sums.
+  int FindRanksPerGroup(int wanted);
+  void Connect(const MpiOptions& options);
+  void Exchange(std::byte* data, int64_t bytes, int64_t share, bool reduce, bool gather);
+  void ReduceChunk(const Chunk& chunk);
+  void GatherChunk(const Chunk& chunk);
+  std::byte* Shared(int local, int owner, const Chunk& chunk) const;
+  std::vector<double> AllGatherValues(std::span<const double> values);
+
+  bool owns_mpi_ = false;
+  MPI_Comm world_ = MPI_COMM_NULL;
+  MPI_Comm group_ =
+      MPI_COMM_NULL;  // ranks that share memory: [rank / locals_ * locals_, + locals_)
+  MPI_Comm peers_ = MPI_COMM_NULL;  // ranks with the same place in every group
+  int rank_ = 0, size_ = 1, ranks_on_host_ = 1;
+  int local_ = 0, locals_ = 1;  // place in the group, its size
+  int groups_ = 1;
+  int64_t piece_bytes_ = 0;
+  int64_t turn_ = 0;  // which of the two buffers the next chunk uses
+  std::unique_ptr<HostSegment> segment_;
+  Buffer sent_, received_;  // one piece for each group
+};
+
+}  // namespace syntra

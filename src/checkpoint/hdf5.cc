@@ -1,0 +1,49 @@
+// Error text and process-wide settings of the HDF5 C library.
+#include "checkpoint/hdf5.h"
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+// Appends one entry of HDF5's error stack, outermost first.
+herr_t AppendReason(unsigned, const H5E_error2_t* entry, void* text) {
+  auto& reasons = *static_cast<std::string*>(text);
+  if (entry->desc && *entry->desc) {
+    if (!reasons.empty()) reasons += "; ";
+    reasons += entry->desc;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void PrepareHdf5() {
+  static const herr_t without_exit_handler = H5dont_atexit();
+  // A second library in the process may have used HDF5 first; only its exit handling is lost then.
+  static_cast<void>(without_exit_handler);
+  // The automatic printing is a setting of each thread.
+  thread_local const herr_t silent = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  static_cast<void>(silent);
+}
+
+void Hdf5Handle::Close() {
+  const hid_t id = std::exchange(id_, H5I_INVALID_HID);
+  if (closer_(id) < 0) internal::Hdf5Failed("close");
+}
+
+namespace internal {
+
+void Hdf5Failed(const char* call) {
+  std::string reasons;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, AppendReason, &reasons);
+  const std::string_view text = call;
+  const std::string_view function = text.substr(0, text.find('('));
+  Fail(ExitCode::kCheckpoint, "HDF5 {}: {}", function, reasons.empty() ? "failed" : reasons);
+}
+
+}  // namespace internal
+}  // namespace syntra

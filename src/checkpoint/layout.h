@@ -1,0 +1,47 @@
+// Names inside a checkpoint root and inside one checkpoint; format.md describes them for other
+// readers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+
+namespace syntra {
+
+inline constexpr std::string_view kManifestName = "MANIFEST";
+inline constexpr std::string_view kIndexName = "tensors.h5";
+// Entries of a root that are not checkpoints: being written, being deleted, found to be damaged.
+inline constexpr std::string_view kBuildingPrefix = ".tmp-";
+inline constexpr std::string_view kTrashPrefix = ".trash-";
+inline constexpr std::string_view kBadPrefix = ".bad-";
+
+std::string StepName(int64_t step);  // "step-0000012300"
+// Only names that StepName makes; nullopt for all others.
+std::optional<int64_t> ParseStepName(std::string_view name);
+
+std::string ShardName(size_t index);  // "shard-00003.h5"
+// True for names that may stand in a manifest: plain file names that cannot leave the directory.
+bool IsSafeFileName(std::string_view name);
+
+// What `path` itself is, without following a link. Throws Error(kResources) if that cannot be
+// known.
+std::filesystem::file_type TypeOf(const Path& path);
+bool Exists(const Path& path);
+
+// The names in a directory, sorted. Throws Error(kResources).
+std::vector<std::string> DirectoryNames(const Path& directory);
+
+struct CheckpointRef {
+  Path path;
+  int64_t step = 0;
+};
+
+// All entries of `root` that are named like a checkpoint, by step, unverified. A missing root is
+// empty.
+std::vector<CheckpointRef> ListCheckpoints(const Path& root);
+
+}  // namespace syntra

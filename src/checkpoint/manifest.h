@@ -1,0 +1,50 @@
+// MANIFEST: what a checkpoint holds and the digest of every file. format.md gives its bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "checkpoint/digest.h"
+#include "core/tensor.h"
+
+namespace syntra {
+
+struct CheckpointInfo {
+  int64_t step = 0;
+  std::string run_id;
+  // Free-form UTF-8: resolved configuration, tokenizer and data digests, data position, seed, ...
+  std::map<std::string, std::string> attributes;
+};
+
+struct TensorEntry {
+  TensorType type;
+  std::string file;
+};
+
+struct Manifest {
+  CheckpointInfo info;
+  std::map<std::string, FileDigest> files;
+  std::map<std::string, TensorEntry, std::less<>> tensors;
+};
+
+// A sound manifest of a version that this program does not know: not damage, so never set aside.
+class UnsupportedFormat : public Error {
+ public:
+  explicit UnsupportedFormat(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
+};
+
+// Names are paths of non-empty parts such as "parameters/encoder/layer_00/mixer/value". Throws
+// Error(kCheckpoint) if one cannot be stored or is also the group of another.
+void CheckTensorNames(const std::map<std::string, TensorEntry, std::less<>>& tensors);
+
+// The same manifest always gives the same text. Throws Error(kCheckpoint) if text is not UTF-8.
+std::string ToText(const Manifest& manifest);
+
+// Throws Error(kCheckpoint) for anything that ToText cannot have written.
+Manifest ParseManifest(std::string_view text);
+
+}  // namespace syntra

@@ -1,0 +1,81 @@
+// Newest first, until one verifies.
+#include "checkpoint/recover.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace syntra {
+namespace {
+
+struct Rejected {
+  CheckpointRef checkpoint;
+  std::string reason;
+  // What merely could not be read (rights, descriptors, a sick disk) may be good later: it stays.
+  bool damaged;
+};
+
+void SetAside(const CheckpointRef& bad) {
+  const Path root = bad.path.parent_path();
+  const std::string name = std::string(kBadPrefix) + bad.path.filename().string();
+  Path target = root / name;
+  for (int i = 2; Exists(target); ++i) {
+    target = root / fmt::format("{}-{}", name, i);
+  }
+  try {
+    RenameDurably(bad.path, target);
+    Log().warn("renamed the damaged checkpoint {} to {}", bad.path.string(),
+               target.filename().string());
+  } catch (const Error& error) {
+    Log().warn("cannot set the damaged checkpoint {} aside: {}", bad.path.string(), error.what());
+  }
+}
+
+bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
+
+[[noreturn]] void FailAllRejected(const Path& root, const std::vector<Rejected>& rejected) {
+  std::string list;
+  for (const Rejected& bad : rejected) list += fmt::format("\n- {}", bad.reason);
+  Fail(ExitCode::kCheckpoint,
+       "no usable checkpoint in {}; restore one, or choose another run directory to start from "
+       "scratch:{}",
+       root.string(), list);
+}
+
+}  // namespace
+
+std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
+  std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
+  std::reverse(checkpoints.begin(), checkpoints.end());
+  std::vector<Rejected> rejected;
+  for (const CheckpointRef& candidate : checkpoints) {
+    try {
+      Checkpoint found(candidate.path, VerifyDirectory(candidate.path, candidate.step));
+      for (const Rejected& bad : rejected) {
+        Log().warn("passed over checkpoint {}: {}", bad.checkpoint.path.string(), bad.reason);
+        if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
+      }
+      return found;
+    } catch (const UnsupportedFormat&) {
+      throw;
+    } catch (const Error& error) {
+      rejected.push_back({candidate, error.what(), error.code() == ExitCode::kCheckpoint});
+    }
+  }
+  if (!rejected.empty()) FailAllRejected(root, rejected);
+  if (!Exists(root)) return std::nullopt;
+  // Only the remains of damaged checkpoints: there was training here, and it must not silently
+  // restart.
+  for (const std::string& name : DirectoryNames(root)) {
+    if (IsBadName(name)) {
+      rejected.push_back({{}, fmt::format("{} was found to be damaged earlier", name), true});
+    }
+  }
+  if (!rejected.empty()) FailAllRejected(root, rejected);
+  return std::nullopt;
+}
+
+}  // namespace syntra

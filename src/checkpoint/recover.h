@@ -1,0 +1,25 @@
+// Finding the checkpoint to continue from.
+#pragma once
+
+#include <optional>
+
+#include "base/file.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/read.h"
+
+namespace syntra {
+
+enum class Recovery {
+  kSetAside,  // the owner of the run: damaged checkpoints that were passed over are renamed
+              // .bad-...
+  kReadOnly,  // everyone else: nothing is changed
+};
+
+// The newest checkpoint in `root` that verifies completely, opened; nullopt if there has never been
+// one. Newer ones that fail are logged with file and reason. If there are checkpoints but none is
+// usable, throws Error(kCheckpoint) with every reason and leaves all in place, so a run never
+// starts from scratch by itself. A checkpoint of a newer format version also throws rather than
+// being skipped.
+std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
+
+}  // namespace syntra

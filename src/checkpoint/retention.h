@@ -1,0 +1,23 @@
+// Deleting what is no longer needed. Nothing here throws: a save that is committed stays a success.
+#pragma once
+
+#include <cstdint>
+
+#include "base/file.h"
+
+namespace syntra {
+
+// Removes half-written and half-deleted checkpoints of processes that are gone, and this process's
+// own.
+void RemoveLeftovers(const Path& root) noexcept;
+
+// Keeps the `keep` newest checkpoints up to and including `newest_step`, positive multiples of
+// `milestone_every` (0: none), and all that are newer. A checkpoint leaves by rename, then is
+// deleted.
+void PruneCheckpoints(const Path& root, int64_t newest_step, int keep,
+                      int64_t milestone_every) noexcept;
+
+// Removes a file or directory tree; logs a failure.
+void RemoveQuietly(const Path& path) noexcept;
+
+}  // namespace syntra

@@ -1,0 +1,171 @@
+// Build aside, fsync, verify, rename, fsync the parent, prune.
+#include "checkpoint/save.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/retention.h"
+#include "checkpoint/verify.h"
+
+namespace syntra {
+namespace {
+
+using Shard = std::vector<const TensorRecord*>;
+
+// In order of name, each shard as full as the bound allows.
+std::vector<Shard> PlanShards(std::span<const TensorRecord> tensors, int64_t shard_bytes) {
+  std::vector<const TensorRecord*> sorted;
+  for (const TensorRecord& tensor : tensors) sorted.push_back(&tensor);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const TensorRecord* a, const TensorRecord* b) { return a->name < b->name; });
+  std::vector<Shard> shards;
+  int64_t used = 0;
+  for (const TensorRecord* tensor : sorted) {
+    const auto bytes = static_cast<int64_t>(tensor->type.bytes());
+    if (shards.empty() || used + bytes > shard_bytes) {
+      shards.emplace_back();
+      used = 0;
+    }
+    shards.back().push_back(tensor);
+    used += bytes;
+  }
+  return shards;
+}
+
+Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards) {
+  SYNTRA_CHECK(info.step >= 0, "step {}", info.step);
+  Manifest manifest{info, {}, {}};
+  for (size_t i = 0; i < shards.size(); ++i) {
+    for (const TensorRecord* tensor : shards[i]) {
+      const bool added =
+          manifest.tensors.emplace(tensor->name, TensorEntry{tensor->type, ShardName(i)}).second;
+      SYNTRA_CHECK(added, "tensor \"{}\" is given twice", tensor->name);
+    }
+  }
+  CheckTensorNames(manifest.tensors);
+  return manifest;
+}
+
+// `root` and its own entry in its parent survive a crash.
+void PrepareRoot(const Path& root) {
+  if (Exists(root)) return;
+  CreateDirectories(root);
+  SyncDirectory(root.parent_path());
+}
+
+void RequireFreeSpace(const Path& root, std::span<const TensorRecord> tensors) {
+  int64_t needed = 0;
+  for (const TensorRecord& tensor : tensors) needed += static_cast<int64_t>(tensor.type.bytes());
+  if (const int64_t available = FreeDiskBytes(root); available < needed) {
+    Fail(ExitCode::kResources, "cannot write a checkpoint of {} to {}: only {} free",
+         HumanBytes(static_cast<double>(needed)), root.string(),
+         HumanBytes(static_cast<double>(available)));
+  }
+}
+
+void WriteDurably(const Path& path, std::span<const std::byte> bytes) {
+  File file = File::CreateNew(path);
+  file.Write(bytes);
+  file.Sync();
+  // Advice only: reading back should meet the disk, not the memory that was just written.
+  posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+  file.Close();
+}
+
+void WriteImage(const Path& directory, const std::string& name, const FileImage& image,
+                Manifest* manifest) {
+  const std::span<const std::byte> bytes = image.bytes();
+  manifest->files[name] = {static_cast<int64_t>(bytes.size()), DigestOf(bytes)};
+  WriteDurably(directory / name, bytes);
+}
+
+void WriteDirectory(const Path& directory, std::span<const Shard> shards, bool verify,
+                    Manifest* manifest) {
+  CreateDirectories(directory);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const FileImage image = BuildShard(shards[i]);
+    if (verify) {
+      const ShardReader reader(image.bytes());
+      for (const TensorRecord* tensor : shards[i]) reader.CheckType(tensor->name, tensor->type);
+    }
+    WriteImage(directory, ShardName(i), image, manifest);
+  }
+  WriteImage(directory, std::string(kIndexName), BuildIndex(manifest->tensors), manifest);
+  const std::string text = ToText(*manifest);
+  WriteDurably(directory / kManifestName, std::as_bytes(std::span<const char>(text)));
+  SyncDirectory(directory);
+}
+
+// A directory cannot be renamed over a full one, and removing the old one first would leave a
+// moment with neither, so the two change places.
+void Exchange(const Path& a, const Path& b) {
+  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
+    const int error_number = errno;
+    Fail(ExitCode::kResources, "cannot replace the existing {}: {}; move it away", b.string(),
+         SystemErrorText(error_number));
+  }
+}
+
+void Commit(const Path& building, const Path& final_path) {
+  const bool replaces = Exists(final_path);
+  try {
+    if (replaces) {
+      Exchange(building, final_path);
+    } else {
+      RenameDurably(building, final_path);
+      return;
+    }
+  } catch (...) {
+    RemoveQuietly(building);
+    throw;
+  }
+  // Until this succeeds a crash may bring the old one back, so it is kept.
+  SyncDirectory(final_path.parent_path());
+  RemoveQuietly(building);
+}
+
+}  // namespace
+
+void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
+                    std::span<const TensorRecord> tensors, const SaveOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string name = StepName(info.step);
+  const ErrorContext context(
+      [&] { return fmt::format("saving checkpoint {}", (root / name).string()); });
+  SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);
+  const std::vector<Shard> shards = PlanShards(tensors, options.shard_bytes);
+  Manifest manifest = PlanManifest(info, shards);
+  PrepareRoot(root);
+  RemoveLeftovers(root);
+  RequireFreeSpace(root, tensors);
+
+  const Path building = root / fmt::format("{}{}-{}", kBuildingPrefix, name, getpid());
+  try {
+    WriteDirectory(building, shards, options.verify, &manifest);
+    if (options.verify) VerifyDirectory(building, info.step);
+  } catch (...) {
+    RemoveQuietly(building);
+    throw;
+  }
+  Commit(building, root / name);
+  PruneCheckpoints(root, info.step, options.keep, options.milestone_every);
+
+  int64_t bytes = 0;
+  for (const auto& [file, digest] : manifest.files) bytes += digest.bytes;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  Log().info("saved {} ({}) in {:.2f} s", (root / name).string(),
+             HumanBytes(static_cast<double>(bytes)), seconds.count());
+}
+
+}  // namespace syntra

@@ -1,0 +1,29 @@
+// Saving a checkpoint so that a crash at any moment leaves the old state or the new one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/shard.h"
+
+namespace syntra {
+
+struct SaveOptions {
+  int keep = 2;                 // newest checkpoints kept; at least 2
+  int64_t milestone_every = 0;  // positive multiples of this step are kept for good; 0: none
+  // Bound of a shard, and so of the extra memory a save needs; a larger tensor has a shard of its
+  // own.
+  int64_t shard_bytes = int64_t{512} << 20;
+  bool verify = true;  // read everything back before committing
+};
+
+// Commits root/step-NNNNNNNNNN, creating `root` if needed; a checkpoint of the same step is
+// replaced in one step. One process at a time may save into a root. Throws Error(kResources) when
+// the disk or memory fails, Error(kCheckpoint) when what was written does not read back or a name
+// cannot be stored; then older checkpoints are untouched and the save may be tried again.
+void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
+                    std::span<const TensorRecord> tensors, const SaveOptions& options = {});
+
+}  // namespace syntra

@@ -1,0 +1,84 @@
+// Comparison of a checkpoint directory with its manifest.
+#include "checkpoint/verify.h"
+
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "checkpoint/layout.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+
+// Links are refused even where they lead to good content: it could change without us.
+void RequireRegularFile(const Path& path) {
+  switch (TypeOf(path)) {
+    case std::filesystem::file_type::regular:
+      return;
+    case std::filesystem::file_type::not_found:
+      Fail(ExitCode::kCheckpoint, "{} is missing", path.string());
+    case std::filesystem::file_type::symlink:
+      Fail(ExitCode::kCheckpoint, "{} is a symbolic link", path.string());
+    default:
+      Fail(ExitCode::kCheckpoint, "{} is not a regular file", path.string());
+  }
+}
+
+std::string ReadManifest(const Path& path) {
+  RequireRegularFile(path);
+  File file = File::OpenForRead(path);
+  const int64_t size = file.Size();
+  if (size > kMaxManifestBytes) {
+    Fail(ExitCode::kCheckpoint, "{} of {} bytes is too large", path.string(), size);
+  }
+  std::string text(size, '\0');
+  if (!ReadFromStart(file, std::as_writable_bytes(std::span(text)))) {
+    Fail(ExitCode::kCheckpoint, "{} shrank while it was read", path.string());
+  }
+  return text;
+}
+
+File OpenVerified(const Path& path, const FileDigest& expected) {
+  RequireRegularFile(path);
+  File file = File::OpenForRead(path);
+  if (const int64_t size = file.Size(); size != expected.bytes) {
+    Fail(ExitCode::kCheckpoint, "{} is {}: expected {} bytes, found {}", path.string(),
+         size < expected.bytes ? "truncated" : "too long", expected.bytes, size);
+  }
+  const FileDigest found = DigestOfFile(file);
+  if (found.bytes != expected.bytes || found.digest != expected.digest) {
+    Fail(ExitCode::kCheckpoint, "{} is damaged: expected XXH3-128 {}, found {}", path.string(),
+         expected.digest, found.digest);
+  }
+  return file;
+}
+
+}  // namespace
+
+VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step) {
+  const ErrorContext context([&] { return fmt::format("verifying {}", directory.string()); });
+  if (TypeOf(directory) != std::filesystem::file_type::directory) {
+    Fail(ExitCode::kCheckpoint, "{} is not a directory", directory.string());
+  }
+  const Path manifest_path = directory / kManifestName;
+  VerifiedDirectory verified{ParseManifest(ReadManifest(manifest_path)), {}};
+  const Manifest& manifest = verified.manifest;
+  if (manifest.info.step != expected_step) {
+    Fail(ExitCode::kCheckpoint, "{} holds step {}, not step {}", directory.string(),
+         manifest.info.step, expected_step);
+  }
+  for (const std::string& name : DirectoryNames(directory)) {
+    if (name != kManifestName && !manifest.files.contains(name)) {
+      Fail(ExitCode::kCheckpoint, "{} is an extra file that the manifest does not name",
+           (directory / name).string());
+    }
+  }
+  for (const auto& [name, digest] : manifest.files) {
+    verified.files.emplace(name, OpenVerified(directory / name, digest));
+  }
+  return verified;
+}
+
+}  // namespace syntra

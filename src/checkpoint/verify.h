@@ -1,0 +1,25 @@
+// Judges one checkpoint directory: the same code for a save's own check, recovery and readers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+
+namespace syntra {
+
+// A directory whose every byte agrees with its manifest, with its files held open: later deletion
+// or replacement by name cannot change what is read.
+struct VerifiedDirectory {
+  Manifest manifest;
+  std::map<std::string, File> files;
+};
+
+// Throws Error(kCheckpoint) naming file and reason if anything is damaged, missing, additional, a
+// symbolic link, or of another step; UnsupportedFormat for newer versions; Error(kResources) if
+// something cannot be read.
+VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step);
+
+}  // namespace syntra

@@ -1,0 +1,25 @@
+// What a subcommand is.
+#pragma once
+
+#include <functional>
+
+#include "base/error.h"
+
+namespace CLI {
+class App;
+}
+
+namespace syntra {
+
+// What runs once the whole command line was found to be right.
+using Action = std::function<ExitCode()>;
+
+struct Command {
+  const char* name;
+  const char* summary;  // one line for --help
+  // Adds options, arguments and inner subcommands to `app`. What they are parsed into must live as
+  // long as the returned action.
+  Action (*set_up)(CLI::App& app);
+};
+
+}  // namespace syntra

@@ -1,0 +1,9 @@
+// Parses the command line and runs the chosen command.
+#pragma once
+
+namespace syntra {
+
+// The process's exit code. Prints errors to stderr.
+int RunCommandLine(int argc, const char* const* argv);
+
+}  // namespace syntra

@@ -1,0 +1,83 @@
+// syntra config show|diff|explain
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/config_options.h"
+#include "config/explain.h"
+#include "config/print.h"
+
+namespace syntra {
+namespace {
+
+Action SetUpShow(CLI::App& app) {
+  const auto options = AddConfigOptions(app);
+  struct Form {
+    bool minimal = false, full = false;
+  };
+  const auto form = std::make_shared<Form>();
+  auto* minimal =
+      app.add_flag("--minimal", form->minimal, "Only what differs from the defaults (default)");
+  app.add_flag("--full", form->full, "Every field with its value")->excludes(minimal);
+  return [options, form] {
+    const Config config = options->Load(kForModel);
+    fmt::print("# digest {}\n{}", ConfigDigest(config),
+               form->full ? FullConfigText(config) : MinimalConfigText(config));
+    return ExitCode::kDone;
+  };
+}
+
+Action SetUpDiff(CLI::App& app) {
+  struct Files {
+    std::string a, b;
+  };
+  const auto files = std::make_shared<Files>();
+  app.add_option("a", files->a, "One configuration file")->required()->type_name("FILE");
+  app.add_option("b", files->b, "Another")->required()->type_name("FILE");
+  return [files] {
+    const auto load = [](const std::string& file) {
+      return LoadConfig(std::span(&file, 1), {}, kForModel);
+    };
+    const Config a = load(files->a), b = load(files->b);
+    for (const std::string& line : ConfigDifferences(a, b)) {
+      fmt::print("{}\n", line);
+    }
+    return ExitCode::kDone;
+  };
+}
+
+Action SetUpExplain(CLI::App& app) {
+  const auto field = std::make_shared<std::string>();
+  app.add_option("field", *field, "Dotted path such as optimizer.schedule.rate, or a bare name")
+      ->required()
+      ->type_name("FIELD");
+  return [field] {
+    fmt::print("{}", ExplainField(*field));
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace
+
+Action SetUpConfig(CLI::App& app) {
+  constexpr Command kParts[] = {
+      {"show", "Print a configuration after layering and --set", SetUpShow},
+      {"diff", "List the fields in which two configurations differ", SetUpDiff},
+      {"explain", "Print what a field means, its default and its limits", SetUpExplain},
+  };
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, Action>> parts;
+  for (const Command& part : kParts) {
+    CLI::App* inner = app.add_subcommand(part.name, part.summary);
+    parts.emplace_back(inner, part.set_up(*inner));
+  }
+  return [parts] {
+    for (const auto& [inner, action] : parts) {
+      if (inner->parsed()) return action();
+    }
+    return ExitCode::kInternal;  // require_subcommand lets none through
+  };
+}
+
+}  // namespace syntra

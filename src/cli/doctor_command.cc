@@ -1,0 +1,44 @@
+// syntra doctor [--json]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/machine.h"
+
+namespace syntra {
+namespace {
+
+void PrintText(const MachineReport& report) {
+  std::string section;
+  for (const Fact& fact : report.facts) {
+    if (fact.section != section) fmt::print("{}\n", fact.section);
+    section = fact.section;
+    fmt::print("  {:26} {}\n", fact.name, fact.value);
+  }
+  if (!report.warnings.empty()) fmt::print("warnings\n");
+  for (const std::string& warning : report.warnings) fmt::print("  {}\n", warning);
+}
+
+void PrintJson(const MachineReport& report) {
+  nlohmann::ordered_json json;
+  for (const Fact& fact : report.facts) json[fact.section][fact.name] = fact.value;
+  json["warnings"] = report.warnings;
+  // Values of the environment may hold any bytes.
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+Action SetUpDoctor(CLI::App& app) {
+  const auto as_json = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json, "Print JSON");
+  return [as_json] {
+    const MachineReport report = ExamineMachine();
+    *as_json ? PrintJson(report) : PrintText(report);
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace syntra

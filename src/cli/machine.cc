@@ -1,0 +1,259 @@
+#include "cli/machine.h"
+
+#include <dlfcn.h>
+#include <dnnl.h>
+#include <fmt/format.h>
+#include <google/protobuf/stubs/common.h>
+#include <hdf5.h>
+#include <hwloc.h>
+#include <mpi.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "core/thread.h"
+
+namespace syntra {
+namespace {
+
+// Files of the kernel: their size is reported as 0, and any may be missing.
+std::string KernelFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// The value behind "name :" in the first line of that name.
+std::string ValueOf(const std::string& text, std::string_view name) {
+  for (const std::string& line : Split(text, '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    if (StripSpace(std::string_view(line).substr(0, colon)) == name) {
+      return std::string(StripSpace(std::string_view(line).substr(colon + 1)));
+    }
+  }
+  return "";
+}
+
+int AllowedCpus() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+// CPUs that the control group may use at once; 0 without a limit.
+double CpuQuota() {
+  const std::vector<std::string> parts = Split(KernelFile("/sys/fs/cgroup/cpu.max"), ' ');
+  int64_t quota = 0, period = 0;
+  if (parts.size() != 2 || !ParseInt64(parts[0], &quota) ||
+      !ParseInt64(StripSpace(parts[1]), &period) || period <= 0) {
+    return 0;
+  }
+  return static_cast<double>(quota) / static_cast<double>(period);
+}
+
+class Examination {
+ public:
+  MachineReport Run() {
+    Program();
+    Cpu();
+    Topology();
+    Memory();
+    Libraries();
+    Accelerators();
+    Limits();
+    System();
+    Disk();
+    return std::move(report_);
+  }
+
+ private:
+  void Add(const char* section, const char* name, const std::string& value) {
+    report_.facts.push_back({section, name, value.empty() ? "unknown" : value});
+  }
+  template <typename... Args>
+  void Warn(fmt::format_string<Args...> format, Args&&... args) {
+    report_.warnings.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void Program() {
+    Add("program", "version", SYNTRA_VERSION);
+    Add("program", "compiler", __VERSION__);
+    Add("program", "build type", SYNTRA_BUILD_TYPE);
+  }
+
+  void Cpu() {
+    const std::string info = KernelFile("/proc/cpuinfo");
+    Add("cpu", "model", ValueOf(info, "model name"));
+    const std::string all = " " + ValueOf(info, "flags") + " ";
+    std::vector<std::string> found;
+    for (const char* flag : {"avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni",
+                             "avx512_bf16", "amx_tile", "amx_bf16"}) {
+      if (all.find(fmt::format(" {} ", flag)) != std::string::npos) found.push_back(flag);
+    }
+    Add("cpu", "flags", found.empty() ? "none of interest" : Join(found, " "));
+    const int allowed = AllowedCpus();
+    Add("cpu", "allowed cpus", fmt::format("{} of {}", allowed, sysconf(_SC_NPROCESSORS_ONLN)));
+    Add("cpu", "threads", fmt::format("{}", ThreadCount()));
+    if (const char* threads = std::getenv("OMP_NUM_THREADS")) {
+      Add("cpu", "OMP_NUM_THREADS", threads);
+    }
+    if (allowed > 0 && ThreadCount() > allowed) {
+      Warn("{} threads share {} allowed cpus; set OMP_NUM_THREADS={} or train.threads",
+           ThreadCount(), allowed, allowed);
+    }
+    const double quota = CpuQuota();
+    if (quota > 0) Add("cpu", "control group quota", fmt::format("{:.1f} cpus", quota));
+    if (quota > 0 && quota < ThreadCount()) {
+      Warn("{} threads share a quota of {:.1f} cpus; set train.threads", ThreadCount(), quota);
+    }
+  }
+
+  void Topology() {
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0) return;
+    if (hwloc_topology_load(topology) == 0) {
+      const auto count = [&](hwloc_obj_type_t type) {
+        return hwloc_get_nbobjs_by_type(topology, type);
+      };
+      Add("topology", "packages", fmt::format("{}", count(HWLOC_OBJ_PACKAGE)));
+      Add("topology", "NUMA nodes", fmt::format("{}", count(HWLOC_OBJ_NUMANODE)));
+      Add("topology", "cores", fmt::format("{}", count(HWLOC_OBJ_CORE)));
+      Add("topology", "hardware threads", fmt::format("{}", count(HWLOC_OBJ_PU)));
+      for (const auto& [name, type] :
+           {std::pair{"L2", HWLOC_OBJ_L2CACHE}, std::pair{"L3", HWLOC_OBJ_L3CACHE}}) {
+        if (count(type) <= 0) continue;
+        const auto size = hwloc_get_obj_by_type(topology, type, 0)->attr->cache.size;
+        Add("topology", name,
+            fmt::format("{} x {}", count(type), HumanBytes(static_cast<double>(size))));
+      }
+    }
+    hwloc_topology_destroy(topology);
+  }
+
+  void Memory() {
+    const std::string info = KernelFile("/proc/meminfo");
+    for (const auto& [name, key] :
+         {std::pair{"total", "MemTotal"}, std::pair{"available", "MemAvailable"},
+          std::pair{"swap", "SwapTotal"}}) {
+      int64_t kibibytes = 0;
+      const std::string value = Split(ValueOf(info, key), ' ')[0];
+      if (ParseInt64(value, &kibibytes)) {
+        Add("memory", name, HumanBytes(static_cast<double>(kibibytes) * 1024));
+      }
+    }
+    int64_t limit = 0;
+    if (ParseInt64(StripSpace(KernelFile("/sys/fs/cgroup/memory.max")), &limit)) {
+      Add("memory", "control group limit", HumanBytes(static_cast<double>(limit)));
+    }
+    Add("memory", "transparent huge pages",
+        std::string(StripSpace(KernelFile("/sys/kernel/mm/transparent_hugepage/enabled"))));
+  }
+
+  void Libraries() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    // Allowed before MPI_Init.
+    if (MPI_Get_library_version(text, &length) == MPI_SUCCESS) {
+      Add("libraries", "MPI", Split(Split(std::string(text, length), '\n')[0], ',')[0]);
+    }
+    unsigned major = 0, minor = 0, release = 0;
+    if (H5get_libversion(&major, &minor, &release) >= 0) {
+      Add("libraries", "HDF5", fmt::format("{}.{}.{}", major, minor, release));
+    }
+    const dnnl_version_t* dnnl = dnnl_version();
+    Add("libraries", "oneDNN", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch));
+    Add("libraries", "protobuf",
+        google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
+    const unsigned hwloc = hwloc_get_api_version();
+    Add("libraries", "hwloc", fmt::format("{}.{}", hwloc >> 16, hwloc >> 8 & 0xFF));
+  }
+
+  void Accelerators() {
+    const auto present = [](const char* library) {
+      return dlopen(library, RTLD_LAZY | RTLD_LOCAL) ? "found" : "not found";
+    };
+    Add("accelerators", "CUDA driver (libcuda.so.1)", present("libcuda.so.1"));
+    Add("accelerators", "NCCL (libnccl.so.2)", present("libnccl.so.2"));
+    const std::string driver = KernelFile("/proc/driver/nvidia/version");
+    if (!driver.empty()) Add("accelerators", "kernel module", Split(driver, '\n')[0]);
+  }
+
+  void Limits() {
+    struct Limit {
+      const char* name;
+      int resource;
+      bool bytes;
+    };
+    const Limit limits[] = {
+        {"open files", RLIMIT_NOFILE, false}, {"locked memory", RLIMIT_MEMLOCK, true},
+        {"stack", RLIMIT_STACK, true},        {"address space", RLIMIT_AS, true},
+        {"core file", RLIMIT_CORE, true},     {"file size", RLIMIT_FSIZE, true}};
+    for (const Limit& limit : limits) {
+      rlimit value;
+      if (getrlimit(static_cast<__rlimit_resource>(limit.resource), &value) != 0) continue;
+      const bool unlimited = value.rlim_cur == RLIM_INFINITY;
+      Add("limits", limit.name,
+          unlimited     ? "unlimited"
+          : limit.bytes ? HumanBytes(static_cast<double>(value.rlim_cur))
+                        : fmt::format("{}", value.rlim_cur));
+      if (limit.resource == RLIMIT_NOFILE && value.rlim_cur < 1024) {
+        Warn("only {} open files are allowed; raise it with ulimit -n", value.rlim_cur);
+      }
+      if (limit.resource == RLIMIT_FSIZE && !unlimited) {
+        Warn("files may not grow beyond {}; checkpoints are larger: ulimit -f unlimited",
+             HumanBytes(static_cast<double>(value.rlim_cur)));
+      }
+    }
+  }
+
+  void System() {
+    utsname name;
+    if (uname(&name) == 0) {
+      Add("system", "kernel", fmt::format("{} {} {}", name.sysname, name.release, name.machine));
+    }
+    const std::string release = KernelFile("/etc/os-release");
+    for (const std::string& line : Split(release, '\n')) {
+      if (!line.starts_with("PRETTY_NAME=")) continue;
+      std::string value = line.substr(line.find('=') + 1);
+      std::erase(value, '"');
+      Add("system", "distribution", value);
+    }
+    for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG", "TZ"}) {
+      if (const char* value = std::getenv(variable)) Add("system", variable, value);
+    }
+    Add("system", "locale in use", std::setlocale(LC_ALL, nullptr));
+  }
+
+  void Disk() {
+    for (const char* directory : {".", "/tmp"}) {
+      try {
+        const int64_t free = FreeDiskBytes(directory);
+        Add("disk", directory, HumanBytes(static_cast<double>(free)) + " free");
+        if (free < int64_t{1} << 30) Warn("less than 1 GiB is free in {}", directory);
+      } catch (const Error& error) {
+        Add("disk", directory, error.what());
+      }
+    }
+    constexpr auto kNfs = 0x6969;  // NFS_SUPER_MAGIC
+    struct statfs status;
+    if (statfs(".", &status) == 0 && status.f_type == kNfs) {
+      Add("disk", "file system of .", "NFS");
+    }
+  }
+
+  MachineReport report_;
+};
+
+}  // namespace
+
+MachineReport ExamineMachine() { return Examination().Run(); }
+
+}  // namespace syntra

@@ -1,0 +1,322 @@
+#include "config/combinations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/lengths.h"
+#include "config/rules.h"
+
+namespace syntra {
+namespace {
+
+// Reports through the layer that is checked.
+class Report {
+ public:
+  Report(const Layer& layer, const Location& fallback, Problems* problems)
+      : layer_(layer), fallback_(fallback), problems_(problems) {}
+
+  const Config& config() const { return layer_.config; }
+
+  // `fields` are all that the check read; the problem is placed at the first that is set.
+  void Add(std::initializer_list<std::string> fields, const std::string& message) const {
+    if (std::ranges::any_of(fields, [&](const auto& field) { return layer_.IsBroken(field); })) {
+      return;
+    }
+    const auto set = std::ranges::find_if(
+        fields, [&](const auto& field) { return layer_.locations.Find(field) != nullptr; });
+    const std::string& place = set == fields.end() ? *fields.begin() : *set;
+    AddFieldProblem(layer_, fallback_, place, message, problems_);
+  }
+
+  bool IsBroken(const std::string& field) const { return layer_.IsBroken(field); }
+
+ private:
+  const Layer& layer_;
+  const Location& fallback_;
+  Problems* problems_;
+};
+
+// One attention of the model: where it is set, and the longest sequence that it meets.
+struct Stack {
+  std::string path;
+  const AttentionConfig& attention;
+  int length;
+  std::string length_name;
+};
+
+template <typename Check>
+void ForEachStack(const Report& report, Check check) {
+  const ModelConfig& model = report.config().model();
+  if (report.IsBroken("data.input_length") || report.IsBroken("data.noise_density") ||
+      report.IsBroken("data.mean_span_length")) {
+    return;
+  }
+  const int inputs = report.config().data().input_length();
+  const int targets = LengthsOf(report.config().data()).targets;
+  const std::string input_name = fmt::format("data.input_length {}", inputs);
+  const std::string target_name = fmt::format("the target length {}", targets);
+  const bool shared = !model.has_decoder_mixer();
+  check(Stack{"model.mixer.attention", model.mixer().attention(),
+              shared ? std::max(inputs, targets) : inputs,
+              shared && targets > inputs ? target_name : input_name});
+  if (shared) return;
+  check(Stack{"model.decoder_mixer.attention", model.decoder_mixer().attention(), targets,
+              target_name + fmt::format(" that follows from {}", input_name)});
+}
+
+void MixersNameTheirKind(const Report& report) {
+  const ModelConfig& model = report.config().model();
+  const auto check = [&](bool set, const MixerConfig& mixer, const std::string& path) {
+    if (set && mixer.kind_case() == MixerConfig::KIND_NOT_SET) {
+      report.Add({path}, fmt::format("{} names no kind; write e.g. {} {{ attention {{}} }}", path,
+                                     path.substr(path.find('.') + 1)));
+    }
+  };
+  check(model.has_mixer(), model.mixer(), "model.mixer");
+  check(model.has_decoder_mixer(), model.decoder_mixer(), "model.decoder_mixer");
+}
+
+void TermsNameTheirKind(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    for (int i = 0; i < stack.attention.term_size(); ++i) {
+      if (stack.attention.term(i).kind_case() != ScoreTerm::KIND_NOT_SET) continue;
+      const std::string path = ElementPath(stack.path + ".term", i);
+      report.Add({path}, fmt::format("{} names no kind; write e.g. term {{ random {{}} }}", path));
+    }
+  });
+}
+
+bool HasDotProduct(const AttentionConfig& attention) {
+  return std::ranges::any_of(attention.term(), &ScoreTerm::has_dot_product);
+}
+
+void OneDotProduct(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    int seen = 0;
+    for (int i = 0; i < stack.attention.term_size(); ++i) {
+      if (!stack.attention.term(i).has_dot_product() || ++seen < 2) continue;
+      const std::string path = ElementPath(stack.path + ".term", i);
+      report.Add({path}, fmt::format("{} is a second dot_product; remove it, or add heads", path));
+    }
+  });
+}
+
+void SigmoidGateHasTwoTerms(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    const AttentionConfig& attention = stack.attention;
+    if (attention.gate() != AttentionConfig::SIGMOID || attention.term_size() == 2) return;
+    report.Add(
+        {stack.path + ".gate", stack.path + ".term"},
+        fmt::format("{}.gate: SIGMOID weighs exactly two terms, but there {} {}; use SOFTMAX or "
+                    "SUM, or give two terms",
+                    stack.path, attention.term_size() == 1 ? "is" : "are", attention.term_size()));
+  });
+}
+
+// The longest sequence that a term can score, with the fields that say so; no fields: any.
+struct TermLimit {
+  int64_t length = 0;
+  std::string field;
+  std::string text;
+};
+
+TermLimit LimitOf(const ScoreTerm& term, const std::string& path) {
+  const auto table = [&](const char* kind, int length) {
+    const std::string field = fmt::format("{}.{}.max_length", path, kind);
+    return TermLimit{length, field, fmt::format("{} {}", field, length)};
+  };
+  switch (term.kind_case()) {
+    case ScoreTerm::kRandom:
+      return table("random", term.random().max_length());
+    case ScoreTerm::kFactorizedRandom:
+      return table("factorized_random", term.factorized_random().max_length());
+    case ScoreTerm::kDense:
+      return table("dense", term.dense().max_length());
+    case ScoreTerm::kFactorizedDense: {
+      const FactorizedDenseTerm& dense = term.factorized_dense();
+      const int64_t product = int64_t{dense.a()} * dense.b();
+      return {product, path + ".factorized_dense",
+              fmt::format("{}.factorized_dense a * b = {} * {} = {}", path, dense.a(), dense.b(),
+                          product)};
+    }
+    default:
+      return {};
+  }
+}
+
+void TablesCoverTheSequence(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    for (int i = 0; i < stack.attention.term_size(); ++i) {
+      const TermLimit limit =
+          LimitOf(stack.attention.term(i), ElementPath(stack.path + ".term", i));
+      if (limit.field.empty() || limit.length >= stack.length) continue;
+      report.Add({limit.field, "data.input_length"},
+                 fmt::format("{} is shorter than {}; make it at least {}, or lower "
+                             "data.input_length",
+                             limit.text, stack.length_name, stack.length));
+    }
+  });
+}
+
+// A hidden layer that is also the query projection has the query's width.
+void SharedQueryHasItsWidth(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    if (!HasDotProduct(stack.attention)) return;
+    const int head_size = stack.attention.head_size();
+    const auto check = [&](const std::string& path, bool shares, int hidden) {
+      if (!shares || hidden == 0 || hidden == head_size) return;
+      report.Add({path + ".hidden", path + ".share_query", stack.path + ".head_size"},
+                 fmt::format("{}.hidden {} cannot share the query projection of head_size {}; set "
+                             "hidden: 0 or share_query: false",
+                             path, hidden, head_size));
+    };
+    for (int i = 0; i < stack.attention.term_size(); ++i) {
+      const ScoreTerm& term = stack.attention.term(i);
+      const std::string path = ElementPath(stack.path + ".term", i);
+      if (term.has_dense()) {
+        check(path + ".dense", term.dense().share_query(), term.dense().hidden());
+      } else if (term.has_factorized_dense()) {
+        check(path + ".factorized_dense", term.factorized_dense().share_query(),
+              term.factorized_dense().hidden());
+      }
+    }
+  });
+}
+
+void DeviationIsUsed(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    const auto check = [&](const std::string& path, const auto& term) {
+      const auto& unset = std::decay_t<decltype(term)>::default_instance();
+      if (term.deviation() == unset.deviation()) return;
+      if (term.initialization() == TableInitialization::NORMAL) return;
+      report.Add({path + ".deviation", path + ".initialization"},
+                 fmt::format("{}.deviation has no effect with {}; set initialization: NORMAL or "
+                             "remove it",
+                             path, TableInitialization_Name(term.initialization())));
+    };
+    for (int i = 0; i < stack.attention.term_size(); ++i) {
+      const ScoreTerm& term = stack.attention.term(i);
+      const std::string path = ElementPath(stack.path + ".term", i);
+      if (term.has_random()) check(path + ".random", term.random());
+      if (term.has_factorized_random()) {
+        check(path + ".factorized_random", term.factorized_random());
+      }
+    }
+  });
+}
+
+void VocabularyIsEven(const Report& report) {
+  const int size = report.config().model().vocabulary_size();
+  if (size % 2 == 0) return;
+  report.Add(
+      {"model.vocabulary_size"},
+      fmt::format("model.vocabulary_size {} is odd; pad it to an even size, best to a multiple "
+                  "of 128 ({})",
+                  size, (int64_t{size} + 127) / 128 * 128));
+}
+
+void VocabularyHoldsSentinels(const Report& report) {
+  const int size = report.config().model().vocabulary_size();
+  const int sentinels = report.config().data().extra_ids();
+  if (!report.config().has_data() || size > sentinels) return;
+  report.Add({"model.vocabulary_size", "data.extra_ids"},
+             fmt::format("model.vocabulary_size {} has no room for data.extra_ids {} and the "
+                         "tokenizer's pieces; enlarge it",
+                         size, sentinels));
+}
+
+void RelativeBiasBuckets(const Report& report) {
+  const RelativeBiasConfig& bias = report.config().model().relative_bias();
+  const std::string path = "model.relative_bias";
+  if (bias.buckets() % 2 != 0) {
+    report.Add({path + ".buckets"},
+               fmt::format("{}.buckets {} must be even: the encoder uses half for each direction",
+                           path, bias.buckets()));
+  } else if (bias.max_distance() <= bias.buckets() / 2) {
+    report.Add({path + ".max_distance", path + ".buckets"},
+               fmt::format("{}.max_distance {} must be larger than half of buckets {}", path,
+                           bias.max_distance(), bias.buckets()));
+  }
+}
+
+void SentinelsSuffice(const Report& report) {
+  const std::initializer_list<std::string> fields = {"data.input_length", "data.noise_density",
+                                                     "data.mean_span_length", "data.extra_ids"};
+  if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
+    return;
+  }
+  const DataConfig& data = report.config().data();
+  const CorruptionLengths lengths = LengthsOf(data);
+  if (lengths.spans > data.extra_ids()) {
+    report.Add(fields,
+               fmt::format("data.input_length {} is corrupted in {} spans, but data.extra_ids "
+                           "gives {} sentinels; set extra_ids to at least {}, or shorten "
+                           "the input",
+                           data.input_length(), lengths.spans, data.extra_ids(), lengths.spans));
+  } else if (lengths.spans < 1) {
+    report.Add(fields,
+               fmt::format("data.input_length {} is too short for a corrupted span; raise it "
+                           "or noise_density",
+                           data.input_length()));
+  }
+}
+
+void MicroBatchesFillTheBatch(const Report& report) {
+  const TrainConfig& train = report.config().train();
+  if (train.micro_batch_size() <= 0 || train.batch_size() % train.micro_batch_size() == 0) return;
+  report.Add(
+      {"train.micro_batch_size", "train.batch_size"},
+      fmt::format("train.batch_size {} is not a multiple of train.micro_batch_size {}; use a "
+                  "divisor of it",
+                  train.batch_size(), train.micro_batch_size()));
+}
+
+void ScheduleFalls(const Report& report) {
+  const ScheduleConfig& schedule = report.config().optimizer().schedule();
+  const std::string path = "optimizer.schedule";
+  if (schedule.kind() != ScheduleConfig::LINEAR && schedule.kind() != ScheduleConfig::COSINE) {
+    return;
+  }
+  const std::string& kind = ScheduleConfig::Kind_Name(schedule.kind());
+  if (schedule.final_rate() > schedule.rate()) {
+    report.Add({path + ".final_rate", path + ".rate", path + ".kind"},
+               fmt::format("{}.final_rate {} is above rate {}; a {} schedule falls", path,
+                           schedule.final_rate(), schedule.rate(), kind));
+  }
+  const int64_t steps = report.config().train().steps();
+  if (schedule.warmup_steps() >= steps) {
+    report.Add({path + ".warmup_steps", "train.steps", path + ".kind"},
+               fmt::format("{}.warmup_steps {} leaves no step to fall in train.steps {}; lower it "
+                           "for a {} schedule",
+                           path, schedule.warmup_steps(), steps, kind));
+  }
+}
+
+void MilestonesAreCheckpoints(const Report& report) {
+  const CheckpointConfig& checkpoint = report.config().checkpoint();
+  const int64_t every = checkpoint.every(), milestone = checkpoint.milestone_every();
+  if (milestone <= 0 || (every > 0 && milestone % every == 0)) return;
+  report.Add(
+      {"checkpoint.milestone_every", "checkpoint.every"},
+      fmt::format("checkpoint.milestone_every {} is not a multiple of checkpoint.every {}, so "
+                  "those steps are not saved; use a multiple",
+                  milestone, every));
+}
+
+constexpr void (*kCombinations[])(const Report&) = {
+    MixersNameTheirKind,    TermsNameTheirKind,       OneDotProduct,
+    SigmoidGateHasTwoTerms, TablesCoverTheSequence,   SharedQueryHasItsWidth,
+    DeviationIsUsed,        VocabularyIsEven,         VocabularyHoldsSentinels,
+    RelativeBiasBuckets,    SentinelsSuffice,         MicroBatchesFillTheBatch,
+    ScheduleFalls,          MilestonesAreCheckpoints,
+};
+
+}  // namespace
+
+void CheckCombinations(const Layer& layer, const Location& fallback, Problems* problems) {
+  const Report report(layer, fallback, problems);
+  for (const auto& check : kCombinations) check(report);
+}
+
+}  // namespace syntra

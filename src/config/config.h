@@ -1,0 +1,39 @@
+// Loads and validates a configuration. All errors are collected and thrown as one Error(kConfig),
+// whose text is "error: file:line:column: ..." lines and a count.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+// What a command is going to use. The model and all numbers are always checked; files and required
+// fields only where they are needed.
+struct ConfigPurpose {
+  bool training_data = false;    // data.train
+  bool validation_data = false;  // data.validation
+  bool tokenizer = false;        // data.tokenizer
+  bool run = false;              // train.directory, checkpoint.initial
+};
+inline constexpr ConfigPurpose kForModel = {};
+inline constexpr ConfigPurpose kForPreparing = {true, true, true, true};
+inline constexpr ConfigPurpose kForTraining = {true, true, true, true};
+inline constexpr ConfigPurpose kForEvaluation = {false, true, true, true};
+inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
+
+// Text-format files, each laid over the ones before it, then overrides in order: `a.b=value` or
+// message text. Scalars and lists replace, messages merge, another kind of a oneof replaces. Paths
+// are relative to the working directory.
+Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
+                  const ConfigPurpose& purpose);
+
+// Text that was saved before, e.g. with a checkpoint; `source` names it in errors.
+Config ParseConfig(const std::string& source, std::string_view text, const ConfigPurpose& purpose);
+
+// A configuration made in memory.
+void ValidateConfig(const Config& config, const ConfigPurpose& purpose);
+
+}  // namespace syntra

@@ -1,0 +1,48 @@
+// One layer of configuration: the fields that a file or an override sets, and where it sets them.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "config/problem.h"
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+// "model" + "width" -> "model.width"; a list's elements are "model.mixer.attention.term[0]".
+std::string FieldPath(const std::string& parent, std::string_view field);
+std::string ElementPath(const std::string& list, int index);
+
+// Where each field was set, by path.
+class FieldLocations {
+ public:
+  void Set(const std::string& path, const Location& where) { places_[path] = where; }
+  const Location* Find(const std::string& path) const;
+  // The place of the field or, if it is not set, of the innermost message around it that is.
+  const Location* Nearest(std::string path) const;
+  // Forgets the field and all that is inside it.
+  void EraseTree(const std::string& path);
+  void MergeFrom(const FieldLocations& other);
+
+ private:
+  std::map<std::string, Location> places_;
+};
+
+struct Layer {
+  Config config;
+  FieldLocations locations;
+  // Fields with errors: what depends on them cannot be judged.
+  std::set<std::string> broken;
+
+  bool IsBroken(const std::string& path) const;
+};
+
+// Lays `upper` over `lower`: scalars and lists replace, messages merge, another member of a oneof
+// replaces the one that was set.
+void MergeLayer(const Layer& upper, Layer* lower);
+
+}  // namespace syntra

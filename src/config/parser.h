@@ -1,0 +1,19 @@
+// Parses protobuf text format by descriptors, reports every error instead of only the first, and
+// records where each field is set. Accepts a subset of what protobuf's TextFormat accepts: no octal
+// or hexadecimal numbers, no nan or inf, no overflow, no numbers for enums and bools, only UTF-8.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/layer.h"
+
+namespace syntra {
+
+// Parses `text` into `layer`, whose config must be empty. Problems are placed in `source`.
+void ParseLayer(const std::string& source, std::string_view text, Layer* layer, Problems* problems);
+
+// Parses what stands after --set: `a.b=value` or message text such as `a { b: value }`.
+void ParseOverride(const std::string& assignment, Layer* layer, Problems* problems);
+
+}  // namespace syntra

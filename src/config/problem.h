@@ -1,0 +1,41 @@
+// What is wrong with a configuration, and where. All problems are collected and reported together.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syntra {
+
+struct Location {
+  std::string source;  // a file, "--set a.b=v", or empty
+  int line = 0;        // from 1; 0 means the source as a whole
+  int column = 0;      // from 1, in characters
+
+  std::string Text() const;  // "file:3:5", "--set a.b=v" or ""
+};
+
+struct Problem {
+  Location where;
+  std::string message;
+};
+
+class Problems {
+ public:
+  void Add(Location where, std::string message);
+  bool empty() const { return list_.empty(); }
+  const std::vector<Problem>& list() const { return list_; }
+
+  // "error: file:3:5: ..." for each problem and "N errors" at the end.
+  std::string Text() const;
+  // Throws Error(kConfig) with Text() unless there are none.
+  void ThrowIfAny() const;
+
+ private:
+  std::vector<Problem> list_;
+};
+
+// `text` in double quotes, cut after 40 characters, with control characters escaped: safe to print.
+std::string Quoted(std::string_view text);
+
+}  // namespace syntra

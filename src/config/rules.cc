@@ -1,0 +1,199 @@
+#include "config/rules.h"
+
+#include <fmt/format.h>
+#include <glob.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/scalar.h"
+
+namespace syntra {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Fields outside the model whose rules about files and presence matter only to some commands.
+struct PurposeOfField {
+  std::string_view path;
+  bool ConfigPurpose::*needed;
+};
+constexpr PurposeOfField kPurposes[] = {
+    {"data.train", &ConfigPurpose::training_data},
+    {"data.validation", &ConfigPurpose::validation_data},
+    {"data.tokenizer", &ConfigPurpose::tokenizer},
+    {"train.directory", &ConfigPurpose::run},
+    {"checkpoint.initial", &ConfigPurpose::run},
+};
+
+bool Needed(const std::string& path, const ConfigPurpose& purpose) {
+  for (const PurposeOfField& entry : kPurposes) {
+    if (path == entry.path) return purpose.*entry.needed;
+  }
+  return true;
+}
+
+// Why `path` is not a file that can be read, or "".
+std::string ReadFault(const std::string& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) return "it is a directory";
+  return access(path.c_str(), R_OK) == 0 ? "" : SystemErrorText(errno);
+}
+
+std::string PatternFault(const std::string& pattern) {
+  if (pattern.find_first_of("*?[") == std::string::npos) {
+    const std::string fault = ReadFault(pattern);
+    return fault.empty() ? "" : fmt::format("cannot read {}: {}", Quoted(pattern), fault);
+  }
+  glob_t found = {};
+  const bool any = glob(pattern.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
+  globfree(&found);
+  return any ? "" : fmt::format("no file matches {}", Quoted(pattern));
+}
+
+std::string FileFault(const Rule& rule, const std::string& text) {
+  if (text.empty()) return "";
+  if (rule.existing_pattern()) return PatternFault(text);
+  if (rule.existing_path()) {
+    const std::string fault = ReadFault(text);
+    if (!fault.empty()) return fmt::format("cannot read {}: {}", Quoted(text), fault);
+  }
+  return "";
+}
+
+double NumberOf(const Message& message, const FieldDescriptor* field) {
+  const Reflection& reflection = *message.GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.GetInt32(message, field);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return static_cast<double>(reflection.GetInt64(message, field));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.GetUInt32(message, field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return static_cast<double>(reflection.GetUInt64(message, field));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return reflection.GetFloat(message, field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.GetDouble(message, field);
+    default:
+      return 1;  // not a number: satisfies every rule of numbers
+  }
+}
+
+std::string NumberFault(const Rule& rule, const Message& message, const FieldDescriptor* field) {
+  const double value = NumberOf(message, field);
+  const bool ok = std::isfinite(value) && !(rule.positive() && value <= 0) &&
+                  !(rule.has_min() && value < rule.min()) &&
+                  !(rule.has_max() && value > rule.max()) &&
+                  !(rule.multiple_of_8() && std::fmod(value, 8) != 0);
+  if (ok) return "";
+  const std::string wanted = std::isfinite(value) ? RuleText(*field) : "finite";
+  return fmt::format("{} is not allowed; must be {}", ScalarToText(message, field), wanted);
+}
+
+class RuleCheck {
+ public:
+  RuleCheck(Layer* layer, const Location& fallback, const ConfigPurpose& purpose,
+            Problems* problems)
+      : layer_(layer), fallback_(fallback), purpose_(purpose), problems_(problems) {}
+
+  void CheckMessage(const Message& message, const std::string& path) {
+    const Reflection& reflection = *message.GetReflection();
+    for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+      const FieldDescriptor* field = message.GetDescriptor()->field(i);
+      const std::string field_path = FieldPath(path, field->name());
+      if (!field->message_type()) {
+        CheckScalar(message, field, field_path);
+      } else if (field->is_repeated()) {
+        for (int k = 0; k < reflection.FieldSize(message, field); ++k) {
+          CheckMessage(reflection.GetRepeatedMessage(message, field, k),
+                       ElementPath(field_path, k));
+        }
+      } else if (reflection.HasField(message, field) || !field->containing_oneof()) {
+        // A message that is not set may still lack required fields.
+        CheckMessage(reflection.GetMessage(message, field), field_path);
+      }
+    }
+  }
+
+ private:
+  void CheckScalar(const Message& message, const FieldDescriptor* field, const std::string& path) {
+    const Reflection& reflection = *message.GetReflection();
+    const Rule& rule = field->options().GetExtension(syntra::rule);
+    const bool needed = Needed(path, purpose_);
+    const bool is_string = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    if (field->is_repeated()) {
+      const int size = reflection.FieldSize(message, field);
+      if (size == 0 && rule.required() && needed) Add(path, "must be set");
+      for (int k = 0; k < size && is_string; ++k) {
+        CheckString(rule, needed, reflection.GetRepeatedString(message, field, k),
+                    ElementPath(path, k));
+      }
+      return;
+    }
+    if (is_string) {
+      CheckString(rule, needed, reflection.GetString(message, field), path);
+    } else if (reflection.HasField(message, field)) {
+      const std::string fault = NumberFault(rule, message, field);
+      if (!fault.empty()) Add(path, fault);
+    }
+  }
+
+  void CheckString(const Rule& rule, bool needed, const std::string& text,
+                   const std::string& path) {
+    if (!IsUtf8(text)) {
+      Add(path, "the string is not UTF-8");
+    } else if (needed && rule.required() && text.empty()) {
+      Add(path, "must be set");
+    } else if (needed) {
+      const std::string fault = FileFault(rule, text);
+      if (!fault.empty()) Add(path, fault);
+    }
+  }
+
+  void Add(const std::string& path, const std::string& fault) {
+    AddFieldProblem(*layer_, fallback_, path, fmt::format("{}: {}", path, fault), problems_);
+    layer_->broken.insert(path);
+  }
+
+  Layer* const layer_;
+  const Location& fallback_;
+  const ConfigPurpose& purpose_;
+  Problems* problems_;
+};
+
+}  // namespace
+
+void AddFieldProblem(const Layer& layer, const Location& fallback, const std::string& path,
+                     const std::string& message, Problems* problems) {
+  if (layer.IsBroken(path)) return;
+  const Location* where = layer.locations.Nearest(path);
+  problems->Add(where ? *where : fallback, message);
+}
+
+void CheckRules(Layer* layer, const Location& fallback, const ConfigPurpose& purpose,
+                Problems* problems) {
+  RuleCheck(layer, fallback, purpose, problems).CheckMessage(layer->config, "");
+}
+
+std::string RuleText(const FieldDescriptor& field) {
+  const Rule& rule = field.options().GetExtension(syntra::rule);
+  std::vector<std::string> parts;
+  if (rule.required()) parts.push_back("required");
+  if (rule.positive()) parts.push_back("greater than 0");
+  if (rule.has_min()) parts.push_back(fmt::format("at least {}", rule.min()));
+  if (rule.has_max()) parts.push_back(fmt::format("at most {}", rule.max()));
+  if (rule.multiple_of_8()) parts.push_back("a multiple of 8");
+  if (rule.existing_path()) parts.push_back("a file that can be read");
+  if (rule.existing_pattern()) parts.push_back("a file or a pattern that matches files");
+  return Join(parts, ", ");
+}
+
+}  // namespace syntra

@@ -1,0 +1,187 @@
+#include "config/scalar.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/text_format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/suggest.h"
+
+namespace syntra {
+namespace {
+
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+std::string_view WithoutSign(std::string_view text) {
+  return text.starts_with('-') || text.starts_with('+') ? text.substr(1) : text;
+}
+
+// Spellings that some parser somewhere takes for a number, but not for the one that was meant.
+std::string OddNumber(std::string_view text) {
+  const std::string_view digits = WithoutSign(text);
+  if (text.starts_with('+')) return fmt::format("{} must be written without +", Quoted(text));
+  if (digits.starts_with("0x") || digits.starts_with("0X")) {
+    return fmt::format("{} is hexadecimal; write it in decimal", Quoted(text));
+  }
+  if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') {
+    return fmt::format("{} starts with 0, which would mean octal; write it without leading zeros",
+                       Quoted(text));
+  }
+  return "";
+}
+
+bool IsNotFinite(std::string_view text) {
+  std::string lower(WithoutSign(text).substr(0, 9));
+  for (char& c : lower) c = static_cast<char>(c | 0x20);
+  return lower == "nan" || lower == "inf" || lower == "infinity";
+}
+
+template <typename T>
+std::string ParseInteger(std::string_view text, T* value) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
+  const bool whole = result.ptr == text.data() + text.size();
+  if (whole && result.ec == std::errc()) return "";
+  const bool unsigned_and_negative = std::is_unsigned_v<T> && text.starts_with('-');
+  double number;
+  if ((whole && result.ec == std::errc::result_out_of_range) ||
+      (unsigned_and_negative && ParseDouble(text, &number) && number == std::floor(number))) {
+    return fmt::format("{} is out of range; allowed are {} to {}", Quoted(text),
+                       std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+  }
+  return fmt::format("expected an integer, found {}", Quoted(text));
+}
+
+std::string ParseFloat(std::string_view text, double largest, double* value) {
+  const std::string_view digits = WithoutSign(text);
+  const bool starts =
+      !digits.empty() && (digits[0] == '.' || (digits[0] >= '0' && digits[0] <= '9'));
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (!starts || result.ptr != text.data() + text.size()) {
+    return fmt::format("expected a number, found {}", Quoted(text));
+  }
+  if (result.ec == std::errc::result_out_of_range || std::abs(*value) > largest) {
+    return fmt::format("{} is too large or too small for a floating-point number", Quoted(text));
+  }
+  return "";
+}
+
+// Calls Set or Add of reflection.
+#define SYNTRA_STORE(Type, value)                                     \
+  (field->is_repeated() ? reflection.Add##Type(message, field, value) \
+                        : reflection.Set##Type(message, field, value))
+
+std::string SetNumber(Message* message, const FieldDescriptor* field, const ScalarText& text) {
+  const Reflection& reflection = *message->GetReflection();
+  if (IsNotFinite(text.text)) return fmt::format("{} is not a finite number", Quoted(text.text));
+  if (text.kind != TokenKind::kNumber) {
+    return fmt::format("expected {}, found {}", ScalarKind(*field), Quoted(text.text));
+  }
+  if (std::string odd = OddNumber(text.text); !odd.empty()) return odd;
+  std::string error;
+  const auto parse_integer = [&](auto value, auto store) {
+    error = ParseInteger(text.text, &value);
+    if (error.empty()) store(value);
+  };
+  const auto parse_float = [&](double largest, auto store) {
+    double value;
+    error = ParseFloat(text.text, largest, &value);
+    if (error.empty()) store(value);
+  };
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      parse_integer(int32_t{}, [&](int32_t value) { SYNTRA_STORE(Int32, value); });
+      break;
+    case FieldDescriptor::CPPTYPE_INT64:
+      parse_integer(int64_t{}, [&](int64_t value) { SYNTRA_STORE(Int64, value); });
+      break;
+    case FieldDescriptor::CPPTYPE_UINT32:
+      parse_integer(uint32_t{}, [&](uint32_t value) { SYNTRA_STORE(UInt32, value); });
+      break;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      parse_integer(uint64_t{}, [&](uint64_t value) { SYNTRA_STORE(UInt64, value); });
+      break;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      parse_float(std::numeric_limits<float>::max(),
+                  [&](double value) { SYNTRA_STORE(Float, static_cast<float>(value)); });
+      break;
+    default:
+      parse_float(std::numeric_limits<double>::max(),
+                  [&](double value) { SYNTRA_STORE(Double, value); });
+  }
+  return error;
+}
+
+}  // namespace
+
+std::string ScalarKind(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "a string in quotes";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      std::string names = "one of ";
+      for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+        names += (i ? ", " : "") + field.enum_type()->value(i)->name();
+      }
+      return names;
+    }
+    default:
+      return "an integer";
+  }
+}
+
+std::string SetScalar(Message* message, const FieldDescriptor* field, const ScalarText& text) {
+  const Reflection& reflection = *message->GetReflection();
+  const auto wrong = [&] {
+    return fmt::format("expected {}, found {}", ScalarKind(*field), Quoted(text.text));
+  };
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      if (text.kind != TokenKind::kString) return wrong();
+      SYNTRA_STORE(String, text.text);
+      return "";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      if (text.kind != TokenKind::kIdentifier || (text.text != "true" && text.text != "false")) {
+        return wrong();
+      }
+      SYNTRA_STORE(Bool, text.text == "true");
+      return "";
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      if (text.kind != TokenKind::kIdentifier) return wrong();
+      const EnumValueDescriptor* value = field->enum_type()->FindValueByName(text.text);
+      if (!value) return UnknownValueMessage(*field->enum_type(), text.text);
+      SYNTRA_STORE(Enum, value);
+      return "";
+    }
+    default:
+      if (text.kind == TokenKind::kString) return wrong();
+      return SetNumber(message, field, text);
+  }
+}
+
+std::string AppendString(Message* message, const FieldDescriptor* field, const std::string& text) {
+  if (!IsUtf8(text)) return "the string is not UTF-8";
+  return SetScalar(message, field, {TokenKind::kString, text});
+}
+
+std::string ScalarToText(const Message& message, const FieldDescriptor* field, int index) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseUtf8StringEscaping(true);
+  std::string text;
+  // Reads an unset field's default too.
+  printer.PrintFieldValueToString(message, field, index, &text);
+  return text;
+}
+
+}  // namespace syntra

@@ -1,0 +1,205 @@
+#include "model/encoder_decoder.h"
+
+#include <cmath>
+
+#include "nn/layers.h"
+
+namespace syntra {
+namespace {
+
+std::string LayerName(int layer) { return fmt::format("layer_{:02}", layer); }
+
+Value CrossProjection(const Scope& scope, const char* name, Value x,
+                      const CrossAttentionConfig& config, double deviation) {
+  return Linear(scope, name, x,
+                {int64_t{config.heads()} * config.head_size(),
+                 {"embed", "joined_kv"},
+                 Initializer::Normal(deviation)});
+}
+
+struct CrossKeys {
+  Value key, value;
+};
+
+CrossKeys ProjectMemory(const Scope& scope, Value hidden, const CrossAttentionConfig& config) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(scope.TypeOf(hidden).shape[-1]));
+  return {CrossProjection(scope, "key", hidden, config, deviation),
+          CrossProjection(scope, "value", hidden, config, deviation)};
+}
+
+// Dot-product attention of decoder positions to encoder positions.
+Value CrossAttention(const Scope& scope, Value x, const CrossKeys& memory, Value segments,
+                     Value memory_segments, const CrossAttentionConfig& config) {
+  const int64_t width = scope.TypeOf(x).shape[-1];
+  const int64_t inner = int64_t{config.heads()} * config.head_size();
+  const Value query = CrossProjection(
+      scope, "query", x, config,
+      1 / std::sqrt(static_cast<double>(width) * config.head_size()));
+  const Value value = HeadDropout(scope, memory.value, config.dropout(), config.head_size());
+  const Value mixed =
+      scope.One("attention", {{"heads", int64_t{config.heads()}}, {"causal", false}},
+                {query, memory.key, value, {}, {}, {}, {}, {}, {}, segments, memory_segments, {},
+                 {}, {}});
+  return Linear(scope, "output", mixed,
+                {width,
+                 {"joined_kv", "embed"},
+                 Initializer::Normal(1 / std::sqrt(static_cast<double>(inner)))});
+}
+
+void CheckLength(const char* stack, const TokenMixer& mixer, int64_t length) {
+  const std::optional<int64_t> longest = mixer.traits().max_length;
+  if (longest && length > *longest) {
+    Fail(ExitCode::kConfig,
+         "the {}'s mixer has tables for {} positions, but sequences have {}; raise max_length or "
+         "shorten the data",
+         stack, *longest, length);
+  }
+}
+
+}  // namespace
+
+EncoderDecoder::EncoderDecoder(const ModelConfig& config)
+    : config_(config),
+      encoder_mixer_(MakeMixer(config.mixer())),
+      decoder_mixer_(MakeMixer(config.has_decoder_mixer() ? config.decoder_mixer()
+                                                          : config.mixer())) {
+  if (!decoder_mixer_->traits().causal) {
+    Fail(ExitCode::kConfig, "the decoder's mixer cannot hide later positions; set decoder_mixer");
+  }
+}
+
+Value EncoderDecoder::EmbeddingTable(const Scope& root) const {
+  return root.Parameter("embedding", {config_.vocabulary_size(), config_.width()},
+                        {"vocabulary", "embed"}, Initializer::Normal(1));
+}
+
+Value EncoderDecoder::Embed(const Scope& root, Value ids) const {
+  return syntra::Embed(root, EmbeddingTable(root), ids);
+}
+
+Value EncoderDecoder::RelativeBias(const Scope& stack, const TokenMixer& mixer, int64_t queries,
+                                   int64_t keys, bool bidirectional, Value query_start) const {
+  const MixerTraits traits = mixer.traits();
+  if (!traits.wants_relative_bias) return {};
+  const int64_t buckets = config_.relative_bias().buckets();
+  const Value table = stack.Parameter(
+      "relative_bias", {traits.heads, buckets}, {"heads", "buckets"},
+      Initializer::Uniform(std::sqrt(6.0 / static_cast<double>(traits.heads + buckets))));
+  return stack.One("relative_bias",
+                   {{"queries", queries},
+                    {"keys", keys},
+                    {"bidirectional", bidirectional},
+                    {"max_distance", int64_t{config_.relative_bias().max_distance()}}},
+                   {table, query_start});
+}
+
+Value EncoderDecoder::Encode(const Scope& root, const StackInput& input, bool recompute) const {
+  const Scope stack = root / "encoder";
+  const int64_t length = root.TypeOf(input.embedded).shape[1];
+  CheckLength("encoder", *encoder_mixer_, length);
+  const Value bias = RelativeBias(stack, *encoder_mixer_, length, length, true, {});
+  ResidualStream stream(input.embedded, config_.dropout(), config_.norm_epsilon());
+  for (int i = 0; i < config_.encoder_layers(); ++i) {
+    const Scope layer = stack / LayerName(i);
+    root.program().Region(recompute, [&] {
+      const Scope mixer = layer / "mixer";
+      stream.Add(encoder_mixer_->Build(mixer, {.x = stream.Norm(mixer),
+                                               .segments = input.segments,
+                                               .positions = input.positions,
+                                               .relative_bias = bias,
+                                               .causal = false}));
+      const Scope feed_forward = layer / "feed_forward";
+      stream.Add(FeedForward(feed_forward, stream.Norm(feed_forward), config_.feed_forward(),
+                             config_.dropout()));
+    });
+  }
+  return Dropout(stack, stream.Norm(stack), config_.dropout());
+}
+
+Value EncoderDecoder::Decode(const Scope& root, const StackInput& input, const Memory& memory,
+                             bool recompute) const {
+  const Scope stack = root / "decoder";
+  const int64_t length = root.TypeOf(input.embedded).shape[1];
+  CheckLength("decoder", *decoder_mixer_, length);
+  const Value bias = RelativeBias(stack, *decoder_mixer_, length, length, false, {});
+  ResidualStream stream(input.embedded, config_.dropout(), config_.norm_epsilon());
+  for (int i = 0; i < config_.decoder_layers(); ++i) {
+    const Scope layer = stack / LayerName(i);
+    root.program().Region(recompute, [&] {
+      const Scope mixer = layer / "mixer";
+      stream.Add(decoder_mixer_->Build(mixer, {.x = stream.Norm(mixer),
+                                               .segments = input.segments,
+                                               .positions = input.positions,
+                                               .relative_bias = bias,
+                                               .causal = true}));
+      const Scope cross = layer / "cross_attention";
+      const Value x = stream.Norm(cross);
+      stream.Add(CrossAttention(cross, x,
+                                ProjectMemory(cross, memory.hidden, config_.cross_attention()),
+                                input.segments, memory.segments, config_.cross_attention()));
+      const Scope feed_forward = layer / "feed_forward";
+      stream.Add(FeedForward(feed_forward, stream.Norm(feed_forward), config_.feed_forward(),
+                             config_.dropout()));
+    });
+  }
+  return Dropout(stack, stream.Norm(stack), config_.dropout());
+}
+
+void EncoderDecoder::PrepareCross(const Scope& root, Value memory_hidden,
+                                  const Cache& cache) const {
+  for (int i = 0; i < config_.decoder_layers(); ++i) {
+    const Scope cross = root / "decoder" / LayerName(i) / "cross_attention";
+    const CrossKeys keys = ProjectMemory(cross, memory_hidden, config_.cross_attention());
+    for (const auto& [name, rows] : {std::pair("key", keys.key), std::pair("value", keys.value)}) {
+      root.program().RecordUpdate(
+          "store", {}, {rows},
+          {cache(LayerName(i) + "/cross/" + name, root.TypeOf(rows).shape)});
+    }
+  }
+}
+
+Value EncoderDecoder::DecodeStep(const Scope& root, const StepInput& step) const {
+  const Scope stack = root / "decoder";
+  CheckLength("decoder", *decoder_mixer_, step.length);
+  const int64_t batch = root.TypeOf(step.ids).shape[0];
+  const int64_t source = root.TypeOf(step.memory_segments).shape[1];
+  const int64_t inner =
+      int64_t{config_.cross_attention().heads()} * config_.cross_attention().head_size();
+  const Value bias =
+      RelativeBias(stack, *decoder_mixer_, 1, step.length, false, step.start);
+  ResidualStream stream(Embed(root, step.ids), 0, config_.norm_epsilon());
+  for (int i = 0; i < config_.decoder_layers(); ++i) {
+    const Scope layer = stack / LayerName(i);
+    const Scope mixer = layer / "mixer";
+    stream.Add(decoder_mixer_->BuildStep(
+        mixer, {.x = stream.Norm(mixer),
+                .start = step.start,
+                .relative_bias = bias,
+                .length = step.length,
+                .cache = [&](const std::string& name, int64_t width) {
+                  return step.cache(LayerName(i) + "/mixer/" + name, {batch, step.length, width});
+                }}));
+    const Scope cross = layer / "cross_attention";
+    const Value x = stream.Norm(cross);
+    const CrossKeys keys{step.cache(LayerName(i) + "/cross/key", {batch, source, inner}),
+                         step.cache(LayerName(i) + "/cross/value", {batch, source, inner})};
+    stream.Add(CrossAttention(cross, x, keys, step.segments, step.memory_segments,
+                              config_.cross_attention()));
+    const Scope feed_forward = layer / "feed_forward";
+    stream.Add(FeedForward(feed_forward, stream.Norm(feed_forward), config_.feed_forward(), 0));
+  }
+  return stream.Norm(stack);
+}
+
+Value EncoderDecoder::OutputTable(const Scope& root) const {
+  if (config_.tied_embeddings()) return EmbeddingTable(root);
+  return root.Parameter(
+      "output_embedding", {config_.vocabulary_size(), config_.width()}, {"vocabulary", "embed"},
+      Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(config_.width()))));
+}
+
+double EncoderDecoder::LogitScale() const {
+  return config_.tied_embeddings() ? 1 / std::sqrt(static_cast<double>(config_.width())) : 1.0;
+}
+
+}  // namespace syntra

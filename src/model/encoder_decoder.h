@@ -1,0 +1,68 @@
+// Records T5's encoder-decoder (Raffel et al. 2020) around any token mixer: pre-norm sublayers with
+// RMSNorm, relative position bias shared by the layers of a stack, dot-product cross-attention.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "mixers/mixer.h"
+
+namespace syntra {
+
+// What one stack's layers have in common.
+struct StackInput {
+  Value embedded;   // [B, T, D]
+  Value segments;   // i32 [B, T]; 0 is padding
+  Value positions;  // i32 [B, T], for mixers that index tables by position in the segment
+};
+
+// The encoder's side of cross-attention.
+struct Memory {
+  Value hidden;    // [B, S, D]
+  Value segments;  // i32 [B, S]
+};
+
+class EncoderDecoder {
+ public:
+  explicit EncoderDecoder(const ModelConfig& config);
+
+  const ModelConfig& config() const { return config_; }
+  const TokenMixer& encoder_mixer() const { return *encoder_mixer_; }
+  const TokenMixer& decoder_mixer() const { return *decoder_mixer_; }
+
+  // The shared embedding [V, D], and rows of it for ids i32 [B, T].
+  Value EmbeddingTable(const Scope& root) const;
+  Value Embed(const Scope& root, Value ids) const;
+
+  // Final hidden states [B, T, D], normalised.
+  Value Encode(const Scope& root, const StackInput& input, bool recompute) const;
+  Value Decode(const Scope& root, const StackInput& input, const Memory& memory,
+               bool recompute) const;
+
+  // Keys and values of every decoder layer's cross-attention, written once per source by
+  // EncodeForSteps and read by every DecodeStep.
+  using Cache = std::function<Value(const std::string& name, Shape shape)>;
+  struct StepInput {
+    Value ids;    // i32 [B, 1]
+    Value start;  // i32 [1]: row of the new position
+    int64_t length = 0;
+    Value memory_segments;
+    Value segments;  // i32 [B, 1], all 1
+    Cache cache;
+  };
+  void PrepareCross(const Scope& root, Value memory_hidden, const Cache& cache) const;
+  Value DecodeStep(const Scope& root, const StepInput& step) const;
+
+  // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2 when
+  // tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1).
+  Value OutputTable(const Scope& root) const;
+  double LogitScale() const;
+
+ private:
+  Value RelativeBias(const Scope& stack, const TokenMixer& mixer, int64_t queries, int64_t keys,
+                     bool bidirectional, Value query_start) const;
+  ModelConfig config_;
+  std::unique_ptr<TokenMixer> encoder_mixer_, decoder_mixer_;
+};
+
+}  // namespace syntra

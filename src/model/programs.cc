@@ -1,0 +1,74 @@
+#include "model/programs.h"
+
+namespace syntra {
+namespace {
+
+TensorType Integers(Shape shape) { return {DType::kI32, shape}; }
+
+bool IndexesByPosition(const MixerConfig& mixer) {
+  return mixer.attention().index_by() == AttentionConfig::SEGMENT_POSITION;
+}
+
+// Records everything from token ids to the loss, and returns the loss.
+Value RecordLoss(const EncoderDecoder& model, Recording& recording, const BatchShape& shape,
+                 const LossOptions& options, bool recompute) {
+  ProgramBuilder& program = recording.program;
+  const Scope root(recording);
+  const ModelConfig& config = model.config();
+  const bool positions =
+      IndexesByPosition(config.mixer()) || IndexesByPosition(config.decoder_mixer());
+  const auto stack = [&](const std::string& side, int64_t length) {
+    const auto input = [&](const char* name) {
+      return program.Input(side + '_' + name, Integers({shape.rows, length}));
+    };
+    return StackInput{.embedded = model.Embed(root, input("ids")),
+                      .segments = input("segments"),
+                      .positions = positions ? input("positions") : Value{}};
+  };
+  const StackInput source = stack("encoder", shape.input_length);
+  const Value memory = model.Encode(root, source, recompute);
+  const Value hidden = model.Decode(root, stack("decoder", shape.target_length),
+                                    {memory, source.segments}, recompute);
+  const std::vector<Value> outputs = program.Record(
+      "linear_cross_entropy",
+      {{"scale", model.LogitScale()},
+       {"z_loss", options.z_loss},
+       {"label_smoothing", options.label_smoothing}},
+      {hidden, model.OutputTable(root),
+       program.Input("targets", Integers({shape.rows, shape.target_length})),
+       program.Input("inverse_denominator", {DType::kF32, {1}})});
+  program.Output("loss", outputs[0]);
+  program.Output("statistics", outputs[1]);
+  return outputs[0];
+}
+
+}  // namespace
+
+ParameterStore DeclareParameters(const EncoderDecoder& model) {
+  ParameterStore parameters;
+  EvaluationProgram(model, parameters, DType::kF32, {1, 1, 1});
+  return parameters;
+}
+
+Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+                          const BatchShape& shape) {
+  ProgramBuilder builder;
+  Recording recording{.program = builder, .parameters = parameters, .activations = activations};
+  RecordLoss(model, recording, shape, {}, false);
+  return std::move(builder).Build();
+}
+
+Program TrainingProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+                        const BatchShape& shape, const LossOptions& loss, bool recompute) {
+  ProgramBuilder builder;
+  Recording recording{.program = builder,
+                      .parameters = parameters,
+                      .activations = activations,
+                      .training = true,
+                      .dropout_keys = builder.Input("dropout_keys", Integers({shape.rows, 2})),
+                      .dropout_noise = model.config().dropout_noise()};
+  builder.Differentiate(RecordLoss(model, recording, shape, loss, recompute));
+  return std::move(builder).Build();
+}
+
+}  // namespace syntra

@@ -1,0 +1,47 @@
+// The layers that every model uses. Activations are [B, T, D] in the recording's activation type.
+#pragma once
+
+#include "nn/scope.h"
+
+namespace syntra {
+
+// x W without bias: [.., in] -> [.., out]; W is the parameter `name` of this scope, [in, out].
+struct LinearSpec {
+  int64_t out;
+  std::vector<std::string> axes;  // of W
+  Initializer initializer;
+};
+Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
+
+// Rows of `table` [V, D] for ids i32 [B, T], in the activation type.
+Value Embed(const Scope& scope, Value table, Value ids);
+
+// Dropout with the model's noise option. Nothing is recorded when evaluating or when the rate is 0.
+Value Dropout(const Scope& scope, Value x, double rate);
+
+// Dropout of whole heads of a position: `value` is [B, S, H * head_size]. Dropping V_j,h is dropping the
+// probability of key j for every query, T5's attention dropout.
+Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
+
+// The residual stream of a pre-norm stack (T5): a running sum and the newest sublayer output that is
+// still to be added. Adding, dropout and the next sublayer's RMSNorm are one fused op.
+class ResidualStream {
+ public:
+  // `embedded` enters through dropout, as sublayer outputs do.
+  ResidualStream(Value embedded, double dropout, double epsilon)
+      : pending_(embedded), dropout_(dropout), epsilon_(epsilon) {}
+
+  // The normalised input of the next sublayer; its scale is the parameter `name` of `scope`.
+  Value Norm(const Scope& scope, const std::string& name = "norm");
+  // The sublayer's output, to be added to the stream.
+  void Add(Value output) { pending_ = output; }
+
+ private:
+  Value sum_, pending_;
+  double dropout_, epsilon_;
+};
+
+// T5's feed-forward sublayer: W_o relu(W_i x), or W_o (gelu(W_i x) * (W_g x)) (T5 v1.1).
+Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout);
+
+}  // namespace syntra

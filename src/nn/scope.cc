@@ -1,0 +1,18 @@
+#include "nn/scope.h"
+
+namespace syntra {
+
+Value Scope::Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
+                       Initializer initializer, bool trainable) const {
+  const std::string full = prefix_.empty() ? name : prefix_ + '/' + name;
+  ParameterStore& store = recording_->parameters;
+  const syntra::Parameter* known = store.Find(full);
+  if (!known) {
+    known = &store.Declare({full, shape, std::move(axes), initializer, trainable});
+  }
+  SYNTRA_CHECK(known->shape == shape, "{} is {}, used as {}", full, ToString(known->shape),
+               ToString(shape));
+  return program().Parameter(*known);
+}
+
+}  // namespace syntra

@@ -1,0 +1,89 @@
+// Adafactor (Shazeer and Stern 2018) as in Mesh TensorFlow: second moments factored over the two largest
+// axes, updates clipped by their RMS, steps relative to each tensor's RMS, no momentum.
+#include <algorithm>
+#include <cmath>
+
+#include "optim/optimizers.h"
+
+namespace syntra {
+namespace {
+
+// The two axes whose statistics are kept apart, or -1 for a full second moment.
+struct Factors {
+  int row_axis = -1;     // D0, averaged away into `row`
+  int column_axis = -1;  // D1, averaged away into `column`
+};
+
+class Adafactor final : public Optimizer {
+ public:
+  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters) : config_(config) {
+    for (const Parameter& parameter : parameters.all()) {
+      if (!parameter.trainable) continue;
+      const Factors factors = FactorsOf(parameter.shape);
+      if (factors.row_axis < 0) {
+        AddState(parameter.name + "/full", parameter.shape);
+      } else {
+        AddState(parameter.name + "/row", Without(parameter.shape, factors.row_axis));
+        AddState(parameter.name + "/column", Without(parameter.shape, factors.column_axis));
+      }
+    }
+  }
+
+  std::vector<float> Hyper(const UpdateFacts& facts) const override {
+    const double t = static_cast<double>(facts.step) + 1;
+    const double beta2 = 1 - std::pow(t, -config_.decay_exponent());
+    return {static_cast<float>(facts.rate), static_cast<float>(facts.gradient_scale),
+            static_cast<float>(beta2)};
+  }
+
+ protected:
+  int64_t hyper_size() const override { return 3; }
+
+  void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
+                    Value hyper) const override {
+    const Factors factors = FactorsOf(parameter.shape);
+    const auto state = [&](const char* kind) {
+      return StateValue(builder, parameter.name + '/' + kind);
+    };
+    std::vector<Value> outputs{builder.Parameter(parameter)};
+    if (factors.row_axis < 0) {
+      outputs.push_back(state("full"));
+    } else {
+      outputs.push_back(state("row"));
+      outputs.push_back(state("column"));
+    }
+    builder.RecordUpdate("adafactor",
+                         {{"row_axis", int64_t{factors.row_axis}},
+                          {"column_axis", int64_t{factors.column_axis}},
+                          {"clip_threshold", config_.clip_threshold()}},
+                         {builder.GradientOf(parameter), hyper}, outputs);
+  }
+
+ private:
+  // The two largest axes, ties to the first declared, if the smaller has min_factored_size.
+  Factors FactorsOf(const Shape& shape) const {
+    if (shape.rank() < 2) return {};
+    std::vector<int> axes(shape.rank());
+    for (int i = 0; i < shape.rank(); ++i) axes[i] = i;
+    std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return shape[a] > shape[b]; });
+    if (shape[axes[1]] < config_.min_factored_size()) return {};
+    return {axes[0], axes[1]};
+  }
+
+  static Shape Without(const Shape& shape, int axis) {
+    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+    dims.erase(dims.begin() + axis);
+    return Shape(dims);
+  }
+
+  OptimizerConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig& config,
+                                         const ParameterStore& parameters) {
+  return std::make_unique<Adafactor>(config, parameters);
+}
+
+}  // namespace syntra

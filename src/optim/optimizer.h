@@ -1,0 +1,58 @@
+// Optimizers: where each one's state lies and the program that applies one update to all parameters.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "program/builder.h"
+
+namespace syntra {
+
+// A tensor of optimizer state in the flat state arena.
+struct StateTensor {
+  std::string name;  // "optimizer/<parameter>/row"
+  Shape shape;
+  int64_t offset = 0;  // elements
+};
+
+// What one update is told besides the gradients.
+struct UpdateFacts {
+  int64_t step = 0;            // counted from 0
+  double rate = 0;             // learning rate
+  double gradient_scale = 1;   // gradients are multiplied by this first (clipping)
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  const std::vector<StateTensor>& state() const { return state_; }
+  int64_t state_elements() const { return state_elements_; }
+
+  // Updates every trainable parameter in place from the gradient arena. Its input "hyper" is filled by
+  // Hyper before each run.
+  Program UpdateProgram(const ParameterStore& parameters) const;
+  virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
+
+ protected:
+  // Appends a state tensor and returns it.
+  const StateTensor& AddState(std::string name, Shape shape);
+  virtual int64_t hyper_size() const = 0;
+  virtual void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
+                            Value hyper) const = 0;
+  // The state tensor as a value of the program.
+  Value StateValue(ProgramBuilder& builder, const std::string& name) const;
+
+ private:
+  std::vector<StateTensor> state_;
+  int64_t state_elements_ = 0;
+};
+
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
+                                         const ParameterStore& parameters);
+
+// Output "sum_squares" f32[1]: over the whole gradient arena.
+Program GradientNormProgram(const ParameterStore& parameters);
+
+}  // namespace syntra

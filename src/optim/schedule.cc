@@ -1,0 +1,26 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace syntra {
+
+double LearningRate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps) {
+  const double rate = schedule.rate();
+  const int64_t warmup = schedule.warmup_steps();
+  if (schedule.kind() == ScheduleConfig::RSQRT) {
+    return rate / std::sqrt(static_cast<double>(std::max({step, warmup, int64_t{1}})));
+  }
+  if (step < warmup) return rate * static_cast<double>(step) / static_cast<double>(warmup);
+  const double span = static_cast<double>(std::max<int64_t>(1, total_steps - 1 - warmup));
+  const double progress = std::min(1.0, static_cast<double>(step - warmup) / span);
+  const double final_rate = schedule.final_rate();
+  switch (schedule.kind()) {
+    case ScheduleConfig::LINEAR: return rate + (final_rate - rate) * progress;
+    case ScheduleConfig::COSINE:
+      return final_rate + (rate - final_rate) * 0.5 * (1 + std::cos(M_PI * progress));
+    default: return rate;
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,16 @@
+// Learning-rate schedules as functions of the step, counted from 0.
+#pragma once
+
+#include <cstdint>
+
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+// The rate of the update that ends step `step` of `total_steps`.
+//   RSQRT:  rate / sqrt(max(step, warmup_steps, 1))                    (Raffel et al. 2020)
+//   others: rate * step / warmup_steps while step < warmup_steps, then constant, or from `rate` to
+//           `final_rate` (reached at the last step) along a line or half a cosine.
+double LearningRate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps);
+
+}  // namespace syntra

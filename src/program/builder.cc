@@ -1,0 +1,120 @@
+#include "program/builder.h"
+
+namespace syntra {
+
+Value ProgramBuilder::NewValue(ValueInfo info) {
+  program_.values.push_back(std::move(info));
+  trainable_.push_back(false);
+  gradient_slot_.push_back(-1);
+  return {static_cast<int>(program_.values.size()) - 1};
+}
+
+Value ProgramBuilder::Input(const std::string& name, TensorType type) {
+  if (const auto it = named_.find(name); it != named_.end()) {
+    SYNTRA_CHECK(TypeOf(it->second) == type, "input {} has two types", name);
+    return it->second;
+  }
+  return named_[name] = NewValue({.type = type, .kind = ValueKind::kInput, .name = name});
+}
+
+Value ProgramBuilder::Constant(TensorType type, double value) {
+  return NewValue({.type = type, .kind = ValueKind::kConstant, .constant = value});
+}
+
+Value ProgramBuilder::Parameter(const syntra::Parameter& parameter) {
+  if (const auto it = named_.find(parameter.name); it != named_.end()) return it->second;
+  const TensorType type{DType::kF32, parameter.shape};
+  const Value value = NewValue({.type = type,
+                                .kind = ValueKind::kParameter,
+                                .name = parameter.name,
+                                .offset = parameter.offset});
+  named_[parameter.name] = value;
+  if (parameter.trainable) {
+    trainable_[value.id] = true;
+    const Value slot = GradientOf(parameter);
+    gradient_slot_[value.id] = slot.id;
+  }
+  return value;
+}
+
+Value ProgramBuilder::GradientOf(const syntra::Parameter& parameter) {
+  const std::string name = "gradient:" + parameter.name;
+  if (const auto it = named_.find(name); it != named_.end()) return it->second;
+  return named_[name] = NewValue({.type = {DType::kF32, parameter.shape},
+                                  .kind = ValueKind::kGradient,
+                                  .name = name,
+                                  .offset = parameter.offset});
+}
+
+Value ProgramBuilder::State(const std::string& name, TensorType type, int64_t offset) {
+  if (const auto it = named_.find(name); it != named_.end()) return it->second;
+  return named_[name] = NewValue(
+             {.type = type, .kind = ValueKind::kState, .name = name, .offset = offset});
+}
+
+Step ProgramBuilder::MakeStep(std::string_view op, Attributes attributes,
+                              std::vector<Value> inputs) const {
+  Step step;
+  step.op = &GetOp(op);
+  ErrorContext context([&] { return fmt::format("recording {}", op); });
+  for (const Value input : inputs) {
+    step.call.inputs.push_back(input ? TypeOf(input) : TensorType{.dtype = DType::kNone});
+  }
+  step.call.outputs = step.op->infer(attributes, step.call.inputs);
+  step.call.attributes = std::move(attributes);
+  step.call.accumulate.assign(step.call.outputs.size(), false);
+  step.inputs = std::move(inputs);
+  return step;
+}
+
+std::vector<Value> ProgramBuilder::Record(std::string_view op, Attributes attributes,
+                                          std::vector<Value> inputs) {
+  Step step = MakeStep(op, std::move(attributes), std::move(inputs));
+  SYNTRA_CHECK(!step.op->updates, "{} updates its outputs", op);
+  for (const TensorType& type : step.call.outputs) {
+    step.outputs.push_back(type.present() ? NewValue({.type = type}) : Value{});
+  }
+  program_.steps.push_back(step);
+  region_of_step_.push_back(open_region_);
+  return step.outputs;
+}
+
+void ProgramBuilder::RecordUpdate(std::string_view op, Attributes attributes,
+                                  std::vector<Value> inputs, std::vector<Value> outputs) {
+  Step step = MakeStep(op, std::move(attributes), std::move(inputs));
+  SYNTRA_CHECK(step.op->updates, "{} does not update its outputs", op);
+  for (size_t i = 0; i < step.call.outputs.size(); ++i) {
+    if (outputs[i]) {
+      SYNTRA_CHECK(step.call.outputs[i] == TypeOf(outputs[i]), "output {} of {} is {}, not {}", i,
+                   op, ToString(TypeOf(outputs[i])), ToString(step.call.outputs[i]));
+    } else {
+      step.call.outputs[i].dtype = DType::kNone;
+    }
+  }
+  step.outputs = std::move(outputs);
+  program_.steps.push_back(std::move(step));
+  region_of_step_.push_back(-1);
+}
+
+void ProgramBuilder::Output(const std::string& name, Value value) {
+  SYNTRA_CHECK(program_.outputs.emplace(name, value).second, "two outputs {}", name);
+}
+
+void ProgramBuilder::Region(bool recompute, const std::function<void()>& record) {
+  SYNTRA_CHECK(open_region_ < 0, "recompute regions do not nest");
+  if (recompute) open_region_ = regions_++;
+  record();
+  open_region_ = -1;
+}
+
+Program ProgramBuilder::Build() && {
+  if (program_.backward_begin == 0) program_.backward_begin = program_.steps.size();
+  return std::move(program_);
+}
+
+Value RecordOne(Recorder& recorder, std::string_view op, Attributes attributes,
+                std::vector<Value> inputs) {
+  return recorder.Record(op, std::move(attributes), std::move(inputs)).at(0);
+}
+
+}  // namespace syntra

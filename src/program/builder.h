@@ -1,0 +1,62 @@
+// Records a program and differentiates it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "program/program.h"
+
+namespace syntra {
+
+class ProgramBuilder final : public Recorder {
+ public:
+  // A tensor that the caller writes before each run.
+  Value Input(const std::string& name, TensorType type);
+  Value Constant(TensorType type, double value);
+  // The parameter's values, and the arena slot its gradient accumulates in.
+  Value Parameter(const syntra::Parameter& parameter);
+  Value GradientOf(const syntra::Parameter& parameter);
+  // A tensor in the state arena at `offset` elements (optimizer moments, decoding caches).
+  Value State(const std::string& name, TensorType type, int64_t offset);
+
+  std::vector<Value> Record(std::string_view op, Attributes attributes,
+                            std::vector<Value> inputs) override;
+  // For ops that update what is there: `outputs` are state, parameters or inputs.
+  void RecordUpdate(std::string_view op, Attributes attributes, std::vector<Value> inputs,
+                    std::vector<Value> outputs);
+  const TensorType& TypeOf(Value value) const override { return program_.info(value).type; }
+
+  // Makes `value` readable by name after a run.
+  void Output(const std::string& name, Value value);
+
+  // Runs `record`; if `recompute`, values that only it uses are not kept for the backward half but
+  // computed again there.
+  void Region(bool recompute, const std::function<void()>& record);
+
+  // Appends the backward half: the gradients of `loss` (f32[1]) with respect to every trainable
+  // parameter it depends on are added to their arena slots.
+  void Differentiate(Value loss);
+
+  Program Build() &&;
+
+ private:
+  class Tape;
+
+  Value NewValue(ValueInfo info);
+  Step MakeStep(std::string_view op, Attributes attributes, std::vector<Value> inputs) const;
+
+  Program program_;
+  std::unordered_map<std::string, Value> named_;
+  std::vector<bool> trainable_;       // per value: a parameter that learns
+  std::vector<int> gradient_slot_;    // per value: index of the parameter's gradient value, or -1
+  std::vector<int> region_of_step_;   // -1: always kept
+  int regions_ = 0;
+  int open_region_ = -1;
+};
+
+// The one output of a call to an op that has one.
+Value RecordOne(Recorder& recorder, std::string_view op, Attributes attributes,
+                std::vector<Value> inputs);
+
+}  // namespace syntra

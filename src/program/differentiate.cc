@@ -1,0 +1,183 @@
+// Reverse-mode differentiation of a recorded program: one walk from the last step to the first, calling
+// each op's own gradient rule. Steps of a recompute region are recorded again, just before the gradient
+// that needs them; random numbers are counters, so the second time gives the same bits.
+#include "program/builder.h"
+
+namespace syntra {
+
+// State of one walk, and the GradientRule of the step it stands at.
+class ProgramBuilder::Tape final : public GradientRule {
+ public:
+  explicit Tape(ProgramBuilder& builder)
+      : builder_(builder), forward_steps_(builder.program_.steps.size()) {
+    FindDependence();
+    FindProducers();
+  }
+
+  void Walk(Value loss) {
+    SYNTRA_CHECK(depends_[loss.id], "the loss depends on no trainable parameter");
+    gradient_[loss.id] = builder_.Constant(builder_.TypeOf(loss), 1.0);
+    for (size_t i = forward_steps_; i-- > 0;) {
+      step_ = builder_.program_.steps[i];
+      if (AnyOutputGradient()) step_.op->gradient(*this);
+    }
+  }
+
+  Recorder& recorder() override { return builder_; }
+  const Attributes& attributes() const override { return step_.call.attributes; }
+  Value input(int i) const override { return Resolve(step_.inputs[i]); }
+  Value output(int i) const override { return Resolve(step_.outputs[i]); }
+  Value output_gradient(int i) const override {
+    const Value value = step_.outputs[i];
+    return value ? GradientValue(value) : Value{};
+  }
+  bool wants(int i) const override {
+    const Value value = step_.inputs[i];
+    return value && depends_[value.id];
+  }
+
+  void Contribute(std::string_view op, Attributes attributes, std::vector<Value> inputs,
+                  std::vector<int> targets) override {
+    // Destinations first: making one may record a copy.
+    std::vector<Value> outputs(targets.size());
+    std::vector<bool> accumulate(targets.size());
+    bool any = false;
+    for (size_t k = 0; k < targets.size(); ++k) {
+      if (targets[k] < 0 || !wants(targets[k])) continue;
+      any = true;
+      const Value of = step_.inputs[targets[k]];
+      accumulate[k] = builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id);
+      if (accumulate[k]) outputs[k] = OwnGradient(of);
+    }
+    if (!any) return;
+    Step made = builder_.MakeStep(op, std::move(attributes), std::move(inputs));
+    SYNTRA_CHECK(targets.size() == made.call.outputs.size(), "targets of {}", op);
+    for (size_t k = 0; k < targets.size(); ++k) {
+      TensorType& type = made.call.outputs[k];
+      if (targets[k] < 0 || !wants(targets[k])) {
+        type.dtype = DType::kNone;
+        continue;
+      }
+      const Value of = step_.inputs[targets[k]];
+      if (!outputs[k]) {
+        outputs[k] = builder_.NewValue({.type = type});
+        SYNTRA_CHECK(gradient_.emplace(of.id, outputs[k]).second, "{} reads one value twice", op);
+      }
+      SYNTRA_CHECK(builder_.TypeOf(outputs[k]) == type, "{}: gradient {} has type {}, not {}", op,
+                   k, ToString(type), ToString(builder_.TypeOf(outputs[k])));
+      made.call.accumulate[k] = accumulate[k];
+    }
+    made.outputs = std::move(outputs);
+    Append(std::move(made));
+  }
+
+  void Pass(int i, Value gradient) override {
+    if (!wants(i)) return;
+    const Value of = step_.inputs[i];
+    if (builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id)) {
+      Contribute("copy", {{"dtype", std::string(NameOf(builder_.TypeOf(of).dtype))}}, {gradient},
+                 {i});
+      return;
+    }
+    gradient_[of.id] = gradient;
+    shared_[gradient.id] = true;
+  }
+
+ private:
+  void Append(Step step) {
+    builder_.program_.steps.push_back(std::move(step));
+    builder_.region_of_step_.push_back(-1);
+  }
+
+  // depends_[v]: whether v is a function of a trainable parameter.
+  void FindDependence() {
+    depends_ = builder_.trainable_;
+    for (const Step& step : builder_.program_.steps) {
+      bool any = false;
+      for (const Value input : step.inputs) any |= input && depends_[input.id];
+      if (!any || !step.op->gradient) continue;
+      for (const Value output : step.outputs) {
+        if (output) depends_[output.id] = true;
+      }
+    }
+  }
+
+  // A value of a recompute region is kept if a step outside the region reads it.
+  void FindProducers() {
+    const auto& steps = builder_.program_.steps;
+    producer_.assign(builder_.program_.values.size(), -1);
+    kept_.assign(builder_.program_.values.size(), false);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const Value output : steps[i].outputs) {
+        if (output) producer_[output.id] = static_cast<int>(i);
+      }
+      for (const Value input : steps[i].inputs) {
+        if (!input || producer_[input.id] < 0) continue;
+        const int region = builder_.region_of_step_[producer_[input.id]];
+        if (region < 0 || region != builder_.region_of_step_[i]) kept_[input.id] = true;
+      }
+    }
+    for (const auto& [name, value] : builder_.program_.outputs) kept_[value.id] = true;
+  }
+
+  // The value itself, or its second computation if it was not kept.
+  Value Resolve(Value value) const {
+    if (!value || value.id >= static_cast<int>(producer_.size())) return value;
+    const int producer = producer_[value.id];
+    if (producer < 0 || kept_[value.id] || builder_.region_of_step_[producer] < 0) return value;
+    if (const auto it = again_.find(value.id); it != again_.end()) return it->second;
+    // Copy: recording below may move the vector of steps.
+    const Step original = builder_.program_.steps[producer];
+    std::vector<Value> inputs;
+    for (const Value input : original.inputs) inputs.push_back(Resolve(input));
+    const std::vector<Value> outputs =
+        builder_.Record(original.op->name, original.call.attributes, inputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i]) again_[original.outputs[i].id] = outputs[i];
+    }
+    return again_.at(value.id);
+  }
+
+  Value GradientValue(Value value) const {
+    const auto it = gradient_.find(value.id);
+    return it == gradient_.end() ? Value{} : it->second;
+  }
+
+  bool AnyOutputGradient() const {
+    for (const Value output : step_.outputs) {
+      if (output && GradientValue(output)) return true;
+    }
+    return false;
+  }
+
+  // The gradient of `of` as a tensor that may be added to: the parameter's slot, or a transient that no
+  // other value's gradient shares.
+  Value OwnGradient(Value of) {
+    if (const int slot = builder_.gradient_slot_[of.id]; slot >= 0) return {slot};
+    Value& gradient = gradient_.at(of.id);
+    if (shared_[gradient.id]) {
+      gradient = RecordOne(builder_, "copy",
+                           {{"dtype", std::string(NameOf(builder_.TypeOf(gradient).dtype))}},
+                           {gradient});
+    }
+    return gradient;
+  }
+
+  ProgramBuilder& builder_;
+  const size_t forward_steps_;
+  Step step_;  // a copy: recording moves the vector of steps
+  std::vector<bool> depends_, kept_;
+  std::vector<int> producer_;
+  std::unordered_map<int, Value> gradient_;  // by forward value
+  std::unordered_map<int, bool> shared_;     // by gradient value
+  mutable std::unordered_map<int, Value> again_;
+};
+
+void ProgramBuilder::Differentiate(Value loss) {
+  SYNTRA_CHECK(program_.backward_begin == 0, "differentiated twice");
+  SYNTRA_CHECK(TypeOf(loss) == (TensorType{DType::kF32, {1}}), "a loss is f32[1]");
+  program_.backward_begin = program_.steps.size();
+  Tape(*this).Walk(loss);
+}
+
+}  // namespace syntra

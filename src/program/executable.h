@@ -1,0 +1,78 @@
+// A program bound to a backend and to memory, ready to run any number of times without allocating.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/buffer.h"
+#include "program/memory.h"
+
+namespace syntra {
+
+// kReference computes everything in double: its arenas, inputs and outputs are f64.
+enum class Backend { kReference, kCpu };
+
+// The flat arenas that outlive programs; null where a program has no such values. Elements are f32, or
+// f64 on the reference backend.
+struct Arenas {
+  void* parameters = nullptr;
+  void* gradients = nullptr;
+  void* state = nullptr;
+};
+
+// Seconds per op name.
+using OpTimes = std::map<std::string, double>;
+
+class Executable {
+ public:
+  // Throws Error(kResources) if the transient arena cannot be had.
+  Executable(Program program, Backend backend, const Arenas& arenas);
+
+  // An input to write before a run, or a named output to read after one. Throws for other names.
+  TensorView Tensor(std::string_view name) const;
+  bool Has(std::string_view name) const;
+  // Writes an input, converting to the backend's element type.
+  void SetInput(std::string_view name, std::span<const float> values);
+  void SetInput(std::string_view name, std::span<const int32_t> values);
+  // The first element of a named floating-point output.
+  double Scalar(std::string_view name) const;
+
+  void Run();
+  // As Run, but after each step checks that its floating-point outputs are finite; throws
+  // Error(kDiverged) naming the first step that is not.
+  void RunChecked();
+  // As Run, adding the seconds of each step to its op's entry.
+  void RunTimed(OpTimes& times);
+
+  const Program& program() const { return program_; }
+  const MemoryPlan& plan() const { return plan_; }
+  size_t input_bytes() const { return inputs_.size(); }
+
+ private:
+  struct BoundStep {
+    BoundKernel kernel;
+    std::vector<void*> inputs, outputs;
+    std::byte* workspace = nullptr;
+  };
+
+  void BindKernels();
+  void AssignMemory(const Arenas& arenas);
+  void RunStep(const BoundStep& step) const {
+    step.kernel.run({step.inputs, step.outputs, step.workspace});
+  }
+  TensorView View(Value value) const;
+
+  Program program_;
+  Backend backend_;
+  std::vector<BoundStep> steps_;
+  MemoryPlan plan_;
+  Buffer inputs_, transients_;
+  std::vector<void*> address_;  // per value
+};
+
+// What running `program` on the CPU would take, without allocating it.
+MemoryPlan PlanOnCpu(const Program& program);
+
+}  // namespace syntra

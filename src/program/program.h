@@ -1,0 +1,46 @@
+// A program: the flat list of op calls that one training, evaluation or decoding step runs. It is
+// recorded once per shape; nothing rewrites it afterwards.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/parameters.h"
+#include "kernels/op.h"
+
+namespace syntra {
+
+// Where a value lives. Parameters, gradients and state lie in flat f32 arenas that outlive the program;
+// inputs and constants belong to the executable; transients share a planned arena.
+enum class ValueKind { kInput, kConstant, kParameter, kGradient, kState, kTransient };
+
+struct ValueInfo {
+  TensorType type;
+  ValueKind kind = ValueKind::kTransient;
+  std::string name;      // inputs, parameters, gradients, state
+  int64_t offset = 0;    // parameters, gradients, state: elements from the start of the arena
+  double constant = 0;   // constants: the value of every element
+};
+
+struct Step {
+  const Op* op = nullptr;
+  OpCall call;  // types
+  std::vector<Value> inputs, outputs;
+};
+
+struct Program {
+  std::vector<ValueInfo> values;
+  std::vector<Step> steps;
+  std::map<std::string, Value> outputs;  // named results, alive until the end of a run
+  size_t backward_begin = 0;             // steps before it are the forward half
+
+  const ValueInfo& info(Value value) const { return values[value.id]; }
+  // Multiply-adds count 2; forward half only.
+  double forward_flops() const;
+};
+
+// One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x) {transpose_a=false}".
+std::string Dump(const Program& program);
+
+}  // namespace syntra

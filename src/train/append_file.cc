@@ -1,0 +1,37 @@
+#include "train/append_file.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace syntra {
+
+AppendFile::AppendFile(const Path& path) : path_(path) {
+  try {
+    file_.emplace(File::OpenForAppend(path));
+  } catch (const Error& error) {
+    WarnOnce(error.what());
+  }
+}
+
+void AppendFile::Append(std::string_view record) {
+  if (!file_) return;
+  int64_t size = -1;
+  try {
+    size = file_->Size();
+    file_->Write(record);
+    warned_ = false;
+  } catch (const Error& error) {
+    WarnOnce(error.what());
+    // A part of a record would spoil the one after it.
+    if (size >= 0 && ftruncate(file_->descriptor(), size) != 0) file_.reset();
+  }
+}
+
+void AppendFile::WarnOnce(const char* problem) {
+  if (!warned_) Log().warn("{}; training goes on without these records", problem);
+  warned_ = true;
+}
+
+}  // namespace syntra

@@ -1,0 +1,27 @@
+// A file of records that training appends to and must never die of: errors are warned about once
+// and the records are dropped until writing works again.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace syntra {
+
+class AppendFile {
+ public:
+  explicit AppendFile(const Path& path);
+
+  // Appends all of `record` or none of it.
+  void Append(std::string_view record);
+
+ private:
+  void WarnOnce(const char* problem);
+
+  Path path_;
+  std::optional<File> file_;
+  bool warned_ = false;
+};
+
+}  // namespace syntra

@@ -1,0 +1,37 @@
+// Scalars for TensorBoard: an event file of TFRecords (length, masked crc32c of the length, data,
+// masked crc32c of the data; all little-endian), each an Event message.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "train/append_file.h"
+#include "train/metrics_log.h"
+
+namespace syntra {
+
+// One TFRecord around `data`.
+std::string FrameTfRecord(std::string_view data);
+
+class EventFile {
+ public:
+  // Starts a new file in `directory`, created if missing. Tells TensorBoard to drop what earlier
+  // files hold from `first_step` on, the first step that this run will train. Errors only warn.
+  // `unix_time` is the wall clock; null means the system's.
+  EventFile(const Path& directory, int64_t first_step, std::function<double()> unix_time = nullptr);
+
+  void Write(int64_t step, const NamedValues& values);
+
+  const Path& path() const { return path_; }
+
+ private:
+  std::function<double()> unix_time_;
+  Path path_;
+  AppendFile file_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,88 @@
+#include "train/metrics_log.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+constexpr std::string_view kLineStart = "{\"step\":";
+
+// The step of a line of this log; false if it is not one.
+bool StepOf(std::string_view line, int64_t* step) {
+  if (!line.starts_with(kLineStart) || !line.ends_with('}')) return false;
+  line.remove_prefix(kLineStart.size());
+  return ParseInt64(line.substr(0, line.find_first_of(",}")), step);
+}
+
+// Bytes of `text` up to the first line of a step after `resumed_step` or without an end.
+size_t KeptBytes(std::string_view text, int64_t resumed_step) {
+  size_t kept = 0;
+  while (kept < text.size()) {
+    const size_t end = text.find('\n', kept);
+    if (end == std::string_view::npos) break;
+    int64_t step = 0;
+    // A line that means nothing, perhaps a user's, is not ours to remove.
+    if (StepOf(text.substr(kept, end - kept), &step) && step > resumed_step) break;
+    kept = end + 1;
+  }
+  return kept;
+}
+
+const Path& CutAfter(const Path& path, int64_t resumed_step) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return path;
+  try {
+    const MappedFile file(path);
+    const auto bytes = file.bytes();
+    const size_t kept =
+        KeptBytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, resumed_step);
+    if (kept == bytes.size()) return path;
+    Log().info("{}: dropped {} bytes after step {}", path.string(), bytes.size() - kept,
+               resumed_step);
+    std::filesystem::resize_file(path, kept);
+  } catch (const std::exception& error) {
+    Log().warn("{} may repeat steps: {}", path.string(), error.what());
+  }
+  return path;
+}
+
+void AddField(std::string* line, std::string_view name, double value) {
+  fmt::format_to(
+      std::back_inserter(*line),
+      ",{}:", nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (std::isfinite(value)) {
+    fmt::format_to(std::back_inserter(*line), "{}", value);
+  } else {
+    *line += "null";
+  }
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const Path& path, int64_t resumed_step)
+    : file_(CutAfter(path, resumed_step)) {}
+
+void MetricsLog::Write(const StepMetrics& metrics) {
+  NamedValues values = {{"loss", metrics.loss},
+                        {"grad_norm", metrics.grad_norm},
+                        {"learning_rate", metrics.learning_rate},
+                        {"tokens_per_second", metrics.tokens_per_second},
+                        {"seconds", metrics.seconds}};
+  values.insert(values.end(), metrics.extras.begin(), metrics.extras.end());
+  Write(metrics.step, values);
+}
+
+void MetricsLog::Write(int64_t step, const NamedValues& values) {
+  std::string line = fmt::format("{}{}", kLineStart, step);
+  for (const auto& [name, value] : values) AddField(&line, name, value);
+  line += "}\n";
+  file_.Append(line);
+}
+
+}  // namespace syntra

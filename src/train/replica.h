@@ -1,0 +1,91 @@
+// One rank's copy of a model in training: the arenas of parameters, gradients and optimizer state, and
+// the programs bound to them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/save.h"
+#include "data/batch.h"
+#include "model/programs.h"
+#include "optim/optimizer.h"
+#include "program/executable.h"
+
+namespace syntra {
+
+DType ActivationType(TrainConfig::Precision precision);
+
+// Sums over a batch; they add over micro-batches and ranks.
+struct LossSums {
+  double objective = 0;       // what was differentiated
+  double negative_log_p = 0;  // over target tokens
+  double z_loss = 0;
+  double tokens = 0;
+
+  void Add(const LossSums& other);
+  double PerToken() const { return tokens > 0 ? negative_log_p / tokens : 0; }
+};
+
+// What surrounds the sums of one micro-batch.
+struct BatchFacts {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  double inverse_denominator = 1;  // of the loss
+};
+
+class Replica {
+ public:
+  // `optimizer` may be null for evaluation only; then there are no gradients and no state.
+  Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations);
+
+  const EncoderDecoder& model() const { return model_; }
+  const ParameterStore& parameters() const { return parameters_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
+
+  void InitializeParameters(uint64_t seed);
+  std::span<float> Values(const Parameter& parameter) const;
+
+  // Every tensor of a checkpoint: "parameters/<name>", "optimizer/...", read or written in place.
+  std::vector<TensorRecord> Tensors() const;
+
+  // Adds the gradients of the batch's loss to the gradient arena.
+  LossSums Differentiate(const Batch& batch, const BatchFacts& facts);
+  LossSums Evaluate(const Batch& batch);
+  void ZeroGradients();
+  TensorView GradientArena() const;
+  // Joint norm of all gradients.
+  double GradientNorm();
+  void Update(const UpdateFacts& facts);
+
+  // Chosen before the first Differentiate.
+  void SetLoss(const LossOptions& loss, bool recompute);
+  // The bound training program for a shape, made on first use.
+  Executable& Training(const BatchShape& shape);
+
+  // XXH3 of the parameter arena: equal on replicas that are equal.
+  uint64_t ParameterDigest() const;
+
+ private:
+  Arenas arenas() const {
+    return {values_.data(), gradients_.data(), state_.data()};
+  }
+  Executable& Evaluation(const BatchShape& shape);
+
+  EncoderDecoder model_;
+  DType activations_;
+  ParameterStore parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Buffer values_, gradients_, state_;
+  LossOptions loss_;
+  bool recompute_ = false;
+  struct Bound {
+    BatchShape shape;
+    std::unique_ptr<Executable> executable;
+  };
+  std::vector<Bound> training_, evaluation_;
+  std::unique_ptr<Executable> norm_, update_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,92 @@
+#include "train/run_lock.h"
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace syntra {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string JobId() {
+  for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
+    if (const char* id = std::getenv(variable)) return id;
+  }
+  return "";
+}
+
+std::string LocalTime() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local;
+  localtime_r(&now, &local);
+  char text[64];
+  strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+// "process 12 on node7 since 2026-01-31 12:00:00 (job 34)".
+std::string DescribeHolder(const Path& path) {
+  // The holder writes its line just after it has the lock.
+  for (int attempt = 0; attempt < 10; ++attempt, usleep(20000)) {
+    const Json holder = Json::parse(ReadWholeFile(path, 65536), nullptr, false);
+    if (!holder.is_object()) continue;
+    try {
+      const std::string job = holder.value("job", "");
+      return fmt::format("process {} on {} since {}{}", holder.value("pid", 0),
+                         holder.value("host", "?"), holder.value("start", "?"),
+                         job.empty() ? "" : fmt::format(" (job {})", job));
+    } catch (const Json::exception&) {
+      break;
+    }
+  }
+  return "another process";
+}
+
+void Write(const File& file, const std::string& text) {
+  if (ftruncate(file.descriptor(), 0) != 0 ||
+      write(file.descriptor(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    // The lock holds all the same; only its text for people is missing.
+    Log().warn("cannot write {}: {}", file.path().string(), SystemErrorText(errno));
+  }
+}
+
+}  // namespace
+
+RunLock::RunLock(const Path& run_directory) : file_(File::OpenForAppend(run_directory / "LOCK")) {
+  int result;
+  do {
+    result = flock(file_.descriptor(), LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno == EWOULDBLOCK) {
+    Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
+         run_directory.string(), DescribeHolder(file_.path()));
+  }
+  if (result != 0) {
+    Fail(ExitCode::kResources, "cannot lock {}: {}", file_.path().string(), SystemErrorText(errno));
+  }
+  const Json holder = {
+      {"host", HostName()}, {"pid", getpid()}, {"start", LocalTime()}, {"job", JobId()}};
+  Write(file_, holder.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+RunLock::~RunLock() {
+  // Emptied, not removed: removing a lock file lets two processes lock two files of the same name.
+  if (file_.descriptor() >= 0) Write(file_, "");
+}
+
+}  // namespace syntra

@@ -1,0 +1,67 @@
+#include "train/run_status.h"
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace syntra {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Previous {
+  int64_t step = -1;
+  int starts = 0;
+};
+
+Previous ReadStatus(const Path& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return {};
+  try {
+    const Json status = Json::parse(ReadWholeFile(path, 65536));
+    return {status.at("step").get<int64_t>(), status.at("starts_without_progress").get<int>()};
+  } catch (const Json::exception& error) {
+    Log().warn("{} is not readable and starts anew: {}", path.string(), error.what());
+    return {};
+  }
+}
+
+}  // namespace
+
+void RunStatus::Start(int64_t step) {
+  const Previous previous = ReadStatus(path_);
+  const int starts = previous.step == step ? previous.starts : 0;
+  if (starts >= kMaxStartsWithoutProgress) {
+    Fail(ExitCode::kDiverged,
+         "the run has started {} times from step {} and made no progress; do not requeue it. Its "
+         "log "
+         "tells why it ended; remove {} to try again",
+         starts, step, path_.string());
+  }
+  if (starts > 0) Log().warn("start {} from step {} without progress", starts + 1, step);
+  Write("running", step, starts + 1);
+}
+
+void RunStatus::Progress(int64_t step) { WriteOrWarn("running", step, 0); }
+
+void RunStatus::Stop(int64_t step, bool done) { WriteOrWarn(done ? "done" : "stopped", step, 0); }
+
+void RunStatus::Write(const char* state, int64_t step, int starts) {
+  const Json status = {{"state", state},
+                       {"step", step},
+                       {"starts_without_progress", starts},
+                       {"updated_unix_time", static_cast<int64_t>(std::time(nullptr))}};
+  ReplaceFileDurably(path_, status.dump() + "\n");
+}
+
+void RunStatus::WriteOrWarn(const char* state, int64_t step, int starts) {
+  try {
+    Write(state, step, starts);
+  } catch (const Error& error) {
+    Log().warn("{}", error.what());
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,36 @@
+// The file STATUS of a run directory: what the run is doing, and a guard against endless restarts.
+// A job that dies at the same place each time, requeued by its scheduler, would burn a cluster's
+// time; after three starts that got nowhere the fourth refuses with Error(kDiverged).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/file.h"
+
+namespace syntra {
+
+class RunStatus {
+ public:
+  static constexpr int kMaxStartsWithoutProgress = 3;
+
+  // Rank 0 only, under the run's lock.
+  explicit RunStatus(const Path& run_directory) : path_(run_directory / "STATUS") {}
+
+  // The run starts from the checkpoint at `step`. Throws Error(kDiverged) if it has started there
+  // kMaxStartsWithoutProgress times and neither saved a later checkpoint nor ended in order.
+  void Start(int64_t step);
+  // A checkpoint at `step` was saved.
+  void Progress(int64_t step);
+  // The run ended in order: stopped on request, or done.
+  void Stop(int64_t step, bool done);
+
+ private:
+  void Write(const char* state, int64_t step, int starts);
+  // Failures only warn: a full disk must not end a run that trains.
+  void WriteOrWarn(const char* state, int64_t step, int starts);
+
+  Path path_;
+};
+
+}  // namespace syntra

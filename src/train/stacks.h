@@ -1,0 +1,14 @@
+// The stacks of all threads of this process, for reports of hangs.
+#pragma once
+
+namespace syntra {
+
+// Call once before WriteStacks, while the process is healthy: takes the signal SIGRTMIN + 3 and
+// loads what unwinding needs.
+void PrepareStacks();
+
+// Writes the stack of every thread but the caller to `descriptor`. A thread that does not answer
+// within 0.3 s (blocked in the kernel, for one) is named all the same. One caller at a time.
+void WriteStacks(int descriptor);
+
+}  // namespace syntra

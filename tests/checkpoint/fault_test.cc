@@ -1,0 +1,184 @@
+// A save that is killed or refused by the system at any of its system calls leaves the old state or
+// the new one, and the next save works and tidies up.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+
+#include "base/error.h"
+#include "tests/checkpoint/traced_save.h"
+
+namespace syntra {
+namespace {
+
+using testing::AnyOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+using Faults = TracedSave;
+
+// After a fault during the save of `step`: old or new, nothing damaged in sight, next save is
+// complete.
+void ExpectOldOrNew(const Path& root, int64_t step, const std::string& fault) {
+  SCOPED_TRACE(fault);
+  EXPECT_THAT(NewestStep(root, Recovery::kSetAside), AnyOf(10, step));
+  Sample(30).Save(root);
+  EXPECT_EQ(NewestStep(root), 30);
+  const std::vector<std::string> names = DirectoryNames(root);
+  EXPECT_EQ(names.size(), 2u);
+  EXPECT_THAT(names, Each(StartsWith("step-")));
+}
+
+TEST_F(Faults, KilledAtEverySystemCall) {
+  // Step 10 exists already: that save replaces a checkpoint.
+  for (const int64_t step : {20, 10}) {
+    int killed = 0;
+    const std::vector<SystemCall> calls = CallsOfSave(step);
+    for (const SystemCall& call : calls) {
+      Reset();
+      const int status = SaveInjected(step, call, "signal=KILL");
+      killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+      ExpectOldOrNew(root_, step, fmt::format("{} call {}", call.name, call.ordinal));
+      if (HasFailure()) return;
+    }
+    EXPECT_EQ(killed, static_cast<int>(calls.size())) << "faults that never happened";
+    EXPECT_GE(killed, 50);
+    RecordProperty(fmt::format("kills_step_{}", step), killed);
+  }
+}
+
+// What a killed process cannot show: that nothing relies on data still in memory.
+TEST_F(Faults, EverythingIsSyncedBeforeAndAfterTheRename) {
+  std::vector<std::string> order;
+  for (const SystemCall& call : CallsOfSave(20)) {
+    if (call.name == "write" || call.name == "fsync" || call.name == "rename")
+      order.push_back(call.name);
+  }
+  // Two shards, the index and the manifest, each written and synced; the directory; the commit; and
+  // the rename of step 5 to the trash. The last write is the log line.
+  EXPECT_THAT(order, ElementsAre("write", "fsync", "write", "fsync", "write", "fsync", "write",
+                                 "fsync", "fsync", "rename", "fsync", "rename", "fsync", "write"));
+}
+
+TEST_F(Faults, RefusedAtEveryFileOperation) {
+  const std::set<std::string> operations = {
+      "open",      "openat", "write",    "fsync",      "mkdir",     "rename",
+      "renameat2", "unlink", "unlinkat", "rmdir",      "read",      "lseek",
+      "close",     "statfs", "fstat",    "newfstatat", "getdents64"};
+  const std::set<std::string> must_fail = {"write", "fsync", "mkdir", "rename"};
+  const std::map<std::string, std::string> reasons = {{"ENOSPC", "No space left on device"},
+                                                      {"EIO", "Input/output error"},
+                                                      {"EDQUOT", "Disk quota exceeded"}};
+  int refused = 0;
+  for (const SystemCall& call : CallsOfSave(20)) {
+    if (!operations.contains(call.name)) continue;
+    for (const auto& [error, reason] : reasons) {
+      // Reading and closing have no quota; the others also get a fault that lasts.
+      if (!must_fail.contains(call.name) && error != "EIO") continue;
+      for (const char* when : {"", "+"}) {
+        Reset();
+        const std::string fault =
+            fmt::format("{} at {} call {}{}", error, call.name, call.ordinal, when);
+        const int status = SaveInjected(20, call, "error=" + error, when);
+        ASSERT_TRUE(WIFEXITED(status)) << fault;
+        const int code = WEXITSTATUS(status);
+        ASSERT_THAT(code, AnyOf(0, 4, 5)) << fault << ReadFile(output_);
+        // Only cleaning up after the commit may fail without failing the save.
+        if (code == 0) {
+          EXPECT_EQ(NewestStep(root_), 20) << fault;
+        }
+        if (code != 0 && (call.name != "write" || *when == 0)) {
+          EXPECT_THAT(ReadFile(output_), HasSubstr("while saving checkpoint")) << fault;
+          if (must_fail.contains(call.name)) {
+            EXPECT_THAT(ReadFile(output_), HasSubstr(reason)) << fault;
+          }
+        }
+        refused += code != 0;
+        ExpectOldOrNew(root_, 20, fault);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GE(refused, 50);
+  RecordProperty("refused", refused);
+}
+
+// Saves into file systems of every size from too small to large enough.
+void SaveIntoSmallDisks(const Path& root) {
+  // In a mount namespace of its own the mounts end with the process.
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    _exit(77);
+  int failures = 0, successes = 0;
+  for (int kilobytes = 40; kilobytes <= 160; kilobytes += 4) {
+    const std::string size = fmt::format("size={}k", kilobytes);
+    if (mount("none", root.c_str(), "tmpfs", 0, size.c_str()) != 0) _exit(77);
+    std::vector<std::byte> values(16 << 10);
+    const TensorRecord records[] = {{"a", {DType::kF32, {4096}}, values.data()},
+                                    {"b", {DType::kF32, {4096}}, values.data()}};
+    const SaveOptions options{.shard_bytes = 16 << 10};
+    bool saved = false;
+    for (const int64_t step : {1, 2, 3}) {
+      try {
+        SaveCheckpoint(root, {.step = step}, records, options);
+        saved = true;
+        ++successes;
+      } catch (const Error& error) {
+        if (error.code() != ExitCode::kResources) _exit(1);
+        if (DirectoryNames(root).size() > 2) _exit(2);  // the half-written one takes no space
+        ++failures;
+      }
+      const auto found = FindNewestValid(root, Recovery::kReadOnly);
+      if (found.has_value() != saved) _exit(3);
+    }
+    umount(root.c_str());
+  }
+  _exit(failures > 5 && successes > 5 ? 0 : 4);
+}
+
+TEST(FaultsOfDisks, SmallFileSystems) {
+  const Path root = Scratch("small-disk");
+  CreateDirectories(root);
+  const pid_t process = fork();
+  if (process == 0) SaveIntoSmallDisks(root);
+  int status;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  std::filesystem::remove_all(root);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
+  EXPECT_EQ(status, 0) << "exit code " << WEXITSTATUS(status);
+}
+
+TEST(FaultsOfReaders, OpenReaderHurtsNoSaveAndKeepsItsCheckpoint) {
+  const Path root = Scratch("reader");
+  Sample(10).Save(root);
+  int to_reader[2], from_reader[2];
+  ASSERT_EQ(pipe(to_reader) | pipe(from_reader), 0);
+  const pid_t process = fork();
+  if (process == 0) {
+    auto checkpoint = FindNewestValid(root, Recovery::kReadOnly);
+    // As HDF5 tools do.
+    for (const std::string& name : DirectoryNames(root / StepName(10))) {
+      flock(open((root / StepName(10) / name).c_str(), O_RDONLY), LOCK_EX);
+    }
+    char byte = 0;
+    if (write(from_reader[1], &byte, 1) != 1 || read(to_reader[0], &byte, 1) != 1) _exit(1);
+    // The run has pruned it since.
+    if (Exists(root / StepName(10))) _exit(2);
+    _exit(Sample(10).Matches(*checkpoint) ? 0 : 3);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(from_reader[0], &byte, 1), 1);
+  for (const int64_t step : {10, 20, 30}) Sample(step).Save(root);
+  EXPECT_THAT(DirectoryNames(root), ElementsAre(StepName(20), StepName(30)));
+  EXPECT_EQ(NewestStep(root), 30);
+  ASSERT_EQ(write(to_reader[1], &byte, 1), 1);
+  int status;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  EXPECT_EQ(status, 0) << "exit code " << WEXITSTATUS(status);
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,100 @@
+// A small training state for the tests of checkpoints: every dtype, ranks 0 to 4, contents that
+// depend on the step.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "checkpoint/recover.h"
+#include "checkpoint/save.h"
+
+namespace syntra {
+
+// An empty directory in memory if possible: the tests sync thousands of times.
+inline Path Scratch(const std::string& name) {
+  const Path memory = "/dev/shm";
+  const Path base = access(memory.c_str(), W_OK) == 0 ? memory : Path(testing::TempDir());
+  const Path path = base / ("syntra-" + name + "-" + std::to_string(getpid()));
+  std::filesystem::remove_all(path);
+  return path;
+}
+
+class Sample {
+ public:
+  explicit Sample(int64_t step) {
+    info.step = step;
+    info.run_id = "run-\xc3\xa4";
+    info.attributes = {{"config", "model {\n  layers: 2\n}\n"},
+                       {"data_position", std::to_string(step * 7)}};
+    Add("step", {DType::kI32, {}});
+    Add("parameters/embedding", {DType::kF32, {16, 8}});
+    Add("parameters/encoder/layer_00/scale", {DType::kF32, {8}});
+    Add("parameters/encoder/layer_00/value", {DType::kBF16, {2, 3, 4, 5}});
+    Add("moments/row", {DType::kF64, {3, 1}});
+    Add("moments/\xce\xb2", {DType::kF32, {}});
+  }
+
+  std::vector<TensorRecord> Records() const {
+    std::vector<TensorRecord> records;
+    for (size_t i = 0; i < types.size(); ++i)
+      records.push_back({names[i], types[i], bytes[i].data()});
+    return records;
+  }
+
+  void Save(const Path& root, const SaveOptions& options = {.shard_bytes = 600}) const {
+    SaveCheckpoint(root, info, Records(), options);
+  }
+
+  // True if `checkpoint` holds exactly this state.
+  bool Matches(Checkpoint& checkpoint) const {
+    if (checkpoint.info().step != info.step || checkpoint.info().run_id != info.run_id ||
+        checkpoint.info().attributes != info.attributes ||
+        checkpoint.tensors().size() != names.size()) {
+      return false;
+    }
+    for (size_t i = 0; i < names.size(); ++i) {
+      std::vector<std::byte> read(types[i].bytes());
+      checkpoint.Read(names[i], TensorView{read.data(), types[i]});
+      if (read != bytes[i]) return false;
+    }
+    return true;
+  }
+
+  CheckpointInfo info;
+  std::vector<std::string> names;
+  std::vector<TensorType> types;
+  std::vector<std::vector<std::byte>> bytes;
+
+ private:
+  void Add(const std::string& name, const TensorType& type) {
+    names.push_back(name);
+    types.push_back(type);
+    bytes.emplace_back(type.bytes());
+    for (size_t i = 0; i < bytes.back().size(); ++i) {
+      bytes.back()[i] =
+          static_cast<std::byte>((i * 131 + names.size() * 17 + info.step * 29) % 251);
+    }
+  }
+};
+
+// The step of the newest valid checkpoint if its content is right, -1 if there is none, -2 if
+// wrong.
+inline int64_t NewestStep(const Path& root, Recovery mode = Recovery::kReadOnly) {
+  auto found = FindNewestValid(root, mode);
+  if (!found) return -1;
+  return Sample(found->info().step).Matches(*found) ? found->info().step : -2;
+}
+
+inline std::string ReadFile(const Path& path) { return ReadWholeFile(path); }
+
+inline void OverwriteFile(const Path& path, const std::string& content) {
+  std::filesystem::remove(path);
+  File file = File::CreateNew(path);
+  file.Write(content);
+}
+
+}  // namespace syntra

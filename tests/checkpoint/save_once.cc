@@ -1,0 +1,25 @@
+// Saves the sample state of one step, for tests that kill it or make its system calls fail.
+//   checkpoint_save_once ROOT STEP
+// The two access calls mark where the save begins and ends in a trace of system calls.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "tests/checkpoint/sample.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const syntra::Sample sample(std::atoll(argv[2]));
+  access("/save-begins", F_OK);
+  int result = 0;
+  try {
+    sample.Save(argv[1]);
+  } catch (const syntra::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    result = static_cast<int>(error.code());
+  }
+  access("/save-ends", F_OK);
+  return result;
+}

@@ -1,0 +1,170 @@
+// Runs the program: exit codes and messages.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+const std::string kPresets = SYNTRA_SOURCE_DIR "/configs/";
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+// Runs a shell command in which $syntra is the program. Named by test and process, so that tests
+// can run side by side.
+Outcome RunShell(const std::string& command) {
+  const std::string base = testing::TempDir() + "/cli-" + std::to_string(getpid());
+  ReplaceFileDurably(base + ".sh", "syntra='" SYNTRA_BINARY "'\n" + command + "\n");
+  const int status =
+      std::system(fmt::format("bash {0}.sh >{0}.out 2>{0}.err </dev/null", base).c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.out = ReadWholeFile(base + ".out");
+  outcome.err = ReadWholeFile(base + ".err");
+  return outcome;
+}
+
+Outcome Syntra(const std::string& arguments) { return RunShell("\"$syntra\" " + arguments); }
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Cli, HelpAndVersion) {
+  const Outcome help = Syntra("--help");
+  EXPECT_EQ(help.code, 0);
+  for (const char* name : {"config", "doctor", "completion"}) EXPECT_TRUE(Has(help.out, name));
+  EXPECT_EQ(Syntra("config show --help").code, 0);
+  const Outcome version = Syntra("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.out.starts_with("syntra 0.")) << version.out;
+}
+
+TEST(Cli, UsageErrorsSuggestAndExitWith2) {
+  struct Case {
+    const char* arguments;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"", "error: syntra needs a command: config, "},
+      {"confg show", "error: syntra has no command \"confg\"; did you mean \"config\"?"},
+      {"config shw", "error: syntra config has no command \"shw\"; did you mean \"show\"?"},
+      {"config", "error: syntra config needs a command: show, diff, explain"},
+      {"--versoin", "error: syntra has no option \"--versoin\"; did you mean \"--version\"?"},
+      {"config show --confg=x",
+       "error: syntra config show has no option \"--confg\"; did you mean \"--config\"?"},
+      {"config show", "error: --config is required"},
+      {"config show --config", "error: --config"},
+      {"doctor now", "error: syntra doctor has no argument \"now\""},
+      {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
+      {"config show --minimal --full --config x", "excludes"},
+  };
+  for (const Case& each : cases) {
+    const Outcome outcome = Syntra(each.arguments);
+    EXPECT_EQ(outcome.code, 2) << each.arguments;
+    EXPECT_TRUE(Has(outcome.err, each.message)) << each.arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << each.arguments;
+  }
+}
+
+TEST(Cli, ConfigErrorsAreListedOnce) {
+  const Outcome outcome = Syntra("config show --config " + kPresets +
+                                 "t5_v1_0_small.textproto --set model.witdh=3 --set train.steps=0");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "error: --set model.witdh=3: model has no field \"witdh\"; did you mean \"width\"?\n"
+            "error: --set train.steps=0: train.steps: 0 is not allowed; must be greater than 0\n"
+            "2 errors\n");
+  EXPECT_EQ(outcome.out, "");
+  const Outcome missing = Syntra("config diff no-such-file no-other");
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_TRUE(Has(missing.err, "error: cannot read no-such-file: No such file")) << missing.err;
+}
+
+TEST(Cli, ShowReadsBack) {
+  const std::string preset = kPresets + "paper/c4_syn_rv.textproto";
+  const Outcome shown =
+      Syntra("config show --full --config " + preset + " --set 'data.train=[\"a\", \"b\"]'");
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const std::string file = testing::TempDir() + "/shown-" + std::to_string(getpid());
+  ReplaceFileDurably(file, shown.out);
+  const Outcome outcome = Syntra("config diff " + preset + " " + file);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "data.train[0]: (none) -> \"a\"\ndata.train[1]: (none) -> \"b\"\n");
+}
+
+TEST(Cli, ShowIsMinimalUnlessAskedForAll) {
+  const std::string arguments = "config show --config " + kPresets + "t5_v1_0_small.textproto";
+  const Outcome minimal = Syntra(arguments), full = Syntra(arguments + " --full");
+  EXPECT_TRUE(minimal.out.starts_with("# digest "));
+  EXPECT_FALSE(Has(minimal.out, "width: 512"));
+  EXPECT_TRUE(Has(full.out, "width: 512"));
+  EXPECT_EQ(minimal.out.substr(0, 42), full.out.substr(0, 42));
+}
+
+TEST(Cli, Explain) {
+  const Outcome outcome = Syntra("config explain model.dropout");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(Has(outcome.out, "at most 0.99")) << outcome.out;
+  EXPECT_EQ(Syntra("config explain model.dropuot").code, 2);
+}
+
+TEST(Cli, DoctorAsTextAndJson) {
+  const Outcome text = Syntra("doctor");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(Has(text.out, "oneDNN")) << text.out;
+  const Outcome json = Syntra("doctor --json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto report = nlohmann::json::parse(json.out);
+  for (const char* section : {"program", "cpu", "topology", "memory", "libraries", "accelerators",
+                              "limits", "system", "disk", "warnings"}) {
+    EXPECT_TRUE(report.contains(section)) << section;
+  }
+}
+
+TEST(Cli, DoctorWarnsOfTooManyThreads) {
+  const Outcome outcome = RunShell("OMP_NUM_THREADS=5000 \"$syntra\" doctor");
+  EXPECT_TRUE(Has(outcome.out, "5000 threads share")) << outcome.out;
+}
+
+TEST(Cli, BashCompletion) {
+  const auto complete = [](const std::string& words) {
+    return RunShell("eval \"$(\"$syntra\" completion bash)\"; COMP_WORDS=(" + words +
+                    "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _syntra; echo \"${COMPREPLY[@]}\"")
+        .out;
+  };
+  EXPECT_EQ(complete("syntra co"), "config completion\n");
+  EXPECT_EQ(complete("syntra config ''").substr(0, 17), "show diff explain");
+  EXPECT_EQ(complete("syntra config show --m"), "--minimal\n");
+  EXPECT_EQ(complete("syntra config show --set train.st"),
+            "train.steps= train.stop_after_minutes=\n");
+}
+
+TEST(Cli, OtherCompletionsNameEveryCommand) {
+  for (const char* shell : {"zsh", "fish"}) {
+    const Outcome outcome = Syntra(std::string("completion ") + shell);
+    EXPECT_EQ(outcome.code, 0);
+    for (const char* word : {"config", "doctor", "explain", "optimizer.schedule.rate"}) {
+      EXPECT_TRUE(Has(outcome.out, word)) << shell << " " << word;
+    }
+  }
+}
+
+TEST(Cli, FullDiskIsAnError) {
+  const Outcome outcome = RunShell("\"$syntra\" doctor > /dev/full");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(Has(outcome.err, "error: cannot write to standard output")) << outcome.err;
+}
+
+}  // namespace
+}  // namespace syntra

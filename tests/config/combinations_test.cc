@@ -1,0 +1,111 @@
+// Settings that are fine one by one but not together.
+#include <gtest/gtest.h>
+
+#include "config/lengths.h"
+#include "errors.h"
+
+namespace syntra {
+namespace {
+
+struct Case {
+  const char* text;
+  const char* error;  // a part of the only error; "" if accepted
+};
+
+std::string Attention(const std::string& fields) {
+  return "model { mixer { attention { " + fields + " } } }";
+}
+
+void Expect(const std::string& text, const std::string& error) {
+  const auto lines = ErrorLines(text);
+  if (error.empty()) {
+    EXPECT_TRUE(lines.empty()) << text << "\n" << Join(lines, "\n");
+    return;
+  }
+  ASSERT_EQ(lines.size(), 2u) << text << "\n" << Join(lines, "\n");
+  EXPECT_TRUE(lines[0].starts_with("error: x:1:")) << lines[0];
+  EXPECT_NE(lines[0].find(error), std::string::npos) << lines[0];
+}
+
+TEST(Combinations, Attention) {
+  const Case cases[] = {
+      {"gate: SIGMOID term { random {} }", "SIGMOID weighs exactly two terms, but there is 1"},
+      {"gate: SIGMOID term { random {} } term { dense {} }", ""},
+      {"gate: SOFTMAX term { random {} } term { dense {} } term { dot_product {} }", ""},
+      {"term { dot_product {} } term { dot_product {} }", "term[1] is a second dot_product"},
+      {"term { random {} } term { random {} }", ""},
+      {"term {}", "term[0] names no kind"},
+      {"term { random { max_length: 511 } }",
+       "model.mixer.attention.term[0].random.max_length 511 is shorter than data.input_length 512; "
+       "make it at least 512"},
+      {"term { dense { max_length: 100 } }", "is shorter than data.input_length 512"},
+      {"term { factorized_random { max_length: 100 } }", "is shorter than data.input_length 512"},
+      {"term { factorized_dense { a: 16 } }", "a * b = 16 * 16 = 256 is shorter"},
+      {"term { factorized_dense { a: 100000 b: 100000 } }", ""},
+      {"term { dot_product {} } term { dense { hidden: 32 } }",
+       "hidden 32 cannot share the query projection of head_size 64"},
+      {"term { dot_product {} } term { dense { hidden: 32 share_query: false } }", ""},
+      {"term { dense { hidden: 32 } }", ""},
+      {"term { random { deviation: 2 } }", "deviation has no effect with GLOROT_3D"},
+      {"term { random { deviation: 2 initialization: NORMAL } }", ""},
+  };
+  for (const Case& each : cases) Expect(Attention(each.text), each.error);
+}
+
+TEST(Combinations, DecoderTables) {
+  const std::string decoder = "model { decoder_mixer { attention { term { random { max_length: ";
+  Expect(decoder + "114 } } } } }", "");
+  Expect(decoder + "113 } } } } }",
+         "max_length 113 is shorter than the target length 114 that follows from data.input_length "
+         "512; make it at least 114");
+  Expect("model { mixer {} }", "model.mixer names no kind; write e.g. mixer { attention {} }");
+}
+
+TEST(Combinations, Others) {
+  const Case cases[] = {
+      {"model { vocabulary_size: 32101 }",
+       "is odd; pad it to an even size, best to a multiple of "
+       "128 (32128)"},
+      {"model { vocabulary_size: 100 } data {}", "has no room for data.extra_ids 100"},
+      {"model { relative_bias { buckets: 7 } }", "must be even"},
+      {"model { relative_bias { buckets: 64 max_distance: 32 } }",
+       "max_distance 32 must be larger"},
+      {"data { input_length: 4096 }", "corrupted in 227 spans, but data.extra_ids gives 100"},
+      {"train { batch_size: 12 micro_batch_size: 5 }",
+       "batch_size 12 is not a multiple of "
+       "train.micro_batch_size 5"},
+      {"train { batch_size: 12 micro_batch_size: 4 }", ""},
+      {"optimizer { schedule { kind: LINEAR rate: 0.1 final_rate: 0.2 } }",
+       "final_rate 0.2 is above rate 0.1"},
+      {"optimizer { schedule { kind: COSINE warmup_steps: 50 } } train { steps: 50 }",
+       "warmup_steps 50 leaves no step to fall in train.steps 50"},
+      {"train { steps: 50 }", ""},
+      {"checkpoint { every: 100 milestone_every: 150 }", "is not a multiple of checkpoint.every"},
+  };
+  for (const Case& each : cases) Expect(each.text, each.error);
+}
+
+TEST(Combinations, BrokenFieldsAreNotJudged) {
+  Expect("data { input_length: -5 } " + Attention("term { random { max_length: 8 } }"),
+         "data.input_length: -5 is not allowed");
+  Expect("train { batch_size: twelve micro_batch_size: 5 }", "expected an integer");
+}
+
+TEST(Lengths, FollowT5) {
+  struct Expected {
+    int inputs, tokens, targets, spans;
+  };
+  for (const auto& [inputs, tokens, targets, spans] :
+       {Expected{512, 568, 114, 28}, Expected{64, 70, 14, 3}, Expected{128, 141, 29, 7},
+        Expected{256, 284, 58, 14}, Expected{1024, 1137, 229, 57}}) {
+    DataConfig data;
+    data.set_input_length(inputs);
+    const CorruptionLengths lengths = LengthsOf(data);
+    EXPECT_EQ(lengths.tokens, tokens);
+    EXPECT_EQ(lengths.targets, targets);
+    EXPECT_EQ(lengths.spans, spans);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

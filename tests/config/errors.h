@@ -1,0 +1,34 @@
+// Runs the parser on text and gives back what it reports.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/config.h"
+
+namespace syntra {
+
+// The lines of the error that parsing `text` as file "x" throws; none if it is accepted.
+inline std::vector<std::string> ErrorLines(const std::string& text,
+                                           const ConfigPurpose& purpose = kForModel) {
+  try {
+    ParseConfig("x", text, purpose);
+    return {};
+  } catch (const Error& error) {
+    return Split(error.what(), '\n');
+  }
+}
+
+// The same for --set.
+inline std::vector<std::string> OverrideErrorLines(const std::string& assignment) {
+  try {
+    LoadConfig({}, std::vector<std::string>{assignment}, kForModel);
+    return {};
+  } catch (const Error& error) {
+    return Split(error.what(), '\n');
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,159 @@
+// What is refused, where, and in which words.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "errors.h"
+
+namespace syntra {
+namespace {
+
+// The only error of `text`, without the count.
+std::string OnlyError(const std::string& text) {
+  const auto lines = ErrorLines(text);
+  EXPECT_EQ(lines.size(), 2u) << Join(lines, "\n");
+  return lines.empty() ? "" : lines[0];
+}
+
+TEST(ConfigErrors, AllAtOnceWithPlaces) {
+  const auto lines = ErrorLines(
+      "model {\n"
+      "  witdh: 512\n"
+      "  encoder_layers: twelve\n"
+      "  decoder_layers: 010\n"
+      "  dropout: nan\n"
+      "  dropout: 0.1\n"
+      "  norm_epsilon: 1e400\n"
+      "  vocabulary_size: 99999999999\n"
+      "  tied_embeddings: yes\n"
+      "}\n"
+      "optimizer { kind: ADAM epsilon: -1 }\n"
+      "train { directory: 'unfinished\n"
+      "  seed: -1 }\n");
+  const std::vector<std::string> expected = {
+      "error: x:12:20: the string has no closing ' on this line",
+      "error: x:2:3: model has no field \"witdh\"; did you mean \"width\"?",
+      "error: x:3:19: model.encoder_layers: expected an integer, found \"twelve\"",
+      "error: x:4:19: model.decoder_layers: \"010\" starts with 0, which would mean octal; write "
+      "it "
+      "without leading zeros",
+      "error: x:5:12: model.dropout: \"nan\" is not a finite number",
+      "error: x:6:3: model.dropout: is already set on line 5",
+      "error: x:7:17: model.norm_epsilon: \"1e400\" is too large or too small for a floating-point "
+      "number",
+      "error: x:8:20: model.vocabulary_size: \"99999999999\" is out of range; allowed are "
+      "-2147483648 "
+      "to 2147483647",
+      "error: x:9:20: model.tied_embeddings: expected true or false, found \"yes\"",
+      "error: x:11:19: optimizer.kind: \"ADAM\" is not one of ADAFACTOR, ADAMW, ADAMW_RMS; did you "
+      "mean \"ADAMW\"?",
+      "error: x:13:9: train.seed: \"-1\" is out of range; allowed are 0 to 18446744073709551615",
+      "error: x:11:24: optimizer.epsilon: -1 is not allowed; must be greater than 0",
+      "12 errors"};
+  EXPECT_EQ(lines, expected) << Join(lines, "\n");
+}
+
+TEST(ConfigErrors, BracesAndSeparators) {
+  EXPECT_EQ(OnlyError("model {\n  width: 8\n"), "error: x:1:7: this { is never closed");
+  EXPECT_EQ(OnlyError("}"), "error: x:1:1: this \"}\" closes nothing");
+  EXPECT_EQ(OnlyError("model { width 8 }"),
+            "error: x:1:15: model.width: expected \":\", found \"8\"");
+  EXPECT_EQ(OnlyError("model { width: }"),
+            "error: x:1:16: model.width: expected an integer, found \"}\"");
+  EXPECT_EQ(OnlyError("model { width:\n dropout: 0 }"),
+            "error: x:2:2: model.width: has no value before \"dropout\"");
+  EXPECT_EQ(OnlyError("model: 5"), "error: x:1:8: model: expected { ... }, found \"5\"");
+  EXPECT_EQ(OnlyError("data { train: ['a' }"),
+            "error: x:1:20: data.train: expected \",\" or \"]\", found \"}\"");
+  EXPECT_EQ(OnlyError("model { \xc3\xa9: 1 }"), "error: x:1:9: unexpected character \"\xc3\xa9\"");
+  EXPECT_TRUE(ErrorLines("model < width: 8, dropout: 0.5; > # comment").empty());
+}
+
+TEST(ConfigErrors, Bytes) {
+  EXPECT_EQ(OnlyError("# caf\xe9\n"),
+            "error: x:1:6: bytes that are not UTF-8; save the file as UTF-8");
+  EXPECT_EQ(OnlyError("train { directory: 'caf\\351' }"),
+            "error: x:1:20: train.directory: the string is not UTF-8");
+  EXPECT_EQ(OnlyError("train { directory: '\\0' }"),
+            "error: x:1:20: train.directory: the string holds a NUL byte");
+  EXPECT_EQ(
+      OnlyError("train { directory: 'a\\q' }"),
+      "error: x:1:20: train.directory: unknown escape \\q in a string; a backslash is written "
+      "\\\\");
+  EXPECT_EQ(OnlyError("\xEF\xBB\xBFmodel {}"),
+            "error: x:1:1: byte order mark; save the file as UTF-8 without one");
+}
+
+TEST(ConfigErrors, ColumnsCountCharacters) {
+  EXPECT_EQ(OnlyError("data { text_field: '\xc3\xa9\xe2\x82\xac' pak: true }"),
+            "error: x:1:25: data has no field \"pak\"; did you mean \"pack\"?");
+}
+
+TEST(ConfigErrors, FieldOfAnotherMessage) {
+  EXPECT_EQ(OnlyError("model { warmup_steps: 5 }"),
+            "error: x:1:9: model has no field \"warmup_steps\"; there is "
+            "optimizer.schedule.warmup_steps");
+}
+
+TEST(ConfigErrors, OneKindOnly) {
+  EXPECT_EQ(OnlyError("model { mixer { attention { term {\n random {}\n dense {} } } } }"),
+            "error: x:3:2: model.mixer.attention.term[0].dense: only one kind can be given, and "
+            "random is set on line 2");
+}
+
+TEST(ConfigErrors, DeepNestingIsRefusedWithoutRecursion) {
+  std::string text = "unknown ";
+  for (int i = 0; i < 200000; ++i) text += "{ a ";
+  const auto lines = ErrorLines(text);
+  ASSERT_EQ(lines.size(), 4u) << lines.size();
+  EXPECT_EQ(lines[1], "error: x:1:261: nested deeper than 64 levels");
+}
+
+TEST(ConfigErrors, Files) {
+  const std::string large = testing::TempDir() + "/large.textproto";
+  ReplaceFileDurably(large, std::string((1 << 20) + 1, '\n'));
+  try {
+    LoadConfig(std::vector<std::string>{"/nonexistent.textproto", large}, {}, kForModel);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_EQ(error.what(),
+              "error: cannot read /nonexistent.textproto: No such file or directory\nerror: cannot "
+              "read " +
+                  large + ": larger than 1048576 bytes\n2 errors");
+  }
+}
+
+TEST(ConfigErrors, RequiredFieldsDependOnThePurpose) {
+  EXPECT_TRUE(ErrorLines("").empty());
+  const auto lines = ErrorLines("data {\n validation: 'none-*.gz' }\n", kForTraining);
+  const std::vector<std::string> expected = {
+      "error: x:1:1: data.train: must be set",
+      "error: x:2:2: data.validation[0]: no file matches \"none-*.gz\"",
+      "error: x:1:1: data.tokenizer: must be set", "error: x:1:1: train.directory: must be set",
+      "4 errors"};
+  EXPECT_EQ(lines, expected) << Join(lines, "\n");
+  EXPECT_EQ(ErrorLines("data { tokenizer: '/' }", kForGeneration)[0],
+            "error: x:1:8: data.tokenizer: cannot read \"/\": it is a directory");
+}
+
+TEST(ConfigErrors, AMisspeltRequiredFieldIsReportedOnce) {
+  const auto lines = ErrorLines("train { directry: 'a' }", {.run = true});
+  EXPECT_EQ(lines.size(), 2u) << Join(lines, "\n");
+}
+
+TEST(ConfigErrors, MadeInMemory) {
+  Config config;
+  config.mutable_model()->set_dropout(2);
+  try {
+    ValidateConfig(config, kForModel);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "error: configuration: model.dropout: 2 is not allowed; must be at least 0, at most "
+        "0.99\n1 error");
+  }
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,107 @@
+// Files over files, --set over all.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "config/print.h"
+#include "errors.h"
+
+namespace syntra {
+namespace {
+
+std::string Write(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/" + name;
+  ReplaceFileDurably(path, text);
+  return path;
+}
+
+Config Load(const std::vector<std::string>& files, const std::vector<std::string>& overrides) {
+  return LoadConfig(files, overrides, kForModel);
+}
+
+TEST(Layering, ScalarsReplaceMessagesMergeListsReplace) {
+  const std::string a = Write("a.textproto",
+                              "model { width: 64 dropout: 0.5 } data { train: ['p', 'q'] }\n"
+                              "optimizer { schedule { rate: 0.5 warmup_steps: 10 } }");
+  const std::string b = Write("b.textproto",
+                              "model { width: 32 } data { train: 'r' }\n"
+                              "optimizer { schedule { rate: 0.25 } }");
+  const Config config = Load({a, b}, {});
+  EXPECT_EQ(config.model().width(), 32);
+  EXPECT_EQ(config.model().dropout(), 0.5);
+  EXPECT_EQ(config.optimizer().schedule().rate(), 0.25);
+  EXPECT_EQ(config.optimizer().schedule().warmup_steps(), 10);
+  ASSERT_EQ(config.data().train_size(), 1);
+  EXPECT_EQ(config.data().train(0), "r");
+  EXPECT_EQ(Load({a}, {"data.train=[]"}).data().train_size(), 0);
+}
+
+TEST(Layering, TermsAndKindsReplace) {
+  const std::string a = Write(
+      "terms.textproto",
+      "model { mixer { attention { heads: 4 term { random {} } term { dot_product {} } } } }");
+  const Config config =
+      Load({a}, {"model { mixer { attention { term { dense { bias: true } } } } }"});
+  const AttentionConfig& attention = config.model().mixer().attention();
+  EXPECT_EQ(attention.heads(), 4);
+  ASSERT_EQ(attention.term_size(), 1);
+  EXPECT_TRUE(attention.term(0).dense().bias());
+}
+
+TEST(Layering, OverridesOfEveryKind) {
+  const Config config =
+      Load({}, {"optimizer.schedule.rate=0.01", "optimizer.schedule.kind = COSINE",
+                "train.directory=runs/a b", "data.tokenizer='t.model'", "data.train=[\"a\",\"b\"]",
+                "data.validation=v*.gz", "train.seed=18446744073709551615", "data.pack=false",
+                "model { width: 32 }", "model.feed_forward={ width: 8 activation: GATED_GELU }"});
+  EXPECT_EQ(config.optimizer().schedule().rate(), 0.01);
+  EXPECT_EQ(config.optimizer().schedule().kind(), ScheduleConfig::COSINE);
+  EXPECT_EQ(config.train().directory(), "runs/a b");
+  EXPECT_EQ(config.data().tokenizer(), "t.model");
+  EXPECT_EQ(config.data().train_size(), 2);
+  EXPECT_EQ(config.data().validation(0), "v*.gz");
+  EXPECT_EQ(config.train().seed(), 18446744073709551615u);
+  EXPECT_FALSE(config.data().pack());
+  EXPECT_EQ(config.model().width(), 32);
+  EXPECT_EQ(config.model().feed_forward().activation(), FeedForwardConfig::GATED_GELU);
+}
+
+TEST(Layering, LaterOverridesWin) {
+  EXPECT_EQ(Load({}, {"train.steps=5", "train.steps=7"}).train().steps(), 7);
+}
+
+TEST(Layering, ErrorsNameTheLayerThatSetTheField) {
+  const std::string a = Write("first.textproto", "train { steps: 5\n batch_size: 0 }");
+  const std::string b = Write("second.textproto", "train { steps: 0 }");
+  try {
+    Load({a, b}, {"model.dropout=3", "model.witdh=3", "nonsense", "model..width=1", "=3"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(
+        error.what(),
+        "error: --set model.witdh=3: model has no field \"witdh\"; did you mean \"width\"?\n"
+        "error: --set nonsense: expected FIELD=VALUE, e.g. --set train.steps=1000\n"
+        "error: --set model..width=1: model has no field \"\"\n"
+        "error: --set =3: expected FIELD=VALUE, e.g. --set train.steps=1000\n"
+        "error: --set model.dropout=3: model.dropout: 3 is not allowed; must be at least 0, at "
+        "most 0.99\n"
+        "error: " +
+            b +
+            ":1:9: train.steps: 0 is not allowed; must be greater than 0\n"
+            "error: " +
+            a +
+            ":2:2: train.batch_size: 0 is not allowed; must be greater than 0\n"
+            "7 errors");
+  }
+}
+
+TEST(Layering, PathsThroughListsAreExplained) {
+  const auto lines = OverrideErrorLines("model.mixer.attention.term.random.max_length=5");
+  EXPECT_NE(lines[0].find("model.mixer.attention.term is a list; set the whole list"),
+            std::string::npos)
+      << lines[0];
+  EXPECT_NE(OverrideErrorLines("model.width.x=5")[0].find("model.width has no fields"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,84 @@
+// Text forms, differences, digest, explanations.
+#include "config/print.h"
+
+#include <gtest/gtest.h>
+
+#include "config/explain.h"
+#include "errors.h"
+#include "presets.h"
+
+namespace syntra {
+namespace {
+
+Config Parse(const std::string& text) { return ParseConfig("x", text, kForModel); }
+
+TEST(Print, MinimalLeavesDefaultsOut) {
+  EXPECT_EQ(MinimalConfigText(Parse("model { width: 512 dropout: 0 } train { seed: 2 }")),
+            "train {\n  seed: 2\n}\n");
+  EXPECT_EQ(
+      MinimalConfigText(Parse("model { mixer { attention { term { random { max_length: 512 } "
+                              "} } } }")),
+      "model {\n  mixer {\n    attention {\n      term {\n        random {\n        }\n      }\n"
+      "    }\n  }\n}\n");
+}
+
+TEST(Print, BothFormsReadBackAsTheSame) {
+  for (const std::string& path : PresetPaths()) {
+    const Config config = LoadConfig(std::vector<std::string>{path}, {}, kForModel);
+    const std::string minimal = MinimalConfigText(config);
+    EXPECT_EQ(MinimalConfigText(Parse(minimal)), minimal) << path;
+    EXPECT_EQ(MinimalConfigText(Parse(FullConfigText(config))), minimal) << path;
+    EXPECT_TRUE(ConfigDifferences(config, Parse(FullConfigText(config))).empty()) << path;
+  }
+}
+
+TEST(Print, FullNamesEveryDefault) {
+  const std::string full = FullConfigText(Config());
+  for (const char* line : {"width: 512", "kind: ADAFACTOR", "warmup_steps: 10000", "pack: true",
+                           "epsilon: 1e-08", "directory: \"\""}) {
+    EXPECT_NE(full.find(line), std::string::npos) << line;
+  }
+}
+
+TEST(Print, DifferencesCompareValuesNotPresence) {
+  const Config a = Parse("model { width: 512 }"), b = Parse("model { dropout: 0.1 }");
+  const std::vector<std::string> expected = {"model.dropout: 0 -> 0.1"};
+  EXPECT_EQ(ConfigDifferences(a, b), expected);
+  const std::vector<std::string> added = {"data.train[0]: (none) -> \"f\""};
+  EXPECT_EQ(ConfigDifferences(a, Parse("data { train: 'f' }")), added);
+}
+
+TEST(Print, DigestIsOfTheMeaning) {
+  const std::string digest = ConfigDigest(Parse("model { width: 512 }"));
+  EXPECT_EQ(digest.size(), 32u);
+  EXPECT_EQ(digest, ConfigDigest(Config()));
+  EXPECT_NE(digest, ConfigDigest(Parse("model { width: 514 }")));
+}
+
+TEST(Explain, FieldsMessagesAndEnums) {
+  EXPECT_EQ(ExplainField("optimizer.schedule.warmup_steps"),
+            "optimizer.schedule.warmup_steps\n"
+            "  type     int64\n"
+            "  default  10000\n"
+            "  rule     at least 0\n"
+            "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n");
+  const std::string kind = ExplainField("optimizer.schedule.kind");
+  EXPECT_NE(kind.find("    COSINE  rate, falling to final_rate along half a cosine\n"),
+            std::string::npos)
+      << kind;
+  EXPECT_NE(ExplainField("model.mixer.attention.term").find("A learned table"), std::string::npos);
+  EXPECT_EQ(ExplainField("warmup_steps"), ExplainField("optimizer.schedule.warmup_steps"));
+}
+
+TEST(Explain, SuggestsForUnknownFields) {
+  try {
+    ExplainField("model.witdh");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_STREQ(error.what(), "model has no field \"witdh\"; did you mean \"width\"?");
+  }
+}
+
+}  // namespace
+}  // namespace syntra

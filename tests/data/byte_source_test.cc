@@ -1,0 +1,139 @@
+#include "data/byte_source.h"
+
+#include <numeric>
+
+#include "data/record_reader.h"
+#include "tests/data/corpus_files.h"
+
+namespace syntra {
+namespace {
+
+std::string ReadAll(const Path& path, size_t block = 1000) {
+  const std::unique_ptr<ByteSource> source = OpenByteSource(path);
+  std::string text;
+  std::vector<std::byte> bytes(block);
+  while (const size_t count = source->Read(bytes)) {
+    text.append(reinterpret_cast<const char*>(bytes.data()), count);
+  }
+  return text;
+}
+
+// Some compressible and some random-looking text of more than one deflate block.
+std::string LongText() {
+  std::string text;
+  uint32_t state = 1;
+  for (int i = 0; i < 40000; ++i) {
+    state = state * 1664525u + 1013904223u;
+    text += fmt::format("line {} of {:x}\n", i, state >> 8);
+  }
+  return text;
+}
+
+TEST(ByteSource, ReadsPlainAndGzip) {
+  const Path directory = ScratchDirectory("plain_gzip");
+  const std::string text = LongText();
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt", text)), text);
+  const std::string zipped = Gzip(text);
+  for (const size_t block : {size_t{1} << 22, size_t{65536}, size_t{777}}) {
+    EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt.gz", zipped), block), text);
+  }
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "empty.txt.gz", "")), "");
+}
+
+TEST(ByteSource, ReadsAllMembers) {
+  const Path directory = ScratchDirectory("members");
+  const std::string text = LongText();
+  const Path path = WriteScratch(directory / "m.txt.gz",
+                                 Gzip("first\n") + Gzip("") + Gzip(text) + Gzip("last\n"));
+  EXPECT_EQ(ReadAll(path), "first\n" + text + "last\n");
+}
+
+// A member that ends just before a block of the reader's input does.
+TEST(ByteSource, ReadsMembersAcrossInputBlocks) {
+  const Path directory = ScratchDirectory("member_borders");
+  std::string noise(1200000, '\0');
+  uint32_t state = 7;
+  for (char& c : noise) c = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+  const std::string first = Gzip(noise);
+  ASSERT_GT(first.size(), size_t{1} << 20);
+  for (const int cut : {-2, -1, 0, 1, 2}) {
+    // Padding members move the border of the second one across the end of the first input block.
+    std::string zipped = Gzip(std::string_view(noise).substr(0, 1040000));
+    while (zipped.size() + Gzip("").size() < (size_t{1} << 20) + cut) zipped += Gzip("");
+    zipped += first;
+    EXPECT_EQ(ReadAll(WriteScratch(directory / "b.gz", zipped)), noise.substr(0, 1040000) + noise);
+  }
+}
+
+TEST(ByteSource, NeverTakesATruncatedFileForAWholeOne) {
+  const Path directory = ScratchDirectory("truncated");
+  const std::string whole = Gzip(LongText());
+  int refused = 0;
+  const auto try_length = [&](size_t length) {
+    const Path path = WriteScratch(directory / "t.json.gz", whole.substr(0, length));
+    const std::string message = DataErrorOf([&] { ReadAll(path, 1 << 16); });
+    EXPECT_NE(message.find("t.json.gz: byte "), std::string::npos) << message;
+    ++refused;
+  };
+  for (size_t length = 1; length < 40; ++length) try_length(length);
+  for (size_t i = 1; i < 200; ++i) try_length(whole.size() * i / 200);
+  for (size_t cut = 1; cut < 40; ++cut) try_length(whole.size() - cut);
+  EXPECT_EQ(refused, 39 + 199 + 39);
+  const std::string two = Gzip("first\n") + whole;
+  for (size_t cut = 1; cut < 30; ++cut) {
+    const Path path = WriteScratch(directory / "two.gz", two.substr(0, two.size() - cut));
+    DataErrorOf([&] { ReadAll(path); });
+  }
+  const size_t border = Gzip("first\n").size();
+  for (size_t extra = 1; extra < 25; ++extra) {
+    const Path path = WriteScratch(directory / "two.gz", two.substr(0, border + extra));
+    DataErrorOf([&] { ReadAll(path); });
+  }
+}
+
+TEST(ByteSource, NamesTruncationAndItsPlace) {
+  const Path directory = ScratchDirectory("truncation_message");
+  const std::string whole = Gzip(LongText());
+  const Path path = WriteScratch(directory / "t.json.gz", whole.substr(0, 5000));
+  EXPECT_EQ(DataErrorOf([&] { ReadAll(path); }),
+            path.string() + ": byte 5000: gzip data ends early (truncated file)");
+}
+
+// Every flipped byte of the deflate data and of the checks behind it must be found; in the header
+// only the name, time and system fields may differ.
+TEST(ByteSource, FindsFlippedBytes) {
+  const Path directory = ScratchDirectory("flipped");
+  const std::string text = LongText().substr(0, 20000);
+  const std::string whole = Gzip(text);
+  for (size_t i = 10; i < whole.size(); i += 1 + whole.size() / 200) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    const Path path = WriteScratch(directory / "f.gz", flipped);
+    DataErrorOf([&] { ReadAll(path); });
+  }
+  std::string wrong_crc = whole;
+  wrong_crc[whole.size() - 8] ^= 1;
+  const Path path = WriteScratch(directory / "crc.gz", wrong_crc);
+  EXPECT_NE(DataErrorOf([&] { ReadAll(path); }).find("gzip checksum does not match the data"),
+            std::string::npos);
+}
+
+TEST(ByteSource, RefusesOtherContent) {
+  const Path directory = ScratchDirectory("other_content");
+  const Path plain = WriteScratch(directory / "plain.json.gz", "{\"text\":\"a\"}\n");
+  EXPECT_EQ(DataErrorOf([&] { ReadAll(plain); }),
+            plain.string() + ": byte 0: not a gzip file, although its name ends in .gz");
+  const std::string zipped = Gzip("abc\n");
+  for (const std::string junk : {"x", "junk", "\x1f"}) {
+    const Path path = WriteScratch(directory / "junk.gz", zipped + junk);
+    EXPECT_EQ(DataErrorOf([&] { ReadAll(path); }),
+              fmt::format("{}: byte {}: bytes after the last gzip member that are not gzip",
+                          path.string(), zipped.size()));
+  }
+  const Path zeros = WriteScratch(directory / "zeros.gz", zipped + std::string(600, '\0'));
+  EXPECT_NE(DataErrorOf([&] { ReadAll(zeros); }).find("not gzip"), std::string::npos);
+  EXPECT_NE(DataErrorOf([&] { OpenByteSource(directory); }).find("directory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syntra

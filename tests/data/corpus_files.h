@@ -1,0 +1,48 @@
+// Small corpus files for the data tests: scratch paths, gzip and TFRecord writers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace syntra {
+
+// An empty directory of this test's own.
+Path ScratchDirectory(std::string_view name);
+Path WriteScratch(const Path& path, std::string_view content);
+
+std::string Gzip(std::string_view text);
+// One TFRecord frame.
+std::string TfRecordFrame(std::string_view data);
+// A serialised tf.Example with one bytes feature.
+std::string TfExample(const std::string& feature, std::string_view value);
+
+// The message of the Error(kData) that `run` throws; fails the test if it throws none.
+template <typename Run>
+std::string DataErrorOf(const Run& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kData) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+Path SamplePath(std::string_view name);
+// The shared corpora beside the source tree; empty where they are not installed.
+Path SharedDataPath();
+
+}  // namespace syntra
+
+// Ends a test, skipped, where the shared corpora are not installed.
+#define SYNTRA_NEEDS_SHARED_DATA()                                                       \
+  if (::syntra::SharedDataPath().empty()) {                                              \
+    GTEST_SKIP() << "needs the shared corpora in ../shared/data beside the source tree"; \
+  }

@@ -1,0 +1,55 @@
+#include "data/pattern.h"
+
+#include "tests/data/corpus_files.h"
+
+namespace syntra {
+namespace {
+
+std::vector<std::string> Names(const std::vector<Path>& paths) {
+  std::vector<std::string> names;
+  for (const Path& path : paths) names.push_back(path.filename().string());
+  return names;
+}
+
+std::vector<Path> Expand(std::vector<std::string> patterns) { return ExpandPatterns(patterns); }
+
+TEST(Pattern, ExpandsInOrderWithoutRepeats) {
+  const Path directory = ScratchDirectory("patterns");
+  for (const char* name : {"b.txt", "a.txt", "c.json"}) WriteScratch(directory / name, "x\n");
+  const std::string base = directory.string();
+  EXPECT_EQ(Names(Expand({base + "/c.json", base + "/*.txt", base + "/a.txt"})),
+            (std::vector<std::string>{"c.json", "a.txt", "b.txt"}));
+}
+
+TEST(Pattern, NothingMatchedIsAnError) {
+  const std::string pattern = ScratchDirectory("no_match").string() + "/*.json.gz";
+  EXPECT_EQ(DataErrorOf([&] { Expand({pattern}); }), "no file matches " + pattern);
+}
+
+TEST(Pattern, MissingShardsAreNamed) {
+  const Path directory = ScratchDirectory("missing");
+  const std::string base = directory.string();
+  for (const int number : {0, 1, 3}) {
+    WriteScratch(directory / fmt::format("c4-train.{:05}-of-00005.json.gz", number), "");
+    WriteScratch(directory / fmt::format("c4-train.tfrecord-{:05}-of-00004", number), "");
+  }
+  EXPECT_EQ(DataErrorOf([&] { Expand({base + "/c4-train.0*.json.gz"}); }),
+            fmt::format("2 of the 5 shards that {0}/c4-train.0*.json.gz asks for are missing: "
+                        "{0}/c4-train.00002-of-00005.json.gz, {0}/c4-train.00004-of-00005.json.gz",
+                        base));
+  EXPECT_NE(DataErrorOf([&] {
+              Expand({base + "/c4-train.tfrecord-*"});
+            }).find("c4-train.tfrecord-00002-of-00004"),
+            std::string::npos);
+  // A part of the set, asked for as such, is whole.
+  EXPECT_EQ(Expand({base + "/c4-train.0000[01]-of-00005.json.gz"}).size(), 2u);
+  EXPECT_EQ(Expand({base + "/c4-train.00003-of-00005.json.gz"}).size(), 1u);
+  // More are missing than a message should list.
+  WriteScratch(directory / "big-00000-of-01024.txt", "");
+  const std::string message = DataErrorOf([&] { Expand({base + "/big-*"}); });
+  EXPECT_TRUE(message.starts_with("1023 of the 1024 shards")) << message;
+  EXPECT_TRUE(message.ends_with("big-00005-of-01024.txt, ...")) << message;
+}
+
+}  // namespace
+}  // namespace syntra

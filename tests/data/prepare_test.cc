@@ -1,0 +1,232 @@
+#include "data/prepare.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/data/corpus_files.h"
+
+namespace syntra {
+namespace {
+
+const Tokenizer& T5() {
+  static const Tokenizer tokenizer(SamplePath("spiece.model"), 100);
+  return tokenizer;
+}
+
+// `shards` json files of 40 documents each.
+Path WriteCorpus(std::string_view name, int shards) {
+  const Path directory = ScratchDirectory(name) / "corpus";
+  CreateDirectories(directory);
+  for (int shard = 0; shard < shards; ++shard) {
+    std::string text;
+    for (int document = 0; document < 40; ++document) {
+      text +=
+          fmt::format("{{\"text\":\"Document {} of shard {} says hello.\"}}\n", document, shard);
+    }
+    WriteScratch(directory / fmt::format("c-{:05}-of-{:05}.json.gz", shard, shards), Gzip(text));
+  }
+  return directory;
+}
+
+PrepareOptions OptionsFor(const Path& corpus) {
+  return {.patterns = {(corpus / "c-*").string()}, .directory = corpus.parent_path() / "prepared"};
+}
+
+std::string AllBytes(const Path& directory) {
+  std::vector<Path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) files.push_back(entry);
+  std::sort(files.begin(), files.end());
+  std::string bytes;
+  for (const Path& file : files) bytes += file.filename().string() + ReadWholeFile(file);
+  return bytes;
+}
+
+TEST(Prepare, SecondTimeIsNoWork) {
+  const PrepareOptions options = OptionsFor(WriteCorpus("twice", 3));
+  const PrepareResult first = PrepareCorpus(options, T5());
+  EXPECT_EQ(first.built, 3);
+  EXPECT_EQ(first.index.documents(), 120);
+  const std::string bytes = AllBytes(options.directory);
+  const PrepareResult second = PrepareCorpus(options, T5());
+  EXPECT_EQ(second.built, 0);
+  EXPECT_EQ(second.kept, 3);
+  EXPECT_EQ(AllBytes(options.directory), bytes);
+  EXPECT_EQ(second.index.DataDigest(), first.index.DataDigest());
+}
+
+TEST(Prepare, ChangesAreMadeAgain) {
+  const Path corpus = WriteCorpus("changed", 3);
+  PrepareOptions options = OptionsFor(corpus);
+  PrepareCorpus(options, T5());
+  WriteScratch(corpus / "c-00001-of-00003.json.gz", Gzip("{\"text\":\"new words\"}\n"));
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  // Damage to a finished shard.
+  const Path shard = options.directory / "c-00002-of-00003.json.gz.tokens";
+  std::string bytes = ReadWholeFile(shard);
+  bytes[70] ^= 1;
+  WriteScratch(shard, bytes);
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  // Another vocabulary, and with it another settings digest.
+  const Tokenizer other(SamplePath("spiece.model"), 64);
+  EXPECT_EQ(PrepareCorpus(options, other).built, 3);
+}
+
+TEST(Prepare, SampleHasItsCounts) {
+  PrepareOptions options{.patterns = {SamplePath("c4-*.json.gz").string()},
+                         .directory = ScratchDirectory("sample_counts")};
+  int64_t reports = 0;
+  options.on_progress = [&](const PrepareProgress& progress) {
+    ++reports;
+    EXPECT_EQ(progress.shards_total, 2);
+  };
+  const PrepareResult result = PrepareCorpus(options, T5());
+  EXPECT_EQ(result.index.documents(), 1200);
+  EXPECT_EQ(result.index.bad_records(), 0);
+  EXPECT_GE(reports, 2);
+}
+
+TEST(Prepare, BadRecordsFollowThePolicy) {
+  const Path corpus = WriteCorpus("bad_records", 1);
+  const Path file = corpus / "c-00000-of-00001.json.gz";
+  WriteScratch(file, Gzip("{\"text\":\"good\"}\n{\"text\":null}\n{\"text\":\"\"}\n"));
+  PrepareOptions options = OptionsFor(corpus);
+  const PrepareResult lax = PrepareCorpus(options, T5());
+  EXPECT_EQ(lax.index.documents(), 1);
+  EXPECT_EQ(lax.index.bad_records(), 1);
+  EXPECT_EQ(lax.index.empty_documents(), 1);
+  // The shard that the lax run made does not pass under the strict policy.
+  options.on_bad_record.fail = true;
+  EXPECT_TRUE(DataErrorOf([&] {
+                PrepareCorpus(options, T5());
+              }).starts_with(file.string() + ": byte 16, line 2: text field is null"));
+  options.on_bad_record = {.max_fraction = 0};
+  DataErrorOf([&] { PrepareCorpus(options, T5()); });
+}
+
+TEST(Prepare, BadShardsAlwaysFail) {
+  const Path corpus = WriteCorpus("bad_shard", 2);
+  const Path file = corpus / "c-00001-of-00002.json.gz";
+  const std::string whole = ReadWholeFile(file);
+  WriteScratch(file, whole.substr(0, whole.size() - 5));
+  const PrepareOptions options = OptionsFor(corpus);
+  const std::string message = DataErrorOf([&] { PrepareCorpus(options, T5()); });
+  EXPECT_NE(message.find("gzip data ends early"), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(options.directory / "INDEX.json"));
+  EXPECT_FALSE(std::filesystem::exists(options.directory / "c-00001-of-00002.json.gz.tokens"));
+  WriteScratch(file, whole);
+  const PrepareResult repaired = PrepareCorpus(options, T5());
+  EXPECT_EQ(repaired.kept, 1);
+  EXPECT_EQ(repaired.built, 1);
+}
+
+TEST(Prepare, ACorpusWithoutDocumentsFails) {
+  const Path corpus = WriteCorpus("no_documents", 1);
+  WriteScratch(corpus / "c-00000-of-00001.json.gz", "");
+  EXPECT_EQ(DataErrorOf([&] { PrepareCorpus(OptionsFor(corpus), T5()); }),
+            "none of the 1 corpus files holds a document");
+}
+
+TEST(Prepare, EqualNamesAreAnError) {
+  const Path corpus = WriteCorpus("same_names", 1);
+  CreateDirectories(corpus / "x");
+  WriteScratch(corpus / "x/c-00000-of-00001.json.gz", Gzip("{\"text\":\"a\"}\n"));
+  PrepareOptions options = OptionsFor(corpus);
+  options.patterns.push_back((corpus / "x/*").string());
+  EXPECT_NE(DataErrorOf([&] { PrepareCorpus(options, T5()); }).find("have the same name"),
+            std::string::npos);
+}
+
+// Prepares in a child process; exits with the number of shards it made, or 100.
+pid_t PrepareInChild(const PrepareOptions& options) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 100;
+    try {
+      code = static_cast<int>(PrepareCorpus(options, T5()).built);
+    } catch (...) {
+    }
+    _exit(code);
+  }
+  return child;
+}
+
+int ExitCodeOf(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST(Prepare, ProcessesShareTheWork) {
+  T5();
+  const PrepareOptions alone = OptionsFor(WriteCorpus("alone", 8));
+  PrepareCorpus(alone, T5());
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const PrepareOptions options = OptionsFor(WriteCorpus("together", 8));
+    const pid_t first = PrepareInChild(options), second = PrepareInChild(options),
+                third = PrepareInChild(options);
+    EXPECT_EQ(ExitCodeOf(first) + ExitCodeOf(second) + ExitCodeOf(third), 8);
+    EXPECT_EQ(PrepareCorpus(options, T5()).kept, 8);
+    for (const auto& entry : std::filesystem::directory_iterator(alone.directory)) {
+      if (entry.path().extension() != ".tokens") continue;
+      EXPECT_EQ(ReadWholeFile(entry), ReadWholeFile(options.directory / entry.path().filename()));
+    }
+    int files = 0;
+    for ([[maybe_unused]] const auto& entry :
+         std::filesystem::directory_iterator(options.directory)) {
+      ++files;
+    }
+    EXPECT_EQ(files, 9);  // 8 shards and the index: no lock, no temporary file
+  }
+}
+
+TEST(Prepare, GoesOnAfterAKill) {
+  T5();
+  for (const int64_t survived : {0, 1, 3}) {
+    PrepareOptions options = OptionsFor(WriteCorpus("killed", 4));
+    PrepareOptions fatal = options;
+    fatal.on_progress = [&](const PrepareProgress& progress) {
+      if (progress.shards_done > survived) kill(getpid(), SIGKILL);
+    };
+    const pid_t child = PrepareInChild(fatal);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    EXPECT_FALSE(std::filesystem::exists(options.directory / "INDEX.json"));
+    const PrepareResult result = PrepareCorpus(options, T5());
+    EXPECT_EQ(result.kept, survived + 1);
+    EXPECT_EQ(result.built, 4 - survived - 1);
+  }
+}
+
+// Killed in the middle of a shard: its temporary file is cleared away and its claim is free.
+TEST(Prepare, GoesOnAfterAKillInsideAShard) {
+  T5();
+  const Path corpus = WriteCorpus("killed_inside", 1);
+  std::string text;
+  for (int i = 0; i < 2500; ++i) text += "{\"text\":\"some words\"}\n";
+  WriteScratch(corpus / "c-00000-of-00001.json.gz", Gzip(text));
+  const PrepareOptions options = OptionsFor(corpus);
+  PrepareOptions fatal = options;
+  fatal.on_progress = [&](const PrepareProgress&) { kill(getpid(), SIGKILL); };
+  const pid_t child = PrepareInChild(fatal);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  int temporary = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(options.directory)) {
+    temporary += entry.path().string().find(".tmp-") != std::string::npos;
+  }
+  EXPECT_EQ(temporary, 1);
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  for (const auto& entry : std::filesystem::directory_iterator(options.directory)) {
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos);
+    EXPECT_EQ(entry.path().string().find(".lock"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,63 @@
+#include "dist/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+Launch Detect(const std::map<std::string, std::string>& variables) {
+  return DetectLaunch([&](const char* name) -> const char* {
+    const auto it = variables.find(name);
+    return it == variables.end() ? nullptr : it->second.c_str();
+  });
+}
+
+TEST(Launch, PlainStartDoesNotUseMpi) {
+  EXPECT_FALSE(Detect({}).use_mpi);
+  // A batch script without srun or mpirun.
+  EXPECT_FALSE(
+      Detect({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).use_mpi);
+}
+
+TEST(Launch, MpirunAlsoInsideSlurm) {
+  const Launch launch = Detect({{"OMPI_COMM_WORLD_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "2"}});
+  EXPECT_TRUE(launch.use_mpi && launch.under_mpirun);
+  EXPECT_EQ(launch.expected_ranks, 4);
+}
+
+TEST(Launch, SrunWithPmix) {
+  const Launch launch = Detect({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}});
+  EXPECT_TRUE(launch.use_mpi);
+  EXPECT_FALSE(launch.under_mpirun);
+  EXPECT_NO_THROW(CheckWorldSize(launch, 2));
+  EXPECT_THROW(CheckWorldSize(launch, 1), Error);
+}
+
+TEST(Launch, SrunWithoutPmixIsExplained) {
+  for (const bool pmi2 : {false, true}) {
+    std::map<std::string, std::string> variables = {{"SLURM_STEP_NUM_TASKS", "2"}};
+    if (pmi2) variables = {{"SLURM_STEP_NUM_TASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}};
+    try {
+      Detect(variables);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kConfig);
+      EXPECT_NE(std::string(error.what()).find("--mpi=pmix"), std::string::npos);
+    }
+  }
+  // One task needs no connection.
+  EXPECT_FALSE(Detect({{"SLURM_STEP_NUM_TASKS", "1"}}).use_mpi);
+}
+
+TEST(Launch, LauncherOfAnotherMpiIsNoticed) {
+  const Launch launch = Detect({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+  EXPECT_TRUE(launch.use_mpi);
+  EXPECT_THROW(CheckWorldSize(launch, 1), Error);
+}
+
+}  // namespace
+}  // namespace syntra

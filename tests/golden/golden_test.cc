@@ -1,0 +1,141 @@
+// The fixtures can be read, say where they come from and hold what their README promises.
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "configs/schema/config.pb.h"
+#include "tests/golden/reader.h"
+
+namespace syntra {
+namespace {
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+std::string Joined(const std::string& group, const std::string& name) { return group + "/" + name; }
+
+// Each of `part` has an entry in `whole` of the same shape, and all values are finite.
+void ExpectSameShapes(const GoldenFile& file, const std::string& whole, const std::string& part) {
+  std::vector<std::string> names = file.Datasets(whole);
+  for (const std::string& name : file.Datasets(part)) {
+    ASSERT_TRUE(std::binary_search(names.begin(), names.end(), name)) << part << " " << name;
+    GoldenArray<float> array = file.Floats(Joined(part, name));
+    EXPECT_EQ(array.shape, file.Floats(Joined(whole, name)).shape) << part << " " << name;
+    EXPECT_TRUE(std::all_of(array.values.begin(), array.values.end(),
+                            [](float value) { return std::isfinite(value); }));
+  }
+}
+
+class Fixture : public testing::TestWithParam<const char*> {};
+
+TEST_P(Fixture, SaysWhereItComesFrom) {
+  GoldenFile file(GetParam());
+  EXPECT_TRUE(file.Attribute("/", "script").starts_with("make_"));
+  EXPECT_NE(file.Attribute("/", "versions").find("numpy 2.4.6"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Fixture,
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "optimizers.h5",
+                                         "synthesizers.h5"));
+
+class T5Fixture : public testing::TestWithParam<const char*> {};
+
+TEST_P(T5Fixture, HoldsModelAndGradients) {
+  GoldenFile file(GetParam());
+  ModelConfig config = Parse<ModelConfig>(file.Attribute("/", "config"));
+  std::vector<int64_t> embedding{config.vocabulary_size(), config.width()};
+  EXPECT_EQ(file.Floats("parameters/embedding").shape, embedding);
+  EXPECT_EQ(file.Datasets("gradients"), file.Datasets("parameters"));
+  EXPECT_EQ(file.Datasets("gradients_slots"), file.Datasets("parameters"));
+  ExpectSameShapes(file, "parameters", "gradients");
+  ExpectSameShapes(file, "parameters", "gradients_slots");
+
+  GoldenArray<int32_t> targets = file.Ints("inputs/targets");
+  EXPECT_EQ(file.Ints("inputs/decoder_ids").shape, targets.shape);
+  EXPECT_EQ(file.Ints("inputs/decoder_segments").shape, targets.shape);
+  EXPECT_EQ(file.Ints("inputs/encoder_segments").shape, file.Ints("inputs/encoder_ids").shape);
+  std::vector<int64_t> logits{targets.shape[0], targets.shape[1], config.vocabulary_size()};
+  EXPECT_EQ(file.Floats("outputs/logits").shape, logits);
+
+  auto scalar = [&](const std::string& name) {
+    return file.Doubles("outputs/" + name).values.at(0);
+  };
+  auto tokens = static_cast<double>(std::count_if(targets.values.begin(), targets.values.end(),
+                                                  [](int32_t id) { return id > 0; }));
+  auto slots = static_cast<double>(targets.values.size());
+  EXPECT_DOUBLE_EQ(scalar("loss"), scalar("cross_entropy_sum") / tokens);
+  EXPECT_DOUBLE_EQ(scalar("loss_slots"),
+                   (scalar("cross_entropy_sum") + scalar("z_loss_sum")) / slots);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, T5Fixture, testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5"));
+
+TEST(OptimizersFixture, HoldsTrajectories) {
+  GoldenFile file("optimizers.h5");
+  std::vector<std::string> names = file.Datasets("optimizers/initial");
+  EXPECT_EQ(names.size(), 7u);
+  for (const std::string kind : {"adafactor", "adamw", "adamw_rms"}) {
+    std::string group = "optimizers/" + kind;
+    OptimizerConfig config = Parse<OptimizerConfig>(file.Attribute(group, "config"));
+    std::string upper = OptimizerConfig::Kind_Name(config.kind());
+    EXPECT_TRUE(std::equal(kind.begin(), kind.end(), upper.begin(), upper.end(),
+                           [](char a, char b) { return std::toupper(a) == b; }));
+    EXPECT_EQ(file.Doubles(group + "/rates").shape, std::vector<int64_t>{10});
+    EXPECT_EQ(file.Datasets(group + "/parameters"), names);
+    ExpectSameShapes(file, "optimizers/gradients", group + "/parameters");
+  }
+}
+
+TEST(OptimizersFixture, HoldsSchedules) {
+  GoldenFile file("optimizers.h5");
+  for (const std::string& name : file.Members("schedules")) {
+    std::string group = Joined("schedules", name);
+    EXPECT_TRUE(Parse<OptimizerConfig>(file.Attribute(group, "config")).has_schedule());
+    EXPECT_GT(std::stoi(file.Attribute(group, "total_steps")), 0);
+    EXPECT_EQ(file.Ints(group + "/steps").shape, file.Doubles(group + "/rates").shape);
+  }
+}
+
+TEST(SynthesizersFixture, HoldsCases) {
+  GoldenFile file("synthesizers.h5");
+  std::vector<std::string> cases = file.Members("/");
+  EXPECT_EQ(cases.size(), 35u);
+  for (const std::string& name : cases) {
+    SCOPED_TRACE(name);
+    ModelConfig config = Parse<ModelConfig>(file.Attribute(name, "config"));
+    EXPECT_GT(config.mixer().attention().term_size(), 0);
+    std::string causal = file.Attribute(name, "causal");
+    EXPECT_TRUE(causal == "true" || causal == "false");
+    GoldenArray<float> x = file.Floats(name + "/inputs/x");
+    EXPECT_EQ(x.shape.at(2), config.width());
+    EXPECT_EQ(file.Ints(name + "/inputs/segments").shape,
+              (std::vector<int64_t>{x.shape[0], x.shape[1]}));
+    EXPECT_EQ(file.Floats(name + "/outputs/y").shape, x.shape);
+    ExpectSameShapes(file, name + "/parameters", name + "/gradients");
+    ExpectSameShapes(file, name + "/inputs", name + "/input_gradients");
+    std::vector<std::string> inputs = file.Members(name + "/inputs");
+    EXPECT_EQ(std::binary_search(inputs.begin(), inputs.end(), "bias"),
+              config.mixer().attention().relative_bias());
+  }
+}
+
+TEST(GoldenFile, NamesWhatIsWrong) {
+  GoldenFile file("t5_v1_0.h5");
+  try {
+    file.Ints("outputs/logits");
+    FAIL() << "a float dataset was read as integers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kData);
+    EXPECT_NE(std::string(error.what()).find("outputs/logits"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

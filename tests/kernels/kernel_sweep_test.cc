@@ -1,0 +1,287 @@
+// Runs the CPU kernel of every case of every op against the double-precision reference on the same
+// rounded inputs. Also: accumulation, memory beside operands, results nobody needs, repeatability.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "core/buffer.h"
+#include "core/thread.h"
+#include "kernels/bfloat16.h"
+#include "tests/kernels/case_data.h"
+
+namespace syntra {
+namespace {
+
+constexpr uint64_t kSeed = 20;
+// All ones: NaN as f32 and as bf16, so that reading what nobody wrote shows in the results.
+constexpr auto kPattern = std::byte{0xFF};
+constexpr size_t kGuard = Buffer::kAlignment;
+
+// Memory of one operand between guards.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(size_t bytes)
+      : bytes_(bytes), buffer_(kGuard + bytes + kGuard, "a test operand") {
+    std::fill_n(buffer_.data(), buffer_.size(), kPattern);
+  }
+
+  std::byte* data() const { return buffer_.data() + kGuard; }
+  std::vector<std::byte> Contents() const { return {data(), data() + bytes_}; }
+
+  bool GuardsIntact() const {
+    const auto intact = [](std::byte b) { return b == kPattern; };
+    return std::all_of(buffer_.data(), data(), intact) &&
+           std::all_of(data() + bytes_, buffer_.data() + buffer_.size(), intact);
+  }
+
+ private:
+  size_t bytes_;
+  Buffer buffer_;
+};
+
+void Store(const CaseTensor& tensor, std::byte* to) {
+  const DType dtype = tensor.type.dtype;
+  if (dtype == DType::kI32) std::memcpy(to, tensor.integers.data(), tensor.type.bytes());
+  for (size_t i = 0; i < tensor.numbers.size(); ++i) {
+    const auto value = static_cast<float>(tensor.numbers[i]);
+    if (dtype == DType::kF32) reinterpret_cast<float*>(to)[i] = value;
+    if (dtype == DType::kBF16) reinterpret_cast<BFloat16*>(to)[i] = ToBFloat16(value);
+  }
+}
+
+CaseTensor Load(const TensorType& type, const std::vector<std::byte>& from) {
+  CaseTensor tensor = MakeTensor(type);
+  if (type.dtype == DType::kI32) std::memcpy(tensor.integers.data(), from.data(), type.bytes());
+  for (size_t i = 0; i < tensor.numbers.size(); ++i) {
+    if (type.dtype == DType::kF32) {
+      tensor.numbers[i] = reinterpret_cast<const float*>(from.data())[i];
+    } else {
+      tensor.numbers[i] = ToFloat(reinterpret_cast<const BFloat16*>(from.data())[i]);
+    }
+  }
+  return tensor;
+}
+
+using Contents = std::vector<std::vector<std::byte>>;
+
+// The outputs of a kernel that starts from `outputs` where it reads them and from NaN where not.
+Contents RunGuarded(const BoundKernel& kernel, const OpCall& call,
+                    const std::vector<CaseTensor>& inputs, const std::vector<CaseTensor>& outputs,
+                    bool reads_outputs) {
+  std::vector<GuardedMemory> input_memory, output_memory;
+  std::vector<void*> input_pointers, output_pointers;
+  for (const CaseTensor& input : inputs) {
+    Store(input, input_memory.emplace_back(input.type.present() ? input.type.bytes() : 0).data());
+    input_pointers.push_back(input.type.present() ? input_memory.back().data() : nullptr);
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const TensorType& type = call.outputs[i];
+    output_memory.emplace_back(type.present() ? type.bytes() : 0);
+    if (type.present() && reads_outputs) Store(outputs[i], output_memory.back().data());
+    output_pointers.push_back(type.present() ? output_memory.back().data() : nullptr);
+  }
+  const GuardedMemory workspace(kernel.workspace_bytes);
+  kernel.run({input_pointers, output_pointers, workspace.data()});
+
+  EXPECT_TRUE(workspace.GuardsIntact()) << "wrote outside the workspace";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_TRUE(input_memory[i].GuardsIntact()) << "wrote beside input " << i;
+    if (!inputs[i].type.present()) continue;
+    GuardedMemory fresh(inputs[i].type.bytes());
+    Store(inputs[i], fresh.data());
+    EXPECT_EQ(input_memory[i].Contents(), fresh.Contents()) << "changed input " << i;
+  }
+  Contents contents;
+  for (size_t i = 0; i < output_memory.size(); ++i) {
+    EXPECT_TRUE(output_memory[i].GuardsIntact()) << "wrote beside output " << i;
+    contents.push_back(output_memory[i].Contents());
+  }
+  return contents;
+}
+
+// How far a kernel may be from the reference.
+struct Tolerance {
+  double norm;      // of the error, relative to the norm of the result
+  double element;   // of an element's error, relative to the element
+  double absolute;  // and on top, relative to the largest element
+};
+
+// Kernels of these ops round probabilities or their gradients to bf16 between two products.
+bool ChainsProducts(const std::string& op) {
+  return op.starts_with("attention") || op == "linear_cross_entropy_grad";
+}
+
+Tolerance ToleranceOf(const Op& op, const OpCall& call, const TensorType& output) {
+  int64_t work = 0;
+  bool bf16 = false;
+  for (const TensorType& input : call.inputs) {
+    if (input.present()) work = std::max(work, input.shape.size());
+    bf16 = bf16 || input.dtype == DType::kBF16;
+  }
+  const double terms = static_cast<double>(work) / static_cast<double>(output.shape.size());
+  const double single = 2e-6 * std::clamp(std::sqrt(terms), 1.0, 8.0);
+  if (bf16 && ChainsProducts(op.name)) return {0x1p-6, 0x1p-6, 0x1p-6};
+  // The norm is taken of the sum as it is stored: two roundings.
+  if (output.dtype == DType::kBF16 && op.name == "add_norm") return {0x1p-8, 0x1.02p-7, single};
+  if (output.dtype == DType::kBF16) return {0x1p-8, 0x1.02p-8, single};
+  return {single, 0.0, 4 * single};
+}
+
+void ExpectClose(const CaseTensor& got, const CaseTensor& want, const Tolerance& tolerance,
+                 const std::string& what) {
+  EXPECT_EQ(got.integers, want.integers) << what;
+  double largest = 0.0, squares = 0.0, error_squares = 0.0;
+  for (double number : want.numbers) largest = std::max(largest, std::abs(number));
+  for (size_t i = 0; i < want.numbers.size(); ++i) {
+    // Nothing allowed in an attention row: both sides are -inf.
+    if (std::isinf(want.numbers[i]) && got.numbers[i] == want.numbers[i]) continue;
+    const double error = std::abs(got.numbers[i] - want.numbers[i]);
+    ASSERT_LE(error,
+              tolerance.element * std::abs(want.numbers[i]) + tolerance.absolute * largest + 1e-37)
+        << what << "[" << i << "] is " << got.numbers[i] << ", not " << want.numbers[i];
+    squares += want.numbers[i] * want.numbers[i];
+    error_squares += error * error;
+  }
+  EXPECT_LE(std::sqrt(error_squares), tolerance.norm * std::sqrt(squares) + 1e-37) << what;
+}
+
+class KernelSweep : public testing::TestWithParam<SweepCase> {
+ protected:
+  KernelSweep()
+      : op_(GetOp(GetParam().op)),
+        case_(FindCase(GetParam())),
+        call_(CaseCall(op_, case_)),
+        inputs_(CaseInputs(op_, case_, kSeed)),
+        before_(CaseOutputs(op_, case_, kSeed)),
+        want_(before_) {}
+  ~KernelSweep() override { SetThreadCount(threads_); }
+
+  void SetUp() override {
+    if (!BindCpuKernel(op_, call_)) GTEST_SKIP() << "no CPU kernel";
+    op_.reference(call_, Views(inputs_), Views(want_));
+  }
+
+  // Binds anew: sizes may depend on the number of threads.
+  Contents RunWith(const OpCall& call, const std::vector<CaseTensor>& before, bool reads_outputs) {
+    const std::optional<BoundKernel> kernel = BindCpuKernel(op_, call);
+    EXPECT_TRUE(kernel) << "a kernel for all results but none for some";
+    if (!kernel) return {};
+    return RunGuarded(*kernel, call, inputs_, before, reads_outputs);
+  }
+
+  void ExpectResults(const OpCall& call, const Contents& contents) {
+    for (size_t i = 0; i < contents.size(); ++i) {
+      if (!call.outputs[i].present()) continue;
+      ExpectClose(Load(call.outputs[i], contents[i]), want_[i],
+                  ToleranceOf(op_, call, call.outputs[i]), "output " + std::to_string(i));
+    }
+  }
+
+  const int threads_ = ThreadCount();
+  const Op& op_;
+  OpCase case_;
+  OpCall call_;
+  std::vector<CaseTensor> inputs_, before_, want_;
+};
+
+TEST_P(KernelSweep, AgreesWithTheReference) {
+  ExpectResults(call_, RunWith(call_, before_, op_.updates));
+}
+
+TEST_P(KernelSweep, GivesTheSameBitsWithAnyNumberOfThreads) {
+  SetThreadCount(1);
+  const Contents single = RunWith(call_, before_, op_.updates);
+  EXPECT_EQ(RunWith(call_, before_, op_.updates), single) << "on the second run";
+  for (int threads : {2, 3}) {
+    SetThreadCount(threads);
+    EXPECT_EQ(RunWith(call_, before_, op_.updates), single) << "with " << threads << " threads";
+  }
+}
+
+TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
+  if (op_.updates) GTEST_SKIP() << "updates its outputs";
+  OpCall call = call_;
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    call.accumulate[i] = IsFloat(call.outputs[i].dtype);
+  }
+  const std::optional<BoundKernel> kernel = BindCpuKernel(op_, call);
+  if (!kernel || !kernel->accumulates) GTEST_SKIP() << "the caller accumulates";
+  std::vector<CaseTensor> before = before_;
+  for (size_t i = 0; i < before.size(); ++i) {
+    FillNormal(before[i], kSeed + 300 + i);
+    for (size_t j = 0; j < before[i].numbers.size(); ++j) {
+      want_[i].numbers[j] += before[i].numbers[j];
+    }
+  }
+  const Contents contents = RunGuarded(*kernel, call, inputs_, before, true);
+  for (size_t i = 0; i < contents.size(); ++i) {
+    if (!call.outputs[i].present()) continue;
+    Tolerance tolerance = ToleranceOf(op_, call, call.outputs[i]);
+    // A sum may be smaller than its terms, and may be rounded twice.
+    if (call.outputs[i].dtype == DType::kBF16) tolerance.absolute = 0x1p-8;
+    tolerance.norm *= 2;
+    ExpectClose(Load(call.outputs[i], contents[i]), want_[i], tolerance,
+                "output " + std::to_string(i));
+  }
+}
+
+// Which subsets of n results to leave out: all of them for few results, else single ones and all
+// but single ones.
+std::vector<uint32_t> Subsets(size_t n) {
+  const uint32_t all = (1u << n) - 1;
+  std::vector<uint32_t> subsets;
+  if (n <= 4) {
+    for (uint32_t subset = 1; subset < all; ++subset) subsets.push_back(subset);
+    return subsets;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    subsets.push_back(1u << i);
+    subsets.push_back(all & ~(1u << i));
+  }
+  return subsets;
+}
+
+TEST_P(KernelSweep, LeavesOutWhatNobodyNeeds) {
+  if (op_.updates) GTEST_SKIP() << "updates its outputs";
+  for (uint32_t subset : Subsets(call_.outputs.size())) {
+    SCOPED_TRACE("leaving out the set " + std::to_string(subset));
+    OpCall call = call_;
+    bool any = false;
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      if (subset >> i & 1) call.outputs[i] = {DType::kNone, {}};
+      any = any || call.outputs[i].present();
+    }
+    if (any) ExpectResults(call, RunWith(call, before_, false));
+  }
+}
+
+std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
+  return info.param.op + "_" + info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllCases()), TestName);
+
+TEST(KernelCoverage, CountsCasesWithCpuKernels) {
+  int with_kernel = 0;
+  std::set<std::string> without;
+  const std::vector<SweepCase> all = AllCases();
+  for (const SweepCase& sweep : all) {
+    const Op& op = GetOp(sweep.op);
+    if (BindCpuKernel(op, CaseCall(op, FindCase(sweep)))) {
+      ++with_kernel;
+    } else {
+      without.insert(sweep.op);
+    }
+  }
+  std::string names;
+  for (const std::string& op : without) names += ' ' + op;
+  std::printf("%d of %zu cases have a CPU kernel; some or all are missing for:%s\n", with_kernel,
+              all.size(), names.c_str());
+  EXPECT_FALSE(all.empty());
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,115 @@
+// Every attention mixer against an independent transcription of the formulas
+// (tests/golden/make_synthesizers.py): output, gradients of all parameters and of the input.
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "golden/compare.h"
+#include "golden/reader.h"
+#include "mixers/mixer.h"
+#include "program/arena_memory.h"
+#include "program/executable.h"
+
+namespace syntra {
+namespace {
+
+constexpr const char* kFile = "synthesizers.h5";
+
+// Positions inside segments: restart at each new segment id.
+std::vector<int32_t> PositionsOf(const GoldenArray<int32_t>& segments) {
+  std::vector<int32_t> positions(segments.values.size());
+  const int64_t length = segments.shape[1];
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const bool starts = i % length == 0 || segments.values[i] != segments.values[i - 1];
+    positions[i] = starts ? 0 : positions[i - 1] + 1;
+  }
+  return positions;
+}
+
+class GoldenMixer : public testing::TestWithParam<std::tuple<std::string, Backend>> {};
+
+TEST_P(GoldenMixer, OutputAndGradients) {
+  const auto& [name, backend] = GetParam();
+  const GoldenFile golden(kFile);
+  ModelConfig config;
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(golden.Attribute(name, "config"), &config));
+  const auto mixer = MakeMixer(config.mixer());
+  const GoldenArray<float> x = golden.Floats(name + "/inputs/x");
+  const GoldenArray<int32_t> segments = golden.Ints(name + "/inputs/segments");
+  const GoldenArray<float> cotangent = golden.Floats(name + "/inputs/cotangent");
+  const bool has_bias = mixer->traits().wants_relative_bias;
+
+  // x and the bias table enter as parameters, so that their gradients come out too. The scalar to
+  // differentiate is sum(y * cotangent), recorded as a product of one long row and one long column.
+  ParameterStore parameters;
+  ProgramBuilder builder;
+  Recording recording{.program = builder, .parameters = parameters};
+  const Scope root(recording);
+  const auto as_parameter = [&](const char* input, const std::vector<int64_t>& dims) {
+    return root.Parameter(input, Shape(dims), std::vector<std::string>(dims.size(), "x"),
+                          Initializer::Constant(0));
+  };
+  const Value x_value = as_parameter("input:x", x.shape);
+  const Value bias =
+      has_bias ? as_parameter("input:bias", golden.Floats(name + "/inputs/bias").shape) : Value{};
+  const Shape ids{segments.shape[0], segments.shape[1]};
+  const Value y = mixer->Build(root, {.x = x_value,
+                                      .segments = builder.Input("segments", {DType::kI32, ids}),
+                                      .positions = builder.Input("positions", {DType::kI32, ids}),
+                                      .relative_bias = bias,
+                                      .causal = golden.Attribute(name, "causal") == "true"});
+  builder.Output("y", y);
+  const Value weights = builder.Input("cotangent", builder.TypeOf(y));
+  const Value loss = RecordOne(builder, "weighted_sum", {}, {y, weights});
+  builder.Differentiate(loss);
+
+  ArenaMemory memory(parameters, backend);
+  const auto stored = [&](const std::string& parameter) {
+    const std::string input = "input:";
+    return parameter.starts_with(input) ? "/inputs/" + parameter.substr(input.size())
+                                        : "/parameters/" + parameter;
+  };
+  for (const Parameter& parameter : parameters.all()) {
+    memory.SetParameter(parameter, golden.Floats(name + stored(parameter.name)).values);
+  }
+  Executable executable(std::move(builder).Build(), backend, memory.arenas());
+  executable.SetInput("segments", std::span<const int32_t>(segments.values));
+  const std::vector<int32_t> positions = PositionsOf(segments);
+  executable.SetInput("positions", std::span<const int32_t>(positions));
+  executable.SetInput("cotangent", std::span<const float>(cotangent.values));
+  executable.RunChecked();
+
+  // Padding rows are stored as zeros and not compared.
+  const GoldenArray<float> y_stored = golden.Floats(name + "/outputs/y");
+  std::vector<double> y_found(y_stored.values.size());
+  const int64_t width = y_stored.shape[2];
+  const TensorView view = executable.Tensor("y");
+  for (size_t i = 0; i < y_found.size(); ++i) {
+    if (segments.values[i / width] == 0) continue;
+    y_found[i] = backend == Backend::kReference ? view.As<double>()[i] : view.As<float>()[i];
+  }
+  ExpectGolden(std::span<const double>(y_found), y_stored.values, 1e-5, "y");
+  for (const Parameter& parameter : parameters.all()) {
+    if (!parameter.trainable) continue;
+    const std::string input = "input:";
+    const std::string where = parameter.name.starts_with(input)
+                                  ? "/input_gradients/" + parameter.name.substr(input.size())
+                                  : "/gradients/" + parameter.name;
+    const std::vector<double> found = memory.Gradient(parameter);
+    ExpectGolden(std::span<const double>(found), golden.Floats(name + where).values, 1e-5,
+                 parameter.name);
+  }
+}
+
+std::string CaseName(const testing::TestParamInfo<std::tuple<std::string, Backend>>& info) {
+  return std::get<0>(info.param) +
+         (std::get<1>(info.param) == Backend::kReference ? "_reference" : "_cpu");
+}
+
+INSTANTIATE_TEST_SUITE_P(Formulas, GoldenMixer,
+                         testing::Combine(testing::ValuesIn(GoldenFile(kFile).Members("/")),
+                                          testing::Values(Backend::kReference, Backend::kCpu)),
+                         CaseName);
+
+}  // namespace
+}  // namespace syntra

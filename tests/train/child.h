@@ -1,0 +1,77 @@
+// A forked child process for tests of signals, locks and exits.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/file.h"
+
+namespace syntra {
+
+class Child {
+ public:
+  // Runs body(ready) in a child, whose exit code it returns; returns to the parent once the child
+  // has called ready() or is gone.
+  explicit Child(const std::function<int(const std::function<void()>& ready)>& body) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[0]);
+      _exit(body([&] { EXPECT_EQ(write(ends[1], "r", 1), 1); }));
+    }
+    close(ends[1]);
+    char byte;
+    ready_ = read(ends[0], &byte, 1) == 1;
+    close(ends[0]);
+  }
+  ~Child() {
+    if (pid_ > 0 && !waited_) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  bool ready() const { return ready_; }
+  pid_t pid() const { return pid_; }
+  void Signal(int signal) const { kill(pid_, signal); }
+  bool running() const {
+    siginfo_t info = {};
+    return waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+  }
+  // The exit code, or 1000 + signal.
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    waited_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  bool ready_ = false;
+  bool waited_ = false;
+};
+
+inline void SleepSeconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// An empty directory of this name.
+inline Path ScratchDirectory(const std::string& name) {
+  const Path path = Path(testing::TempDir()) / ("syntra-" + name);
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+}  // namespace syntra

@@ -1,0 +1,155 @@
+#include "train/progress.h"
+
+#include <cmath>
+#include <regex>
+
+#include "tests/train/child.h"
+
+namespace syntra {
+namespace {
+
+struct Screen {
+  std::string text;
+  double seconds = 1000;
+  int columns = 80;
+
+  ProgressOptions Options(bool live) {
+    setenv("TZ", "UTC", 1);
+    return {.steps = 65536,
+            .log_every = 100,
+            .live = live,
+            .write = [this](std::string_view added) { text += added; },
+            .seconds = [this] { return seconds; },
+            .wall_time = [] { return std::time_t{1700000000}; },  // Tue 14 Nov 2023 22:13:20
+            .columns = [this] { return columns; }};
+  }
+};
+
+StepProgress At(int64_t step) {
+  return {.step = step,
+          .loss = 2.713,
+          .grad_norm = 0.61,
+          .learning_rate = 9.02e-3,
+          .tokens = 41200,
+          .flops = 0.374e12,
+          .seconds = 1,
+          .data_seconds = 0.008,
+          .sync_seconds = 0.061};
+}
+
+TEST(Progress, Line) {
+  Screen screen;
+  ProgressOptions options = screen.Options(false);
+  options.peak_flops = 1e12;
+  Progress progress(options);
+  progress.Step(At(12300));
+  const std::string line =
+      std::regex_replace(progress.Line(), std::regex("mem [0-9.]+[MG]"), "mem X");
+  EXPECT_EQ(line,
+            "step 12,300/65,536 18.8% loss 2.713 (ema 2.713) |g| 0.61 lr 9.02e-03 tok/s 41.2k "
+            "MFU 37.4% data 0.8% sync 6.1% mem X ETA 14h47m (Wed 13:00)");
+  EXPECT_EQ(screen.text, progress.Line() + "\n");
+}
+
+TEST(Progress, UnknownPeakHasNoMfu) {
+  Screen screen;
+  Progress progress(screen.Options(false));
+  progress.Step(At(1));
+  EXPECT_EQ(progress.Line().find("MFU"), std::string::npos);
+}
+
+TEST(Progress, LinesEveryLogEveryStepsOrThirtySeconds) {
+  Screen screen;
+  Progress progress(screen.Options(false));
+  const auto lines = [&] { return std::count(screen.text.begin(), screen.text.end(), '\n'); };
+  for (int64_t step = 1; step <= 1000; ++step, screen.seconds += 0.01) progress.Step(At(step));
+  EXPECT_EQ(lines(), 10);
+  screen.text.clear();
+  for (int64_t step = 1001; step <= 1010; ++step, screen.seconds += 31) progress.Step(At(step));
+  EXPECT_EQ(lines(), 9);
+  screen.text.clear();
+  progress.Step(At(65536));
+  EXPECT_EQ(lines(), 1);
+  EXPECT_EQ(screen.text.find('\r'), std::string::npos);
+  progress.Clear();
+  progress.Finish();
+  EXPECT_EQ(lines(), 1);
+}
+
+TEST(Progress, LiveLineIsRedrawnInPlaceAndClipped) {
+  Screen screen;
+  Progress progress(screen.Options(true));
+  progress.Step(At(1));
+  EXPECT_EQ(screen.text[0], '\r');
+  EXPECT_EQ(screen.text.size(), 80u);  // \r and 79 columns
+  EXPECT_EQ(screen.text.find('\n'), std::string::npos);
+  // Not faster than people can see.
+  const std::string before = screen.text;
+  progress.Step(At(2));
+  EXPECT_EQ(screen.text, before);
+  // A narrower line wipes what was there.
+  screen.text.clear();
+  screen.columns = 40;
+  screen.seconds += 1;
+  progress.Step(At(3));
+  EXPECT_EQ(screen.text.size(), 80u);
+  EXPECT_EQ(screen.text.substr(40), std::string(40, ' '));
+  screen.text.clear();
+  progress.Clear();
+  EXPECT_EQ(screen.text, "\r" + std::string(39, ' ') + "\r");
+  screen.text.clear();
+  progress.Step(At(65536));
+  EXPECT_EQ(screen.text.back(), '\n');
+}
+
+TEST(Progress, EtaCountsEvaluationsAndSaves) {
+  Screen screen;
+  ProgressOptions options = screen.Options(false);
+  options.steps = 1050;
+  options.evaluate_every = 100;
+  options.save_every = 500;
+  Progress progress(options);
+  EXPECT_TRUE(std::isinf(progress.SecondsLeft()));
+  progress.Step(At(50));
+  EXPECT_DOUBLE_EQ(progress.SecondsLeft(), 1000);
+  progress.Evaluated(20);
+  progress.Evaluated(40);
+  EXPECT_DOUBLE_EQ(progress.SecondsLeft(), 1000 + 30 * 11);  // at 100 ... 1000 and at the end
+  progress.Saved(5);
+  EXPECT_DOUBLE_EQ(progress.SecondsLeft(), 1000 + 30 * 11 + 5 * 3);
+  progress.Step(At(1050));
+  EXPECT_DOUBLE_EQ(progress.SecondsLeft(), 0);
+}
+
+TEST(Progress, SkippedStepsDoNotSpoilTheMean) {
+  Screen screen;
+  Progress progress(screen.Options(false));
+  progress.Step(At(1));
+  StepProgress bad = At(2);
+  bad.loss = NAN;
+  progress.Step(bad);
+  EXPECT_NE(progress.Line().find("loss nan (ema 2.713)"), std::string::npos);
+}
+
+TEST(Progress, ClockThatStandsStillOrGoesBack) {
+  Screen screen;
+  Progress progress(screen.Options(false));
+  StepProgress step = At(1);
+  step.seconds = 0;
+  screen.seconds = -1e9;
+  progress.Step(step);
+  EXPECT_EQ(progress.TokensPerSecond(), 0);
+  EXPECT_TRUE(std::isfinite(progress.SecondsLeft()));
+}
+
+TEST(Progress, FarEndShowsTheDate) {
+  Screen screen;
+  ProgressOptions options = screen.Options(false);
+  options.steps = 10 * 86400;
+  Progress progress(options);
+  progress.Step(At(1));
+  EXPECT_NE(progress.Line().find("ETA 9d23h (Nov 24 22:13)"), std::string::npos) << progress.Line();
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,83 @@
+#include "train/run_lock.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "tests/train/child.h"
+
+namespace syntra {
+namespace {
+
+int HoldLock(const Path& directory, const std::function<void()>& ready) {
+  const RunLock lock(directory);
+  ready();
+  SleepSeconds(60);
+  return 0;
+}
+
+TEST(RunLock, SecondRunIsToldWhoHoldsIt) {
+  const Path directory = ScratchDirectory("run lock \xC3\xA9");
+  Child holder([&](const auto& ready) { return HoldLock(directory, ready); });
+  ASSERT_TRUE(holder.ready());
+  try {
+    const RunLock lock(directory);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kLocked);
+    const std::string text = error.what();
+    EXPECT_NE(text.find(fmt::format("process {} on ", holder.pid())), std::string::npos) << text;
+    EXPECT_NE(text.find(" since 2"), std::string::npos) << text;
+  }
+  // Killed, not closed: the kernel releases the lock.
+  holder.Signal(SIGKILL);
+  holder.Wait();
+  const RunLock lock(directory);
+}
+
+TEST(RunLock, CleanReleaseAllowsTheNextRun) {
+  const Path directory = ScratchDirectory("run-lock-release");
+  for (int run = 0; run < 3; ++run) {
+    const RunLock lock(directory);
+    EXPECT_NE(ReadWholeFile(directory / "LOCK").find("\"host\""), std::string::npos);
+  }
+  EXPECT_EQ(ReadWholeFile(directory / "LOCK"), "");
+}
+
+TEST(RunLock, OneOfManyWins) {
+  const Path directory = ScratchDirectory("run-lock-race");
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 10; ++i) {
+    children.push_back(std::make_unique<Child>([&](const auto& ready) {
+      std::optional<RunLock> lock;
+      try {
+        lock.emplace(directory);
+      } catch (const Error& error) {
+        return static_cast<int>(error.code());
+      }
+      ready();
+      SleepSeconds(60);
+      return 0;
+    }));
+  }
+  int holders = 0;
+  for (const auto& child : children) {
+    if (child->ready()) {
+      ++holders;
+    } else {
+      EXPECT_EQ(child->Wait(), static_cast<int>(ExitCode::kLocked));
+    }
+  }
+  EXPECT_EQ(holders, 1);
+}
+
+TEST(RunLock, DirectoryMissing) {
+  try {
+    const RunLock lock("/nonexistent");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,54 @@
+#include "train/run_status.h"
+
+#include "base/error.h"
+#include "tests/train/child.h"
+
+namespace syntra {
+namespace {
+
+TEST(RunStatus, RefusesTheFourthStartAtTheSameStep) {
+  const Path directory = ScratchDirectory("status");
+  for (int start = 0; start < 3; ++start) RunStatus(directory).Start(500);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    try {
+      RunStatus(directory).Start(500);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kDiverged);
+      EXPECT_NE(std::string(error.what()).find("do not requeue"), std::string::npos);
+    }
+  }
+  // Another step is progress, or a rollback that deserves its own chances.
+  EXPECT_NO_THROW(RunStatus(directory).Start(400));
+}
+
+TEST(RunStatus, ProgressAndOrderlyEndsReset) {
+  const Path directory = ScratchDirectory("status-progress");
+  for (int start = 0; start < 8; ++start) {
+    RunStatus status(directory);
+    status.Start(500);
+    if (start % 3 == 1) status.Progress(500);
+    if (start % 3 == 2) status.Stop(500, false);
+  }
+  RunStatus(directory).Stop(700, true);
+  EXPECT_NE(ReadWholeFile(directory / "STATUS").find("\"state\":\"done\",\"step\":700"),
+            std::string::npos);
+}
+
+TEST(RunStatus, UnreadableFileStartsAnew) {
+  const Path directory = ScratchDirectory("status-bad");
+  for (const char* content : {"", "{", "[]", "{\"step\":\"x\"}", "\xFF\xFE"}) {
+    ReplaceFileDurably(directory / "STATUS", content);
+    EXPECT_NO_THROW(RunStatus(directory).Start(1)) << content;
+  }
+}
+
+TEST(RunStatus, LostDirectoryOnlyFailsTheStart) {
+  RunStatus status("/nonexistent");
+  EXPECT_THROW(status.Start(0), Error);
+  EXPECT_NO_THROW(status.Progress(1));
+  EXPECT_NO_THROW(status.Stop(1, true));
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,126 @@
+#include "train/signals.h"
+
+#include <cstdlib>
+
+#include "tests/train/child.h"
+
+namespace syntra {
+namespace {
+
+// A loop that leaves with 75 when asked to stop and counts the saves it was asked for.
+int Loop(const std::function<void()>& ready) {
+  InstallSignalHandlers();
+  ready();
+  for (int saves = 0, i = 0; i < 1000; ++i, SleepSeconds(0.01)) {
+    switch (PollSignals()) {
+      case StopRequest::kNone:
+        break;
+      case StopRequest::kSave:
+        ++saves;
+        break;
+      case StopRequest::kSaveAndStop:
+        return 75 + saves;
+    }
+  }
+  return 1;
+}
+
+// A loop that never looks at its flags.
+int Deaf(const std::function<void()>& ready) {
+  InstallSignalHandlers();
+  ready();
+  for (int i = 0; i < 130; ++i) SleepSeconds(0.05);
+  return PollSignals() == StopRequest::kSaveAndStop ? 75 : 1;
+}
+
+TEST(Signals, StopRequests) {
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) {
+    Child child(Loop);
+    child.Signal(signal);
+    EXPECT_EQ(child.Wait(), 75) << signal;
+  }
+}
+
+TEST(Signals, SaveAndGoOn) {
+  Child child(Loop);
+  child.Signal(SIGUSR2);
+  SleepSeconds(0.2);
+  EXPECT_TRUE(child.running());
+  child.Signal(SIGUSR1);
+  EXPECT_EQ(child.Wait(), 76);
+}
+
+TEST(Signals, SecondWithinSecondsIsImmediate) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Child child(Deaf);
+    child.Signal(signal);
+    SleepSeconds(0.3);
+    EXPECT_TRUE(child.running());
+    child.Signal(signal);
+    EXPECT_EQ(child.Wait(), 128 + signal);
+  }
+}
+
+TEST(Signals, UserSignalIsNoFirstRequestToInsistOn) {
+  Child child(Deaf);
+  child.Signal(SIGUSR1);
+  SleepSeconds(0.1);
+  child.Signal(SIGTERM);
+  SleepSeconds(0.1);
+  EXPECT_TRUE(child.running());
+}
+
+// Schedulers send TERM at the start of their grace and twice at its end.
+TEST(Signals, LaterTermsAreTolerated) {
+  Child child(Deaf);
+  child.Signal(SIGTERM);
+  SleepSeconds(5.2);
+  child.Signal(SIGTERM);
+  SleepSeconds(0.2);
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 75);
+}
+
+TEST(Signals, RequestFilesAreTakenOnce) {
+  const Path directory = ScratchDirectory("request-files");
+  EXPECT_EQ(PollRequestFiles(directory), StopRequest::kNone);
+  ReplaceFileDurably(directory / "SAVE", "");
+  EXPECT_EQ(PollRequestFiles(directory), StopRequest::kSave);
+  EXPECT_EQ(PollRequestFiles(directory), StopRequest::kNone);
+  ReplaceFileDurably(directory / "SAVE", "");
+  ReplaceFileDurably(directory / "STOP", "");
+  EXPECT_EQ(PollRequestFiles(directory), StopRequest::kSaveAndStop);
+  EXPECT_EQ(PollRequestFiles(directory), StopRequest::kNone);
+}
+
+TEST(Signals, RankDiesWithItsLauncher) {
+  for (const bool under_mpirun : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    Child launcher([&](const std::function<void()>& ready) {
+      if (under_mpirun) {
+        setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+      } else {
+        unsetenv("OMPI_COMM_WORLD_SIZE");
+      }
+      if (fork() == 0) {
+        DieWithParent();
+        ready();
+        SleepSeconds(1);
+        // Reached only by a rank that outlived its launcher.
+        return write(ends[1], "alive", 5) == 5 ? 0 : 1;
+      }
+      SleepSeconds(30);
+      return 0;
+    });
+    launcher.Signal(SIGKILL);
+    launcher.Wait();
+    close(ends[1]);
+    char text[8];
+    EXPECT_EQ(read(ends[0], text, sizeof text), under_mpirun ? 0 : 5);
+    close(ends[0]);
+  }
+}
+
+}  // namespace
+}  // namespace syntra
