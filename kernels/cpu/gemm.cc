@@ -1,0 +1,217 @@
+// Plans of oneDNN matmul primitives. Each thread that may run a plan has a context of its own:
+// memory objects whose pointers are set before each run, so that running creates nothing.
+#include "kernels/cpu/gemm.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "core/thread.h"
+
+namespace syntra {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::data_type TypeOf(DType dtype) {
+  SYNTRA_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "gemm of {}", NameOf(dtype));
+  return dtype == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16;
+}
+
+// A rows x columns matrix; transposed: stored as columns x rows.
+memory::desc MatrixDesc(int64_t rows, int64_t columns, DType dtype, bool transposed,
+                        int64_t stride) {
+  if (stride == 0) stride = transposed ? rows : columns;
+  return {{rows, columns},
+          TypeOf(dtype),
+          transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
+}
+
+// While alive, the library plans for and runs on `count` threads when called from this one.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int count) { omp_set_num_threads(count); }
+  ~ThreadLimit() { omp_set_num_threads(saved_); }
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  int saved_ = omp_get_max_threads();
+};
+
+// The library splits k over threads where op(A) is transposed, k is long and there are fewer blocks
+// of 64 columns than threads. Sums would then depend on the number of threads.
+int ThreadLimitOf(const GemmProblem& p, GemmThreads threads) {
+  if (threads == GemmThreads::kCaller) return 1;
+  if (!p.transpose_a || p.k < 2048) return ThreadCount();
+  return static_cast<int>(std::min<int64_t>(ThreadCount(), (p.n + 63) / 64));
+}
+
+// One primitive and, per thread, the memory objects of its arguments.
+class Runner {
+ public:
+  static constexpr int kMaxArguments = 4;
+
+  Runner(dnnl::primitive primitive, int thread_limit, GemmThreads threads,
+         const std::vector<std::pair<int, memory::desc>>& arguments)
+      : primitive_(std::move(primitive)),
+        thread_limit_(thread_limit),
+        contexts_(threads == GemmThreads::kCaller ? ThreadCount() : 1) {
+    SYNTRA_CHECK(arguments.size() <= kMaxArguments);
+    count_ = static_cast<int>(arguments.size());
+    for (Context& context : contexts_) {
+      context.stream = dnnl::stream(Engine());
+      for (int i = 0; i < count_; ++i) {
+        context.memories[i] = memory(arguments[i].second, Engine(), DNNL_MEMORY_NONE);
+        context.arguments[i] = {arguments[i].first, context.memories[i].get()};
+      }
+    }
+  }
+
+  // One pointer per argument, in their order.
+  void Run(std::array<const void*, kMaxArguments> pointers) const {
+    const ThreadLimit limit(thread_limit_);
+    const size_t thread = contexts_.size() == 1 ? 0 : omp_get_thread_num();
+    SYNTRA_CHECK(thread < contexts_.size(), "thread {} runs a gemm bound for {} threads", thread,
+                 contexts_.size());
+    const Context& context = contexts_[thread];
+    for (int i = 0; i < count_; ++i) {
+      context.memories[i].set_data_handle(const_cast<void*>(pointers[i]));
+    }
+    const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), context.stream.get(),
+                                                        count_, context.arguments.data());
+    SYNTRA_CHECK(status == dnnl_success, "oneDNN status {}", static_cast<int>(status));
+  }
+
+ private:
+  struct Context {
+    dnnl::stream stream;
+    std::array<memory, kMaxArguments> memories;
+    std::array<dnnl_exec_arg_t, kMaxArguments> arguments;
+  };
+
+  dnnl::primitive primitive_;
+  int thread_limit_;
+  int count_ = 0;
+  std::vector<Context> contexts_;
+};
+
+dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& b,
+                                      int thread_limit) {
+  const ThreadLimit guard(thread_limit);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (p.alpha != 1.0f) attributes.set_output_scales(0, {p.alpha});
+  if (p.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::matmul::desc desc(MatrixDesc(p.m, p.k, p.ab, p.transpose_a, p.a_stride), b,
+                                MatrixDesc(p.m, p.n, p.c, false, p.c_stride));
+  try {
+    return {desc, attributes, Engine()};
+  } catch (const dnnl::error& error) {
+    Fail(ExitCode::kInternal, "oneDNN has no {} product {} x {} x {}: {}", NameOf(p.ab), p.m, p.n,
+         p.k, error.message);
+  }
+}
+
+Runner MatmulRunner(const dnnl::matmul::primitive_desc& desc, int planned, GemmThreads threads) {
+  // The library's older kernels, which take strided operands, split k as they like.
+  const int limit = std::string_view(desc.impl_info_str()).starts_with("brg") ? planned : 1;
+  // Under the same limit as the plan: the library looks up or plans a primitive by it once more.
+  std::optional<ThreadLimit> guard(planned);
+  const dnnl::matmul primitive(desc);
+  guard.reset();
+  return {primitive,
+          limit,
+          threads,
+          {{DNNL_ARG_SRC, desc.src_desc()},
+           {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+           {DNNL_ARG_DST, desc.dst_desc()},
+           {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}}};
+}
+
+}  // namespace
+
+struct Gemm::Plan {
+  size_t workspace_bytes;
+  Runner runner;
+};
+
+Gemm::Gemm() = default;
+Gemm::Gemm(Gemm&&) noexcept = default;
+Gemm& Gemm::operator=(Gemm&&) noexcept = default;
+Gemm::~Gemm() = default;
+
+Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
+  const int limit = ThreadLimitOf(p, threads);
+  const dnnl::matmul::primitive_desc desc =
+      Describe(p, MatrixDesc(p.k, p.n, p.ab, p.transpose_b, p.b_stride), limit);
+  plan_ = std::make_unique<Plan>(
+      Plan{desc.scratchpad_desc().get_size(), MatmulRunner(desc, limit, threads)});
+}
+
+size_t Gemm::workspace_bytes() const { return plan_->workspace_bytes; }
+
+void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace) const {
+  plan_->runner.Run({a, b, c, workspace});
+}
+
+struct PackedGemm::Plan {
+  size_t packed_bytes, workspace_bytes;
+  Runner pack, product;
+};
+
+PackedGemm::PackedGemm() = default;
+PackedGemm::PackedGemm(PackedGemm&&) noexcept = default;
+PackedGemm& PackedGemm::operator=(PackedGemm&&) noexcept = default;
+PackedGemm::~PackedGemm() = default;
+
+PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads) {
+  const int limit = ThreadLimitOf(p, threads);
+  const dnnl::matmul::primitive_desc product =
+      Describe(p, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, limit);
+  const memory::desc stored = MatrixDesc(p.k, p.n, stored_b, p.transpose_b, p.b_stride);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  std::optional<ThreadLimit> guard(limit);
+  const dnnl::reorder::primitive_desc pack(Engine(), stored, Engine(), product.weights_desc(),
+                                           attributes);
+  const dnnl::reorder reorder(pack);
+  guard.reset();
+  plan_ = std::make_unique<Plan>(
+      Plan{product.weights_desc().get_size(),
+           std::max(product.scratchpad_desc().get_size(), pack.scratchpad_desc().get_size()),
+           Runner(reorder, limit, threads,
+                  {{DNNL_ARG_FROM, stored},
+                   {DNNL_ARG_TO, product.weights_desc()},
+                   {DNNL_ARG_SCRATCHPAD, pack.scratchpad_desc()}}),
+           MatmulRunner(product, limit, threads)});
+}
+
+size_t PackedGemm::packed_bytes() const { return plan_->packed_bytes; }
+size_t PackedGemm::workspace_bytes() const { return plan_->workspace_bytes; }
+
+void PackedGemm::Pack(const void* b, std::byte* packed, std::byte* workspace) const {
+  plan_->pack.Run({b, packed, workspace, nullptr});
+}
+
+void PackedGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const {
+  plan_->product.Run({a, packed, c, workspace});
+}
+
+}  // namespace syntra
