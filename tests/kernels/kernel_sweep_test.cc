@@ -11,7 +11,7 @@
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
-#include "tests/kernels/case_data.h"
+#include "tests/kernels/trials.h"
 
 namespace syntra {
 namespace {
@@ -152,11 +152,11 @@ void ExpectClose(const CaseTensor& got, const CaseTensor& want, const Tolerance&
 class KernelSweep : public testing::TestWithParam<SweepCase> {
  protected:
   KernelSweep()
-      : op_(GetOp(GetParam().op)),
-        case_(FindCase(GetParam())),
-        call_(CaseCall(op_, case_)),
-        inputs_(CaseInputs(op_, case_, kSeed)),
-        before_(CaseOutputs(op_, case_, kSeed)),
+      : trial_(MakeTrial(GetParam(), kSeed)),
+        op_(trial_.op),
+        call_(trial_.call),
+        inputs_(trial_.inputs),
+        before_(trial_.outputs),
         want_(before_) {}
   ~KernelSweep() override { SetThreadCount(threads_); }
 
@@ -182,10 +182,12 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
   }
 
   const int threads_ = ThreadCount();
+  Trial trial_;
   const Op& op_;
-  OpCase case_;
-  OpCall call_;
-  std::vector<CaseTensor> inputs_, before_, want_;
+  const OpCall& call_;
+  std::vector<CaseTensor>& inputs_;
+  const std::vector<CaseTensor>& before_;
+  std::vector<CaseTensor> want_;
 };
 
 TEST_P(KernelSweep, AgreesWithTheReference) {
@@ -263,7 +265,7 @@ std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
   return info.param.op + "_" + info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllCases()), TestName);
+INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllTrials()), TestName);
 
 // The failures that `body` reports.
 template <typename Body>
@@ -320,10 +322,10 @@ TEST(SweepItself, NoticesMistakes) {
 TEST(KernelCoverage, CountsCasesWithCpuKernels) {
   int with_kernel = 0;
   std::set<std::string> without;
-  const std::vector<SweepCase> all = AllCases();
+  const std::vector<SweepCase> all = AllTrials();
   for (const SweepCase& sweep : all) {
-    const Op& op = GetOp(sweep.op);
-    if (BindCpuKernel(op, CaseCall(op, FindCase(sweep)))) {
+    const Trial trial = MakeTrial(sweep, kSeed);
+    if (BindCpuKernel(trial.op, trial.call)) {
       ++with_kernel;
     } else {
       without.insert(sweep.op);
