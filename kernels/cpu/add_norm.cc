@@ -60,7 +60,7 @@ struct AddNormRows {
     FloatVector value = Load(y + i, lanes);
     if (words != nullptr) value = KeepScaled(value, words, call.keep);
     if (x != nullptr) value = hn::Add(value, Load(x + i, lanes));
-    return RoundAs(T{}, value);
+    return value;
   }
 
   HWY_INLINE float AddRow(int64_t row, RowNoise& noise) const {
@@ -77,6 +77,7 @@ struct AddNormRows {
     return 1.0f / std::sqrt(SumLanes(squares) / static_cast<float>(call.width) + call.epsilon);
   }
 
+  // From the sum as it is stored, or would be.
   HWY_INLINE void NormRow(int64_t row, float inverse, RowNoise& noise) const {
     const FloatVector factor = hn::Set(FloatTag(), inverse);
     const auto store = [&](FloatVector value, int64_t column, auto lanes) {
@@ -92,7 +93,8 @@ struct AddNormRows {
     ForEachBlock(call, noise, row, [&](int64_t first, int64_t count, const uint32_t* words) {
       VectorLoop(count, [&](int64_t j, auto lanes) {
         const int64_t i = row * call.width + first + j;
-        store(SumAt(i, words != nullptr ? words + j : nullptr, lanes), first + j, lanes);
+        const FloatVector value = SumAt(i, words != nullptr ? words + j : nullptr, lanes);
+        store(RoundAs(T{}, value), first + j, lanes);
       });
     });
   }

@@ -19,9 +19,10 @@ bool Multiplies(const std::string& op) {
   return false;
 }
 
-bool HasBf16(const OpCase& test) {
-  return std::ranges::any_of(test.inputs,
-                             [](const TensorType& type) { return type.dtype == DType::kBF16; });
+bool HasBf16(const Op& op, const OpCase& test) {
+  const auto is_bf16 = [](const TensorType& type) { return type.dtype == DType::kBF16; };
+  return std::ranges::any_of(test.inputs, is_bf16) ||
+         std::ranges::any_of(op.infer(test.attributes, test.inputs), is_bf16);
 }
 
 void FillWords(CaseTensor& tensor, uint64_t seed) {
@@ -58,7 +59,7 @@ void FillNormal(CaseTensor& tensor, uint64_t seed) {
 }
 
 std::vector<CaseTensor> CaseInputs(const Op& op, const OpCase& test, uint64_t seed) {
-  const bool rounds = Multiplies(op.name) && HasBf16(test);
+  const bool rounds = Multiplies(op.name) && HasBf16(op, test);
   std::vector<CaseTensor> inputs;
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     CaseTensor& tensor = inputs.emplace_back(MakeTensor(test.inputs[i]));
