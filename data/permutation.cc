@@ -8,12 +8,14 @@
 namespace syntra {
 namespace {
 constexpr int kRounds = 6;
-}
+// Narrower halves leave a bias that six rounds do not remove.
+constexpr int kMinHalfBits = 4;
+}  // namespace
 
 KeyedPermutation::KeyedPermutation(int64_t size, RandomKey key) : size_(size), key_(key) {
   SYNTRA_CHECK(size >= 0);
   const int bits = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(size - 1, 1)));
-  half_bits_ = (bits + 1) / 2;
+  half_bits_ = std::max((bits + 1) / 2, kMinHalfBits);
 }
 
 int64_t KeyedPermutation::operator()(int64_t index) const {
