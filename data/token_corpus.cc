@@ -29,6 +29,11 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
       Fail(ExitCode::kData, "{} is not the shard that the index lists; prepare the corpus again",
            path.string());
     }
+    // A digest is no defence against a forged shard, and such an id would be read out of bounds.
+    if (verify && shard.LargestToken() >= static_cast<uint32_t>(tokenizer.vocabulary_size())) {
+      Fail(ExitCode::kData, "{} holds token id {}, outside the vocabulary of {}", path.string(),
+           shard.LargestToken(), tokenizer.vocabulary_size());
+    }
     const int64_t documents = shard.document_count();
     for (int64_t document = 0; document < documents; ++document) {
       const int64_t tokens = shard.DocumentLength(document);

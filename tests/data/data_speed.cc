@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
 #include "data/record_reader.h"

@@ -335,6 +335,18 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
       DataErrorOf([&] { TrainingData::Open(SampleConfig(), T5(), copy, 1); }).find("is missing"),
       std::string::npos);
 
+  std::filesystem::remove(train);
+  TokenShardWriter forged(train, 65536);
+  forged.AddDocument(Ids{5, 40000});
+  ShardFacts facts;
+  CorpusIndex index = ReadIndex(copy / "train");
+  index.shards[0].digest = ToHex(forged.Commit(&facts));
+  WriteIndex(copy / "train", index);
+  EXPECT_NE(DataErrorOf([&] {
+              TrainingData::Open(SampleConfig(), T5(), copy, 1);
+            }).find("holds token id 40000, outside the vocabulary of 32100"),
+            std::string::npos);
+
   DataConfig many_spans = SampleConfig();
   many_spans.set_input_length(4096);
   try {
