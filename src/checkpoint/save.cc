@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
+#include "checkpoint/shard.h"
 #include "checkpoint/verify.h"
 
 namespace syntra {
