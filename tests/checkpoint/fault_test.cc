@@ -175,6 +175,9 @@ TEST(FaultsOfDisks, SmallFileSystems) {
 
 // A save that cannot get memory for its copy says so, whatever HDF5 makes of it.
 TEST(FaultsOfMemory, NoMemoryForTheImage) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer needs the address space that this test takes away";
+#endif
   const Path root = Scratch("memory");
   std::vector<std::byte> values(size_t{64} << 20);
   const TensorRecord record{"x", {DType::kF32, {16 << 20}}, values.data()};
