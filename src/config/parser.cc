@@ -317,13 +317,14 @@ void ParseAssignment(const std::string& source, const std::string& path, const s
   for (size_t i = 0;; ++i) {
     const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
     if (!field) {
+      const std::string meant = NearestField(*message->GetDescriptor(), names[i]);
+      if (!meant.empty()) layer->broken.insert(FieldPath(owner, meant));
       problems->Add({source}, UnknownFieldMessage(*message->GetDescriptor(), owner, names[i]));
       return;
     }
     owner = FieldPath(owner, names[i]);
     layer->locations.Set(owner, {source});
     if (i + 1 == names.size()) {
-      std::string text = value;
       const bool is_list = field->is_repeated() && value.starts_with('[');
       const bool quoted = value.starts_with('"') || value.starts_with('\'');
       if (field->type() == FieldDescriptor::TYPE_STRING && !is_list && !quoted) {
@@ -331,7 +332,7 @@ void ParseAssignment(const std::string& source, const std::string& path, const s
         if (!error.empty()) problems->Add({source}, fmt::format("{}: {}", owner, error));
         return;
       }
-      Parser(source, text, false, layer, problems).ParseOneValue(message, field, owner);
+      Parser(source, value, false, layer, problems).ParseOneValue(message, field, owner);
       return;
     }
     if (field->is_repeated() || !field->message_type()) {
@@ -354,7 +355,7 @@ void ParseLayer(const std::string& source, std::string_view text, Layer* layer,
 }
 
 void ParseOverride(const std::string& assignment, Layer* layer, Problems* problems) {
-  const std::string source = "--set " + assignment;
+  const std::string source = "--set " + Printable(assignment, 100);
   size_t end = 0;
   while (end < assignment.size() && (IsName(assignment[end]) || assignment[end] == '.')) ++end;
   const std::string path = assignment.substr(0, end);

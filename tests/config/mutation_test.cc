@@ -105,5 +105,19 @@ TEST(Mutation, RefusalsNamePlacesAndAcceptedTextMeansTheSameToProtobuf) {
   EXPECT_LT(accepted, kMutations);
 }
 
+TEST(Mutation, OverridesAreAppliedOrRefused) {
+  const std::vector<std::string> seeds = {
+      "train.steps=1000",         "optimizer.schedule.kind=COSINE",
+      "data.train=[\"a\",\"b\"]", "model.mixer={ attention { term { random {} } } }",
+      "model { width: 8 }",       "train.directory='runs/a'"};
+  std::mt19937 random(20251121);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = Mutate(seeds[i % seeds.size()], seeds, &random);
+    const auto lines = OverrideErrorLines(text);
+    if (lines.empty()) continue;
+    EXPECT_TRUE(lines[0].starts_with("error: --set ")) << text;
+  }
+}
+
 }  // namespace
 }  // namespace syntra
