@@ -5,6 +5,7 @@
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
+#include "data/training_data.h"
 #include "train/evaluate.h"
 #include "train/run_directory.h"
 

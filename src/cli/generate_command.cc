@@ -4,6 +4,7 @@
 
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
+#include "data/training_data.h"
 #include "data/validation_data.h"
 #include "decode/greedy.h"
 #include "train/run_directory.h"

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/log.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/ranks.h"

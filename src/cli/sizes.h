@@ -1,6 +1,9 @@
 // What a configuration would take: parameters, arithmetic, memory. Nothing of it is allocated.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
@@ -18,6 +21,14 @@ struct Sizes {
     return parameter_bytes + gradient_bytes + optimizer_bytes + activation_bytes;
   }
 };
+
+// A value that is alive at the step of a training program that needs most memory.
+struct LiveBlock {
+  size_t bytes;
+  std::string type;     // "f32[4, 512, 768]", or "workspace"
+  std::string made_by;  // the op, and its parameters
+};
+std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count);
 
 // For one of `ranks` ranks.
 Sizes SizesOf(const Config& config, int ranks);

@@ -17,6 +17,14 @@ void Validate(Layer* layer, const Location& fallback, const ConfigPurpose& purpo
   CheckCombinations(*layer, fallback, problems);
 }
 
+void MergeOverrides(std::span<const std::string> overrides, Layer* merged, Problems* problems) {
+  for (const std::string& assignment : overrides) {
+    Layer layer;
+    ParseOverride(assignment, &layer, problems);
+    MergeLayer(layer, merged);
+  }
+}
+
 }  // namespace
 
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
@@ -36,24 +44,22 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
     }
     MergeLayer(layer, &merged);
   }
-  for (const std::string& assignment : overrides) {
-    Layer layer;
-    ParseOverride(assignment, &layer, &problems);
-    MergeLayer(layer, &merged);
-  }
+  MergeOverrides(overrides, &merged, &problems);
   // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.
   if (all_read) Validate(&merged, fallback, purpose, &problems);
   problems.ThrowIfAny();
   return merged.config;
 }
 
-Config ParseConfig(const std::string& source, std::string_view text, const ConfigPurpose& purpose) {
+Config ParseConfig(const std::string& source, std::string_view text,
+                   std::span<const std::string> overrides, const ConfigPurpose& purpose) {
   Problems problems;
-  Layer layer;
-  ParseLayer(source, text, &layer, &problems);
-  Validate(&layer, {source, 1, 1}, purpose, &problems);
+  Layer merged;
+  ParseLayer(source, text, &merged, &problems);
+  MergeOverrides(overrides, &merged, &problems);
+  Validate(&merged, {source, 1, 1}, purpose, &problems);
   problems.ThrowIfAny();
-  return layer.config;
+  return merged.config;
 }
 
 void ValidateConfig(const Config& config, const ConfigPurpose& purpose) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
 #include "train/evaluate.h"

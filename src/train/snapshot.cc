@@ -1,7 +1,8 @@
 #include "train/snapshot.h"
 
+#include "base/text.h"
+#include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
-#include "config/config.h"
 #include "config/print.h"
 
 namespace syntra {
@@ -77,8 +78,9 @@ void LoadParameters(Checkpoint& checkpoint, const Replica& replica) {
   }
 }
 
-Config ConfigOf(const Checkpoint& checkpoint) {
-  return ParseConfig(checkpoint.path().string(), Attribute(checkpoint, kConfig), kForModel);
+Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,
+                const ConfigPurpose& purpose) {
+  return ParseConfig(checkpoint.path().string(), Attribute(checkpoint, kConfig), overrides, purpose);
 }
 
 void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "checkpoint/read.h"
-#include "configs/schema/config.pb.h"
+#include "config/config.h"
 #include "train/replica.h"
 
 namespace syntra {
@@ -29,8 +29,9 @@ void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica);
 // Parameters only, e.g. to evaluate or to start another run from.
 void LoadParameters(Checkpoint& checkpoint, const Replica& replica);
 
-// The configuration that the checkpoint was made with.
-Config ConfigOf(const Checkpoint& checkpoint);
+// The configuration that the checkpoint was made with, under overrides.
+Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
+                const ConfigPurpose& purpose = kForModel);
 
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
 // checkpoint: the model, the optimizer, the data or the batch changed.
