@@ -1,7 +1,5 @@
 #include "data/training_data.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -32,7 +30,7 @@ DataConfig SampleConfig() {
 // The sample, prepared once for all tests of this program.
 const Path& PreparedSample() {
   static const Path prepared = [] {
-    const Path directory = ScratchDirectory(fmt::format("prepared_sample_{}", getpid()));
+    const Path directory = ScratchDirectory("prepared_sample");
     PrepareCorpus(TrainingPreparation(SampleConfig(), directory), T5());
     PrepareCorpus(ValidationPreparation(SampleConfig(), directory), T5());
     return directory;
