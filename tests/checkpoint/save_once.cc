@@ -9,11 +9,6 @@
 #include "base/error.h"
 #include "tests/checkpoint/sample.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-// The search for leaks cannot run under strace.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
-#endif
-
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const syntra::Sample sample(std::atoll(argv[2]));
