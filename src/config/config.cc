@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/combinations.h"
+#include "config/override.h"
 #include "config/parser.h"
 #include "config/rules.h"
 
@@ -38,7 +39,7 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
   }
   for (const std::string& assignment : overrides) {
     Layer layer;
-    ParseOverride(assignment, &layer, &problems);
+    ParseOverride(assignment, merged, &layer, &problems);
     MergeLayer(layer, &merged);
   }
   // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.

@@ -106,10 +106,13 @@ TEST(Mutation, RefusalsNamePlacesAndAcceptedTextMeansTheSameToProtobuf) {
 }
 
 TEST(Mutation, OverridesAreAppliedOrRefused) {
-  const std::vector<std::string> seeds = {
-      "train.steps=1000",         "optimizer.schedule.kind=COSINE",
-      "data.train=[\"a\",\"b\"]", "model.mixer={ attention { term { random {} } } }",
-      "model { width: 8 }",       "train.directory='runs/a'"};
+  const std::vector<std::string> seeds = {"train.steps=1000",
+                                          "optimizer.schedule.kind=COSINE",
+                                          "data.train=[\"a\",\"b\"]",
+                                          "model.mixer={ attention { term { random {} } } }",
+                                          "model { width: 8 }",
+                                          "train.directory='runs/a'",
+                                          "model.mixer.attention.term[0].random.max_length=600"};
   std::mt19937 random(20251121);
   for (int i = 0; i < 20000; ++i) {
     const std::string text = Mutate(seeds[i % seeds.size()], seeds, &random);
