@@ -122,7 +122,8 @@ class Assignment {
     const bool quoted = value.starts_with('"') || value.starts_with('\'');
     if (field->type() != FieldDescriptor::TYPE_STRING || is_list || quoted) {
       ParseOverrideValue(source_, value, message_, field, owner_, &layer_, &problems_);
-    } else if (const std::string error = AppendString(message_, field, value); !error.empty()) {
+    } else if (const std::string error = SetScalar(message_, field, {TokenKind::kString, value});
+               !error.empty()) {
       Report(fmt::format("{}: {}", owner_, error));
     }
   }
