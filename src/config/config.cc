@@ -20,7 +20,7 @@ void Validate(Layer* layer, const Location& fallback, const ConfigPurpose& purpo
 void MergeOverrides(std::span<const std::string> overrides, Layer* merged, Problems* problems) {
   for (const std::string& assignment : overrides) {
     Layer layer;
-    ParseOverride(assignment, &layer, problems);
+    ParseOverride(assignment, *merged, &layer, problems);
     MergeLayer(layer, merged);
   }
 }
