@@ -1,0 +1,208 @@
+// attention on the CPU. Each (example, head) is a unit of work: tiles of scores by matrix products,
+// a softmax over their rows while they are in the second-level cache, and the product with the
+// values.
+//
+// Shared class (no query, u, a or positions): the probabilities of a head are computed once and
+// meet the values of several whole examples side by side in one product. Padded and packed examples
+// take the general path.
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "core/buffer.h"
+#include "core/thread.h"
+#include "kernels/cpu/attention_scores.h"
+#include "kernels/cpu/attention_shared.h"
+
+namespace syntra {
+namespace attention {
+namespace {
+
+constexpr int64_t kTileBytes = 512 << 10;
+// Up to here packing operands for products costs more than it gains.
+constexpr int64_t kFewQueries = 8;
+
+class Forward {
+ public:
+  explicit Forward(const OpCall& call);
+
+  size_t workspace_bytes() const {
+    return call_.size() + ThreadCount() * (thread_.size() + AlignUp(product_bytes_));
+  }
+  void Run(const KernelArguments& arguments) const;
+
+ private:
+  Workspace WorkspaceOf(std::byte* base) const;
+  void RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bool masked) const;
+  void RunShared(const KernelArguments& arguments, const int64_t* examples, int64_t count) const;
+  void StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
+                    const float* y, int64_t y_stride, const float* scale,
+                    const float* log_sum_exp) const;
+
+  Sizes z_;
+  DType dtype_;
+  std::vector<bool> accumulate_;
+  bool few_;
+  std::vector<Block> blocks_;
+  Layout call_, thread_;
+  ScoreProducts scores_;
+  std::unique_ptr<SharedProbabilities> shared_;
+  std::vector<Gemm> weigh_;         // per shape: [rows, keys] x [keys, K]
+  std::vector<Gemm> weigh_groups_;  // the same for the values of a group of examples
+  size_t whole_, examples_, scores_tile_, rounded_tile_ = 0, value_, y_, row_numbers_;
+  size_t product_bytes_ = 0;
+  int threads_ = ThreadCount();
+};
+
+Forward::Forward(const OpCall& call)
+    : z_(SizesOf(call.attributes, call.inputs)),
+      dtype_(call.inputs[kValue].dtype),
+      accumulate_(call.accumulate),
+      few_(z_.queries <= kFewQueries),
+      blocks_(BlocksOf(z_, call.inputs[kQueryStart].present(), kTileBytes)),
+      scores_(z_, call.inputs, blocks_, call_, thread_) {
+  accumulate_.resize(kOutputCount, false);
+  product_bytes_ = scores_.product_bytes();
+  whole_ = call_.Take(z_.batch);
+  examples_ = call_.Take(z_.batch * sizeof(int64_t));
+  int64_t tile = 0, rows = 0;
+  for (const Block& block : blocks_) {
+    tile = std::max(tile, block.rows * block.keys);
+    rows = std::max(rows, block.rows);
+  }
+  scores_tile_ = thread_.TakeFloats(tile);
+  if (dtype_ == DType::kBF16) rounded_tile_ = thread_.Take(tile * SizeOf(dtype_));
+  if (!few_ && SharedProbabilities::Serves(call.inputs)) {
+    shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
+  }
+  const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
+  value_ = thread_.Take(z_.keys * width * SizeOf(dtype_));
+  y_ = thread_.TakeFloats(rows * width);
+  row_numbers_ = thread_.TakeFloats(2 * rows);
+  for (const Block& shape : ShapesOf(blocks_)) {
+    GemmProblem problem{.m = shape.rows, .n = z_.head_size, .k = shape.keys, .ab = dtype_};
+    weigh_.emplace_back(problem, GemmThreads::kCaller);
+    product_bytes_ = std::max(product_bytes_, weigh_.back().workspace_bytes());
+    if (!shared_) continue;
+    problem.n = width;
+    weigh_groups_.emplace_back(problem, GemmThreads::kCaller);
+    product_bytes_ = std::max(product_bytes_, weigh_groups_.back().workspace_bytes());
+  }
+}
+
+Workspace Forward::WorkspaceOf(std::byte* base) const {
+  const size_t each = thread_.size() + AlignUp(product_bytes_);
+  std::byte* thread = base + call_.size() + omp_get_thread_num() * each;
+  return {base, thread, thread + thread_.size()};
+}
+
+void Forward::StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h,
+                           const Block& block, const float* y, int64_t y_stride, const float* scale,
+                           const float* log_sum_exp) const {
+  if (arguments.outputs[kY]) {
+    StoreRows(
+        dtype_, y, y_stride, scale,
+        ElementOf(arguments.outputs[kY], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
+        z_.heads * z_.head_size, block.rows, z_.head_size, accumulate_[kY]);
+  }
+  if (arguments.outputs[kLogSumExp]) {
+    float* out = static_cast<float*>(arguments.outputs[kLogSumExp]) +
+                 (b * z_.heads + h) * z_.queries + block.first;
+    StoreRows(DType::kF32, log_sum_exp, block.rows, nullptr, out, block.rows, 1, block.rows,
+              accumulate_[kLogSumExp]);
+  }
+}
+
+void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bool masked) const {
+  const Workspace w = WorkspaceOf(arguments.workspace);
+  auto* scores = reinterpret_cast<float*>(w.thread + scores_tile_);
+  auto* y = reinterpret_cast<float*>(w.thread + y_);
+  auto* log_sum_exp = reinterpret_cast<float*>(w.thread + row_numbers_);
+  const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
+  const std::byte* values =
+      ElementOf(arguments.inputs[kValue], z_, dtype_, z_.keys, z_.head_size, b, 0, h);
+  if (!few_) {
+    scores_.GatherKeys(arguments.inputs, b, h, w);
+    GatherRows(dtype_, values, z_.heads * z_.head_size, w.thread + value_, z_.head_size, z_.keys,
+               z_.head_size);
+  }
+  for (Block block : blocks_) {
+    float* inverse_sum = log_sum_exp + block.rows;
+    // Decoding: keys that are not there yet are not looked at.
+    if (few_ && terms.causal) {
+      block.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
+    }
+    Tile tile = scores_.TileOf(block, scores, w);
+    if (few_) {
+      scores_.FillFew(arguments.inputs, b, h, block, tile, w);
+      Softmax(terms, tile, nullptr, false, log_sum_exp, inverse_sum);
+      WeightRows(dtype_, tile, values, z_.heads * z_.head_size, z_.head_size, y);
+    } else {
+      scores_.Fill(arguments.inputs, b, h, block, tile, w);
+      std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_tile_ : nullptr;
+      Softmax(terms, tile, rounded, false, log_sum_exp, inverse_sum);
+      weigh_[block.shape].Run(rounded ? static_cast<const void*>(rounded) : scores,
+                              w.thread + value_, y, w.products);
+    }
+    StoreOutputs(arguments, b, h, block, y, z_.head_size, inverse_sum, log_sum_exp);
+  }
+}
+
+void Forward::RunShared(const KernelArguments& arguments, const int64_t* examples,
+                        int64_t count) const {
+  const int64_t blocks = std::ssize(blocks_);
+  ParallelFor(z_.heads * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
+                            WorkspaceOf(arguments.workspace));
+    }
+  });
+  const int64_t size = shared_->group_size(), groups = (count + size - 1) / size;
+  ParallelFor(z_.heads * groups, 1, [&](int64_t begin, int64_t end) {
+    const Workspace w = WorkspaceOf(arguments.workspace);
+    auto* y = reinterpret_cast<float*>(w.thread + y_);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t h = unit / groups, from = unit % groups * size;
+      const int64_t members = std::min(size, count - from);
+      shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples + from, members, h,
+                           w.thread + value_);
+      for (int64_t i = 0; i < blocks; ++i) {
+        const Block& block = blocks_[i];
+        weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);
+        for (int64_t g = 0; g < members; ++g) {
+          StoreOutputs(arguments, examples[from + g], h, block, y + g * z_.head_size,
+                       size * z_.head_size, nullptr, shared_->log_sum_exp(h, w) + block.first);
+        }
+      }
+    }
+  });
+}
+
+void Forward::Run(const KernelArguments& arguments) const {
+  SYNTRA_CHECK(ThreadCount() <= threads_, "attention was bound for {} threads", threads_);
+  auto* whole = reinterpret_cast<uint8_t*>(arguments.workspace + whole_);
+  auto* examples = reinterpret_cast<int64_t*>(arguments.workspace + examples_);
+  const int64_t count = FindWholeExamples(z_, arguments.inputs, whole, examples);
+  if (!few_) scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
+  if (shared_ && count > 0) RunShared(arguments, examples, count);
+  if (shared_ && count == z_.batch) return;
+  ParallelFor(z_.batch * z_.heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t b = unit / z_.heads;
+      if (!(shared_ && whole[b])) RunHead(arguments, b, unit % z_.heads, !whole[b]);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace attention
+
+std::optional<BoundKernel> cpu_attention(const OpCall& call) {
+  auto forward = std::make_shared<attention::Forward>(call);
+  return BoundKernel{
+      .run = [forward](const KernelArguments& arguments) { forward->Run(arguments); },
+      .workspace_bytes = forward->workspace_bytes(),
+      .accumulates = true};
+}
+
+}  // namespace syntra

@@ -1,0 +1,453 @@
+// attention_grad on the CPU. Tiles of probabilities P are recomputed from log_sum_exp; with dP = dY
+// V^T and D_i = sum_j dP_ij P_ij = dy_i . y_i, the gradient of the scores is dS = P (dP - D) (Dao
+// et al. 2022, FlashAttention, appendix B.4).
+//
+// Units of work are (example, head), or heads if the gradient of a table, a bias or positions is
+// wanted: then one thread sums a head's examples in order. Sums over heads are taken at the end,
+// also in order.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "core/buffer.h"
+#include "core/thread.h"
+#include "kernels/cpu/attention_scores.h"
+#include "kernels/cpu/attention_shared.h"
+
+namespace syntra {
+namespace attention {
+namespace {
+
+constexpr int64_t kTileBytes = 256 << 10;
+
+// The products of one shape of block.
+struct BlockProducts {
+  Gemm d_value, d_probabilities, d_query, d_key, d_u, d_positions;
+  // For groups of whole examples of the shared class; `first` overwrites.
+  Gemm group_d_value, group_first, group_next;
+};
+
+class Backward {
+ public:
+  explicit Backward(const OpCall& call);
+
+  size_t workspace_bytes() const {
+    return call_.size() + threads_ * (thread_.size() + AlignUp(product_bytes_));
+  }
+  void Run(const KernelArguments& arguments) const;
+
+ private:
+  // Where a head's sums over examples go; null: not wanted.
+  struct HeadSums {
+    float *table, *bias, *positions;
+  };
+
+  void BindProducts();
+  Gemm Bind(const GemmProblem& problem);
+  void TakeScratch();
+
+  Workspace WorkspaceOf(std::byte* base) const;
+  HeadSums StartHead(const KernelArguments& arguments, int64_t h) const;
+  void RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
+               const HeadSums& sums) const;
+  void ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
+                      const RowTerms& terms, const Tile& tile, const HeadSums& sums,
+                      const Workspace& w) const;
+  void FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
+                        const void* d_scores, float* d_positions, const Workspace& w) const;
+  void RunSharedHead(const KernelArguments& arguments, int64_t h, const int64_t* examples,
+                     int64_t count, const HeadSums& sums) const;
+  void RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
+                      int64_t count, bool first, bool d_scores) const;
+  void SumHeads(const KernelArguments& arguments) const;
+  void Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i, int64_t h,
+             const float* from, int64_t from_stride, int64_t count) const;
+
+  float* Floats(const Workspace& w, size_t offset) const {
+    return reinterpret_cast<float*>(w.thread + offset);
+  }
+  bool wants(Input input) const { return wants_[input]; }
+
+  Sizes z_;
+  DType dtype_;
+  bool wants_[kGradientOutputCount];
+  bool accumulate_[kGradientOutputCount] = {};
+  bool by_position_, sums_heads_, wants_scores_ = false, spreads_ = false;
+  bool table_partial_ = false, positions_partial_ = false;
+  std::vector<Block> blocks_;
+  Layout call_, thread_;
+  ScoreProducts scores_;
+  std::unique_ptr<SharedProbabilities> shared_;
+  std::vector<int64_t> d_offsets_;  // of each block in a head's shared dP
+  std::vector<BlockProducts> products_;
+  size_t product_bytes_ = 0;
+  int threads_ = ThreadCount();
+  size_t whole_, examples_, table_sums_ = 0, positions_sums_ = 0;
+  size_t scores_tile_, d_tile_, rounded_ = 0, rounded_positions_ = 0, value_, dy_, d_key_, d_value_,
+                                d_rows_, means_;
+};
+
+Backward::Backward(const OpCall& call)
+    : z_(SizesOf(call.attributes, call.inputs)),
+      dtype_(call.inputs[kValue].dtype),
+      blocks_(BlocksOf(z_, false, kTileBytes)),
+      scores_(z_, call.inputs, blocks_, call_, thread_) {
+  for (int g = 0; g < kGradientOutputCount; ++g) {
+    wants_[g] = call.outputs[g].present();
+    if (g < std::ssize(call.accumulate)) accumulate_[g] = call.accumulate[g];
+    if (g != kValue && wants_[g]) wants_scores_ = true;
+  }
+  by_position_ = scores_.has(kKeyPositions);
+  sums_heads_ = wants(kTable) || wants(kBias) || wants(kPositions);
+  spreads_ = wants(kTable) || wants(kBias) || wants(kA) || wants(kB) ||
+             (by_position_ && (wants(kU) || wants(kPositions)));
+  table_partial_ = wants(kTable) && z_.table_heads == 1 && z_.heads > 1;
+  positions_partial_ = wants(kPositions) && !z_.positions_per_head && z_.heads > 1;
+  if (SharedProbabilities::Serves(call.inputs)) {
+    shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
+  }
+  product_bytes_ = scores_.product_bytes();
+  TakeScratch();
+  BindProducts();
+}
+
+void Backward::TakeScratch() {
+  const size_t element = SizeOf(dtype_);
+  int64_t tile = 0, rows = 0;
+  for (const Block& block : blocks_) {
+    tile = std::max(tile, block.rows * block.keys);
+    rows = std::max(rows, block.rows);
+  }
+  whole_ = call_.Take(z_.batch);
+  examples_ = call_.Take(z_.batch * sizeof(int64_t));
+  if (table_partial_) {
+    table_sums_ = call_.TakeFloats(z_.heads * z_.table_queries * z_.table_keys);
+  }
+  if (positions_partial_) {
+    positions_sums_ = call_.TakeFloats(z_.heads * z_.features * z_.position_extent);
+  }
+  int64_t d_elements = tile, dy_rows = rows;
+  const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
+  if (shared_) {
+    d_elements = 0;
+    for (const Block& block : blocks_) {
+      d_offsets_.push_back(d_elements);
+      d_elements += static_cast<int64_t>(AlignUp(block.rows * block.keys, 32));
+    }
+    dy_rows = z_.queries;
+  }
+  scores_tile_ = thread_.TakeFloats(tile);
+  d_tile_ = thread_.TakeFloats(d_elements);
+  if (dtype_ == DType::kBF16) {
+    rounded_ = thread_.Take(tile * element);
+    if (by_position_) rounded_positions_ = thread_.Take(rows * scores_.extent() * element);
+  }
+  value_ = thread_.Take(z_.keys * width * element);
+  dy_ = thread_.Take(dy_rows * width * element);
+  d_key_ = thread_.TakeFloats(z_.keys * z_.head_size);
+  d_value_ = thread_.TakeFloats(z_.keys * width);
+  d_rows_ = thread_.TakeFloats(rows * std::max(z_.head_size, z_.features));
+  means_ = thread_.TakeFloats(z_.queries + rows);
+}
+
+Gemm Backward::Bind(const GemmProblem& problem) {
+  Gemm gemm(problem, GemmThreads::kCaller);
+  product_bytes_ = std::max(product_bytes_, gemm.workspace_bytes());
+  return gemm;
+}
+
+void Backward::BindProducts() {
+  for (const Block& shape : ShapesOf(blocks_)) {
+    const int64_t rows = shape.rows, keys = shape.keys, size = z_.head_size;
+    const int64_t positions = by_position_ ? scores_.extent() : keys;
+    const GemmProblem by_row{.m = rows, .n = keys, .k = size, .transpose_b = true, .ab = dtype_};
+    const GemmProblem to_row{.m = rows, .n = size, .k = keys, .ab = dtype_};
+    const GemmProblem to_key{
+        .m = keys, .n = size, .k = rows, .transpose_a = true, .ab = dtype_, .accumulate = true};
+    BlockProducts p;
+    if (wants(kValue)) p.d_value = Bind(to_key);
+    if (wants_scores_) p.d_probabilities = Bind(by_row);
+    if (wants(kQuery)) p.d_query = Bind(to_row);
+    if (wants(kKey)) p.d_key = Bind(to_key);
+    if (wants(kU)) {
+      p.d_u = Bind({.m = rows,
+                    .n = z_.features,
+                    .k = positions,
+                    .transpose_b = true,
+                    .b_stride = z_.position_extent,
+                    .ab = dtype_});
+    }
+    if (wants(kPositions)) {
+      p.d_positions = Bind({.m = z_.features,
+                            .n = positions,
+                            .k = rows,
+                            .transpose_a = true,
+                            .c_stride = z_.position_extent,
+                            .ab = dtype_,
+                            .accumulate = true});
+    }
+    if (shared_) {
+      GemmProblem group = to_key;
+      group.n = size * shared_->group_size();
+      if (wants(kValue)) p.group_d_value = Bind(group);
+      group = by_row;
+      group.k = size * shared_->group_size();
+      if (wants_scores_) p.group_first = Bind(group);
+      group.accumulate = true;
+      if (wants_scores_) p.group_next = Bind(group);
+    }
+    products_.push_back(std::move(p));
+  }
+}
+
+Workspace Backward::WorkspaceOf(std::byte* base) const {
+  const size_t each = thread_.size() + AlignUp(product_bytes_);
+  std::byte* thread = base + call_.size() + omp_get_thread_num() * each;
+  return {base, thread, thread + thread_.size()};
+}
+
+// Rows [i, i + count) of output g, an activation [B, rows, H * width], from f32 rows.
+void Backward::Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i,
+                     int64_t h, const float* from, int64_t from_stride, int64_t count) const {
+  StoreRows(dtype_, from, from_stride, nullptr, ElementOf(output, z_, dtype_, rows, width, b, i, h),
+            z_.heads * width, count, width, accumulate_[g]);
+}
+
+// Sums start from zero, or from what is there; those over heads are finished by SumHeads.
+Backward::HeadSums Backward::StartHead(const KernelArguments& arguments, int64_t h) const {
+  const auto start = [&](Input g, bool partial, size_t offset, int64_t each) -> float* {
+    if (!wants(g)) return nullptr;
+    float* sums = partial ? reinterpret_cast<float*>(arguments.workspace + offset)
+                          : static_cast<float*>(arguments.outputs[g]);
+    sums += h * each;
+    if (partial || !accumulate_[g]) std::fill_n(sums, each, 0.0f);
+    return sums;
+  };
+  return {start(kTable, table_partial_, table_sums_, z_.table_queries * z_.table_keys),
+          start(kBias, false, 0, z_.queries * z_.keys),
+          start(kPositions, positions_partial_, positions_sums_, z_.features * z_.position_extent)};
+}
+
+void Backward::SumHeads(const KernelArguments& arguments) const {
+  const auto sum = [&](Input g, size_t offset, int64_t each) {
+    const auto* partial = reinterpret_cast<const float*>(arguments.workspace + offset);
+    auto* out = static_cast<float*>(arguments.outputs[g]);
+    ParallelFor(each, 4096, [&](int64_t begin, int64_t end) {
+      if (!accumulate_[g]) std::fill(out + begin, out + end, 0.0f);
+      for (int64_t h = 0; h < z_.heads; ++h) {
+        AddTo(out + begin, partial + h * each + begin, end - begin);
+      }
+    });
+  };
+  if (table_partial_) sum(kTable, table_sums_, z_.table_queries * z_.table_keys);
+  if (positions_partial_) sum(kPositions, positions_sums_, z_.features * z_.position_extent);
+}
+
+void Backward::FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h,
+                                const Block& block, const void* d_scores, float* d_positions,
+                                const Workspace& w) const {
+  const BlockProducts& p = products_[block.shape];
+  float* d_rows = Floats(w, d_rows_);
+  if (wants(kU)) {
+    p.d_u.Run(d_scores, scores_.positions(arguments.inputs, h, w), d_rows, w.products);
+    Store(arguments.outputs[kU], kU, z_.queries, z_.features, b, block.first, h, d_rows,
+          z_.features, block.rows);
+  }
+  if (d_positions) p.d_positions.Run(scores_.u(w), d_scores, d_positions, w.products);
+}
+
+void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h,
+                              const Block& block, const RowTerms& terms, const Tile& tile,
+                              const HeadSums& sums, const Workspace& w) const {
+  const BlockProducts& p = products_[block.shape];
+  const int64_t stride = z_.heads * z_.head_size;
+  float *d_scores = Floats(w, d_tile_), *means = Floats(w, means_);
+  p.d_probabilities.Run(w.thread + dy_, w.thread + value_, d_scores, w.products);
+  const auto rows_of = [&](int input) {
+    return ElementOf(arguments.inputs[input], z_, dtype_, z_.queries, z_.head_size, b, block.first,
+                     h);
+  };
+  RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), stride, block.rows, z_.head_size, means);
+  std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
+  ScoreGradient(tile, d_scores, means, rounded);
+  const void* operand = rounded ? static_cast<const void*>(rounded) : d_scores;
+  const void* features = operand;
+  if (spreads_) {
+    RowGradients gradients{.table = sums.table,
+                           .bias = sums.bias,
+                           .accumulate_a = accumulate_[kA],
+                           .accumulate_b = accumulate_[kB]};
+    if (wants(kA)) {
+      gradients.a = ElementOf(arguments.outputs[kA], z_, dtype_, z_.queries, z_.a_size, b, 0, h);
+    }
+    if (wants(kB)) {
+      gradients.b = ElementOf(arguments.outputs[kB], z_, dtype_, z_.queries, z_.b_size, b, 0, h);
+    }
+    if (by_position_ && scores_.has(kU)) {
+      gradients.position_scores = scores_.position_scores(w);
+      features = gradients.position_scores;
+      if (rounded) features = gradients.rounded_position_scores = w.thread + rounded_positions_;
+    }
+    SpreadGradient(terms, tile, d_scores, gradients);
+  }
+  if (wants(kQuery)) {
+    p.d_query.Run(operand, scores_.key(w), Floats(w, d_rows_), w.products);
+    Store(arguments.outputs[kQuery], kQuery, z_.queries, z_.head_size, b, block.first, h,
+          Floats(w, d_rows_), z_.head_size, block.rows);
+  }
+  if (wants(kKey)) p.d_key.Run(operand, scores_.query(w), Floats(w, d_key_), w.products);
+  if (scores_.has(kU)) FeatureGradients(arguments, b, h, block, features, sums.positions, w);
+}
+
+void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
+                       const HeadSums& sums) const {
+  const Workspace w = WorkspaceOf(arguments.workspace);
+  const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
+  const int64_t size = z_.head_size, stride = z_.heads * size;
+  const auto* log_sum_exp = static_cast<const float*>(arguments.inputs[kGivenLogSumExp]) +
+                            (b * z_.heads + h) * z_.queries;
+  scores_.GatherKeys(arguments.inputs, b, h, w);
+  GatherRows(dtype_, ElementOf(arguments.inputs[kValue], z_, dtype_, z_.keys, size, b, 0, h),
+             stride, w.thread + value_, size, z_.keys, size);
+  if (wants(kKey)) std::fill_n(Floats(w, d_key_), z_.keys * size, 0.0f);
+  if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * size, 0.0f);
+  for (const Block& block : blocks_) {
+    Tile tile = scores_.TileOf(block, Floats(w, scores_tile_), w);
+    scores_.Fill(arguments.inputs, b, h, block, tile, w);
+    std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
+    Probabilities(terms, tile, log_sum_exp + block.first, rounded);
+    GatherRows(
+        dtype_,
+        ElementOf(arguments.inputs[kGivenDY], z_, dtype_, z_.queries, size, b, block.first, h),
+        stride, w.thread + dy_, size, block.rows, size);
+    if (wants(kValue)) {
+      products_[block.shape].d_value.Run(rounded ? static_cast<const void*>(rounded) : tile.scores,
+                                         w.thread + dy_, Floats(w, d_value_), w.products);
+    }
+    if (wants_scores_) ScoreGradients(arguments, b, h, block, terms, tile, sums, w);
+  }
+  if (wants(kKey)) {
+    Store(arguments.outputs[kKey], kKey, z_.keys, size, b, 0, h, Floats(w, d_key_), size, z_.keys);
+  }
+  if (wants(kValue)) {
+    Store(arguments.outputs[kValue], kValue, z_.keys, size, b, 0, h, Floats(w, d_value_), size,
+          z_.keys);
+  }
+}
+
+// dV of a group of whole examples, and their part of the head's dP.
+void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
+                              int64_t count, bool first, bool d_scores) const {
+  const Workspace w = WorkspaceOf(arguments.workspace);
+  const int64_t width = shared_->group_size() * z_.head_size;
+  shared_->GatherGroup(arguments.inputs[kGivenDY], z_.queries, examples, count, h, w.thread + dy_);
+  if (d_scores) {
+    shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples, count, h, w.thread + value_);
+  }
+  if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * width, 0.0f);
+  for (int64_t i = 0; i < std::ssize(blocks_); ++i) {
+    const Block& block = blocks_[i];
+    const BlockProducts& p = products_[block.shape];
+    const std::byte* dy = w.thread + dy_ + block.first * width * SizeOf(dtype_);
+    if (wants(kValue)) {
+      p.group_d_value.Run(shared_->operand(h, i, w), dy, Floats(w, d_value_), w.products);
+    }
+    if (d_scores) {
+      (first ? p.group_first : p.group_next)
+          .Run(dy, w.thread + value_, Floats(w, d_tile_) + d_offsets_[i], w.products);
+    }
+  }
+  for (int64_t g = 0; wants(kValue) && g < count; ++g) {
+    Store(arguments.outputs[kValue], kValue, z_.keys, z_.head_size, examples[g], 0, h,
+          Floats(w, d_value_) + g * z_.head_size, width, z_.keys);
+  }
+}
+
+void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const int64_t* examples,
+                             int64_t count, const HeadSums& sums) const {
+  const Workspace w = WorkspaceOf(arguments.workspace);
+  const int64_t group = shared_->group_size();
+  for (int64_t from = 0; from < count; from += group) {
+    RunSharedGroup(arguments, h, examples + from, std::min(group, count - from), from == 0, true);
+  }
+  float *means = Floats(w, means_), *dots = means + z_.queries;
+  const auto row_of = [&](int input, int64_t example, int64_t i) {
+    return ElementOf(arguments.inputs[input], z_, dtype_, z_.queries, z_.head_size, example, i, h);
+  };
+  const RowTerms terms = scores_.Terms(arguments.inputs, 0, h, false);
+  for (int64_t i = 0; i < std::ssize(blocks_); ++i) {
+    const Block& block = blocks_[i];
+    std::fill_n(means, block.rows, 0.0f);
+    for (int64_t e = 0; e < count; ++e) {
+      RowDots(dtype_, row_of(kGivenDY, examples[e], block.first),
+              row_of(kGivenY, examples[e], block.first), z_.heads * z_.head_size, block.rows,
+              z_.head_size, dots);
+      AddTo(means, dots, block.rows);
+    }
+    const Tile tile = scores_.TileOf(block, shared_->exact(h, i, w), w);
+    float* d_scores = Floats(w, d_tile_) + d_offsets_[i];
+    ScoreGradient(tile, d_scores, means, nullptr);
+    SpreadGradient(terms, tile, d_scores, {.table = sums.table, .bias = sums.bias});
+  }
+}
+
+void Backward::Run(const KernelArguments& arguments) const {
+  SYNTRA_CHECK(ThreadCount() <= threads_, "attention_grad was bound for {} threads", threads_);
+  auto* whole = reinterpret_cast<uint8_t*>(arguments.workspace + whole_);
+  auto* examples = reinterpret_cast<int64_t*>(arguments.workspace + examples_);
+  const int64_t count = FindWholeExamples(z_, arguments.inputs, whole, examples);
+  const bool shared = shared_ && count > 0;
+  scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
+  if (shared) {
+    const int64_t blocks = std::ssize(blocks_);
+    ParallelFor(z_.heads * blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
+                              WorkspaceOf(arguments.workspace));
+      }
+    });
+  }
+  if (sums_heads_) {
+    ParallelFor(z_.heads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t h = begin; h < end; ++h) {
+        const HeadSums sums = StartHead(arguments, h);
+        if (shared) RunSharedHead(arguments, h, examples, count, sums);
+        for (int64_t b = 0; b < z_.batch; ++b) {
+          if (!(shared && whole[b])) RunUnit(arguments, b, h, !whole[b], sums);
+        }
+      }
+    });
+    SumHeads(arguments);
+    return;
+  }
+  if (shared) {
+    const int64_t group = shared_->group_size(), groups = (count + group - 1) / group;
+    ParallelFor(z_.heads * groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t from = unit % groups * group;
+        RunSharedGroup(arguments, unit / groups, examples + from, std::min(group, count - from),
+                       false, false);
+      }
+    });
+  }
+  ParallelFor(z_.batch * z_.heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t b = unit / z_.heads;
+      if (!(shared && whole[b])) RunUnit(arguments, b, unit % z_.heads, !whole[b], {});
+    }
+  });
+}
+
+}  // namespace
+}  // namespace attention
+
+std::optional<BoundKernel> cpu_attention_grad(const OpCall& call) {
+  auto backward = std::make_shared<attention::Backward>(call);
+  return BoundKernel{
+      .run = [backward](const KernelArguments& arguments) { backward->Run(arguments); },
+      .workspace_bytes = backward->workspace_bytes(),
+      .accumulates = true};
+}
+
+}  // namespace syntra

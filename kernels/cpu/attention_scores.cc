@@ -1,0 +1,226 @@
+// Blocks of queries and the products that fill tiles of scores.
+#include "kernels/cpu/attention_scores.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/buffer.h"
+
+namespace syntra::attention {
+
+size_t Layout::Take(size_t bytes) {
+  const size_t offset = size_;
+  size_ = AlignUp(size_ + bytes);
+  return offset;
+}
+
+std::vector<Block> BlocksOf(const Sizes& z, bool from_start, int64_t tile_bytes) {
+  // Causal blocks are small so that little is computed above the diagonal.
+  const int64_t most = z.causal ? 128 : 256;
+  const int64_t fitting = tile_bytes / static_cast<int64_t>(sizeof(float)) / z.keys / 16 * 16;
+  const int64_t rows = std::clamp<int64_t>(fitting, 16, most);
+  std::vector<Block> blocks;
+  int shapes = 0;
+  for (int64_t first = 0; first < z.queries; first += rows) {
+    Block block{first, std::min(rows, z.queries - first), z.keys, shapes};
+    if (z.causal && !from_start) block.keys = std::min(z.keys, first + block.rows);
+    const auto same = std::find_if(blocks.begin(), blocks.end(), [&](const Block& other) {
+      return other.rows == block.rows && other.keys == block.keys;
+    });
+    if (same != blocks.end()) {
+      block.shape = same->shape;
+    } else {
+      ++shapes;
+    }
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
+std::vector<Block> ShapesOf(const std::vector<Block>& blocks) {
+  std::vector<Block> shapes;
+  for (const Block& block : blocks) {
+    if (block.shape == static_cast<int>(shapes.size())) shapes.push_back(block);
+  }
+  return shapes;
+}
+
+ScoreProducts::ScoreProducts(const Sizes& sizes, std::span<const TensorType> inputs,
+                             const std::vector<Block>& blocks, Layout& call, Layout& thread)
+    : z_(sizes), dtype_(inputs[kValue].dtype) {
+  for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
+  // In the gradient this number belongs to another operand.
+  present_[kQueryStart] = inputs.size() == kInputCount && inputs[kQueryStart].present();
+  by_position_ = present_[kKeyPositions];
+  extent_ = z_.keys;
+  if (by_position_) {
+    constexpr int64_t kNone = int64_t{1} << 62;
+    extent_ = std::min({has(kTable) ? z_.table_keys : kNone, has(kU) ? z_.position_extent : kNone,
+                        has(kA) ? z_.a_size * z_.b_size : kNone});
+    if (extent_ == kNone) extent_ = 0;
+  }
+  int64_t most_rows = 0;
+  for (const Block& block : blocks) most_rows = std::max(most_rows, block.rows);
+  const size_t element = SizeOf(dtype_);
+  row_scratch_ = thread.TakeFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
+  if (has(kQuery)) {
+    query_ = thread.Take(most_rows * z_.head_size * element);
+    key_ = thread.Take(z_.keys * z_.head_size * element);
+  }
+  if (has(kU)) {
+    u_ = thread.Take(most_rows * z_.features * element);
+    if (by_position_) position_scores_ = thread.TakeFloats(most_rows * extent_);
+    if (dtype_ == DType::kBF16) {
+      rounded_positions_ = call.Take(inputs[kPositions].shape.size() * element);
+    }
+  }
+  for (const Block& shape : ShapesOf(blocks)) {
+    if (has(kQuery)) {
+      dot_.emplace_back(GemmProblem{.m = shape.rows,
+                                    .n = shape.keys,
+                                    .k = z_.head_size,
+                                    .transpose_b = true,
+                                    .ab = dtype_},
+                        GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, dot_.back().workspace_bytes());
+    }
+    if (has(kU)) {
+      feature_.emplace_back(GemmProblem{.m = shape.rows,
+                                        .n = by_position_ ? extent_ : shape.keys,
+                                        .k = z_.features,
+                                        .b_stride = z_.position_extent,
+                                        .ab = dtype_,
+                                        .accumulate = !by_position_ && has(kQuery)},
+                            GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, feature_.back().workspace_bytes());
+    }
+  }
+}
+
+void ScoreProducts::RoundPositions(const Inputs& inputs, const Workspace& workspace) const {
+  if (!has(kU) || dtype_ != DType::kBF16) return;
+  const int64_t count = (z_.positions_per_head ? z_.heads : 1) * z_.features * z_.position_extent;
+  RoundToBFloat16(static_cast<const float*>(inputs[kPositions]),
+                  workspace.call + rounded_positions_, count);
+}
+
+const std::byte* ScoreProducts::positions(const Inputs& inputs, int64_t h,
+                                          const Workspace& w) const {
+  const int64_t offset = z_.positions_per_head ? h * z_.features * z_.position_extent : 0;
+  const auto* base = dtype_ == DType::kBF16 ? w.call + rounded_positions_
+                                            : static_cast<const std::byte*>(inputs[kPositions]);
+  return base + offset * SizeOf(dtype_);
+}
+
+void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
+                               const Workspace& workspace) const {
+  if (!has(kQuery)) return;
+  GatherRows(dtype_, ElementOf(inputs[kKey], z_, dtype_, z_.keys, z_.head_size, b, 0, h),
+             z_.heads * z_.head_size, key(workspace), z_.head_size, z_.keys, z_.head_size);
+}
+
+void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const Block& block, Tile& tile,
+                         const Workspace& w) const {
+  if (has(kQuery)) {
+    GatherRows(dtype_,
+               ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
+               z_.heads * z_.head_size, query(w), z_.head_size, block.rows, z_.head_size);
+    dot_[block.shape].Run(query(w), key(w), tile.scores, w.products);
+  }
+  if (has(kU)) {
+    GatherRows(dtype_,
+               ElementOf(inputs[kU], z_, dtype_, z_.queries, z_.features, b, block.first, h),
+               z_.heads * z_.features, u(w), z_.features, block.rows, z_.features);
+    feature_[block.shape].Run(u(w), positions(inputs, h, w),
+                              by_position_ ? tile.position_scores : tile.scores, w.products);
+  }
+  if (!has(kQuery) && (!has(kU) || by_position_)) {
+    std::fill_n(tile.scores, block.rows * tile.stride, 0.0f);
+  }
+}
+
+void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const Block& block,
+                            Tile& tile, const Workspace&) const {
+  if (has(kQuery)) {
+    const int64_t stride = z_.heads * z_.head_size;
+    DotRows(dtype_,
+            ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
+            stride, ElementOf(inputs[kKey], z_, dtype_, z_.keys, z_.head_size, b, 0, h), stride,
+            z_.head_size, tile);
+  } else {
+    std::fill_n(tile.scores, block.rows * tile.stride, 0.0f);
+  }
+  if (!has(kU)) return;
+  if (by_position_) std::fill_n(tile.position_scores, block.rows * extent_, 0.0f);
+  const float* p = static_cast<const float*>(inputs[kPositions]) +
+                   (z_.positions_per_head ? h * z_.features * z_.position_extent : 0);
+  AddFeatureRows(
+      dtype_, ElementOf(inputs[kU], z_, dtype_, z_.queries, z_.features, b, block.first, h),
+      z_.heads * z_.features, p, z_.position_extent, z_.features,
+      by_position_ ? tile.position_scores : tile.scores, by_position_ ? extent_ : tile.stride,
+      block.rows, by_position_ ? extent_ : tile.keys);
+}
+
+RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const {
+  RowTerms terms{.dtype = dtype_,
+                 .a_size = z_.a_size,
+                 .b_size = z_.b_size,
+                 .a_stride = z_.heads * z_.a_size,
+                 .b_stride = z_.heads * z_.b_size,
+                 .extent = extent_,
+                 .start = 0,
+                 .causal = z_.causal};
+  if (has(kTable)) {
+    terms.table = static_cast<const float*>(inputs[kTable]) +
+                  (z_.table_heads == 1 ? 0 : h * z_.table_queries * z_.table_keys);
+    terms.table_stride = z_.table_queries == 1 ? 0 : z_.table_keys;
+  }
+  if (has(kBias)) {
+    terms.bias = static_cast<const float*>(inputs[kBias]) + h * z_.queries * z_.keys;
+    terms.bias_stride = z_.keys;
+  }
+  if (has(kA)) {
+    terms.a = ElementOf(inputs[kA], z_, dtype_, z_.queries, z_.a_size, b, 0, h);
+    terms.b = ElementOf(inputs[kB], z_, dtype_, z_.queries, z_.b_size, b, 0, h);
+  }
+  if (masked) {
+    terms.query_segments = static_cast<const int32_t*>(inputs[kQuerySegments]) + b * z_.queries;
+    terms.key_segments = static_cast<const int32_t*>(inputs[kKeySegments]) + b * z_.keys;
+  }
+  if (by_position_) {
+    terms.query_positions = static_cast<const int32_t*>(inputs[kQueryPositions]) + b * z_.queries;
+    terms.key_positions = static_cast<const int32_t*>(inputs[kKeyPositions]) + b * z_.keys;
+  }
+  if (has(kQueryStart)) terms.start = *static_cast<const int32_t*>(inputs[kQueryStart]);
+  return terms;
+}
+
+Tile ScoreProducts::TileOf(const Block& block, float* scores, const Workspace& w) const {
+  return {.first = block.first,
+          .rows = block.rows,
+          .keys = block.keys,
+          .stride = block.keys,
+          .scores = scores,
+          .position_scores = has(kU) && by_position_ ? position_scores(w) : nullptr,
+          .row_scratch = reinterpret_cast<float*>(w.thread + row_scratch_)};
+}
+
+int64_t FindWholeExamples(const Sizes& z, const Inputs& inputs, uint8_t* whole, int64_t* examples) {
+  const auto* queries = static_cast<const int32_t*>(inputs[kQuerySegments]);
+  const auto* keys = static_cast<const int32_t*>(inputs[kKeySegments]);
+  int64_t count = 0;
+  for (int64_t b = 0; b < z.batch; ++b) {
+    whole[b] = 1;
+    if (queries) {
+      const int32_t segment = queries[b * z.queries];
+      const auto same = [&](int32_t other) { return other == segment; };
+      whole[b] = segment != 0 &&
+                 std::all_of(queries + b * z.queries, queries + (b + 1) * z.queries, same) &&
+                 std::all_of(keys + b * z.keys, keys + (b + 1) * z.keys, same);
+    }
+    if (whole[b]) examples[count++] = b;
+  }
+  return count;
+}
+
+}  // namespace syntra::attention

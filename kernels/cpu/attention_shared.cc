@@ -1,0 +1,72 @@
+// Probabilities that all examples share.
+#include "kernels/cpu/attention_shared.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/buffer.h"
+
+namespace syntra::attention {
+
+bool SharedProbabilities::Serves(std::span<const TensorType> inputs) {
+  for (int i : {kQuery, kU, kA, kKeyPositions}) {
+    if (inputs[i].present()) return false;
+  }
+  return inputs.size() != kInputCount || !inputs[kQueryStart].present();
+}
+
+SharedProbabilities::SharedProbabilities(const Sizes& sizes, DType dtype,
+                                         const std::vector<Block>& blocks, Layout& call)
+    : z_(sizes), dtype_(dtype), blocks_(blocks) {
+  for (const Block& block : blocks_) {
+    offsets_.push_back(head_elements_);
+    head_elements_ += static_cast<int64_t>(AlignUp(block.rows * block.keys, 32));
+  }
+  exact_ = call.TakeFloats(z_.heads * head_elements_);
+  if (dtype_ == DType::kBF16) rounded_ = call.Take(z_.heads * head_elements_ * SizeOf(dtype_));
+  log_sum_exp_ = call.TakeFloats(z_.heads * z_.queries);
+  inverse_sum_ = call.TakeFloats(z_.heads * z_.queries);
+  for (int64_t size : {4, 3, 2}) {
+    if (group_size_ == 1 && z_.batch % size == 0) group_size_ = size;
+  }
+}
+
+void SharedProbabilities::ComputeBlock(const Inputs& inputs, const ScoreProducts& scores, int64_t h,
+                                       int64_t block, const Workspace& w) const {
+  const Tile tile = scores.TileOf(blocks_[block], exact(h, block, w), w);
+  std::fill_n(tile.scores, tile.rows * tile.stride, 0.0f);
+  auto* inverse_sum = reinterpret_cast<float*>(w.call + inverse_sum_) + h * z_.queries;
+  std::byte* rounded = nullptr;
+  if (dtype_ == DType::kBF16) {
+    rounded = w.call + rounded_ + (h * head_elements_ + offsets_[block]) * SizeOf(dtype_);
+  }
+  Softmax(scores.Terms(inputs, 0, h, false), tile, rounded, true, log_sum_exp(h, w) + tile.first,
+          inverse_sum + tile.first);
+}
+
+float* SharedProbabilities::exact(int64_t h, int64_t block, const Workspace& w) const {
+  return reinterpret_cast<float*>(w.call + exact_) + h * head_elements_ + offsets_[block];
+}
+
+const void* SharedProbabilities::operand(int64_t h, int64_t block, const Workspace& w) const {
+  if (dtype_ != DType::kBF16) return exact(h, block, w);
+  return w.call + rounded_ + (h * head_elements_ + offsets_[block]) * SizeOf(dtype_);
+}
+
+float* SharedProbabilities::log_sum_exp(int64_t h, const Workspace& w) const {
+  return reinterpret_cast<float*>(w.call + log_sum_exp_) + h * z_.queries;
+}
+
+void SharedProbabilities::GatherGroup(void* activation, int64_t rows, const int64_t* examples,
+                                      int64_t count, int64_t h, std::byte* out) const {
+  const size_t element = SizeOf(dtype_);
+  const int64_t stride = group_size_ * z_.head_size;
+  if (count < group_size_) std::memset(out, 0, rows * stride * element);
+  for (int64_t g = 0; g < count; ++g) {
+    GatherRows(dtype_, ElementOf(activation, z_, dtype_, rows, z_.head_size, examples[g], 0, h),
+               z_.heads * z_.head_size, out + g * z_.head_size * element, stride, rows,
+               z_.head_size);
+  }
+}
+
+}  // namespace syntra::attention

@@ -1,0 +1,374 @@
+// attention: the double reference against finite differences and closed forms, the CPU kernels
+// against the double reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "core/buffer.h"
+#include "core/thread.h"
+#include "kernels/bfloat16.h"
+#include "kernels/op.h"
+#include "kernels/ops/attention.h"
+
+namespace syntra {
+namespace {
+
+using attention::kBias;
+using attention::kGradientOutputCount;
+using attention::kQueryStart;
+using attention::kSharedInputs;
+using attention::kTable;
+using attention::kValue;
+using attention::kY;
+
+// One operand in double precision, or integers.
+struct Operand {
+  TensorType type;
+  std::vector<double> numbers;
+  std::vector<int32_t> integers;
+
+  explicit Operand(const TensorType& t) : type(t) {
+    if (IsFloat(t.dtype)) numbers.resize(t.shape.size());
+    if (t.dtype == DType::kI32) integers.resize(t.shape.size());
+  }
+};
+using Operands = std::vector<Operand>;
+
+Operands Zeros(const std::vector<TensorType>& types) { return {types.begin(), types.end()}; }
+
+std::vector<TensorType> TypesOf(const Operands& operands) {
+  std::vector<TensorType> types;
+  for (const Operand& operand : operands) types.push_back(operand.type);
+  return types;
+}
+
+std::vector<ReferenceTensor> Views(Operands& operands) {
+  std::vector<ReferenceTensor> views;
+  for (Operand& o : operands) views.push_back({o.type, o.numbers, o.integers});
+  return views;
+}
+
+void FillNormal(std::mt19937_64& random, std::vector<double>& numbers) {
+  std::normal_distribution<double> normal;
+  for (double& x : numbers) x = normal(random);
+}
+
+Operands Draw(const OpCase& test_case, std::mt19937_64& random) {
+  Operands inputs = Zeros(test_case.inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    FillNormal(random, inputs[i].numbers);
+    if (!inputs[i].integers.empty()) {
+      test_case.fill_integers(static_cast<int>(i), inputs[i].integers);
+    }
+  }
+  return inputs;
+}
+
+Operands RunReference(const char* name, const Attributes& attributes, Operands& inputs) {
+  const Op& op = GetOp(name);
+  OpCall call{attributes, TypesOf(inputs), {}, {}};
+  call.outputs = op.infer(attributes, call.inputs);
+  Operands outputs = Zeros(call.outputs);
+  op.reference(call, Views(inputs), Views(outputs));
+  return outputs;
+}
+
+Operands GradientInputs(const Operands& inputs, const Operands& outputs, const Operand& dy) {
+  Operands all(inputs.begin(), inputs.begin() + kSharedInputs);
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  all.push_back(dy);
+  return all;
+}
+
+double Dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The nearest values that the operand's own type holds.
+void Represent(Operand& operand) {
+  for (double& x : operand.numbers) {
+    x = static_cast<float>(x);
+    if (operand.type.dtype == DType::kBF16) x = ToFloat(ToBFloat16(static_cast<float>(x)));
+  }
+}
+
+Buffer ToHost(const Operand& operand) {
+  Buffer buffer(operand.type.bytes() + 64, "test operand");
+  for (size_t e = 0; e < operand.numbers.size(); ++e) {
+    const auto x = static_cast<float>(operand.numbers[e]);
+    if (operand.type.dtype == DType::kBF16) {
+      reinterpret_cast<BFloat16*>(buffer.data())[e] = ToBFloat16(x);
+    } else {
+      reinterpret_cast<float*>(buffer.data())[e] = x;
+    }
+  }
+  if (!operand.integers.empty()) {
+    std::memcpy(buffer.data(), operand.integers.data(), operand.type.bytes());
+  }
+  return buffer;
+}
+
+void FromHost(const Buffer& buffer, Operand& operand) {
+  for (size_t e = 0; e < operand.numbers.size(); ++e) {
+    operand.numbers[e] = operand.type.dtype == DType::kBF16
+                             ? ToFloat(reinterpret_cast<const BFloat16*>(buffer.data())[e])
+                             : reinterpret_cast<const float*>(buffer.data())[e];
+  }
+}
+
+// Runs the CPU kernel into `outputs`, whose types say which are wanted.
+void RunCpu(const char* name, const Attributes& attributes, const Operands& inputs,
+            Operands& outputs, bool accumulate = false) {
+  const OpCall call{attributes, TypesOf(inputs), TypesOf(outputs),
+                    std::vector<bool>(outputs.size(), accumulate)};
+  const std::optional<BoundKernel> kernel = BindCpuKernel(GetOp(name), call);
+  ASSERT_TRUE(kernel && kernel->accumulates);
+  std::vector<Buffer> buffers;
+  std::vector<void*> in, out;
+  const auto pass = [&](const Operand& operand, std::vector<void*>& pointers) {
+    buffers.push_back(ToHost(operand));
+    pointers.push_back(operand.type.present() ? buffers.back().data() : nullptr);
+  };
+  for (const Operand& operand : inputs) pass(operand, in);
+  for (const Operand& operand : outputs) pass(operand, out);
+  Buffer workspace(kernel->workspace_bytes + 4096, "test workspace");
+  // Nothing may be read from the workspace before it is written, nor written behind its end.
+  std::memset(workspace.data(), 0xFF, workspace.size());
+  kernel->run({in, out, workspace.data()});
+  const std::byte* end = workspace.data() + kernel->workspace_bytes;
+  EXPECT_TRUE(std::all_of(end, end + 4096, [](std::byte x) { return x == std::byte{0xFF}; }));
+  for (size_t o = 0; o < outputs.size(); ++o) FromHost(buffers[inputs.size() + o], outputs[o]);
+}
+
+// Norm of the difference over the norm of the truth; infinities must agree.
+double RelativeError(const Operand& found, const Operand& truth) {
+  double difference = 0.0, norm = 0.0;
+  for (size_t e = 0; e < truth.numbers.size(); ++e) {
+    if (std::isinf(truth.numbers[e]) && found.numbers[e] == truth.numbers[e]) continue;
+    difference += std::pow(found.numbers[e] - truth.numbers[e], 2);
+    norm += std::pow(truth.numbers[e], 2);
+  }
+  return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+}
+
+double Tolerance(DType dtype) { return dtype == DType::kBF16 ? 1e-2 : 2e-6; }
+
+// One case's operands as the kernels get them, and the truth about them.
+struct Problem {
+  Attributes attributes;
+  DType dtype;
+  Operands inputs, outputs, gradient_inputs, gradients;
+
+  Problem(const OpCase& test_case, uint64_t seed, double query_scale = 1.0)
+      : attributes(test_case.attributes), dtype(test_case.inputs[kValue].dtype) {
+    std::mt19937_64 random(seed);
+    inputs = Draw(test_case, random);
+    for (int i : {attention::kQuery, attention::kU}) {
+      for (double& x : inputs[i].numbers) x *= query_scale;
+    }
+    for (Operand& input : inputs) Represent(input);
+    outputs = RunReference("attention", attributes, inputs);
+    if (inputs[kQueryStart].type.present()) return;
+    Operand dy = outputs[kY];
+    FillNormal(random, dy.numbers);
+    Represent(dy);
+    gradient_inputs = GradientInputs(inputs, outputs, dy);
+    for (Operand& input : gradient_inputs) Represent(input);
+    gradients = RunReference("attention_grad", attributes, gradient_inputs);
+  }
+};
+
+void ExpectClose(const Operands& found, const Operands& truth, double scale = 1.0) {
+  for (size_t o = 0; o < truth.size(); ++o) {
+    if (!truth[o].type.present() || !found[o].type.present()) continue;
+    // Tables' gradients are f32 sums of bf16 products.
+    EXPECT_LE(RelativeError(found[o], truth[o]), scale * Tolerance(truth[kY].type.dtype))
+        << "output " << o;
+  }
+}
+
+OpCase LargeCase(DType type, const char* kind) {
+  const std::string_view name = kind;
+  const auto has = [&](const char* part) { return name.find(part) != std::string_view::npos; };
+  const int64_t b = 3, h = 2, t = 300, s = has("cross") ? 180 : 300, k = 32, f = 16;
+  std::vector<TensorType> in(attention::kInputCount, TensorType{DType::kNone, {}});
+  in[kValue] = {type, {b, s, h * k}};
+  if (has("dot")) {
+    in[attention::kQuery] = {type, {b, t, h * k}};
+    in[attention::kKey] = {type, {b, s, h * k}};
+  }
+  if (has("dense")) {
+    in[attention::kU] = {type, {b, t, h * f}};
+    in[attention::kPositions] = {DType::kF32, {f, 320}};
+  }
+  if (has("factorized")) {
+    in[attention::kA] = {type, {b, t, h * 20}};
+    in[attention::kB] = {type, {b, t, h * 16}};
+  }
+  if (has("table")) in[kTable] = {DType::kF32, {h, 310, 310}};
+  if (has("bias")) in[kBias] = {DType::kF32, {h, t, s}};
+  if (has("packed")) {
+    in[attention::kQuerySegments] = {DType::kI32, {b, t}};
+    in[attention::kKeySegments] = {DType::kI32, {b, s}};
+  }
+  // One whole example, one of two segments, one that ends in padding.
+  const auto fill = [s, t](int input, std::span<int32_t> values) {
+    const int64_t rows = input == attention::kQuerySegments ? t : s;
+    for (int64_t e = 0; e < std::ssize(values); ++e) {
+      const int64_t example = e / rows, row = e % rows;
+      values[e] = example == 0 ? 1 : example == 1 ? (row < 100 ? 1 : 2) : (row < 130 ? 1 : 0);
+    }
+  };
+  return {name.data(), {{"heads", h}, {"causal", has("causal")}}, in, fill};
+}
+
+constexpr const char* kLargeCases[] = {"dot",
+                                       "dot_causal_bias",
+                                       "dot_cross_packed",
+                                       "table",
+                                       "table_bias_causal",
+                                       "table_packed",
+                                       "dense",
+                                       "dense_dot_causal",
+                                       "factorized",
+                                       "factorized_dot_packed",
+                                       "table_bias",
+                                       "dense_packed",
+                                       "dot_table_causal_packed"};
+
+class AttentionCase : public testing::TestWithParam<OpCase> {};
+
+TEST_P(AttentionCase, ReferenceGradientMatchesFiniteDifferences) {
+  const OpCase& test_case = GetParam();
+  if (test_case.inputs[kQueryStart].present()) return;
+  std::mt19937_64 random(7);
+  Operands inputs = Draw(test_case, random);
+  const Operands outputs = RunReference("attention", test_case.attributes, inputs);
+  Operand dy = outputs[kY];
+  FillNormal(random, dy.numbers);
+  Operands gradient_inputs = GradientInputs(inputs, outputs, dy);
+  const Operands gradients = RunReference("attention_grad", test_case.attributes, gradient_inputs);
+  const double step = 1e-5;
+  for (int g = 0; g < kGradientOutputCount; ++g) {
+    if (!inputs[g].type.present()) continue;
+    ASSERT_EQ(gradients[g].type, inputs[g].type);
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      const std::vector<double> at = inputs[g].numbers;
+      std::vector<double> direction(at.size());
+      FillNormal(random, direction);
+      double difference = 0.0;
+      for (double sign : {1.0, -1.0}) {
+        for (size_t e = 0; e < at.size(); ++e) {
+          inputs[g].numbers[e] = at[e] + sign * step * direction[e];
+        }
+        const Operands moved = RunReference("attention", test_case.attributes, inputs);
+        difference += sign * Dot(moved[kY].numbers, dy.numbers) / (2 * step);
+      }
+      inputs[g].numbers = at;
+      const double expected = Dot(gradients[g].numbers, direction);
+      EXPECT_NEAR(difference, expected, 1e-7 * (1.0 + std::abs(expected))) << "input " << g;
+    }
+  }
+}
+
+TEST_P(AttentionCase, CpuMatchesReference) {
+  const Problem p(GetParam(), 11);
+  Operands outputs = p.outputs;
+  RunCpu("attention", p.attributes, p.inputs, outputs);
+  ExpectClose(outputs, p.outputs);
+  if (p.gradients.empty()) return;
+  Operands gradients = p.gradients;
+  RunCpu("attention_grad", p.attributes, p.gradient_inputs, gradients);
+  for (size_t g = 0; g < gradients.size(); ++g) {
+    if (!gradients[g].type.present()) continue;
+    EXPECT_LE(RelativeError(gradients[g], p.gradients[g]), Tolerance(p.dtype)) << "gradient " << g;
+  }
+}
+
+TEST_P(AttentionCase, CpuAddsToWhatIsThere) {
+  const Problem p(GetParam(), 12);
+  const auto check = [&](const char* name, const Operands& inputs, const Operands& truth) {
+    Operands plain = truth, added = truth;
+    for (Operand& operand : added) std::fill(operand.numbers.begin(), operand.numbers.end(), 1.0);
+    RunCpu(name, p.attributes, inputs, plain);
+    RunCpu(name, p.attributes, inputs, added, true);
+    for (size_t o = 0; o < truth.size(); ++o) {
+      for (size_t e = 0; e < plain[o].numbers.size(); ++e) {
+        const double expected = plain[o].numbers[e] + 1.0;
+        if (std::isinf(expected)) continue;
+        const double step = truth[o].type.dtype == DType::kBF16 ? 0x1p-7 : 0x1p-21;
+        ASSERT_NEAR(added[o].numbers[e], expected, step * (2.0 + std::abs(expected)));
+      }
+    }
+  };
+  check("attention", p.inputs, p.outputs);
+  if (!p.gradients.empty()) check("attention_grad", p.gradient_inputs, p.gradients);
+}
+
+TEST_P(AttentionCase, CpuComputesEachGradientAlone) {
+  const Problem p(GetParam(), 13);
+  if (p.gradients.empty()) return;
+  Operands all = p.gradients;
+  RunCpu("attention_grad", p.attributes, p.gradient_inputs, all);
+  for (size_t g = 0; g < all.size(); ++g) {
+    if (!all[g].type.present()) continue;
+    Operands one = Zeros(std::vector<TensorType>(all.size(), {DType::kNone, {}}));
+    one[g] = p.gradients[g];
+    RunCpu("attention_grad", p.attributes, p.gradient_inputs, one);
+    EXPECT_LE(RelativeError(one[g], all[g]), Tolerance(p.dtype)) << "gradient " << g;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionCase, testing::ValuesIn(attention::Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+class LargeAttention : public testing::TestWithParam<std::tuple<DType, const char*>> {};
+
+TEST_P(LargeAttention, CpuMatchesReferenceWithAnyNumberOfThreads) {
+  const auto [dtype, kind] = GetParam();
+  // Scores of the size that training sees: their rounding is not what is tested here.
+  const Problem p(LargeCase(dtype, kind), 17, 0.2);
+  const int threads = ThreadCount();
+  Operands first_outputs, first_gradients;
+  for (int count : {1, 2, 3}) {
+    SetThreadCount(count);
+    Operands outputs = p.outputs, gradients = p.gradients;
+    RunCpu("attention", p.attributes, p.inputs, outputs);
+    RunCpu("attention_grad", p.attributes, p.gradient_inputs, gradients);
+    if (count == 1) {
+      first_outputs = outputs;
+      first_gradients = gradients;
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        EXPECT_LE(RelativeError(outputs[o], p.outputs[o]), Tolerance(dtype)) << "output " << o;
+      }
+      for (size_t g = 0; g < gradients.size(); ++g) {
+        EXPECT_LE(RelativeError(gradients[g], p.gradients[g]), Tolerance(dtype))
+            << "gradient " << g;
+      }
+    }
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      EXPECT_EQ(outputs[o].numbers, first_outputs[o].numbers) << "output " << o;
+    }
+    for (size_t g = 0; g < gradients.size(); ++g) {
+      EXPECT_EQ(gradients[g].numbers, first_gradients[g].numbers) << "gradient " << g;
+    }
+  }
+  SetThreadCount(threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LargeAttention,
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                                          testing::ValuesIn(kLargeCases)),
+                         [](const auto& info) {
+                           return std::string(std::get<1>(info.param)) + "_" +
+                                  std::string(NameOf(std::get<0>(info.param)));
+                         });
+
+}  // namespace
+}  // namespace syntra
