@@ -19,12 +19,20 @@ using WordTag = hn::RebindToUnsigned<FloatTag>;
 
 #if HWY_TARGET == HWY_SCALAR
 
-inline int64_t CountersPerVector() { return 1; }
+// Runs of counters under one key.
+class PhiloxStream {
+ public:
+  static constexpr int64_t kStep = 4;  // words that a step writes
 
-inline void PhiloxVector(RandomKey key, uint64_t counter, uint64_t site, uint32_t* words) {
-  const RandomBits bits = RandomAt(key, counter, site);
-  for (int i = 0; i < 4; ++i) words[i] = bits[i];
-}
+  void SetKey(RandomKey key) { key_ = key; }
+  void Step(uint64_t counter, uint64_t site, uint32_t* words) const {
+    const RandomBits bits = RandomAt(key_, counter, site);
+    for (int i = 0; i < 4; ++i) words[i] = bits[i];
+  }
+
+ private:
+  RandomKey key_;
+};
 
 #else
 
@@ -38,31 +46,79 @@ HWY_INLINE WideVector WideProduct(WideVector a, WideVector b) {
   return hn::MulEven(hn::BitCast(d, a), hn::BitCast(d, b));
 }
 
-inline int64_t CountersPerVector() { return static_cast<int64_t>(hn::Lanes(WideTag())); }
+struct PhiloxState {
+  WideVector c0, c1, c2, c3;
 
-// 4 * CountersPerVector() words, of the counters from `counter` on.
-HWY_INLINE void PhiloxVector(RandomKey key, uint64_t counter, uint64_t site, uint32_t* words) {
-  const WideTag d;
-  const auto counters = hn::Add(hn::Set(d, counter), hn::Iota(d, 0));
-  WideVector c0 = counters, c1 = hn::ShiftRight<32>(counters);
-  WideVector c2 = hn::Set(d, site), c3 = hn::Set(d, site >> 32);
-  const WideVector m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
-  uint32_t k0 = key.low, k1 = key.high;
-  HWY_UNROLL(10)
-  for (int round = 0; round < 10; ++round) {
-    const WideVector p0 = WideProduct(c0, m0), p1 = WideProduct(c2, m1);
-    c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, hn::Set(d, uint64_t{k0}));
-    c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, hn::Set(d, uint64_t{k1}));
+  HWY_INLINE PhiloxState(uint64_t counter, uint64_t site) {
+    const WideTag d;
+    c0 = hn::Add(hn::Set(d, counter), hn::Iota(d, 0));
+    c1 = hn::ShiftRight<32>(c0);
+    c2 = hn::Set(d, site);
+    c3 = hn::Set(d, site >> 32);
+  }
+
+  HWY_INLINE void Round(WideVector k0, WideVector k1) {
+    const WideTag d;
+    const WideVector p0 = WideProduct(c0, hn::Set(d, 0xD2511F53u));
+    const WideVector p1 = WideProduct(c2, hn::Set(d, 0xCD9E8D57u));
+    c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, k0);
+    c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, k1);
     c1 = p1;
     c3 = p0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
   }
-  const WideVector low = hn::Set(d, 0xFFFFFFFFu);
-  const WideVector first = hn::Or(hn::And(c0, low), hn::ShiftLeft<32>(c1));
-  const WideVector second = hn::Or(hn::And(c2, low), hn::ShiftLeft<32>(c3));
-  hn::StoreInterleaved2(first, second, d, reinterpret_cast<uint64_t*>(words));
-}
+
+  HWY_INLINE void Store(uint32_t* words) const {
+    const WideTag d;
+    const WordTag d32;
+    const auto pair = [&](WideVector even, WideVector odd) {
+      return hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(odd)), hn::BitCast(d32, even));
+    };
+    hn::StoreInterleaved2(hn::BitCast(d, pair(c0, c1)), hn::BitCast(d, pair(c2, c3)), d,
+                          reinterpret_cast<uint64_t*>(words));
+  }
+};
+
+// Runs of counters under one key, whose schedule is spread over vectors once.
+class PhiloxStream {
+ public:
+  // Words that a step writes: of two vectors of counters, so that one's rounds hide the other's
+  // latency.
+  static constexpr int64_t kStep = 8 * static_cast<int64_t>(hn::MaxLanes(WideTag()));
+
+  HWY_INLINE void SetKey(RandomKey key) {
+    if (spread_ && key.low == key_.low && key.high == key_.high) return;
+    const WideTag d;
+    key_ = key;
+    spread_ = true;
+    for (int round = 0; round < kRounds; ++round) {
+      hn::Store(hn::Set(d, uint64_t{key.low}), d, first_[round]);
+      hn::Store(hn::Set(d, uint64_t{key.high}), d, second_[round]);
+      key.low += 0x9E3779B9u;
+      key.high += 0xBB67AE85u;
+    }
+  }
+
+  HWY_INLINE void Step(uint64_t counter, uint64_t site, uint32_t* words) const {
+    const WideTag d;
+    PhiloxState a(counter, site), b(counter + hn::MaxLanes(d), site);
+    HWY_UNROLL(10)
+    for (int round = 0; round < kRounds; ++round) {
+      const WideVector k0 = hn::Load(d, first_[round]), k1 = hn::Load(d, second_[round]);
+      a.Round(k0, k1);
+      b.Round(k0, k1);
+    }
+    a.Store(words);
+    b.Store(words + kStep / 2);
+  }
+
+ private:
+  static constexpr int kRounds = 10;
+
+  RandomKey key_;
+  bool spread_ = false;
+  alignas(64) uint64_t first_[kRounds][hn::MaxLanes(WideTag())];
+  alignas(64) uint64_t second_[kRounds][hn::MaxLanes(WideTag())];
+};
 
 #endif
 
@@ -73,16 +129,17 @@ class NoiseWords {
 
   // The words, valid until the next call; reads of whole vectors beyond the end stay in bounds.
   HWY_INLINE const uint32_t* Fill(RandomKey key, uint64_t site, int64_t first, int64_t count) {
-    const int64_t step = 4 * CountersPerVector();
+    stream_.SetKey(key);
     const int64_t skipped = first % 4;
-    for (int64_t i = 0; i < skipped + count; i += step) {
-      PhiloxVector(key, static_cast<uint64_t>((first - skipped + i) / 4), site, words_ + i);
+    for (int64_t i = 0; i < skipped + count; i += PhiloxStream::kStep) {
+      stream_.Step(static_cast<uint64_t>((first - skipped + i) / 4), site, words_ + i);
     }
     return words_ + skipped;
   }
 
  private:
-  alignas(64) uint32_t words_[kBlock + 64];
+  PhiloxStream stream_;
+  alignas(64) uint32_t words_[kBlock + 128];
 };
 
 // The value scaled where the words say keep, zero elsewhere.

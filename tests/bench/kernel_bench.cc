@@ -1,0 +1,301 @@
+// How near the CPU kernels come to what the machine can do: matrix products against a register-only
+// multiply-add loop, memory-bound kernels against copying. Wants an idle machine; OMP_NUM_THREADS=1 makes do without.
+//   kernel_bench [substring of the lines to run]
+#include <fmt/format.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/buffer.h"
+#include "core/thread.h"
+#include "kernels/bfloat16.h"
+#include "kernels/op.h"
+
+namespace syntra {
+namespace {
+
+// Seconds. With a single thread, CPU time: other processes disturb it less.
+double Now() {
+  if (ThreadCount() == 1) {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The shortest of many runs: what is left when nobody else runs.
+template <typename Body>
+double BestSeconds(const Body& body, double budget = 0.6) {
+  body();
+  double best = 1e30, start = Now();
+  for (int runs = 0; runs < 5 || Now() - start < budget; ++runs) {
+    const double begin = Now();
+    body();
+    best = std::min(best, Now() - begin);
+  }
+  return best;
+}
+
+constexpr int kPeakRounds = 2'000'000, kChains = 12;
+
+// Products of kChains independent accumulators, so that neither latency nor memory counts.
+[[gnu::target("avx512f")]] float MultiplyAddRounds() {
+  __m512 sums[kChains], a = _mm512_set1_ps(1.0f), b = _mm512_set1_ps(1e-9f);
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  for (int round = 0; round < kPeakRounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_fmadd_ps(a, b, sums[i]);
+    asm volatile("" : "+v"(a), "+v"(b));
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  return _mm512_cvtss_f32(sums[0]);
+}
+
+[[gnu::target("avx512f,avx512bf16")]] float DotProductRounds() {
+  __m512 sums[kChains];
+  __m512i bits = _mm512_set1_epi32(0x3f803f80);
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  for (int round = 0; round < kPeakRounds; ++round) {
+    const auto a = reinterpret_cast<__m512bh>(bits);
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], a, a);
+    asm volatile("" : "+v"(bits));
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  return _mm512_cvtss_f32(sums[0]);
+}
+
+// GFLOP/s of all threads in a loop of `flops_per_instruction`.
+double Peak(float (*rounds)(), double flops_per_instruction) {
+  volatile float sink = 0.0f;
+  const double seconds = BestSeconds([&] {
+#pragma omp parallel
+    sink = rounds();
+  });
+  return ThreadCount() * flops_per_instruction * kChains * kPeakRounds / seconds / 1e9;
+}
+
+struct Machine {
+  double f32_gflops = 0.0, bf16_gflops = 0.0, copy_gbytes = 0.0;
+};
+
+// One op call with its memory.
+class Workload {
+ public:
+  Workload(const std::string& op, const Attributes& attributes, std::vector<TensorType> inputs,
+           bool accumulate, const std::vector<int>& absent)
+      : op_(GetOp(op)) {
+    call_ = {attributes, inputs, op_.infer(attributes, inputs), {}};
+    call_.accumulate.assign(call_.outputs.size(), accumulate);
+    for (int i : absent) call_.outputs[i] = {DType::kNone, {}};
+    kernel_ = BindCpuKernel(op_, call_);
+    if (!kernel_) return;
+    workspace_ = Buffer(kernel_->workspace_bytes + 64, "workspace");
+    for (const TensorType& type : call_.inputs) inputs_.push_back(Allocate(type));
+    for (const TensorType& type : call_.outputs) outputs_.push_back(Allocate(type));
+  }
+
+  bool bound() const { return kernel_.has_value(); }
+  double Seconds() const {
+    return BestSeconds([this] { kernel_->run({inputs_, outputs_, workspace_.data()}); });
+  }
+  double flops() const { return op_.flops(call_); }
+  // Each operand once; what is updated or added to, twice.
+  double bytes() const {
+    double total = 0.0;
+    for (const TensorType& type : call_.inputs) total += Size(type);
+    for (size_t i = 0; i < call_.outputs.size(); ++i) {
+      total += Size(call_.outputs[i]) * (op_.updates || call_.accumulate[i] ? 2.0 : 1.0);
+    }
+    return total;
+  }
+  bool bf16() const { return call_.inputs[0].dtype == DType::kBF16; }
+
+ private:
+  static double Size(const TensorType& type) {
+    return type.present() ? static_cast<double>(type.bytes()) : 0.0;
+  }
+
+  void* Allocate(const TensorType& type) {
+    if (!type.present()) return nullptr;
+    Buffer& memory = memory_.emplace_back(type.bytes() + 64, "operand");
+    // Small positive numbers: dense data without subnormals, and valid ids and targets.
+    for (int64_t i = 0; i < type.shape.size(); ++i) {
+      const float value = 0.01f * static_cast<float>(1 + (i * 7919) % 97);
+      if (type.dtype == DType::kF32) reinterpret_cast<float*>(memory.data())[i] = value;
+      if (type.dtype == DType::kBF16) {
+        reinterpret_cast<BFloat16*>(memory.data())[i] = ToBFloat16(value);
+      }
+      if (type.dtype == DType::kI32) {
+        reinterpret_cast<int32_t*>(memory.data())[i] = static_cast<int32_t>(1 + i * 7919 % 32000);
+      }
+    }
+    return memory.data();
+  }
+
+  const Op& op_;
+  OpCall call_;
+  std::optional<BoundKernel> kernel_;
+  std::vector<Buffer> memory_;
+  Buffer workspace_;
+  std::vector<void*> inputs_, outputs_;
+};
+
+class Bench {
+ public:
+  Bench(Machine machine, std::string filter)
+      : machine_(machine), filter_(std::move(filter)) {}
+
+  struct Options {
+    bool accumulate = false;
+    std::vector<int> absent;
+  };
+
+  void Run(const std::string& label, const std::string& op, const Attributes& attributes,
+           std::vector<TensorType> inputs, const Options& options) const {
+    const std::string line = fmt::format("{} {}", op, label);
+    if (line.find(filter_) == std::string::npos) return;
+    const Workload workload(op, attributes, std::move(inputs), options.accumulate,
+                            options.absent);
+    if (!workload.bound()) {
+      fmt::print("{:44} no CPU kernel\n", line);
+      return;
+    }
+    const double seconds = workload.Seconds();
+    if (GetOp(op).flops != nullptr) {
+      const double rate = workload.flops() / seconds / 1e9;
+      const double peak = workload.bf16() ? machine_.bf16_gflops : machine_.f32_gflops;
+      fmt::print("{:44} {:9.1f} us {:7.1f} GF/s {:5.1f} % of peak\n", line, seconds * 1e6, rate,
+                 100 * rate / peak);
+    } else {
+      const double rate = workload.bytes() / seconds / 1e9;
+      fmt::print("{:44} {:9.1f} us {:7.1f} GB/s {:5.1f} % of copy\n", line, seconds * 1e6, rate,
+                 100 * rate / machine_.copy_gbytes);
+    }
+    std::fflush(stdout);
+  }
+
+  void Products(DType dtype) const;
+  void Vocabulary(DType dtype) const;
+  void Activations(DType dtype) const;
+  void Parameters() const;
+
+ private:
+  Machine machine_;
+  std::string filter_;
+};
+
+TensorType F32(Shape shape) { return {DType::kF32, shape}; }
+TensorType I32(Shape shape) { return {DType::kI32, shape}; }
+const TensorType kAbsent = {DType::kNone, {}};
+
+// The products of a layer of T5-small, batch 4 x 512: forward, input gradients, weight gradients.
+void Bench::Products(DType dtype) const {
+  const std::string name(NameOf(dtype));
+  const auto with = [](bool a, bool b, const std::string& type) {
+    return Attributes{{"transpose_a", a}, {"transpose_b", b}, {"dtype", type}};
+  };
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{2048, 512, 512},
+                                {2048, 2048, 512}, {2048, 512, 2048}}) {
+    const std::string shape = fmt::format("{}x{}x{} {}", m, n, k, name);
+    Run(shape, "matmul", with(false, false, name), {{dtype, {m, k}}, F32({k, n})}, {});
+    Run(shape + " NT", "matmul", with(false, true, name), {{dtype, {m, k}}, F32({n, k})}, {});
+    Run(fmt::format("{}x{}x{} {} TN +=", k, n, m, name), "matmul", with(true, false, "f32"),
+        {{dtype, {m, k}}, {dtype, {m, n}}}, {.accumulate = true});
+  }
+  Run("456x512x32128 " + name, "matmul", with(false, true, "f32"),
+      {{dtype, {456, 512}}, F32({32128, 512})}, {});
+}
+
+void Bench::Vocabulary(DType dtype) const {
+  const std::string name(NameOf(dtype));
+  const Attributes loss{{"scale", 0.04}, {"z_loss", 1e-4}, {"label_smoothing", 0.0}};
+  std::vector<TensorType> inputs = {
+      {dtype, {4, 114, 512}}, F32({32128, 512}), I32({4, 114}), F32({1})};
+  Run(name, "linear_cross_entropy", loss, inputs, {});
+  inputs.push_back(F32({4, 114}));
+  inputs.push_back(F32({1}));
+  Run(name, "linear_cross_entropy_grad", loss, inputs, {});
+  Run(name, "linear_argmax", loss, {{dtype, {4, 1, 512}}, F32({32128, 512})}, {});
+}
+
+void Bench::Activations(DType dtype) const {
+  const std::string name(NameOf(dtype));
+  const TensorType x{dtype, {32, 512, 512}};
+  const TensorType keys = I32({32, 2}), scale = F32({512}), rms = F32({32, 512});
+  const auto noise = [](double rate, bool per_element) {
+    return Attributes{{"epsilon", 1e-6}, {"rate", rate}, {"site", 3},
+                      {"per_element", per_element}, {"group", 1}};
+  };
+  Run(name, "copy", {{"dtype", name}}, {x}, {});
+  Run(name + " to the other", "copy", {{"dtype", dtype == DType::kF32 ? "bf16" : "f32"}}, {x}, {});
+  Run(name, "add_norm", noise(0.0, true), {x, x, scale, kAbsent}, {});
+  Run(name + " element", "add_norm", noise(0.1, true), {x, x, scale, keys}, {});
+  Run(name + " shared", "add_norm", noise(0.1, false), {x, x, scale, keys}, {});
+  Run(name, "add_norm_grad", noise(0.0, true), {x, scale, rms, x, x, kAbsent}, {});
+  Run(name + " element", "add_norm_grad", noise(0.1, true), {x, scale, rms, x, x, keys}, {});
+  Run(name + " element", "dropout", noise(0.1, true), {x, keys}, {});
+  Run(name + " shared", "dropout", noise(0.1, false), {x, keys}, {});
+  Run(name, "relu", {}, {x}, {});
+  Run(name, "relu_grad", {}, {x, x}, {});
+  Run(name, "gated_gelu", {}, {x, x}, {});
+  Run(name, "gated_gelu_grad", {}, {x, x, x}, {});
+  Run(name, "add_bias", {}, {x, scale}, {});
+  Run(name, "add_bias_grad", {}, {x}, {});
+  Run(name, "scale_by", {{"index", 1}}, {x, F32({2})}, {});
+  Run(name, "scale_by_grad", {{"index", 1}}, {x, F32({2}), x}, {});
+  Run(name, "embedding", {{"dtype", name}}, {I32({32, 512}), F32({32128, 512})}, {});
+  Run(name, "embedding_grad", {{"vocabulary", 32128}}, {I32({32, 512}), x}, {.accumulate = true});
+}
+
+void Bench::Parameters() const {
+  const TensorType table = F32({32128, 512});
+  for (bool rms_scaled : {false, true}) {
+    Run(rms_scaled ? "rms" : "plain", "adamw",
+        {{"beta1", 0.9}, {"beta2", 0.98}, {"epsilon", 1e-6}, {"rms_scaled", rms_scaled}},
+        {table, F32({5})}, {});
+  }
+  for (int64_t column_axis : {1, -1}) {
+    Run(column_axis < 0 ? "full" : "factored", "adafactor",
+        {{"row_axis", 0}, {"column_axis", column_axis}, {"clip_threshold", 1.0}},
+        {table, F32({3})}, {});
+  }
+  Run("", "sum_squares", {}, {table}, {});
+  Run("8x512x512", "relative_bias",
+      {{"queries", 512}, {"keys", 512}, {"bidirectional", true}, {"max_distance", 128}},
+      {F32({8, 32}), kAbsent}, {});
+  Run("8x512x512", "relative_bias_grad",
+      {{"buckets", 32}, {"bidirectional", true}, {"max_distance", 128}}, {F32({8, 512, 512})}, {});
+}
+
+int Main(int argc, char** argv) {
+  Machine machine;
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f")) machine.f32_gflops = Peak(MultiplyAddRounds, 32);
+  if (__builtin_cpu_supports("avx512bf16")) machine.bf16_gflops = Peak(DotProductRounds, 64);
+  const TensorType large = F32({64, 1024, 1024});
+  const Workload copy("copy", {{"dtype", "f32"}}, {large}, false, {});
+  machine.copy_gbytes = copy.bytes() / copy.Seconds() / 1e9;
+  fmt::print("{} threads; peak {:.1f} GF/s f32, {:.1f} GF/s bf16; copy {:.1f} GB/s\n",
+             ThreadCount(), machine.f32_gflops, machine.bf16_gflops, machine.copy_gbytes);
+  const Bench bench(machine, argc > 1 ? argv[1] : "");
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    bench.Products(dtype);
+    bench.Vocabulary(dtype);
+    bench.Activations(dtype);
+  }
+  bench.Parameters();
+  return 0;
+}
+
+}  // namespace
+}  // namespace syntra
+
+int main(int argc, char** argv) { return syntra::Main(argc, argv); }
