@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/combinations.h"
+#include "config/override.h"
 #include "config/parser.h"
 #include "config/rules.h"
 
