@@ -148,9 +148,10 @@ std::unique_ptr<ByteSource> OpenByteSource(const Path& path) {
   if (count == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b}) {
     return std::make_unique<GzipSource>(std::move(file));
   }
-  if (path.extension() == ".gz" && file.Size() > 0) {
-    Fail(ExitCode::kData, "{}: byte 0: not a gzip file, although its name ends in .gz",
-         path.string());
+  // A download that failed at once leaves an empty file; that is not an empty shard.
+  if (path.extension() == ".gz") {
+    Fail(ExitCode::kData, "{}: byte 0: {}, although its name ends in .gz", path.string(),
+         file.Size() == 0 ? "empty file" : "not a gzip file");
   }
   return std::make_unique<PlainSource>(std::move(file));
 }

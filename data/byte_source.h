@@ -21,7 +21,7 @@ class ByteSource {
   virtual size_t Read(std::span<std::byte> bytes) = 0;
 };
 
-// A name ending in ".gz" without gzip content is an error, not plain text.
+// A name ending in ".gz" without gzip content, or without any, is an error.
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path);
 
 }  // namespace syntra

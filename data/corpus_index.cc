@@ -34,6 +34,11 @@ Digest CorpusIndex::DataDigest() const {
   return DigestOf(text);
 }
 
+Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer) {
+  return DigestOf(
+      fmt::format("text_field={}\nvocabulary={}\n", text_field, tokenizer.vocabulary_size()));
+}
+
 IndexEntry EntryOf(const TokenShard& shard, const Path& source) {
   const ShardFacts& facts = shard.facts();
   return {.file = shard.path().filename().string(),

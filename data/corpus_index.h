@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/digest.h"
+#include "base/digest.h"
 #include "data/token_shard.h"
+#include "data/tokenizer.h"
 
 namespace syntra {
 
@@ -30,6 +31,9 @@ struct CorpusIndex {
   // Identifies the data: changes if any shard, or their order, does.
   Digest DataDigest() const;
 };
+
+// Of everything but source and tokenizer that decides a shard's tokens.
+Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer);
 
 IndexEntry EntryOf(const TokenShard& shard, const Path& source);
 void WriteIndex(const Path& directory, const CorpusIndex& index);

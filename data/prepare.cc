@@ -170,11 +170,6 @@ class Preparation {
 
 }  // namespace
 
-Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer) {
-  return DigestOf(
-      fmt::format("text_field={}\nvocabulary={}\n", text_field, tokenizer.vocabulary_size()));
-}
-
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer) {
   return Preparation(options, tokenizer).Run();
 }

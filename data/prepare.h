@@ -39,8 +39,4 @@ struct PrepareResult {
 // unfinished shards. Zero ids (padding) are left out, as T5 does.
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer);
 
-// The digest that shards and index carry for everything but source and tokenizer that decides
-// tokens.
-Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer);
-
 }  // namespace syntra

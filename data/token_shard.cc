@@ -171,6 +171,14 @@ TokenShard::TokenShard(const Path& path, bool verify) : map_(path) {
   if (!increasing) FailShard(path, "document offsets do not increase from 0 to the token count");
 }
 
+uint32_t TokenShard::LargestToken() const {
+  const auto largest = [&]<typename Id>(const Id* ids) -> uint32_t {
+    return facts_.tokens == 0 ? 0 : *std::max_element(ids, ids + facts_.tokens);
+  };
+  return token_bytes_ == 2 ? largest(reinterpret_cast<const uint16_t*>(tokens_))
+                           : largest(reinterpret_cast<const uint32_t*>(tokens_));
+}
+
 void TokenShard::CopyTokens(int64_t begin, std::span<int32_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
   SYNTRA_CHECK(begin >= 0 && begin + count <= token_count(), "tokens [{}, {}) of {}", begin,

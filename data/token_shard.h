@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/digest.h"
+#include "base/digest.h"
 
 namespace syntra {
 
@@ -68,6 +68,8 @@ class TokenShard {
   // First token of document i; i = document_count() gives the token count.
   int64_t DocumentBegin(int64_t i) const { return static_cast<int64_t>(offsets_[i]); }
   int64_t DocumentLength(int64_t i) const { return DocumentBegin(i + 1) - DocumentBegin(i); }
+  // The largest id in the shard, as an unsigned number; 0 if there is none. Reads all tokens.
+  uint32_t LargestToken() const;
   // Tokens [begin, begin + out.size()) of the shard.
   void CopyTokens(int64_t begin, std::span<int32_t> out) const;
 

@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "data/word_cache.h"
 
 namespace syntra {
 namespace {
@@ -39,6 +41,8 @@ bool FindSentinel(std::string_view text, size_t from, int32_t limit, size_t* beg
 
 struct Tokenizer::Implementation {
   sentencepiece::SentencePieceProcessor processor;
+  std::mutex mutex;                  // of the cache
+  std::unique_ptr<WordCache> words;  // null if this model cannot be encoded word by word
 };
 
 Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
@@ -57,6 +61,7 @@ Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
     Fail(ExitCode::kData, "{} has no end-of-sentence piece, which every example ends with",
          model.string());
   }
+  implementation_->words = WordCache::MakeIfExact(processor, content);
 }
 
 Tokenizer::~Tokenizer() = default;
@@ -69,6 +74,13 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
 }
 
 void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
+  const std::unique_lock lock(implementation_->mutex, std::try_to_lock);
+  if (lock && implementation_->words) {
+    if (implementation_->words->Encode(text, ids)) return;
+    Log().warn("{}: encoding word by word differs from SentencePiece; it is turned off",
+               path_.string());
+    implementation_->words.reset();
+  }
   EncodePlainly(text, ids);
 }
 
@@ -76,6 +88,11 @@ void Tokenizer::EncodePlainly(std::string_view text, std::vector<int32_t>* ids) 
   static_assert(std::is_same_v<int, int32_t>);
   const auto status = implementation_->processor.Encode(text, ids);
   if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", status.message());
+}
+
+bool Tokenizer::EncodesByWords() const {
+  const std::lock_guard lock(implementation_->mutex);
+  return implementation_->words != nullptr;
 }
 
 std::vector<int32_t> Tokenizer::EncodeWithSentinels(std::string_view text) const {

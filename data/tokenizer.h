@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/digest.h"
+#include "base/digest.h"
 
 namespace syntra {
 
@@ -28,6 +28,9 @@ class Tokenizer {
 
   // SentencePiece alone, without the word cache.
   void EncodePlainly(std::string_view text, std::vector<int32_t>* ids) const;
+
+  // Whether Encode works word by word; if not, it is SentencePiece's own.
+  bool EncodesByWords() const;
 
   // Like Encode, but "<extra_id_K>" with K < extra_ids becomes sentinel K and cuts the text in two.
   std::vector<int32_t> EncodeWithSentinels(std::string_view text) const;

@@ -6,12 +6,10 @@
 #include <span>
 #include <string>
 
+#include "base/digest.h"
 #include "base/file.h"
 
 namespace syntra {
-
-// 32 lower-case hexadecimal digits, most significant first (XXH128's canonical form).
-std::string DigestOf(std::span<const std::byte> bytes);
 
 struct FileDigest {
   int64_t bytes;

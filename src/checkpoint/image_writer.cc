@@ -56,7 +56,8 @@ Hdf5Handle CreateFile(ImageWriter* writer, size_t content_bytes) {
   const size_t increment =
       AlignUp(std::max<size_t>(content_bytes / 16, size_t{64} << 10), kAlignment);
   SYNTRA_HDF5(H5Pset_fapl_core(access.id(), increment, /*backing_store=*/false));
-  SYNTRA_HDF5(H5Pset_libver_bounds(access.id(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST));
+  // The newest format that HDF5 1.10 reads, whatever version is linked.
+  SYNTRA_HDF5(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110));
   SYNTRA_HDF5(H5Pset_alignment(access.id(), kAlignment, kAlignment));
   H5FD_file_image_callbacks_t callbacks = {CaptureCallbacks::Malloc,
                                            CaptureCallbacks::Copy,

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/log.h"
@@ -18,13 +19,18 @@ namespace {
 
 // Names of leftovers end with the process id of their maker. One save runs at a time in a process,
 // so its own leftovers are stale too.
-bool IsStale(const std::string& name) {
-  if (!name.starts_with(kBuildingPrefix) && !name.starts_with(kTrashPrefix)) return false;
-  int64_t process;
-  if (!ParseInt64(std::string_view(name).substr(name.rfind('-') + 1), &process) || process <= 0) {
-    return false;
+bool IsStale(std::string_view name) {
+  for (const std::string_view prefix : {kBuildingPrefix, kTrashPrefix}) {
+    const size_t dash = name.rfind('-');
+    int64_t process;
+    if (!name.starts_with(prefix) || dash < prefix.size() ||
+        !ParseStepName(name.substr(prefix.size(), dash - prefix.size())) ||
+        !ParseInt64(name.substr(dash + 1), &process) || process <= 0) {
+      continue;
+    }
+    return process == getpid() || (kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH);
   }
-  return process == getpid() || (kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH);
+  return false;
 }
 
 }  // namespace

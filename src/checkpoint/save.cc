@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
+#include "checkpoint/shard.h"
 #include "checkpoint/verify.h"
 
 namespace syntra {
@@ -57,11 +58,12 @@ Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards)
   return manifest;
 }
 
-// `root` and its own entry in its parent survive a crash.
-void PrepareRoot(const Path& root) {
-  if (Exists(root)) return;
-  CreateDirectories(root);
-  SyncDirectory(root.parent_path());
+// Creates `directory` and what is missing above it; all of it survives a crash.
+void CreateDurably(const Path& directory) {
+  if (directory.empty() || Exists(directory)) return;
+  CreateDurably(directory.parent_path());
+  CreateDirectories(directory);
+  SyncDirectory(directory.parent_path());
 }
 
 void RequireFreeSpace(const Path& root, std::span<const TensorRecord> tensors) {
@@ -86,7 +88,7 @@ void WriteDurably(const Path& path, std::span<const std::byte> bytes) {
 void WriteImage(const Path& directory, const std::string& name, const FileImage& image,
                 Manifest* manifest) {
   const std::span<const std::byte> bytes = image.bytes();
-  manifest->files[name] = {static_cast<int64_t>(bytes.size()), DigestOf(bytes)};
+  manifest->files[name] = {static_cast<int64_t>(bytes.size()), HexDigestOf(bytes)};
   WriteDurably(directory / name, bytes);
 }
 
@@ -146,7 +148,8 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
   SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);
   const std::vector<Shard> shards = PlanShards(tensors, options.shard_bytes);
   Manifest manifest = PlanManifest(info, shards);
-  PrepareRoot(root);
+  // Without a trailing slash, which would make a directory its own parent.
+  CreateDurably((root / "").parent_path());
   RemoveLeftovers(root);
   RequireFreeSpace(root, tensors);
 

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/shard.h"
+#include "checkpoint/tensor_record.h"
 
 namespace syntra {
 
@@ -20,7 +20,7 @@ struct SaveOptions {
 };
 
 // Commits root/step-NNNNNNNNNN, creating `root` if needed; a checkpoint of the same step is
-// replaced in one step. One process at a time may save into a root. Throws Error(kResources) when
+// replaced in one step. One save at a time may run on a root. Throws Error(kResources) when
 // the disk or memory fails, Error(kCheckpoint) when what was written does not read back or a name
 // cannot be stored; then older checkpoints are untouched and the save may be tried again.
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,

@@ -27,6 +27,8 @@ hid_t StoredType(DType dtype) {
       return H5T_STD_I32LE;
     case DType::kBF16:
       return H5T_STD_U16LE;
+    case DType::kNone:
+      break;
   }
   SYNTRA_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }

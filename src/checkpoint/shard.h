@@ -10,17 +10,11 @@
 
 #include "checkpoint/image_writer.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/tensor_record.h"
 #include "core/buffer.h"
 #include "core/tensor.h"
 
 namespace syntra {
-
-// A host tensor to be saved: dense, row-major. The caller keeps `data` alive and unchanged.
-struct TensorRecord {
-  std::string name;
-  TensorType type;
-  const std::byte* data = nullptr;
-};
 
 // One contiguous dataset for each tensor, under the tensor's name.
 FileImage BuildShard(std::span<const TensorRecord* const> tensors);

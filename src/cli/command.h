@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 
 #include "base/error.h"
 
@@ -21,5 +22,8 @@ struct Command {
   // long as the returned action.
   Action (*set_up)(CLI::App& app);
 };
+
+// For a command that is only a choice of inner commands.
+Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts);
 
 }  // namespace syntra

@@ -61,23 +61,10 @@ Action SetUpExplain(CLI::App& app) {
 }  // namespace
 
 Action SetUpConfig(CLI::App& app) {
-  constexpr Command kParts[] = {
-      {"show", "Print a configuration after layering and --set", SetUpShow},
-      {"diff", "List the fields in which two configurations differ", SetUpDiff},
-      {"explain", "Print what a field means, its default and its limits", SetUpExplain},
-  };
-  app.require_subcommand(1);
-  std::vector<std::pair<CLI::App*, Action>> parts;
-  for (const Command& part : kParts) {
-    CLI::App* inner = app.add_subcommand(part.name, part.summary);
-    parts.emplace_back(inner, part.set_up(*inner));
-  }
-  return [parts] {
-    for (const auto& [inner, action] : parts) {
-      if (inner->parsed()) return action();
-    }
-    return ExitCode::kInternal;  // require_subcommand lets none through
-  };
+  return SetUpParts(app,
+                    {{"show", "Print a configuration after layering and --set", SetUpShow},
+                     {"diff", "List the fields in which two configurations differ", SetUpDiff},
+                     {"explain", "Print what a field means, its default and its limits", SetUpExplain}});
 }
 
 }  // namespace syntra

@@ -59,6 +59,17 @@ double CpuQuota() {
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
+// What `function`, an int(int*), of a library that may be missing says. The library stays loaded:
+// unloading such libraries is not safe.
+std::string VersionOf(const char* library, const char* function) {
+  void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return "not found";
+  using GetVersion = int (*)(int*);
+  const auto get = reinterpret_cast<GetVersion>(dlsym(handle, function));
+  int version = 0;
+  return get && get(&version) == 0 ? fmt::format("{}", version) : "found";
+}
+
 class Examination {
  public:
   MachineReport Run() {
@@ -177,11 +188,9 @@ class Examination {
   }
 
   void Accelerators() {
-    const auto present = [](const char* library) {
-      return dlopen(library, RTLD_LAZY | RTLD_LOCAL) ? "found" : "not found";
-    };
-    Add("accelerators", "CUDA driver (libcuda.so.1)", present("libcuda.so.1"));
-    Add("accelerators", "NCCL (libnccl.so.2)", present("libnccl.so.2"));
+    Add("accelerators", "CUDA driver (libcuda.so.1)",
+        VersionOf("libcuda.so.1", "cuDriverGetVersion"));
+    Add("accelerators", "NCCL (libnccl.so.2)", VersionOf("libnccl.so.2", "ncclGetVersion"));
     const std::string driver = KernelFile("/proc/driver/nvidia/version");
     if (!driver.empty()) Add("accelerators", "kernel module", Split(driver, '\n')[0]);
   }

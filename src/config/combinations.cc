@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "config/lengths.h"
 #include "config/rules.h"
+#include "core/corruption_lengths.h"
 
 namespace syntra {
 namespace {
@@ -45,6 +45,10 @@ struct Stack {
   std::string length_name;
 };
 
+CorruptionLengths LongestSegment(const DataConfig& data) {
+  return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
+}
+
 template <typename Check>
 void ForEachStack(const Report& report, Check check) {
   const ModelConfig& model = report.config().model();
@@ -53,7 +57,7 @@ void ForEachStack(const Report& report, Check check) {
     return;
   }
   const int inputs = report.config().data().input_length();
-  const int targets = LengthsOf(report.config().data()).targets;
+  const auto targets = static_cast<int>(LongestSegment(report.config().data()).targets);
   const std::string input_name = fmt::format("data.input_length {}", inputs);
   const std::string target_name = fmt::format("the target length {}", targets);
   const bool shared = !model.has_decoder_mixer();
@@ -247,18 +251,13 @@ void SentinelsSuffice(const Report& report) {
     return;
   }
   const DataConfig& data = report.config().data();
-  const CorruptionLengths lengths = LengthsOf(data);
+  const CorruptionLengths lengths = LongestSegment(data);
   if (lengths.spans > data.extra_ids()) {
     report.Add(fields,
                fmt::format("data.input_length {} is corrupted in {} spans, but data.extra_ids "
                            "gives {} sentinels; set extra_ids to at least {}, or shorten "
                            "the input",
                            data.input_length(), lengths.spans, data.extra_ids(), lengths.spans));
-  } else if (lengths.spans < 1) {
-    report.Add(fields,
-               fmt::format("data.input_length {} is too short for a corrupted span; raise it "
-                           "or noise_density",
-                           data.input_length()));
   }
 }
 

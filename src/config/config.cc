@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/combinations.h"
+#include "config/override.h"
 #include "config/parser.h"
 #include "config/rules.h"
 
@@ -15,6 +16,14 @@ void Validate(Layer* layer, const Location& fallback, const ConfigPurpose& purpo
               Problems* problems) {
   CheckRules(layer, fallback, purpose, problems);
   CheckCombinations(*layer, fallback, problems);
+}
+
+void MergeOverrides(std::span<const std::string> overrides, Layer* merged, Problems* problems) {
+  for (const std::string& assignment : overrides) {
+    Layer layer;
+    ParseOverride(assignment, *merged, &layer, problems);
+    MergeLayer(layer, merged);
+  }
 }
 
 }  // namespace
@@ -36,24 +45,22 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
     }
     MergeLayer(layer, &merged);
   }
-  for (const std::string& assignment : overrides) {
-    Layer layer;
-    ParseOverride(assignment, &layer, &problems);
-    MergeLayer(layer, &merged);
-  }
+  MergeOverrides(overrides, &merged, &problems);
   // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.
   if (all_read) Validate(&merged, fallback, purpose, &problems);
   problems.ThrowIfAny();
   return merged.config;
 }
 
-Config ParseConfig(const std::string& source, std::string_view text, const ConfigPurpose& purpose) {
+Config ParseConfig(const std::string& source, std::string_view text,
+                   std::span<const std::string> overrides, const ConfigPurpose& purpose) {
   Problems problems;
-  Layer layer;
-  ParseLayer(source, text, &layer, &problems);
-  Validate(&layer, {source, 1, 1}, purpose, &problems);
+  Layer merged;
+  ParseLayer(source, text, &merged, &problems);
+  MergeOverrides(overrides, &merged, &problems);
+  Validate(&merged, {source, 1, 1}, purpose, &problems);
   problems.ThrowIfAny();
-  return layer.config;
+  return merged.config;
 }
 
 void ValidateConfig(const Config& config, const ConfigPurpose& purpose) {

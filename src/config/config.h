@@ -30,8 +30,9 @@ inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
                   const ConfigPurpose& purpose);
 
-// Text that was saved before, e.g. with a checkpoint; `source` names it in errors.
-Config ParseConfig(const std::string& source, std::string_view text, const ConfigPurpose& purpose);
+// Text that was saved before, e.g. with a checkpoint, under overrides; `source` names it in errors.
+Config ParseConfig(const std::string& source, std::string_view text,
+                   std::span<const std::string> overrides, const ConfigPurpose& purpose);
 
 // A configuration made in memory.
 void ValidateConfig(const Config& config, const ConfigPurpose& purpose);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <regex>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "config/layer.h"
@@ -153,8 +155,9 @@ std::vector<std::string> SettableFields() {
   return paths;
 }
 
-std::string ExplainField(const std::string& path) {
+std::string ExplainField(const std::string& place) {
   const Comments comments;
+  const std::string path = std::regex_replace(place, std::regex("\\[[0-9]*\\]"), "");
   std::vector<std::string> paths = {path};
   if (!Config::descriptor()->FindFieldByName(path)) {
     if (const auto named = PathsOfField(path); !named.empty()) paths = named;

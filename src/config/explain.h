@@ -6,10 +6,10 @@
 
 namespace syntra {
 
-// What the field at a dotted path (list indices left out) is: type, default, rule, allowed values
-// or inner fields, and the schema's comment. A bare name stands for every field of that name.
-// Throws Error(kConfig) with a suggestion if there is none.
-std::string ExplainField(const std::string& path);
+// What the field at a dotted path (list indices are ignored) is: type, default, rule, allowed
+// values or inner fields, and the schema's comment. A bare name stands for every field of that
+// name. Throws Error(kConfig) with a suggestion if there is none.
+std::string ExplainField(const std::string& place);
 
 // Paths of all fields that `--set path=value` can change, in schema order.
 std::vector<std::string> SettableFields();

@@ -74,6 +74,12 @@ void FieldLocations::MergeFrom(const FieldLocations& other) {
   for (const auto& [path, where] : other.places_) places_[path] = where;
 }
 
+void FieldLocations::CopyTree(const FieldLocations& other, const std::string& path) {
+  for (const auto& [inner, where] : other.places_) {
+    if (IsInside(inner, path)) places_[inner] = where;
+  }
+}
+
 bool Layer::IsBroken(const std::string& path) const {
   for (const std::string& field : broken) {
     if (IsInside(path, field) || IsInside(field, path)) return true;

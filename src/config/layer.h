@@ -27,6 +27,8 @@ class FieldLocations {
   // Forgets the field and all that is inside it.
   void EraseTree(const std::string& path);
   void MergeFrom(const FieldLocations& other);
+  // Takes over what `other` knows of the field and all that is inside it.
+  void CopyTree(const FieldLocations& other, const std::string& path);
 
  private:
   std::map<std::string, Location> places_;

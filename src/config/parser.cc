@@ -304,48 +304,6 @@ class Parser {
   size_t next_ = 0;
 };
 
-bool IsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// Sets `path` = `value` in the layer's config, creating the messages on the way.
-void ParseAssignment(const std::string& source, const std::string& path, const std::string& value,
-                     Layer* layer, Problems* problems) {
-  Message* message = &layer->config;
-  std::string owner;
-  const std::vector<std::string> names = Split(path, '.');
-  for (size_t i = 0;; ++i) {
-    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
-    if (!field) {
-      problems->Add({source}, UnknownFieldMessage(*message->GetDescriptor(), owner, names[i]));
-      return;
-    }
-    owner = FieldPath(owner, names[i]);
-    layer->locations.Set(owner, {source});
-    if (i + 1 == names.size()) {
-      std::string text = value;
-      const bool is_list = field->is_repeated() && value.starts_with('[');
-      const bool quoted = value.starts_with('"') || value.starts_with('\'');
-      if (field->type() == FieldDescriptor::TYPE_STRING && !is_list && !quoted) {
-        const std::string error = AppendString(message, field, value);
-        if (!error.empty()) problems->Add({source}, fmt::format("{}: {}", owner, error));
-        return;
-      }
-      Parser(source, text, false, layer, problems).ParseOneValue(message, field, owner);
-      return;
-    }
-    if (field->is_repeated() || !field->message_type()) {
-      problems->Add(
-          {source},
-          field->is_repeated()
-              ? fmt::format("{} is a list; set the whole list, e.g. --set '{}=[...]'", owner, owner)
-              : fmt::format("{} has no fields", owner));
-      return;
-    }
-    message = message->GetReflection()->MutableMessage(message, field);
-  }
-}
-
 }  // namespace
 
 void ParseLayer(const std::string& source, std::string_view text, Layer* layer,
@@ -353,19 +311,15 @@ void ParseLayer(const std::string& source, std::string_view text, Layer* layer,
   Parser(source, text, true, layer, problems).ParseAll();
 }
 
-void ParseOverride(const std::string& assignment, Layer* layer, Problems* problems) {
-  const std::string source = "--set " + assignment;
-  size_t end = 0;
-  while (end < assignment.size() && (IsName(assignment[end]) || assignment[end] == '.')) ++end;
-  const std::string path = assignment.substr(0, end);
-  const std::string_view rest = StripSpace(std::string_view(assignment).substr(end));
-  if (!path.empty() && rest.starts_with('=')) {
-    ParseAssignment(source, path, std::string(StripSpace(rest.substr(1))), layer, problems);
-  } else if (!path.empty() && path.find('.') == std::string::npos && !rest.empty()) {
-    Parser(source, assignment, false, layer, problems).ParseAll();
-  } else {
-    problems->Add({source}, "expected FIELD=VALUE, e.g. --set train.steps=1000");
-  }
+void ParseOverrideText(const std::string& source, std::string_view text, Layer* layer,
+                       Problems* problems) {
+  Parser(source, text, false, layer, problems).ParseAll();
+}
+
+void ParseOverrideValue(const std::string& source, std::string_view text, Message* message,
+                        const FieldDescriptor* field, const std::string& path, Layer* layer,
+                        Problems* problems) {
+  Parser(source, text, false, layer, problems).ParseOneValue(message, field, path);
 }
 
 }  // namespace syntra

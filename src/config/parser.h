@@ -13,7 +13,15 @@ namespace syntra {
 // Parses `text` into `layer`, whose config must be empty. Problems are placed in `source`.
 void ParseLayer(const std::string& source, std::string_view text, Layer* layer, Problems* problems);
 
-// Parses what stands after --set: `a.b=value` or message text such as `a { b: value }`.
-void ParseOverride(const std::string& assignment, Layer* layer, Problems* problems);
+// The same for the text of one override, whose places are `source` alone.
+void ParseOverrideText(const std::string& source, std::string_view text, Layer* layer,
+                       Problems* problems);
+
+// Parses `text` as the value of `field` of `message`, which is the part of the layer's config
+// before `path`.
+void ParseOverrideValue(const std::string& source, std::string_view text,
+                        google::protobuf::Message* message,
+                        const google::protobuf::FieldDescriptor* field, const std::string& path,
+                        Layer* layer, Problems* problems);
 
 }  // namespace syntra

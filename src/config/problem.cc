@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace syntra {
 
@@ -16,13 +19,28 @@ void Problems::Add(Location where, std::string message) {
   list_.push_back({std::move(where), std::move(message)});
 }
 
+std::vector<Problem> Problems::InOrder() const {
+  std::map<std::string, size_t> source_order;
+  for (const Problem& problem : list_) {
+    source_order.emplace(problem.where.source, source_order.size());
+  }
+  const auto key = [&](const Problem& problem) {
+    const Location& where = problem.where;
+    return std::tuple(source_order.at(where.source), where.line, where.column);
+  };
+  std::vector<Problem> sorted = list_;
+  std::ranges::stable_sort(sorted, {}, key);
+  return sorted;
+}
+
 std::string Problems::Text() const {
   // A binary file given by mistake has thousands of problems; nobody reads past the first.
   constexpr size_t kMaxListed = 200;
   std::string text;
-  for (size_t i = 0; i < std::min(list_.size(), kMaxListed); ++i) {
-    const std::string where = list_[i].where.Text();
-    text += fmt::format("error: {}{}{}\n", where, where.empty() ? "" : ": ", list_[i].message);
+  const std::vector<Problem> sorted = InOrder();
+  for (size_t i = 0; i < std::min(sorted.size(), kMaxListed); ++i) {
+    const std::string where = sorted[i].where.Text();
+    text += fmt::format("error: {}{}{}\n", where, where.empty() ? "" : ": ", sorted[i].message);
   }
   if (list_.size() > kMaxListed)
     text += fmt::format("(only the first {} are listed)\n", kMaxListed);
@@ -33,21 +51,23 @@ void Problems::ThrowIfAny() const {
   if (!empty()) throw Error(ExitCode::kConfig, Text());
 }
 
-std::string Quoted(std::string_view text) {
-  constexpr int kMaxCharacters = 40;
-  std::string quoted = "\"";
+std::string Printable(std::string_view text, int most) {
+  const bool is_utf8 = IsUtf8(text);
+  std::string printable;
   int characters = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const unsigned char byte = text[i];
-    const bool continues = (byte & 0xC0) == 0x80;
-    if (!continues && ++characters > kMaxCharacters) return quoted + "...\"";
-    if (byte < 0x20 || byte == 0x7F) {
-      quoted += fmt::format("\\x{:02x}", byte);
+  for (const char c : text) {
+    const unsigned char byte = c;
+    const bool continues = is_utf8 && (byte & 0xC0) == 0x80;
+    if (!continues && ++characters > most) return printable + "...";
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !is_utf8)) {
+      printable += fmt::format("\\x{:02x}", byte);
     } else {
-      quoted += text[i];
+      printable += c;
     }
   }
-  return quoted + "\"";
+  return printable;
 }
+
+std::string Quoted(std::string_view text) { return "\"" + Printable(text, 40) + "\""; }
 
 }  // namespace syntra

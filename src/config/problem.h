@@ -26,16 +26,22 @@ class Problems {
   bool empty() const { return list_.empty(); }
   const std::vector<Problem>& list() const { return list_; }
 
-  // "error: file:3:5: ..." for each problem and "N errors" at the end.
+  // "error: file:3:5: ..." for each problem, by source and line, and "N errors" at the end.
   std::string Text() const;
   // Throws Error(kConfig) with Text() unless there are none.
   void ThrowIfAny() const;
 
  private:
+  std::vector<Problem> InOrder() const;
+
   std::vector<Problem> list_;
 };
 
-// `text` in double quotes, cut after 40 characters, with control characters escaped: safe to print.
+// `text` cut after `most` characters, with control characters and bytes that are not UTF-8 escaped:
+// safe to print on one line.
+std::string Printable(std::string_view text, int most);
+
+// The first 40 characters, printable, in double quotes.
 std::string Quoted(std::string_view text);
 
 }  // namespace syntra

@@ -149,6 +149,8 @@ std::string SetScalar(Message* message, const FieldDescriptor* field, const Scal
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
       if (text.kind != TokenKind::kString) return wrong();
+      if (!IsUtf8(text.text)) return "the string is not UTF-8";
+      if (text.text.find('\0') != std::string::npos) return "the string holds a NUL byte";
       SYNTRA_STORE(String, text.text);
       return "";
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -168,11 +170,6 @@ std::string SetScalar(Message* message, const FieldDescriptor* field, const Scal
       if (text.kind == TokenKind::kString) return wrong();
       return SetNumber(message, field, text);
   }
-}
-
-std::string AppendString(Message* message, const FieldDescriptor* field, const std::string& text) {
-  if (!IsUtf8(text)) return "the string is not UTF-8";
-  return SetScalar(message, field, {TokenKind::kString, text});
 }
 
 std::string ScalarToText(const Message& message, const FieldDescriptor* field, int index) {

@@ -21,10 +21,6 @@ std::string ScalarKind(const google::protobuf::FieldDescriptor& field);
 std::string SetScalar(google::protobuf::Message* message,
                       const google::protobuf::FieldDescriptor* field, const ScalarText& text);
 
-// The same for a string that was given without quotes.
-std::string AppendString(google::protobuf::Message* message,
-                         const google::protobuf::FieldDescriptor* field, const std::string& text);
-
 // A default or current value as text: 512, 1e-06, RELU, true, "text".
 std::string ScalarToText(const google::protobuf::Message& message,
                          const google::protobuf::FieldDescriptor* field, int index = -1);

@@ -198,14 +198,6 @@ bool Unescape(std::string_view literal, std::string* content, std::string* messa
     }
     *content += static_cast<char>(value);
   }
-  if (!IsUtf8(*content)) {
-    *message = "the string is not UTF-8";
-    return false;
-  }
-  if (content->find('\0') != std::string::npos) {
-    *message = "the string holds a NUL byte";
-    return false;
-  }
   return true;
 }
 

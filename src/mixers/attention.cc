@@ -51,7 +51,7 @@ class Attention final : public TokenMixer {
     const auto remember = [&](const char* name, Value rows) {
       if (!rows) return rows;
       const Value cache = step.cache(name, scope.TypeOf(rows).shape[-1]);
-      scope.program().RecordUpdate("write_rows", {{"rows", step.length}}, {rows, step.start}, {cache});
+      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {rows, step.start}, {cache});
       return cache;
     };
     operands.key = remember("key", operands.key);

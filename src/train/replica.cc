@@ -138,6 +138,10 @@ LossSums Replica::Evaluate(const Batch& batch) {
   return ReadSums(executable);
 }
 
+std::unique_ptr<GreedyDecoder> Replica::MakeDecoder(const DecodeShape& shape) {
+  return std::make_unique<GreedyDecoder>(model_, parameters_, values_.data(), activations_, shape);
+}
+
 void Replica::ZeroGradients() {
   ParallelFor(gradients_.size(), int64_t{1} << 20, [&](int64_t begin, int64_t end) {
     std::memset(gradients_.data() + begin, 0, end - begin);

@@ -9,6 +9,7 @@
 
 #include "checkpoint/save.h"
 #include "data/batch.h"
+#include "decode/greedy.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
 #include "program/executable.h"
@@ -58,6 +59,9 @@ class Replica {
   // Joint norm of all gradients.
   double GradientNorm();
   void Update(const UpdateFacts& facts);
+
+  // A decoder that reads this replica's parameters; the replica must outlive it.
+  std::unique_ptr<GreedyDecoder> MakeDecoder(const DecodeShape& shape);
 
   // Chosen before the first Differentiate.
   void SetLoss(const LossOptions& loss, bool recompute);

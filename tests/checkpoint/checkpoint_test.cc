@@ -133,14 +133,15 @@ TEST(Retention, RemovesLeftoversOfDeadProcessesOnly) {
   const Path root = Scratch("leftovers");
   const std::string living = fmt::format(".tmp-step-0000000003-{}", getppid());
   // Process ids end at 2^22 on Linux.
-  for (const std::string& name : {std::string(".tmp-step-0000000001-99999999"),
-                                  std::string(".trash-step-0000000002-99999999"), living,
-                                  std::string(".bad-step-0000000000"), std::string("notes-7")}) {
+  for (const std::string& name :
+       {std::string(".tmp-step-0000000001-99999999"),
+        std::string(".trash-step-0000000002-99999999"), std::string(".tmp-other-99999999"), living,
+        std::string(".bad-step-0000000000"), std::string("notes-7")}) {
     CreateDirectories(root / name);
   }
   Sample(4).Save(root);
-  EXPECT_THAT(DirectoryNames(root),
-              ElementsAre(".bad-step-0000000000", living, "notes-7", StepName(4)));
+  EXPECT_THAT(DirectoryNames(root), ElementsAre(".bad-step-0000000000", ".tmp-other-99999999",
+                                                living, "notes-7", StepName(4)));
   std::filesystem::remove_all(root);
 }
 
@@ -154,7 +155,7 @@ TEST(Layout, StepNames) {
 }
 
 TEST(Digest, MatchesThePublishedValueForNothing) {
-  EXPECT_EQ(DigestOf({}), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(HexDigestOf({}), "99aa06d3014798d86001c324468d497f");
 }
 
 }  // namespace

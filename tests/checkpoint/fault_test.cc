@@ -5,6 +5,10 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "tests/checkpoint/traced_save.h"
@@ -25,8 +29,10 @@ using Faults = TracedSave;
 void ExpectOldOrNew(const Path& root, int64_t step, const std::string& fault) {
   SCOPED_TRACE(fault);
   EXPECT_THAT(NewestStep(root, Recovery::kSetAside), AnyOf(10, step));
-  Sample(30).Save(root);
-  EXPECT_EQ(NewestStep(root), 30);
+  for (const int64_t next : {step, int64_t{30}}) {
+    Sample(next).Save(root);
+    EXPECT_EQ(NewestStep(root), next);
+  }
   const std::vector<std::string> names = DirectoryNames(root);
   EXPECT_EQ(names.size(), 2u);
   EXPECT_THAT(names, Each(StartsWith("step-")));
@@ -71,13 +77,17 @@ TEST_F(Faults, RefusedAtEveryFileOperation) {
   const std::set<std::string> must_fail = {"write", "fsync", "mkdir", "rename"};
   const std::map<std::string, std::string> reasons = {{"ENOSPC", "No space left on device"},
                                                       {"EIO", "Input/output error"},
-                                                      {"EDQUOT", "Disk quota exceeded"}};
+                                                      {"EDQUOT", "Disk quota exceeded"},
+                                                      {"EROFS", "Read-only file system"},
+                                                      {"EACCES", "Permission denied"}};
   int refused = 0;
   for (const SystemCall& call : CallsOfSave(20)) {
     if (!operations.contains(call.name)) continue;
     for (const auto& [error, reason] : reasons) {
       // Reading and closing have no quota; the others also get a fault that lasts.
       if (!must_fail.contains(call.name) && error != "EIO") continue;
+      const bool of_data = call.name == "write" || call.name == "fsync";
+      if (of_data && (error == "EROFS" || error == "EACCES")) continue;
       for (const char* when : {"", "+"}) {
         Reset();
         const std::string fault =
@@ -104,6 +114,19 @@ TEST_F(Faults, RefusedAtEveryFileOperation) {
   }
   EXPECT_GE(refused, 50);
   RecordProperty("refused", refused);
+}
+
+TEST_F(Faults, FileSystemThatCannotExchangeDirectories) {
+  for (const SystemCall& call : CallsOfSave(10)) {
+    if (call.name != "renameat2") continue;
+    Reset();
+    const int status = SaveInjected(10, call, "error=EINVAL");
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+    EXPECT_THAT(ReadFile(output_), HasSubstr("cannot replace the existing"));
+    EXPECT_THAT(DirectoryNames(root_), ElementsAre(StepName(5), StepName(10)));
+    return;
+  }
+  FAIL() << "no renameat2";
 }
 
 // Saves into file systems of every size from too small to large enough.
@@ -148,6 +171,51 @@ TEST(FaultsOfDisks, SmallFileSystems) {
   std::filesystem::remove_all(root);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
   EXPECT_EQ(status, 0) << "exit code " << WEXITSTATUS(status);
+}
+
+// A save that cannot get memory for its copy says so, whatever HDF5 makes of it.
+TEST(FaultsOfMemory, NoMemoryForTheImage) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer needs the address space that this test takes away";
+#endif
+  const Path root = Scratch("memory");
+  std::vector<std::byte> values(size_t{64} << 20);
+  const TensorRecord record{"x", {DType::kF32, {16 << 20}}, values.data()};
+  const pid_t process = fork();
+  if (process == 0) {
+    std::ifstream statistics("/proc/self/statm");
+    rlim_t pages = 0;
+    statistics >> pages;
+    const rlim_t bytes = pages * sysconf(_SC_PAGESIZE) + (32 << 20);
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
+    try {
+      SaveCheckpoint(root, {.step = 1}, {&record, 1});
+    } catch (const Error& error) {
+      const bool clear =
+          std::string(error.what()).starts_with("cannot get memory for a checkpoint");
+      _exit(clear ? static_cast<int>(error.code()) : 2);
+    }
+    _exit(3);
+  }
+  int status;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::kResources));
+  EXPECT_TRUE(DirectoryNames(root).empty());
+  std::filesystem::remove_all(root);
+}
+
+TEST(FaultsOfReaders, SaveAndReadInTwoThreads) {
+  const Path root = Scratch("threads");
+  Sample(10).Save(root);
+  std::thread saving([&] {
+    for (int64_t step = 20; step < 60; ++step) Sample(step).Save(root);
+  });
+  Checkpoint checkpoint(root / StepName(10));
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(Sample(10).Matches(checkpoint));
+  saving.join();
+  EXPECT_EQ(NewestStep(root), 59);
+  std::filesystem::remove_all(root);
 }
 
 TEST(FaultsOfReaders, OpenReaderHurtsNoSaveAndKeepsItsCheckpoint) {

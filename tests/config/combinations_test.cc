@@ -1,7 +1,6 @@
 // Settings that are fine one by one but not together.
 #include <gtest/gtest.h>
 
-#include "config/lengths.h"
 #include "errors.h"
 
 namespace syntra {
@@ -89,22 +88,6 @@ TEST(Combinations, BrokenFieldsAreNotJudged) {
   Expect("data { input_length: -5 } " + Attention("term { random { max_length: 8 } }"),
          "data.input_length: -5 is not allowed");
   Expect("train { batch_size: twelve micro_batch_size: 5 }", "expected an integer");
-}
-
-TEST(Lengths, FollowT5) {
-  struct Expected {
-    int inputs, tokens, targets, spans;
-  };
-  for (const auto& [inputs, tokens, targets, spans] :
-       {Expected{512, 568, 114, 28}, Expected{64, 70, 14, 3}, Expected{128, 141, 29, 7},
-        Expected{256, 284, 58, 14}, Expected{1024, 1137, 229, 57}}) {
-    DataConfig data;
-    data.set_input_length(inputs);
-    const CorruptionLengths lengths = LengthsOf(data);
-    EXPECT_EQ(lengths.tokens, tokens);
-    EXPECT_EQ(lengths.targets, targets);
-    EXPECT_EQ(lengths.spans, spans);
-  }
 }
 
 }  // namespace

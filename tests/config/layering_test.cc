@@ -94,6 +94,41 @@ TEST(Layering, ErrorsNameTheLayerThatSetTheField) {
   }
 }
 
+TEST(Layering, OverridesOfAFieldInsideAListElement) {
+  const std::string a = Write("elements.textproto",
+                              "model { mixer { attention {\n term { random {} }\n"
+                              " term { dense { bias: true } } } } }");
+  const std::string term = "model.mixer.attention.term";
+  const Config config =
+      Load({a}, {term + "[1].dense.max_length=600", term + "[0].random.per_head=false",
+                 term + "[1].dense.max_length=700"});
+  const AttentionConfig& attention = config.model().mixer().attention();
+  ASSERT_EQ(attention.term_size(), 2);
+  EXPECT_EQ(attention.term(1).dense().max_length(), 700);
+  EXPECT_TRUE(attention.term(1).dense().bias());
+  EXPECT_FALSE(attention.term(0).random().per_head());
+  const struct {
+    std::string assignment, message;
+  } wrong[] = {
+      {term + "[2].dense.bias=true", "the list has 2 elements, counted from 0"},
+      {term + "[0].dense.bias=true", "this element is random, not dense"},
+      {term + "[x].dense.bias=true", "the list has 2 elements"},
+      {term + "[0]=5", "only fields inside one can be set"},
+      {"model[0].width=5", "model is not a list"},
+      {"data.train[0]=x", "data.train is a list; set the whole list"},
+      {term + "[0].random.max_length=5", "max_length 5 is shorter than data.input_length"}};
+  for (const auto& [assignment, message] : wrong) {
+    try {
+      Load({a}, {assignment});
+      ADD_FAILURE() << assignment;
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_TRUE(text.starts_with("error: --set " + assignment)) << text;
+      EXPECT_NE(text.find(message), std::string::npos) << text;
+    }
+  }
+}
+
 TEST(Layering, PathsThroughListsAreExplained) {
   const auto lines = OverrideErrorLines("model.mixer.attention.term.random.max_length=5");
   EXPECT_NE(lines[0].find("model.mixer.attention.term is a list; set the whole list"),

@@ -105,5 +105,35 @@ TEST(Mutation, RefusalsNamePlacesAndAcceptedTextMeansTheSameToProtobuf) {
   EXPECT_LT(accepted, kMutations);
 }
 
+TEST(Mutation, OverridesAreAppliedOrRefused) {
+  const std::vector<std::string> seeds = {"train.steps=1000",
+                                          "optimizer.schedule.kind=COSINE",
+                                          "data.train=[\"a\",\"b\"]",
+                                          "model.mixer={ attention { term { random {} } } }",
+                                          "model { width: 8 }",
+                                          "train.directory='runs/a'",
+                                          "model.mixer.attention.term[0].random.max_length=600"};
+  std::mt19937 random(20251121);
+  const std::vector<std::string> files = {SYNTRA_SOURCE_DIR "/configs/paper/c4_syn_rv.textproto"};
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = Mutate(seeds[i % seeds.size()], seeds, &random);
+    Config config;
+    try {
+      config = LoadConfig(files, std::vector<std::string>{text}, kForModel);
+    } catch (const Error& error) {
+      const std::string lines = error.what();
+      // A change of the data can also make a table of the file too short.
+      ASSERT_TRUE(lines.starts_with("error: --set ") || lines.starts_with("error: " + files[0]))
+          << text;
+      continue;
+    }
+    ++accepted;
+    const std::string minimal = MinimalConfigText(config);
+    ASSERT_EQ(MinimalConfigText(ParseConfig("x", minimal, kForModel)), minimal) << text;
+  }
+  EXPECT_GT(accepted, 400);
+}
+
 }  // namespace
 }  // namespace syntra

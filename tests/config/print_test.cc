@@ -67,6 +67,8 @@ TEST(Explain, FieldsMessagesAndEnums) {
             std::string::npos)
       << kind;
   EXPECT_NE(ExplainField("model.mixer.attention.term").find("A learned table"), std::string::npos);
+  EXPECT_TRUE(ExplainField("model.mixer.attention.term[1].random.max_length")
+                  .starts_with("model.mixer.attention.term.random.max_length\n"));
   EXPECT_EQ(ExplainField("warmup_steps"), ExplainField("optimizer.schedule.warmup_steps"));
 }
 

@@ -37,7 +37,8 @@ TEST(ByteSource, ReadsPlainAndGzip) {
   for (const size_t block : {size_t{1} << 22, size_t{65536}, size_t{777}}) {
     EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt.gz", zipped), block), text);
   }
-  EXPECT_EQ(ReadAll(WriteScratch(directory / "empty.txt.gz", "")), "");
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "empty.txt.gz", Gzip(""))), "");
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "empty.txt", "")), "");
 }
 
 TEST(ByteSource, ReadsAllMembers) {
@@ -123,6 +124,9 @@ TEST(ByteSource, RefusesOtherContent) {
   const Path plain = WriteScratch(directory / "plain.json.gz", "{\"text\":\"a\"}\n");
   EXPECT_EQ(DataErrorOf([&] { ReadAll(plain); }),
             plain.string() + ": byte 0: not a gzip file, although its name ends in .gz");
+  const Path nothing = WriteScratch(directory / "nothing.json.gz", "");
+  EXPECT_EQ(DataErrorOf([&] { ReadAll(nothing); }),
+            nothing.string() + ": byte 0: empty file, although its name ends in .gz");
   const std::string zipped = Gzip("abc\n");
   for (const std::string junk : {"x", "junk", "\x1f"}) {
     const Path path = WriteScratch(directory / "junk.gz", zipped + junk);

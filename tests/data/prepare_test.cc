@@ -124,7 +124,7 @@ TEST(Prepare, BadShardsAlwaysFail) {
 
 TEST(Prepare, ACorpusWithoutDocumentsFails) {
   const Path corpus = WriteCorpus("no_documents", 1);
-  WriteScratch(corpus / "c-00000-of-00001.json.gz", "");
+  WriteScratch(corpus / "c-00000-of-00001.json.gz", Gzip(""));
   EXPECT_EQ(DataErrorOf([&] { PrepareCorpus(OptionsFor(corpus), T5()); }),
             "none of the 1 corpus files holds a document");
 }

@@ -33,6 +33,7 @@ TEST(TokenShard, HoldsWhatWasWritten) {
     EXPECT_EQ(shard.facts().empty_documents, 1u);
     EXPECT_EQ(shard.facts().bad_records, 3u);
     EXPECT_EQ(shard.facts().tokenizer, DigestOf("tokenizer"));
+    EXPECT_EQ(shard.LargestToken(), static_cast<uint32_t>(top));
     EXPECT_EQ(shard.DocumentBegin(1), 3);
     EXPECT_EQ(shard.DocumentLength(2), 2);
     Ids tokens(6);
@@ -52,6 +53,7 @@ TEST(TokenShard, AnEmptyShardIsAShard) {
   const Path path = ScratchDirectory("shard_empty") / "e.tokens";
   WriteShard(path, 100, {});
   EXPECT_EQ(TokenShard(path).document_count(), 0);
+  EXPECT_EQ(TokenShard(path).LargestToken(), 0u);
 }
 
 TEST(TokenShard, UnfinishedShardsLeaveNothing) {

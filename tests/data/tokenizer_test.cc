@@ -116,9 +116,15 @@ void ExpectPlainIds(const Tokenizer& tokenizer, const Path& path, int64_t minimu
   EXPECT_GE(documents, minimum);
 }
 
+TEST(WordCache, IsUsedForT5) {
+  T5().Encode("some words");
+  EXPECT_TRUE(T5().EncodesByWords());
+}
+
 TEST(WordCache, GivesSentencePiecesIdsOnC4) {
   ExpectPlainIds(T5(), SamplePath("c4-train.00000-of-00001.json.gz"), 1000);
   ExpectPlainIds(T5(), SamplePath("c4-validation.00000-of-00001.json.gz"), 200);
+  EXPECT_TRUE(T5().EncodesByWords());
 }
 
 TEST(WordCache, GivesSentencePiecesIdsOnHardTexts) {
@@ -150,6 +156,7 @@ TEST(WordCache, GivesSentencePiecesIdsOnBooksAndWikipedia) {
        std::filesystem::directory_iterator(SharedDataPath() / "text/gutenberg")) {
     ExpectPlainIds(T5(), entry.path(), 1000);
   }
+  EXPECT_TRUE(T5().EncodesByWords());
 }
 
 TEST(WordCache, GivesSentencePiecesIdsWithOtherModels) {

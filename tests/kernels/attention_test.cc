@@ -370,5 +370,187 @@ INSTANTIATE_TEST_SUITE_P(All, LargeAttention,
                                   std::string(NameOf(std::get<0>(info.param)));
                          });
 
+OpCase SimpleCase(DType type, int64_t b, int64_t t, int64_t h, int64_t k, bool dot) {
+  std::vector<TensorType> in(attention::kInputCount, TensorType{DType::kNone, {}});
+  in[kValue] = {type, {b, t, h * k}};
+  if (dot) in[attention::kQuery] = in[attention::kKey] = in[kValue];
+  return {"simple", {{"heads", h}, {"causal", false}}, in, {}};
+}
+
+TEST(Attention, ZeroTableIsTheMeanOverAllowedKeys) {
+  OpCase simple = SimpleCase(DType::kF32, 2, 40, 2, 16, false);
+  simple.inputs[kTable] = {DType::kF32, {2, 48, 48}};
+  simple.inputs[attention::kQuerySegments] = {DType::kI32, {2, 40}};
+  simple.inputs[attention::kKeySegments] = {DType::kI32, {2, 40}};
+  simple.fill_integers = [](int, std::span<int32_t> values) {
+    for (size_t e = 0; e < values.size(); ++e) values[e] = e < 40 ? 1 : e < 70 ? 3 : 0;
+  };
+  Problem p(simple, 3);
+  std::fill(p.inputs[kTable].numbers.begin(), p.inputs[kTable].numbers.end(), 0.0);
+  Operands outputs = p.outputs;
+  RunCpu("attention", p.attributes, p.inputs, outputs);
+  for (int64_t b = 0; b < 2; ++b) {
+    for (int64_t c = 0; c < 32; ++c) {
+      const int64_t keys = b == 0 ? 40 : 30;
+      double mean = 0.0;
+      for (int64_t j = 0; j < keys; ++j) {
+        mean += p.inputs[kValue].numbers[(b * 40 + j) * 32 + c] / static_cast<double>(keys);
+      }
+      for (int64_t i = 0; i < 40; ++i) {
+        EXPECT_NEAR(outputs[kY].numbers[(b * 40 + i) * 32 + c], i < keys ? mean : 0.0, 1e-6);
+      }
+    }
+  }
+}
+
+// With one-hot queries, q_i . k_j is entry i of k_j: a table in the shape of keys.
+TEST(Attention, TableEqualsDotProductOfOneHotQueries) {
+  constexpr int64_t kSize = 32;
+  Problem dot(SimpleCase(DType::kF32, 1, kSize, 1, kSize, true), 5);
+  OpCase simple = SimpleCase(DType::kF32, 1, kSize, 1, kSize, false);
+  simple.inputs[kTable] = {DType::kF32, {1, kSize, kSize}};
+  Problem table(simple, 5);
+  table.inputs[kValue].numbers = dot.inputs[kValue].numbers;
+  for (int64_t i = 0; i < kSize; ++i) {
+    for (int64_t j = 0; j < kSize; ++j) {
+      dot.inputs[attention::kQuery].numbers[i * kSize + j] = i == j ? 1.0 : 0.0;
+      table.inputs[kTable].numbers[i * kSize + j] =
+          dot.inputs[attention::kKey].numbers[j * kSize + i];
+    }
+  }
+  Operands by_dot = dot.outputs, by_table = table.outputs;
+  RunCpu("attention", dot.attributes, dot.inputs, by_dot);
+  RunCpu("attention", table.attributes, table.inputs, by_table);
+  EXPECT_LE(RelativeError(by_dot[kY], by_table[kY]), 1e-6);
+}
+
+TEST_P(LargeAttention, PaddedKeysNeverMatter) {
+  const auto [dtype, kind] = GetParam();
+  if (std::string_view(kind).find("packed") == std::string_view::npos) return;
+  Problem p(LargeCase(dtype, kind), 23, 0.2);
+  Operands before = p.outputs, gradients_before = p.gradients;
+  RunCpu("attention", p.attributes, p.inputs, before);
+  RunCpu("attention_grad", p.attributes, p.gradient_inputs, gradients_before);
+  const int64_t rows = p.inputs[kValue].type.shape[1], width = p.inputs[kValue].type.shape[2];
+  for (Operands* operands : {&p.inputs, &p.gradient_inputs}) {
+    for (int i : {attention::kKey, kValue}) {
+      std::vector<double>& numbers = (*operands)[i].numbers;
+      for (int64_t row = 130; row < rows && !numbers.empty(); ++row) {
+        for (int64_t c = 0; c < width; ++c) numbers[(2 * rows + row) * width + c] += 1000.0;
+      }
+    }
+  }
+  Operands after = p.outputs, gradients_after = p.gradients;
+  RunCpu("attention", p.attributes, p.inputs, after);
+  RunCpu("attention_grad", p.attributes, p.gradient_inputs, gradients_after);
+  for (size_t o = 0; o < after.size(); ++o) EXPECT_EQ(before[o].numbers, after[o].numbers);
+  for (size_t g = 0; g < gradients_after.size(); ++g) {
+    EXPECT_EQ(gradients_before[g].numbers, gradients_after[g].numbers) << "gradient " << g;
+  }
+}
+
+TEST(Attention, DecodingAStepEqualsItsRowOfTheWhole) {
+  constexpr int64_t kSteps = 20, kSize = 16;
+  OpCase simple = SimpleCase(DType::kF32, 2, kSteps, 2, kSize, true);
+  simple.attributes = {{"heads", int64_t{2}}, {"causal", true}};
+  simple.inputs[kTable] = {DType::kF32, {2, 24, 24}};
+  Problem whole(simple, 29);
+  OpCase step = simple;
+  step.inputs[attention::kQuery].shape = {2, 1, 2 * kSize};
+  step.inputs[kQueryStart] = {DType::kI32, {1}};
+  step.fill_integers = [](int, std::span<int32_t> values) { values[0] = 0; };
+  Problem one(step, 29);
+  for (int i : {attention::kKey, kValue, kTable}) {
+    one.inputs[i] = whole.inputs[i];
+  }
+  for (int32_t t : {0, 7, 19}) {
+    one.inputs[kQueryStart].integers[0] = t;
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t c = 0; c < 2 * kSize; ++c) {
+        one.inputs[attention::kQuery].numbers[b * 2 * kSize + c] =
+            whole.inputs[attention::kQuery].numbers[(b * kSteps + t) * 2 * kSize + c];
+      }
+    }
+    Operands outputs = one.outputs;
+    RunCpu("attention", one.attributes, one.inputs, outputs);
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t c = 0; c < 2 * kSize; ++c) {
+        EXPECT_NEAR(outputs[kY].numbers[b * 2 * kSize + c],
+                    whole.outputs[kY].numbers[(b * kSteps + t) * 2 * kSize + c], 1e-5);
+      }
+    }
+  }
+}
+
+// What a straight bf16 program computes: every tensor of the composition is rounded when stored.
+struct NaiveBFloat16 {
+  std::vector<double> y, d_query, d_key, d_value;
+
+  static double Round(double x) { return ToFloat(ToBFloat16(static_cast<float>(x))); }
+
+  NaiveBFloat16(const Problem& p, int64_t h, int64_t heads) {
+    const int64_t b_count = p.inputs[kValue].type.shape[0], t = p.inputs[kValue].type.shape[1];
+    const int64_t width = p.inputs[kValue].type.shape[2], k = width / heads;
+    const auto& q = p.inputs[attention::kQuery].numbers;
+    const auto& key = p.inputs[attention::kKey].numbers;
+    const auto& v = p.inputs[kValue].numbers;
+    const auto& dy = p.gradient_inputs[attention::kGivenDY].numbers;
+    for (auto* out : {&y, &d_query, &d_key, &d_value}) out->assign(v.size(), 0.0);
+    const auto at = [&](int64_t b, int64_t i, int64_t d) {
+      return (b * t + i) * width + h * k + d;
+    };
+    std::vector<double> s(t), d_probability(t);
+    for (int64_t b = 0; b < b_count; ++b) {
+      for (int64_t i = 0; i < t; ++i) {
+        double sum = 0.0, mean = 0.0;
+        for (int64_t j = 0; j < t; ++j) {
+          s[j] = d_probability[j] = 0.0;
+          for (int64_t d = 0; d < k; ++d) {
+            s[j] += q[at(b, i, d)] * key[at(b, j, d)];
+            d_probability[j] += dy[at(b, i, d)] * v[at(b, j, d)];
+          }
+          s[j] = std::exp(Round(s[j]));
+          sum += s[j];
+        }
+        for (int64_t j = 0; j < t; ++j) {
+          s[j] = Round(s[j] / sum);
+          d_probability[j] = Round(d_probability[j]);
+          mean += s[j] * d_probability[j];
+        }
+        for (int64_t j = 0; j < t; ++j) {
+          const double ds = Round(s[j] * (d_probability[j] - mean));
+          for (int64_t d = 0; d < k; ++d) {
+            y[at(b, i, d)] += s[j] * v[at(b, j, d)];
+            d_value[at(b, j, d)] += s[j] * dy[at(b, i, d)];
+            d_query[at(b, i, d)] += ds * key[at(b, j, d)];
+            d_key[at(b, j, d)] += ds * q[at(b, i, d)];
+          }
+        }
+      }
+    }
+    for (auto* out : {&y, &d_query, &d_key, &d_value}) {
+      for (double& x : *out) x = Round(x);
+    }
+  }
+};
+
+TEST(Attention, BFloat16IsAtMostTwiceAsFarFromTheTruthAsNaiveCode) {
+  const Problem p(SimpleCase(DType::kBF16, 2, 160, 1, 64, true), 31, 0.125);
+  const NaiveBFloat16 naive(p, 0, 1);
+  Operands outputs = p.outputs, gradients = p.gradients;
+  RunCpu("attention", p.attributes, p.inputs, outputs);
+  RunCpu("attention_grad", p.attributes, p.gradient_inputs, gradients);
+  const auto check = [](const Operand& found, const std::vector<double>& naive_numbers,
+                        const Operand& truth, const char* name) {
+    Operand other = truth;
+    other.numbers = naive_numbers;
+    EXPECT_LE(RelativeError(found, truth), 2 * RelativeError(other, truth)) << name;
+  };
+  check(outputs[kY], naive.y, p.outputs[kY], "y");
+  check(gradients[kValue], naive.d_value, p.gradients[kValue], "value");
+  check(gradients[attention::kQuery], naive.d_query, p.gradients[attention::kQuery], "query");
+  check(gradients[attention::kKey], naive.d_key, p.gradients[attention::kKey], "key");
+}
+
 }  // namespace
 }  // namespace syntra

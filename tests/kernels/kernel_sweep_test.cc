@@ -1,5 +1,6 @@
 // Runs the CPU kernel of every case of every op against the double-precision reference on the same
 // rounded inputs. Also: accumulation, memory beside operands, results nobody needs, repeatability.
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
-#include "tests/kernels/case_data.h"
+#include "tests/kernels/trials.h"
 
 namespace syntra {
 namespace {
@@ -151,11 +152,11 @@ void ExpectClose(const CaseTensor& got, const CaseTensor& want, const Tolerance&
 class KernelSweep : public testing::TestWithParam<SweepCase> {
  protected:
   KernelSweep()
-      : op_(GetOp(GetParam().op)),
-        case_(FindCase(GetParam())),
-        call_(CaseCall(op_, case_)),
-        inputs_(CaseInputs(op_, case_, kSeed)),
-        before_(CaseOutputs(op_, case_, kSeed)),
+      : trial_(MakeTrial(GetParam(), kSeed)),
+        op_(trial_.op),
+        call_(trial_.call),
+        inputs_(trial_.inputs),
+        before_(trial_.outputs),
         want_(before_) {}
   ~KernelSweep() override { SetThreadCount(threads_); }
 
@@ -181,10 +182,12 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
   }
 
   const int threads_ = ThreadCount();
+  Trial trial_;
   const Op& op_;
-  OpCase case_;
-  OpCall call_;
-  std::vector<CaseTensor> inputs_, before_, want_;
+  const OpCall& call_;
+  std::vector<CaseTensor>& inputs_;
+  const std::vector<CaseTensor>& before_;
+  std::vector<CaseTensor> want_;
 };
 
 TEST_P(KernelSweep, AgreesWithTheReference) {
@@ -221,7 +224,9 @@ TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
     if (!call.outputs[i].present()) continue;
     Tolerance tolerance = ToleranceOf(op_, call, call.outputs[i]);
     // A sum may be smaller than its terms, and may be rounded twice.
-    if (call.outputs[i].dtype == DType::kBF16) tolerance.absolute = 0x1p-8;
+    if (call.outputs[i].dtype == DType::kBF16) {
+      tolerance.absolute = std::max(tolerance.absolute, 0x1p-8);
+    }
     tolerance.norm *= 2;
     ExpectClose(Load(call.outputs[i], contents[i]), want_[i], tolerance,
                 "output " + std::to_string(i));
@@ -262,15 +267,67 @@ std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
   return info.param.op + "_" + info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllCases()), TestName);
+INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllTrials()), TestName);
+
+// The failures that `body` reports.
+template <typename Body>
+std::string FailuresOf(const Body& body) {
+  testing::TestPartResultArray failures;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(&failures);
+    body();
+  }
+  std::string messages;
+  for (int i = 0; i < failures.size(); ++i) {
+    messages += failures.GetTestPartResult(i).message();
+  }
+  return messages;
+}
+
+// A copy of three numbers that then spoils what `spoil` does.
+std::string FailuresOfCopy(void (*spoil)(const KernelArguments&)) {
+  CaseTensor x = MakeTensor({DType::kF32, {3}});
+  FillNormal(x, kSeed);
+  const OpCall call{{}, {x.type}, {x.type}, {false}};
+  BoundKernel kernel;
+  kernel.workspace_bytes = 4;
+  kernel.run = [spoil](const KernelArguments& arguments) {
+    std::memcpy(arguments.outputs[0], arguments.inputs[0], 3 * sizeof(float));
+    spoil(arguments);
+  };
+  return FailuresOf([&] {
+    const Contents contents = RunGuarded(kernel, call, {x}, {x}, false);
+    ExpectClose(Load(x.type, contents[0]), x, {2e-6, 0.0, 8e-6}, "the copy");
+  });
+}
+
+TEST(SweepItself, NoticesMistakes) {
+  EXPECT_EQ(FailuresOfCopy([](const KernelArguments&) {}), "");
+  const auto beside =
+      FailuresOfCopy([](const KernelArguments& a) { static_cast<float*>(a.outputs[0])[3] = 0.0f; });
+  EXPECT_NE(beside.find("wrote beside output 0"), std::string::npos) << beside;
+  const auto input =
+      FailuresOfCopy([](const KernelArguments& a) { static_cast<float*>(a.inputs[0])[1] = 7.0f; });
+  EXPECT_NE(input.find("changed input 0"), std::string::npos) << input;
+  const auto workspace =
+      FailuresOfCopy([](const KernelArguments& a) { a.workspace[4] = std::byte{0}; });
+  EXPECT_NE(workspace.find("wrote outside the workspace"), std::string::npos) << workspace;
+  const auto value = FailuresOfCopy(
+      [](const KernelArguments& a) { static_cast<float*>(a.outputs[0])[2] *= 1.0001f; });
+  EXPECT_NE(value.find("the copy"), std::string::npos) << value;
+  const auto unwritten = FailuresOfCopy([](const KernelArguments& a) {
+    static_cast<float*>(a.outputs[0])[0] = static_cast<float*>(a.outputs[0])[3];
+  });
+  EXPECT_NE(unwritten.find("the copy"), std::string::npos) << unwritten;
+}
 
 TEST(KernelCoverage, CountsCasesWithCpuKernels) {
   int with_kernel = 0;
   std::set<std::string> without;
-  const std::vector<SweepCase> all = AllCases();
+  const std::vector<SweepCase> all = AllTrials();
   for (const SweepCase& sweep : all) {
-    const Op& op = GetOp(sweep.op);
-    if (BindCpuKernel(op, CaseCall(op, FindCase(sweep)))) {
+    const Trial trial = MakeTrial(sweep, kSeed);
+    if (BindCpuKernel(trial.op, trial.call)) {
       ++with_kernel;
     } else {
       without.insert(sweep.op);

@@ -15,6 +15,13 @@ namespace syntra {
 // Executes what is recorded.
 class Tape : public Recorder {
  public:
+  struct RecordedCall {
+    std::string op;
+    Attributes attributes;
+    std::vector<Value> inputs;
+  };
+  const std::vector<RecordedCall>& calls() const { return calls_; }
+
   Value Add(CaseTensor tensor) {
     if (!tensor.type.present()) return {};
     tensors_.push_back(std::move(tensor));
@@ -30,6 +37,7 @@ class Tape : public Recorder {
   template <typename Wanted>
   std::vector<Value> Record(std::string_view name, const Attributes& attributes,
                             const std::vector<Value>& inputs, const Wanted& wanted) {
+    calls_.push_back({std::string(name), attributes, inputs});
     const Op& op = GetOp(name);
     OpCall call{attributes, {}, {}, {}};
     std::vector<ReferenceTensor> input_views;
@@ -54,6 +62,7 @@ class Tape : public Recorder {
   CaseTensor& At(Value value) { return tensors_.at(value.id); }
 
  private:
+  std::vector<RecordedCall> calls_;
   std::deque<CaseTensor> tensors_;  // references to elements stay valid
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/random.h"
+#include "tests/kernels/large_cases.h"
 #include "tests/kernels/tape.h"
 
 namespace syntra {
@@ -141,18 +142,10 @@ double Disagreement(const Probe& probe, uint32_t loss_set,
   return worst;
 }
 
-// Calls of incremental decoding start from a query_start and have no gradient.
-const std::map<std::string, size_t> kQueryStart = {{"attention", 13}, {"relative_bias", 1}};
-
-bool Decodes(const SweepCase& sweep) {
-  const auto start = kQueryStart.find(sweep.op);
-  return start != kQueryStart.end() && FindCase(sweep).inputs[start->second].present();
-}
-
 std::vector<SweepCase> DifferentiableCases() {
   std::vector<SweepCase> cases;
   for (const SweepCase& sweep : AllCases()) {
-    if (GetOp(sweep.op).gradient && !Decodes(sweep)) cases.push_back(sweep);
+    if (GetOp(sweep.op).gradient && !Decodes(sweep.op, FindCase(sweep))) cases.push_back(sweep);
   }
   return cases;
 }

@@ -1,6 +1,7 @@
 // A forked child process for tests of signals, locks and exits.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -21,7 +22,8 @@ class Child {
   // has called ready() or is gone.
   explicit Child(const std::function<int(const std::function<void()>& ready)>& body) {
     int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
+    // Closed by exec too: a program that is started does not keep the parent waiting.
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     pid_ = fork();
     if (pid_ == 0) {
       close(ends[0]);

@@ -1,4 +1,4 @@
-#include "data/digest.h"
+#include "base/digest.h"
 
 #include <xxhash.h>
 

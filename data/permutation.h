@@ -1,0 +1,26 @@
+// A keyed bijection of [0, size): a shuffle that needs no memory and can be asked for any place.
+#pragma once
+
+#include <cstdint>
+
+#include "core/random.h"
+
+namespace syntra {
+
+// A six-round Feistel network over the smallest even power of two that holds `size`; values outside
+// are sent through again until they fall inside (cycle walking, Black and Rogaway 2002). The domain
+// is less than four times `size`, so that takes fewer than four rounds on average.
+class KeyedPermutation {
+ public:
+  KeyedPermutation(int64_t size, RandomKey key);
+
+  int64_t size() const { return size_; }
+  int64_t operator()(int64_t index) const;
+
+ private:
+  int64_t size_;
+  int half_bits_;
+  RandomKey key_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,117 @@
+#include "data/segment_table.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "core/random.h"
+
+namespace syntra {
+
+SegmentTable::SegmentTable(const TokenCorpus& corpus, int64_t segment_tokens, uint64_t seed,
+                           uint64_t epoch)
+    : corpus_(corpus), segment_tokens_(segment_tokens) {
+  for (const LongDocument& document : corpus.long_documents()) {
+    const int64_t count = (document.tokens + kMaxDocumentTokens - 1) / kMaxDocumentTokens;
+    const RandomKey key = DeriveKey(seed, "document chunk", epoch, document.ordinal);
+    const int64_t begin =
+        UniformBelow(RandomAt(key, 0)[0], static_cast<uint32_t>(count)) * kMaxDocumentTokens;
+    chunks_.push_back({document.group, document.document, begin,
+                       std::min(kMaxDocumentTokens, document.tokens - begin)});
+  }
+  const int64_t groups = corpus.group_count();
+  full_before_.reserve(groups + 1);
+  short_before_.reserve(groups + 1);
+  full_before_.push_back(0);
+  short_before_.push_back(0);
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t tokens = TokensOfGroup(group);
+    full_before_.push_back(full_before_.back() + tokens / segment_tokens);
+    short_before_.push_back(short_before_.back() + (tokens % segment_tokens != 0));
+  }
+}
+
+std::span<const SegmentTable::Chunk> SegmentTable::ChunksOf(int64_t group) const {
+  const auto before = [](const Chunk& chunk, int64_t value) { return chunk.group < value; };
+  const auto first = std::lower_bound(chunks_.begin(), chunks_.end(), group, before);
+  const auto last = std::lower_bound(first, chunks_.end(), group + 1, before);
+  return {first, last};
+}
+
+int64_t SegmentTable::TokensOfGroup(int64_t group) const {
+  const DocumentGroup documents = corpus_.Group(group);
+  int64_t tokens = documents.token_count();
+  for (const Chunk& chunk : ChunksOf(group)) {
+    tokens -= documents.shard->DocumentLength(chunk.document) - chunk.tokens;
+  }
+  return tokens;
+}
+
+int64_t SegmentTable::FullSegment(int64_t i) const {
+  const auto above = std::upper_bound(full_before_.begin(), full_before_.end(), i);
+  const int64_t group = above - full_before_.begin() - 1;
+  return i + short_before_[group];
+}
+
+int64_t SegmentTable::ShortSegment(int64_t i) const {
+  const auto above = std::upper_bound(short_before_.begin(), short_before_.end(), i);
+  const int64_t group = above - short_before_.begin() - 1;
+  return i + full_before_[group + 1];
+}
+
+SegmentTable::Address SegmentTable::AddressOf(int64_t segment) const {
+  SYNTRA_CHECK(segment >= 0 && segment < segment_count(), "segment {} of {}", segment,
+               segment_count());
+  // The last group whose first segment is not behind `segment`.
+  int64_t low = 0, high = static_cast<int64_t>(full_before_.size()) - 1;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (full_before_[middle] + short_before_[middle] <= segment ? low : high) = middle;
+  }
+  return {low, segment - full_before_[low] - short_before_[low]};
+}
+
+int64_t SegmentTable::LengthOf(int64_t segment) const {
+  const Address address = AddressOf(segment);
+  const int64_t full = full_before_[address.group + 1] - full_before_[address.group];
+  if (address.index < full) return segment_tokens_;
+  return TokensOfGroup(address.group) - full * segment_tokens_;
+}
+
+void SegmentTable::CopyTokens(int64_t segment, std::span<int32_t> tokens) const {
+  const Address address = AddressOf(segment);
+  const DocumentGroup group = corpus_.Group(address.group);
+  const std::span<const Chunk> chunks = ChunksOf(address.group);
+  const int64_t begin = address.index * segment_tokens_;
+  if (chunks.empty()) {
+    group.shard->CopyTokens(group.token_begin() + begin, tokens);
+  } else {
+    CopyAroundChunks(group, chunks, begin, tokens);
+  }
+}
+
+// Tokens [begin, begin + tokens.size()) of the group's documents, long ones cut to their chunks.
+void SegmentTable::CopyAroundChunks(const DocumentGroup& group, std::span<const Chunk> chunks,
+                                    int64_t begin, std::span<int32_t> tokens) const {
+  const TokenShard& shard = *group.shard;
+  int64_t position = 0;  // of the document's first token in the group
+  size_t chunk = 0, copied = 0;
+  for (int64_t document = group.first_document;
+       document < group.last_document && copied < tokens.size(); ++document) {
+    int64_t first = shard.DocumentBegin(document), length = shard.DocumentLength(document);
+    if (chunk < chunks.size() && chunks[chunk].document == document) {
+      first += chunks[chunk].begin;
+      length = chunks[chunk].tokens;
+      ++chunk;
+    }
+    const int64_t skip = std::max<int64_t>(0, begin - position);
+    if (skip < length) {
+      const auto count = std::min<size_t>(length - skip, tokens.size() - copied);
+      shard.CopyTokens(first + skip, tokens.subspan(copied, count));
+      copied += count;
+    }
+    position += length;
+  }
+  SYNTRA_CHECK(copied == tokens.size());
+}
+
+}  // namespace syntra

@@ -1,0 +1,62 @@
+#include "data/token_corpus.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace syntra {
+
+TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
+                         const std::string& text_field, int64_t documents_per_group, bool verify)
+    : index_(ReadIndex(directory)), documents_per_group_(documents_per_group) {
+  if (index_.tokenizer != ToHex(tokenizer.digest())) {
+    Fail(ExitCode::kData, "{} was prepared with another tokenizer than {}; prepare it again",
+         directory.string(), tokenizer.path().string());
+  }
+  if (index_.settings != ToHex(SettingsDigest(text_field, tokenizer))) {
+    Fail(ExitCode::kData,
+         "{} was prepared with another data.text_field or data.extra_ids; prepare it again",
+         directory.string());
+  }
+  int64_t document_ordinal = 0;
+  for (const IndexEntry& entry : index_.shards) {
+    const Path path = directory / entry.file;
+    if (!std::filesystem::exists(path)) {
+      Fail(ExitCode::kData, "{} is missing; prepare the corpus again", path.string());
+    }
+    const TokenShard& shard = shards_.emplace_back(path, verify);
+    if (ToHex(shard.digest()) != entry.digest) {
+      Fail(ExitCode::kData, "{} is not the shard that the index lists; prepare the corpus again",
+           path.string());
+    }
+    // A digest is no defence against a forged shard, and such an id would be read out of bounds.
+    if (verify && shard.LargestToken() >= static_cast<uint32_t>(tokenizer.vocabulary_size())) {
+      Fail(ExitCode::kData, "{} holds token id {}, outside the vocabulary of {}", path.string(),
+           shard.LargestToken(), tokenizer.vocabulary_size());
+    }
+    const int64_t documents = shard.document_count();
+    for (int64_t document = 0; document < documents; ++document) {
+      const int64_t tokens = shard.DocumentLength(document);
+      if (tokens <= kMaxDocumentTokens) continue;
+      long_documents_.push_back({first_groups_.back() + document / documents_per_group, document,
+                                 document_ordinal + document, tokens});
+    }
+    document_ordinal += documents;
+    first_groups_.push_back(first_groups_.back() +
+                            (documents + documents_per_group - 1) / documents_per_group);
+  }
+  if (document_ordinal == 0) {
+    Fail(ExitCode::kData, "{} holds no document", directory.string());
+  }
+}
+
+DocumentGroup TokenCorpus::Group(int64_t group) const {
+  const auto above = std::upper_bound(first_groups_.begin(), first_groups_.end(), group);
+  const auto shard = static_cast<size_t>(above - first_groups_.begin() - 1);
+  SYNTRA_CHECK(group >= 0 && shard < shards_.size(), "group {} of {}", group, group_count());
+  const int64_t first = (group - first_groups_[shard]) * documents_per_group_;
+  const int64_t last = std::min(first + documents_per_group_, shards_[shard].document_count());
+  return {&shards_[shard], first, last};
+}
+
+}  // namespace syntra

@@ -1,0 +1,18 @@
+// What the caller of a save hands over.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace syntra {
+
+// A host tensor to be saved: dense, row-major. The caller keeps `data` alive and unchanged.
+struct TensorRecord {
+  std::string name;
+  TensorType type;
+  const std::byte* data = nullptr;
+};
+
+}  // namespace syntra

@@ -1,0 +1,128 @@
+// syntra inspect data|checkpoint|memory
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "checkpoint/read.h"
+#include "cli/commands.h"
+#include "cli/config_options.h"
+#include "cli/sizes.h"
+#include "data/training_data.h"
+#include "train/run_directory.h"
+#include "train/snapshot.h"
+
+namespace syntra {
+namespace {
+
+Action SetUpCheckpoint(CLI::App& app) {
+  struct Options {
+    std::string directory;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  app.add_option("directory", options->directory, "Checkpoint, or a directory with some")
+      ->required()
+      ->type_name("DIR");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] {
+    const Checkpoint checkpoint = OpenNewest(options->directory);
+    if (options->json) {
+      nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+      for (const auto& [name, entry] : checkpoint.tensors()) {
+        const auto dims = entry.type.shape.dims();
+        tensors.push_back({{"name", name},
+                           {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
+                           {"dtype", NameOf(entry.type.dtype)}});
+      }
+      fmt::print("{}\n", nlohmann::ordered_json{{"path", checkpoint.path().string()},
+                                                {"step", checkpoint.info().step},
+                                                {"run_id", checkpoint.info().run_id},
+                                                {"tensors", tensors}}
+                             .dump());
+      return ExitCode::kDone;
+    }
+    fmt::print("{}: step {}, run {}\n", checkpoint.path().string(), checkpoint.info().step,
+               checkpoint.info().run_id);
+    double bytes = 0;
+    for (const auto& [name, entry] : checkpoint.tensors()) {
+      fmt::print("  {:60} {}\n", name, ToString(entry.type));
+      bytes += static_cast<double>(entry.type.bytes());
+    }
+    fmt::print("{} tensors, {}; every file matches its digest\n", checkpoint.tensors().size(),
+               HumanBytes(bytes));
+    return ExitCode::kDone;
+  };
+}
+
+struct Preview {
+  std::string input, target;
+};
+
+std::vector<Preview> PreviewExamples(const Config& config, int64_t count) {
+  const Tokenizer tokenizer(config.data().tokenizer(), config.data().extra_ids());
+  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
+  PrepareCorpus(TrainingPreparation(config.data(), prepared), tokenizer);
+  const TrainingData data =
+      TrainingData::Open(config.data(), tokenizer, prepared, config.train().seed());
+  std::vector<Preview> examples;
+  const Batch batch = data.Get(0, count, 0, count);
+  for (int64_t row = 0; row < count; ++row) {
+    // Without EOS, which would end the text: packed rows hold several examples.
+    const auto text = [&](const std::vector<int32_t>& ids, int64_t length) {
+      std::vector<int32_t> kept(ids.begin() + row * length, ids.begin() + (row + 1) * length);
+      std::erase(kept, tokenizer.eos_id());
+      return tokenizer.Decode(kept);
+    };
+    examples.push_back(
+        {text(batch.encoder_ids, batch.input_length), text(batch.targets, batch.target_length)});
+  }
+  return examples;
+}
+
+Action SetUpData(CLI::App& app) {
+  const auto options = AddConfigOptions(app);
+  struct Form {
+    int64_t count = 3;
+    bool json = false;
+  };
+  const auto form = std::make_shared<Form>();
+  app.add_option("--examples", form->count, "How many of the first training examples")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_flag("--json", form->json, "Print JSON");
+  return [options, form] {
+    const std::vector<Preview> examples =
+        PreviewExamples(options->Load(kForTraining), form->count);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Preview& example : examples) {
+      list.push_back({{"input", example.input}, {"target", example.target}});
+      if (!form->json) fmt::print("input:  {}\ntarget: {}\n\n", example.input, example.target);
+    }
+    if (form->json) {
+      fmt::print("{}\n", nlohmann::ordered_json{{"examples", list}}.dump());
+    }
+    return ExitCode::kDone;
+  };
+}
+
+Action SetUpMemory(CLI::App& app) {
+  const auto options = AddConfigOptions(app);
+  return [options] {
+    const Config config = options->Load(kForModel);
+    for (const LiveBlock& block : LargestAtPeak(config, 30)) {
+      fmt::print("{:>10}  {:24} {}\n", HumanBytes(static_cast<double>(block.bytes)), block.type,
+                 block.made_by);
+    }
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace
+
+Action SetUpInspect(CLI::App& app) {
+  return SetUpParts(app, {{"data", "Show corrupted training examples as text", SetUpData},
+                          {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
+                          {"memory", "List what is alive where a step needs most memory", SetUpMemory}});
+}
+
+}  // namespace syntra

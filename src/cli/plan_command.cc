@@ -1,0 +1,69 @@
+// syntra plan
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/config_options.h"
+#include "cli/sizes.h"
+
+namespace syntra {
+namespace {
+
+void PrintText(const Sizes& sizes) {
+  const auto line = [](const char* name, const std::string& value) {
+    fmt::print("{:22} {:>18}\n", name, value);
+  };
+  line("parameters", WithThousands(sizes.parameters));
+  if (sizes.trainable_parameters != sizes.parameters) {
+    line("  of which learn", WithThousands(sizes.trainable_parameters));
+  }
+  line("FLOPs a step", HumanCount(sizes.flops_per_step));
+  line("micro-batch", fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
+  fmt::print("memory of a rank\n");
+  line("  parameters", HumanBytes(sizes.parameter_bytes));
+  line("  gradients", HumanBytes(sizes.gradient_bytes));
+  line("  optimizer state", HumanBytes(sizes.optimizer_bytes));
+  line("  activations", HumanBytes(sizes.activation_bytes));
+  line("  total", HumanBytes(sizes.total_bytes()));
+  line("checkpoint", HumanBytes(sizes.checkpoint_bytes));
+}
+
+void PrintJson(const Sizes& sizes) {
+  fmt::print("{}\n", nlohmann::ordered_json{
+                         {"parameters", sizes.parameters},
+                         {"trainable_parameters", sizes.trainable_parameters},
+                         {"flops_per_step", sizes.flops_per_step},
+                         {"micro_batch_rows", sizes.rows},
+                         {"input_length", sizes.input_length},
+                         {"target_length", sizes.target_length},
+                         {"parameter_bytes", sizes.parameter_bytes},
+                         {"gradient_bytes", sizes.gradient_bytes},
+                         {"optimizer_bytes", sizes.optimizer_bytes},
+                         {"activation_bytes", sizes.activation_bytes},
+                         {"total_bytes", sizes.total_bytes()},
+                         {"checkpoint_bytes", sizes.checkpoint_bytes}}
+                         .dump());
+}
+
+}  // namespace
+
+Action SetUpPlan(CLI::App& app) {
+  const auto options = AddConfigOptions(app);
+  struct Form {
+    bool json = false;
+    int ranks = 1;
+  };
+  const auto form = std::make_shared<Form>();
+  app.add_flag("--json", form->json, "Print JSON");
+  app.add_option("--ranks", form->ranks, "Ranks that share the batch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  return [options, form] {
+    const Sizes sizes = SizesOf(options->Load(kForModel), form->ranks);
+    form->json ? PrintJson(sizes) : PrintText(sizes);
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace syntra

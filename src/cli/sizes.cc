@@ -1,0 +1,92 @@
+#include "cli/sizes.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/corruption_lengths.h"
+#include "model/programs.h"
+#include "optim/optimizer.h"
+#include "program/executable.h"
+#include "train/replica.h"
+#include "train/step.h"
+
+namespace syntra {
+
+namespace {
+
+// The training program of one micro-batch, and what it was recorded from.
+struct Planned {
+  EncoderDecoder model;
+  ParameterStore parameters;
+  BatchPartition partition;
+  BatchShape shape;
+  Program program;
+
+  Planned(const Config& config, int ranks)
+      : model(config.model()),
+        parameters(DeclareParameters(model)),
+        partition(BatchPartition::Of(config.train(), ranks)) {
+    const DataConfig& data = config.data();
+    const CorruptionLengths lengths =
+        LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
+    shape = {partition.micro_batch_rows, data.input_length(), lengths.targets};
+    program = TrainingProgram(model, parameters, ActivationType(config.train().precision()), shape,
+                              {config.train().z_loss(), config.train().label_smoothing()},
+                              config.train().recompute());
+  }
+};
+
+std::string MadeBy(const Program& program, const Block& block) {
+  const Step& step = program.steps[block.first];
+  std::string text = step.op->name;
+  for (const Value input : step.inputs) {
+    if (input && program.info(input).kind == ValueKind::kParameter) {
+      text += ' ' + program.info(input).name;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
+  const Planned planned(config, 1);
+  const MemoryPlan plan = PlanOnCpu(planned.program);
+  std::vector<Block> alive;
+  for (const Block& block : plan.blocks) {
+    if (block.first <= plan.peak_step && plan.peak_step <= block.last) alive.push_back(block);
+  }
+  std::ranges::sort(alive, std::greater<>(), &Block::bytes);
+  if (alive.size() > count) alive.resize(count);
+  std::vector<LiveBlock> list;
+  for (const Block& block : alive) {
+    const std::string type =
+        block.value ? ToString(planned.program.info(block.value).type) : "workspace";
+    list.push_back({block.bytes, type, MadeBy(planned.program, block)});
+  }
+  return list;
+}
+
+Sizes SizesOf(const Config& config, int ranks) {
+  const Planned planned(config, ranks);
+  const ParameterStore& parameters = planned.parameters;
+  const auto optimizer = MakeOptimizer(config.optimizer(), parameters);
+  const BatchPartition& partition = planned.partition;
+  Sizes sizes;
+  sizes.parameters = parameters.element_count();
+  sizes.trainable_parameters = parameters.trainable_element_count();
+  sizes.flops_per_step = 3 * planned.program.forward_flops() *
+                         static_cast<double>(partition.batch_size / partition.micro_batch_rows);
+  sizes.rows = planned.shape.rows;
+  sizes.input_length = planned.shape.input_length;
+  sizes.target_length = planned.shape.target_length;
+  const double arena = static_cast<double>(parameters.arena_elements()) * sizeof(float);
+  sizes.parameter_bytes = arena;
+  sizes.gradient_bytes = arena;
+  sizes.optimizer_bytes = static_cast<double>(optimizer->state_elements()) * sizeof(float);
+  sizes.activation_bytes = static_cast<double>(PlanOnCpu(planned.program).arena_bytes);
+  sizes.checkpoint_bytes = sizes.parameter_bytes + sizes.optimizer_bytes;
+  return sizes;
+}
+
+}  // namespace syntra

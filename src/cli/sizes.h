@@ -1,0 +1,36 @@
+// What a configuration would take: parameters, arithmetic, memory. Nothing of it is allocated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+struct Sizes {
+  int64_t parameters = 0;            // all, as papers count them
+  int64_t trainable_parameters = 0;
+  double flops_per_step = 0;         // forward and backward, whole batch; multiply-adds count 2
+  int64_t rows = 0, input_length = 0, target_length = 0;  // of one micro-batch
+  double parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+  double activation_bytes = 0;       // planned arena of one micro-batch, workspace included
+  double checkpoint_bytes = 0;
+
+  double total_bytes() const {
+    return parameter_bytes + gradient_bytes + optimizer_bytes + activation_bytes;
+  }
+};
+
+// A value that is alive at the step of a training program that needs most memory.
+struct LiveBlock {
+  size_t bytes;
+  std::string type;     // "f32[4, 512, 768]", or "workspace"
+  std::string made_by;  // the op, and its parameters
+};
+std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count);
+
+// For one of `ranks` ranks.
+Sizes SizesOf(const Config& config, int ranks);
+
+}  // namespace syntra

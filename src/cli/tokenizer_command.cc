@@ -1,0 +1,84 @@
+// syntra tokenizer encode|decode|info: a line in, a line out.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "data/tokenizer.h"
+
+namespace syntra {
+namespace {
+
+struct ModelOptions {
+  std::string model;
+  int32_t extra_ids = 100;
+};
+
+std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
+  auto options = std::make_shared<ModelOptions>();
+  app.add_option("--model", options->model, "SentencePiece model")->required()->type_name("FILE");
+  app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
+      ->capture_default_str();
+  return options;
+}
+
+Action SetUpEncode(CLI::App& app) {
+  const auto options = AddModelOptions(app);
+  const auto sentinels = std::make_shared<bool>(false);
+  app.add_flag("--sentinels", *sentinels, "Read <extra_id_K> as a sentinel");
+  return [options, sentinels] {
+    const Tokenizer tokenizer(options->model, options->extra_ids);
+    std::string line;
+    while (std::getline(std::cin, line)) {
+      const std::vector<int32_t> ids =
+          *sentinels ? tokenizer.EncodeWithSentinels(line) : tokenizer.Encode(line);
+      std::cout << fmt::format("{}\n", fmt::join(ids, " "));
+    }
+    return ExitCode::kDone;
+  };
+}
+
+Action SetUpDecode(CLI::App& app) {
+  const auto options = AddModelOptions(app);
+  return [options] {
+    const Tokenizer tokenizer(options->model, options->extra_ids);
+    std::string line;
+    for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+      std::vector<int32_t> ids;
+      for (const std::string& word : Split(line, ' ')) {
+        if (word.empty()) continue;
+        int64_t id = 0;
+        if (!ParseInt64(word, &id) || id < 0 || id > INT32_MAX) {
+          Fail(ExitCode::kData, "line {} of the input: \"{}\" is not a token id", number, word);
+        }
+        ids.push_back(static_cast<int32_t>(id));
+      }
+      std::cout << tokenizer.Decode(ids) << '\n';
+    }
+    return ExitCode::kDone;
+  };
+}
+
+Action SetUpInfo(CLI::App& app) {
+  const auto options = AddModelOptions(app);
+  return [options] {
+    const Tokenizer tokenizer(options->model, options->extra_ids);
+    fmt::print("{}\n  pieces      {}\n  extra ids   {} ({} .. {})\n  vocabulary  {}\n  eos, unk    {}, {}\n"
+               "  xxh3-128    {}\n",
+               options->model, tokenizer.piece_count(), tokenizer.extra_ids(),
+               tokenizer.SentinelId(tokenizer.extra_ids() - 1), tokenizer.SentinelId(0),
+               tokenizer.vocabulary_size(), tokenizer.eos_id(), tokenizer.unknown_id(),
+               ToHex(tokenizer.digest()));
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace
+
+Action SetUpTokenizer(CLI::App& app) {
+  return SetUpParts(app, {{"encode", "Text lines to lines of ids", SetUpEncode},
+                          {"decode", "Lines of ids to text lines", SetUpDecode},
+                          {"info", "Describe a model", SetUpInfo}});
+}
+
+}  // namespace syntra

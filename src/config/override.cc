@@ -1,0 +1,162 @@
+#include "config/override.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "config/parser.h"
+#include "config/scalar.h"
+#include "config/suggest.h"
+
+namespace syntra {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+bool IsName(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// Walks down a dotted path, creating messages on the way, and sets the field at its end.
+class Assignment {
+ public:
+  Assignment(const std::string& source, const Layer& lower, Layer* layer, Problems* problems)
+      : source_(source),
+        lower_(lower),
+        layer_(*layer),
+        problems_(*problems),
+        message_(&layer->config),
+        below_(&lower.config) {}
+
+  void Set(const std::string& path, const std::string& value) {
+    const std::vector<std::string> steps = Split(path, '.');
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const size_t bracket = std::min(steps[i].find('['), steps[i].size());
+      const std::string name = steps[i].substr(0, bracket), index = steps[i].substr(bracket);
+      const FieldDescriptor* field = message_->GetDescriptor()->FindFieldByName(name);
+      if (!field) return ReportUnknown(name);
+      owner_ = FieldPath(owner_, name);
+      if (!KeepsElementKind(field)) return;
+      const bool last = i + 1 == steps.size();
+      if (index.empty() && last) return SetValue(field, value);
+      if (last || !index.empty() || field->is_repeated() || !field->message_type()) {
+        if (last || !EnterElement(field, index)) return ReportPath(field, index);
+      } else {
+        Enter(field);
+      }
+    }
+  }
+
+ private:
+  void Report(const std::string& message) { problems_.Add({source_}, message); }
+
+  void ReportUnknown(const std::string& name) {
+    const auto& type = *message_->GetDescriptor();
+    const std::string meant = NearestField(type, name);
+    if (!meant.empty()) layer_.broken.insert(FieldPath(owner_, meant));
+    Report(UnknownFieldMessage(type, owner_, name));
+  }
+
+  void ReportPath(const FieldDescriptor* field, const std::string& index) {
+    if (!field->is_repeated()) {
+      Report(
+          fmt::format("{} {}", owner_, field->message_type() ? "is not a list" : "has no fields"));
+    } else if (!field->message_type() || index.empty()) {
+      Report(fmt::format("{0} is a list; set the whole list, e.g. --set '{0}=[...]'{1}", owner_,
+                         field->message_type() ? ", or a field of one element: [0]" : ""));
+    } else {
+      const int count = below_ ? below_->GetReflection()->FieldSize(*below_, field) : 0;
+      Report(
+          fmt::format("{}{}: cannot be set; the list has {} element{}, counted from 0, and only "
+                      "fields inside one can be set",
+                      owner_, Printable(index, 20), count, count == 1 ? "" : "s"));
+    }
+  }
+
+  void Enter(const FieldDescriptor* field) {
+    if (!layer_.locations.Find(owner_)) layer_.locations.Set(owner_, {source_});
+    const Reflection& reflection = *message_->GetReflection();
+    message_ = reflection.MutableMessage(message_, field);
+    below_ = below_ && reflection.HasField(*below_, field) ? &reflection.GetMessage(*below_, field)
+                                                           : nullptr;
+  }
+
+  // Lists are replaced as a whole, so an element is changed in a copy of the list.
+  bool EnterElement(const FieldDescriptor* field, std::string_view index) {
+    int64_t k = 0;
+    if (!field->is_repeated() || !field->message_type() || !below_ || !index.ends_with(']') ||
+        !ParseInt64(index.substr(1, index.size() - 2), &k)) {
+      return false;
+    }
+    const Reflection& reflection = *message_->GetReflection();
+    const int count = reflection.FieldSize(*below_, field);
+    if (k < 0 || k >= count) return false;
+    for (int i = 0; !in_element_ && i < count; ++i) {
+      reflection.AddMessage(message_, field)
+          ->CopyFrom(reflection.GetRepeatedMessage(*below_, field, i));
+    }
+    layer_.locations.CopyTree(lower_.locations, owner_);
+    in_element_ = true;
+    message_ = reflection.MutableRepeatedMessage(message_, field, static_cast<int>(k));
+    below_ = message_;
+    owner_ = ElementPath(owner_, static_cast<int>(k));
+    return true;
+  }
+
+  // Naming another kind inside an element is a wrong index more often than a wish to replace it.
+  bool KeepsElementKind(const FieldDescriptor* field) {
+    const auto* oneof = field->containing_oneof();
+    if (!in_element_ || !oneof) return true;
+    const auto* kind = message_->GetReflection()->GetOneofFieldDescriptor(*message_, oneof);
+    if (!kind || kind == field) return true;
+    Report(fmt::format("{}: this element is {}, not {}", owner_, kind->name(), field->name()));
+    return false;
+  }
+
+  void SetValue(const FieldDescriptor* field, const std::string& value) {
+    layer_.locations.EraseTree(owner_);
+    layer_.locations.Set(owner_, {source_});
+    if (in_element_) message_->GetReflection()->ClearField(message_, field);
+    const bool is_list = field->is_repeated() && value.starts_with('[');
+    const bool quoted = value.starts_with('"') || value.starts_with('\'');
+    if (field->type() != FieldDescriptor::TYPE_STRING || is_list || quoted) {
+      ParseOverrideValue(source_, value, message_, field, owner_, &layer_, &problems_);
+    } else if (const std::string error = SetScalar(message_, field, {TokenKind::kString, value});
+               !error.empty()) {
+      Report(fmt::format("{}: {}", owner_, error));
+    }
+  }
+
+  const std::string& source_;
+  const Layer& lower_;
+  Layer& layer_;
+  Problems& problems_;
+  Message* message_;      // where the walk is in the new layer
+  const Message* below_;  // and in the one below; null where that sets nothing
+  std::string owner_;     // path of message_
+  bool in_element_ = false;
+};
+
+}  // namespace
+
+void ParseOverride(const std::string& assignment, const Layer& lower, Layer* layer,
+                   Problems* problems) {
+  const std::string source = "--set " + Printable(assignment, 100);
+  size_t end = 0;
+  while (end < assignment.size() && (IsName(assignment[end]) || assignment[end] == '.' ||
+                                     assignment[end] == '[' || assignment[end] == ']')) {
+    ++end;
+  }
+  const std::string path = assignment.substr(0, end);
+  const std::string_view rest = StripSpace(std::string_view(assignment).substr(end));
+  if (!path.empty() && rest.starts_with('=')) {
+    Assignment(source, lower, layer, problems).Set(path, std::string(StripSpace(rest.substr(1))));
+  } else if (!path.empty() && path.find('.') == std::string::npos && !rest.empty()) {
+    ParseOverrideText(source, assignment, layer, problems);
+  } else {
+    problems->Add({source}, "expected FIELD=VALUE, e.g. --set train.steps=1000");
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,49 @@
+#include "train/run_directory.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "config/print.h"
+
+namespace syntra {
+namespace {
+
+// Names the run; decides nothing about its numbers.
+std::string NewRunId() {
+  std::random_device entropy;
+  return fmt::format("{:08x}{:08x}", entropy(), entropy());
+}
+
+std::string ExistingRunId(const Path& file) {
+  if (!std::filesystem::exists(file)) return {};
+  const auto json = nlohmann::json::parse(ReadWholeFile(file, 1 << 20), nullptr, false);
+  if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_string()) {
+    Log().warn("{} is not readable; the run gets a new id", file.string());
+    return {};
+  }
+  return json["run_id"].get<std::string>();
+}
+
+}  // namespace
+
+std::string DescribeRun(const RunDirectory& directory, const Config& config, int ranks) {
+  const Path file = directory.root / "run.json";
+  std::string id = ExistingRunId(file);
+  if (id.empty()) id = NewRunId();
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const nlohmann::ordered_json json{{"run_id", id},
+                                    {"version", SYNTRA_VERSION},
+                                    {"host", host},
+                                    {"ranks", ranks},
+                                    {"config_digest", ConfigDigest(config)}};
+  ReplaceFileDurably(file, json.dump(2) + "\n");
+  ReplaceFileDurably(directory.root / "config.textproto", FullConfigText(config));
+  return id;
+}
+
+}  // namespace syntra

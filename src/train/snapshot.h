@@ -1,0 +1,44 @@
+// Checkpoints of a training run: what goes in, and how a run continues from one.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/read.h"
+#include "config/config.h"
+#include "train/replica.h"
+
+namespace syntra {
+
+// What identifies a run besides its tensors; stored as attributes of each checkpoint.
+struct RunIdentity {
+  std::string run_id;
+  Config config;
+  std::string tokenizer_digest;
+  std::string data_digest;
+  int world_size = 1;
+};
+
+// Saves the replica's parameters and optimizer state as the state before training step `step`.
+void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
+                  const Replica& replica, const CheckpointConfig& options);
+
+// Reads every tensor of the replica. Throws Error(kCheckpoint) if names or shapes differ.
+void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica);
+
+// Parameters only, e.g. to evaluate or to start another run from.
+void LoadParameters(Checkpoint& checkpoint, const Replica& replica);
+
+// The configuration that the checkpoint was made with, under overrides.
+Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
+                const ConfigPurpose& purpose = kForModel);
+
+// Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
+// checkpoint: the model, the optimizer, the data or the batch changed.
+void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity);
+
+// The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of checkpoints.
+// Throws Error(kCheckpoint) if there is none. Changes nothing.
+Checkpoint OpenNewest(const Path& path);
+
+}  // namespace syntra

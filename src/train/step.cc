@@ -1,0 +1,104 @@
+#include "train/step.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "base/log.h"
+#include "optim/schedule.h"
+
+namespace syntra {
+
+BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
+  const int64_t batch = config.batch_size();
+  if (batch % ranks != 0) {
+    Fail(ExitCode::kConfig, "train.batch_size {} cannot be shared equally by {} ranks", batch,
+         ranks);
+  }
+  const int64_t per_rank = batch / ranks;
+  const int64_t micro = config.micro_batch_size() > 0
+                            ? std::min<int64_t>(config.micro_batch_size(), per_rank)
+                            : per_rank;
+  if (per_rank % micro != 0) {
+    Fail(ExitCode::kConfig,
+         "the {} examples of each of {} ranks cannot be cut into micro-batches of {}; change "
+         "train.micro_batch_size",
+         per_rank, ranks, micro);
+  }
+  return {batch, per_rank, micro};
+}
+
+StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ranks)
+    : config_(config),
+      replica_(replica),
+      ranks_(ranks),
+      partition_(BatchPartition::Of(config.train(), ranks.size())) {}
+
+std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) const {
+  std::vector<Batch> batches;
+  const int64_t first = ranks_.rank() * partition_.rows_per_rank;
+  for (int64_t row = 0; row < partition_.rows_per_rank; row += partition_.micro_batch_rows) {
+    batches.push_back(
+        data.Get(step, partition_.batch_size, first + row, partition_.micro_batch_rows));
+  }
+  return batches;
+}
+
+double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
+  if (config_.train().loss_denominator() == TrainConfig::TARGET_SLOTS) {
+    return 1.0 / static_cast<double>(partition_.batch_size * batches.front().target_length);
+  }
+  double tokens = 0;
+  for (const Batch& batch : batches) tokens += static_cast<double>(batch.target_tokens);
+  ranks_.AllReduceSum(std::span(&tokens, 1));
+  return 1.0 / std::max(1.0, tokens);
+}
+
+StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, bool stop, bool save) {
+  const BatchFacts facts{.seed = config_.train().seed(),
+                         .step = step,
+                         .inverse_denominator = InverseDenominator(batches)};
+  StepResult result;
+  replica_.ZeroGradients();
+  for (const Batch& batch : batches) result.sums.Add(replica_.Differentiate(batch, facts));
+
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  ranks_.AllReduceSum(replica_.GradientArena());
+  std::array<double, 6> shared{result.sums.objective, result.sums.negative_log_p,
+                               result.sums.z_loss,    result.sums.tokens,
+                               stop ? 1.0 : 0.0,      save ? 1.0 : 0.0};
+  ranks_.AllReduceSum(shared);
+  result.sync_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  result.sums = {shared[0], shared[1], shared[2], shared[3]};
+  result.requests_to_stop = static_cast<int>(shared[4]);
+  result.requests_to_save = static_cast<int>(shared[5]);
+
+  result.gradient_norm = replica_.GradientNorm();
+  result.learning_rate =
+      LearningRate(config_.optimizer().schedule(), step, config_.train().steps());
+  // All ranks hold the same sums, so all decide alike.
+  if (!std::isfinite(result.sums.objective) || !std::isfinite(result.gradient_norm)) {
+    result.skipped = true;
+    Log().warn("step {} skipped: the {} is not finite{}", step + 1,
+               std::isfinite(result.sums.objective) ? "gradient" : "loss", FirstBadGradient());
+    return result;
+  }
+  const double limit = config_.optimizer().clip_norm();
+  const double scale =
+      limit > 0 && result.gradient_norm > limit ? limit / result.gradient_norm : 1.0;
+  replica_.Update({.step = step, .rate = result.learning_rate, .gradient_scale = scale});
+  return result;
+}
+
+std::string StepRunner::FirstBadGradient() const {
+  const std::span<float> gradients = replica_.GradientArena().As<float>();
+  for (const Parameter& parameter : replica_.parameters().all()) {
+    for (const float g : gradients.subspan(parameter.offset, parameter.shape.size())) {
+      if (!std::isfinite(g)) return ", first in the gradient of " + parameter.name;
+    }
+  }
+  return "";
+}
+
+}  // namespace syntra

@@ -1,0 +1,52 @@
+// One optimizer step over all ranks: gradients of this rank's micro-batches, summed over the ranks,
+// clipped, applied; the same decision on every rank.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "data/training_data.h"
+#include "dist/communicator.h"
+#include "train/replica.h"
+
+namespace syntra {
+
+// How a global batch is cut up.
+struct BatchPartition {
+  int64_t batch_size = 0;       // rows, all ranks
+  int64_t rows_per_rank = 0;
+  int64_t micro_batch_rows = 0;
+  // Throws Error(kConfig) if the sizes do not divide.
+  static BatchPartition Of(const TrainConfig& config, int ranks);
+};
+
+struct StepResult {
+  LossSums sums;              // over the global batch
+  double gradient_norm = 0;   // before clipping
+  double learning_rate = 0;
+  bool skipped = false;       // loss or gradient was not finite: nothing was changed
+  double sync_seconds = 0;    // waiting for and adding other ranks' gradients
+  int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
+};
+
+class StepRunner {
+ public:
+  StepRunner(const Config& config, Replica& replica, Communicator& ranks);
+
+  const BatchPartition& partition() const { return partition_; }
+  // This rank's micro-batches of a step.
+  std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
+  // `stop` and `save` are this rank's wishes.
+  StepResult Run(const std::vector<Batch>& batches, int64_t step, bool stop, bool save);
+
+ private:
+  double InverseDenominator(const std::vector<Batch>& batches);
+  std::string FirstBadGradient() const;
+
+  const Config& config_;
+  Replica& replica_;
+  Communicator& ranks_;
+  BatchPartition partition_;
+};
+
+}  // namespace syntra

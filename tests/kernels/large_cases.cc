@@ -1,0 +1,167 @@
+#include "tests/kernels/large_cases.h"
+
+#include <map>
+
+#include "kernels/ops/shapes.h"
+
+namespace syntra {
+namespace {
+
+using Cases = std::vector<LargeCase>;
+
+void AddActivations(Cases& cases, DType dtype, int64_t width) {
+  const std::string name = "large_" + DTypeName(dtype) + "_" + std::to_string(width);
+  const TensorType x = {dtype, {3, 41, width}}, keys = I32({3, 2}), scale = F32({width});
+  for (bool per_element : {false, true}) {
+    const Attributes noise = {{"epsilon", 1e-6},
+                              {"rate", 0.1},
+                              {"site", 5},
+                              {"per_element", per_element},
+                              {"group", int64_t{1}}};
+    const std::string masked = name + (per_element ? "_element" : "_shared");
+    cases.push_back({"add_norm", {masked, noise, {x, x, scale, keys}, {}}});
+    cases.push_back({"add_norm_grad", {masked, noise, {x, scale, F32({3, 41}), x, x, keys}, {}}});
+    cases.push_back({"dropout", {masked, noise, {x, keys}, {}}});
+  }
+  cases.push_back({"relu", {name, {}, {x}, {}}});
+  cases.push_back({"gated_gelu", {name, {}, {x, x}, {}}});
+  cases.push_back({"gated_gelu_grad", {name, {}, {x, x, x}, {}}});
+  cases.push_back({"add_bias_grad", {name, {}, {x}, {}}});
+  cases.push_back({"scale_by_grad", {name, {{"index", 1}}, {x, F32({2}), x}, {}}});
+  cases.push_back(
+      {"embedding_grad", {name, {{"vocabulary", 50}}, {I32({3, 41}), x}, FillBetween(0, 49)}});
+}
+
+void AddMasks(Cases& cases) {
+  for (int64_t rate : {1, 500, 900, 999}) {
+    const Attributes noise = {{"rate", static_cast<double>(rate) / 1000},
+                              {"site", 77},
+                              {"per_element", true},
+                              {"group", 1}};
+    cases.push_back(
+        {"dropout", {"rate_" + std::to_string(rate), noise, {F32({2, 9, 67}), I32({2, 2})}, {}}});
+  }
+}
+
+void AddTables(Cases& cases) {
+  cases.push_back({"relative_bias_grad",
+                   {"large",
+                    {{"buckets", 32}, {"bidirectional", true}, {"max_distance", 128}},
+                    {F32({3, 130, 150})},
+                    {}}});
+  cases.push_back({"add_tables_grad",
+                   {"large",
+                    {{"a_heads", 1}, {"a_queries", 1}, {"b_heads", 3}, {"b_queries", 1}},
+                    {F32({3, 70, 600})},
+                    {}}});
+  cases.push_back({"row_dot", {"large", {}, {F32({4, 300, 37}), F32({4, 300, 37})}, {}}});
+}
+
+void AddParameters(Cases& cases) {
+  for (bool rms_scaled : {false, true}) {
+    cases.push_back(
+        {"adamw",
+         {rms_scaled ? "large_rms_scaled" : "large",
+          {{"beta1", 0.9}, {"beta2", 0.98}, {"epsilon", 1e-6}, {"rms_scaled", rms_scaled}},
+          {F32({301, 200}), F32({5})},
+          {}}});
+  }
+  const auto adafactor = [&](const char* name, int64_t row_axis, int64_t column_axis) {
+    cases.push_back(
+        {"adafactor",
+         {name,
+          {{"row_axis", row_axis}, {"column_axis", column_axis}, {"clip_threshold", 0.3}},
+          {F32({3, 150, 140}), F32({3})},
+          {}}});
+  };
+  adafactor("large", 1, 2);
+  adafactor("large_swapped", 2, 1);
+  adafactor("large_full", 0, -1);
+}
+
+void AddProducts(Cases& cases, DType dtype) {
+  const std::string name = "large_" + DTypeName(dtype);
+  const auto with = [](bool transpose_a, bool transpose_b, DType result) {
+    return Attributes{
+        {"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", DTypeName(result)}};
+  };
+  const TensorType x = {dtype, {2, 100, 130}};
+  cases.push_back({"matmul", {name, with(false, false, dtype), {x, F32({130, 301})}, {}}});
+  cases.push_back(
+      {"matmul", {name + "_transposed", with(false, true, dtype), {x, F32({301, 130})}, {}}});
+  cases.push_back({"matmul",
+                   {name + "_rows",
+                    with(true, false, DType::kF32),
+                    {{dtype, {5, 600, 67}}, {dtype, {5, 600, 90}}},
+                    {}}});
+  cases.push_back(
+      {"head_matmul", {name, {{"heads", 8}}, {{dtype, {2, 50, 8 * 21}}, F32({8, 21, 37})}, {}}});
+
+  const Attributes loss = {{"scale", 0.3}, {"z_loss", 1e-3}, {"label_smoothing", 0.1}};
+  std::vector<TensorType> tokens = {
+      {dtype, {5, 103, 19}}, F32({3001, 19}), I32({5, 103}), F32({1})};
+  const FillIntegers targets = FillBetween(-300, 3000);
+  cases.push_back({"linear_cross_entropy", {name, loss, tokens, targets}});
+  tokens.push_back(F32({5, 103}));
+  tokens.push_back(F32({1}));
+  cases.push_back({"linear_cross_entropy_grad", {name, loss, tokens, targets}});
+  cases.push_back(
+      {"linear_argmax", {name, {{"scale", 0.3}}, {{dtype, {7, 1, 67}}, F32({3001, 67})}, {}}});
+}
+
+// Each score term alone over more rows than a block: heads of 32, values of 32.
+void AddAttention(Cases& cases, DType dtype) {
+  constexpr int64_t kBatch = 2, kRows = 71, kHeads = 3, kTable = 96;
+  const auto rows = [&](int64_t width) {
+    return TensorType{dtype, {kBatch, kRows, kHeads * width}};
+  };
+  const auto add = [&](const char* name, bool causal, std::map<int, TensorType> inputs) {
+    std::vector<TensorType> types(14, None());
+    types[2] = rows(32);
+    for (const auto& [i, type] : inputs) types[i] = type;
+    cases.push_back({"attention",
+                     {std::string("large_") + name + "_" + DTypeName(dtype),
+                      {{"heads", kHeads}, {"causal", causal}},
+                      types,
+                      FillBetween(1, 2)}});
+  };
+  const TensorType segments = I32({kBatch, kRows});
+  add("dot", true, {{0, rows(32)}, {1, rows(32)}, {8, F32({kHeads, kRows, kRows})}});
+  add("packed", false, {{0, rows(32)}, {1, rows(32)}, {9, segments}, {10, segments}});
+  add("dense", false, {{3, rows(19)}, {4, F32({19, kTable})}});
+  add("dense_heads", true, {{3, rows(19)}, {4, F32({kHeads, 19, kTable})}});
+  add("factorized", false, {{5, rows(8)}, {6, rows(12)}});
+  add("table", true, {{7, F32({kHeads, kTable, kTable})}});
+  add("shared_table", false, {{7, F32({1, kTable, kTable})}, {9, segments}, {10, segments}});
+}
+
+}  // namespace
+
+std::vector<LargeCase> LargeCases() {
+  Cases cases;
+  for (DType dtype : kActivationTypes) {
+    for (int64_t width : {67, 1030}) AddActivations(cases, dtype, width);
+    AddProducts(cases, dtype);
+    AddAttention(cases, dtype);
+  }
+  AddMasks(cases);
+  AddTables(cases);
+  AddParameters(cases);
+  return cases;
+}
+
+OpCase FindAnyCase(const SweepCase& sweep) {
+  for (LargeCase& large : LargeCases()) {
+    if (large.op == sweep.op && large.test.name == sweep.name) return large.test;
+  }
+  return FindCase(sweep);
+}
+
+bool Decodes(const std::string& op, const OpCase& test) {
+  static const std::map<std::string, size_t> query_start = {{"attention", 13},
+                                                            {"relative_bias", 1}};
+  const auto start = query_start.find(op);
+  return start != query_start.end() && test.inputs[start->second].present();
+}
+
+}  // namespace syntra

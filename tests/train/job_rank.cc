@@ -1,0 +1,68 @@
+// A rank of a job that only counts steps, with all services of a real run around it. Usage:
+// job_rank DIRECTORY STEPS. Writes its process id to DIRECTORY/pid-RANK once its handlers are in
+// place.
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "dist/communicator.h"
+#include "train/metrics_log.h"
+#include "train/run_lock.h"
+#include "train/run_status.h"
+#include "train/signals.h"
+#include "train/watchdog.h"
+
+namespace syntra {
+namespace {
+
+// Stops on request at a step that all ranks agree on.
+ExitCode Run(Communicator& communicator, const Path& directory, int64_t steps) {
+  std::optional<RunLock> lock;
+  if (communicator.rank() == 0) lock.emplace(directory);
+  SetUpLogging(communicator.rank(), directory);
+  communicator.Barrier();
+  Watchdog watchdog({.rank = communicator.rank(),
+                     .ranks = communicator.size(),
+                     .directory = directory,
+                     .first_steps = 2,
+                     .step = 2,
+                     .gather = 0.5});
+  ReplaceFileDurably(directory / fmt::format("pid-{}", communicator.rank()),
+                     std::to_string(getpid()));
+  MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), 0);
+  std::vector<float> gradients(100000, 1);
+  for (int64_t step = 1; step <= steps; ++step) {
+    const Watchdog::Phase phase(watchdog, RunPhase::kStep, step);
+    usleep(10000);
+    watchdog.Activity("all-reduce");
+    communicator.AllReduceSum({gradients.data(), {DType::kF32, Shape{100000}}});
+    std::array<double, 1> request = {static_cast<double>(PollSignals())};
+    communicator.AllReduceMax(request);
+    metrics.Write(step, {{"request", request[0]}});
+    if (request[0] == static_cast<double>(StopRequest::kSaveAndStop)) return ExitCode::kRequeue;
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+}  // namespace syntra
+
+int main(int argc, char** argv) {
+  using namespace syntra;
+  InstallSignalHandlers();
+  DieWithParent();
+  const std::unique_ptr<Communicator> communicator = MakeCommunicator(&argc, &argv);
+  try {
+    int64_t steps = 0;
+    if (argc != 3 || !ParseInt64(argv[2], &steps)) Fail(ExitCode::kConfig, "wrong arguments");
+    return static_cast<int>(Run(*communicator, argv[1], steps));
+  } catch (const Error& error) {
+    Log().error("{}", error.what());
+    communicator->Abort(error.code());
+  }
+}

@@ -1,0 +1,129 @@
+// Jobs of two ranks under mpirun that are signalled, frozen, killed and started twice.
+#include <fcntl.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tests/train/child.h"
+#include "train/run_lock.h"
+
+namespace syntra {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class Job : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "mpirun is not installed";
+    directory_ = ScratchDirectory(std::string("job-") +
+                                  testing::UnitTest::GetInstance()->current_test_info()->name());
+  }
+
+  std::unique_ptr<Child> Start(int64_t steps) {
+    return std::make_unique<Child>([&](const auto&) {
+      setenv("OMP_NUM_THREADS", "1", 1);
+      const std::string count = std::to_string(steps);
+      const int output = open((directory_ / "output").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+      dup2(output, STDOUT_FILENO);
+      dup2(output, STDERR_FILENO);
+      execl(SYNTRA_MPIRUN, "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none",
+            "-n", "2", SYNTRA_JOB_RANK, directory_.c_str(), count.c_str(), nullptr);
+      return 127;
+    });
+  }
+
+  // The process ids of both ranks, once they run.
+  std::vector<pid_t> WaitForRanks() {
+    std::vector<pid_t> ids;
+    for (const double end = Now() + 30; ids.size() < 2 && Now() < end;) {
+      const Path path = directory_ / fmt::format("pid-{}", ids.size());
+      int64_t id = 0;
+      if (std::filesystem::exists(path) && ParseInt64(ReadWholeFile(path), &id)) {
+        ids.push_back(static_cast<pid_t>(id));
+      } else {
+        SleepSeconds(0.02);
+      }
+    }
+    EXPECT_EQ(ids.size(), 2u) << ReadWholeFile(directory_ / "output");
+    ids.resize(2, getpid());
+    return ids;
+  }
+
+  std::string Output() { return ReadWholeFile(directory_ / "output"); }
+
+  Path directory_;
+};
+
+TEST_F(Job, EndsByItself) { EXPECT_EQ(Start(20)->Wait(), 0) << Output(); }
+
+TEST_F(Job, SignalToMpirunStopsAllRanksAtOneStep) {
+  for (const bool to_one_rank : {false, true}) {
+    std::filesystem::remove(directory_ / "pid-0");
+    std::filesystem::remove(directory_ / "pid-1");
+    const auto job = Start(100000);
+    const auto ranks = WaitForRanks();
+    SleepSeconds(0.2);
+    to_one_rank ? static_cast<void>(kill(ranks[1], SIGTERM)) : job->Signal(SIGUSR1);
+    const double start = Now();
+    EXPECT_EQ(job->Wait(), static_cast<int>(ExitCode::kRequeue)) << Output();
+    EXPECT_LT(Now() - start, 5);
+    EXPECT_EQ(ReadWholeFile(directory_ / "metrics-0.jsonl"),
+              ReadWholeFile(directory_ / "metrics-1.jsonl"));
+  }
+}
+
+TEST_F(Job, FrozenRankIsNamed) {
+  const auto job = Start(100000);
+  const auto ranks = WaitForRanks();
+  SleepSeconds(0.2);
+  kill(ranks[1], SIGSTOP);
+  const double start = Now();
+  EXPECT_EQ(job->Wait(), static_cast<int>(ExitCode::kPeerLost)) << Output();
+  EXPECT_LT(Now() - start, 2 + 5);
+  EXPECT_NE(Output().find(": all-reduce for 2 s"), std::string::npos) << Output();
+  EXPECT_NE(Output().find("no report from rank 1:"), std::string::npos) << Output();
+  // It waits in whichever all-reduce the frozen rank did not reach.
+  EXPECT_NE(ReadWholeFile(directory_ / "rank-0000.log").find("AllReduce"), std::string::npos);
+}
+
+TEST_F(Job, KilledRankEndsTheJob) {
+  const auto job = Start(100000);
+  const auto ranks = WaitForRanks();
+  kill(ranks[1], SIGKILL);
+  const double start = Now();
+  EXPECT_NE(job->Wait(), 0);
+  EXPECT_LT(Now() - start, 15);
+  // Rank 0 held the lock and is gone.
+  const RunLock lock(directory_);
+}
+
+TEST_F(Job, KilledLauncherLeavesNoRank) {
+  const auto job = Start(100000);
+  const auto ranks = WaitForRanks();
+  job->Signal(SIGKILL);
+  job->Wait();
+  SleepSeconds(2);
+  const RunLock lock(directory_);
+  for (int rank = 0; rank < 2; ++rank) {
+    const Path log = directory_ / fmt::format("metrics-{}.jsonl", rank);
+    const auto size = std::filesystem::file_size(log);
+    SleepSeconds(0.2);
+    EXPECT_EQ(std::filesystem::file_size(log), size) << "rank " << rank << " still writes";
+  }
+}
+
+TEST_F(Job, SecondJobIsLockedOut) {
+  const auto job = Start(100000);
+  const auto ranks = WaitForRanks();
+  EXPECT_EQ(Start(10)->Wait(), static_cast<int>(ExitCode::kLocked)) << Output();
+  EXPECT_NE(Output().find(fmt::format("is in use by process {} on", ranks[0])), std::string::npos);
+  job->Signal(SIGUSR1);
+  EXPECT_EQ(job->Wait(), static_cast<int>(ExitCode::kRequeue)) << Output();
+}
+
+}  // namespace
+}  // namespace syntra
