@@ -3,9 +3,9 @@
 // pays.
 #include <memory>
 
-#include "core/buffer.h"
-#include "kernels/cpu/copy.h"
+#include "kernels/cpu/converted.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/operands.h"
 
 namespace syntra {
@@ -18,29 +18,6 @@ constexpr int64_t kPackingRows = 256, kTransposedPackingRows = 1024;
 bool PackingPays(const GemmProblem& problem) {
   return problem.m >= (problem.transpose_b ? kTransposedPackingRows : kPackingRows);
 }
-
-// An operand in the product's element type: as given, or converted into the workspace.
-class Converted {
- public:
-  Converted(const TensorType& given, DType wanted, size_t& workspace_bytes) {
-    if (given.dtype == wanted) return;
-    offset_ = workspace_bytes;
-    const TensorType converted{wanted, given.shape};
-    workspace_bytes = AlignUp(workspace_bytes + converted.bytes());
-    copy_ = cpu_copy({.inputs = {given}, .outputs = {converted}, .accumulate = {false}})->run;
-  }
-
-  const void* Run(void* given, std::byte* workspace) const {
-    if (!copy_) return given;
-    void* converted = workspace + offset_;
-    copy_({.inputs = {&given, 1}, .outputs = {&converted, 1}, .workspace = nullptr});
-    return converted;
-  }
-
- private:
-  std::function<void(const KernelArguments&)> copy_;
-  size_t offset_ = 0;
-};
 
 DType ProductType(const OpCall& call) {
   const bool bf16 = call.inputs[0].dtype == DType::kBF16 || call.inputs[1].dtype == DType::kBF16 ||

@@ -170,8 +170,9 @@ Numbers RunReference(CallData& data) {
 
 // Products round their f32 operands to bf16 in bf16 calls; everything else only stores in bf16.
 bool ComputesInBFloat16(const CallData& data) {
-  static constexpr std::string_view kProducts[] = {"matmul", "matmul_grad", "linear_cross_entropy",
-                                                   "linear_cross_entropy_grad", "linear_argmax"};
+  static constexpr std::string_view kProducts[] = {
+      "matmul",        "matmul_grad", "linear_cross_entropy", "linear_cross_entropy_grad",
+      "linear_argmax", "head_matmul", "head_matmul_grad"};
   const auto bf16 = [](const TensorType& type) { return type.dtype == DType::kBF16; };
   return std::ranges::find(kProducts, data.op.name) != std::end(kProducts) &&
          (std::ranges::any_of(data.call.inputs, bf16) ||
@@ -321,12 +322,22 @@ TEST(CpuKernels, LargeProducts) {
       return Attributes{{"transpose_a", a}, {"transpose_b", b}, {"dtype", type}};
     };
     CheckCase(GetOp("matmul"),
-              {"plain", with(false, false, text), {{dtype, {2, 100, 130}}, F32({130, 301})}, {}});
+              {"plain", with(false, false, text), {{dtype, {2, 200, 130}}, F32({130, 301})}, {}});
     CheckCase(GetOp("matmul"),
-              {"right", with(false, true, text), {{dtype, {2, 100, 130}}, F32({301, 130})}, {}});
+              {"right", with(false, true, text), {{dtype, {8, 140, 130}}, F32({301, 130})}, {}});
     CheckCase(
         GetOp("matmul"),
         {"left", with(true, false, "f32"), {{dtype, {5, 600, 67}}, {dtype, {5, 600, 90}}}, {}});
+    CheckCase(GetOp("matmul"), {"left_packed",
+                                with(true, false, "f32"),
+                                {{dtype, {4, 600, 300}}, {dtype, {4, 600, 90}}},
+                                {}});
+    for (const Shape& weight : {Shape{19, 67}, Shape{3, 19, 67}}) {
+      const TensorType x{dtype, {2, 150, 57}}, y{dtype, {2, 150, 201}};
+      const Attributes heads{{"heads", int64_t{3}}};
+      CheckCase(GetOp("head_matmul"), {"large", heads, {x, F32(weight)}, {}});
+      CheckCase(GetOp("head_matmul_grad"), {"large", heads, {x, F32(weight), y}, {}});
+    }
   }
 }
 
