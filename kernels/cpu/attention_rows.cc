@@ -322,7 +322,10 @@ void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_s
     int64_t limit = log_sum_exp[i] == kMinusInfinity ? 0 : KeyLimit(terms, tile, i);
     if (limit > 0) {
       AddTerms<T>(terms, tile, i, limit);
-      ExpRow<true>(row, log_sum_exp[i], copy, limit);
+      const float sum = ExpRow<true>(row, log_sum_exp[i], copy, limit);
+      // The rounding of a large log_sum_exp scales the whole row; dividing by what the row adds up to
+      // takes it out. Below bf16's own rounding it does not matter.
+      if (!copy) ScaleRow(row, 1.0f / sum, limit);
     }
     ClearFrom(row, limit, tile.keys);
     if (copy) ClearFrom(copy, limit, tile.keys);
