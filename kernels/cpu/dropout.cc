@@ -26,8 +26,7 @@ HWY_INLINE void MaskGroups(const T* x, T* y, int64_t draws, int64_t group, const
     const bool kept = words[draw] >= keep.threshold;
     const FloatVector scale = hn::Set(FloatTag(), keep.scale);
     VectorLoop(group, [=](int64_t i, auto lanes) {
-      const FloatVector value =
-          kept ? hn::Mul(Load(x + i, lanes), scale) : hn::Zero(FloatTag());
+      const FloatVector value = kept ? hn::Mul(Load(x + i, lanes), scale) : hn::Zero(FloatTag());
       StoreResult(value, y + i, lanes, accumulate);
     });
   }
