@@ -97,7 +97,6 @@ is_installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) =
 
 # explain_apt LOG COMMAND: the reason of a failure, in one message.
 explain_apt() {
-  show_end "$1"
   if grep -qiE 'no space left|not enough free space|enough free space in' "$1"; then
     stop $LACKS_RESOURCES "the disk is full; make room and start again (log: $1)"
   elif grep -qiE 'could not resolve|temporary failure|could not connect|unable to connect|connection (timed out|refused|failed)|network is unreachable|failed to fetch' "$1"; then
@@ -105,6 +104,7 @@ explain_apt() {
   elif grep -qi 'unable to locate package' "$1"; then
     stop $LACKS_RESOURCES "this distribution lacks a package; Debian 12 has them all (log: $1)"
   fi
+  show_end "$1"
   stop $LACKS_RESOURCES "$2 failed (log: $1)"
 }
 
@@ -160,12 +160,12 @@ check_tools() {
 # explain_build LOG WHAT
 explain_build() {
   clear_status_line
-  show_end "$1"
   if grep -qiE 'no space left on device' "$1"; then
     stop $LACKS_RESOURCES "the disk is full; make room and start again (log: $1)"
   elif grep -qiE 'killed signal terminated program|virtual memory exhausted|cannot allocate memory' "$1"; then
     stop $LACKS_RESOURCES "the compiler ran out of memory; SYNTRA_JOBS=1 compiles one file at a time (log: $1)"
   fi
+  show_end "$1"
   stop $BUILD_FAILED "$2 failed (log: $1)"
 }
 
@@ -176,7 +176,7 @@ build() {
   mkdir -p "$directory"
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
   check_tools
-  need_disk . 1500 "a build"
+  need_disk "$PWD" 1500 "a build"
   if ! cmake -G Ninja -S . -B "$directory" "$@" >"$log" 2>&1; then
     explain_build "$log" "configuring"
   fi
