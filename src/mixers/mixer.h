@@ -50,7 +50,7 @@ class TokenMixer {
   virtual Value BuildStep(const Scope& scope, const MixerStep& step) const = 0;
 };
 
-// Throws Error(kConfig) if no kind is set.
+// A configuration that sets no kind is the Transformer's attention.
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config);
 
 }  // namespace syntra

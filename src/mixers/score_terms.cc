@@ -1,5 +1,6 @@
 #include "mixers/score_terms.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/layers.h"
@@ -24,18 +25,30 @@ Initializer TableInitializer(TableInitialization kind, double deviation, const S
   return Initializer::Uniform(Glorot3d(stored));
 }
 
-void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
-  operands.table = operands.table ? scope.One("add_tables", {}, {operands.table, table}) : table;
+// The top-left block of a table [H or 1, N or 1, N].
+Value TopLeft(const Scope& scope, Value table, int64_t length) {
+  for (const int64_t axis : {int64_t{1}, int64_t{2}}) {
+    if (scope.TypeOf(table).shape[static_cast<int>(axis)] > length) {
+      table = scope.One("slice", {{"axis", axis}, {"length", length}}, {table});
+    }
+  }
+  return table;
 }
 
-void RefuseSecond(bool present, const char* kind) {
-  if (present) {
-    Fail(ExitCode::kConfig, "a mixture can have only one {} term; remove one", kind);
+// Tables of different lengths reach as far as the shorter.
+void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
+  if (!operands.table) {
+    operands.table = table;
+    return;
   }
+  const int64_t length =
+      std::min(scope.TypeOf(operands.table).shape[-1], scope.TypeOf(table).shape[-1]);
+  operands.table =
+      scope.One("add_tables", {},
+                {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
 }
 
 void AddDotProduct(const Scope& scope, const TermContext& context, AttentionOperands& operands) {
-  RefuseSecond(static_cast<bool>(operands.query), "dot_product");
   operands.query = context.Gated(scope, context.query_projection);
   const int64_t width = scope.TypeOf(context.x).shape[-1];
   operands.key = Linear(scope, "key", context.x,
@@ -102,7 +115,6 @@ Value DenseHidden(const Scope& scope, const Term& term, const TermContext& conte
 // relu(x W1)[h, i, :] . W2[:, j] (paper equation 2; W2 shared by the heads in the authors' code).
 void AddDense(const Scope& scope, const DenseTerm& term, const TermContext& context,
               AttentionOperands& operands) {
-  RefuseSecond(static_cast<bool>(operands.dense_hidden), "dense");
   const Scope dense = scope / "dense";
   const int64_t hidden = term.hidden() > 0 ? term.hidden() : context.head_size;
   const int64_t n = term.max_length();
@@ -142,7 +154,6 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, const TermC
 // author's survey, arXiv 2009.06732).
 void AddFactorizedDense(const Scope& scope, const FactorizedDenseTerm& term,
                         const TermContext& context, AttentionOperands& operands) {
-  RefuseSecond(static_cast<bool>(operands.factor_a), "factorized_dense");
   const Scope dense = scope / "factorized_dense";
   const int64_t hidden = term.hidden() > 0 ? term.hidden() : context.head_size;
   const Value units = DenseHidden(dense, term, context, hidden);

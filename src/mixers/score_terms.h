@@ -29,8 +29,8 @@ struct TermContext {
 // Longest sequence the term reaches; none for dot product.
 std::optional<int64_t> MaxLength(const ScoreTerm& term);
 
-// Adds the term to `operands`. Throws Error(kConfig) if the mixture already has a term that uses the same
-// operands.
+// Adds the term to `operands`; a mixture has at most one of each kind. Throws Error(kConfig) if it names
+// no kind.
 void AddScoreTerm(const Scope& scope, const ScoreTerm& term, const TermContext& context,
                   AttentionOperands& operands);
 

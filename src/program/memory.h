@@ -22,8 +22,8 @@ struct MemoryPlan {
 };
 
 // workspace[i]: bytes of scratch that step i wants. element_size gives a type's bytes per element on the
-// backend.
+// backend. Each block ends with `guard_bytes` that its owner does not use.
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
-                      size_t (*bytes_of)(const TensorType&));
+                      size_t (*bytes_of)(const TensorType&), size_t guard_bytes = 0);
 
 }  // namespace syntra
