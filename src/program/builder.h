@@ -44,6 +44,8 @@ class ProgramBuilder final : public Recorder {
   class Tape;
 
   Value NewValue(ValueInfo info);
+  // The value of that name; names are unique over all kinds.
+  Value Named(ValueInfo info);
   Step MakeStep(std::string_view op, Attributes attributes, std::vector<Value> inputs) const;
 
   Program program_;

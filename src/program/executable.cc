@@ -168,7 +168,7 @@ double Executable::Scalar(std::string_view name) const {
 }
 
 void Executable::RunStep(size_t i) {
-  if (painter_ && i == 0) painter_->Begin();
+  if (painter_) painter_->BeginStep(i);
   const BoundStep& step = steps_[i];
   step.kernel.run({step.inputs, step.outputs, step.workspace});
   if (painter_) painter_->EndStep(i, program_);

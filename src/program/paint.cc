@@ -16,7 +16,12 @@ Painter::Painter(const MemoryPlan& plan, const std::vector<size_t>& used, std::b
   std::ranges::sort(ranges_, {}, [](const Range& range) { return range.block.offset; });
 }
 
-void Painter::Begin() { std::fill_n(arena_, bytes_, kPattern); }
+void Painter::BeginStep(size_t step) {
+  if (step == 0) std::fill_n(arena_, bytes_, kPattern);
+  for (const auto& [block, used] : ranges_) {
+    if (block.last + 1 == step) std::fill_n(arena_ + block.offset, block.bytes, kPattern);
+  }
+}
 
 void Painter::EndStep(size_t step, const Program& program) {
   size_t free = 0;  // everything before it is checked or in use
@@ -26,18 +31,13 @@ void Painter::EndStep(size_t step, const Program& program) {
                  "step {}, {}, wrote between {} and {} of the arena, where it owns nothing", step,
                  program.steps[step].op->name, free, end);
   };
-  for (const Range& range : ranges_) {
-    if (step < range.block.first || step > range.block.last) continue;
-    SYNTRA_CHECK(free <= range.block.offset, "blocks overlap at step {}", step);
-    check_until(range.block.offset);
-    free = range.block.offset + range.used;
+  for (const auto& [block, used] : ranges_) {
+    if (step < block.first || step > block.last) continue;
+    SYNTRA_CHECK(free <= block.offset, "blocks overlap at step {}", step);
+    check_until(block.offset);
+    free = block.offset + used;
   }
   check_until(bytes_);
-  for (const Range& range : ranges_) {
-    if (range.block.last == step) {
-      std::fill_n(arena_ + range.block.offset, range.block.bytes, kPattern);
-    }
-  }
 }
 
 }  // namespace syntra

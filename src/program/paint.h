@@ -12,9 +12,9 @@ class Painter {
   // used[i]: bytes of plan.blocks[i] that its owner may write; the rest of the block is a guard.
   Painter(const MemoryPlan& plan, const std::vector<size_t>& used, std::byte* arena);
 
-  // Before the first step.
-  void Begin();
-  // Throws Error(kInternal) unless step `step` left the pattern alone; then paints what dies with it.
+  // Paints what died before `step`; before step 0, everything.
+  void BeginStep(size_t step);
+  // Throws Error(kInternal) unless `step` wrote nothing but its operands.
   void EndStep(size_t step, const Program& program);
 
  private:
