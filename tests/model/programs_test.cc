@@ -64,7 +64,8 @@ TEST_P(EveryMixer, BFloat16TrainsLikeFloat) {
   for (const auto& [name, exact] : wide.Gradients()) {
     all_found.insert(all_found.end(), found.at(name).begin(), found.at(name).end());
     all_truth.insert(all_truth.end(), exact.begin(), exact.end());
-    if (exact.size() > 1) EXPECT_GT(Cosine(found.at(name), exact), 0.98) << name;
+    if (exact.size() == 1) continue;
+    EXPECT_GT(Cosine(found.at(name), exact), 0.98) << name;
   }
   EXPECT_GT(Cosine(all_found, all_truth), 0.99);
 }
