@@ -1,5 +1,5 @@
-// Attention over a mixture of score terms: the Transformer's dot product, every Synthesizer, and any
-// additive mixture of them before one softmax (Tay et al. 2021, sections 3.1-3.3).
+// Attention over a mixture of score terms: the Transformer's dot product, every Synthesizer, and
+// any additive mixture of them before one softmax (Tay et al. 2021, sections 3.1-3.3).
 #include <cmath>
 #include <set>
 
@@ -60,7 +60,8 @@ class Attention final : public TokenMixer {
     const auto remember = [&](const char* name, Value rows) {
       if (!rows) return rows;
       const Value cache = step.cache(name, scope.TypeOf(rows).shape[-1]);
-      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {rows, step.start}, {cache});
+      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {rows, step.start},
+                                   {cache});
       return cache;
     };
     operands.key = remember("key", operands.key);

@@ -1,6 +1,7 @@
-// Reverse-mode differentiation of a recorded program: one walk from the last step to the first, calling
-// each op's own gradient rule. Steps of a recompute region are recorded again, just before the gradient
-// that needs them; random numbers are counters, so the second time gives the same bits.
+// Reverse-mode differentiation of a recorded program: one walk from the last step to the first,
+// calling each op's own gradient rule. Steps of a recompute region are recorded again, just before
+// the gradient that needs them; random numbers are counters, so the second time gives the same
+// bits.
 #include <algorithm>
 #include <set>
 
@@ -158,15 +159,15 @@ class ProgramBuilder::Tape final : public GradientRule {
     return false;
   }
 
-  // The gradient of `of` as a tensor that may be added to: the parameter's slot, or a transient that no
-  // other value's gradient shares.
+  // The gradient of `of` as a tensor that may be added to: the parameter's slot, or a transient
+  // that no other value's gradient shares.
   Value OwnGradient(Value of) {
     if (const int slot = builder_.gradient_slot_[of.id]; slot >= 0) return {slot};
     Value& gradient = gradient_.at(of.id);
     if (shared_[gradient.id]) {
-      gradient = RecordOne(builder_, "copy",
-                           {{"dtype", std::string(NameOf(builder_.TypeOf(gradient).dtype))}},
-                           {gradient});
+      gradient =
+          RecordOne(builder_, "copy",
+                    {{"dtype", std::string(NameOf(builder_.TypeOf(gradient).dtype))}}, {gradient});
     }
     return gradient;
   }

@@ -38,10 +38,14 @@ bool AllFinite(TensorView view) {
         values, [&](auto v) { return number(v) < std::numeric_limits<double>::infinity(); });
   };
   switch (view.type.dtype) {
-    case DType::kF32: return finite(view.As<float>(), [](float v) { return v; });
-    case DType::kF64: return finite(view.As<double>(), [](double v) { return v; });
-    case DType::kBF16: return finite(view.As<BFloat16>(), [](BFloat16 v) { return ToFloat(v); });
-    default: return true;
+    case DType::kF32:
+      return finite(view.As<float>(), [](float v) { return v; });
+    case DType::kF64:
+      return finite(view.As<double>(), [](double v) { return v; });
+    case DType::kBF16:
+      return finite(view.As<BFloat16>(), [](BFloat16 v) { return ToFloat(v); });
+    default:
+      return true;
   }
 }
 
@@ -100,7 +104,8 @@ void Executable::AssignMemory(const Arenas& arenas) {
                   : info.kind == ValueKind::kGradient ? arenas.gradients
                                                       : arenas.state;
     switch (info.kind) {
-      case ValueKind::kTransient: break;
+      case ValueKind::kTransient:
+        break;
       case ValueKind::kInput:
       case ValueKind::kConstant:
         address_[i] = inputs_.data() + next;

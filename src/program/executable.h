@@ -16,8 +16,8 @@ namespace syntra {
 // kReference computes everything in double: its arenas, inputs and outputs are f64.
 enum class Backend { kReference, kCpu };
 
-// The flat arenas that outlive programs; null where a program has no such values. Elements are f32, or
-// f64 on the reference backend.
+// The flat arenas that outlive programs; null where a program has no such values. Elements are f32,
+// or f64 on the reference backend.
 struct Arenas {
   void* parameters = nullptr;
   void* gradients = nullptr;
@@ -32,8 +32,8 @@ using OpTimes = std::map<std::string, double>;
 
 class Executable {
  public:
-  // Throws Error(kResources) if the transient arena cannot be had, Error(kInternal) if a step uses an
-  // arena that is null.
+  // Throws Error(kResources) if the transient arena cannot be had, Error(kInternal) if a step uses
+  // an arena that is null.
   Executable(Program program, Backend backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain);
 

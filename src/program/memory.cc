@@ -73,11 +73,10 @@ MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspa
     }
     block.offset = offset;
     plan.arena_bytes = std::max(plan.arena_bytes, offset + block.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,
-                                   [](const Block* a, const Block* b) {
-                                     return a->offset < b->offset;
-                                   }),
-                  &block);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), &block,
+                         [](const Block* a, const Block* b) { return a->offset < b->offset; }),
+        &block);
   }
   return plan;
 }

@@ -1,6 +1,6 @@
-// Paints the transient arena of a program under test: bytes that no live value occupies hold a pattern
-// that reads as NaN, before every step. A step that reads a dead value computes NaN; one that writes
-// beside its operands is named.
+// Paints the transient arena of a program under test: bytes that no live value occupies hold a
+// pattern that reads as NaN, before every step. A step that reads a dead value computes NaN; one
+// that writes beside its operands is named.
 #pragma once
 
 #include "program/memory.h"

@@ -58,9 +58,8 @@ TEST_P(Greedy, TakesTheArgMaxOfTheFullForwardPass) {
                 batch.decoder_ids.begin() + row * kOutputs + 1);
     }
     EXPECT_GT(distinct.size(), 3u) << "the outputs hardly depend on anything";
-    Executable forward(
-        LogitsProgram(decoding.model, decoding.parameters, activations, batch.shape),
-        Backend::kCpu, decoding.memory.arenas());
+    Executable forward(LogitsProgram(decoding.model, decoding.parameters, activations, batch.shape),
+                       Backend::kCpu, decoding.memory.arenas());
     SetBatch(batch, forward);
     forward.Run();
     const std::vector<double> logits = Numbers(forward.Tensor("logits"));
@@ -130,15 +129,16 @@ TEST(GreedyDecoder, ForgetsTheCallBefore) {
 }
 
 TEST(GreedyDecoder, UsesTheDecodersOwnMixerAndOutputTable) {
-  Decoding decoding(TinyModel(TrialMixers().at("dense"),
-                              "tied_embeddings: false decoder_mixer { " +
-                                  TrialMixers().at("factorized_random") + " }"));
+  Decoding decoding(TinyModel(
+      TrialMixers().at("dense"),
+      "tied_embeddings: false decoder_mixer { " + TrialMixers().at("factorized_random") + " }"));
   EXPECT_EQ(decoding.Greedy(Batch(), DType::kF32, kNoEnd).size(), static_cast<size_t>(kRows));
 }
 
 TEST(GreedyDecoder, RefusesWhatItCannotDecode) {
-  Decoding by_position(TinyModel(
-      "attention { heads: 2 head_size: 8 index_by: SEGMENT_POSITION term { random { max_length: 16 } } }"));
+  Decoding by_position(
+      TinyModel("attention { heads: 2 head_size: 8 index_by: SEGMENT_POSITION term { random { "
+                "max_length: 16 } } }"));
   EXPECT_THROW(by_position.Greedy(Batch(), DType::kF32, kNoEnd), Error);
   Decoding random(TinyModel(TrialMixers().at("random")));
   try {

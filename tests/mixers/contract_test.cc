@@ -112,8 +112,7 @@ TEST_P(MixerContract, ExamplesAreIndependent) {
       alone.x = InputRows(both.x, 7, b, 0, 7);
       alone.segments = {kSegments.begin() + b * 7, kSegments.begin() + (b + 1) * 7};
       const int64_t real = b == 0 ? 7 : 5;
-      EXPECT_LT(LargestError(Rows(OutputOf(alone, backend), 7, 0, 0, real),
-                             Rows(y, 7, b, 0, real)),
+      EXPECT_LT(LargestError(Rows(OutputOf(alone, backend), 7, 0, 0, real), Rows(y, 7, b, 0, real)),
                 Slack(backend));
     }
   }
@@ -210,8 +209,8 @@ TEST_P(MixerContract, BackendsAgree) {
   }
 }
 
-// The forward and backward pass with every tensor rounded to its type after each op, and operands of
-// bf16 products rounded before.
+// The forward and backward pass with every tensor rounded to its type after each op, and operands
+// of bf16 products rounded before.
 std::map<std::string, std::vector<double>> NaiveBFloat16(MixerTrial& trial) {
   const Program& program = trial.executable().program();
   std::vector<std::vector<std::byte>> values(program.values.size());

@@ -62,8 +62,7 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend backend, TransientMe
   const Shape ids{setting.batch, setting.length};
   const Value x = root.Parameter("input:x", {setting.batch, setting.length, kTrialWidth},
                                  {"batch", "length", "embed"}, Initializer::Normal(1));
-  const Value bias =
-      TrialBias(root, *mixer, setting.length, setting.length, !setting.causal, {});
+  const Value bias = TrialBias(root, *mixer, setting.length, setting.length, !setting.causal, {});
   const std::string dtype(NameOf(setting.activations));
   const Value activations = root.One("copy", {{"dtype", dtype}}, {x});
   Value y;
@@ -88,8 +87,8 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend backend, TransientMe
   const std::vector<float> rows =
       setting.x.empty() ? RandomRows(setting.batch, setting.length) : setting.x;
   memory_->SetParameter(parameters_.Get("input:x"), rows);
-  executable_ = std::make_unique<Executable>(std::move(builder).Build(), backend,
-                                             memory_->arenas(), transients);
+  executable_ = std::make_unique<Executable>(std::move(builder).Build(), backend, memory_->arenas(),
+                                             transients);
   const std::vector<int32_t> segments = SegmentsOf(setting);
   const std::vector<int32_t> positions = PositionsInSegments(segments, setting.length);
   std::vector<float> cotangent =
@@ -232,9 +231,8 @@ const std::vector<MixerCase>& MixerCases() {
         " term { random { max_length: 11 } }" + broadcast + softmax);
     add("three_terms", dot + random + dense("bias: true") + softmax);
     add("all_terms", dot + random + factorized + dense() + factorized_dense() + softmax);
-    add("all_terms_by_position",
-        dot + random + factorized + dense("bias: true") + factorized_dense() + softmax +
-            by_position);
+    add("all_terms_by_position", dot + random + factorized + dense("bias: true") +
+                                     factorized_dense() + softmax + by_position);
     return list;
   }();
   return cases;

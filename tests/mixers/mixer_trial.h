@@ -45,8 +45,8 @@ class MixerTrial {
   // Runs once from empty gradients.
   void Run();
   std::vector<double> Y() const;  // [batch, length, kTrialWidth]
-  // Gradients of sum(y * cotangent) by parameter; the input is the parameter "input:x". The cotangent is
-  // zero at padding.
+  // Gradients of sum(y * cotangent) by parameter; the input is the parameter "input:x". The
+  // cotangent is zero at padding.
   std::map<std::string, std::vector<double>> Gradients() const;
 
   const ParameterStore& parameters() const { return parameters_; }

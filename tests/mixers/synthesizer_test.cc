@@ -24,8 +24,7 @@ std::vector<float> Zeros(int64_t count) { return std::vector<float>(count); }
 // y_i = (mean of v_j over the keys that i may read) W_o, in double.
 std::vector<double> MeanPooling(const MixerSetting& setting) {
   MixerTrial trial(setting, Backend::kReference);
-  const std::vector<double> value =
-      trial.memory().ParameterValues(trial.parameters().Get("value"));
+  const std::vector<double> value = trial.memory().ParameterValues(trial.parameters().Get("value"));
   const std::vector<double> output =
       trial.memory().ParameterValues(trial.parameters().Get("output"));
   const int64_t length = setting.length;
@@ -127,8 +126,8 @@ TEST(Synthesizer, FactorizedRandomOfFullRankIsAnyTable) {
 }
 
 TEST(Synthesizer, BroadcastFactorsScoreKeysAlikeForEveryQuery) {
-  MixerSetting setting{.config = Parse(
-                           "term { factorized_random { max_length: 9 broadcast_over_queries: true } }")};
+  MixerSetting setting{
+      .config = Parse("term { factorized_random { max_length: 9 broadcast_over_queries: true } }")};
   const std::vector<double> y = OutputOf(setting);
   for (int64_t i = 1; i < setting.length; ++i) {
     for (int64_t d = 0; d < kTrialWidth; ++d) {
@@ -225,8 +224,8 @@ TEST(AttentionDropout, DropsWholeKeysOfAHeadAndKeepsTheMean) {
   const std::vector<double> y = Numbers(executable.Tensor("y"));
   double mean = 0;
   for (const double value : y) mean += value / static_cast<double>(y.size());
-  // Without dropout: v = 10 * 0.1 = 1 everywhere, y = 12 * 0.1 = 1.2. Dropping whole heads of a position
-  // leaves sums of kHeads * kLength draws of 0 or 2.
+  // Without dropout: v = 10 * 0.1 = 1 everywhere, y = 12 * 0.1 = 1.2. Dropping whole heads of a
+  // position leaves sums of kHeads * kLength draws of 0 or 2.
   EXPECT_NEAR(mean, 1.2, 0.03);
   for (const double value : y) {
     const double draws = value / (1.2 * 2) * kHeads * kLength;

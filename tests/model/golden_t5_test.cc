@@ -1,5 +1,5 @@
-// The whole model against Hugging Face's T5 (tests/golden/make_t5.py): logits, loss and every gradient;
-// and that a wrong sign anywhere in the backward half would be noticed.
+// The whole model against Hugging Face's T5 (tests/golden/make_t5.py): logits, loss and every
+// gradient; and that a wrong sign anywhere in the backward half would be noticed.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -39,9 +39,9 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
     const GoldenArray<int32_t> source = golden_.Ints("inputs/encoder_ids");
     const GoldenArray<int32_t> target = golden_.Ints("inputs/targets");
     const BatchShape shape{source.shape[0], source.shape[1], target.shape[1]};
-    Executable executable(TrainingProgram(*model_, parameters_, DType::kF32, shape, loss,
-                                          GetParam().recompute),
-                          GetParam().backend, memory_->arenas());
+    Executable executable(
+        TrainingProgram(*model_, parameters_, DType::kF32, shape, loss, GetParam().recompute),
+        GetParam().backend, memory_->arenas());
     for (const std::string& name : golden_.Datasets("inputs")) {
       const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
       executable.SetInput(name, std::span<const int32_t>(values));
@@ -76,8 +76,8 @@ TEST_P(GoldenT5, Logits) {
   const GoldenArray<int32_t> segments = golden_.Ints("inputs/decoder_segments");
   const BatchShape shape{stored.shape[0], golden_.Ints("inputs/encoder_ids").shape[1],
                          stored.shape[1]};
-  Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape),
-                        GetParam().backend, memory_->arenas());
+  Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape), GetParam().backend,
+                        memory_->arenas());
   for (const std::string& name : golden_.Datasets("inputs")) {
     const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
@@ -163,8 +163,8 @@ TEST_P(MutatedT5, FailsTheComparison) {
     double worst = 0;
     for (const Parameter& parameter : parameters.all()) {
       const std::vector<float> stored = golden.Floats("gradients/" + parameter.name).values;
-      worst = std::max(worst, LargestError(memory.Gradient(parameter),
-                                           {stored.begin(), stored.end()}));
+      worst =
+          std::max(worst, LargestError(memory.Gradient(parameter), {stored.begin(), stored.end()}));
     }
     return worst;
   };
@@ -181,8 +181,8 @@ TEST_P(MutatedT5, FailsTheComparison) {
       wrong.reference = &WrongReference;
       Program mutated = program;
       mutated.steps[i].op = &wrong;
-      EXPECT_GT(error(mutated), 1e-3) << "step " << i << ", result " << k << " of "
-                                      << step.op->name;
+      EXPECT_GT(error(mutated), 1e-3)
+          << "step " << i << ", result " << k << " of " << step.op->name;
     }
   }
   EXPECT_GT(tried.size(), 8u);

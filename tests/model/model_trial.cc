@@ -8,7 +8,8 @@
 namespace syntra {
 
 TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary) {
-  const int64_t inputs = shape.rows * shape.input_length, targets = shape.rows * shape.target_length;
+  const int64_t inputs = shape.rows * shape.input_length,
+                targets = shape.rows * shape.target_length;
   TrialBatch batch{.shape = shape,
                    .encoder_ids = {},
                    .encoder_segments = std::vector<int32_t>(inputs, 1),
@@ -102,10 +103,10 @@ ModelTrial::ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Bac
     : model_(setting.config), parameters_(DeclareParameters(model_)) {
   memory_ = std::make_unique<ArenaMemory>(parameters_, backend);
   FillParameters(parameters_, *memory_);
-  executable_ = std::make_unique<Executable>(
-      TrainingProgram(model_, parameters_, setting.activations, batch.shape, setting.loss,
-                      setting.recompute),
-      backend, memory_->arenas(), transients);
+  executable_ =
+      std::make_unique<Executable>(TrainingProgram(model_, parameters_, setting.activations,
+                                                   batch.shape, setting.loss, setting.recompute),
+                                   backend, memory_->arenas(), transients);
   SetBatch(batch, *executable_);
   const auto inverse = static_cast<float>(setting.inverse_denominator);
   executable_->SetInput("inverse_denominator", std::span(&inverse, 1));
@@ -143,10 +144,11 @@ Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, D
   const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {hidden});
   const Value scale = builder.Constant({DType::kF32, {1}}, model.LogitScale());
   const Value scaled = root.One("scale_by", {{"index", int64_t{0}}}, {wide, scale});
-  builder.Output("logits",
-                 root.One("matmul",
-                          {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-                          {scaled, model.OutputTable(root)}));
+  builder.Output(
+      "logits",
+      root.One("matmul",
+               {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
+               {scaled, model.OutputTable(root)}));
   return std::move(builder).Build();
 }
 

@@ -56,7 +56,8 @@ class ModelTrial {
   std::unique_ptr<Executable> executable_;
 };
 
-// Fills the parameters with their first values, times `factor` where they are matrices of projections.
+// Fills the parameters with their first values, times `factor` where they are matrices of
+// projections.
 void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, double factor = 1);
 
 // Writes every input of the batch that the program has.

@@ -148,7 +148,8 @@ TEST_P(EveryMixer, PackingLeavesLossAndGradients) {
   ModelSetting setting = Setting();
   setting.config.mutable_mixer()->mutable_attention()->set_index_by(
       AttentionConfig::SEGMENT_POSITION);
-  TrialBatch packed = RandomBatch({1, 12, 8}, kVocabulary), apart = RandomBatch({2, 7, 5}, kVocabulary);
+  TrialBatch packed = RandomBatch({1, 12, 8}, kVocabulary),
+             apart = RandomBatch({2, 7, 5}, kVocabulary);
   std::ranges::fill(apart.encoder_segments, 0);
   std::ranges::fill(apart.decoder_segments, 0);
   std::ranges::fill(apart.targets, 0);
@@ -199,9 +200,10 @@ INSTANTIATE_TEST_SUITE_P(Model, EveryMixer, testing::ValuesIn(TrialMixers()),
 class ModelDropout : public testing::TestWithParam<DropoutNoise> {
  protected:
   static ModelSetting Setting() {
-    ModelSetting setting{.config = TinyModel(
-                             "attention { heads: 2 head_size: 8 dropout: 0.3 term { dot_product {} } }",
-                             "dropout: 0.3")};
+    ModelSetting setting{
+        .config =
+            TinyModel("attention { heads: 2 head_size: 8 dropout: 0.3 term { dot_product {} } }",
+                      "dropout: 0.3")};
     setting.config.mutable_cross_attention()->set_dropout(0.3);
     setting.config.set_dropout_noise(GetParam());
     return setting;
@@ -285,20 +287,18 @@ TEST(Evaluation, HasNoDropout) {
   EXPECT_EQ(program.backward_begin, program.steps.size());
 }
 
-// Loss from logits: log Z - sum_v q_v logit_v + z (log Z)^2, with q = 1 - s + s / V at the target and
-// s / V elsewhere.
+// Loss from logits: log Z - sum_v q_v logit_v + z (log Z)^2, with q = 1 - s + s / V at the target
+// and s / V elsewhere.
 TEST(Loss, LabelSmoothingAndZLossHaveTheirClosedForms) {
   for (const bool tied : {true, false}) {
-    const ModelSetting setting{
-        .config = TinyModel("", tied ? "" : "tied_embeddings: false"),
-        .loss = {.z_loss = 0.02, .label_smoothing = 0.15},
-        .inverse_denominator = 0.125};
+    const ModelSetting setting{.config = TinyModel("", tied ? "" : "tied_embeddings: false"),
+                               .loss = {.z_loss = 0.02, .label_smoothing = 0.15},
+                               .inverse_denominator = 0.125};
     TrialBatch batch = Batch();
     batch.targets[3] = 0;  // does not count
     ModelTrial trial(setting, batch, Backend::kReference);
-    Executable logits_of(
-        LogitsProgram(trial.model(), trial.parameters(), DType::kF32, batch.shape),
-        Backend::kReference, trial.memory().arenas());
+    Executable logits_of(LogitsProgram(trial.model(), trial.parameters(), DType::kF32, batch.shape),
+                         Backend::kReference, trial.memory().arenas());
     SetBatch(batch, logits_of);
     logits_of.Run();
     const std::vector<double> logits = Numbers(logits_of.Tensor("logits"));
@@ -327,9 +327,8 @@ TEST(Loss, LabelSmoothingAndZLossHaveTheirClosedForms) {
 // Parameters of self-attention layers from the paper's table (synthesizers of T5 base).
 TEST(Sizes, ModelsHaveThePublishedParameterCounts) {
   const std::map<std::string, int64_t> counts = {
-      {"t5_v1_0_base", 222903552},   {"t5_v1_1_base", 247577856},
-      {"paper/c4_syn_r", 254360576}, {"paper/c4_syn_d", 224476160},
-      {"paper/c4_syn_rv", 292109312}, {"paper/c4_syn_dv", 243350528},
+      {"t5_v1_0_base", 222903552},   {"t5_v1_1_base", 247577856},    {"paper/c4_syn_r", 254360576},
+      {"paper/c4_syn_d", 224476160}, {"paper/c4_syn_rv", 292109312}, {"paper/c4_syn_dv", 243350528},
       {"paper/c4_syn_fr", 207174656}};
   for (const auto& [name, count] : counts) {
     std::ifstream file(SYNTRA_SOURCE_DIR "/configs/" + name + ".textproto");
@@ -340,7 +339,8 @@ TEST(Sizes, ModelsHaveThePublishedParameterCounts) {
     EXPECT_EQ(DeclareParameters(EncoderDecoder(config.model())).element_count(), count) << name;
     if (!name.ends_with("v")) continue;
     // The authors' gate: one scalar in each of 24 layers.
-    config.mutable_model()->mutable_mixer()->mutable_attention()->set_gate(AttentionConfig::SIGMOID);
+    config.mutable_model()->mutable_mixer()->mutable_attention()->set_gate(
+        AttentionConfig::SIGMOID);
     EXPECT_EQ(DeclareParameters(EncoderDecoder(config.model())).element_count(), count + 24);
   }
 }

@@ -1,4 +1,5 @@
-// What every optimizer keeps: state apart, frozen parameters alone, gradients scaled, replicas equal.
+// What every optimizer keeps: state apart, frozen parameters alone, gradients scaled, replicas
+// equal.
 #include "optim/optimizer.h"
 
 #include <gtest/gtest.h>

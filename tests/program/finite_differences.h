@@ -8,8 +8,9 @@
 
 namespace syntra {
 
-// The largest disagreement of any parameter's gradient along random directions, relative to the norm of
-// the gradient. `executable` runs on the reference backend; the parameters are left as they were.
+// The largest disagreement of any parameter's gradient along random directions, relative to the
+// norm of the gradient. `executable` runs on the reference backend; the parameters are left as they
+// were.
 inline double GradientDisagreement(Executable& executable, ArenaMemory& memory,
                                    const ParameterStore& parameters, std::string* where = nullptr) {
   constexpr double kStep = 1e-5;
@@ -24,8 +25,8 @@ inline double GradientDisagreement(Executable& executable, ArenaMemory& memory,
     const std::vector<double> start = memory.ParameterValues(parameter);
     const std::vector<double>& gradient = gradients[parameter.name];
     for (uint64_t n = 0; n < kDirections; ++n) {
-      const std::vector<float> direction = NormalNumbers(
-          parameter.name, static_cast<int64_t>(start.size()), 1, 1000 + n);
+      const std::vector<float> direction =
+          NormalNumbers(parameter.name, static_cast<int64_t>(start.size()), 1, 1000 + n);
       const auto loss = [&](double step) {
         std::vector<double> moved = start;
         for (size_t k = 0; k < moved.size(); ++k) moved[k] += step * direction[k];

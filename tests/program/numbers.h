@@ -23,10 +23,14 @@ inline std::vector<float> NormalNumbers(const std::string& name, int64_t count,
 
 inline std::vector<double> Numbers(const TensorView& view) {
   switch (view.type.dtype) {
-    case DType::kF64: return {view.As<double>().begin(), view.As<double>().end()};
-    case DType::kF32: return {view.As<float>().begin(), view.As<float>().end()};
-    case DType::kI32: return {view.As<int32_t>().begin(), view.As<int32_t>().end()};
-    default: break;
+    case DType::kF64:
+      return {view.As<double>().begin(), view.As<double>().end()};
+    case DType::kF32:
+      return {view.As<float>().begin(), view.As<float>().end()};
+    case DType::kI32:
+      return {view.As<int32_t>().begin(), view.As<int32_t>().end()};
+    default:
+      break;
   }
   std::vector<double> numbers;
   for (const BFloat16 value : view.As<BFloat16>()) numbers.push_back(ToFloat(value));

@@ -71,7 +71,8 @@ struct Running {
         executable.SetInput(value.name, std::span<const float>(NormalNumbers(value.name, count)));
       } else {
         std::vector<int32_t> ids(count);
-        for (int64_t i = 0; i < count; ++i) ids[i] = static_cast<int32_t>((i * 5 + 3) % kVocabulary);
+        for (int64_t i = 0; i < count; ++i)
+          ids[i] = static_cast<int32_t>((i * 5 + 3) % kVocabulary);
         executable.SetInput(value.name, std::span<const int32_t>(ids));
       }
     }
@@ -109,8 +110,7 @@ Value TiedEmbeddings(Sketch& s) {
   const Value h = s.Linear("in", s.One("embedding", {{"dtype", std::string("f32")}}, {ids, table}));
   const Value targets = s.builder.Input("targets", {DType::kI32, {kBatch, kLength}});
   const Value one = s.builder.Constant({DType::kF32, {1}}, 0.25);
-  return s.One("linear_cross_entropy",
-               {{"scale", 0.7}, {"z_loss", 0.01}, {"label_smoothing", 0.1}},
+  return s.One("linear_cross_entropy", {{"scale", 0.7}, {"z_loss", 0.01}, {"label_smoothing", 0.1}},
                {h, table, targets, one});
 }
 
@@ -201,20 +201,21 @@ TEST_P(Compositions, NothingReadsWhatIsDead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Program, Compositions,
-    testing::Values(Composition{"shared_input", SharedInput},
-                    Composition{"passed_on_then_added", PassedOnThenAdded},
-                    Composition{"tied_embeddings", TiedEmbeddings},
-                    Composition{"parameter_used_twice", ParameterUsedTwice},
-                    Composition{"transient_read_twice", TransientReadTwice},
-                    Composition{"transient_read_thrice", TransientReadTwiceAndOnceMore},
-                    Composition{"parameter_read_twice", ParameterReadTwice},
-                    Composition{"attention_to_itself", AttentionToItself},
-                    Composition{"unused_sum", UnusedSum}, Composition{"unused_normed", UnusedNormed},
-                    Composition{"dead_branch", DeadBranch},
-                    Composition{"through_a_region", ThroughARegion}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Program, Compositions,
+                         testing::Values(Composition{"shared_input", SharedInput},
+                                         Composition{"passed_on_then_added", PassedOnThenAdded},
+                                         Composition{"tied_embeddings", TiedEmbeddings},
+                                         Composition{"parameter_used_twice", ParameterUsedTwice},
+                                         Composition{"transient_read_twice", TransientReadTwice},
+                                         Composition{"transient_read_thrice",
+                                                     TransientReadTwiceAndOnceMore},
+                                         Composition{"parameter_read_twice", ParameterReadTwice},
+                                         Composition{"attention_to_itself", AttentionToItself},
+                                         Composition{"unused_sum", UnusedSum},
+                                         Composition{"unused_normed", UnusedNormed},
+                                         Composition{"dead_branch", DeadBranch},
+                                         Composition{"through_a_region", ThroughARegion}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 std::string Stored(const std::string& name) {
   std::ifstream file(std::string(SYNTRA_SOURCE_DIR) + "/tests/program/" + name);
@@ -381,9 +382,9 @@ TEST(Executable, RunsAddToTheGradientArena) {
 TEST(Differentiate, LeavesFrozenParametersAlone) {
   Sketch s;
   const Value frozen = s.Parameter("frozen", {kWidth, kWidth}, false);
-  const Value h = s.One("matmul",
-                        {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
-                        {s.Linear("in", s.X()), frozen});
+  const Value h = s.One(
+      "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
+      {s.Linear("in", s.X()), frozen});
   s.builder.Differentiate(s.Loss(h));
   Running running(std::move(s));
   ExpectGradients(running.executable, running.memory, running.parameters);
@@ -409,8 +410,7 @@ TEST(Builder, RefusesOneNameForTwoThings) {
 
 TEST(Region, RefusesNesting) {
   Sketch s;
-  EXPECT_THROW(
-      s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);
+  EXPECT_THROW(s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);
 }
 
 }  // namespace

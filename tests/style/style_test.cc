@@ -1,5 +1,5 @@
-// The house rules that a program can check: arrows between folders (the table of src/README.md), one row
-// and one file per op, kernel and mixer, sizes, names, format.
+// The house rules that a program can check: arrows between folders (the table of src/README.md),
+// one row and one file per op, kernel and mixer, sizes, names, format.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,9 +78,7 @@ std::vector<std::string> Quoted(const std::string& cell) {
 }
 
 // "src/nn" is spoken of as "nn", "configs/schema" as "schema".
-std::string ShortName(const std::string& folder) {
-  return fs::path(folder).filename().string();
-}
+std::string ShortName(const std::string& folder) { return fs::path(folder).filename().string(); }
 
 struct Folder {
   std::string path;
@@ -192,8 +190,9 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
     EXPECT_NE(Read(file).find(prefix + name + '('), std::string::npos)
         << file << " does not define " << prefix << name;
   }
-  const std::regex definition(R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>) )" +
-                              prefix + R"((\w+)\()");
+  const std::regex definition(
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>) )" + prefix +
+      R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (entry.path().extension() != ".cc") continue;
     const std::string text = Read(entry.path());
@@ -204,9 +203,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
   }
 }
 
-TEST(Rows, EveryOpHasItsFile) {
-  CheckRows("kernels/ops.def", "SYNTRA_OP", "kernels/ops", "op_");
-}
+TEST(Rows, EveryOpHasItsFile) { CheckRows("kernels/ops.def", "SYNTRA_OP", "kernels/ops", "op_"); }
 
 TEST(Rows, EveryCpuKernelHasItsFile) {
   CheckRows("kernels/cpu.def", "SYNTRA_CPU_KERNEL", "kernels/cpu", "cpu_");
@@ -230,8 +227,8 @@ TEST(Rows, EveryOpIsDocumented) {
 TEST(Sizes, FilesStayShort) {
   for (const fs::path& path : Files()) {
     if (!IsCode(path)) continue;
-    const bool kernels = path.string().starts_with("kernels/") ||
-                         path.string().starts_with("tests/kernels/");
+    const bool kernels =
+        path.string().starts_with("kernels/") || path.string().starts_with("tests/kernels/");
     EXPECT_LE(Lines(Root() / path).size(), kernels ? 700u : 500u) << path;
   }
 }
@@ -290,14 +287,20 @@ TEST(Names, SayWhatATypeDoes) {
 }
 
 TEST(Names, OfOneGenerationOnly) {
-  ExpectNowhere(std::regex(R"(\b(?!is_new\b)\w+_(v2|new|old)\b|\blega)" R"(cy)"), "a second generation");
+  ExpectNowhere(std::regex(R"(\b(?!is_new\b)\w+_(v2|new|old)\b|\blega)"
+                           R"(cy)"),
+                "a second generation");
   for (const fs::path& path : Files()) {
     EXPECT_FALSE(std::regex_search(path.stem().string(), std::regex("_(v2|new|old)$"))) << path;
   }
 }
 
 TEST(Comments, PutNothingOff) {
-  ExpectNowhere(std::regex(R"(\b(TO)" R"(DO|FIX)" R"(ME|XX)" R"(X)\b)"), "work put off");
+  ExpectNowhere(std::regex(R"(\b(TO)"
+                           R"(DO|FIX)"
+                           R"(ME|XX)"
+                           R"(X)\b)"),
+                "work put off");
 }
 
 // Output of a command, and whether it succeeded.
