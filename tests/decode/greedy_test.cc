@@ -15,7 +15,8 @@ constexpr int64_t kRows = 3, kInputs = 9, kOutputs = 12, kVocabulary = 32;
 constexpr int32_t kNoEnd = -1;
 
 // Parameters large enough for outputs that vary.
-constexpr double kSharpness = 2;
+constexpr double kSharpness = 3;
+const std::string kUntied = "tied_embeddings: false";
 
 struct Decoding {
   explicit Decoding(const ModelConfig& config)
@@ -45,7 +46,7 @@ TrialBatch Batch(int64_t rows = kRows) {
 class Greedy : public testing::TestWithParam<std::pair<const std::string, std::string>> {};
 
 TEST_P(Greedy, TakesTheArgMaxOfTheFullForwardPass) {
-  Decoding decoding(TinyModel(GetParam().second));
+  Decoding decoding(TinyModel(GetParam().second, kUntied));
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     TrialBatch batch = Batch();
     const auto outputs = decoding.Greedy(batch, activations, kNoEnd);
@@ -77,7 +78,7 @@ TEST_P(Greedy, TakesTheArgMaxOfTheFullForwardPass) {
 }
 
 TEST_P(Greedy, RowsAreIndependent) {
-  Decoding decoding(TinyModel(GetParam().second));
+  Decoding decoding(TinyModel(GetParam().second, kUntied));
   const TrialBatch batch = Batch();
   const auto together = decoding.Greedy(batch, DType::kF32, kNoEnd);
   for (int64_t row = 0; row < kRows; ++row) {
@@ -93,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Mixers, Greedy, testing::ValuesIn(TrialMixers()),
                          [](const auto& info) { return info.param.first; });
 
 TEST(GreedyDecoder, StopsAtTheEndIdRowByRow) {
-  Decoding decoding(TinyModel());
+  Decoding decoding(TinyModel("", kUntied));
   const TrialBatch batch = Batch();
   const auto full = decoding.Greedy(batch, DType::kF32, kNoEnd);
   const int32_t end = full[1][5];
@@ -105,7 +106,7 @@ TEST(GreedyDecoder, StopsAtTheEndIdRowByRow) {
 }
 
 TEST(GreedyDecoder, StopsAtTheLongestOutput) {
-  Decoding decoding(TinyModel());
+  Decoding decoding(TinyModel("", kUntied));
   const auto full = decoding.Greedy(Batch(), DType::kF32, kNoEnd);
   const auto shorter = decoding.Greedy(Batch(), DType::kF32, kNoEnd, 4);
   for (int64_t row = 0; row < kRows; ++row) {
@@ -114,7 +115,7 @@ TEST(GreedyDecoder, StopsAtTheLongestOutput) {
 }
 
 TEST(GreedyDecoder, ForgetsTheCallBefore) {
-  Decoding decoding(TinyModel(TrialMixers().at("random_and_dot")));
+  Decoding decoding(TinyModel(TrialMixers().at("random_and_dot"), kUntied));
   const TrialBatch batch = Batch();
   TrialBatch other = Batch();
   std::ranges::reverse(other.encoder_ids);

