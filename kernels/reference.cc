@@ -28,10 +28,17 @@ void ToDouble(const TensorType& type, const void* from, std::vector<double>& to)
   to.resize(count);
   for (int64_t i = 0; i < count; ++i) {
     switch (type.dtype) {
-      case DType::kF32: to[i] = static_cast<const float*>(from)[i]; break;
-      case DType::kBF16: to[i] = ToFloat(static_cast<const BFloat16*>(from)[i]); break;
-      case DType::kF64: to[i] = static_cast<const double*>(from)[i]; break;
-      default: break;
+      case DType::kF32:
+        to[i] = static_cast<const float*>(from)[i];
+        break;
+      case DType::kBF16:
+        to[i] = ToFloat(static_cast<const BFloat16*>(from)[i]);
+        break;
+      case DType::kF64:
+        to[i] = static_cast<const double*>(from)[i];
+        break;
+      default:
+        break;
     }
   }
 }
@@ -39,12 +46,17 @@ void ToDouble(const TensorType& type, const void* from, std::vector<double>& to)
 void FromDouble(const TensorType& type, const std::vector<double>& from, void* to) {
   for (size_t i = 0; i < from.size(); ++i) {
     switch (type.dtype) {
-      case DType::kF32: static_cast<float*>(to)[i] = static_cast<float>(from[i]); break;
+      case DType::kF32:
+        static_cast<float*>(to)[i] = static_cast<float>(from[i]);
+        break;
       case DType::kBF16:
         static_cast<BFloat16*>(to)[i] = ToBFloat16(static_cast<float>(from[i]));
         break;
-      case DType::kF64: static_cast<double*>(to)[i] = from[i]; break;
-      default: break;
+      case DType::kF64:
+        static_cast<double*>(to)[i] = from[i];
+        break;
+      default:
+        break;
     }
   }
 }

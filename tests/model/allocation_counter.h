@@ -1,5 +1,5 @@
-// How many times this process has asked for memory, by whatever function. What oneDNN asks for does not
-// count: it makes small tables of arguments at every call.
+// How many times this process has asked for memory, by whatever function. What oneDNN asks for does
+// not count: it makes small tables of arguments at every call.
 #pragma once
 
 #include <cstdint>
