@@ -1,6 +1,6 @@
-// adafactor (Shazeer and Stern 2018; Mesh TensorFlow). Clipping needs RMS(x) before the first element is
-// updated, and x needs the whole second moment: factored, the gradient is read three times and the
-// parameter twice; not factored, each twice.
+// adafactor (Shazeer and Stern 2018; Mesh TensorFlow). Clipping needs RMS(x) before the first
+// element is updated, and x needs the whole second moment: factored, the gradient is read three
+// times and the parameter twice; not factored, each twice.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -67,8 +67,7 @@ void SumSecondMoments(const AdafactorMatrices& m, const float* gradient, float g
       VectorLoop(m.columns, [&](int64_t j, auto lanes) {
         const int64_t i = row * m.columns + j;
         const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, gradient_scale));
-        const FloatVector u =
-            Valid(hn::MulAdd(g, g, hn::Set(d, kAdafactorSquareFloor)), lanes);
+        const FloatVector u = Valid(hn::MulAdd(g, g, hn::Set(d, kAdafactorSquareFloor)), lanes);
         row_sum = hn::Add(row_sum, u);
         AddTo(u, sums + j, lanes);
         const FloatVector value = Load(p + i, lanes);
@@ -116,8 +115,7 @@ void SumUpdates(const AdafactorMatrices& m, const float* gradient, float gradien
     const float* column_factors = scratch.column_factors + matrix * m.columns;
     DoubleVector squares = hn::Zero(hn::ScalableTag<double>());
     for (int64_t row = first; row < last; ++row) {
-      const FloatVector factor =
-          hn::Set(FloatTag(), scratch.row_factors[row] * gradient_scale);
+      const FloatVector factor = hn::Set(FloatTag(), scratch.row_factors[row] * gradient_scale);
       VectorLoop(m.columns, [&](int64_t j, auto lanes) {
         const FloatVector x = hn::Mul(hn::Mul(Load(gradient + row * m.columns + j, lanes), factor),
                                       Load(column_factors + j, lanes));
@@ -136,8 +134,8 @@ void ApplyFactored(const AdafactorMatrices& m, const float* gradient, float scal
       const FloatVector factor = hn::Set(FloatTag(), scratch.row_factors[row] * scale);
       VectorLoop(m.columns, [&](int64_t j, auto lanes) {
         const int64_t i = row * m.columns + j;
-        const FloatVector x = hn::Mul(hn::Mul(Load(gradient + i, lanes), factor),
-                                      Load(column_factors + j, lanes));
+        const FloatVector x =
+            hn::Mul(hn::Mul(Load(gradient + i, lanes), factor), Load(column_factors + j, lanes));
         Store(hn::Sub(Load(p + i, lanes), x), p + i, lanes);
       });
     }
@@ -174,9 +172,9 @@ void AdafactorFull(const AdafactorHyper& hyper, const float* gradient, float* p,
         const int64_t i = first + k;
         const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, hyper.gradient_scale));
         const FloatVector u = hn::MulAdd(g, g, hn::Set(d, kAdafactorSquareFloor));
-        const FloatVector v = hn::MulAdd(
-            hn::Set(d, static_cast<float>(hyper.beta2)), Load(average + i, lanes),
-            hn::Mul(hn::Set(d, static_cast<float>(1.0 - hyper.beta2)), u));
+        const FloatVector v =
+            hn::MulAdd(hn::Set(d, static_cast<float>(hyper.beta2)), Load(average + i, lanes),
+                       hn::Mul(hn::Set(d, static_cast<float>(1.0 - hyper.beta2)), u));
         Store(v, average + i, lanes);
         const FloatVector x = Valid(hn::Mul(g, InverseRoot(v)), lanes);
         x_squares = AddProducts(x, x, x_squares);
@@ -192,11 +190,9 @@ void AdafactorFull(const AdafactorHyper& hyper, const float* gradient, float* p,
     x_squares += partial[2 * block];
     p_squares += partial[2 * block + 1];
   }
-  const float scale =
-      AdafactorStep(hyper, x_squares, p_squares, count) * hyper.gradient_scale;
+  const float scale = AdafactorStep(hyper, x_squares, p_squares, count) * hyper.gradient_scale;
   ParallelVectorLoop(count, [=](int64_t i, auto lanes) {
-    const FloatVector x =
-        hn::Mul(Load(gradient + i, lanes), InverseRoot(Load(average + i, lanes)));
+    const FloatVector x = hn::Mul(Load(gradient + i, lanes), InverseRoot(Load(average + i, lanes)));
     Store(hn::NegMulAdd(hn::Set(FloatTag(), scale), x, Load(p + i, lanes)), p + i, lanes);
   });
 }

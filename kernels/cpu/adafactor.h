@@ -1,5 +1,5 @@
-// One Adafactor update, resolved: a parameter seen as O matrices of A rows and B columns, factored over
-// the last two axes, or as one run of elements.
+// One Adafactor update, resolved: a parameter seen as O matrices of A rows and B columns, factored
+// over the last two axes, or as one run of elements.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), plain as in torch, or with the
-// step scaled by the parameter's root mean square.
+// adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), plain as in torch, or with
+// the step scaled by the parameter's root mean square.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,14 +16,11 @@ namespace HWY_NAMESPACE {
 void AdamwPass(const AdamwFactors& f, const AdamwTensors& tensors, int64_t count) {
   ParallelVectorLoop(count, [=](int64_t i, auto lanes) {
     const FloatTag d;
-    const FloatVector g =
-        hn::Mul(Load(tensors.gradient + i, lanes), hn::Set(d, f.gradient_scale));
-    const FloatVector m =
-        hn::MulAdd(hn::Set(d, f.beta1), Load(tensors.m + i, lanes),
-                   hn::Mul(hn::Set(d, f.one_minus_beta1), g));
-    const FloatVector v =
-        hn::MulAdd(hn::Set(d, f.beta2), Load(tensors.v + i, lanes),
-                   hn::Mul(hn::Set(d, f.one_minus_beta2), hn::Mul(g, g)));
+    const FloatVector g = hn::Mul(Load(tensors.gradient + i, lanes), hn::Set(d, f.gradient_scale));
+    const FloatVector m = hn::MulAdd(hn::Set(d, f.beta1), Load(tensors.m + i, lanes),
+                                     hn::Mul(hn::Set(d, f.one_minus_beta1), g));
+    const FloatVector v = hn::MulAdd(hn::Set(d, f.beta2), Load(tensors.v + i, lanes),
+                                     hn::Mul(hn::Set(d, f.one_minus_beta2), hn::Mul(g, g)));
     const FloatVector root = hn::Sqrt(hn::Mul(v, hn::Set(d, f.v_scale)));
     const FloatVector update =
         hn::Div(hn::Mul(hn::Set(d, f.step), m), hn::Add(root, hn::Set(d, f.epsilon)));

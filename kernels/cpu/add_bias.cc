@@ -43,9 +43,8 @@ void AddBiasGrad(const TensorType& type, bool accumulate, const KernelArguments&
         std::fill_n(sums, width, 0.0f);
         for (int64_t row = blocks.begin(block); row < blocks.end(block); ++row) {
           const T* from = dy + row * width;
-          VectorLoop(width, [=](int64_t j, auto lanes) {
-            AddTo(Load(from + j, lanes), sums + j, lanes);
-          });
+          VectorLoop(width,
+                     [=](int64_t j, auto lanes) { AddTo(Load(from + j, lanes), sums + j, lanes); });
         }
       }
     });
@@ -81,8 +80,7 @@ std::optional<BoundKernel> cpu_add_bias_grad(const OpCall& call) {
   if (!IsActivation(dy) || !IsF32(call.outputs[0])) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes =
-      RowBlocks::Of(dy.shape.rows()).count * dy.shape[-1] * sizeof(float);
+  kernel.workspace_bytes = RowBlocks::Of(dy.shape.rows()).count * dy.shape[-1] * sizeof(float);
   kernel.run = [dy, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
     HWY_DYNAMIC_DISPATCH(AddBiasGrad)(dy, accumulate, arguments);
   };

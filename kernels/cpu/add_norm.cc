@@ -68,8 +68,7 @@ struct AddNormRows {
     ForEachBlock(call, noise, row, [&](int64_t first, int64_t count, const uint32_t* words) {
       const int64_t start = row * call.width + first;
       VectorLoop(count, [&](int64_t j, auto lanes) {
-        const FloatVector value =
-            SumAt(start + j, words != nullptr ? words + j : nullptr, lanes);
+        const FloatVector value = SumAt(start + j, words != nullptr ? words + j : nullptr, lanes);
         if (sum != nullptr) Store(value, sum + start + j, lanes);
         squares = hn::MulAdd(value, value, squares);
       });

@@ -1,5 +1,5 @@
-// add_tables: the broadcast sum of two score tables [H or 1, T or 1, S]. The gradient of each sums over
-// the extents that it was broadcast along, in index order.
+// add_tables: the broadcast sum of two score tables [H or 1, T or 1, S]. The gradient of each sums
+// over the extents that it was broadcast along, in index order.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,12 +48,10 @@ void SumBroadcast(const float* d, const Shape& from, const Shape& shape, bool ac
       if (!accumulate) std::fill_n(to, count, 0.0f);
       for (int64_t h = 0; h < heads; ++h) {
         for (int64_t t = 0; t < queries; ++t) {
-          const int64_t from_row =
-              (row / shape[1] + h) * from[1] + (row % shape[1]) + t;
+          const int64_t from_row = (row / shape[1] + h) * from[1] + (row % shape[1]) + t;
           const float* source = d + from_row * keys + first;
-          VectorLoop(count, [=](int64_t j, auto lanes) {
-            AddTo(Load(source + j, lanes), to + j, lanes);
-          });
+          VectorLoop(count,
+                     [=](int64_t j, auto lanes) { AddTo(Load(source + j, lanes), to + j, lanes); });
         }
       }
     }

@@ -6,7 +6,6 @@
 // wanted: then one thread sums a head's examples in order. Sums over heads are taken at the end,
 // also in order.
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "base/error.h"

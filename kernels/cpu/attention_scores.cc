@@ -2,7 +2,6 @@
 #include "kernels/cpu/attention_scores.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/buffer.h"
 

@@ -1,4 +1,5 @@
-// How reductions are split: by the operand's shape alone, so that their bits do not depend on threads.
+// How reductions are split: by the operand's shape alone, so that their bits do not depend on
+// threads.
 #pragma once
 
 #include <algorithm>

@@ -10,8 +10,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-void Copy(DType from, DType to, int64_t count, bool accumulate,
-          const KernelArguments& arguments) {
+void Copy(DType from, DType to, int64_t count, bool accumulate, const KernelArguments& arguments) {
   WithActivation(from, [&](auto from_type) {
     WithActivation(to, [&](auto to_type) {
       const auto* x = Input<decltype(from_type)>(arguments, 0);

@@ -5,6 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dropout.cc"
 #include "hwy/foreach_target.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,8 +26,7 @@ HWY_INLINE void MaskGroups(const T* x, T* y, int64_t draws, int64_t group, const
     const bool kept = words[draw] >= keep.threshold;
     const FloatVector scale = hn::Set(FloatTag(), keep.scale);
     VectorLoop(group, [=](int64_t i, auto lanes) {
-      const FloatVector value =
-          kept ? hn::Mul(Load(x + i, lanes), scale) : hn::Zero(FloatTag());
+      const FloatVector value = kept ? hn::Mul(Load(x + i, lanes), scale) : hn::Zero(FloatTag());
       StoreResult(value, y + i, lanes, accumulate);
     });
   }
@@ -90,8 +90,6 @@ namespace syntra {
 
 HWY_EXPORT(Dropout);
 
-std::optional<BoundKernel> cpu_copy(const OpCall& call);  // all that is left at rate 0
-
 std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   const int64_t group = call.attributes.Int("group");
@@ -99,7 +97,7 @@ std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
       !call.outputs[0].present()) {
     return std::nullopt;
   }
-  if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);
+  if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // whatever the keys
   BoundKernel kernel;
   kernel.accumulates = true;
   if (!call.attributes.Flag("per_element")) {

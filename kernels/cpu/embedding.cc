@@ -1,5 +1,5 @@
-// embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v, in
-// position order; each thread owns a slice of the columns, so no order depends on threads.
+// embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
+// in position order; each thread owns a slice of the columns, so no order depends on threads.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -35,9 +35,8 @@ void EmbeddingGrad(const TensorType& type, int64_t vocabulary, bool accumulate,
   const auto* ids = Input<int32_t>(arguments, 0);
   auto* table = Output<float>(arguments, 0);
   if (!accumulate) {
-    ParallelFor(vocabulary * width, kGrain, [=](int64_t begin, int64_t end) {
-      std::fill(table + begin, table + end, 0.0f);
-    });
+    ParallelFor(vocabulary * width, kGrain,
+                [=](int64_t begin, int64_t end) { std::fill(table + begin, table + end, 0.0f); });
   }
   WithActivation(type.dtype, [&](auto element) {
     const auto* dy = Input<decltype(element)>(arguments, 1);
@@ -46,9 +45,8 @@ void EmbeddingGrad(const TensorType& type, int64_t vocabulary, bool accumulate,
       for (int64_t row = 0; row < rows; ++row) {
         const auto* from = dy + row * width + begin;
         float* to = table + ids[row] * width + begin;
-        VectorLoop(end - begin, [=](int64_t j, auto lanes) {
-          AddTo(Load(from + j, lanes), to + j, lanes);
-        });
+        VectorLoop(end - begin,
+                   [=](int64_t j, auto lanes) { AddTo(Load(from + j, lanes), to + j, lanes); });
       }
     });
   });

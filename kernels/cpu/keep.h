@@ -8,7 +8,8 @@
 
 namespace syntra {
 
-// A word keeps its element iff word >= threshold, which is UniformFloat(word) >= rate without rounding.
+// A word keeps its element iff word >= threshold, which is UniformFloat(word) >= rate without
+// rounding.
 struct Keep {
   uint32_t threshold = 0;
   float scale = 1.0f;  // 1 / (1 - rate)

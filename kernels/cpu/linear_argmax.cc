@@ -44,8 +44,10 @@ struct Best {
 };
 
 struct ArgmaxPlan {
-  explicit ArgmaxPlan(const Projection& projection) : tiles(projection), products(tiles) {
+  explicit ArgmaxPlan(const Projection& projection)
+      : tiles(projection), rows(tiles), products(tiles) {
     WorkspaceLayout layout;
+    rounded = layout.Place(rows.workspace_bytes());
     packed = layout.Place(products.packed_bytes());
     logits = layout.Place(tiles.chunk_rows() * tiles.largest_block() * sizeof(float));
     best = layout.Place(projection.tokens * sizeof(Best));
@@ -56,8 +58,9 @@ struct ArgmaxPlan {
   void Run(const KernelArguments& arguments) const;
 
   VocabularyTiles tiles;
+  BlockRows rows;
   LogitProducts products;
-  size_t packed, logits, best, scratch, workspace_bytes;
+  size_t rounded, packed, logits, best, scratch, workspace_bytes;
 };
 
 void ArgmaxPlan::Run(const KernelArguments& arguments) const {
@@ -71,10 +74,11 @@ void ArgmaxPlan::Run(const KernelArguments& arguments) const {
   std::fill_n(found, projection.tokens, Best{-std::numeric_limits<float>::infinity(), 0});
   for (int64_t block = 0; block < tiles.block_count(); ++block) {
     const int64_t columns = tiles.block_columns(block);
-    products.Prepare(embedding, block, packed_block, product_scratch);
+    const std::byte* block_rows = rows.Get(embedding, block, arguments.workspace + rounded);
+    products.Prepare(block_rows, block, packed_block, product_scratch);
     for (int64_t i = 0; i < tiles.chunk_count(); ++i) {
       const int64_t first = tiles.chunk(i).first;
-      products.Run(hidden + first * projection.width * SizeOf(projection.dtype), embedding, block,
+      products.Run(hidden + first * projection.width * SizeOf(projection.dtype), block_rows, block,
                    packed_block, tile, product_scratch);
       ParallelFor(tiles.chunk_rows(), 4, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
@@ -82,8 +86,7 @@ void ArgmaxPlan::Run(const KernelArguments& arguments) const {
           const float largest = HWY_DYNAMIC_DISPATCH(LargestOf)(values, columns);
           if (!(largest > found[first + row].logit)) continue;
           const auto index = std::find(values, values + columns, largest) - values;
-          found[first + row] = {largest,
-                                static_cast<int32_t>(tiles.block_first(block) + index)};
+          found[first + row] = {largest, static_cast<int32_t>(tiles.block_first(block) + index)};
         }
       });
     }

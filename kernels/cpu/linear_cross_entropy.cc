@@ -1,6 +1,7 @@
-// linear_cross_entropy and its gradient over tiles of logits (see vocabulary_tiles.h). Forward: running
-// log-sum-exp per token over the blocks of the vocabulary. Gradient: the logits of a tile are computed
-// again and turned into dlogits with log_z; then dhidden += dlogits E and dE = dlogits^T hidden.
+// linear_cross_entropy and its gradient over tiles of logits (see vocabulary_tiles.h). Forward:
+// running log-sum-exp per token over the blocks of the vocabulary. Gradient: the logits of a tile
+// are computed again and turned into dlogits with log_z; then dhidden += dlogits E and dE =
+// dlogits^T hidden.
 #include <limits>
 #include <memory>
 
@@ -9,11 +10,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear_cross_entropy.cc"
 #include "hwy/foreach_target.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_cross_entropy.h"
-#include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/vocabulary_tiles.h"
 #include "kernels/cpu/workspace.h"
-#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
@@ -39,11 +40,10 @@ void AddLogitRow(const float* logits, int64_t columns, bool with_sum, TokenSums&
   FloatVector exponentials = hn::Zero(d);
   VectorLoop(columns, [&](int64_t j, auto lanes) {
     const FloatVector value = hn::Sub(Load(logits + j, lanes), hn::Set(d, shift));
-    exponentials = hn::Add(exponentials, Valid(hn::Exp(d, value), lanes));
+    exponentials = hn::Add(exponentials, Valid(FastExp(value), lanes));
   });
-  sums.exponentials =
-      sums.exponentials * std::exp(static_cast<double>(sums.largest) - shift) +
-      SumLanes(exponentials);
+  sums.exponentials = sums.exponentials * std::exp(static_cast<double>(sums.largest) - shift) +
+                      SumLanes(exponentials);
   sums.largest = shift;
   if (with_sum) sums.logits += SumLanes(total);
 }
@@ -81,7 +81,7 @@ void DlogitRows(const LogitTile& tile, const float* log_z, const DlogitFactors& 
           hn::Set(d, factors.factor * (1.0f + 2.0f * factors.z_loss * log_z[token]));
       const FloatVector shift = hn::Set(d, log_z[token]), smoothed = hn::Set(d, factors.smoothed);
       const auto dlogit = [&](FloatVector logit) {
-        return hn::MulSub(share, hn::Exp(d, hn::Sub(logit, shift)), smoothed);
+        return hn::MulSub(share, FastExp(hn::Sub(logit, shift)), smoothed);
       };
       const bool has_target = target >= 0 && target < tile.columns;
       const float target_logit = has_target ? logits[target] : 0.0f;
@@ -115,8 +115,6 @@ namespace syntra {
 HWY_EXPORT(AddLogits);
 HWY_EXPORT(FormDlogits);
 
-std::optional<BoundKernel> cpu_copy(const OpCall& call);
-
 namespace {
 
 void CheckTargets(const int32_t* targets, const Projection& projection) {
@@ -133,8 +131,9 @@ struct Loss {
 class CrossEntropy {
  public:
   CrossEntropy(const Projection& projection, const Loss& loss)
-      : tiles_(projection), products_(tiles_), loss_(loss) {
+      : tiles_(projection), rows_(tiles_), products_(tiles_), loss_(loss) {
     WorkspaceLayout layout;
+    rounded_ = layout.Place(rows_.workspace_bytes());
     packed_ = layout.Place(products_.packed_bytes());
     logits_ = layout.Place(tiles_.chunk_rows() * tiles_.largest_block() * sizeof(float));
     sums_ = layout.Place(projection.tokens * sizeof(TokenSums));
@@ -149,9 +148,10 @@ class CrossEntropy {
   void SumTiles(const KernelArguments& arguments, TokenSums* sums) const;
 
   VocabularyTiles tiles_;
+  BlockRows rows_;
   LogitProducts products_;
   Loss loss_;
-  size_t packed_, logits_, sums_, scratch_, workspace_bytes_;
+  size_t rounded_, packed_, logits_, sums_, scratch_, workspace_bytes_;
 };
 
 void CrossEntropy::SumTiles(const KernelArguments& arguments, TokenSums* sums) const {
@@ -166,13 +166,14 @@ void CrossEntropy::SumTiles(const KernelArguments& arguments, TokenSums* sums) c
   for (int64_t block = 0; block < tiles_.block_count(); ++block) {
     tile.columns = tiles_.block_columns(block);
     tile.first_column = tiles_.block_first(block);
-    products_.Prepare(embedding, block, workspace + packed_, workspace + scratch_);
+    const std::byte* rows = rows_.Get(embedding, block, workspace + rounded_);
+    products_.Prepare(rows, block, workspace + packed_, workspace + scratch_);
     for (int64_t i = 0; i < tiles_.chunk_count(); ++i) {
       const TokenChunk chunk = tiles_.chunk(i);
       tile.first_token = chunk.first;
       tile.repeated = chunk.repeated;
-      products_.Run(hidden + chunk.first * projection.width * SizeOf(projection.dtype), embedding,
-                    block, workspace + packed_, tile.logits, workspace + scratch_);
+      products_.Run(hidden + chunk.first * projection.width * SizeOf(projection.dtype), rows, block,
+                    workspace + packed_, tile.logits, workspace + scratch_);
       HWY_DYNAMIC_DISPATCH(AddLogits)(tile, loss_.label_smoothing > 0.0, sums);
     }
   }
@@ -219,8 +220,7 @@ struct Wanted {
 
 // dlogits chunk x embedding block -> dhidden, and dlogits^T x hidden -> dembedding.
 struct GradientProducts {
-  std::array<Gemm, 2> dhidden;           // adds
-  std::array<PackedGemm, 2> dhidden_packed;
+  std::array<PackedGemm, 2> dhidden;     // adds
   std::array<Gemm, 2> dembedding_first;  // of the first chunk of tokens
   std::array<Gemm, 2> dembedding_next;   // adds
   size_t packed_bytes = 0, workspace_bytes = 0;
@@ -244,19 +244,13 @@ void GradientProducts::BindDhidden(const VocabularyTiles& tiles, int variant) {
   problem.k = tiles.variant_columns(variant);
   problem.ab = tiles.projection().dtype;
   problem.accumulate = true;
-  if (problem.ab == DType::kBF16) {
-    PackedGemm& gemm = dhidden_packed[variant];
-    gemm = PackedGemm(problem, DType::kF32, GemmThreads::kPool);
-    packed_bytes = std::max(packed_bytes, gemm.packed_bytes());
-    workspace_bytes = std::max(workspace_bytes, gemm.workspace_bytes());
-  } else {
-    dhidden[variant] = Gemm(problem, GemmThreads::kPool);
-    workspace_bytes = std::max(workspace_bytes, dhidden[variant].workspace_bytes());
-  }
+  PackedGemm& gemm = dhidden[variant];
+  gemm = PackedGemm(problem, problem.ab, GemmThreads::kPool);
+  packed_bytes = std::max(packed_bytes, gemm.packed_bytes());
+  workspace_bytes = std::max(workspace_bytes, gemm.workspace_bytes());
 }
 
-void GradientProducts::BindDembedding(const VocabularyTiles& tiles, bool accumulate,
-                                      int variant) {
+void GradientProducts::BindDembedding(const VocabularyTiles& tiles, bool accumulate, int variant) {
   GemmProblem problem;
   problem.transpose_a = true;
   problem.m = tiles.variant_columns(variant);
@@ -288,17 +282,19 @@ class CrossEntropyGrad {
                 const LogitTile& tile, float* dhidden) const;
 
   VocabularyTiles tiles_;
+  BlockRows rows_;
   LogitProducts logit_products_;
   GradientProducts gradient_products_;
   Loss loss_;
   Wanted wanted_;
   std::function<void(const KernelArguments&)> round_dhidden_;
-  size_t packed_, packed_rows_, logits_, dlogits_, dhidden_, scratch_, workspace_bytes_;
+  size_t rounded_, packed_, packed_rows_, logits_, dlogits_, dhidden_, scratch_, workspace_bytes_;
 };
 
 CrossEntropyGrad::CrossEntropyGrad(const Projection& projection, const Loss& loss,
                                    const Wanted& wanted)
     : tiles_(projection),
+      rows_(tiles_),
       logit_products_(tiles_),
       gradient_products_(tiles_, wanted),
       loss_(loss),
@@ -306,13 +302,14 @@ CrossEntropyGrad::CrossEntropyGrad(const Projection& projection, const Loss& los
   const int64_t tile = tiles_.chunk_rows() * tiles_.largest_block();
   const Shape hidden{projection.tokens, projection.width};
   WorkspaceLayout layout;
+  rounded_ = layout.Place(rows_.workspace_bytes());
   packed_ = layout.Place(logit_products_.packed_bytes());
   packed_rows_ = layout.Place(gradient_products_.packed_bytes);
   logits_ = layout.Place(tile * sizeof(float));
   dlogits_ = layout.Place(bf16() ? tile * sizeof(BFloat16) : 0);
   dhidden_ = layout.Place(bf16() && wanted.dhidden ? hidden.size() * sizeof(float) : 0);
-  scratch_ = layout.Place(
-      std::max(logit_products_.workspace_bytes(), gradient_products_.workspace_bytes));
+  scratch_ =
+      layout.Place(std::max(logit_products_.workspace_bytes(), gradient_products_.workspace_bytes));
   workspace_bytes_ = layout.bytes();
   if (bf16()) {
     round_dhidden_ = cpu_copy({.inputs = {{DType::kF32, hidden}},
@@ -346,9 +343,8 @@ void CrossEntropyGrad::Run(const KernelArguments& arguments) const {
   }
   if (wanted_.dhidden && bf16()) {
     void* sum = dhidden;
-    round_dhidden_({.inputs = {&sum, 1},
-                    .outputs = arguments.outputs.first(1),
-                    .workspace = nullptr});
+    round_dhidden_(
+        {.inputs = {&sum, 1}, .outputs = arguments.outputs.first(1), .workspace = nullptr});
   }
 }
 
@@ -356,13 +352,13 @@ void CrossEntropyGrad::RunBlock(const KernelArguments& arguments, const DlogitFa
                                 int64_t block, float* dhidden) const {
   const Projection& projection = tiles_.projection();
   const auto* hidden = Input<std::byte>(arguments, 0);
-  const auto* embedding = Input<float>(arguments, 1);
   std::byte *workspace = arguments.workspace, *scratch = workspace + scratch_;
   auto* rounded = bf16() ? reinterpret_cast<BFloat16*>(workspace + dlogits_) : nullptr;
-  logit_products_.Prepare(embedding, block, workspace + packed_, scratch);
-  const PackedGemm& rows = gradient_products_.dhidden_packed[tiles_.variant(block)];
-  const float* block_rows = embedding + tiles_.block_first(block) * projection.width;
-  if (rows.bound()) rows.Pack(block_rows, workspace + packed_rows_, scratch);
+  const std::byte* rows = rows_.Get(Input<float>(arguments, 1), block, workspace + rounded_);
+  logit_products_.Prepare(rows, block, workspace + packed_, scratch);
+  if (wanted_.dhidden) {
+    gradient_products_.dhidden[tiles_.variant(block)].Pack(rows, workspace + packed_rows_, scratch);
+  }
   LogitTile tile{};
   tile.logits = reinterpret_cast<float*>(workspace + logits_);
   tile.rows = tiles_.chunk_rows();
@@ -373,8 +369,8 @@ void CrossEntropyGrad::RunBlock(const KernelArguments& arguments, const DlogitFa
     const TokenChunk chunk = tiles_.chunk(i);
     tile.first_token = chunk.first;
     tile.repeated = chunk.repeated;
-    logit_products_.Run(hidden + chunk.first * projection.width * SizeOf(projection.dtype),
-                        embedding, block, workspace + packed_, tile.logits, scratch);
+    logit_products_.Run(hidden + chunk.first * projection.width * SizeOf(projection.dtype), rows,
+                        block, workspace + packed_, tile.logits, scratch);
     HWY_DYNAMIC_DISPATCH(FormDlogits)(tile, Input<float>(arguments, 4), factors, rounded);
     RunChunk(arguments, block, i, tile, dhidden);
   }
@@ -388,22 +384,16 @@ void CrossEntropyGrad::RunChunk(const KernelArguments& arguments, int64_t block,
   std::byte *workspace = arguments.workspace, *scratch = workspace + scratch_;
   const void* dlogits = bf16() ? static_cast<const void*>(workspace + dlogits_) : tile.logits;
   const int64_t first_element = tile.first_token * projection.width;
-  const int64_t block_offset = tile.first_column * projection.width;
   if (wanted_.dhidden) {
-    if (bf16()) {
-      gradient_products_.dhidden_packed[variant].Run(dlogits, workspace + packed_rows_,
-                                                     dhidden + first_element, scratch);
-    } else {
-      gradient_products_.dhidden[variant].Run(dlogits, Input<float>(arguments, 1) + block_offset,
-                                              dhidden + first_element, scratch);
-    }
+    gradient_products_.dhidden[variant].Run(dlogits, workspace + packed_rows_,
+                                            dhidden + first_element, scratch);
   }
   if (wanted_.dembedding) {
     const auto* hidden = Input<std::byte>(arguments, 0);
     const Gemm& gemm = chunk == 0 ? gradient_products_.dembedding_first[variant]
                                   : gradient_products_.dembedding_next[variant];
     gemm.Run(dlogits, hidden + first_element * SizeOf(projection.dtype),
-             Output<float>(arguments, 1) + block_offset, scratch);
+             Output<float>(arguments, 1) + tile.first_column * projection.width, scratch);
   }
 }
 

@@ -7,7 +7,7 @@ namespace syntra {
 
 // Per token, over the blocks of the vocabulary so far.
 struct TokenSums {
-  float largest;       // logit
+  float largest;  // logit
   float target_logit;
   double exponentials;  // sum of exp(logit - largest)
   double logits;        // sum of all logits, for label smoothing

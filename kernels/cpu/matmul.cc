@@ -1,43 +1,23 @@
-// matmul and matmul_grad by oneDNN. Operands of another element type than the product's are converted
-// into the workspace first; bf16 weights are packed into the library's blocked layout, which repays its
-// cost from a few hundred rows on.
+// matmul and matmul_grad by oneDNN. Operands of another element type than the product's are
+// converted into the workspace first, and B is packed into the library's blocked layout where that
+// pays.
 #include <memory>
 
-#include "core/buffer.h"
+#include "kernels/cpu/converted.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/operands.h"
 
 namespace syntra {
 
-std::optional<BoundKernel> cpu_copy(const OpCall& call);
-
 namespace {
 
-// Rows of A from which packing a bf16 B costs less than it saves.
-constexpr int64_t kPackingRows = 64;
+// Rows of A from which a packed B saves more than packing costs, in either element type.
+constexpr int64_t kPackingRows = 256, kTransposedPackingRows = 1024;
 
-// An operand in the product's element type: as given, or converted into the workspace.
-class Converted {
- public:
-  Converted(const TensorType& given, DType wanted, size_t& workspace_bytes) {
-    if (given.dtype == wanted) return;
-    offset_ = workspace_bytes;
-    const TensorType converted{wanted, given.shape};
-    workspace_bytes = AlignUp(workspace_bytes + converted.bytes());
-    copy_ = cpu_copy({.inputs = {given}, .outputs = {converted}, .accumulate = {false}})->run;
-  }
-
-  const void* Run(void* given, std::byte* workspace) const {
-    if (!copy_) return given;
-    void* converted = workspace + offset_;
-    copy_({.inputs = {&given, 1}, .outputs = {&converted, 1}, .workspace = nullptr});
-    return converted;
-  }
-
- private:
-  std::function<void(const KernelArguments&)> copy_;
-  size_t offset_ = 0;
-};
+bool PackingPays(const GemmProblem& problem) {
+  return problem.m >= (problem.transpose_b ? kTransposedPackingRows : kPackingRows);
+}
 
 DType ProductType(const OpCall& call) {
   const bool bf16 = call.inputs[0].dtype == DType::kBF16 || call.inputs[1].dtype == DType::kBF16 ||
@@ -72,40 +52,46 @@ BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t 
   Gemm gemm(problem, GemmThreads::kPool);
   const size_t size = SizeOf(problem.ab), scratch_offset = kernel.workspace_bytes;
   kernel.workspace_bytes += gemm.workspace_bytes();
-  const auto product = std::make_shared<const Product>(
-      Product{std::move(a), std::move(b), std::move(gemm), groups,
-              problem.m * problem.k * size, problem.k * problem.n * size,
-              problem.m * problem.n * SizeOf(problem.c), scratch_offset});
+  const auto product = std::make_shared<const Product>(Product{
+      std::move(a), std::move(b), std::move(gemm), groups, problem.m * problem.k * size,
+      problem.k * problem.n * size, problem.m * problem.n * SizeOf(problem.c), scratch_offset});
   kernel.accumulates = true;
   kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;
 }
 
 struct PackedProduct {
-  Converted a;
+  Converted a, b;
   PackedGemm gemm;
   size_t packed_offset, scratch_offset;
+
+  void Run(const KernelArguments& arguments) const {
+    std::byte* workspace = arguments.workspace;
+    const void* left = a.Run(arguments.inputs[0], workspace);
+    gemm.Pack(b.Run(arguments.inputs[1], workspace), workspace + packed_offset,
+              workspace + scratch_offset);
+    gemm.Run(left, workspace + packed_offset, arguments.outputs[0], workspace + scratch_offset);
+  }
 };
 
-// B packed once per call: for weights, which change every step.
 BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   BoundKernel kernel;
   Converted a(call.inputs[0], problem.ab, kernel.workspace_bytes);
-  PackedGemm gemm(problem, call.inputs[1].dtype, GemmThreads::kPool);
+  Converted b(call.inputs[1], problem.ab, kernel.workspace_bytes);
+  PackedGemm gemm(problem, problem.ab, GemmThreads::kPool);
   const size_t packed_offset = kernel.workspace_bytes;
   const size_t scratch_offset = AlignUp(packed_offset + gemm.packed_bytes());
   kernel.workspace_bytes = scratch_offset + gemm.workspace_bytes();
   const auto product = std::make_shared<const PackedProduct>(
-      PackedProduct{std::move(a), std::move(gemm), packed_offset, scratch_offset});
+      PackedProduct{std::move(a), std::move(b), std::move(gemm), packed_offset, scratch_offset});
   kernel.accumulates = true;
-  kernel.run = [product](const KernelArguments& arguments) {
-    std::byte* packed = arguments.workspace + product->packed_offset;
-    std::byte* scratch = arguments.workspace + product->scratch_offset;
-    const void* a = product->a.Run(arguments.inputs[0], arguments.workspace);
-    product->gemm.Pack(arguments.inputs[1], packed, scratch);
-    product->gemm.Run(a, packed, arguments.outputs[0], scratch);
-  };
+  kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;
+}
+
+BoundKernel Bind(const OpCall& call, const GemmProblem& problem, int64_t groups) {
+  if (groups == 1 && PackingPays(problem)) return BindPacked(call, problem);
+  return BindProduct(call, problem, groups);
 }
 
 }  // namespace
@@ -122,17 +108,14 @@ std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
     problem.m = a.shape[-1];
     problem.k = a.shape.rows();
     problem.n = b.shape[-1];
-    return BindProduct(call, problem, 1);
+    return Bind(call, problem, 1);
   }
   const int64_t groups = b.shape.rank() == 3 ? b.shape[0] : 1;
   problem.transpose_b = call.attributes.Flag("transpose_b");
   problem.m = a.shape.rows() / groups;
   problem.k = a.shape[-1];
   problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
-  if (groups == 1 && problem.ab == DType::kBF16 && problem.m >= kPackingRows) {
-    return BindPacked(call, problem);
-  }
-  return BindProduct(call, problem, groups);
+  return Bind(call, problem, groups);
 }
 
 std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {

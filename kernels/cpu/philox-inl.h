@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al. 2011) for runs of consecutive counters, and the keep decisions of random
-// masks: element e of a row is decided by word e % 4 of RandomAt(key, e / 4, site).
+// Philox4x32-10 (Salmon et al. 2011) for runs of consecutive counters, and the keep decisions of
+// random masks: element e of a row is decided by word e % 4 of RandomAt(key, e / 4, site).
 #if defined(SYNTRA_KERNELS_CPU_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_PHILOX_INL_H_
 #undef SYNTRA_KERNELS_CPU_PHILOX_INL_H_
@@ -36,8 +36,8 @@ class PhiloxStream {
 
 #else
 
-// Words are held one to a 64-bit lane: the widening product then leaves its two halves where the next
-// round wants them, and the garbage in the upper halves is never read.
+// Words are held one to a 64-bit lane: the widening product then leaves its two halves where the
+// next round wants them, and the garbage in the upper halves is never read.
 using WideTag = hn::Repartition<uint64_t, WordTag>;
 using WideVector = hn::Vec<WideTag>;
 
@@ -150,8 +150,8 @@ HWY_INLINE FloatVector KeepScaled(FloatVector value, const uint32_t* words, cons
   return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Mul(value, hn::Set(d, keep.scale)));
 }
 
-// Words of noise that all rows of an example share: `width` of them per example, at `words`, padded so
-// that whole vectors may be read.
+// Words of noise that all rows of an example share: `width` of them per example, at `words`, padded
+// so that whole vectors may be read.
 inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples, int64_t width,
                             uint32_t* words) {
   const int64_t stride = SharedNoiseStride(width);

@@ -1,5 +1,5 @@
-// Sums over rows or elements whose bits do not depend on the number of threads: blocks of a size fixed by
-// the operand's shape are summed apart, then the blocks' sums in order.
+// Sums over rows or elements whose bits do not depend on the number of threads: blocks of a size
+// fixed by the operand's shape are summed apart, then the blocks' sums in order.
 #if defined(SYNTRA_KERNELS_CPU_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_REDUCE_INL_H_
 #undef SYNTRA_KERNELS_CPU_REDUCE_INL_H_
@@ -68,8 +68,7 @@ double ParallelDotInDouble(const A* a, const B* b, int64_t count, double* partia
   ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kElementBlock;
-      partial[block] =
-          DotInDouble(a + first, b + first, std::min(kElementBlock, count - first));
+      partial[block] = DotInDouble(a + first, b + first, std::min(kElementBlock, count - first));
     }
   });
   double sum = 0.0;

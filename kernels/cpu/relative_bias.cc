@@ -1,5 +1,5 @@
-// relative_bias: bias[h,i,j] = table[h, bucket(j - (i + query_start))]. The bias of a head is constant
-// along diagonals: one line of T + S - 1 values, of which row i is a window.
+// relative_bias: bias[h,i,j] = table[h, bucket(j - (i + query_start))]. The bias of a head is
+// constant along diagonals: one line of T + S - 1 values, of which row i is a window.
 #include "core/buffer.h"
 #include "kernels/math/relative_bucket.h"
 
@@ -43,9 +43,8 @@ void SumDiagonals(const float* d, int64_t heads, int64_t queries, int64_t keys, 
       for (int64_t i = 0; i < queries; ++i) {
         const float* from = d + (h * queries + i) * keys;
         float* window = line + queries - 1 - i;
-        VectorLoop(keys, [=](int64_t j, auto lanes) {
-          AddTo(Load(from + j, lanes), window + j, lanes);
-        });
+        VectorLoop(keys,
+                   [=](int64_t j, auto lanes) { AddTo(Load(from + j, lanes), window + j, lanes); });
       }
     }
   });
@@ -80,11 +79,11 @@ struct RelativeBias {
 
 std::shared_ptr<const RelativeBias> Describe(const OpCall& call, const Shape& table,
                                              const Shape& bias) {
-  return std::make_shared<const RelativeBias>(RelativeBias{
-      table[0], bias[1], bias[2], table[1],
-      T5Buckets(table[1], call.attributes.Flag("bidirectional"),
-                call.attributes.Int("max_distance")),
-      Accumulates(call, 0)});
+  return std::make_shared<const RelativeBias>(
+      RelativeBias{table[0], bias[1], bias[2], table[1],
+                   T5Buckets(table[1], call.attributes.Flag("bidirectional"),
+                             call.attributes.Int("max_distance")),
+                   Accumulates(call, 0)});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// scale_by: x * weights[index]. Its gradient: dx = dy * weights[index], dweights[index] = sum of x * dy.
+// scale_by: x * weights[index]. Its gradient: dx = dy * weights[index], dweights[index] = sum of x
+// * dy.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

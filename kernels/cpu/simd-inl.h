@@ -1,5 +1,6 @@
-// Vectors of floats over f32 and bf16 memory: loads that promote, stores that round to nearest even,
-// loops with partial last vectors. Included once per instruction set (Highway's foreach_target).
+// Vectors of floats over f32 and bf16 memory: loads that promote, stores that round to nearest
+// even, loops with partial last vectors. Included once per instruction set (Highway's
+// foreach_target).
 #if defined(SYNTRA_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_SIMD_INL_H_
 #undef SYNTRA_KERNELS_CPU_SIMD_INL_H_
@@ -87,8 +88,8 @@ HWY_INLINE FloatVector RoundAs(BFloat16, FloatVector value) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(BFloat16Bits(value)));
 }
 
-// Calls body(i, lanes) for i = 0, n, 2n, ..; lanes is Whole, and Part for the rest. Partial loads read
-// zeros beyond the end.
+// Calls body(i, lanes) for i = 0, n, 2n, ..; lanes is Whole, and Part for the rest. Partial loads
+// read zeros beyond the end.
 template <typename Body>
 HWY_INLINE void VectorLoop(int64_t count, const Body& body) {
   const int64_t n = static_cast<int64_t>(hn::Lanes(FloatTag()));

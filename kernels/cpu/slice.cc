@@ -10,8 +10,8 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// Copies the first `kept` elements of each row of `from_width` to rows of `to_width`; what a wider row
-// has beyond them becomes zero.
+// Copies the first `kept` elements of each row of `from_width` to rows of `to_width`; what a wider
+// row has beyond them becomes zero.
 template <typename T>
 void CopyRows(const T* from, int64_t from_width, T* to, int64_t to_width, int64_t rows,
               bool accumulate) {

@@ -1,5 +1,6 @@
-// Which instruction sets the SIMD kernels are compiled for: the baseline, AVX2 and AVX-512. The steps
-// between them would cost compile time and serve no machine that anybody trains on. Include first.
+// Which instruction sets the SIMD kernels are compiled for: the baseline, AVX2 and AVX-512. The
+// steps between them would cost compile time and serve no machine that anybody trains on. Include
+// first.
 #pragma once
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/copy.h"
+
 namespace syntra {
+
 namespace {
 
 // A tile of 512 x 2304 logits is 4.7 MB in f32.
@@ -11,7 +14,8 @@ constexpr int64_t kChunkRows = 512, kPanel = 64, kFewestPanels = 24, kMostPanels
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Whole panels of 64 columns, which is how products are blocked, with the least left over in the end.
+// Whole panels of 64 columns, which is how products are blocked, with the least left over in the
+// end.
 int64_t BlockColumns(int64_t vocabulary) {
   const int64_t panels = CeilDivide(vocabulary, kPanel);
   if (panels <= kMostPanels) return vocabulary;
@@ -42,6 +46,28 @@ int64_t VocabularyTiles::block_columns(int64_t block) const {
   return std::min(block_columns_, projection_.vocabulary - block * block_columns_);
 }
 
+BlockRows::BlockRows(const VocabularyTiles& tiles) : tiles_(tiles) {
+  const Projection& projection = tiles.projection();
+  if (projection.dtype == DType::kF32) return;
+  for (int variant = tiles.first_variant(); variant < 2; ++variant) {
+    const Shape shape{tiles.variant_columns(variant), projection.width};
+    const TensorType rounded{projection.dtype, shape};
+    rounded_bytes_ = std::max(rounded_bytes_, rounded.bytes());
+    round_[variant] =
+        cpu_copy({.inputs = {{DType::kF32, shape}}, .outputs = {rounded}, .accumulate = {false}})
+            ->run;
+  }
+}
+
+const std::byte* BlockRows::Get(const float* embedding, int64_t block, std::byte* workspace) const {
+  const float* rows = embedding + tiles_.block_first(block) * tiles_.projection().width;
+  const auto& round = round_[tiles_.variant(block)];
+  if (!round) return reinterpret_cast<const std::byte*>(rows);
+  void *from = const_cast<float*>(rows), *to = workspace;
+  round({.inputs = {&from, 1}, .outputs = {&to, 1}, .workspace = nullptr});
+  return workspace;
+}
+
 LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles) {
   const Projection& projection = tiles.projection();
   for (int variant = tiles.first_variant(); variant < 2; ++variant) {
@@ -52,9 +78,9 @@ LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles) {
     problem.transpose_b = true;
     problem.ab = projection.dtype;
     problem.alpha = projection.scale;
-    if (projection.dtype == DType::kBF16) {
+    if (tiles.chunk_count() > 1) {
       PackedGemm& gemm = packed_[variant];
-      gemm = PackedGemm(problem, DType::kF32, GemmThreads::kPool);
+      gemm = PackedGemm(problem, projection.dtype, GemmThreads::kPool);
       packed_bytes_ = std::max(packed_bytes_, gemm.packed_bytes());
       workspace_bytes_ = std::max(workspace_bytes_, gemm.workspace_bytes());
     } else {
@@ -64,19 +90,19 @@ LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles) {
   }
 }
 
-void LogitProducts::Prepare(const float* embedding, int64_t block, std::byte* packed,
+void LogitProducts::Prepare(const std::byte* rows, int64_t block, std::byte* packed,
                             std::byte* workspace) const {
   const PackedGemm& gemm = packed_[tiles_.variant(block)];
-  if (gemm.bound()) gemm.Pack(BlockRows(embedding, block), packed, workspace);
+  if (gemm.bound()) gemm.Pack(rows, packed, workspace);
 }
 
-void LogitProducts::Run(const void* hidden, const float* embedding, int64_t block,
+void LogitProducts::Run(const void* hidden, const std::byte* rows, int64_t block,
                         const std::byte* packed, float* logits, std::byte* workspace) const {
   const int variant = tiles_.variant(block);
   if (packed_[variant].bound()) {
     packed_[variant].Run(hidden, packed, logits, workspace);
   } else {
-    plain_[variant].Run(hidden, BlockRows(embedding, block), logits, workspace);
+    plain_[variant].Run(hidden, rows, logits, workspace);
   }
 }
 

@@ -1,14 +1,16 @@
-// The output projection, scale * hidden embedding^T, tile by tile: blocks of the vocabulary outside,
-// chunks of tokens inside, so that the embedding is read (and in bf16 packed) once and a tile of logits
-// stays in cache. All chunks have the same number of rows; the last one may begin before the end of
-// the one before it, and its first rows are then `repeated`.
+// The output projection, scale * hidden embedding^T, tile by tile: blocks of the vocabulary
+// outside, chunks of tokens inside, so that the embedding is read (and in bf16 packed) once and a
+// tile of logits stays in cache. All chunks have the same number of rows; the last one may begin
+// before the end of the one before it, and its first rows are then `repeated`.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/op.h"
 
 namespace syntra {
 
@@ -48,25 +50,35 @@ class VocabularyTiles {
   int64_t chunk_rows_, chunk_count_, block_columns_, block_count_;
 };
 
-// hidden chunk x embedding block^T -> f32 logits [chunk_rows, block columns].
+// A block of the embedding's rows in the projection's type: as they are in f32, rounded in bf16.
+class BlockRows {
+ public:
+  explicit BlockRows(const VocabularyTiles& tiles);
+
+  size_t workspace_bytes() const { return rounded_bytes_; }
+  // The rows, in `workspace` if they had to be rounded.
+  const std::byte* Get(const float* embedding, int64_t block, std::byte* workspace) const;
+
+ private:
+  VocabularyTiles tiles_;
+  size_t rounded_bytes_ = 0;
+  std::array<std::function<void(const KernelArguments&)>, 2> round_;
+};
+
+// hidden chunk x block rows^T -> f32 logits [chunk_rows, block columns]. The rows are packed where
+// several chunks share them.
 class LogitProducts {
  public:
   explicit LogitProducts(const VocabularyTiles& tiles);
 
   size_t packed_bytes() const { return packed_bytes_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // Makes a block ready: rounds and packs its rows of the embedding into `packed` in bf16.
-  void Prepare(const float* embedding, int64_t block, std::byte* packed,
-               std::byte* workspace) const;
+  void Prepare(const std::byte* rows, int64_t block, std::byte* packed, std::byte* workspace) const;
   // `hidden`: the first row of the chunk, in the projection's type.
-  void Run(const void* hidden, const float* embedding, int64_t block, const std::byte* packed,
+  void Run(const void* hidden, const std::byte* rows, int64_t block, const std::byte* packed,
            float* logits, std::byte* workspace) const;
 
  private:
-  const float* BlockRows(const float* embedding, int64_t block) const {
-    return embedding + tiles_.block_first(block) * tiles_.projection().width;
-  }
-
   VocabularyTiles tiles_;
   std::array<Gemm, 2> plain_;
   std::array<PackedGemm, 2> packed_;

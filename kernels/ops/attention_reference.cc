@@ -175,10 +175,15 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
   ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
     const double log_sum_exp = inputs[kGivenLogSumExp].numbers[(b * z.heads + h) * z.queries + i];
     const int64_t y = scores.QueryRow(b, h, i, z.head_size);
+    // Divided by their sum, since a log_sum_exp that was stored in f32 scales the whole row.
+    double sum = 0.0;
+    for (int64_t j = 0; j < z.keys; ++j) {
+      if (scores.Allowed(b, i, j)) sum += p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);
+    }
     double mean = 0.0;  // sum_j dP_ij P_ij
     for (int64_t j = 0; j < z.keys; ++j) {
       if (!scores.Allowed(b, i, j)) continue;
-      p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);
+      p[j] /= sum;
       dp[j] = 0.0;
       const int64_t v = scores.KeyRow(b, h, j);
       for (int64_t d = 0; d < z.head_size; ++d) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/report_options.h"
 #include "cli/sizes.h"
 #include "data/pattern.h"
 #include "data/tokenizer.h"
@@ -130,15 +131,7 @@ void Print(const std::vector<Finding>& findings, bool as_json) {
 
 Action SetUpCheck(CLI::App& app) {
   const auto options = AddConfigOptions(app);
-  struct Form {
-    bool json = false;
-    int ranks = 1;
-  };
-  const auto form = std::make_shared<Form>();
-  app.add_flag("--json", form->json, "Print JSON");
-  app.add_option("--ranks", form->ranks, "Ranks on this machine that share the batch")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  const auto form = AddReportOptions(app);
   return [options, form] {
     const Config config = options->Load(kForTraining);
     const std::vector<Finding> findings = Checker(config, form->ranks).Run();

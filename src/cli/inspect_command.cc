@@ -107,12 +107,17 @@ Action SetUpData(CLI::App& app) {
 
 Action SetUpMemory(CLI::App& app) {
   const auto options = AddConfigOptions(app);
-  return [options] {
-    const Config config = options->Load(kForModel);
-    for (const LiveBlock& block : LargestAtPeak(config, 30)) {
+  const auto as_json = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json, "Print JSON");
+  return [options, as_json] {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const LiveBlock& block : LargestAtPeak(options->Load(kForModel), 30)) {
+      list.push_back({{"bytes", block.bytes}, {"type", block.type}, {"made_by", block.made_by}});
+      if (*as_json) continue;
       fmt::print("{:>10}  {:24} {}\n", HumanBytes(static_cast<double>(block.bytes)), block.type,
                  block.made_by);
     }
+    if (*as_json) fmt::print("{}\n", nlohmann::ordered_json{{"alive_at_peak", list}}.dump());
     return ExitCode::kDone;
   };
 }

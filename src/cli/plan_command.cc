@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/report_options.h"
 #include "cli/sizes.h"
 
 namespace syntra {
@@ -50,15 +51,7 @@ void PrintJson(const Sizes& sizes) {
 
 Action SetUpPlan(CLI::App& app) {
   const auto options = AddConfigOptions(app);
-  struct Form {
-    bool json = false;
-    int ranks = 1;
-  };
-  const auto form = std::make_shared<Form>();
-  app.add_flag("--json", form->json, "Print JSON");
-  app.add_option("--ranks", form->ranks, "Ranks that share the batch")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  const auto form = AddReportOptions(app);
   return [options, form] {
     const Sizes sizes = SizesOf(options->Load(kForModel), form->ranks);
     form->json ? PrintJson(sizes) : PrintText(sizes);

@@ -4,7 +4,6 @@
 
 #include <Random123/philox.h>
 
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -34,16 +33,6 @@ constexpr float UniformFloat(uint32_t bits) { return static_cast<float>(bits >> 
 // Uniform integer in [0, bound), without modulo bias beyond 2^-32 * bound.
 constexpr uint32_t UniformBelow(uint32_t bits, uint32_t bound) {
   return static_cast<uint32_t>((static_cast<uint64_t>(bits) * bound) >> 32);
-}
-
-// Two independent standard normals from two words (Box-Muller).
-struct NormalPair {
-  float first, second;
-};
-inline NormalPair NormalFromBits(uint32_t a, uint32_t b) {
-  const double radius = std::sqrt(-2.0 * std::log((static_cast<double>(a) + 1.0) * 0x1p-32));
-  const double angle = 2.0 * M_PI * static_cast<double>(b) * 0x1p-32;
-  return {static_cast<float>(radius * std::cos(angle)), static_cast<float>(radius * std::sin(angle))};
 }
 
 }  // namespace syntra

@@ -1,5 +1,6 @@
 // How near the CPU kernels come to what the machine can do: matrix products against a register-only
-// multiply-add loop, memory-bound kernels against copying. Wants an idle machine; OMP_NUM_THREADS=1 makes do without.
+// multiply-add loop, memory-bound kernels against copying. Wants an idle machine; OMP_NUM_THREADS=1
+// makes do without.
 //   kernel_bench [substring of the lines to run]
 #include <fmt/format.h>
 #include <immintrin.h>
@@ -7,8 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -150,8 +151,7 @@ class Workload {
 
 class Bench {
  public:
-  Bench(Machine machine, std::string filter)
-      : machine_(machine), filter_(std::move(filter)) {}
+  Bench(Machine machine, std::string filter) : machine_(machine), filter_(std::move(filter)) {}
 
   struct Options {
     bool accumulate = false;
@@ -162,8 +162,7 @@ class Bench {
            std::vector<TensorType> inputs, const Options& options) const {
     const std::string line = fmt::format("{} {}", op, label);
     if (line.find(filter_) == std::string::npos) return;
-    const Workload workload(op, attributes, std::move(inputs), options.accumulate,
-                            options.absent);
+    const Workload workload(op, attributes, std::move(inputs), options.accumulate, options.absent);
     if (!workload.bound()) {
       fmt::print("{:44} no CPU kernel\n", line);
       return;
@@ -202,8 +201,8 @@ void Bench::Products(DType dtype) const {
   const auto with = [](bool a, bool b, const std::string& type) {
     return Attributes{{"transpose_a", a}, {"transpose_b", b}, {"dtype", type}};
   };
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{2048, 512, 512},
-                                {2048, 2048, 512}, {2048, 512, 2048}}) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{2048, 512, 512}, {2048, 2048, 512}, {2048, 512, 2048}}) {
     const std::string shape = fmt::format("{}x{}x{} {}", m, n, k, name);
     Run(shape, "matmul", with(false, false, name), {{dtype, {m, k}}, F32({k, n})}, {});
     Run(shape + " NT", "matmul", with(false, true, name), {{dtype, {m, k}}, F32({n, k})}, {});
@@ -231,8 +230,8 @@ void Bench::Activations(DType dtype) const {
   const TensorType x{dtype, {32, 512, 512}};
   const TensorType keys = I32({32, 2}), scale = F32({512}), rms = F32({32, 512});
   const auto noise = [](double rate, bool per_element) {
-    return Attributes{{"epsilon", 1e-6}, {"rate", rate}, {"site", 3},
-                      {"per_element", per_element}, {"group", 1}};
+    return Attributes{
+        {"epsilon", 1e-6}, {"rate", rate}, {"site", 3}, {"per_element", per_element}, {"group", 1}};
   };
   Run(name, "copy", {{"dtype", name}}, {x}, {});
   Run(name + " to the other", "copy", {{"dtype", dtype == DType::kF32 ? "bf16" : "f32"}}, {x}, {});
@@ -264,8 +263,8 @@ void Bench::Parameters() const {
   }
   for (int64_t column_axis : {1, -1}) {
     Run(column_axis < 0 ? "full" : "factored", "adafactor",
-        {{"row_axis", 0}, {"column_axis", column_axis}, {"clip_threshold", 1.0}},
-        {table, F32({3})}, {});
+        {{"row_axis", 0}, {"column_axis", column_axis}, {"clip_threshold", 1.0}}, {table, F32({3})},
+        {});
   }
   Run("", "sum_squares", {}, {table}, {});
   Run("8x512x512", "relative_bias",

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "core/buffer.h"
 #include "core/parameters.h"
 #include "core/random.h"
+#include "core/random_fill.h"
 #include "core/thread.h"
 
 namespace syntra {
@@ -55,6 +57,32 @@ TEST(Parameters, InitializersHaveTheirMoments) {
   const Moments uniform = MomentsOf(Initializer::Uniform(0.3));
   EXPECT_NEAR(uniform.deviation, 0.3 / std::sqrt(3.0), 0.003);
   EXPECT_LE(uniform.largest, 0.3);
+}
+
+// Quantiles of the standard normal, from its distribution function.
+TEST(RandomFill, NormalHasItsQuantiles) {
+  std::vector<float> values(400000);
+  FillNormal({1, 2}, 1.0, 0, values);
+  std::ranges::sort(values);
+  for (const double quantile : {-3.0, -1.0, 0.0, 0.5, 2.0, 3.5}) {
+    const double expected = 0.5 * std::erfc(-quantile / std::sqrt(2.0));
+    const double below = std::ranges::lower_bound(values, static_cast<float>(quantile)) - values.begin();
+    EXPECT_NEAR(below / values.size(), expected,
+                5 * std::sqrt(expected * (1 - expected) / values.size()));
+  }
+  // The tails are there: the largest of 400,000 draws lies near 4.6.
+  EXPECT_GT(values.back(), 4.0);
+  EXPECT_LT(values.back(), 6.5);
+}
+
+TEST(RandomFill, UsesTheWordsOfPhilox) {
+  std::vector<float> values(1003);
+  FillUniform({7, 9}, 1.0, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t word = RandomAt({7, 9}, i / 4)[i % 4];
+    const float u = (static_cast<float>(word >> 8) + 0.5f) * 0x1p-24f;
+    ASSERT_EQ(values[i], 2.0f * u - 1.0f);
+  }
 }
 
 TEST(Parameters, ValuesDoNotDependOnThreadCount) {

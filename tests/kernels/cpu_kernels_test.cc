@@ -1,12 +1,14 @@
-// Every CPU kernel against its op's double reference, on the op's own cases and on cases large enough to
-// be split: accuracy, the same bits with any number of threads, accumulation, absent outputs, and
-// nothing written out of bounds.
+// CPU kernels against the ops' double references on cases large enough to be split among threads
+// and blocks, which the sweep's are not: accuracy, the same bits with any number of threads,
+// accumulation, absent outputs, nothing written out of bounds; and on every instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
+
+#include "hwy/highway.h"
 
 #include "core/buffer.h"
 #include "core/thread.h"
@@ -148,9 +150,9 @@ Numbers RunReference(CallData& data) {
     Tensor& tensor = data.inputs[i];
     const bool numbers = tensor.type().present() && IsFloat(tensor.type().dtype);
     if (numbers) load(tensor, input_numbers[i]);
-    inputs.push_back({tensor.type(), input_numbers[i],
-                      numbers || !tensor.type().present() ? std::span<int32_t>{}
-                                                          : tensor.integers()});
+    inputs.push_back(
+        {tensor.type(), input_numbers[i],
+         numbers || !tensor.type().present() ? std::span<int32_t>{} : tensor.integers()});
   }
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     const TensorType& type = data.outputs[i].type();
@@ -168,8 +170,9 @@ Numbers RunReference(CallData& data) {
 
 // Products round their f32 operands to bf16 in bf16 calls; everything else only stores in bf16.
 bool ComputesInBFloat16(const CallData& data) {
-  static constexpr std::string_view kProducts[] = {"matmul", "matmul_grad", "linear_cross_entropy",
-                                                   "linear_cross_entropy_grad", "linear_argmax"};
+  static constexpr std::string_view kProducts[] = {
+      "matmul",        "matmul_grad", "linear_cross_entropy", "linear_cross_entropy_grad",
+      "linear_argmax", "head_matmul", "head_matmul_grad"};
   const auto bf16 = [](const TensorType& type) { return type.dtype == DType::kBF16; };
   return std::ranges::find(kProducts, data.op.name) != std::end(kProducts) &&
          (std::ranges::any_of(data.call.inputs, bf16) ||
@@ -189,8 +192,8 @@ double NormError(const Tensor& actual, const std::vector<double>& expected,
   return std::sqrt(error / std::max(norm, 1e-300));
 }
 
-void ExpectOutputs(const CallData& data, const std::vector<Tensor>& actual,
-                   const Numbers& expected, bool accumulated) {
+void ExpectOutputs(const CallData& data, const std::vector<Tensor>& actual, const Numbers& expected,
+                   bool accumulated) {
   for (size_t i = 0; i < actual.size(); ++i) {
     const TensorType& type = actual[i].type();
     if (!type.present()) continue;
@@ -200,8 +203,9 @@ void ExpectOutputs(const CallData& data, const std::vector<Tensor>& actual,
                                      std::span(integers, expected.integers[i].size())));
       continue;
     }
-    const double tolerance =
-        ComputesInBFloat16(data) ? 1e-2 : type.dtype == DType::kBF16 ? 4e-3 : 2e-6;
+    const double tolerance = ComputesInBFloat16(data)     ? 1e-2
+                             : type.dtype == DType::kBF16 ? 4e-3
+                                                          : 2e-6;
     EXPECT_LE(NormError(actual[i], expected.floats[i], accumulated ? &data.outputs[i] : nullptr),
               tolerance)
         << "output " << i;
@@ -242,14 +246,6 @@ void CheckCase(const Op& op, const OpCase& sample) {
   }
 }
 
-TEST(CpuKernels, AgreeWithTheReferenceOnEveryCaseOfEveryOp) {
-  for (const std::string& name : OpNames()) {
-    const Op& op = GetOp(name);
-    if (op.cases == nullptr) continue;
-    for (const OpCase& sample : op.cases()) CheckCase(op, sample);
-  }
-}
-
 TensorType F32(Shape shape) { return {DType::kF32, shape}; }
 TensorType I32(Shape shape) { return {DType::kI32, shape}; }
 TensorType None() { return {DType::kNone, {}}; }
@@ -266,8 +262,11 @@ TEST(CpuKernels, LargeActivations) {
     for (int64_t width : {67, 512, 1030}) {
       const TensorType x{dtype, {3, 41, width}}, keys = I32({3, 2}), scale = F32({width});
       for (bool per_element : {false, true}) {
-        const Attributes noise{{"epsilon", 1e-6}, {"rate", 0.1}, {"site", 5},
-                               {"per_element", per_element}, {"group", 1}};
+        const Attributes noise{{"epsilon", 1e-6},
+                               {"rate", 0.1},
+                               {"site", 5},
+                               {"per_element", per_element},
+                               {"group", 1}};
         CheckCase(GetOp("add_norm"), {"large", noise, {x, x, scale, keys}, {}});
         CheckCase(GetOp("add_norm_grad"),
                   {"large", noise, {x, scale, F32({3, 41}), x, x, keys}, {}});
@@ -287,23 +286,31 @@ TEST(CpuKernels, LargeActivations) {
 
 TEST(CpuKernels, LargeTables) {
   CheckCase(GetOp("relative_bias_grad"),
-            {"large", {{"buckets", 32}, {"bidirectional", true}, {"max_distance", 128}},
-             {F32({3, 130, 150})}, {}});
+            {"large",
+             {{"buckets", 32}, {"bidirectional", true}, {"max_distance", 128}},
+             {F32({3, 130, 150})},
+             {}});
   CheckCase(GetOp("add_tables_grad"),
-            {"large", {{"a_heads", 1}, {"a_queries", 1}, {"b_heads", 3}, {"b_queries", 1}},
-             {F32({3, 70, 600})}, {}});
+            {"large",
+             {{"a_heads", 1}, {"a_queries", 1}, {"b_heads", 3}, {"b_queries", 1}},
+             {F32({3, 70, 600})},
+             {}});
 }
 
 TEST(CpuKernels, LargeParameters) {
   for (bool rms_scaled : {false, true}) {
     CheckCase(GetOp("adamw"),
-              {"large", {{"beta1", 0.9}, {"beta2", 0.98}, {"epsilon", 1e-6},
-                         {"rms_scaled", rms_scaled}}, {F32({301, 200}), F32({5})}, {}});
+              {"large",
+               {{"beta1", 0.9}, {"beta2", 0.98}, {"epsilon", 1e-6}, {"rms_scaled", rms_scaled}},
+               {F32({301, 200}), F32({5})},
+               {}});
   }
   for (const auto& [row, column] : {std::pair<int64_t, int64_t>{1, 2}, {2, 1}, {0, -1}}) {
     CheckCase(GetOp("adafactor"),
-              {"large", {{"row_axis", row}, {"column_axis", column}, {"clip_threshold", 0.3}},
-               {F32({3, 150, 140}), F32({3})}, {}});
+              {"large",
+               {{"row_axis", row}, {"column_axis", column}, {"clip_threshold", 0.3}},
+               {F32({3, 150, 140}), F32({3})},
+               {}});
   }
   CheckCase(GetOp("sum_squares"), {"large", {}, {F32({100001})}, {}});
 }
@@ -315,11 +322,22 @@ TEST(CpuKernels, LargeProducts) {
       return Attributes{{"transpose_a", a}, {"transpose_b", b}, {"dtype", type}};
     };
     CheckCase(GetOp("matmul"),
-              {"plain", with(false, false, text), {{dtype, {2, 100, 130}}, F32({130, 301})}, {}});
+              {"plain", with(false, false, text), {{dtype, {2, 200, 130}}, F32({130, 301})}, {}});
     CheckCase(GetOp("matmul"),
-              {"right", with(false, true, text), {{dtype, {2, 100, 130}}, F32({301, 130})}, {}});
-    CheckCase(GetOp("matmul"), {"left", with(true, false, "f32"),
-                                {{dtype, {5, 600, 67}}, {dtype, {5, 600, 90}}}, {}});
+              {"right", with(false, true, text), {{dtype, {8, 140, 130}}, F32({301, 130})}, {}});
+    CheckCase(
+        GetOp("matmul"),
+        {"left", with(true, false, "f32"), {{dtype, {5, 600, 67}}, {dtype, {5, 600, 90}}}, {}});
+    CheckCase(GetOp("matmul"), {"left_packed",
+                                with(true, false, "f32"),
+                                {{dtype, {4, 600, 300}}, {dtype, {4, 600, 90}}},
+                                {}});
+    for (const Shape& weight : {Shape{19, 67}, Shape{3, 19, 67}}) {
+      const TensorType x{dtype, {2, 150, 57}}, y{dtype, {2, 150, 201}};
+      const Attributes heads{{"heads", int64_t{3}}};
+      CheckCase(GetOp("head_matmul"), {"large", heads, {x, F32(weight)}, {}});
+      CheckCase(GetOp("head_matmul_grad"), {"large", heads, {x, F32(weight), y}, {}});
+    }
   }
 }
 
@@ -342,12 +360,34 @@ TEST(CpuKernels, LargeVocabularies) {
 TEST(CpuKernels, MasksOfEveryRate) {
   for (double rate : {0.001, 0.5, 0.9, 0.999}) {
     CheckCase(GetOp("dropout"),
-              {"rate", {{"rate", rate}, {"site", 77}, {"per_element", true}, {"group", 1}},
-               {F32({2, 9, 67}), I32({2, 2})}, {}});
+              {"rate",
+               {{"rate", rate}, {"site", 77}, {"per_element", true}, {"group", 1}},
+               {F32({2, 9, 67}), I32({2, 2})},
+               {}});
   }
   CheckCase(GetOp("add_norm"),
-            {"first", {{"epsilon", 1e-6}, {"rate", 0.5}, {"site", 1}, {"per_element", true}},
-             {None(), F32({2, 9, 67}), F32({67}), I32({2, 2})}, {}});
+            {"first",
+             {{"epsilon", 1e-6}, {"rate", 0.5}, {"site", 1}, {"per_element", true}},
+             {None(), F32({2, 9, 67}), F32({67}), I32({2, 2})},
+             {}});
+}
+
+// The cases of the ops themselves with AVX-512, with AVX2 and without SIMD.
+TEST(CpuKernels, EveryInstructionSet) {
+  for (int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_STATIC_TARGET}}) {
+    if ((hwy::SupportedTargets() & target) == 0) continue;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    for (const char* name : {"adafactor", "adamw", "add_norm", "add_norm_grad", "dropout",
+                             "gated_gelu", "gated_gelu_grad", "linear_argmax",
+                             "linear_cross_entropy", "linear_cross_entropy_grad", "sum_squares"}) {
+      const Op& op = GetOp(name);
+      for (const OpCase& sample : op.cases()) CheckCase(op, sample);
+    }
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
 }
 
 }  // namespace

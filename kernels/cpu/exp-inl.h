@@ -1,0 +1,46 @@
+// exp for softmax and sigmoid: exp(x) = 2^n exp(r) with n = round(x / ln 2), r in [-ln2/2, ln2/2],
+// and a polynomial for exp(r) whose relative error is below 1e-7.
+#if defined(SYNTRA_KERNELS_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SYNTRA_KERNELS_CPU_EXP_INL_H_
+#undef SYNTRA_KERNELS_CPU_EXP_INL_H_
+#else
+#define SYNTRA_KERNELS_CPU_EXP_INL_H_
+#endif
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
+
+// For x <= 88. Below -87 the result is exp(-87), about 1e-38, instead of a subnormal number or
+// zero.
+HWY_INLINE FloatVector FastExp(FloatVector x) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> d32;
+  // x second: NaN passes through the maximum.
+  x = hn::Max(hn::Set(d, -87.0f), x);
+  // Adding 1.5 * 2^23 leaves the rounded quotient in the low bits of the sum.
+  const FloatVector magic = hn::Set(d, 12582912.0f);
+  const FloatVector shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+  const FloatVector n = hn::Sub(shifted, magic);
+  // ln 2 in two parts, the first with trailing zeros, so that n times it is exact.
+  const FloatVector near = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  const FloatVector r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), near);
+  // The Taylor series to r^7, by Estrin's scheme.
+  const FloatVector one = hn::Set(d, 1.0f), square = hn::Mul(r, r);
+  const FloatVector p01 = hn::Add(one, r);
+  const FloatVector p23 = hn::MulAdd(r, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
+  const FloatVector p45 = hn::MulAdd(r, hn::Set(d, 1.0f / 120), hn::Set(d, 1.0f / 24));
+  const FloatVector p67 = hn::MulAdd(r, hn::Set(d, 1.0f / 5040), hn::Set(d, 1.0f / 720));
+  const FloatVector high = hn::MulAdd(square, p67, p45);
+  const FloatVector power = hn::MulAdd(square, hn::MulAdd(square, high, p23), p01);
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(d32, shifted));
+  return hn::BitCast(d, hn::Add(hn::BitCast(d32, power), exponent));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard per target
