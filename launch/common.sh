@@ -187,6 +187,7 @@ build() {
   while kill -0 "$ninja" 2>/dev/null; do
     progress=$(tail -n 1 "$log" | grep -oE '^\[[0-9]+/[0-9]+\]' || true)
     if [[ $progress && $said == 0 ]]; then
+      clear_status_line
       say "Compiling with $jobs at a time (log: $log); the first time takes minutes"
       said=$SECONDS
     elif [[ $progress ]] && ! is_terminal && ((SECONDS - said >= 60)); then
