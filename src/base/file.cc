@@ -115,11 +115,13 @@ MappedFile::~MappedFile() {
 
 std::string ReadWholeFile(const Path& path, int64_t limit) {
   File file = File::OpenForRead(path);
-  if (std::filesystem::is_directory(path)) {
+  struct stat status;
+  if (fstat(file.descriptor(), &status) != 0) FailSystem("stat", path);
+  if (S_ISDIR(status.st_mode)) {
     Fail(ExitCode::kResources, "cannot read {}: it is a directory", path.string());
   }
   std::string content;
-  content.reserve(std::clamp<int64_t>(file.Size(), 0, limit) + 1);
+  content.reserve(std::clamp<int64_t>(status.st_size, 0, limit) + 1);
   std::byte block[65536];
   while (const size_t count = file.Read(block)) {
     if (static_cast<int64_t>(content.size() + count) > limit) {
@@ -132,7 +134,8 @@ std::string ReadWholeFile(const Path& path, int64_t limit) {
 
 void ReplaceFileDurably(const Path& path, std::string_view content) {
   const Path temporary = path.string() + fmt::format(".tmp-{}", getpid());
-  std::filesystem::remove(temporary);
+  // Left by a process of this id that was killed. If it cannot be removed, creating it says why.
+  unlink(temporary.c_str());
   try {
     File file = File::CreateNew(temporary);
     file.Write(content);

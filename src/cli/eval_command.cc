@@ -32,12 +32,7 @@ Action SetUpEval(CLI::App& app) {
       }
       const Tokenizer tokenizer(loaded.config.data().tokenizer(), loaded.config.data().extra_ids());
       const ValidationData data = OpenValidation(loaded.config, tokenizer);
-      const EvaluationConfig& how = loaded.config.evaluation();
-      const int64_t rows =
-          how.batch_size() > 0 ? how.batch_size() : loaded.config.train().batch_size();
-      const EvaluationResult result =
-          Evaluate(*loaded.replica, data, ranks, how.batches(),
-                   std::min<int64_t>(rows, std::max<int64_t>(1, data.example_count())));
+      const EvaluationResult result = Evaluate(*loaded.replica, data, ranks, loaded.config);
       if (ranks.rank() != 0) return ExitCode::kDone;
       if (*as_json) {
         fmt::print("{}\n", nlohmann::ordered_json{

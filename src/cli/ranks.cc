@@ -1,8 +1,9 @@
 #include "cli/ranks.h"
 
-#include <unistd.h>
-
+#include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "base/log.h"
 
@@ -10,17 +11,28 @@ namespace syntra {
 namespace {
 
 // Most errors (a wrong configuration, a missing file) meet every rank at once: rank 0 speaks for all,
-// and the others wait a moment before they take it for their own.
-constexpr unsigned kSecondsForRankZero = 2;
+// and the others wait until the launcher ends them. One that nobody ends has an error of its own.
+constexpr int kSecondsForRankZero = 5;
+
+void WaitToBeEnded() {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(kSecondsForRankZero);
+  while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+std::string Marked(const std::string& message) {
+  return message.starts_with("error: ") ? message : "error: " + message;
+}
 
 [[noreturn]] void Report(Communicator& ranks, const std::string& message, ExitCode code) {
-  const bool marked = message.starts_with("error: ");
   Log().flush();
   if (ranks.rank() == 0) {
-    fmt::print(stderr, "{}{}\n", marked ? "" : "error: ", message);
+    fmt::print(stderr, "{}\n", Marked(message));
   } else {
-    sleep(kSecondsForRankZero);
-    fmt::print(stderr, "error: rank {}: {}\n", ranks.rank(), message);
+    // The launcher sends TERM before KILL; the handlers of a run would only take note of it.
+    std::signal(SIGTERM, SIG_DFL);
+    WaitToBeEnded();
+    fmt::print(stderr, "rank {}: {}\n", ranks.rank(), Marked(message));
   }
   std::fflush(nullptr);
   ranks.Abort(code);

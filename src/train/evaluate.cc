@@ -10,23 +10,27 @@ namespace {
 constexpr int kParts = 3;
 constexpr int kPartBits = 22;
 
+// Rows computed together. Fixed, since the sums of a piece are rounded to fp32: pieces that followed
+// the number of ranks would change the result.
+constexpr int64_t kPieceRows = 16;
+
 }  // namespace
 
 EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communicator& ranks,
-                          int64_t batches, int64_t batch_size) {
-  const int64_t count = std::min(batches, data.BatchCount(batch_size));
-  if (count == 0) {
-    Fail(ExitCode::kData,
-         "the validation split has {} examples, fewer than one batch of {}; set "
-         "evaluation.batch_size lower",
-         data.example_count(), batch_size);
-  }
+                          const Config& config) {
+  if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
+  const EvaluationConfig& how = config.evaluation();
+  const int64_t wanted = how.batch_size() > 0 ? how.batch_size() : config.train().batch_size();
+  const int64_t batch_size = std::min(wanted, data.example_count());
+  const int64_t count = std::min<int64_t>(how.batches(), data.BatchCount(batch_size));
+  const int64_t pieces = (batch_size + kPieceRows - 1) / kPieceRows;
   LossSums sums;
   uint64_t checksum = 0;
-  // Whole batches go round the ranks: the sums do not depend on how many ranks there are, up to the
-  // rounding of their order.
-  for (int64_t i = ranks.rank(); i < count; i += ranks.size()) {
-    const Batch batch = data.Get(i, batch_size, 0, batch_size);
+  // The pieces go round the ranks.
+  for (int64_t i = ranks.rank(); i < count * pieces; i += ranks.size()) {
+    const int64_t row = i % pieces * kPieceRows;
+    const Batch batch =
+        data.Get(i / pieces, batch_size, row, std::min(kPieceRows, batch_size - row));
     sums.Add(replica.Evaluate(batch));
     checksum += LabelChecksum(batch);
   }

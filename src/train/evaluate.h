@@ -2,6 +2,7 @@
 // dropout, no z-loss), as the Synthesizer paper reports it.
 #pragma once
 
+#include "configs/schema/config.pb.h"
 #include "data/validation_data.h"
 #include "dist/communicator.h"
 #include "train/replica.h"
@@ -15,9 +16,10 @@ struct EvaluationResult {
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
 };
 
-// The first `batches` batches (or all there are) of `batch_size` rows, shared among the ranks; every rank
-// gets the same result. Throws Error(kData) if the split has no whole batch.
+// What config.evaluation asks for, on the same examples whatever the ranks and micro-batches: its first
+// `batches` batches, or all there are; a split smaller than one batch is one batch. The work is shared
+// among the ranks and every rank gets the same result. Throws Error(kData) if the split is empty.
 EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communicator& ranks,
-                          int64_t batches, int64_t batch_size);
+                          const Config& config);
 
 }  // namespace syntra

@@ -20,15 +20,23 @@ bool StepOf(std::string_view line, int64_t* step) {
   return ParseInt64(line.substr(0, line.find_first_of(",}")), step);
 }
 
-// Bytes of `text` up to the first line of a step after `resumed_step` or without an end.
+// Whether a line holds an evaluation: no loss of training in it.
+bool IsEvaluation(std::string_view line) { return line.find("\"validation_") != line.npos; }
+
+// Bytes of `text` up to the first line that a run resumed at `resumed_step` writes again, or that
+// has no end.
 size_t KeptBytes(std::string_view text, int64_t resumed_step) {
   size_t kept = 0;
   while (kept < text.size()) {
     const size_t end = text.find('\n', kept);
     if (end == std::string_view::npos) break;
     int64_t step = 0;
+    const std::string_view line = text.substr(kept, end - kept);
     // A line that means nothing, perhaps a user's, is not ours to remove.
-    if (StepOf(text.substr(kept, end - kept), &step) && step > resumed_step) break;
+    if (StepOf(line, &step) &&
+        (step > resumed_step || (step == resumed_step && IsEvaluation(line)))) {
+      break;
+    }
     kept = end + 1;
   }
   return kept;

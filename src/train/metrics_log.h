@@ -27,7 +27,8 @@ struct StepMetrics {
 class MetricsLog {
  public:
   // Appends to `path`. First drops the lines of steps after `resumed_step`, which will be trained
-  // again, and a last line that a crash cut short. A file that cannot be written is warned about
+  // again, the evaluation at that step, which will be made again, and a last line that a crash cut
+  // short. A file that cannot be written is warned about
   // once and never stops training.
   MetricsLog(const Path& path, int64_t resumed_step);
 

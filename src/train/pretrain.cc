@@ -1,6 +1,7 @@
 #include "train/pretrain.h"
 
 #include <sched.h>
+#include <spdlog/sinks/basic_file_sink.h>
 
 #include <chrono>
 #include <cmath>
@@ -42,18 +43,24 @@ void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
   SetThreadCount(config.threads() > 0 ? config.threads() : share);
 }
 
+// The caller prints an error that ends the run; people look for it in the log file, too.
+void NoteInLogFile(const std::string& message) {
+  for (const spdlog::sink_ptr& sink : Log().sinks()) {
+    if (!dynamic_cast<spdlog::sinks::basic_file_sink_mt*>(sink.get())) continue;
+    sink->log({"syntra", spdlog::level::err, message});
+    sink->flush();
+  }
+}
+
 // A run on rank 0 also owns the directory: lock, status, metrics, progress line.
 struct Chief {
-  Chief(const RunDirectory& directory, const Config& config)
-      : lock(directory.root), status(directory.root), saves_failed(0) {
-    (void)config;
-  }
+  explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
   RunLock lock;
   RunStatus status;
   std::optional<MetricsLog> metrics;
   std::optional<EventFile> events;
   std::optional<Progress> progress;
-  int saves_failed;
+  int saves_failed = 0;  // in a row
 };
 
 class Run {
@@ -74,12 +81,15 @@ class Run {
   void OpenData();
   int64_t StartOrContinue();
   void OpenLogs(int64_t step);
-  double EvaluateNow(int64_t step);
-  void SaveNow(int64_t step);
+  void EvaluateNow(int64_t step);
+  // kLast: the run ends after it, so it must succeed.
+  enum class Occasion { kOnTheWay, kLast };
+  void SaveNow(int64_t step, Occasion occasion = Occasion::kOnTheWay);
   bool Due(int64_t step, int64_t every) const { return every > 0 && step % every == 0; }
   void Report(int64_t step, const StepResult& result, double seconds, double data_seconds);
   void CountSkipped(int64_t step, bool skipped);
   void CompareReplicas(int64_t step);
+  std::future<std::vector<Batch>> FetchAside(int64_t step);
   ExitCode Loop(int64_t step);
 
   const Config& config_;
@@ -96,7 +106,7 @@ class Run {
   std::optional<StepRunner> runner_;
   std::deque<int64_t> skipped_;  // recent steps that were skipped
   Clock::time_point start_ = Clock::now();
-  double log_perplexity_ = 0;
+  std::optional<double> first_log_perplexity_, last_log_perplexity_;
   int64_t step_ = 0;
   int64_t saved_step_ = -1;
 };
@@ -104,9 +114,9 @@ class Run {
 void Run::TakeDirectory() {
   if (ranks_.rank() == 0) {
     CreateDirectories(directory_.root);
-    chief_.emplace(directory_, config_);
+    chief_.emplace(directory_);
     CreateDirectories(directory_.logs());
-    identity_.run_id = DescribeRun(directory_, config_, ranks_.size());
+    identity_.run_id = RunIdOf(directory_);
   }
   ranks_.Barrier();
   SetUpLogging(ranks_.rank(), directory_.logs());
@@ -180,6 +190,7 @@ int64_t Run::StartOrContinue() {
 
 void Run::OpenLogs(int64_t step) {
   if (!is_chief()) return;
+  DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
   chief_->status.Start(step);
   chief_->metrics.emplace(directory_.metrics(), step);
   chief_->events.emplace(directory_.events(), step + 1);
@@ -189,15 +200,13 @@ void Run::OpenLogs(int64_t step) {
                                            .save_every = config_.checkpoint().every()});
 }
 
-double Run::EvaluateNow(int64_t step) {
-  if (!validation_) return 0;
+void Run::EvaluateNow(int64_t step) {
+  if (!validation_) return;
   const Watchdog::Phase phase(*watchdog_, RunPhase::kEvaluation, step);
   const auto start = Clock::now();
-  const int64_t rows = config_.evaluation().batch_size() > 0 ? config_.evaluation().batch_size()
-                                                             : partition_.micro_batch_rows;
-  const EvaluationResult result =
-      Evaluate(*replica_, *validation_, ranks_, config_.evaluation().batches(), rows);
-  log_perplexity_ = result.log_perplexity;
+  const EvaluationResult result = Evaluate(*replica_, *validation_, ranks_, config_);
+  last_log_perplexity_ = result.log_perplexity;
+  if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
   if (is_chief()) {
     const double seconds = SecondsSince(start);
     chief_->progress->Evaluated(seconds);
@@ -210,11 +219,10 @@ double Run::EvaluateNow(int64_t step) {
                WithThousands(step), result.log_perplexity, WithThousands(result.tokens),
                result.label_checksum, seconds);
   }
-  return result.log_perplexity;
 }
 
 // Only the chief writes; a failed save is tried again at the next occasion, a few times.
-void Run::SaveNow(int64_t step) {
+void Run::SaveNow(int64_t step, Occasion occasion) {
   if (saved_step_ == step) return;
   const Watchdog::Phase phase(*watchdog_, RunPhase::kSave, step);
   double failed = 0;
@@ -228,7 +236,10 @@ void Run::SaveNow(int64_t step) {
     } catch (const Error& error) {
       // Step 0 finds a full disk or missing rights before any work is lost.
       ++chief_->saves_failed;
-      if (step == 0 || chief_->saves_failed >= config_.checkpoint().max_failed_saves()) throw;
+      if (step == 0 || occasion == Occasion::kLast ||
+          chief_->saves_failed >= config_.checkpoint().max_failed_saves()) {
+        throw;
+      }
       chief_->progress->Clear();
       Log().error("checkpoint at step {} failed ({} of {} in a row): {}", step,
                   chief_->saves_failed, config_.checkpoint().max_failed_saves(), error.what());
@@ -302,20 +313,26 @@ void Run::CompareReplicas(int64_t step) {
   }
 }
 
+// OpenMP counts threads by the thread that asks: a new one would take every core of the machine, from the step
+// that is being trained and from the other ranks.
+std::future<std::vector<Batch>> Run::FetchAside(int64_t step) {
+  return std::async(std::launch::async, [this, step] {
+    SetThreadCount(1);
+    return runner_->Fetch(*training_, step);
+  });
+}
+
 ExitCode Run::Loop(int64_t step) {
   const int64_t steps = config_.train().steps();
   const double limit = config_.train().stop_after_minutes() * 60;
-  auto next = std::async(std::launch::async, [&, step] { return runner_->Fetch(*training_, step); });
+  auto next = FetchAside(step);
   while (step < steps) {
     const auto start = Clock::now();
     std::optional<Watchdog::Phase> phase(std::in_place, *watchdog_, RunPhase::kStep, step);
     watchdog_->Activity("waiting for data");
     const std::vector<Batch> batches = next.get();
     const double data_seconds = SecondsSince(start);
-    if (step + 1 < steps) {
-      next = std::async(std::launch::async,
-                        [&, step] { return runner_->Fetch(*training_, step + 1); });
-    }
+    if (step + 1 < steps) next = FetchAside(step + 1);
     watchdog_->Activity("training");
     StopRequest request = PollSignals();
     if (is_chief()) request = std::max(request, PollRequestFiles(directory_.root));
@@ -330,36 +347,42 @@ ExitCode Run::Loop(int64_t step) {
     CompareReplicas(step);
     const bool stop = result.requests_to_stop > 0;
     if (!stop && Due(step, config_.evaluation().every()) && step < steps) EvaluateNow(step);
-    if (stop || result.requests_to_save > 0 || Due(step, config_.checkpoint().every())) {
+    if (stop && step < steps) {
+      SaveNow(step, Occasion::kLast);
+      return ExitCode::kRequeue;
+    }
+    if (step < steps &&
+        (result.requests_to_save > 0 || Due(step, config_.checkpoint().every()))) {
       SaveNow(step);
     }
-    if (stop && step < steps) return ExitCode::kRequeue;
   }
   return ExitCode::kDone;
 }
 
 PretrainOutcome Run::Train() {
   OpenData();
-  const int64_t first = StartOrContinue();
-  step_ = first;
-  OpenLogs(first);
+  step_ = StartOrContinue();
+  const int64_t steps = config_.train().steps();
   PretrainOutcome outcome;
-  const bool done = first >= config_.train().steps();
-  if (done) {
-    Log().info("the run is done: {} of {} steps", first, config_.train().steps());
-  } else {
-    SaveNow(first);
+  outcome.step = step_;
+  outcome.was_done = step_ >= steps;
+  if (outcome.was_done) {
+    Log().info("the run is done: {} of {} steps", step_, steps);
+    if (is_chief()) chief_->status.Stop(step_, true);
+    return outcome;
   }
-  outcome.first_log_perplexity = EvaluateNow(first);
-  if (!done) {
-    outcome.code = Loop(first);
-    if (outcome.code == ExitCode::kDone) {
-      EvaluateNow(step_);
-      SaveNow(step_);
-    }
+  OpenLogs(step_);
+  SaveNow(step_);
+  // A run that continues evaluates here only if one that was never interrupted would have done so.
+  if (step_ == 0 || Due(step_, config_.evaluation().every())) EvaluateNow(step_);
+  outcome.code = Loop(step_);
+  if (outcome.code == ExitCode::kDone) {
+    EvaluateNow(step_);
+    SaveNow(step_, Occasion::kLast);
   }
   outcome.step = step_;
-  outcome.last_log_perplexity = log_perplexity_;
+  outcome.first_log_perplexity = first_log_perplexity_;
+  outcome.last_log_perplexity = last_log_perplexity_;
   if (is_chief()) {
     chief_->progress->Finish();
     chief_->status.Stop(step_, outcome.code == ExitCode::kDone);
@@ -371,7 +394,12 @@ PretrainOutcome Run::Train() {
 
 PretrainOutcome Pretrain(const Config& config, Communicator& ranks) {
   ChooseThreads(config.train(), ranks);
-  return Run(config, ranks).Train();
+  try {
+    return Run(config, ranks).Train();
+  } catch (const Error& error) {
+    NoteInLogFile(error.what());
+    throw;
+  }
 }
 
 }  // namespace syntra

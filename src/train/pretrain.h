@@ -2,6 +2,8 @@
 // it continues from the newest checkpoint, or says that the run is done.
 #pragma once
 
+#include <optional>
+
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 
@@ -10,8 +12,9 @@ namespace syntra {
 struct PretrainOutcome {
   ExitCode code = ExitCode::kDone;  // kDone, or kRequeue after a stop request
   int64_t step = 0;
-  double first_log_perplexity = 0;  // before the first step of this call
-  double last_log_perplexity = 0;
+  bool was_done = false;  // there was nothing left to train
+  // Of the first and the last evaluation of this call, if it made any.
+  std::optional<double> first_log_perplexity, last_log_perplexity;
 };
 
 // All ranks call it together. Throws Error; a rank that does must abort the job.

@@ -163,6 +163,10 @@ void Replica::Update(const UpdateFacts& facts) {
   update_->Run();
 }
 
+void Replica::ForgetState() {
+  if (state_.size() > 0) std::memset(state_.data(), 0, state_.size());
+}
+
 uint64_t Replica::ParameterDigest() const { return XXH3_64bits(values_.data(), values_.size()); }
 
 }  // namespace syntra

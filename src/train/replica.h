@@ -59,6 +59,8 @@ class Replica {
   // Joint norm of all gradients.
   double GradientNorm();
   void Update(const UpdateFacts& facts);
+  // Zeroes the optimizer state, as if a checkpoint had not held it.
+  void ForgetState();
 
   // A decoder that reads this replica's parameters; the replica must outlive it.
   std::unique_ptr<GreedyDecoder> MakeDecoder(const DecodeShape& shape);

@@ -19,7 +19,8 @@ std::string NewRunId() {
 }
 
 std::string ExistingRunId(const Path& file) {
-  if (!std::filesystem::exists(file)) return {};
+  std::error_code code;
+  if (!std::filesystem::exists(file, code)) return {};
   const auto json = nlohmann::json::parse(ReadWholeFile(file, 1 << 20), nullptr, false);
   if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_string()) {
     Log().warn("{} is not readable; the run gets a new id", file.string());
@@ -30,20 +31,22 @@ std::string ExistingRunId(const Path& file) {
 
 }  // namespace
 
-std::string DescribeRun(const RunDirectory& directory, const Config& config, int ranks) {
-  const Path file = directory.root / "run.json";
-  std::string id = ExistingRunId(file);
-  if (id.empty()) id = NewRunId();
+std::string RunIdOf(const RunDirectory& directory) {
+  const std::string id = ExistingRunId(directory.root / "run.json");
+  return id.empty() ? NewRunId() : id;
+}
+
+void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
+                 int ranks) {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  const nlohmann::ordered_json json{{"run_id", id},
+  const nlohmann::ordered_json json{{"run_id", run_id},
                                     {"version", SYNTRA_VERSION},
                                     {"host", host},
                                     {"ranks", ranks},
                                     {"config_digest", ConfigDigest(config)}};
-  ReplaceFileDurably(file, json.dump(2) + "\n");
+  ReplaceFileDurably(directory.root / "run.json", json.dump(2) + "\n");
   ReplaceFileDurably(directory.root / "config.textproto", FullConfigText(config));
-  return id;
 }
 
 }  // namespace syntra

@@ -21,8 +21,12 @@ struct RunDirectory {
   }
 };
 
-// Writes config.textproto (all fields) and run.json (id, version, host, ranks, command line). The id of an
-// existing run is kept and returned. Rank 0 only, under the run's lock.
-std::string DescribeRun(const RunDirectory& directory, const Config& config, int ranks);
+// The id of the run that lives in the directory, or a new one.
+std::string RunIdOf(const RunDirectory& directory);
+
+// Writes config.textproto (all fields) and run.json (id, version, host, ranks). Rank 0 only, under the
+// run's lock, and only once the run is known to be able to go on with this configuration.
+void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
+                 int ranks);
 
 }  // namespace syntra

@@ -3,9 +3,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/log.h"
 #include "optim/schedule.h"
+#include "train/failpoint.h"
 
 namespace syntra {
 
@@ -36,10 +38,11 @@ StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ran
 
 std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) const {
   std::vector<Batch> batches;
+  const int64_t drawn = At("wrong_batch", step) ? step + 1 : step;
   const int64_t first = ranks_.rank() * partition_.rows_per_rank;
   for (int64_t row = 0; row < partition_.rows_per_rank; row += partition_.micro_batch_rows) {
     batches.push_back(
-        data.Get(step, partition_.batch_size, first + row, partition_.micro_batch_rows));
+        data.Get(drawn, partition_.batch_size, first + row, partition_.micro_batch_rows));
   }
   return batches;
 }
@@ -59,8 +62,12 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, bool
                          .step = step,
                          .inverse_denominator = InverseDenominator(batches)};
   StepResult result;
+  if (At("lost_state", step)) replica_.ForgetState();
   replica_.ZeroGradients();
   for (const Batch& batch : batches) result.sums.Add(replica_.Differentiate(batch, facts));
+  if (At("gradient_nan", step)) {
+    replica_.GradientArena().As<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  }
 
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -89,6 +96,10 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, bool
       limit > 0 && result.gradient_norm > limit ? limit / result.gradient_norm : 1.0;
   replica_.Update({.step = step, .rate = result.learning_rate, .gradient_scale = scale});
   return result;
+}
+
+bool StepRunner::At(const char* failpoint, int64_t step) const {
+  return Failpoint(failpoint, step + 1, ranks_.rank(), ranks_.size());
 }
 
 std::string StepRunner::FirstBadGradient() const {

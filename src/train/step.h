@@ -42,6 +42,7 @@ class StepRunner {
  private:
   double InverseDenominator(const std::vector<Batch>& batches);
   std::string FirstBadGradient() const;
+  bool At(const char* failpoint, int64_t step) const;
 
   const Config& config_;
   Replica& replica_;

@@ -65,6 +65,21 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   EXPECT_EQ(ReadWholeFile(path), "");
 }
 
+// A run that continues where an evaluation was due makes it again.
+TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
+  const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
+  for (int round = 0; round < 2; ++round) {
+    MetricsLog log(path, 2);
+    if (round == 0) log.Write(1, {{"validation_log_perplexity", 4}});
+    if (round == 0) log.Write(At(2));
+    log.Write(2, {{"validation_log_perplexity", 3}});
+  }
+  const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
+  ASSERT_EQ(lines.size(), 4u);  // the last is empty
+  EXPECT_EQ(lines[0], "{\"step\":1,\"validation_log_perplexity\":4}");
+  EXPECT_EQ(lines[2], "{\"step\":2,\"validation_log_perplexity\":3}");
+}
+
 TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
   const Path path = ScratchDirectory("metrics-foreign") / "metrics.jsonl";
   ReplaceFileDurably(path, "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n{\"step\":3}\n");

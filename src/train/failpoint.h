@@ -1,0 +1,22 @@
+// Faults on demand, for tests: the environment variable SYNTRA_FAILPOINT is a comma-separated list of
+// NAME@STEP or NAME@FIRST-LAST, optionally with :RANK behind (the last rank otherwise), where steps
+// count from 1 as in the metrics. Names:
+//
+//   gradient_nan   one element of the rank's gradient is NaN
+//   wrong_batch    the rank trains on the batch of the step after
+//   lost_state     the rank's optimizer state is zero before the step
+//
+// The last two break what a resumed run must restore: tests see with them that their comparisons
+// would notice.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace syntra {
+
+// Whether `name` is asked for at `step` on `rank` of `ranks`; a hit is logged. Throws Error(kConfig)
+// for a variable that does not read as above.
+bool Failpoint(std::string_view name, int64_t step, int rank, int ranks);
+
+}  // namespace syntra

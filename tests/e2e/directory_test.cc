@@ -1,0 +1,187 @@
+// The run directory: who may use it, what may change between starts, damage, and full disks.
+#include <signal.h>
+
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Directories : public TinyRun {
+ protected:
+  // What runs the program in a mount namespace of its own, set up by this shell command; empty if that is not
+  // allowed here.
+  static Arguments Mounted(const std::string& command) {
+    if (std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") != 0) return {};
+    return {"unshare", "-m", "bash", "-c", command + " && exec \"$@\"", "bash"};
+  }
+};
+
+TEST_F(Directories, ASecondRunIsTurnedAway) {
+  Program first(scratch_, Pretrain("run", {"train.steps=1000000"}));
+  ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 1; }));
+  const Outcome second = Run(Pretrain("run", {"train.steps=1000000"}));
+  EXPECT_EQ(second.code, 8);
+  EXPECT_LT(second.seconds, 5);
+  EXPECT_TRUE(second.Says(fmt::format("is in use by process {} on", first.pid()))) << second.err;
+  first.Kill();
+  // The lock dies with its holder.
+  EXPECT_EQ(Run(Pretrain("run", {"train.steps=6"})).code, 0);
+}
+
+TEST_F(Directories, ADoneRunSaysSo) {
+  Train("run");
+  const std::string before = Trace(Directory("run"), 20);
+  const Outcome again = Run(Pretrain("run"));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("is done: 20 of 20 steps"), std::string::npos) << again.out;
+  EXPECT_EQ(Trace(Directory("run"), 20), before);
+}
+
+TEST_F(Directories, WhatDecidesTheNumbersMayNotChange) {
+  Train("run", {"train.steps=10"});
+  const std::string described = ReadWholeFile(Directory("run") / "config.textproto");
+  const Outcome outcome = Run(Pretrain("run", {"train.seed=7", "model.dropout=0.2",
+                                               "train.batch_size=4", "optimizer.beta1=0.8"}));
+  EXPECT_EQ(outcome.code, 5);
+  for (const char* line : {"train.seed: 1 -> 7", "model.dropout: 0.1 -> 0.2",
+                           "train.batch_size: 8 -> 4", "optimizer.beta1: 0.9 -> 0.8"}) {
+    EXPECT_TRUE(outcome.Says(line)) << outcome.err;
+  }
+  EXPECT_FALSE(outcome.Says("train.steps"));
+  // The refused configuration must not be taken for the run's.
+  EXPECT_EQ(ReadWholeFile(Directory("run") / "config.textproto"), described);
+
+  WriteSentencePieceModel(tokenizer_, 95);
+  const Outcome tokenizer = Run(Pretrain("run"));
+  EXPECT_EQ(tokenizer.code, 5);
+  EXPECT_TRUE(tokenizer.Says("tokenizer_digest: ")) << tokenizer.err;
+}
+
+TEST_F(Directories, WhatDoesNotMayChange) {
+  Train("run", {"train.steps=10"});
+  Train("run", {"train.steps=16", "optimizer.schedule.kind=COSINE", "optimizer.schedule.rate=0.02",
+                "train.micro_batch_size=2", "evaluation.every=2", "checkpoint.every=3",
+                "train.threads=2"});
+  EXPECT_EQ(NewestStep("run"), 16);
+}
+
+TEST_F(Directories, ADamagedCheckpointIsPassedOver) {
+  Train("straight");
+  Train("run", {"train.steps=20"});
+  Damage(CheckpointPath("run", 20));
+  const Outcome outcome = Run(Pretrain("run"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("passed over checkpoint " + CheckpointPath("run", 20).string()))
+      << outcome.err;
+  EXPECT_TRUE(outcome.Says("continuing from " + CheckpointPath("run", 15).string())) << outcome.err;
+  EXPECT_EQ(Trace(Directory("run"), 20), Trace(Directory("straight"), 20));
+}
+
+TEST_F(Directories, OnlyDamagedCheckpointsAreAnError) {
+  Train("run");
+  Damage(CheckpointPath("run", 15));
+  Damage(CheckpointPath("run", 20));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Outcome outcome = Run(Pretrain("run"));
+    EXPECT_EQ(outcome.code, 5);
+    EXPECT_TRUE(outcome.Says("step-0000000015")) << outcome.err;
+    EXPECT_TRUE(outcome.Says("step-0000000020")) << outcome.err;
+  }
+  EXPECT_EQ(LastLoggedStep("run"), 20);
+}
+
+TEST_F(Directories, NoValidationIsFine) {
+  ReplaceFileDurably(config_, [&] {
+    std::string text = ReadWholeFile(config_);
+    const size_t at = text.find("  validation:");
+    return text.erase(at, text.find('\n', at) + 1 - at);
+  }());
+  const Outcome outcome = Run(Pretrain("run"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("perplexity"), std::string::npos) << outcome.out;
+  EXPECT_EQ(Metrics("run").size(), 20u);
+  const Outcome evaluated = Run({"eval", "--checkpoint", Directory("run").string()});
+  EXPECT_EQ(evaluated.code, 2);
+  EXPECT_TRUE(evaluated.Says("data.validation")) << evaluated.err;
+}
+
+TEST_F(Directories, ThreeStartsWithoutProgressAreEnough) {
+  // The first start makes the checkpoint of step 0, which is progress; the next three make none.
+  for (int start = 0; start < 4; ++start) {
+    Program run(scratch_, Pretrain("run", {"train.steps=1000000", "checkpoint.every=0"}));
+    // Begun anew at step 0 each time.
+    ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 2 || !run.running(); }));
+    run.Kill();
+    std::filesystem::remove(Directory("run") / "metrics.jsonl");
+  }
+  const Outcome outcome = Run(Pretrain("run"));
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_TRUE(outcome.Says("made no progress")) << outcome.err;
+  std::filesystem::remove(Directory("run") / "STATUS");
+  Train("run");
+}
+
+TEST_F(Directories, FullDiskAtTheStart) {
+  const Outcome outcome = Run(Pretrain("run"), {.file_size_limit = 100000});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.Says("while saving checkpoint")) << outcome.err;
+  EXPECT_EQ(NewestStep("run"), -1);
+  EXPECT_EQ(LastLoggedStep("run"), -1);
+  Train("run");
+}
+
+TEST_F(Directories, SmallDiskAtTheStart) {
+  CreateDirectories(Directory("run"));
+  const Arguments wrapper =
+      Mounted("mount -t tmpfs -o size=300k tmpfs '" + Directory("run").string() + "'");
+  if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
+  const Outcome outcome = Run(Pretrain("run"), {.wrapper = wrapper});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.Says("cannot write a checkpoint of 6")) << outcome.err;
+}
+
+TEST_F(Directories, ADiskThatFillsUpLater) {
+  CreateDirectories(Directory("run"));
+  // One checkpoint of 0.75 MiB fits and a second does not.
+  const Arguments wrapper =
+      Mounted("mount -t tmpfs -o size=1200k tmpfs '" + Directory("run").string() + "'");
+  if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
+  const Outcome outcome =
+      Run(Pretrain("run", {"checkpoint.max_failed_saves=3", "checkpoint.every=2"}),
+          {.wrapper = wrapper});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 2 failed (1 of 3 in a row)")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 4 failed (2 of 3 in a row)")) << outcome.err;
+  EXPECT_FALSE(outcome.Says("step 8")) << outcome.err;
+}
+
+// A run that could not save its end is not done.
+TEST_F(Directories, TheLastSaveMustSucceed) {
+  CreateDirectories(Directory("run"));
+  const Arguments wrapper =
+      Mounted("mount -t tmpfs -o size=1200k tmpfs '" + Directory("run").string() + "'");
+  if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
+  const Outcome outcome = Run(Pretrain("run", {"checkpoint.every=0"}), {.wrapper = wrapper});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.Says("step-0000000020")) << outcome.err;
+}
+
+TEST_F(Directories, ReadOnlyRunDirectory) {
+  CreateDirectories(Directory("run"));
+  const std::string path = Directory("run").string();
+  const Arguments wrapper = Mounted(
+      fmt::format("mount --bind '{0}' '{0}' && mount -o remount,ro,bind '{0}'", path));
+  if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
+  const Outcome outcome = Run(Pretrain("run"), {.wrapper = wrapper});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.Says("Read-only file system")) << outcome.err;
+  EXPECT_LT(outcome.seconds, 5);
+  const Outcome check = Run({"check", "--config", config_.string(), "--set",
+                             "train.directory=" + path},
+                            {.wrapper = wrapper});
+  EXPECT_EQ(check.code, 4) << check.out << check.err;
+}
+
+}  // namespace
+}  // namespace syntra

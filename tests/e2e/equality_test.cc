@@ -1,0 +1,128 @@
+// The same training however it is cut up: ranks, micro-batches, threads, recomputation.
+#include <cmath>
+
+#include "checkpoint/read.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Equality : public TinyRun {
+ protected:
+  // The losses and gradient norms of the first `steps` steps agree within `tolerance`.
+  void ExpectSameCurve(const std::string& a, const std::string& b, int64_t steps,
+                       double tolerance) const {
+    const auto left = Metrics(a), right = Metrics(b);
+    ASSERT_EQ(left.size(), right.size());
+    double worst = 0;
+    for (size_t i = 0; i < left.size(); ++i) {
+      const int64_t step = left[i].at("step");
+      ASSERT_EQ(step, right[i].at("step"));
+      if (step > steps) break;
+      for (const char* field : {"loss", "grad_norm", "z_loss", "validation_log_perplexity"}) {
+        if (!left[i].contains(field)) continue;
+        const double x = left[i].at(field), y = right[i].at(field);
+        worst = std::max(worst, std::abs(x - y) / std::abs(x));
+        EXPECT_NEAR(x, y, tolerance * std::abs(x)) << field << " of step " << step;
+      }
+    }
+    RecordProperty("worst", fmt::format("{:.1e}", worst));
+  }
+
+  // The parameters at `step` agree within `tolerance` of the largest of each tensor.
+  void ExpectSameParameters(const std::string& a, const std::string& b, int64_t step,
+                            double tolerance) const {
+    Checkpoint left(CheckpointPath(a, step)), right(CheckpointPath(b, step));
+    for (const auto& [name, entry] : left.tensors()) {
+      if (!name.starts_with("parameters/")) continue;
+      const size_t count = entry.type.shape.size();
+      std::vector<float> x(count), y(count);
+      left.Read(name, {reinterpret_cast<std::byte*>(x.data()), entry.type});
+      right.Read(name, {reinterpret_cast<std::byte*>(y.data()), entry.type});
+      double largest = 0, worst = 0;
+      for (size_t i = 0; i < count; ++i) {
+        largest = std::max(largest, std::abs(double{x[i]}));
+        worst = std::max(worst, std::abs(double{x[i]} - y[i]));
+      }
+      EXPECT_LE(worst, tolerance * std::max(largest, 1e-3)) << name;
+    }
+  }
+};
+
+// AdamW divides by the size of each gradient, so rounding in a gradient near zero moves its parameter by the
+// whole rate; Adafactor's steps follow whole rows and columns.
+const Arguments kAdafactor{"optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16",
+                           "optimizer.schedule.rate=0.02", "checkpoint.every=1",
+                           "checkpoint.keep=30", "evaluation.every=5"};
+
+Arguments With(Arguments settings, const Arguments& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+TEST_F(Equality, TwoRanksAreOne) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  Train("one", kAdafactor);
+  Train("two", kAdafactor, {.ranks = 2});
+  ExpectSameCurve("one", "two", 10, 1e-6);
+  ExpectSameParameters("one", "two", 1, 1e-6);
+  Train("four", kAdafactor, {.ranks = 4});
+  ExpectSameCurve("one", "four", 10, 1e-6);
+  ExpectSameParameters("one", "four", 1, 1e-6);
+}
+
+TEST_F(Equality, TwoRanksAreOneForAdamW) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  Train("one");
+  Train("two", {}, {.ranks = 2});
+  ExpectSameCurve("one", "two", 3, 1e-6);
+  ExpectSameCurve("one", "two", 20, 1e-4);
+}
+
+TEST_F(Equality, MicroBatchesAreTheBatch) {
+  Train("whole", kAdafactor);
+  for (const char* rows : {"4", "1"}) {
+    Train(rows, With(kAdafactor, {std::string("train.micro_batch_size=") + rows}));
+    ExpectSameCurve("whole", rows, 10, 1e-6);
+    ExpectSameParameters("whole", rows, 1, 1e-6);
+  }
+}
+
+TEST_F(Equality, LossPerTokenToo) {
+  const Arguments settings = With(kAdafactor, {"train.loss_denominator=TARGET_TOKENS"});
+  Train("whole", settings);
+  Train("cut", With(settings, {"train.micro_batch_size=2"}));
+  ExpectSameCurve("whole", "cut", 10, 1e-6);
+}
+
+TEST_F(Equality, RecomputationChangesNoBit) {
+  Train("kept");
+  Train("again", {"train.recompute=true"});
+  EXPECT_EQ(Trace(Directory("kept"), 20), Trace(Directory("again"), 20));
+}
+
+TEST_F(Equality, ThreadsChangeNoBit) {
+  // Wide enough that the work is divided.
+  const Arguments settings{"model.width=128",     "model.feed_forward.width=512",
+                           "train.batch_size=16", "train.steps=5",
+                           "evaluation.every=5",  "checkpoint.every=5"};
+  Train("one", settings);
+  for (const char* threads : {"2", "3"}) {
+    Train(threads, With(settings, {std::string("train.threads=") + threads}));
+    EXPECT_EQ(Trace(Directory("one"), 5), Trace(Directory(threads), 5)) << threads << " threads";
+  }
+}
+
+TEST_F(Equality, ARunAgainIsTheSame) {
+  const Arguments settings{"train.steps=8"};
+  Train("a", settings);
+  Train("b", settings);
+  EXPECT_EQ(Trace(Directory("a"), 8), Trace(Directory("b"), 8));
+  if (std::string(SYNTRA_MPIRUN).empty()) return;
+  Train("c", settings, {.ranks = 2});
+  Train("d", settings, {.ranks = 2});
+  EXPECT_EQ(Trace(Directory("c"), 8), Trace(Directory("d"), 8));
+}
+
+}  // namespace
+}  // namespace syntra

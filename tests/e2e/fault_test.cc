@@ -1,0 +1,159 @@
+// Gradients that are not finite, and requests to stop and to save.
+#include <signal.h>
+
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Fault : public TinyRun {};
+
+TEST_F(Fault, ANanGradientIsSkippedOnAllRanksAlike) {
+  for (const int ranks : {1, 2}) {
+    if (ranks > 1 && std::string(SYNTRA_MPIRUN).empty()) break;
+    const std::string name = "ranks-" + std::to_string(ranks);
+    const Outcome outcome =
+        Run(Pretrain(name, {"train.compare_replicas_every=1"}),
+            {.ranks = ranks, .environment = {"SYNTRA_FAILPOINT=gradient_nan@3,gradient_nan@7"}});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(outcome.Says("step 3 skipped: the gradient is not finite, first in the gradient of"))
+        << outcome.err;
+    for (const auto& line : Metrics(name)) {
+      if (!line.contains("skipped")) continue;
+      const int64_t step = line.at("step");
+      EXPECT_EQ(line.at("skipped").get<double>(), step == 3 || step == 7 ? 1 : 0) << step;
+      EXPECT_EQ(line.at("grad_norm").is_null(), step == 3 || step == 7) << step;
+      EXPECT_TRUE(line.at("loss").is_number());
+    }
+  }
+}
+
+// A skipped step is a step: a run killed after it continues exactly.
+TEST_F(Fault, SkippedStepsResumeExactly) {
+  const StartOptions options{.environment = {"SYNTRA_FAILPOINT=gradient_nan@3,gradient_nan@12"}};
+  Train("straight", {}, options);
+  {
+    Program run(scratch_, Pretrain("broken"), options);
+    ASSERT_TRUE(WaitUntil([&] { return HasCheckpoint("broken", 10) || !run.running(); }));
+    run.Kill();
+  }
+  Train("broken", {}, options);
+  EXPECT_EQ(Trace(Directory("broken"), 20), Trace(Directory("straight"), 20));
+}
+
+TEST_F(Fault, TooManySkippedStepsEndTheRun) {
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.max_skipped_steps=3"}),
+          {.environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(outcome.Says("4 of the last 100 steps")) << outcome.err;
+  EXPECT_EQ(LastLoggedStep("run"), 7);
+  const std::string log = ReadWholeFile(Directory("run") / "log/rank-0000.log");
+  EXPECT_NE(log.find("error 4 of the last 100 steps"), std::string::npos) << log;
+}
+
+TEST_F(Fault, TooManySkippedStepsEndAllRanks) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  const Outcome outcome = Run(Pretrain("run", {"train.max_skipped_steps=3"}),
+                              {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+}
+
+// Only one replica trained on another batch: the gradients are summed, so the replicas stay equal; only
+// one lost its state: they do not, and that is found.
+TEST_F(Fault, ReplicasThatDifferAreFound) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  const Arguments settings{"train.compare_replicas_every=4"};
+  EXPECT_EQ(Run(Pretrain("batch", settings),
+                {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=wrong_batch@6:1"}})
+                .code,
+            0);
+  const Outcome outcome =
+      Run(Pretrain("state", settings),
+          {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_TRUE(outcome.Says("the replicas of the ranks differ after step 8")) << outcome.err;
+}
+
+TEST_F(Fault, AWrongFailpointIsSaid) {
+  const Outcome outcome =
+      Run(Pretrain("run"), {.environment = {"SYNTRA_FAILPOINT=gradient_none@3"}});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+}
+
+class Request : public TinyRun {
+ protected:
+  // Starts a run too long to end, sends `ask`, and expects it to stop in order; then lets it finish and compares
+  // it with one that was never asked. The length differs, so the rate must not depend on it.
+  template <typename Ask>
+  void ExpectStopsAndContinues(const StartOptions& options, const Ask& ask) {
+    const Arguments endless{"train.steps=1000000", "optimizer.schedule.kind=CONSTANT",
+                            "checkpoint.every=0", "evaluation.every=10"};
+    Program run(scratch_, Pretrain("run", endless), options);
+    ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 5 || !run.running(); }));
+    ask(run);
+    const Outcome outcome = run.Wait();
+    ASSERT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_NE(outcome.out.find("stopped on request; the same command continues"),
+              std::string::npos);
+    const int64_t stopped = NewestStep("run");
+    EXPECT_EQ(stopped, LastLoggedStep("run"));
+    const std::string steps = fmt::format("train.steps={}", stopped + 5);
+    const Arguments settings{steps, "optimizer.schedule.kind=CONSTANT", "checkpoint.every=0",
+                             "evaluation.every=10"};
+    Train("run", settings, options);
+    Train("straight", settings, options);
+    EXPECT_EQ(Trace(Directory("run"), stopped + 5), Trace(Directory("straight"), stopped + 5));
+  }
+};
+
+TEST_F(Request, Usr1) {
+  ExpectStopsAndContinues({}, [](Program& run) { run.Signal(SIGUSR1); });
+}
+TEST_F(Request, Term) {
+  ExpectStopsAndContinues({}, [](Program& run) { run.Signal(SIGTERM); });
+}
+TEST_F(Request, Int) {
+  ExpectStopsAndContinues({}, [](Program& run) { run.Signal(SIGINT); });
+}
+TEST_F(Request, StopFile) {
+  ExpectStopsAndContinues({}, [&](Program&) { ReplaceFileDurably(Directory("run") / "STOP", ""); });
+  EXPECT_FALSE(std::filesystem::exists(Directory("run") / "STOP"));
+}
+TEST_F(Request, SignalToOneRank) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  ExpectStopsAndContinues({.ranks = 2}, [](Program& run) {
+    const std::vector<pid_t> ranks = run.RankPids();
+    ASSERT_EQ(ranks.size(), 2u);
+    kill(ranks[1], SIGTERM);
+  });
+}
+TEST_F(Request, SignalToMpirun) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  ExpectStopsAndContinues({.ranks = 2}, [](Program& run) { run.Signal(SIGUSR1); });
+}
+
+TEST_F(Request, SaveFileAndUsr2SaveAndGoOn) {
+  Program run(scratch_, Pretrain("run", {"train.steps=1000000", "checkpoint.every=0"}));
+  ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 3; }));
+  ReplaceFileDurably(Directory("run") / "SAVE", "");
+  ASSERT_TRUE(WaitUntil([&] { return NewestStep("run") > 0; }));
+  const int64_t first = NewestStep("run");
+  run.Signal(SIGUSR2);
+  ASSERT_TRUE(WaitUntil([&] { return NewestStep("run") > first; }));
+  const int64_t saved = NewestStep("run");
+  EXPECT_TRUE(WaitUntil([&] { return LastLoggedStep("run") > saved + 2; }));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait().code, 75);
+}
+
+TEST_F(Request, TimeLimit) {
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.steps=1000000", "train.stop_after_minutes=0.02"}));
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_EQ(NewestStep("run"), LastLoggedStep("run"));
+  EXPECT_LT(outcome.seconds, 30);
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,89 @@
+// Training learns: ten sentences by heart.
+#include <random>
+
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Learning : public TinyRun {
+ protected:
+  // Ten sentences of `words` random words, each an example of its own.
+  void WriteSentences(int words) const {
+    std::mt19937 random(5);
+    std::string lines;
+    for (int i = 0; i < 10; ++i) {
+      lines += "{\"text\": \"";
+      for (int j = 0; j < words; ++j) {
+        const int word = static_cast<int>(random() % 96);
+        lines += fmt::format("{}{}{}", j > 0 ? " " : "", static_cast<char>('a' + word % 26),
+                             static_cast<char>('a' + word / 26));
+      }
+      lines += "\"}\n";
+    }
+    ReplaceFileDurably(training_, lines);
+    ReplaceFileDurably(validation_, lines);
+  }
+};
+
+const Arguments kSettings{"data.pack=false",
+                          "data.documents_per_group=1",
+                          "model.dropout=0",
+                          "model.cross_attention.dropout=0",
+                          "train.batch_size=10",
+                          "train.steps=300",
+                          "evaluation.every=0",
+                          "evaluation.batches=1",
+                          "checkpoint.every=0",
+                          "optimizer.schedule.warmup_steps=30"};
+
+TEST_F(Learning, TenSentencesByHeart) {
+  WriteSentences(24);
+  Arguments settings = kSettings;
+  settings.push_back("model.mixer={ attention { heads: 2 head_size: 16 } }");
+  Train("run", settings);
+  const auto metrics = Metrics("run");
+  EXPECT_GT(metrics[1].at("loss").get<double>(), 4);
+  EXPECT_LT(metrics[metrics.size() - 2].at("loss").get<double>(), 0.1);
+  EXPECT_LT(metrics.back().at("validation_log_perplexity").get<double>(), 0.1);
+
+  const Outcome outcome =
+      Run({"generate", "--checkpoint", Directory("run").string(), "--samples", "10"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  int samples = 0;
+  std::string target;
+  for (const std::string& line : Split(outcome.out, '\n')) {
+    if (line.starts_with("target: ")) target = line.substr(8);
+    if (line.starts_with("output: ")) {
+      EXPECT_EQ(line.substr(8), target);
+      ++samples;
+    }
+  }
+  EXPECT_EQ(samples, 10) << outcome.out;
+}
+
+// Every way of mixing learns something in as many steps.
+TEST_F(Learning, EveryMixerLearns) {
+  WriteSentences(24);
+  const Arguments terms{
+      "term { random { max_length: 32 } }",
+      "term { factorized_random { max_length: 32 rank: 4 } }",
+      "term { dense { max_length: 32 } }",
+      "term { factorized_dense { a: 8 b: 4 } }",
+      "term { random { max_length: 32 } } term { dot_product {} } gate: SIGMOID",
+      "term { random { max_length: 32 } } term { dense { max_length: 32 } } term { dot_product {} } "
+      "gate: SOFTMAX"};
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const std::string name = "mixer-" + std::to_string(i);
+    Arguments settings = kSettings;
+    settings.insert(settings.end(),
+                    {"train.steps=150",
+                     "model.mixer={ attention { heads: 2 head_size: 16 " + terms[i] + " } }"});
+    Train(name, settings);
+    EXPECT_LT(Metrics(name).back().at("validation_log_perplexity").get<double>(), 1) << terms[i];
+  }
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,108 @@
+// What people get wrong: the right exit code and one message that says what and where.
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Mistake : public TinyRun {
+ protected:
+  // The command ends with `code`, and its only error message has all of `parts`.
+  static void ExpectError(const Outcome& outcome, int code, const Arguments& parts) {
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    for (const std::string& part : parts) {
+      EXPECT_TRUE(outcome.Says(part)) << part << "\nis not in\n" << outcome.err;
+    }
+    int errors = 0;
+    for (const std::string& line : Split(outcome.err, '\n')) {
+      if (line.find("error: ") != std::string::npos) ++errors;
+    }
+    EXPECT_EQ(errors, 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+  void Replace(const std::string& from, const std::string& to) const {
+    std::string text = ReadWholeFile(config_);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos);
+    ReplaceFileDurably(config_, text.replace(at, from.size(), to));
+  }
+};
+
+TEST_F(Mistake, WrongKey) {
+  Replace("vocabulary_size", "vocabulary_sise");
+  const Outcome outcome = Run(Pretrain("run"));
+  ExpectError(outcome, 2, {"tiny.textproto:17:3: ", "did you mean \"vocabulary_size\"?"});
+  EXPECT_FALSE(std::filesystem::exists(Directory("run")));
+}
+
+TEST_F(Mistake, MissingFiles) {
+  ExpectError(Run(Pretrain("run", {"data.train=absent.jsonl"})), 2,
+              {"absent.jsonl", "No such file"});
+  ExpectError(Run(Pretrain("run", {"data.tokenizer=absent.model"})), 2, {"absent.model"});
+  ExpectError(Run({"pretrain", "--config", "absent.textproto"}), 2, {"absent.textproto"});
+  ExpectError(Run({"eval", "--checkpoint", "absent"}), 5, {"absent"});
+}
+
+TEST_F(Mistake, TruncatedShard) {
+  const Path shard = scratch_ / "corpus/cut.json.gz";
+  const std::string command =
+      fmt::format("gzip -c '{}' | head -c 3000 > '{}'", training_.string(), shard.string());
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  ExpectError(Run(Pretrain("run", {"data.train=" + shard.string()})), 3,
+              {shard.string(), "byte 3000", "ends early"});
+}
+
+TEST_F(Mistake, NotATokenizer) {
+  ExpectError(Run(Pretrain("run", {"data.tokenizer=" + training_.string()})), 3,
+              {training_.string() + " is not a SentencePiece model"});
+}
+
+TEST_F(Mistake, TokenizerLargerThanTheModel) {
+  ExpectError(Run(Pretrain("run", {"model.vocabulary_size=100"})), 2,
+              {"model.vocabulary_size 100", "119"});
+}
+
+TEST_F(Mistake, TableShorterThanTheInput) {
+  ExpectError(Run(Pretrain("run", {"data.input_length=64"})), 2,
+              {"max_length 32 is shorter than data.input_length 64"});
+}
+
+TEST_F(Mistake, BatchesThatDoNotDivide) {
+  ExpectError(Run(Pretrain("run", {"train.micro_batch_size=3"})), 2,
+              {"train.batch_size 8 is not a multiple of train.micro_batch_size 3"});
+}
+
+TEST_F(Mistake, NotACheckpointDirectory) {
+  ExpectError(Run({"generate", "--checkpoint", (scratch_ / "corpus").string()}), 5,
+              {"holds no checkpoint"});
+}
+
+class MistakeOfAllRanks : public Mistake {
+ protected:
+  void SetUp() override {
+    if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+    Mistake::SetUp();
+  }
+};
+
+TEST_F(MistakeOfAllRanks, BatchNotDivisibleIsSaidOnce) {
+  ExpectError(Run(Pretrain("run"), {.ranks = 3}), 2,
+              {"train.batch_size 8 cannot be shared equally by 3 ranks"});
+}
+
+TEST_F(MistakeOfAllRanks, WrongKeyIsSaidOnce) {
+  Replace("vocabulary_size", "vocabulary_sise");
+  ExpectError(Run(Pretrain("run"), {.ranks = 2}), 2, {"did you mean \"vocabulary_size\"?"});
+}
+
+TEST_F(MistakeOfAllRanks, TruncatedShardIsSaidOnce) {
+  const Path shard = scratch_ / "corpus/cut.json.gz";
+  const std::string command =
+      fmt::format("gzip -c '{}' | head -c 3000 > '{}'", training_.string(), shard.string());
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  ExpectError(Run(Pretrain("run", {"data.train=" + shard.string()}), {.ranks = 2}), 3,
+              {"byte 3000"});
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,139 @@
+#include "tests/e2e/program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+namespace syntra {
+namespace {
+
+void Redirect(const Path& path, int flags, int descriptor) {
+  const int file = open(path.c_str(), flags, 0644);
+  dup2(file, descriptor);
+  close(file);
+}
+
+std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
+                                     const StartOptions& options) {
+  std::vector<std::string> words = options.wrapper;
+  if (options.ranks > 1) {
+    for (const char* word : {SYNTRA_MPIRUN, "--oversubscribe", "--allow-run-as-root", "--bind-to",
+                             "none", "-n"}) {
+      words.push_back(word);
+    }
+    words.push_back(std::to_string(options.ranks));
+  }
+  words.push_back(SYNTRA_BINARY);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  std::error_code code;
+  const Path tasks = fmt::format("/proc/{}/task", parent);
+  for (const auto& task : std::filesystem::directory_iterator(tasks, code)) {
+    try {
+      std::istringstream list(ReadWholeFile(task.path() / "children"));
+      for (pid_t child; list >> child;) children.push_back(child);
+    } catch (const std::exception&) {
+      // The task ended meanwhile.
+    }
+  }
+  return children;
+}
+
+bool Alive(pid_t pid) { return kill(pid, 0) == 0; }
+
+}  // namespace
+
+double MonotonicSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void SleepSeconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
+                 const StartOptions& options) {
+  static std::atomic<int> count = 0;
+  base_ = scratch / fmt::format("program-{}", count++);
+  ReplaceFileDurably(base_.string() + ".in", options.input);
+  const std::vector<std::string> words = CommandLine(arguments, options);
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  start_ = MonotonicSeconds();
+  pid_ = fork();
+  if (pid_ != 0) return;
+  setpgid(0, 0);
+  Redirect(base_.string() + ".in", O_RDONLY, STDIN_FILENO);
+  Redirect(base_.string() + ".out", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+  Redirect(base_.string() + ".err", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  for (const std::string& variable : options.environment) {
+    putenv(const_cast<char*>(variable.c_str()));
+  }
+  if (options.file_size_limit >= 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const auto bytes = static_cast<rlim_t>(options.file_size_limit);
+    const rlimit limit = {bytes, bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  execvp(pointers.front(), pointers.data());
+  _exit(127);
+}
+
+Program::~Program() {
+  if (!waited_) Kill();
+}
+
+std::vector<pid_t> Program::RankPids() const { return ChildrenOf(pid_); }
+
+void Program::Signal(int signal) const { kill(pid_, signal); }
+
+bool Program::running() const {
+  siginfo_t info = {};
+  return waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
+void Program::Kill() {
+  const std::vector<pid_t> below = RankPids();
+  kill(-pid_, SIGKILL);
+  waitpid(pid_, &status_, 0);
+  waited_ = true;
+  for (const pid_t rank : below) {
+    EXPECT_TRUE(WaitUntil([&] { return !Alive(rank); }, 10)) << "rank " << rank << " lives on";
+  }
+}
+
+Outcome Program::Wait(double limit) {
+  if (!WaitUntil([&] { return !running(); }, limit)) {
+    ADD_FAILURE() << "still running after " << limit << " s";
+    Kill();
+  }
+  if (!waited_) waitpid(pid_, &status_, 0);
+  waited_ = true;
+  Outcome outcome;
+  outcome.code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 1000 + WTERMSIG(status_);
+  outcome.out = ReadWholeFile(base_.string() + ".out");
+  outcome.err = ReadWholeFile(base_.string() + ".err");
+  outcome.seconds = MonotonicSeconds() - start_;
+  return outcome;
+}
+
+Outcome RunProgram(const Path& scratch, const std::vector<std::string>& arguments,
+                   const StartOptions& options) {
+  return Program(scratch, arguments, options).Wait();
+}
+
+}  // namespace syntra

@@ -1,0 +1,206 @@
+#include "tests/e2e/tiny_run.h"
+
+
+#include <algorithm>
+#include <bit>
+#include <random>
+
+#include "base/digest.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+constexpr int kWords = 96;
+
+constexpr const char* kConfig = R"(
+model {{
+  width: 32
+  encoder_layers: 2
+  decoder_layers: 2
+  feed_forward {{ width: 64 }}
+  mixer {{
+    attention {{
+      heads: 2
+      head_size: 16
+      dropout: 0.1
+      term {{ random {{ max_length: 32 }} }}
+      term {{ dot_product {{}} }}
+    }}
+  }}
+  cross_attention {{ heads: 2 head_size: 16 dropout: 0.1 }}
+  vocabulary_size: 128
+  dropout: 0.1
+}}
+data {{
+  train: "{0}/corpus/train.jsonl"
+  validation: "{0}/corpus/validation.jsonl"
+  tokenizer: "{0}/corpus/tiny.model"
+  prepared: "{0}/prepared"
+  input_length: 32
+  extra_ids: 20
+}}
+optimizer {{ kind: ADAMW schedule {{ kind: LINEAR rate: 0.01 warmup_steps: 2 }} clip_norm: 1 }}
+train {{ steps: 20 batch_size: 8 threads: 1 log_every: 1000 }}
+evaluation {{ every: 5 batches: 2 }}
+checkpoint {{ every: 5 }}
+)";
+
+std::string Word(int index) {
+  return fmt::format("{}{}", static_cast<char>('a' + index % 26), static_cast<char>('a' + index / 26));
+}
+
+// Documents of words, each of which is likely to follow from the one before it.
+std::string Documents(int count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    lines += "{\"text\": \"";
+    const int length = 20 + static_cast<int>(random() % 60);
+    int word = static_cast<int>(random() % kWords);
+    for (int j = 0; j < length; ++j) {
+      lines += (j > 0 ? " " : "") + Word(word);
+      word = random() % 4 == 0 ? static_cast<int>(random() % kWords) : (word * 5 + 7) % kWords;
+    }
+    lines += "\"}\n";
+  }
+  return lines;
+}
+
+// Protocol buffer wire format: a field of bytes.
+std::string Bytes(int field, const std::string& content) {
+  return fmt::format("{}{}{}", static_cast<char>(field << 3 | 2), static_cast<char>(content.size()),
+                     content);
+}
+
+std::string Piece(const std::string& text, float score, int type) {
+  const uint32_t bits = std::bit_cast<uint32_t>(score);
+  std::string message = Bytes(1, text) + static_cast<char>(2 << 3 | 5);
+  for (int shift = 0; shift < 32; shift += 8) message += static_cast<char>(bits >> shift & 0xff);
+  message += static_cast<char>(3 << 3);
+  message += static_cast<char>(type);
+  return Bytes(1, message);
+}
+
+}  // namespace
+
+void WriteSentencePieceModel(const Path& path, int words) {
+  constexpr int kNormal = 1, kUnknown = 2, kControl = 3;
+  std::string model = Piece("<pad>", 0, kControl) + Piece("</s>", 0, kControl) +
+                      Piece("<unk>", 0, kUnknown);
+  // U+2581 stands for the space before a word.
+  for (int i = 0; i < words; ++i) {
+    model += Piece("\u2581" + Word(i), -1.0f - 0.01f * static_cast<float>(i), kNormal);
+  }
+  ReplaceFileDurably(path, model);
+}
+
+void TinyRun::SetUp() {
+  const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = fmt::format("{}-{}-{}", info->test_suite_name(), info->name(), getpid());
+  std::ranges::replace(name, '/', '-');
+  scratch_ = Path(testing::TempDir()) / ("syntra-e2e-" + name);
+  RemoveAll(scratch_);
+  CreateDirectories(scratch_ / "corpus");
+  config_ = scratch_ / "tiny.textproto";
+  tokenizer_ = scratch_ / "corpus/tiny.model";
+  training_ = scratch_ / "corpus/train.jsonl";
+  validation_ = scratch_ / "corpus/validation.jsonl";
+  ReplaceFileDurably(config_, fmt::format(kConfig, scratch_.string()));
+  ReplaceFileDurably(training_, Documents(200, 1));
+  ReplaceFileDurably(validation_, Documents(30, 2));
+  WriteSentencePieceModel(tokenizer_, kWords);
+}
+
+void TinyRun::TearDown() {
+  if (!HasFailure()) RemoveAll(scratch_);
+}
+
+Arguments TinyRun::Pretrain(const std::string& name, const Arguments& settings) const {
+  Arguments arguments{"pretrain", "--config", config_.string(), "--set",
+                      "train.directory=" + Directory(name).string()};
+  for (const std::string& setting : settings) {
+    arguments.push_back("--set");
+    arguments.push_back(setting);
+  }
+  return arguments;
+}
+
+void TinyRun::Train(const std::string& name, const Arguments& settings,
+                    const StartOptions& options) const {
+  const Outcome outcome = Run(Pretrain(name, settings), options);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+}
+
+std::vector<nlohmann::ordered_json> TinyRun::Metrics(const std::string& name) const {
+  std::vector<nlohmann::ordered_json> lines;
+  for (const std::string& line : Split(ReadWholeFile(Directory(name) / "metrics.jsonl"), '\n')) {
+    if (!line.empty()) lines.push_back(nlohmann::ordered_json::parse(line));
+  }
+  return lines;
+}
+
+int64_t TinyRun::NewestStep(const std::string& name) const {
+  int64_t newest = -1;
+  std::error_code code;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(Directory(name) / "checkpoints", code)) {
+    const std::string file = entry.path().filename();
+    int64_t step = 0;
+    if (file.starts_with("step-") && ParseInt64(file.substr(5), &step)) {
+      newest = std::max(newest, step);
+    }
+  }
+  return newest;
+}
+
+int64_t TinyRun::LastLoggedStep(const std::string& name) const {
+  const Path path = Directory(name) / "metrics.jsonl";
+  if (!std::filesystem::exists(path)) return -1;
+  const std::string text = ReadWholeFile(path);
+  const size_t at = text.rfind("{\"step\":");
+  if (at == std::string::npos) return -1;
+  return std::atoll(text.c_str() + at + 8);
+}
+
+Path TinyRun::CheckpointPath(const std::string& name, int64_t step) const {
+  return Directory(name) / fmt::format("checkpoints/step-{:010}", step);
+}
+
+void TinyRun::Damage(const Path& checkpoint) const {
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    if (entry.path().filename() == "MANIFEST") continue;
+    std::string bytes = ReadWholeFile(entry.path());
+    bytes[bytes.size() / 2] ^= 1;
+    ReplaceFileDurably(entry.path(), bytes);
+  }
+}
+
+std::string MetricsTrace(const Path& run_directory) {
+  std::string trace;
+  for (const std::string& line : Split(ReadWholeFile(run_directory / "metrics.jsonl"), '\n')) {
+    if (line.empty()) continue;
+    auto json = nlohmann::ordered_json::parse(line);
+    json.erase("seconds");
+    json.erase("tokens_per_second");
+    trace += json.dump() + "\n";
+  }
+  return trace;
+}
+
+std::string Trace(const Path& run_directory, int64_t step) {
+  std::string trace = MetricsTrace(run_directory);
+  std::vector<Path> files;
+  const Path checkpoint = run_directory / fmt::format("checkpoints/step-{:010}", step);
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    // MANIFEST holds the id of the run.
+    if (entry.path().filename() != "MANIFEST") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const Path& file : files) {
+    trace += file.filename().string() + " " + ToHex(DigestOf(ReadWholeFile(file))) + "\n";
+  }
+  return trace;
+}
+
+}  // namespace syntra

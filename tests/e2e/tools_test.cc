@@ -1,0 +1,207 @@
+// The commands around training: eval, generate, inspect, plan, check, prepare, tokenizer.
+#include <cmath>
+
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+using Json = nlohmann::json;
+
+class Tools : public TinyRun {
+ protected:
+  Json RunJson(const Arguments& arguments, const StartOptions& options = {}) const {
+    const Outcome outcome = Run(arguments, options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out, nullptr, false);
+  }
+  double LoggedPerplexity(const std::string& name, int64_t step) const {
+    for (const auto& line : Metrics(name)) {
+      if (line.at("step") == step && line.contains("validation_log_perplexity")) {
+        return line.at("validation_log_perplexity");
+      }
+    }
+    ADD_FAILURE() << "no evaluation at step " << step;
+    return 0;
+  }
+};
+
+TEST_F(Tools, EvalGivesWhatTrainingLogged) {
+  Train("run");
+  for (const int64_t step : {15, 20}) {
+    const Arguments arguments{"eval", "--checkpoint", CheckpointPath("run", step).string(),
+                              "--json"};
+    const Json first = RunJson(arguments), second = RunJson(arguments);
+    EXPECT_EQ(first, second);
+    EXPECT_EQ(first.at("step"), step);
+    EXPECT_EQ(first.at("log_perplexity").get<double>(), LoggedPerplexity("run", step));
+    EXPECT_GT(first.at("tokens").get<int64_t>(), 0);
+    EXPECT_EQ(first.at("label_checksum").get<std::string>().size(), 16u);
+  }
+}
+
+TEST_F(Tools, EvalDoesNotDependOnMicroBatches) {
+  Train("whole");
+  Train("cut", {"train.micro_batch_size=2"});
+  for (const int64_t step : {0, 5}) {
+    EXPECT_NEAR(LoggedPerplexity("whole", step), LoggedPerplexity("cut", step), 1e-5) << step;
+  }
+  const Arguments arguments{"eval", "--checkpoint", Directory("cut").string(), "--json"};
+  EXPECT_EQ(RunJson(arguments).at("log_perplexity").get<double>(), LoggedPerplexity("cut", 20));
+  // Another batch size, and so other examples, only if asked for.
+  Arguments other = arguments;
+  other.insert(other.end(), {"--set", "evaluation.batch_size=3"});
+  EXPECT_NE(RunJson(other).at("label_checksum"), RunJson(arguments).at("label_checksum"));
+  // More than there are is all there are.
+  other.back() = "evaluation.batch_size=100000";
+  EXPECT_EQ(RunJson(other).at("batches"), 1);
+}
+
+TEST_F(Tools, GenerateALineForALine) {
+  Train("run", {"train.steps=6"});
+  const Arguments arguments{"generate", "--checkpoint", Directory("run").string()};
+  const Outcome outcome =
+      Run(arguments, {.input = "aa ba <extra_id_0> ca\n\nunknown w\xc3\xb6rds\nno end of line"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Split(outcome.out, '\n').size(), 5u) << outcome.out;
+  EXPECT_EQ(Run(arguments, {.input = ""}).out, "");
+
+  std::string line = "aa\n";
+  for (int i = 0; i < 100; ++i) line += "aa ";
+  const Outcome too_long = Run(arguments, {.input = line + "\n"});
+  EXPECT_EQ(too_long.code, 3);
+  EXPECT_TRUE(too_long.Says("an input of 101 tokens is longer than data.input_length 32"));
+  EXPECT_TRUE(too_long.Says("line 2 of the input")) << too_long.err;
+  EXPECT_EQ(Split(too_long.out, '\n').size(), 2u);
+}
+
+TEST_F(Tools, Inspect) {
+  Train("run", {"train.steps=6"});
+  const Json checkpoint = RunJson({"inspect", "checkpoint", Directory("run").string(), "--json"});
+  EXPECT_EQ(checkpoint.at("step"), 6);
+  int64_t parameters = 0;
+  for (const Json& tensor : checkpoint.at("tensors")) {
+    if (!tensor.at("name").get<std::string>().starts_with("parameters/")) continue;
+    int64_t elements = 1;
+    for (const int64_t dim : tensor.at("shape")) elements *= dim;
+    parameters += elements;
+  }
+  EXPECT_EQ(RunJson({"plan", "--config", config_.string(), "--set", "train.directory=x", "--json"})
+                .at("parameters"),
+            parameters);
+  const Json data = RunJson({"inspect", "data", "--config", config_.string(), "--set",
+                             "train.directory=" + Directory("run").string(), "--json"});
+  ASSERT_EQ(data.at("examples").size(), 3u);
+  for (const Json& example : data.at("examples")) {
+    EXPECT_NE(example.at("input").get<std::string>().find("<extra_id_0>"), std::string::npos);
+    EXPECT_TRUE(example.at("target").get<std::string>().starts_with("<extra_id_0>"));
+  }
+}
+
+TEST_F(Tools, PublishedSizes) {
+  struct Case {
+    const char* file;
+    int64_t parameters;
+  };
+  const Case cases[] = {
+      {"paper/c4_transformer", 222903552}, {"paper/c4_syn_r", 254360576},
+      {"paper/c4_syn_d", 224476160},       {"paper/c4_syn_rv", 292109312},
+      {"paper/c4_syn_dv", 243350528},      {"paper/c4_syn_fr", 207174656},
+      {"t5_v1_0_small", 60506624},         {"t5_v1_0_base", 222903552},
+      {"t5_v1_0_large", 737668096},        {"t5_v1_1_small", 76961152},
+      {"t5_v1_1_base", 247577856},         {"t5_v1_1_large", 783150080},
+  };
+  const auto count = [&](const std::string& file, const Arguments& more) {
+    Arguments arguments{"plan", "--json", "--config",
+                        std::string(SYNTRA_SOURCE_DIR "/configs/") + file + ".textproto", "--set",
+                        "train.batch_size=1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunJson(arguments).at("parameters").get<int64_t>();
+  };
+  for (const Case& each : cases) EXPECT_EQ(count(each.file, {}), each.parameters) << each.file;
+  // One gate a layer.
+  const Arguments sigmoid{"--set", "model.mixer.attention.gate=SIGMOID"};
+  EXPECT_EQ(count("paper/c4_syn_rv", sigmoid), 292109312 + 24);
+  EXPECT_EQ(count("paper/c4_syn_dv", sigmoid), 243350528 + 24);
+}
+
+TEST_F(Tools, CheckAndDoctor) {
+  const Arguments arguments{"check", "--json", "--config", config_.string(), "--set",
+                            "train.directory=" + Directory("run").string()};
+  const Json findings = RunJson(arguments);
+  for (const auto& [subject, finding] : findings.items()) {
+    EXPECT_TRUE(finding.at("ok")) << subject << finding;
+  }
+  EXPECT_FALSE(std::filesystem::exists(Directory("run")));
+  Arguments wrong = arguments;
+  wrong.insert(wrong.end(), {"--set", "model.vocabulary_size=100"});
+  const Outcome outcome = Run(wrong);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_FALSE(Json::parse(outcome.out).at("tokenizer").at("ok"));
+  EXPECT_TRUE(RunJson({"doctor", "--json"}).contains("cpu"));
+}
+
+TEST_F(Tools, PrepareThenTrainFindsThemMade) {
+  const Path prepared = scratch_ / "prepared";
+  const Arguments arguments{"prepare",   "--input",           training_.string(),
+                            "--tokenizer", tokenizer_.string(), "--extra-ids",
+                            "20",          "--output",          (prepared / "train").string()};
+  const Outcome first = Run(arguments), second = Run(arguments);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find("200 documents"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("(1 made, 0 kept)"), std::string::npos) << first.out;
+  EXPECT_NE(second.out.find("(0 made, 1 kept)"), std::string::npos) << second.out;
+  const std::string shard = (prepared / "train/train.jsonl.tokens").string();
+  const auto made = std::filesystem::last_write_time(shard);
+  Train("run", {"train.steps=6"});
+  EXPECT_EQ(std::filesystem::last_write_time(shard), made);
+}
+
+TEST_F(Tools, TokenizerRoundTrip) {
+  const std::string text = "aa ba cd\n\nzc aa <extra_id_3> ba\n";
+  const Arguments model{"--model", tokenizer_.string(), "--extra-ids", "20"};
+  Arguments encode{"tokenizer", "encode", "--sentinels"}, decode{"tokenizer", "decode"};
+  encode.insert(encode.end(), model.begin(), model.end());
+  decode.insert(decode.end(), model.begin(), model.end());
+  const Outcome ids = Run(encode, {.input = text});
+  EXPECT_EQ(ids.code, 0) << ids.err;
+  // 99 pieces; sentinel k has the id 118 - k.
+  EXPECT_NE(ids.out.find(" 115 "), std::string::npos) << ids.out;
+  EXPECT_EQ(Run(decode, {.input = ids.out}).out, text);
+  const Outcome wrong = Run(decode, {.input = "3 4\nfive\n"});
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_TRUE(wrong.Says("line 2 of the input: \"five\" is not a token id")) << wrong.err;
+}
+
+TEST_F(Tools, MetricsHaveTheirFields) {
+  Train("run", {"train.steps=6"});
+  int64_t step = 0;
+  for (const auto& line : Metrics("run")) {
+    if (line.contains("validation_log_perplexity")) continue;
+    EXPECT_EQ(line.at("step"), ++step);
+    for (const char* field : {"loss", "grad_norm", "tokens_per_second", "seconds"}) {
+      EXPECT_GT(line.at(field).get<double>(), 0) << field;
+    }
+    EXPECT_GE(line.at("learning_rate").get<double>(), 0);
+    EXPECT_EQ(line.at("skipped"), 0);
+  }
+  EXPECT_EQ(step, 6);
+}
+
+class ToolsOfRanks : public Tools {};
+
+TEST_F(ToolsOfRanks, EvalIsTheSameWithTwo) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  Train("run");
+  const Arguments arguments{"eval", "--checkpoint", Directory("run").string(), "--json", "--set",
+                            "evaluation.batch_size=5", "--set", "evaluation.batches=3"};
+  const Json one = RunJson(arguments), two = RunJson(arguments, {.ranks = 2});
+  const double value = one.at("log_perplexity");
+  EXPECT_NEAR(value, two.at("log_perplexity").get<double>(), 1e-9 * value);
+  EXPECT_EQ(one.at("label_checksum"), two.at("label_checksum"));
+  EXPECT_EQ(one.at("tokens"), two.at("tokens"));
+}
+
+}  // namespace
+}  // namespace syntra
