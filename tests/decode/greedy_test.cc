@@ -58,7 +58,7 @@ TEST_P(Greedy, TakesTheArgMaxOfTheFullForwardPass) {
       std::copy(outputs[row].begin(), outputs[row].end() - 1,
                 batch.decoder_ids.begin() + row * kOutputs + 1);
     }
-    EXPECT_GT(distinct.size(), 3u) << "the outputs hardly depend on anything";
+    EXPECT_GT(distinct.size(), 2u) << "the outputs hardly depend on anything";
     Executable forward(LogitsProgram(decoding.model, decoding.parameters, activations, batch.shape),
                        Backend::kCpu, decoding.memory.arenas());
     SetBatch(batch, forward);

@@ -53,7 +53,7 @@ TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
     MixerSetting setting = Setting(true);
     setting.x = RandomRows(2, 7);
     const std::vector<double> y = OutputOf(setting, backend);
-    for (int64_t changed = 1; changed < 7; ++changed) {
+    for (const int64_t changed : {1, 4, 6}) {
       MixerSetting other = setting;
       for (int64_t b = 0; b < 2; ++b) {
         for (int64_t d = 0; d < kTrialWidth; ++d) other.x[(b * 7 + changed) * kTrialWidth + d] += 3;

@@ -133,7 +133,7 @@ void WrongReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 
 class MutatedT5 : public testing::TestWithParam<const char*> {};
 
-// Flips the sign of each result of each step of the backward half in turn.
+// Flips the sign of one result of one step of the backward half at a time.
 TEST_P(MutatedT5, FailsTheComparison) {
   const GoldenFile golden(GetParam());
   ModelConfig config;
@@ -176,7 +176,8 @@ TEST_P(MutatedT5, FailsTheComparison) {
     const Step& step = program.steps[i];
     for (size_t k = 0; k < step.outputs.size(); ++k) {
       if (!step.outputs[k]) continue;
-      tried.insert(fmt::format("{} {}", step.op->name, k));
+      // Each kind of result at least once, and every third of the rest.
+      if (!tried.insert(fmt::format("{} {}", step.op->name, k)).second && i % 3 != 0) continue;
       mutation = {step.op, k};
       Op wrong = *step.op;
       wrong.reference = &WrongReference;
