@@ -49,11 +49,11 @@ class Equality : public TinyRun {
   }
 };
 
-// AdamW divides by the size of each gradient, so rounding in a gradient near zero moves its parameter by the
-// whole rate; Adafactor's steps follow whole rows and columns.
-const Arguments kAdafactor{"optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16",
+// AdamW divides by the size of each gradient, so rounding in a gradient near zero moves its
+// parameter by the whole rate; Adafactor's steps follow whole rows and columns.
+const Arguments kAdafactor{"optimizer.kind=ADAFACTOR",     "optimizer.min_factored_size=16",
                            "optimizer.schedule.rate=0.02", "checkpoint.every=1",
-                           "checkpoint.keep=30", "evaluation.every=5"};
+                           "checkpoint.keep=30",           "evaluation.every=5"};
 
 Arguments With(Arguments settings, const Arguments& more) {
   settings.insert(settings.end(), more.begin(), more.end());
@@ -103,9 +103,8 @@ TEST_F(Equality, RecomputationChangesNoBit) {
 
 TEST_F(Equality, ThreadsChangeNoBit) {
   // Wide enough that the work is divided.
-  const Arguments settings{"model.width=128",     "model.feed_forward.width=512",
-                           "train.batch_size=16", "train.steps=5",
-                           "evaluation.every=5",  "checkpoint.every=5"};
+  const Arguments settings{"model.width=128", "model.feed_forward.width=512", "train.batch_size=16",
+                           "train.steps=5",   "evaluation.every=5",           "checkpoint.every=5"};
   Train("one", settings);
   for (const char* threads : {"2", "3"}) {
     Train(threads, With(settings, {std::string("train.threads=") + threads}));
