@@ -1,6 +1,6 @@
-// Faults on demand, for tests: the environment variable SYNTRA_FAILPOINT is a comma-separated list of
-// NAME@STEP or NAME@FIRST-LAST, optionally with :RANK behind (the last rank otherwise), where steps
-// count from 1 as in the metrics. Names:
+// Faults on demand, for tests: the environment variable SYNTRA_FAILPOINT is a comma-separated list
+// of NAME@STEP or NAME@FIRST-LAST, optionally with :RANK behind (the last rank otherwise), where
+// steps count from 1 as in the metrics. Names:
 //
 //   gradient_nan   one element of the rank's gradient is NaN
 //   wrong_batch    the rank trains on the batch of the step after
@@ -15,8 +15,8 @@
 
 namespace syntra {
 
-// Whether `name` is asked for at `step` on `rank` of `ranks`; a hit is logged. Throws Error(kConfig)
-// for a variable that does not read as above.
+// Whether `name` is asked for at `step` on `rank` of `ranks`; a hit is logged. Throws
+// Error(kConfig) for a variable that does not read as above.
 bool Failpoint(std::string_view name, int64_t step, int rank, int ranks);
 
 }  // namespace syntra

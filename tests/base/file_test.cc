@@ -31,6 +31,16 @@ TEST(File, ErrorsNamePathAndReason) {
   }
 }
 
+// Not an exception of the standard library, which would be taken for a bug.
+TEST(File, PathsThatCannotBeAreErrors) {
+  for (const Path path : {"/dev/null/inside", "/proc/version/inside"}) {
+    EXPECT_THROW(ReplaceFileDurably(path, "x"), Error) << path;
+    EXPECT_THROW(ReadWholeFile(path), Error) << path;
+  }
+  EXPECT_THROW(ReplaceFileDurably(std::string(5000, 'x'), "x"), Error);
+  EXPECT_THROW(ReadWholeFile("/tmp"), Error);
+}
+
 TEST(File, MapsEmptyAndFullFiles) {
   const Path path = Scratch("map.bin");
   ReplaceFileDurably(path, "");

@@ -9,8 +9,8 @@ namespace {
 
 class Directories : public TinyRun {
  protected:
-  // What runs the program in a mount namespace of its own, set up by this shell command; empty if that is not
-  // allowed here.
+  // What runs the program in a mount namespace of its own, set up by this shell command; empty if
+  // that is not allowed here.
   static Arguments Mounted(const std::string& command) {
     if (std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") != 0) return {};
     return {"unshare", "-m", "bash", "-c", command + " && exec \"$@\"", "bash"};
@@ -41,8 +41,8 @@ TEST_F(Directories, ADoneRunSaysSo) {
 TEST_F(Directories, WhatDecidesTheNumbersMayNotChange) {
   Train("run", {"train.steps=10"});
   const std::string described = ReadWholeFile(Directory("run") / "config.textproto");
-  const Outcome outcome = Run(Pretrain("run", {"train.seed=7", "model.dropout=0.2",
-                                               "train.batch_size=4", "optimizer.beta1=0.8"}));
+  const Outcome outcome = Run(Pretrain(
+      "run", {"train.seed=7", "model.dropout=0.2", "train.batch_size=4", "optimizer.beta1=0.8"}));
   EXPECT_EQ(outcome.code, 5);
   for (const char* line : {"train.seed: 1 -> 7", "model.dropout: 0.1 -> 0.2",
                            "train.batch_size: 8 -> 4", "optimizer.beta1: 0.9 -> 0.8"}) {
@@ -170,16 +170,16 @@ TEST_F(Directories, TheLastSaveMustSucceed) {
 TEST_F(Directories, ReadOnlyRunDirectory) {
   CreateDirectories(Directory("run"));
   const std::string path = Directory("run").string();
-  const Arguments wrapper = Mounted(
-      fmt::format("mount --bind '{0}' '{0}' && mount -o remount,ro,bind '{0}'", path));
+  const Arguments wrapper =
+      Mounted(fmt::format("mount --bind '{0}' '{0}' && mount -o remount,ro,bind '{0}'", path));
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
   const Outcome outcome = Run(Pretrain("run"), {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
   EXPECT_TRUE(outcome.Says("Read-only file system")) << outcome.err;
   EXPECT_LT(outcome.seconds, 5);
-  const Outcome check = Run({"check", "--config", config_.string(), "--set",
-                             "train.directory=" + path},
-                            {.wrapper = wrapper});
+  const Outcome check =
+      Run({"check", "--config", config_.string(), "--set", "train.directory=" + path},
+          {.wrapper = wrapper});
   EXPECT_EQ(check.code, 4) << check.out << check.err;
 }
 

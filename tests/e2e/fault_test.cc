@@ -16,7 +16,8 @@ TEST_F(Fault, ANanGradientIsSkippedOnAllRanksAlike) {
         Run(Pretrain(name, {"train.compare_replicas_every=1"}),
             {.ranks = ranks, .environment = {"SYNTRA_FAILPOINT=gradient_nan@3,gradient_nan@7"}});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_TRUE(outcome.Says("step 3 skipped: the gradient is not finite, first in the gradient of"))
+    EXPECT_TRUE(
+        outcome.Says("step 3 skipped: the gradient is not finite, first in the gradient of"))
         << outcome.err;
     for (const auto& line : Metrics(name)) {
       if (!line.contains("skipped")) continue;
@@ -42,9 +43,8 @@ TEST_F(Fault, SkippedStepsResumeExactly) {
 }
 
 TEST_F(Fault, TooManySkippedStepsEndTheRun) {
-  const Outcome outcome =
-      Run(Pretrain("run", {"train.max_skipped_steps=3"}),
-          {.environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
+  const Outcome outcome = Run(Pretrain("run", {"train.max_skipped_steps=3"}),
+                              {.environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_TRUE(outcome.Says("4 of the last 100 steps")) << outcome.err;
   EXPECT_EQ(LastLoggedStep("run"), 7);
@@ -59,8 +59,8 @@ TEST_F(Fault, TooManySkippedStepsEndAllRanks) {
   EXPECT_EQ(outcome.code, 6) << outcome.err;
 }
 
-// Only one replica trained on another batch: the gradients are summed, so the replicas stay equal; only
-// one lost its state: they do not, and that is found.
+// Only one replica trained on another batch: the gradients are summed, so the replicas stay equal;
+// only one lost its state: they do not, and that is found.
 TEST_F(Fault, ReplicasThatDifferAreFound) {
   if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
   const Arguments settings{"train.compare_replicas_every=4"};
@@ -68,9 +68,8 @@ TEST_F(Fault, ReplicasThatDifferAreFound) {
                 {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=wrong_batch@6:1"}})
                 .code,
             0);
-  const Outcome outcome =
-      Run(Pretrain("state", settings),
-          {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
+  const Outcome outcome = Run(Pretrain("state", settings),
+                              {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
   EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(outcome.Says("the replicas of the ranks differ after step 8")) << outcome.err;
 }
@@ -83,8 +82,9 @@ TEST_F(Fault, AWrongFailpointIsSaid) {
 
 class Request : public TinyRun {
  protected:
-  // Starts a run too long to end, sends `ask`, and expects it to stop in order; then lets it finish and compares
-  // it with one that was never asked. The length differs, so the rate must not depend on it.
+  // Starts a run too long to end, sends `ask`, and expects it to stop in order; then lets it finish
+  // and compares it with one that was never asked. The length differs, so the rate must not depend
+  // on it.
   template <typename Ask>
   void ExpectStopsAndContinues(const StartOptions& options, const Ask& ask) {
     const Arguments endless{"train.steps=1000000", "optimizer.schedule.kind=CONSTANT",

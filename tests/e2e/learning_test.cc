@@ -27,16 +27,11 @@ class Learning : public TinyRun {
   }
 };
 
-const Arguments kSettings{"data.pack=false",
-                          "data.documents_per_group=1",
-                          "model.dropout=0",
-                          "model.cross_attention.dropout=0",
-                          "train.batch_size=10",
-                          "train.steps=300",
-                          "evaluation.every=0",
-                          "evaluation.batches=1",
-                          "checkpoint.every=0",
-                          "optimizer.schedule.warmup_steps=30"};
+const Arguments kSettings{"data.pack=false",     "data.documents_per_group=1",
+                          "model.dropout=0",     "model.cross_attention.dropout=0",
+                          "train.batch_size=10", "train.steps=300",
+                          "evaluation.every=0",  "evaluation.batches=1",
+                          "checkpoint.every=0",  "optimizer.schedule.warmup_steps=30"};
 
 TEST_F(Learning, TenSentencesByHeart) {
   WriteSentences(24);
@@ -66,14 +61,14 @@ TEST_F(Learning, TenSentencesByHeart) {
 // Every way of mixing learns something in as many steps.
 TEST_F(Learning, EveryMixerLearns) {
   WriteSentences(24);
-  const Arguments terms{
-      "term { random { max_length: 32 } }",
-      "term { factorized_random { max_length: 32 rank: 4 } }",
-      "term { dense { max_length: 32 } }",
-      "term { factorized_dense { a: 8 b: 4 } }",
-      "term { random { max_length: 32 } } term { dot_product {} } gate: SIGMOID",
-      "term { random { max_length: 32 } } term { dense { max_length: 32 } } term { dot_product {} } "
-      "gate: SOFTMAX"};
+  const Arguments terms{"term { random { max_length: 32 } }",
+                        "term { factorized_random { max_length: 32 rank: 4 } }",
+                        "term { dense { max_length: 32 } }",
+                        "term { factorized_dense { a: 8 b: 4 } }",
+                        "term { random { max_length: 32 } } term { dot_product {} } gate: SIGMOID",
+                        "term { random { max_length: 32 } } term { dense { max_length: 32 } } term "
+                        "{ dot_product {} } "
+                        "gate: SOFTMAX"};
   for (size_t i = 0; i < terms.size(); ++i) {
     const std::string name = "mixer-" + std::to_string(i);
     Arguments settings = kSettings;

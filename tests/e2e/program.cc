@@ -26,8 +26,8 @@ std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
                                      const StartOptions& options) {
   std::vector<std::string> words = options.wrapper;
   if (options.ranks > 1) {
-    for (const char* word : {SYNTRA_MPIRUN, "--oversubscribe", "--allow-run-as-root", "--bind-to",
-                             "none", "-n"}) {
+    for (const char* word :
+         {SYNTRA_MPIRUN, "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n"}) {
       words.push_back(word);
     }
     words.push_back(std::to_string(options.ranks));

@@ -1,4 +1,5 @@
-// A started `syntra`, alone or as the ranks of mpirun, for tests that watch it, signal it and kill it.
+// A started `syntra`, alone or as the ranks of mpirun, for tests that watch it, signal it and kill
+// it.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +22,7 @@ struct Outcome {
 };
 
 struct StartOptions {
-  int ranks = 1;  // more than one: under mpirun
+  int ranks = 1;                         // more than one: under mpirun
   std::vector<std::string> environment;  // NAME=VALUE
   std::string input;                     // of stdin
   int64_t file_size_limit = -1;          // bytes; stands for a disk that is full

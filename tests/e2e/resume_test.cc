@@ -97,8 +97,8 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// The comparison sees a run that did not restore everything: with the order of the data or the state of the
-// optimizer wrong from step 11 on, the traces differ.
+// The comparison sees a run that did not restore everything: with the order of the data or the
+// state of the optimizer wrong from step 11 on, the traces differ.
 class ResumeControl : public TinyRun {};
 
 TEST_F(ResumeControl, AWrongPositionOrALostStateShows) {

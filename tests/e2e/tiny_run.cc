@@ -1,6 +1,5 @@
 #include "tests/e2e/tiny_run.h"
 
-
 #include <algorithm>
 #include <bit>
 #include <random>
@@ -47,7 +46,8 @@ checkpoint {{ every: 5 }}
 )";
 
 std::string Word(int index) {
-  return fmt::format("{}{}", static_cast<char>('a' + index % 26), static_cast<char>('a' + index / 26));
+  return fmt::format("{}{}", static_cast<char>('a' + index % 26),
+                     static_cast<char>('a' + index / 26));
 }
 
 // Documents of words, each of which is likely to follow from the one before it.
@@ -86,8 +86,8 @@ std::string Piece(const std::string& text, float score, int type) {
 
 void WriteSentencePieceModel(const Path& path, int words) {
   constexpr int kNormal = 1, kUnknown = 2, kControl = 3;
-  std::string model = Piece("<pad>", 0, kControl) + Piece("</s>", 0, kControl) +
-                      Piece("<unk>", 0, kUnknown);
+  std::string model =
+      Piece("<pad>", 0, kControl) + Piece("</s>", 0, kControl) + Piece("<unk>", 0, kUnknown);
   // U+2581 stands for the space before a word.
   for (int i = 0; i < words; ++i) {
     model += Piece("\u2581" + Word(i), -1.0f - 0.01f * static_cast<float>(i), kNormal);

@@ -1,5 +1,6 @@
-// A small pretraining run in a scratch directory: a generated corpus and tokenizer of a hundred pieces, a
-// model of 2 + 2 layers of width 32; and what such runs leave behind, in a form that can be compared.
+// A small pretraining run in a scratch directory: a generated corpus and tokenizer of a hundred
+// pieces, a model of 2 + 2 layers of width 32; and what such runs leave behind, in a form that can
+// be compared.
 #pragma once
 
 #include <fmt/format.h>
@@ -46,8 +47,8 @@ class TinyRun : public testing::Test {
   Path scratch_, config_, tokenizer_, training_, validation_;
 };
 
-// What has to be equal in runs that are equal to the bit, as text: each metrics line without its times, each
-// file of the last checkpoint that holds tensors by its digest.
+// What has to be equal in runs that are equal to the bit, as text: each metrics line without its
+// times, each file of the last checkpoint that holds tensors by its digest.
 std::string Trace(const Path& run_directory, int64_t step);
 
 // Every metrics line without its times.

@@ -113,9 +113,10 @@ TEST_F(Tools, PublishedSizes) {
       {"t5_v1_1_base", 247577856},         {"t5_v1_1_large", 783150080},
   };
   const auto count = [&](const std::string& file, const Arguments& more) {
-    Arguments arguments{"plan", "--json", "--config",
-                        std::string(SYNTRA_SOURCE_DIR "/configs/") + file + ".textproto", "--set",
-                        "train.batch_size=1"};
+    Arguments arguments{
+        "plan",     "--json",
+        "--config", std::string(SYNTRA_SOURCE_DIR "/configs/") + file + ".textproto",
+        "--set",    "train.batch_size=1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunJson(arguments).at("parameters").get<int64_t>();
   };
@@ -127,8 +128,9 @@ TEST_F(Tools, PublishedSizes) {
 }
 
 TEST_F(Tools, CheckAndDoctor) {
-  const Arguments arguments{"check", "--json", "--config", config_.string(), "--set",
-                            "train.directory=" + Directory("run").string()};
+  const Arguments arguments{"check",    "--json",
+                            "--config", config_.string(),
+                            "--set",    "train.directory=" + Directory("run").string()};
   const Json findings = RunJson(arguments);
   for (const auto& [subject, finding] : findings.items()) {
     EXPECT_TRUE(finding.at("ok")) << subject << finding;
@@ -144,7 +146,7 @@ TEST_F(Tools, CheckAndDoctor) {
 
 TEST_F(Tools, PrepareThenTrainFindsThemMade) {
   const Path prepared = scratch_ / "prepared";
-  const Arguments arguments{"prepare",   "--input",           training_.string(),
+  const Arguments arguments{"prepare",     "--input",           training_.string(),
                             "--tokenizer", tokenizer_.string(), "--extra-ids",
                             "20",          "--output",          (prepared / "train").string()};
   const Outcome first = Run(arguments), second = Run(arguments);
@@ -194,8 +196,14 @@ class ToolsOfRanks : public Tools {};
 TEST_F(ToolsOfRanks, EvalIsTheSameWithTwo) {
   if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
   Train("run");
-  const Arguments arguments{"eval", "--checkpoint", Directory("run").string(), "--json", "--set",
-                            "evaluation.batch_size=5", "--set", "evaluation.batches=3"};
+  const Arguments arguments{"eval",
+                            "--checkpoint",
+                            Directory("run").string(),
+                            "--json",
+                            "--set",
+                            "evaluation.batch_size=5",
+                            "--set",
+                            "evaluation.batches=3"};
   const Json one = RunJson(arguments), two = RunJson(arguments, {.ranks = 2});
   const double value = one.at("log_perplexity");
   EXPECT_NEAR(value, two.at("log_perplexity").get<double>(), 1e-9 * value);
