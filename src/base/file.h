@@ -67,6 +67,9 @@ void CreateDirectories(const Path& path);
 void SyncDirectory(const Path& path);
 // rename(2) followed by fsync of the directory that holds `to`.
 void RenameDurably(const Path& from, const Path& to);
+// Two existing paths change places in one step; the caller syncs their directories. Fails on file systems
+// that cannot do it.
+void Exchange(const Path& a, const Path& b);
 void RemoveAll(const Path& path);
 int64_t FreeDiskBytes(const Path& path);
 
