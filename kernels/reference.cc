@@ -8,20 +8,37 @@
 namespace syntra {
 namespace {
 
-// Double copies of the floating-point operands of one call.
+// Double copies of the floating-point operands of one call, and views of all; sized before the
+// first run.
 struct Scratch {
   std::vector<std::vector<double>> inputs, outputs;
+  std::vector<ReferenceTensor> input_views, output_views;
 };
+
+std::vector<std::vector<double>> Copies(const std::vector<TensorType>& types) {
+  std::vector<std::vector<double>> copies(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (IsFloat(types[i].dtype)) copies[i].resize(types[i].shape.size());
+  }
+  return copies;
+}
 
 void ToDouble(const TensorType& type, const void* from, std::vector<double>& to) {
   const int64_t count = type.shape.size();
   to.resize(count);
   for (int64_t i = 0; i < count; ++i) {
     switch (type.dtype) {
-      case DType::kF32: to[i] = static_cast<const float*>(from)[i]; break;
-      case DType::kBF16: to[i] = ToFloat(static_cast<const BFloat16*>(from)[i]); break;
-      case DType::kF64: to[i] = static_cast<const double*>(from)[i]; break;
-      default: break;
+      case DType::kF32:
+        to[i] = static_cast<const float*>(from)[i];
+        break;
+      case DType::kBF16:
+        to[i] = ToFloat(static_cast<const BFloat16*>(from)[i]);
+        break;
+      case DType::kF64:
+        to[i] = static_cast<const double*>(from)[i];
+        break;
+      default:
+        break;
     }
   }
 }
@@ -29,12 +46,17 @@ void ToDouble(const TensorType& type, const void* from, std::vector<double>& to)
 void FromDouble(const TensorType& type, const std::vector<double>& from, void* to) {
   for (size_t i = 0; i < from.size(); ++i) {
     switch (type.dtype) {
-      case DType::kF32: static_cast<float*>(to)[i] = static_cast<float>(from[i]); break;
+      case DType::kF32:
+        static_cast<float*>(to)[i] = static_cast<float>(from[i]);
+        break;
       case DType::kBF16:
         static_cast<BFloat16*>(to)[i] = ToBFloat16(static_cast<float>(from[i]));
         break;
-      case DType::kF64: static_cast<double*>(to)[i] = from[i]; break;
-      default: break;
+      case DType::kF64:
+        static_cast<double*>(to)[i] = from[i];
+        break;
+      default:
+        break;
     }
   }
 }
@@ -49,16 +71,17 @@ ReferenceTensor Wrap(const TensorType& type, void* data, std::vector<double>& nu
 
 BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call) {
   auto scratch = std::make_shared<Scratch>();
-  scratch->inputs.resize(call.inputs.size());
-  scratch->outputs.resize(call.outputs.size());
+  scratch->inputs = Copies(call.inputs);
+  scratch->outputs = Copies(call.outputs);
+  scratch->input_views.resize(call.inputs.size());
+  scratch->output_views.resize(call.outputs.size());
   BoundKernel kernel;
   kernel.run = [call, scratch, reference = op.reference,
                 updates = op.updates](const KernelArguments& arguments) {
-    std::vector<ReferenceTensor> inputs, outputs;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const TensorType& type = call.inputs[i];
       if (IsFloat(type.dtype)) ToDouble(type, arguments.inputs[i], scratch->inputs[i]);
-      inputs.push_back(Wrap(type, arguments.inputs[i], scratch->inputs[i]));
+      scratch->input_views[i] = Wrap(type, arguments.inputs[i], scratch->inputs[i]);
     }
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const TensorType& type = call.outputs[i];
@@ -70,9 +93,9 @@ BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call) {
           numbers.assign(type.shape.size(), 0.0);
         }
       }
-      outputs.push_back(Wrap(type, arguments.outputs[i], numbers));
+      scratch->output_views[i] = Wrap(type, arguments.outputs[i], numbers);
     }
-    reference(call, inputs, outputs);
+    reference(call, scratch->input_views, scratch->output_views);
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       if (IsFloat(call.outputs[i].dtype)) {
         FromDouble(call.outputs[i], scratch->outputs[i], arguments.outputs[i]);

@@ -1,7 +1,16 @@
 // syntra bench: times whole training steps on random tokens, then one op by op.
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -14,6 +23,38 @@
 
 namespace syntra {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Seconds since the kernel made this process, to its clock tick; 0 where it does not say.
+double SecondsSinceProcessStart() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  // The fields after the name begin with the third; the start is the 22nd.
+  const std::vector<std::string> fields = Split(line.substr(name_end + 2), ' ');
+  int64_t ticks = 0;
+  timespec now;
+  if (fields.size() < 20 || !ParseInt64(fields[19], &ticks) ||
+      clock_gettime(CLOCK_BOOTTIME, &now) != 0) {
+    return 0;
+  }
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+int64_t PeakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{1024} * usage.ru_maxrss;
+}
 
 // A full batch of random tokens: shapes and costs of training, no corpus needed.
 Batch RandomBatch(const Config& config) {
@@ -38,16 +79,88 @@ Batch RandomBatch(const Config& config) {
   return batch;
 }
 
-void PrintOps(Executable& executable) {
-  OpTimes times;
-  executable.RunTimed(times);
-  std::vector<std::pair<std::string, double>> rows(times.begin(), times.end());
-  std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);
+// One replica and one batch, stepped again and again.
+class Bench {
+ public:
+  explicit Bench(const Config& config)
+      : replica_(config.model(), &config.optimizer(), ActivationType(config.train().precision())),
+        batch_(RandomBatch(config)) {
+    replica_.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
+                     config.train().recompute());
+    replica_.InitializeParameters(config.train().seed());
+  }
+
+  // Runs one step; the seconds of its phases, in order.
+  std::array<double, 4> Step() {
+    const int64_t index = next_++;
+    std::array<double, 4> seconds;
+    const auto timed = [&](size_t phase, auto&& run) {
+      const auto start = Clock::now();
+      run();
+      seconds[phase] = SecondsSince(start);
+    };
+    timed(0, [&] { replica_.ZeroGradients(); });
+    timed(1, [&] {
+      replica_.Differentiate(
+          batch_, {.seed = 1,
+                   .step = index,
+                   .inverse_denominator = 1.0 / static_cast<double>(batch_.target_tokens)});
+    });
+    timed(2, [&] { replica_.GradientNorm(); });
+    timed(3, [&] { replica_.Update({.step = index, .rate = 1e-4}); });
+    return seconds;
+  }
+  static constexpr const char* kPhases[] = {"zero gradients", "forward and backward",
+                                            "gradient norm", "update"};
+
+  Executable& Training() {
+    return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
+  }
+  double flops() { return 3 * Training().program().forward_flops(); }
+  int64_t parameters() const { return replica_.parameters().element_count(); }
+  int64_t input_tokens() const { return batch_.rows * batch_.input_length; }
+
+ private:
+  Replica replica_;
+  Batch batch_;
+  int64_t next_ = 0;
+};
+
+void PrintShares(const std::vector<std::pair<std::string, double>>& rows) {
   double total = 0;
   for (const auto& row : rows) total += row.second;
-  for (const auto& [op, seconds] : rows) {
-    fmt::print("  {:28} {:9.2f} ms {:5.1f}%\n", op, 1e3 * seconds, 100 * seconds / total);
+  for (const auto& [name, seconds] : rows) {
+    fmt::print("  {:28} {:9.2f} ms {:5.1f}%\n", name, 1e3 * seconds, 100 * seconds / total);
   }
+}
+
+void PrintOps(Bench& bench) {
+  const std::array<double, 4> phases = bench.Step();
+  std::vector<std::pair<std::string, double>> rows;
+  for (size_t i = 0; i < phases.size(); ++i) rows.emplace_back(Bench::kPhases[i], phases[i]);
+  fmt::print("phases of one step:\n");
+  PrintShares(rows);
+  OpTimes times;
+  bench.Training().RunTimed(times);
+  rows.assign(times.begin(), times.end());
+  std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);
+  fmt::print("ops of forward and backward:\n");
+  PrintShares(rows);
+}
+
+double Total(const std::array<double, 4>& phases) {
+  return std::accumulate(phases.begin(), phases.end(), 0.0);
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void PrintLine(const Json& json) {
+  fmt::print("{}\n", json.dump());
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -56,52 +169,61 @@ Action SetUpBench(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   struct Form {
     int steps = 5;
-    bool ops = false;
+    bool ops = false, json = false, wait_for_line = false;
   };
   const auto form = std::make_shared<Form>();
-  app.add_option("--steps", form->steps, "Steps to time after one warm-up")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  app.add_flag("--ops", form->ops, "Also time one step op by op");
+  auto* steps = app.add_option("--steps", form->steps, "Steps to time after one warm-up")
+                    ->check(CLI::Range(1, 100000))
+                    ->capture_default_str();
+  auto* ops = app.add_flag("--ops", form->ops, "Also time one step op by op");
+  app.add_flag("--json", form->json, "Print one JSON object a line")->excludes(ops);
+  app.add_flag("--wait-for-line", form->wait_for_line,
+               "Time a step for each line of standard input, as JSON, until it ends")
+      ->excludes(steps)
+      ->excludes(ops);
   return [options, form] {
-    using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
     const Config config = options->Load(kForModel);
     if (config.train().threads() > 0) SetThreadCount(config.train().threads());
-    Replica replica(config.model(), &config.optimizer(),
-                    ActivationType(config.train().precision()));
-    replica.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
-                    config.train().recompute());
-    replica.InitializeParameters(config.train().seed());
-    const Batch batch = RandomBatch(config);
-    const BatchShape shape{batch.rows, batch.input_length, batch.target_length};
-    const auto step = [&](int64_t index) {
-      replica.ZeroGradients();
-      replica.Differentiate(
-          batch, {.seed = 1,
-                  .step = index,
-                  .inverse_denominator = 1.0 / static_cast<double>(batch.target_tokens)});
-      replica.GradientNorm();
-      replica.Update({.step = index, .rate = 1e-4});
-    };
-    const auto seconds_since = [](Clock::time_point start) {
-      return std::chrono::duration<double>(Clock::now() - start).count();
-    };
-    step(0);
-    fmt::print("first step done after {:.3f} s\n", seconds_since(begin));
-    std::vector<double> seconds;
-    for (int i = 1; i <= form->steps; ++i) {
-      const auto start = Clock::now();
-      step(i);
-      seconds.push_back(seconds_since(start));
+    Bench bench(config);
+    bench.Step();
+    const double to_first_step = SecondsSinceProcessStart();
+    const bool json = form->json || form->wait_for_line;
+    if (json) {
+      PrintLine({{"ready", true},
+                 {"seconds_to_first_step", to_first_step},
+                 {"threads", ThreadCount()},
+                 {"parameters", bench.parameters()},
+                 {"flops", bench.flops()}});
+    } else {
+      fmt::print("first step done {:.3f} s after the process began\n", to_first_step);
     }
-    std::ranges::sort(seconds);
-    const double median = seconds[seconds.size() / 2];
-    const double flops = 3 * replica.Training(shape).program().forward_flops();
-    fmt::print("step {:.4f} s (best {:.4f}), {} threads, {} FLOPs, {}FLOP/s, {:.0f} input tokens/s\n",
-               median, seconds.front(), ThreadCount(), HumanCount(flops), HumanCount(flops / median),
-               static_cast<double>(batch.rows * batch.input_length) / median);
-    if (form->ops) PrintOps(replica.Training(shape));
+    std::vector<double> seconds;
+    std::string line;
+    const auto more = [&] {
+      return form->wait_for_line ? static_cast<bool>(std::getline(std::cin, line))
+                                 : static_cast<int>(seconds.size()) < form->steps;
+    };
+    while (more()) {
+      seconds.push_back(Total(bench.Step()));
+      if (form->wait_for_line) PrintLine({{"seconds", seconds.back()}});
+    }
+    const double median = seconds.empty() ? 0 : Median(seconds);
+    const double best = seconds.empty() ? 0 : *std::ranges::min_element(seconds);
+    if (json) {
+      PrintLine({{"median", median},
+                 {"best", best},
+                 {"seconds", seconds},
+                 {"flops", bench.flops()},
+                 {"peak_resident_bytes", PeakResidentBytes()}});
+      return ExitCode::kDone;
+    }
+    fmt::print(
+        "step {:.4f} s (best {:.4f}), {} threads, {} FLOPs, {}FLOP/s, {:.0f} input tokens/s, peak "
+        "{}\n",
+        median, best, ThreadCount(), HumanCount(bench.flops()), HumanCount(bench.flops() / median),
+        static_cast<double>(bench.input_tokens()) / median,
+        HumanBytes(static_cast<double>(PeakResidentBytes())));
+    if (form->ops) PrintOps(bench);
     return ExitCode::kDone;
   };
 }

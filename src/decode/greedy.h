@@ -19,13 +19,13 @@ struct DecodeShape {
 
 class GreedyDecoder {
  public:
-  // `values` is the parameter arena. Throws Error(kConfig) if a mixer cannot decode incrementally or
-  // its tables are shorter than the shape.
+  // `values` is the parameter arena. Throws Error(kConfig) if a mixer cannot decode incrementally
+  // or its tables are shorter than the shape.
   GreedyDecoder(const EncoderDecoder& model, ParameterStore& parameters, void* values,
                 DType activations, const DecodeShape& shape);
 
-  // encoder_ids, encoder_segments: [rows, input_length]. One output per row, cut before `end_id`; the
-  // most probable token at each step, the lowest id among equals.
+  // encoder_ids, encoder_segments: [rows, input_length]. One output per row, cut before `end_id`;
+  // the most probable token at each step, the lowest id among equals.
   std::vector<std::vector<int32_t>> Decode(std::span<const int32_t> encoder_ids,
                                            std::span<const int32_t> encoder_segments,
                                            int32_t end_id);

@@ -1,6 +1,7 @@
-// Attention over a mixture of score terms: the Transformer's dot product, every Synthesizer, and any
-// additive mixture of them before one softmax (Tay et al. 2021, sections 3.1-3.3).
+// Attention over a mixture of score terms: the Transformer's dot product, every Synthesizer, and
+// any additive mixture of them before one softmax (Tay et al. 2021, sections 3.1-3.3).
 #include <cmath>
+#include <set>
 
 #include "mixers/score_terms.h"
 #include "nn/layers.h"
@@ -15,6 +16,14 @@ class Attention final : public TokenMixer {
     if (config_.gate() == AttentionConfig::SIGMOID && config_.term_size() != 2) {
       Fail(ExitCode::kConfig, "gate SIGMOID mixes two terms, not {}; use gate: SOFTMAX",
            config_.term_size());
+    }
+    std::set<int> kinds;
+    for (const ScoreTerm& term : config_.term()) {
+      // Two of a kind would be one parameter under one name.
+      if (kinds.insert(term.kind_case()).second) continue;
+      const auto* field = ScoreTerm::descriptor()->FindFieldByNumber(term.kind_case());
+      Fail(ExitCode::kConfig, "a mixture can have only one {} term; remove one",
+           field ? field->name() : "nameless");
     }
   }
 
@@ -51,7 +60,8 @@ class Attention final : public TokenMixer {
     const auto remember = [&](const char* name, Value rows) {
       if (!rows) return rows;
       const Value cache = step.cache(name, scope.TypeOf(rows).shape[-1]);
-      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {rows, step.start}, {cache});
+      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {rows, step.start},
+                                   {cache});
       return cache;
     };
     operands.key = remember("key", operands.key);

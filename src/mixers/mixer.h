@@ -1,8 +1,8 @@
-// Token mixers: every way in which positions of a sequence exchange information. A mixer records forward
-// computation only; gradients come from the ops.
+// Token mixers: every way in which positions of a sequence exchange information. A mixer records
+// forward computation only; gradients come from the ops.
 //
-// To add one: a message in configs/schema/config.proto's MixerConfig, a file src/mixers/<mixer>.cc, one
-// line in mixers.def. The contract test in tests/mixers then sweeps it.
+// To add one: a message in configs/schema/config.proto's MixerConfig, a file src/mixers/<mixer>.cc,
+// one line in mixers.def. The contract test in tests/mixers then sweeps it.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,14 @@ struct MixerTraits {
   bool causal = false;       // can hide later positions from earlier ones
   bool incremental = false;  // can decode one position at a time
   bool wants_relative_bias = false;
-  int64_t heads = 0;         // of the relative bias
+  int64_t heads = 0;                  // of the relative bias
   std::optional<int64_t> max_length;  // longest sequence its tables reach
 };
 
-// A whole sequence. segments: i32 [B, T], 0 is padding; positions inside segments i32 [B, T], absent
-// when rows are not packed.
+// A whole sequence. segments: i32 [B, T], 0 is padding; positions inside segments i32 [B, T],
+// absent when rows are not packed.
 struct MixerInput {
-  Value x;              // [B, T, D], normalised
+  Value x;  // [B, T, D], normalised
   Value segments;
   Value positions;
   Value relative_bias;  // f32 [H, T, T], absent unless wanted
@@ -33,7 +33,7 @@ struct MixerInput {
 
 // One decoding step at row `start` (i32[1]) of sequences of at most `length` positions.
 struct MixerStep {
-  Value x;              // [B, 1, D]
+  Value x;  // [B, 1, D]
   Value start;
   Value relative_bias;  // f32 [H, 1, length]
   int64_t length = 0;
@@ -50,7 +50,7 @@ class TokenMixer {
   virtual Value BuildStep(const Scope& scope, const MixerStep& step) const = 0;
 };
 
-// Throws Error(kConfig) if no kind is set.
+// A configuration that sets no kind is the Transformer's attention.
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config);
 
 }  // namespace syntra

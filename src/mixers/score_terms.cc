@@ -1,5 +1,6 @@
 #include "mixers/score_terms.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/layers.h"
@@ -7,8 +8,8 @@
 namespace syntra {
 namespace {
 
-// Half the width of TensorFlow's Glorot-uniform interval for a 3-D shape: leading extents are a receptive
-// field that multiplies both fans.
+// Half the width of TensorFlow's Glorot-uniform interval for a 3-D shape: leading extents are a
+// receptive field that multiplies both fans.
 double Glorot3d(const Shape& shape) {
   return std::sqrt(6.0 / static_cast<double>(shape[0] * (shape[1] + shape[2])));
 }
@@ -17,25 +18,39 @@ double Glorot3d(const Shape& shape) {
 Initializer TableInitializer(TableInitialization kind, double deviation, const Shape& stored,
                              int64_t rows, int64_t columns) {
   switch (kind) {
-    case GLOROT_2D: return Initializer::Uniform(std::sqrt(6.0 / static_cast<double>(rows + columns)));
-    case NORMAL: return Initializer::Normal(deviation);
-    case GLOROT_3D: break;
+    case GLOROT_2D:
+      return Initializer::Uniform(std::sqrt(6.0 / static_cast<double>(rows + columns)));
+    case NORMAL:
+      return Initializer::Normal(deviation);
+    case GLOROT_3D:
+      break;
   }
   return Initializer::Uniform(Glorot3d(stored));
 }
 
-void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
-  operands.table = operands.table ? scope.One("add_tables", {}, {operands.table, table}) : table;
+// The top-left block of a table [H or 1, N or 1, N].
+Value TopLeft(const Scope& scope, Value table, int64_t length) {
+  for (const int64_t axis : {int64_t{1}, int64_t{2}}) {
+    if (scope.TypeOf(table).shape[static_cast<int>(axis)] > length) {
+      table = scope.One("slice", {{"axis", axis}, {"length", length}}, {table});
+    }
+  }
+  return table;
 }
 
-void RefuseSecond(bool present, const char* kind) {
-  if (present) {
-    Fail(ExitCode::kConfig, "a mixture can have only one {} term; remove one", kind);
+// Tables of different lengths reach as far as the shorter.
+void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
+  if (!operands.table) {
+    operands.table = table;
+    return;
   }
+  const int64_t length =
+      std::min(scope.TypeOf(operands.table).shape[-1], scope.TypeOf(table).shape[-1]);
+  operands.table = scope.One(
+      "add_tables", {}, {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
 }
 
 void AddDotProduct(const Scope& scope, const TermContext& context, AttentionOperands& operands) {
-  RefuseSecond(static_cast<bool>(operands.query), "dot_product");
   operands.query = context.Gated(scope, context.query_projection);
   const int64_t width = scope.TypeOf(context.x).shape[-1];
   operands.key = Linear(scope, "key", context.x,
@@ -59,8 +74,8 @@ void AddRandom(const Scope& scope, const RandomTerm& term, const TermContext& co
 void AddFactorizedRandom(const Scope& scope, const FactorizedRandomTerm& term,
                          const TermContext& context, AttentionOperands& operands) {
   const int64_t n = term.max_length(), rank = term.rank();
-  const Initializer initializer = TableInitializer(term.initialization(), term.deviation(),
-                                                   {rank, context.heads, n}, n, rank);
+  const Initializer initializer =
+      TableInitializer(term.initialization(), term.deviation(), {rank, context.heads, n}, n, rank);
   const auto factor = [&](const char* name, const char* axis) {
     return scope.Parameter(name, {context.heads, n, rank}, {"heads", axis, "rank"}, initializer,
                            term.trainable());
@@ -71,17 +86,18 @@ void AddFactorizedRandom(const Scope& scope, const FactorizedRandomTerm& term,
   if (term.broadcast_over_queries()) {
     table = scope.One("row_dot", {}, {query, key});
   } else {
-    table = scope.One("matmul",
-                      {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-                      {query, key});
+    table = scope.One(
+        "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
+        {query, key});
   }
   AddTable(scope, context.Gated(scope, table), operands);
 }
 
-// relu(x W1 + b1), the hidden layer of the dense terms; [B, T, H * F]. With share_query it is relu of the
-// query projection, as in the authors' code.
+// relu(x W1 + b1), the hidden layer of the dense terms; [B, T, H * F]. With share_query it is relu
+// of the query projection, as in the authors' code.
 template <typename Term>
-Value DenseHidden(const Scope& scope, const Term& term, const TermContext& context, int64_t hidden) {
+Value DenseHidden(const Scope& scope, const Term& term, const TermContext& context,
+                  int64_t hidden) {
   const bool shared = term.share_query() && context.query_projection && hidden == context.head_size;
   Value units = context.query_projection;
   if (!shared) {
@@ -102,7 +118,6 @@ Value DenseHidden(const Scope& scope, const Term& term, const TermContext& conte
 // relu(x W1)[h, i, :] . W2[:, j] (paper equation 2; W2 shared by the heads in the authors' code).
 void AddDense(const Scope& scope, const DenseTerm& term, const TermContext& context,
               AttentionOperands& operands) {
-  RefuseSecond(static_cast<bool>(operands.dense_hidden), "dense");
   const Scope dense = scope / "dense";
   const int64_t hidden = term.hidden() > 0 ? term.hidden() : context.head_size;
   const int64_t n = term.max_length();
@@ -111,10 +126,9 @@ void AddDense(const Scope& scope, const DenseTerm& term, const TermContext& cont
   const Initializer initializer =
       Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(hidden)));
   operands.dense_positions =
-      term.share_heads()
-          ? dense.Parameter("positions", {hidden, n}, {"kv", "key"}, initializer)
-          : dense.Parameter("positions", {context.heads, hidden, n}, {"heads", "kv", "key"},
-                            initializer);
+      term.share_heads() ? dense.Parameter("positions", {hidden, n}, {"kv", "key"}, initializer)
+                         : dense.Parameter("positions", {context.heads, hidden, n},
+                                           {"heads", "kv", "key"}, initializer);
   if (term.bias()) {
     const Value bias = dense.Parameter("positions_bias", {head_tables, 1, n},
                                        {"heads", "query", "key"}, Initializer::Constant(0));
@@ -127,10 +141,9 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, const TermC
                  int64_t in, int64_t out, bool share_heads, bool bias) {
   const Initializer initializer =
       Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(in)));
-  const Value weight =
-      share_heads ? scope.Parameter(name, {in, out}, {"kv", "key"}, initializer)
-                  : scope.Parameter(name, {context.heads, in, out}, {"heads", "kv", "key"},
-                                    initializer);
+  const Value weight = share_heads ? scope.Parameter(name, {in, out}, {"kv", "key"}, initializer)
+                                   : scope.Parameter(name, {context.heads, in, out},
+                                                     {"heads", "kv", "key"}, initializer);
   Value mapped = scope.One("head_matmul", {{"heads", context.heads}}, {hidden, weight});
   if (!bias) return mapped;
   const Value shift = scope.Parameter(std::string(name) + "_bias", {context.heads * out},
@@ -138,16 +151,15 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, const TermC
   return scope.One("add_bias", {}, {mapped, shift});
 }
 
-// A[h, i, j mod a] * B[h, i, j div a] (paper 3.1, "Factorized Dense"; tile and repeat as in the first
-// author's survey, arXiv 2009.06732).
+// A[h, i, j mod a] * B[h, i, j div a] (paper 3.1, "Factorized Dense"; tile and repeat as in the
+// first author's survey, arXiv 2009.06732).
 void AddFactorizedDense(const Scope& scope, const FactorizedDenseTerm& term,
                         const TermContext& context, AttentionOperands& operands) {
-  RefuseSecond(static_cast<bool>(operands.factor_a), "factorized_dense");
   const Scope dense = scope / "factorized_dense";
   const int64_t hidden = term.hidden() > 0 ? term.hidden() : context.head_size;
   const Value units = DenseHidden(dense, term, context, hidden);
-  const Value a = PerHeadMap(dense, "a", units, context, hidden, term.a(), term.share_heads(),
-                             term.bias());
+  const Value a =
+      PerHeadMap(dense, "a", units, context, hidden, term.a(), term.share_heads(), term.bias());
   operands.factor_a = context.Gated(scope, a);
   operands.factor_b =
       PerHeadMap(dense, "b", units, context, hidden, term.b(), term.share_heads(), term.bias());
@@ -162,26 +174,34 @@ Value TermContext::Gated(const Scope& scope, Value value) const {
 
 std::optional<int64_t> MaxLength(const ScoreTerm& term) {
   switch (term.kind_case()) {
-    case ScoreTerm::kRandom: return term.random().max_length();
-    case ScoreTerm::kFactorizedRandom: return term.factorized_random().max_length();
-    case ScoreTerm::kDense: return term.dense().max_length();
+    case ScoreTerm::kRandom:
+      return term.random().max_length();
+    case ScoreTerm::kFactorizedRandom:
+      return term.factorized_random().max_length();
+    case ScoreTerm::kDense:
+      return term.dense().max_length();
     case ScoreTerm::kFactorizedDense:
       return int64_t{term.factorized_dense().a()} * term.factorized_dense().b();
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
 void AddScoreTerm(const Scope& scope, const ScoreTerm& term, const TermContext& context,
                   AttentionOperands& operands) {
   switch (term.kind_case()) {
-    case ScoreTerm::kDotProduct: return AddDotProduct(scope, context, operands);
-    case ScoreTerm::kRandom: return AddRandom(scope, term.random(), context, operands);
+    case ScoreTerm::kDotProduct:
+      return AddDotProduct(scope, context, operands);
+    case ScoreTerm::kRandom:
+      return AddRandom(scope, term.random(), context, operands);
     case ScoreTerm::kFactorizedRandom:
       return AddFactorizedRandom(scope, term.factorized_random(), context, operands);
-    case ScoreTerm::kDense: return AddDense(scope, term.dense(), context, operands);
+    case ScoreTerm::kDense:
+      return AddDense(scope, term.dense(), context, operands);
     case ScoreTerm::kFactorizedDense:
       return AddFactorizedDense(scope, term.factorized_dense(), context, operands);
-    case ScoreTerm::KIND_NOT_SET: break;
+    case ScoreTerm::KIND_NOT_SET:
+      break;
   }
   Fail(ExitCode::kConfig, "a term of the mixture names no kind; write e.g. term {{ random {{}} }}");
 }

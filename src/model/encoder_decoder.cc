@@ -33,13 +33,11 @@ Value CrossAttention(const Scope& scope, Value x, const CrossKeys& memory, Value
   const int64_t width = scope.TypeOf(x).shape[-1];
   const int64_t inner = int64_t{config.heads()} * config.head_size();
   const Value query = CrossProjection(
-      scope, "query", x, config,
-      1 / std::sqrt(static_cast<double>(width) * config.head_size()));
+      scope, "query", x, config, 1 / std::sqrt(static_cast<double>(width) * config.head_size()));
   const Value value = HeadDropout(scope, memory.value, config.dropout(), config.head_size());
-  const Value mixed =
-      scope.One("attention", {{"heads", int64_t{config.heads()}}, {"causal", false}},
-                {query, memory.key, value, {}, {}, {}, {}, {}, {}, segments, memory_segments, {},
-                 {}, {}});
+  const Value mixed = scope.One(
+      "attention", {{"heads", int64_t{config.heads()}}, {"causal", false}},
+      {query, memory.key, value, {}, {}, {}, {}, {}, {}, segments, memory_segments, {}, {}, {}});
   return Linear(scope, "output", mixed,
                 {width,
                  {"joined_kv", "embed"},
@@ -61,8 +59,8 @@ void CheckLength(const char* stack, const TokenMixer& mixer, int64_t length) {
 EncoderDecoder::EncoderDecoder(const ModelConfig& config)
     : config_(config),
       encoder_mixer_(MakeMixer(config.mixer())),
-      decoder_mixer_(MakeMixer(config.has_decoder_mixer() ? config.decoder_mixer()
-                                                          : config.mixer())) {
+      decoder_mixer_(
+          MakeMixer(config.has_decoder_mixer() ? config.decoder_mixer() : config.mixer())) {
   if (!decoder_mixer_->traits().causal) {
     Fail(ExitCode::kConfig, "the decoder's mixer cannot hide later positions; set decoder_mixer");
   }
@@ -152,8 +150,7 @@ void EncoderDecoder::PrepareCross(const Scope& root, Value memory_hidden,
     const CrossKeys keys = ProjectMemory(cross, memory_hidden, config_.cross_attention());
     for (const auto& [name, rows] : {std::pair("key", keys.key), std::pair("value", keys.value)}) {
       root.program().RecordUpdate(
-          "store", {}, {rows},
-          {cache(LayerName(i) + "/cross/" + name, root.TypeOf(rows).shape)});
+          "store", {}, {rows}, {cache(LayerName(i) + "/cross/" + name, root.TypeOf(rows).shape)});
     }
   }
 }
@@ -165,8 +162,7 @@ Value EncoderDecoder::DecodeStep(const Scope& root, const StepInput& step) const
   const int64_t source = root.TypeOf(step.memory_segments).shape[1];
   const int64_t inner =
       int64_t{config_.cross_attention().heads()} * config_.cross_attention().head_size();
-  const Value bias =
-      RelativeBias(stack, *decoder_mixer_, 1, step.length, false, step.start);
+  const Value bias = RelativeBias(stack, *decoder_mixer_, 1, step.length, false, step.start);
   ResidualStream stream(Embed(root, step.ids), 0, config_.norm_epsilon());
   for (int i = 0; i < config_.decoder_layers(); ++i) {
     const Scope layer = stack / LayerName(i);

@@ -53,8 +53,8 @@ class EncoderDecoder {
   void PrepareCross(const Scope& root, Value memory_hidden, const Cache& cache) const;
   Value DecodeStep(const Scope& root, const StepInput& step) const;
 
-  // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2 when
-  // tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1).
+  // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2
+  // when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1).
   Value OutputTable(const Scope& root) const;
   double LogitScale() const;
 

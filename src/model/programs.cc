@@ -29,14 +29,14 @@ Value RecordLoss(const EncoderDecoder& model, Recording& recording, const BatchS
   const Value memory = model.Encode(root, source, recompute);
   const Value hidden = model.Decode(root, stack("decoder", shape.target_length),
                                     {memory, source.segments}, recompute);
-  const std::vector<Value> outputs = program.Record(
-      "linear_cross_entropy",
-      {{"scale", model.LogitScale()},
-       {"z_loss", options.z_loss},
-       {"label_smoothing", options.label_smoothing}},
-      {hidden, model.OutputTable(root),
-       program.Input("targets", Integers({shape.rows, shape.target_length})),
-       program.Input("inverse_denominator", {DType::kF32, {1}})});
+  const std::vector<Value> outputs =
+      program.Record("linear_cross_entropy",
+                     {{"scale", model.LogitScale()},
+                      {"z_loss", options.z_loss},
+                      {"label_smoothing", options.label_smoothing}},
+                     {hidden, model.OutputTable(root),
+                      program.Input("targets", Integers({shape.rows, shape.target_length})),
+                      program.Input("inverse_denominator", {DType::kF32, {1}})});
   program.Output("loss", outputs[0]);
   program.Output("statistics", outputs[1]);
   return outputs[0];
@@ -50,8 +50,8 @@ ParameterStore DeclareParameters(const EncoderDecoder& model) {
   return parameters;
 }
 
-Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
-                          const BatchShape& shape) {
+Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters,
+                          DType activations, const BatchShape& shape) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   RecordLoss(model, recording, shape, {}, false);

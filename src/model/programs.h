@@ -26,8 +26,8 @@ struct LossOptions {
 // A model's parameters, declared as its programs would.
 ParameterStore DeclareParameters(const EncoderDecoder& model);
 
-Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
-                          const BatchShape& shape);
+Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters,
+                          DType activations, const BatchShape& shape);
 
 // Adds the gradients of the loss to the gradient arena.
 Program TrainingProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,

@@ -14,9 +14,9 @@ std::string ActivationType(const Scope& scope) {
 Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
   const int64_t in = scope.TypeOf(x).shape[-1];
   const Value weight = scope.Parameter(name, {in, spec.out}, spec.axes, spec.initializer);
-  return scope.One("matmul",
-                   {{"transpose_a", false}, {"transpose_b", false}, {"dtype", ActivationType(scope)}},
-                   {x, weight});
+  return scope.One(
+      "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", ActivationType(scope)}},
+      {x, weight});
 }
 
 Value Embed(const Scope& scope, Value table, Value ids) {

@@ -19,12 +19,12 @@ Value Embed(const Scope& scope, Value table, Value ids);
 // Dropout with the model's noise option. Nothing is recorded when evaluating or when the rate is 0.
 Value Dropout(const Scope& scope, Value x, double rate);
 
-// Dropout of whole heads of a position: `value` is [B, S, H * head_size]. Dropping V_j,h is dropping the
-// probability of key j for every query, T5's attention dropout.
+// Dropout of whole heads of a position: `value` is [B, S, H * head_size]. Dropping V_j,h is
+// dropping the probability of key j for every query, T5's attention dropout.
 Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
 
-// The residual stream of a pre-norm stack (T5): a running sum and the newest sublayer output that is
-// still to be added. Adding, dropout and the next sublayer's RMSNorm are one fused op.
+// The residual stream of a pre-norm stack (T5): a running sum and the newest sublayer output that
+// is still to be added. Adding, dropout and the next sublayer's RMSNorm are one fused op.
 class ResidualStream {
  public:
   // `embedded` enters through dropout, as sublayer outputs do.

@@ -1,5 +1,5 @@
-// Where a layer records itself: the program, the parameter list, a name prefix, and what all layers of a
-// program share (element type of activations, dropout).
+// Where a layer records itself: the program, the parameter list, a name prefix, and what all layers
+// of a program share (element type of activations, dropout).
 #pragma once
 
 #include <string>

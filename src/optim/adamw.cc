@@ -1,4 +1,5 @@
-// AdamW (Loshchilov and Hutter 2019), plain or with each tensor's step scaled by its RMS (as in nanoT5).
+// AdamW (Loshchilov and Hutter 2019), plain or with each tensor's step scaled by its RMS (as in
+// nanoT5).
 #include <cmath>
 
 #include "optim/optimizers.h"
@@ -35,8 +36,7 @@ class AdamW final : public Optimizer {
                           {"epsilon", config_.epsilon()},
                           {"rms_scaled", config_.kind() == OptimizerConfig::ADAMW_RMS}},
                          {builder.GradientOf(parameter), hyper},
-                         {builder.Parameter(parameter),
-                          StateValue(builder, parameter.name + "/m"),
+                         {builder.Parameter(parameter), StateValue(builder, parameter.name + "/m"),
                           StateValue(builder, parameter.name + "/v")});
   }
 

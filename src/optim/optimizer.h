@@ -1,4 +1,5 @@
-// Optimizers: where each one's state lies and the program that applies one update to all parameters.
+// Optimizers: where each one's state lies and the program that applies one update to all
+// parameters.
 #pragma once
 
 #include <memory>
@@ -19,9 +20,9 @@ struct StateTensor {
 
 // What one update is told besides the gradients.
 struct UpdateFacts {
-  int64_t step = 0;            // counted from 0
-  double rate = 0;             // learning rate
-  double gradient_scale = 1;   // gradients are multiplied by this first (clipping)
+  int64_t step = 0;           // counted from 0
+  double rate = 0;            // learning rate
+  double gradient_scale = 1;  // gradients are multiplied by this first (clipping)
 };
 
 class Optimizer {
@@ -30,8 +31,8 @@ class Optimizer {
   const std::vector<StateTensor>& state() const { return state_; }
   int64_t state_elements() const { return state_elements_; }
 
-  // Updates every trainable parameter in place from the gradient arena. Its input "hyper" is filled by
-  // Hyper before each run.
+  // Updates every trainable parameter in place from the gradient arena. Its input "hyper" is filled
+  // by Hyper before each run.
   Program UpdateProgram(const ParameterStore& parameters) const;
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 

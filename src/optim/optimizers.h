@@ -1,4 +1,5 @@
-// The optimizers behind MakeOptimizer. To add one: a file beside adamw.cc, a line here and in optimizers.cc.
+// The optimizers behind MakeOptimizer. To add one: a file beside adamw.cc, a line here and in
+// optimizers.cc.
 #pragma once
 
 #include "optim/optimizer.h"

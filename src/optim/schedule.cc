@@ -16,10 +16,12 @@ double LearningRate(const ScheduleConfig& schedule, int64_t step, int64_t total_
   const double progress = std::min(1.0, static_cast<double>(step - warmup) / span);
   const double final_rate = schedule.final_rate();
   switch (schedule.kind()) {
-    case ScheduleConfig::LINEAR: return rate + (final_rate - rate) * progress;
+    case ScheduleConfig::LINEAR:
+      return rate + (final_rate - rate) * progress;
     case ScheduleConfig::COSINE:
       return final_rate + (rate - final_rate) * 0.5 * (1 + std::cos(M_PI * progress));
-    default: return rate;
+    default:
+      return rate;
   }
 }
 

@@ -19,13 +19,16 @@ void AddTo(void* to, const void* from, int64_t count, const Add& add) {
 void AddTensor(const TensorType& type, void* to, const void* from) {
   const int64_t count = type.shape.size();
   switch (type.dtype) {
-    case DType::kF32: return AddTo<float>(to, from, count, std::plus<>());
-    case DType::kF64: return AddTo<double>(to, from, count, std::plus<>());
+    case DType::kF32:
+      return AddTo<float>(to, from, count, std::plus<>());
+    case DType::kF64:
+      return AddTo<double>(to, from, count, std::plus<>());
     case DType::kBF16:
       return AddTo<BFloat16>(to, from, count, [](BFloat16 a, BFloat16 b) {
         return ToBFloat16(ToFloat(a) + ToFloat(b));
       });
-    default: Fail(ExitCode::kInternal, "cannot add to {}", ToString(type));
+    default:
+      Fail(ExitCode::kInternal, "cannot add to {}", ToString(type));
   }
 }
 

@@ -9,12 +9,18 @@ Value ProgramBuilder::NewValue(ValueInfo info) {
   return {static_cast<int>(program_.values.size()) - 1};
 }
 
+Value ProgramBuilder::Named(ValueInfo info) {
+  const auto it = named_.find(info.name);
+  if (it == named_.end()) return named_[info.name] = NewValue(info);
+  const ValueInfo& known = program_.info(it->second);
+  SYNTRA_CHECK(known.kind == info.kind && known.type == info.type && known.offset == info.offset,
+               "{} is {}, used as {}, or names two things", info.name, ToString(known.type),
+               ToString(info.type));
+  return it->second;
+}
+
 Value ProgramBuilder::Input(const std::string& name, TensorType type) {
-  if (const auto it = named_.find(name); it != named_.end()) {
-    SYNTRA_CHECK(TypeOf(it->second) == type, "input {} has two types", name);
-    return it->second;
-  }
-  return named_[name] = NewValue({.type = type, .kind = ValueKind::kInput, .name = name});
+  return Named({.type = type, .kind = ValueKind::kInput, .name = name});
 }
 
 Value ProgramBuilder::Constant(TensorType type, double value) {
@@ -22,14 +28,11 @@ Value ProgramBuilder::Constant(TensorType type, double value) {
 }
 
 Value ProgramBuilder::Parameter(const syntra::Parameter& parameter) {
-  if (const auto it = named_.find(parameter.name); it != named_.end()) return it->second;
-  const TensorType type{DType::kF32, parameter.shape};
-  const Value value = NewValue({.type = type,
-                                .kind = ValueKind::kParameter,
-                                .name = parameter.name,
-                                .offset = parameter.offset});
-  named_[parameter.name] = value;
-  if (parameter.trainable) {
+  const Value value = Named({.type = {DType::kF32, parameter.shape},
+                             .kind = ValueKind::kParameter,
+                             .name = parameter.name,
+                             .offset = parameter.offset});
+  if (parameter.trainable && !trainable_[value.id]) {
     trainable_[value.id] = true;
     const Value slot = GradientOf(parameter);
     gradient_slot_[value.id] = slot.id;
@@ -38,18 +41,14 @@ Value ProgramBuilder::Parameter(const syntra::Parameter& parameter) {
 }
 
 Value ProgramBuilder::GradientOf(const syntra::Parameter& parameter) {
-  const std::string name = "gradient:" + parameter.name;
-  if (const auto it = named_.find(name); it != named_.end()) return it->second;
-  return named_[name] = NewValue({.type = {DType::kF32, parameter.shape},
-                                  .kind = ValueKind::kGradient,
-                                  .name = name,
-                                  .offset = parameter.offset});
+  return Named({.type = {DType::kF32, parameter.shape},
+                .kind = ValueKind::kGradient,
+                .name = "gradient:" + parameter.name,
+                .offset = parameter.offset});
 }
 
 Value ProgramBuilder::State(const std::string& name, TensorType type, int64_t offset) {
-  if (const auto it = named_.find(name); it != named_.end()) return it->second;
-  return named_[name] = NewValue(
-             {.type = type, .kind = ValueKind::kState, .name = name, .offset = offset});
+  return Named({.type = type, .kind = ValueKind::kState, .name = name, .offset = offset});
 }
 
 Step ProgramBuilder::MakeStep(std::string_view op, Attributes attributes,

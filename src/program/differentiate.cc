@@ -1,6 +1,10 @@
-// Reverse-mode differentiation of a recorded program: one walk from the last step to the first, calling
-// each op's own gradient rule. Steps of a recompute region are recorded again, just before the gradient
-// that needs them; random numbers are counters, so the second time gives the same bits.
+// Reverse-mode differentiation of a recorded program: one walk from the last step to the first,
+// calling each op's own gradient rule. Steps of a recompute region are recorded again, just before
+// the gradient that needs them; random numbers are counters, so the second time gives the same
+// bits.
+#include <algorithm>
+#include <set>
+
 #include "program/builder.h"
 
 namespace syntra {
@@ -41,15 +45,19 @@ class ProgramBuilder::Tape final : public GradientRule {
     // Destinations first: making one may record a copy.
     std::vector<Value> outputs(targets.size());
     std::vector<bool> accumulate(targets.size());
-    bool any = false;
+    std::set<int> written;
+    std::vector<size_t> repeated;  // results for a value that the op reads twice: added afterwards
     for (size_t k = 0; k < targets.size(); ++k) {
       if (targets[k] < 0 || !wants(targets[k])) continue;
-      any = true;
       const Value of = step_.inputs[targets[k]];
+      if (!written.insert(of.id).second) {
+        repeated.push_back(k);
+        continue;
+      }
       accumulate[k] = builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id);
       if (accumulate[k]) outputs[k] = OwnGradient(of);
     }
-    if (!any) return;
+    if (written.empty()) return;
     Step made = builder_.MakeStep(op, std::move(attributes), std::move(inputs));
     SYNTRA_CHECK(targets.size() == made.call.outputs.size(), "targets of {}", op);
     for (size_t k = 0; k < targets.size(); ++k) {
@@ -61,14 +69,15 @@ class ProgramBuilder::Tape final : public GradientRule {
       const Value of = step_.inputs[targets[k]];
       if (!outputs[k]) {
         outputs[k] = builder_.NewValue({.type = type});
-        SYNTRA_CHECK(gradient_.emplace(of.id, outputs[k]).second, "{} reads one value twice", op);
+        if (std::ranges::find(repeated, k) == repeated.end()) gradient_[of.id] = outputs[k];
       }
       SYNTRA_CHECK(builder_.TypeOf(outputs[k]) == type, "{}: gradient {} has type {}, not {}", op,
                    k, ToString(type), ToString(builder_.TypeOf(outputs[k])));
       made.call.accumulate[k] = accumulate[k];
     }
-    made.outputs = std::move(outputs);
+    made.outputs = outputs;
     Append(std::move(made));
+    for (const size_t k : repeated) Pass(targets[k], outputs[k]);
   }
 
   void Pass(int i, Value gradient) override {
@@ -150,15 +159,15 @@ class ProgramBuilder::Tape final : public GradientRule {
     return false;
   }
 
-  // The gradient of `of` as a tensor that may be added to: the parameter's slot, or a transient that no
-  // other value's gradient shares.
+  // The gradient of `of` as a tensor that may be added to: the parameter's slot, or a transient
+  // that no other value's gradient shares.
   Value OwnGradient(Value of) {
     if (const int slot = builder_.gradient_slot_[of.id]; slot >= 0) return {slot};
     Value& gradient = gradient_.at(of.id);
     if (shared_[gradient.id]) {
-      gradient = RecordOne(builder_, "copy",
-                           {{"dtype", std::string(NameOf(builder_.TypeOf(gradient).dtype))}},
-                           {gradient});
+      gradient =
+          RecordOne(builder_, "copy",
+                    {{"dtype", std::string(NameOf(builder_.TypeOf(gradient).dtype))}}, {gradient});
     }
     return gradient;
   }

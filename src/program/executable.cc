@@ -38,23 +38,39 @@ bool AllFinite(TensorView view) {
         values, [&](auto v) { return number(v) < std::numeric_limits<double>::infinity(); });
   };
   switch (view.type.dtype) {
-    case DType::kF32: return finite(view.As<float>(), [](float v) { return v; });
-    case DType::kF64: return finite(view.As<double>(), [](double v) { return v; });
-    case DType::kBF16: return finite(view.As<BFloat16>(), [](BFloat16 v) { return ToFloat(v); });
-    default: return true;
+    case DType::kF32:
+      return finite(view.As<float>(), [](float v) { return v; });
+    case DType::kF64:
+      return finite(view.As<double>(), [](double v) { return v; });
+    case DType::kBF16:
+      return finite(view.As<BFloat16>(), [](BFloat16 v) { return ToFloat(v); });
+    default:
+      return true;
   }
 }
 
 }  // namespace
 
-Executable::Executable(Program program, Backend backend, const Arenas& arenas)
+Executable::Executable(Program program, Backend backend, const Arenas& arenas,
+                       TransientMemory memory)
     : program_(std::move(program)), backend_(backend) {
   BindKernels();
   std::vector<size_t> workspace;
   for (const BoundStep& step : steps_) workspace.push_back(step.kernel.workspace_bytes);
   plan_ = PlanMemory(program_, workspace,
-                     backend == Backend::kReference ? &BytesOnReference : &BytesOnCpu);
+                     backend == Backend::kReference ? &BytesOnReference : &BytesOnCpu,
+                     memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
   AssignMemory(arenas);
+  if (memory == TransientMemory::kPainted) PaintTransients();
+}
+
+void Executable::PaintTransients() {
+  std::vector<size_t> used;
+  for (const Block& block : plan_.blocks) {
+    used.push_back(block.value ? View(block.value).type.bytes()
+                               : steps_[block.first].kernel.workspace_bytes);
+  }
+  painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
 }
 
 void Executable::BindKernels() {
@@ -88,7 +104,8 @@ void Executable::AssignMemory(const Arenas& arenas) {
                   : info.kind == ValueKind::kGradient ? arenas.gradients
                                                       : arenas.state;
     switch (info.kind) {
-      case ValueKind::kTransient: break;
+      case ValueKind::kTransient:
+        break;
       case ValueKind::kInput:
       case ValueKind::kConstant:
         address_[i] = inputs_.data() + next;
@@ -103,9 +120,11 @@ void Executable::AssignMemory(const Arenas& arenas) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     for (const Value v : program_.steps[i].inputs) steps_[i].inputs.push_back(address(v));
     for (const Value v : program_.steps[i].outputs) steps_[i].outputs.push_back(address(v));
-    for (const Value v : program_.steps[i].outputs) {
-      SYNTRA_CHECK(!v || address(v), "{} writes to an arena that is not there",
-                   program_.steps[i].op->name);
+    for (const auto* operands : {&program_.steps[i].inputs, &program_.steps[i].outputs}) {
+      for (const Value v : *operands) {
+        SYNTRA_CHECK(!v || address(v), "{} uses {}, whose arena is not there",
+                     program_.steps[i].op->name, program_.info(v).name);
+      }
     }
   }
 }
@@ -153,13 +172,20 @@ double Executable::Scalar(std::string_view name) const {
   return view.type.dtype == DType::kF64 ? view.As<double>()[0] : view.As<float>()[0];
 }
 
+void Executable::RunStep(size_t i) {
+  if (painter_) painter_->BeginStep(i);
+  const BoundStep& step = steps_[i];
+  step.kernel.run({step.inputs, step.outputs, step.workspace});
+  if (painter_) painter_->EndStep(i, program_);
+}
+
 void Executable::Run() {
-  for (const BoundStep& step : steps_) RunStep(step);
+  for (size_t i = 0; i < steps_.size(); ++i) RunStep(i);
 }
 
 void Executable::RunChecked() {
   for (size_t i = 0; i < steps_.size(); ++i) {
-    RunStep(steps_[i]);
+    RunStep(i);
     const Step& step = program_.steps[i];
     for (size_t k = 0; k < step.outputs.size(); ++k) {
       if (!step.outputs[k] || AllFinite(View(step.outputs[k]))) continue;
@@ -177,7 +203,7 @@ void Executable::RunTimed(OpTimes& times) {
   using Clock = std::chrono::steady_clock;
   for (size_t i = 0; i < steps_.size(); ++i) {
     const auto start = Clock::now();
-    RunStep(steps_[i]);
+    RunStep(i);
     times[program_.steps[i].op->name] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }

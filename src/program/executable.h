@@ -2,33 +2,40 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/buffer.h"
 #include "program/memory.h"
+#include "program/paint.h"
 
 namespace syntra {
 
 // kReference computes everything in double: its arenas, inputs and outputs are f64.
 enum class Backend { kReference, kCpu };
 
-// The flat arenas that outlive programs; null where a program has no such values. Elements are f32, or
-// f64 on the reference backend.
+// The flat arenas that outlive programs; null where a program has no such values. Elements are f32,
+// or f64 on the reference backend.
 struct Arenas {
   void* parameters = nullptr;
   void* gradients = nullptr;
   void* state = nullptr;
 };
 
+// kPainted is for tests: see program/paint.h. Every transient is followed by a guard.
+enum class TransientMemory { kPlain, kPainted };
+
 // Seconds per op name.
 using OpTimes = std::map<std::string, double>;
 
 class Executable {
  public:
-  // Throws Error(kResources) if the transient arena cannot be had.
-  Executable(Program program, Backend backend, const Arenas& arenas);
+  // Throws Error(kResources) if the transient arena cannot be had, Error(kInternal) if a step uses
+  // an arena that is null.
+  Executable(Program program, Backend backend, const Arenas& arenas,
+             TransientMemory memory = TransientMemory::kPlain);
 
   // An input to write before a run, or a named output to read after one. Throws for other names.
   TensorView Tensor(std::string_view name) const;
@@ -59,9 +66,8 @@ class Executable {
 
   void BindKernels();
   void AssignMemory(const Arenas& arenas);
-  void RunStep(const BoundStep& step) const {
-    step.kernel.run({step.inputs, step.outputs, step.workspace});
-  }
+  void PaintTransients();
+  void RunStep(size_t i);
   TensorView View(Value value) const;
 
   Program program_;
@@ -70,6 +76,7 @@ class Executable {
   MemoryPlan plan_;
   Buffer inputs_, transients_;
   std::vector<void*> address_;  // per value
+  std::unique_ptr<Painter> painter_;
 };
 
 // What running `program` on the CPU would take, without allocating it.

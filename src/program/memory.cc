@@ -49,12 +49,13 @@ void FindPeak(size_t steps, MemoryPlan& plan) {
 }  // namespace
 
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
-                      size_t (*bytes_of)(const TensorType&)) {
+                      size_t (*bytes_of)(const TensorType&), size_t guard_bytes) {
   MemoryPlan plan;
   plan.blocks = Lifetimes(program, bytes_of);
   for (size_t i = 0; i < workspace.size(); ++i) {
     if (workspace[i] > 0) plan.blocks.push_back({{}, AlignUp(workspace[i]), i, i, 0});
   }
+  for (Block& block : plan.blocks) block.bytes += AlignUp(guard_bytes);
   FindPeak(program.steps.size(), plan);
 
   std::vector<size_t> order(plan.blocks.size());
@@ -72,11 +73,10 @@ MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspa
     }
     block.offset = offset;
     plan.arena_bytes = std::max(plan.arena_bytes, offset + block.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,
-                                   [](const Block* a, const Block* b) {
-                                     return a->offset < b->offset;
-                                   }),
-                  &block);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), &block,
+                         [](const Block* a, const Block* b) { return a->offset < b->offset; }),
+        &block);
   }
   return plan;
 }

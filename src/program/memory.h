@@ -1,5 +1,5 @@
-// Where transient values lie: one arena, each value at an offset that no other value alive at the same
-// time overlaps. Greedy by size over exact lifetimes (Pisarchyk and Lee 2020).
+// Where transient values lie: one arena, each value at an offset that no other value alive at the
+// same time overlaps. Greedy by size over exact lifetimes (Pisarchyk and Lee 2020).
 #pragma once
 
 #include "program/program.h"
@@ -7,23 +7,23 @@
 namespace syntra {
 
 struct Block {
-  Value value;        // absent: workspace of `first`
+  Value value;  // absent: workspace of `first`
   size_t bytes = 0;
-  size_t first = 0;   // step that writes it first
-  size_t last = 0;    // step that reads it last
+  size_t first = 0;  // step that writes it first
+  size_t last = 0;   // step that reads it last
   size_t offset = 0;
 };
 
 struct MemoryPlan {
   std::vector<Block> blocks;  // transients, then one workspace per step that wants one
   size_t arena_bytes = 0;
-  size_t peak_bytes = 0;      // largest sum of what is alive at one step: the bound no plan can beat
+  size_t peak_bytes = 0;  // largest sum of what is alive at one step: the bound no plan can beat
   size_t peak_step = 0;
 };
 
-// workspace[i]: bytes of scratch that step i wants. element_size gives a type's bytes per element on the
-// backend.
+// workspace[i]: bytes of scratch that step i wants. element_size gives a type's bytes per element
+// on the backend. Each block ends with `guard_bytes` that its owner does not use.
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
-                      size_t (*bytes_of)(const TensorType&));
+                      size_t (*bytes_of)(const TensorType&), size_t guard_bytes = 0);
 
 }  // namespace syntra

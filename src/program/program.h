@@ -11,16 +11,16 @@
 
 namespace syntra {
 
-// Where a value lives. Parameters, gradients and state lie in flat f32 arenas that outlive the program;
-// inputs and constants belong to the executable; transients share a planned arena.
+// Where a value lives. Parameters, gradients and state lie in flat f32 arenas that outlive the
+// program; inputs and constants belong to the executable; transients share a planned arena.
 enum class ValueKind { kInput, kConstant, kParameter, kGradient, kState, kTransient };
 
 struct ValueInfo {
   TensorType type;
   ValueKind kind = ValueKind::kTransient;
-  std::string name;      // inputs, parameters, gradients, state
-  int64_t offset = 0;    // parameters, gradients, state: elements from the start of the arena
-  double constant = 0;   // constants: the value of every element
+  std::string name;     // inputs, parameters, gradients, state
+  int64_t offset = 0;   // parameters, gradients, state: elements from the start of the arena
+  double constant = 0;  // constants: the value of every element
 };
 
 struct Step {
@@ -40,7 +40,8 @@ struct Program {
   double forward_flops() const;
 };
 
-// One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x) {transpose_a=false}".
+// One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)
+// {transpose_a=false}".
 std::string Dump(const Program& program);
 
 }  // namespace syntra

@@ -14,7 +14,7 @@ namespace syntra {
 inline std::vector<std::string> ErrorLines(const std::string& text,
                                            const ConfigPurpose& purpose = kForModel) {
   try {
-    ParseConfig("x", text, purpose);
+    ParseConfig("x", text, {}, purpose);
     return {};
   } catch (const Error& error) {
     return Split(error.what(), '\n');

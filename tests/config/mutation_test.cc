@@ -81,7 +81,7 @@ TEST(Mutation, RefusalsNamePlacesAndAcceptedTextMeansTheSameToProtobuf) {
     const std::string text = Mutate(seeds[i % seeds.size()], seeds, &random);
     Config config;
     try {
-      config = ParseConfig("x", text, kForModel);
+      config = ParseConfig("x", text, {}, kForModel);
     } catch (const Error& error) {
       ASSERT_EQ(error.code(), ExitCode::kConfig) << text;
       const auto lines = Split(error.what(), '\n');
@@ -99,7 +99,7 @@ TEST(Mutation, RefusalsNamePlacesAndAcceptedTextMeansTheSameToProtobuf) {
     ASSERT_TRUE(parser.ParseFromString(text, &other)) << protobuf_error.text << "\n" << text;
     ASSERT_EQ(config.SerializeAsString(), other.SerializeAsString()) << text;
     const std::string minimal = MinimalConfigText(config);
-    ASSERT_EQ(MinimalConfigText(ParseConfig("x", minimal, kForModel)), minimal) << text;
+    ASSERT_EQ(MinimalConfigText(ParseConfig("x", minimal, {}, kForModel)), minimal) << text;
   }
   EXPECT_GT(accepted, kMutations / 50);
   EXPECT_LT(accepted, kMutations);
@@ -130,7 +130,7 @@ TEST(Mutation, OverridesAreAppliedOrRefused) {
     }
     ++accepted;
     const std::string minimal = MinimalConfigText(config);
-    ASSERT_EQ(MinimalConfigText(ParseConfig("x", minimal, kForModel)), minimal) << text;
+    ASSERT_EQ(MinimalConfigText(ParseConfig("x", minimal, {}, kForModel)), minimal) << text;
   }
   EXPECT_GT(accepted, 400);
 }

@@ -10,7 +10,7 @@
 namespace syntra {
 namespace {
 
-Config Parse(const std::string& text) { return ParseConfig("x", text, kForModel); }
+Config Parse(const std::string& text) { return ParseConfig("x", text, {}, kForModel); }
 
 TEST(Print, MinimalLeavesDefaultsOut) {
   EXPECT_EQ(MinimalConfigText(Parse("model { width: 512 dropout: 0 } train { seed: 2 }")),

@@ -51,10 +51,20 @@ double Round(double value, DType dtype) {
   return dtype == DType::kBF16 ? ToFloat(ToBFloat16(single)) : single;
 }
 
+namespace {
+
+// A standard normal number from two words (Box-Muller).
+float NormalFromBits(uint32_t a, uint32_t b) {
+  const double radius = std::sqrt(-2.0 * std::log((static_cast<double>(a) + 1.0) * 0x1p-32));
+  return static_cast<float>(radius * std::cos(2.0 * M_PI * static_cast<double>(b) * 0x1p-32));
+}
+
+}  // namespace
+
 void FillNormal(CaseTensor& tensor, uint64_t seed) {
   for (size_t i = 0; i < tensor.numbers.size(); ++i) {
     const RandomBits bits = RandomAt(DeriveKey(seed, "normal"), i);
-    tensor.numbers[i] = Round(NormalFromBits(bits[0], bits[1]).first, tensor.type.dtype);
+    tensor.numbers[i] = Round(NormalFromBits(bits[0], bits[1]), tensor.type.dtype);
   }
 }
 

@@ -1,12 +1,14 @@
-// The whole model against Hugging Face's T5 (tests/golden/make_t5.py): loss and every gradient.
+// The whole model against Hugging Face's T5 (tests/golden/make_t5.py): logits, loss and every
+// gradient; and that a wrong sign anywhere in the backward half would be noticed.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "golden/compare.h"
 #include "golden/reader.h"
-#include "model/programs.h"
-#include "program/arena_memory.h"
-#include "program/executable.h"
+#include "model/model_trial.h"
+#include "program/numbers.h"
 
 namespace syntra {
 namespace {
@@ -39,9 +41,9 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
     const GoldenArray<int32_t> source = golden_.Ints("inputs/encoder_ids");
     const GoldenArray<int32_t> target = golden_.Ints("inputs/targets");
     const BatchShape shape{source.shape[0], source.shape[1], target.shape[1]};
-    Executable executable(TrainingProgram(*model_, parameters_, DType::kF32, shape, loss,
-                                          GetParam().recompute),
-                          GetParam().backend, memory_->arenas());
+    Executable executable(
+        TrainingProgram(*model_, parameters_, DType::kF32, shape, loss, GetParam().recompute),
+        GetParam().backend, memory_->arenas());
     for (const std::string& name : golden_.Datasets("inputs")) {
       const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
       executable.SetInput(name, std::span<const int32_t>(values));
@@ -71,6 +73,25 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
   std::unique_ptr<ArenaMemory> memory_;
 };
 
+TEST_P(GoldenT5, Logits) {
+  const GoldenArray<float> stored = golden_.Floats("outputs/logits");
+  const GoldenArray<int32_t> segments = golden_.Ints("inputs/decoder_segments");
+  const BatchShape shape{stored.shape[0], golden_.Ints("inputs/encoder_ids").shape[1],
+                         stored.shape[1]};
+  Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape), GetParam().backend,
+                        memory_->arenas());
+  for (const std::string& name : golden_.Datasets("inputs")) {
+    const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
+    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
+  }
+  executable.RunChecked();
+  std::vector<double> found = Numbers(executable.Tensor("logits"));
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (segments.values[i / stored.shape[2]] == 0) found[i] = 0;
+  }
+  ExpectGolden(std::span<const double>(found), stored.values, 1e-5, "logits");
+}
+
 TEST_P(GoldenT5, LossAndGradientsPerToken) { Check({}, TargetTokens(), "loss", "gradients"); }
 
 TEST_P(GoldenT5, LossAndGradientsPerSlotWithZLoss) {
@@ -96,6 +117,84 @@ std::vector<Fixture> Fixtures() {
 }
 
 INSTANTIATE_TEST_SUITE_P(HuggingFace, GoldenT5, testing::ValuesIn(Fixtures()), CaseName);
+
+// A gradient op with the wrong sign in one result.
+struct Mutation {
+  const Op* op = nullptr;
+  size_t output = 0;
+};
+Mutation mutation;
+
+void WrongReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+                    std::span<const ReferenceTensor> outputs) {
+  mutation.op->reference(call, inputs, outputs);
+  for (double& number : outputs[mutation.output].numbers) number = -number;
+}
+
+class MutatedT5 : public testing::TestWithParam<const char*> {};
+
+// Flips the sign of one result of one step of the backward half at a time.
+TEST_P(MutatedT5, FailsTheComparison) {
+  const GoldenFile golden(GetParam());
+  ModelConfig config;
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(golden.Attribute("/", "config"), &config));
+  const EncoderDecoder model(config);
+  ParameterStore parameters = DeclareParameters(model);
+  ArenaMemory memory(parameters, Backend::kReference);
+  for (const Parameter& parameter : parameters.all()) {
+    memory.SetParameter(parameter, golden.Floats("parameters/" + parameter.name).values);
+  }
+  const GoldenArray<int32_t> source = golden.Ints("inputs/encoder_ids");
+  const GoldenArray<int32_t> targets = golden.Ints("inputs/targets");
+  const Program program =
+      TrainingProgram(model, parameters, DType::kF32,
+                      {source.shape[0], source.shape[1], targets.shape[1]}, {}, false);
+  const auto tokens = std::ranges::count_if(targets.values, [](int32_t id) { return id > 0; });
+  const float inverse = 1 / static_cast<float>(tokens);
+  // The largest error of a gradient; ExpectGolden allows 1e-5.
+  const auto error = [&](const Program& run) {
+    Executable executable(run, Backend::kReference, memory.arenas());
+    for (const std::string& name : golden.Datasets("inputs")) {
+      const std::vector<int32_t> values = golden.Ints("inputs/" + name).values;
+      executable.SetInput(name, std::span<const int32_t>(values));
+    }
+    executable.SetInput("inverse_denominator", std::span(&inverse, 1));
+    memory.ClearGradients();
+    executable.Run();
+    double worst = 0;
+    for (const Parameter& parameter : parameters.all()) {
+      const std::vector<float> stored = golden.Floats("gradients/" + parameter.name).values;
+      worst =
+          std::max(worst, LargestError(memory.Gradient(parameter), {stored.begin(), stored.end()}));
+    }
+    return worst;
+  };
+  EXPECT_LT(error(program), 1e-5);
+  std::set<std::string> tried;
+  for (size_t i = program.backward_begin; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    for (size_t k = 0; k < step.outputs.size(); ++k) {
+      if (!step.outputs[k]) continue;
+      // Each kind of result at least once, and every third of the rest.
+      if (!tried.insert(fmt::format("{} {}", step.op->name, k)).second && i % 3 != 0) continue;
+      mutation = {step.op, k};
+      Op wrong = *step.op;
+      wrong.reference = &WrongReference;
+      Program mutated = program;
+      mutated.steps[i].op = &wrong;
+      EXPECT_GT(error(mutated), 1e-4)
+          << "step " << i << ", result " << k << " of " << step.op->name;
+    }
+  }
+  EXPECT_GT(tried.size(), 8u);
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, MutatedT5, testing::Values("t5_v1_0.h5", "t5_v1_1.h5"),
+                         [](const auto& info) {
+                           const std::string file = info.param;
+                           return file.substr(0, file.find('.'));
+                         });
 
 }  // namespace
 }  // namespace syntra

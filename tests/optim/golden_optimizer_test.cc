@@ -62,14 +62,14 @@ TEST_P(GoldenOptimizer, TenSteps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formulas, GoldenOptimizer,
-    testing::Combine(testing::Values("adafactor", "adamw", "adamw_rms"),
-                     testing::Values(Backend::kReference, Backend::kCpu)),
-    [](const auto& info) {
-      return std::get<0>(info.param) +
-             (std::get<1>(info.param) == Backend::kReference ? "_reference" : "_cpu");
-    });
+INSTANTIATE_TEST_SUITE_P(Formulas, GoldenOptimizer,
+                         testing::Combine(testing::Values("adafactor", "adamw", "adamw_rms"),
+                                          testing::Values(Backend::kReference, Backend::kCpu)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) +
+                                  (std::get<1>(info.param) == Backend::kReference ? "_reference"
+                                                                                  : "_cpu");
+                         });
 
 TEST(Schedule, MatchesTheRecordedRates) {
   const GoldenFile golden(kFile);

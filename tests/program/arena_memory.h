@@ -1,6 +1,7 @@
 // Parameter, gradient and state arenas of one backend's element type, for tests.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -27,8 +28,13 @@ class ArenaMemory {
       parameters_.narrow[parameter.offset + i] = static_cast<float>(values[i]);
     }
   }
-  std::vector<double> ParameterValues(const Parameter& p) const { return parameters_.Get(backend_, p.offset, p.shape.size()); }
-  std::vector<double> Gradient(const Parameter& p) const { return gradients_.Get(backend_, p.offset, p.shape.size()); }
+  std::vector<double> ParameterValues(const Parameter& p) const {
+    return parameters_.Get(backend_, p.offset, p.shape.size());
+  }
+  std::vector<double> Gradient(const Parameter& p) const {
+    return gradients_.Get(backend_, p.offset, p.shape.size());
+  }
+  void ClearGradients() { gradients_.Clear(); }
   void SetGradient(const Parameter& parameter, std::span<const float> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       gradients_.wide[parameter.offset + i] = values[i];
@@ -47,6 +53,10 @@ class ArenaMemory {
         return {wide.begin() + offset, wide.begin() + offset + count};
       }
       return {narrow.begin() + offset, narrow.begin() + offset + count};
+    }
+    void Clear() {
+      std::ranges::fill(narrow, 0.0f);
+      std::ranges::fill(wide, 0.0);
     }
     std::vector<float> narrow;
     std::vector<double> wide;

@@ -1,0 +1,203 @@
+# What launch/quickstart and launch/test share: messages, packages, machine limits, configure and build.
+# shellcheck shell=bash
+# Sourced with the repository root as working directory and `set -euo pipefail`.
+
+# Exit codes of these scripts; the program's own are in README.md.
+readonly BUILD_FAILED=1 LACKS_RESOURCES=4
+
+say() { printf '%s\n' "$*"; }
+
+# stop CODE MESSAGE...: one message on stderr, then the end.
+stop() {
+  local code=$1
+  shift
+  printf 'error: %s\n' "$*" >&2
+  exit "$code"
+}
+
+# show_end FILE: the last lines of a log.
+show_end() {
+  say "--- last lines of $1" >&2
+  tail -n 25 "$1" >&2
+  say "---" >&2
+}
+
+is_terminal() { [[ -t 1 && ${TERM:-dumb} != dumb ]]; }
+
+# status_line TEXT: redraws one line on a terminal, clipped to its width; says nothing elsewhere.
+status_line() {
+  is_terminal || return 0
+  local columns
+  columns=$(tput cols 2>/dev/null) || columns=80
+  printf '\r\033[K%s' "${1:0:columns-1}"
+}
+
+clear_status_line() { if is_terminal; then printf '\r\033[K'; fi; }
+
+# --- the machine -------------------------------------------------------------------------------
+
+# First number of a control group's file, or nothing.
+cgroup_limit() { awk '$1 ~ /^[0-9]+$/ {print; exit}' "/sys/fs/cgroup/$1" 2>/dev/null || true; }
+
+# Cores that this process may use: the affinity mask, then the container's share.
+usable_cores() {
+  local cores quota period
+  cores=$(nproc)
+  read -r quota period <<<"$(cgroup_limit cpu.max)" || true
+  if [[ -n ${quota:-} && -n ${period:-} ]]; then
+    local share=$(((quota + period - 1) / period))
+    if ((share < cores)); then cores=$share; fi
+  fi
+  echo $((cores > 0 ? cores : 1))
+}
+
+# Memory that a build may take, in MiB.
+free_memory() {
+  local free limit used
+  free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
+  limit=$(cgroup_limit memory.max)
+  used=$(cgroup_limit memory.current)
+  if [[ -n $limit && -n $used ]]; then
+    local left=$(((limit - used) / 1048576))
+    if ((left < free)); then free=$left; fi
+  fi
+  echo "$free"
+}
+
+# One compiler a core, but no more than fit: a large file takes over a gigabyte.
+build_jobs() {
+  local jobs fitting
+  jobs=$(usable_cores)
+  fitting=$(($(free_memory) / 1500))
+  if ((fitting < jobs)); then jobs=$fitting; fi
+  echo $((jobs > 0 ? jobs : 1))
+}
+
+# need_disk DIRECTORY MIB WHAT
+need_disk() {
+  local free
+  free=$(df -Pm "$1" | awk 'NR == 2 {print $4}')
+  if ((free < $2)); then
+    stop $LACKS_RESOURCES "$3 needs $2 MiB of disk, but $1 has $free MiB free; make room and start again"
+  fi
+}
+
+# --- packages ----------------------------------------------------------------------------------
+
+# packages KIND...: their names, from launch/packages.
+packages() {
+  local kinds=" $* " name kind
+  while read -r name kind; do
+    case $name in '' | '#'*) continue ;; esac
+    if [[ $kinds == *" $kind "* ]]; then echo "$name"; fi
+  done <launch/packages
+}
+
+is_installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
+
+# explain_apt LOG COMMAND: the reason of a failure, in one message.
+explain_apt() {
+  if grep -qiE 'no space left|not enough free space|enough free space in' "$1"; then
+    stop $LACKS_RESOURCES "the disk is full; make room and start again (log: $1)"
+  elif grep -qiE 'could not resolve|temporary failure|could not connect|unable to connect|connection (timed out|refused|failed)|network is unreachable|failed to fetch' "$1"; then
+    stop $LACKS_RESOURCES "the package archive cannot be reached: is there a network, or a proxy to set? (log: $1)"
+  elif grep -qi 'unable to locate package' "$1"; then
+    stop $LACKS_RESOURCES "this distribution lacks a package; Debian 12 has them all (log: $1)"
+  fi
+  show_end "$1"
+  stop $LACKS_RESOURCES "$2 failed (log: $1)"
+}
+
+# install_packages LOG KIND...: by apt, what is missing. Without root: says how, and stops.
+install_packages() {
+  local log=$1
+  shift
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "This is neither Debian nor Ubuntu: launch/packages lists what must be installed by hand."
+    return
+  fi
+  local missing=() name
+  while read -r name; do
+    if ! is_installed "$name"; then missing+=("$name"); fi
+  done < <(packages "$@")
+  if ((${#missing[@]} == 0)); then return; fi
+  local command="apt-get install -y --no-install-recommends ${missing[*]}"
+  if ((EUID != 0)); then
+    say "These packages are missing. Install them, then start again:"
+    say
+    say "  sudo apt-get update && sudo $command"
+    say
+    stop $LACKS_RESOURCES "${#missing[@]} packages are missing and only root can install them"
+  fi
+  need_disk /usr 1200 "installing packages"
+  say "Installing ${#missing[@]} packages (log: $log)"
+  export DEBIAN_FRONTEND=noninteractive
+  if ! apt-get update -o APT::Update::Error-Mode=any -o Acquire::Retries=2 >"$log" 2>&1; then
+    # An archive of somebody else's that cannot be reached is no reason to give up.
+    status_line "apt-get update failed in part, going on"
+  fi
+  # shellcheck disable=SC2086  # a list of words
+  if ! $command -o Acquire::Retries=2 </dev/null >>"$log" 2>&1; then
+    explain_apt "$log" "$command"
+  fi
+}
+
+# --- configure and build -----------------------------------------------------------------------
+
+check_tools() {
+  local compiler=${CXX:-c++}
+  if ! command -v "${compiler%% *}" >/dev/null; then
+    stop $LACKS_RESOURCES "there is no C++ compiler (${compiler}); install g++ 11 or later, or set CXX"
+  fi
+  local tool
+  for tool in cmake ninja; do
+    if ! command -v "$tool" >/dev/null; then
+      stop $LACKS_RESOURCES "$tool is not installed (launch/packages lists what is needed)"
+    fi
+  done
+}
+
+# explain_build LOG WHAT
+explain_build() {
+  clear_status_line
+  if grep -qiE 'no space left on device' "$1"; then
+    stop $LACKS_RESOURCES "the disk is full; make room and start again (log: $1)"
+  elif grep -qiE 'killed signal terminated program|virtual memory exhausted|cannot allocate memory' "$1"; then
+    stop $LACKS_RESOURCES "the compiler ran out of memory; SYNTRA_JOBS=1 compiles one file at a time (log: $1)"
+  fi
+  show_end "$1"
+  stop $BUILD_FAILED "$2 failed (log: $1)"
+}
+
+# build DIRECTORY TARGET [CMAKE_OPTION...]: log in DIRECTORY/build.log, a hint of the progress here.
+build() {
+  local directory=$1 target=$2
+  shift 2
+  mkdir -p "$directory"
+  local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
+  check_tools
+  need_disk "$PWD" 1500 "a build"
+  if ! cmake -G Ninja -S . -B "$directory" "$@" >"$log" 2>&1; then
+    explain_build "$log" "configuring"
+  fi
+  local start=$SECONDS said=0 progress
+  # In this process group: ^C stops it too.
+  ninja -C "$directory" -j "$jobs" "$target" >>"$log" 2>&1 &
+  local ninja=$!
+  while kill -0 "$ninja" 2>/dev/null; do
+    progress=$(tail -n 1 "$log" | grep -oE '^\[[0-9]+/[0-9]+\]' || true)
+    if [[ $progress && $said == 0 ]]; then
+      clear_status_line
+      say "Compiling with $jobs at a time (log: $log); the first time takes minutes"
+      said=$SECONDS
+    elif [[ $progress ]] && ! is_terminal && ((SECONDS - said >= 60)); then
+      say "  $progress after $((SECONDS - start)) s"
+      said=$SECONDS
+    fi
+    status_line "  ${progress:-[starting]} $((SECONDS - start)) s"
+    sleep 1
+  done
+  if ! wait "$ninja"; then explain_build "$log" "compiling"; fi
+  clear_status_line
+  say "Built $target in $((SECONDS - start)) s"
+}

@@ -1,0 +1,339 @@
+// What every mixer must keep, for every configuration of mixer_trial.cc.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "mixers/mixer_trial.h"
+#include "program/finite_differences.h"
+
+namespace syntra {
+namespace {
+
+// One row packed with two segments, one padded.
+const std::vector<int32_t> kSegments = {1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0};
+
+class MixerContract : public testing::TestWithParam<MixerCase> {
+ protected:
+  MixerSetting Setting(bool causal) const { return {.config = config_, .causal = causal}; }
+  bool by_position() const {
+    return config_.attention().index_by() == AttentionConfig::SEGMENT_POSITION;
+  }
+  const MixerConfig config_ = ConfigOf(GetParam());
+};
+
+constexpr Backend kBackends[] = {Backend::kReference, Backend::kCpu};
+
+// Rounding where the order of a sum may differ.
+double Slack(Backend backend) { return backend == Backend::kReference ? 1e-12 : 2e-6; }
+
+// Rows [begin, end) of one example.
+std::vector<double> Rows(const std::vector<double>& y, int64_t length, int64_t example,
+                         int64_t begin, int64_t end) {
+  const auto first = y.begin() + (example * length + begin) * kTrialWidth;
+  return {first, first + (end - begin) * kTrialWidth};
+}
+
+std::vector<float> InputRows(const std::vector<float>& x, int64_t length, int64_t example,
+                             int64_t begin, int64_t end) {
+  const auto first = x.begin() + (example * length + begin) * kTrialWidth;
+  return {first, first + (end - begin) * kTrialWidth};
+}
+
+TEST_P(MixerContract, GradientsAgreeWithCentralDifferences) {
+  for (const bool causal : {false, true}) {
+    MixerSetting setting = Setting(causal);
+    if (causal) setting.segments = kSegments;
+    MixerTrial trial(setting, Backend::kReference);
+    ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
+  }
+}
+
+TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
+  for (const Backend backend : kBackends) {
+    MixerSetting setting = Setting(true);
+    setting.x = RandomRows(2, 7);
+    const std::vector<double> y = OutputOf(setting, backend);
+    for (const int64_t changed : {1, 4, 6}) {
+      MixerSetting other = setting;
+      for (int64_t b = 0; b < 2; ++b) {
+        for (int64_t d = 0; d < kTrialWidth; ++d) other.x[(b * 7 + changed) * kTrialWidth + d] += 3;
+      }
+      const std::vector<double> moved = OutputOf(other, backend);
+      for (int64_t b = 0; b < 2; ++b) {
+        EXPECT_EQ(Rows(moved, 7, b, 0, changed), Rows(y, 7, b, 0, changed)) << changed;
+        EXPECT_NE(Rows(moved, 7, b, changed, changed + 1), Rows(y, 7, b, changed, changed + 1));
+      }
+    }
+  }
+}
+
+TEST_P(MixerContract, WithoutCausalityEveryPositionCounts) {
+  MixerSetting setting = Setting(false);
+  setting.x = RandomRows(2, 7);
+  const std::vector<double> y = OutputOf(setting);
+  setting.x[6 * kTrialWidth] += 3;
+  EXPECT_NE(Rows(OutputOf(setting), 7, 0, 0, 1), Rows(y, 7, 0, 0, 1));
+}
+
+// Also: sequences shorter than the tables use their top-left block.
+TEST_P(MixerContract, PaddingChangesNothing) {
+  for (const bool causal : {false, true}) {
+    for (const Backend backend : kBackends) {
+      MixerSetting longer = Setting(causal), shorter = Setting(causal);
+      longer.x = RandomRows(2, 7);
+      longer.segments = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0};
+      shorter.length = 4;
+      for (int64_t b = 0; b < 2; ++b) {
+        const std::vector<float> rows = InputRows(longer.x, 7, b, 0, 4);
+        shorter.x.insert(shorter.x.end(), rows.begin(), rows.end());
+      }
+      MixerSetting other = longer;
+      for (int64_t i = 4 * kTrialWidth; i < 7 * kTrialWidth; ++i) other.x[i] += 5;
+      const std::vector<double> y = OutputOf(longer, backend), cut = OutputOf(shorter, backend),
+                                moved = OutputOf(other, backend);
+      for (int64_t b = 0; b < 2; ++b) {
+        const std::vector<double> kept = Rows(y, 7, b, 0, 4);
+        EXPECT_EQ(Rows(moved, 7, b, 0, 4), kept);
+        EXPECT_LT(LargestError(kept, Rows(cut, 4, b, 0, 4)), Slack(backend));
+      }
+    }
+  }
+}
+
+TEST_P(MixerContract, ExamplesAreIndependent) {
+  for (const Backend backend : kBackends) {
+    MixerSetting both = Setting(false);
+    both.x = RandomRows(2, 7);
+    both.segments = kSegments;
+    const std::vector<double> y = OutputOf(both, backend);
+    for (int64_t b = 0; b < 2; ++b) {
+      MixerSetting alone = Setting(false);
+      alone.batch = 1;
+      alone.x = InputRows(both.x, 7, b, 0, 7);
+      alone.segments = {kSegments.begin() + b * 7, kSegments.begin() + (b + 1) * 7};
+      const int64_t real = b == 0 ? 7 : 5;
+      EXPECT_LT(LargestError(Rows(OutputOf(alone, backend), 7, 0, 0, real), Rows(y, 7, b, 0, real)),
+                Slack(backend));
+    }
+  }
+}
+
+TEST_P(MixerContract, SegmentsOfARowAreIndependent) {
+  for (const bool causal : {false, true}) {
+    for (const Backend backend : kBackends) {
+      MixerSetting setting = Setting(causal);
+      setting.x = RandomRows(2, 7);
+      setting.segments = kSegments;
+      const std::vector<double> y = OutputOf(setting, backend);
+      MixerSetting other = setting;
+      for (int64_t i = 3 * kTrialWidth; i < 7 * kTrialWidth; ++i) other.x[i] += 3;
+      EXPECT_EQ(Rows(OutputOf(other, backend), 7, 0, 0, 3), Rows(y, 7, 0, 0, 3));
+      if (!by_position()) continue;
+      // Indexed by position, a segment is what it would be in a row of its own.
+      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 3}, {3, 7}}) {
+        MixerSetting alone = Setting(causal);
+        alone.batch = 1;
+        alone.length = end - begin;
+        alone.x = InputRows(setting.x, 7, 0, begin, end);
+        EXPECT_LT(LargestError(OutputOf(alone, backend), Rows(y, 7, 0, begin, end)),
+                  Slack(backend));
+      }
+    }
+  }
+}
+
+TEST_P(MixerContract, StepDecodingIsFullDecodingRowByRow) {
+  if (!MakeMixer(config_)->traits().incremental) {
+    EXPECT_TRUE(by_position());
+    return;
+  }
+  for (const Backend backend : kBackends) {
+    const MixerSetting setting = Setting(true);
+    EXPECT_LT(LargestError(DecodeRows(setting, backend), OutputOf(setting, backend)),
+              Slack(backend));
+  }
+  MixerSetting narrow = Setting(true);
+  narrow.activations = DType::kBF16;
+  EXPECT_LT(LargestError(DecodeRows(narrow, Backend::kCpu), OutputOf(narrow, Backend::kCpu)),
+            0x1p-6);
+}
+
+TEST_P(MixerContract, RecomputedIsStored) {
+  for (const Backend backend : kBackends) {
+    MixerSetting setting = Setting(true);
+    setting.segments = kSegments;
+    MixerTrial stored(setting, backend);
+    setting.recompute = true;
+    MixerTrial recomputed(setting, backend);
+    stored.Run();
+    recomputed.Run();
+    EXPECT_EQ(stored.Y(), recomputed.Y());
+    EXPECT_EQ(stored.Gradients(), recomputed.Gradients());
+    EXPECT_GT(recomputed.executable().program().steps.size(),
+              stored.executable().program().steps.size());
+  }
+}
+
+TEST_P(MixerContract, NothingReadsWhatIsDead) {
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    MixerSetting setting = Setting(true);
+    setting.segments = kSegments;
+    setting.activations = activations;
+    MixerTrial plain(setting, Backend::kCpu);
+    MixerTrial painted(setting, Backend::kCpu, TransientMemory::kPainted);
+    plain.Run();
+    painted.Run();
+    EXPECT_EQ(plain.Gradients(), painted.Gradients());
+  }
+}
+
+// Outputs and gradients under one name; padding rows of y do not count.
+std::map<std::string, std::vector<double>> Everything(MixerTrial& trial) {
+  trial.Run();
+  std::map<std::string, std::vector<double>> all = trial.Gradients();
+  all["y"] = trial.Y();
+  std::fill(all["y"].end() - 2 * kTrialWidth, all["y"].end(), 0.0);
+  return all;
+}
+
+TEST_P(MixerContract, BackendsAgree) {
+  for (const bool causal : {false, true}) {
+    MixerSetting setting = Setting(causal);
+    setting.segments = kSegments;
+    MixerTrial reference(setting, Backend::kReference), cpu(setting, Backend::kCpu);
+    const auto truth = Everything(reference);
+    for (const auto& [name, found] : Everything(cpu)) {
+      // A gradient goes through more sums than an output; those of gates nearly cancel.
+      EXPECT_LT(LargestError(found, truth.at(name)), name == "y" ? 2e-6 : 1e-5) << name;
+    }
+  }
+}
+
+// The forward and backward pass with every tensor rounded to its type after each op, and operands
+// of bf16 products rounded before.
+std::map<std::string, std::vector<double>> NaiveBFloat16(MixerTrial& trial) {
+  const Program& program = trial.executable().program();
+  std::vector<std::vector<std::byte>> values(program.values.size());
+  const auto view = [&](Value v) { return TensorView{values[v.id].data(), program.info(v).type}; };
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ValueInfo& info = program.values[i];
+    values[i].resize(info.type.bytes());
+    const TensorView to = view({static_cast<int>(i)});
+    if (info.kind == ValueKind::kConstant) std::ranges::fill(to.As<float>(), info.constant);
+    if (info.kind == ValueKind::kInput) {
+      std::memcpy(to.data, trial.executable().Tensor(info.name).data, info.type.bytes());
+    }
+    if (info.kind == ValueKind::kParameter) {
+      std::ranges::copy(trial.memory().ParameterValues(trial.parameters().Get(info.name)),
+                        to.As<float>().begin());
+    }
+  }
+  for (const Step& step : program.steps) {
+    const bool narrow = std::ranges::any_of(
+        step.call.inputs, [](const TensorType& type) { return type.dtype == DType::kBF16; });
+    const bool products = step.op->name.find("matmul") != std::string::npos;
+    std::vector<std::vector<float>> rounded(step.inputs.size());
+    std::vector<void*> inputs, outputs;
+    std::vector<std::vector<std::byte>> sums(step.outputs.size());
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      inputs.push_back(step.inputs[i] ? values[step.inputs[i].id].data() : nullptr);
+      const bool positions = step.op->name.starts_with("attention") && i == 4;
+      if (!narrow || !(products || positions) || step.call.inputs[i].dtype != DType::kF32) continue;
+      for (const float value : view(step.inputs[i]).As<float>()) {
+        rounded[i].push_back(ToFloat(ToBFloat16(value)));
+      }
+      inputs[i] = rounded[i].data();
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i]) sums[i] = values[step.outputs[i].id];
+      outputs.push_back(step.outputs[i] ? values[step.outputs[i].id].data() : nullptr);
+    }
+    BindReferenceOnHost(*step.op, step.call).run({inputs, outputs, nullptr});
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (!step.outputs[i] || !step.call.accumulate[i]) continue;
+      const TensorView to = view(step.outputs[i]);
+      for (int64_t k = 0; k < to.type.shape.size(); ++k) {
+        if (to.type.dtype == DType::kF32) {
+          to.As<float>()[k] += reinterpret_cast<const float*>(sums[i].data())[k];
+        } else {
+          const BFloat16 before = reinterpret_cast<const BFloat16*>(sums[i].data())[k];
+          to.As<BFloat16>()[k] = ToBFloat16(ToFloat(to.As<BFloat16>()[k]) + ToFloat(before));
+        }
+      }
+    }
+  }
+  std::map<std::string, std::vector<double>> all;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ValueInfo& info = program.values[i];
+    if (info.kind != ValueKind::kGradient) continue;
+    all[info.name.substr(info.name.find(':') + 1)] = Numbers(view({static_cast<int>(i)}));
+  }
+  all["y"] = Numbers(view(program.outputs.at("y")));
+  std::fill(all["y"].end() - 2 * kTrialWidth, all["y"].end(), 0.0);
+  return all;
+}
+
+TEST_P(MixerContract, BFloat16IsAsCloseToTheTruthAsRoundingBetweenOps) {
+  MixerSetting setting = Setting(true);
+  setting.segments = kSegments;
+  MixerTrial reference(setting, Backend::kReference);
+  const auto truth = Everything(reference);
+  setting.activations = DType::kBF16;
+  MixerTrial narrow(setting, Backend::kCpu);
+  const auto found = Everything(narrow);
+  const auto naive = NaiveBFloat16(narrow);
+  double sum_found = 0, sum_naive = 0;
+  for (const auto& [name, exact] : truth) {
+    const double error = DistanceOf(found.at(name), exact) / Norm(exact);
+    const double naive_error = DistanceOf(naive.at(name), exact) / Norm(exact);
+    if (name == "gate") {  // a few numbers, each what is left of a long sum that nearly cancels
+      EXPECT_LT(error, 0.5);
+      continue;
+    }
+    sum_found += error * error;
+    sum_naive += naive_error * naive_error;
+    // Kernels of attention also round probabilities: tests/kernels compares those with naive code.
+    EXPECT_LT(error, 4 * naive_error + 0x1p-9) << name;
+  }
+  EXPECT_LT(std::sqrt(sum_found), 3 * std::sqrt(sum_naive));
+}
+
+TEST_P(MixerContract, TraitsTellTheLongestSequence) {
+  const MixerTraits traits = MakeMixer(config_)->traits();
+  EXPECT_TRUE(traits.causal);
+  EXPECT_EQ(traits.heads, 3);
+  EXPECT_EQ(traits.wants_relative_bias, config_.attention().relative_bias());
+  MixerSetting setting = Setting(false);
+  setting.length = kTrialTable;
+  EXPECT_NO_THROW(MixerTrial(setting, Backend::kReference));
+  const bool only_dot =
+      config_.attention().term_size() == 1 && config_.attention().term(0).has_dot_product();
+  EXPECT_EQ(traits.max_length.has_value(), !only_dot);
+  if (only_dot) return;
+  EXPECT_EQ(*traits.max_length, kTrialTable);
+  if (by_position()) return;  // only the data say which entries are used
+  setting.length = kTrialTable + 1;
+  EXPECT_THROW(MixerTrial(setting, Backend::kReference), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixers, MixerContract, testing::ValuesIn(MixerCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// A new kind of mixer, term or gate must come with a case.
+TEST(MixerCases, CoverEveryKindTermAndGate) {
+  std::set<int> kinds, terms, gates, indices;
+  for (const MixerCase& mixer : MixerCases()) {
+    const MixerConfig config = ConfigOf(mixer);
+    kinds.insert(config.kind_case());
+    for (const ScoreTerm& term : config.attention().term()) terms.insert(term.kind_case());
+    gates.insert(config.attention().gate());
+    indices.insert(config.attention().index_by());
+  }
+  EXPECT_EQ(kinds.size(), MixerConfig::descriptor()->FindOneofByName("kind")->field_count());
+  EXPECT_EQ(terms.size(), ScoreTerm::descriptor()->FindOneofByName("kind")->field_count());
+  EXPECT_EQ(gates.size(), AttentionConfig::Gate_descriptor()->value_count());
+  EXPECT_EQ(indices.size(), AttentionConfig::TableIndex_descriptor()->value_count());
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,248 @@
+#include "mixers/mixer_trial.h"
+
+#include <google/protobuf/text_format.h>
+
+#include "program/numbers.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kBuckets = 8, kMaxDistance = 16;
+
+std::vector<int32_t> SegmentsOf(const MixerSetting& setting) {
+  if (!setting.segments.empty()) return setting.segments;
+  return std::vector<int32_t>(setting.batch * setting.length, 1);
+}
+
+}  // namespace
+
+std::vector<float> RandomRows(int64_t batch, int64_t length, const std::string& name) {
+  return NormalNumbers("rows of " + name, batch * length * kTrialWidth);
+}
+
+std::vector<int32_t> PositionsInSegments(const std::vector<int32_t>& segments, int64_t length) {
+  std::vector<int32_t> positions(segments.size());
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const bool starts = i % length == 0 || segments[i] != segments[i - 1];
+    positions[i] = starts ? 0 : positions[i - 1] + 1;
+  }
+  return positions;
+}
+
+std::vector<float> TrialValues(const MixerSetting& setting, const Parameter& parameter) {
+  if (const auto it = setting.values.find(parameter.name); it != setting.values.end()) {
+    return it->second;
+  }
+  // Large enough for probabilities far from uniform, small enough for one not to take all.
+  const bool matrix = parameter.shape.rank() == 2 && parameter.shape[0] == kTrialWidth;
+  const double deviation = matrix ? 0.4 : 0.7;
+  return NormalNumbers(parameter.name, parameter.shape.size(), deviation);
+}
+
+Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, int64_t keys,
+                bool bidirectional, Value query_start) {
+  const MixerTraits traits = mixer.traits();
+  if (!traits.wants_relative_bias) return {};
+  const Value table = scope.Parameter("input:relative_bias", {traits.heads, kBuckets},
+                                      {"heads", "buckets"}, Initializer::Normal(1));
+  return scope.One("relative_bias",
+                   {{"queries", queries},
+                    {"keys", keys},
+                    {"bidirectional", bidirectional},
+                    {"max_distance", kMaxDistance}},
+                   {table, query_start});
+}
+
+MixerTrial::MixerTrial(const MixerSetting& setting, Backend backend, TransientMemory transients) {
+  const auto mixer = MakeMixer(setting.config);
+  ProgramBuilder builder;
+  Recording recording{
+      .program = builder, .parameters = parameters_, .activations = setting.activations};
+  const Scope root(recording);
+  const Shape ids{setting.batch, setting.length};
+  const Value x = root.Parameter("input:x", {setting.batch, setting.length, kTrialWidth},
+                                 {"batch", "length", "embed"}, Initializer::Normal(1));
+  const Value bias = TrialBias(root, *mixer, setting.length, setting.length, !setting.causal, {});
+  const std::string dtype(NameOf(setting.activations));
+  const Value activations = root.One("copy", {{"dtype", dtype}}, {x});
+  Value y;
+  builder.Region(setting.recompute, [&] {
+    y = mixer->Build(root, {.x = activations,
+                            .segments = builder.Input("segments", {DType::kI32, ids}),
+                            .positions = builder.Input("positions", {DType::kI32, ids}),
+                            .relative_bias = bias,
+                            .causal = setting.causal});
+  });
+  builder.Output("y", y);
+  const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {y});
+  const Value loss =
+      root.One("weighted_sum", {}, {wide, builder.Input("cotangent", builder.TypeOf(wide))});
+  builder.Output("loss", loss);
+  builder.Differentiate(loss);
+
+  memory_ = std::make_unique<ArenaMemory>(parameters_, backend);
+  for (const Parameter& parameter : parameters_.all()) {
+    memory_->SetParameter(parameter, TrialValues(setting, parameter));
+  }
+  const std::vector<float> rows =
+      setting.x.empty() ? RandomRows(setting.batch, setting.length) : setting.x;
+  memory_->SetParameter(parameters_.Get("input:x"), rows);
+  executable_ = std::make_unique<Executable>(std::move(builder).Build(), backend, memory_->arenas(),
+                                             transients);
+  const std::vector<int32_t> segments = SegmentsOf(setting);
+  const std::vector<int32_t> positions = PositionsInSegments(segments, setting.length);
+  std::vector<float> cotangent =
+      NormalNumbers("cotangent", setting.batch * setting.length * kTrialWidth);
+  for (size_t i = 0; i < cotangent.size(); ++i) {
+    if (segments[i / kTrialWidth] == 0) cotangent[i] = 0;
+  }
+  executable_->SetInput("segments", std::span<const int32_t>(segments));
+  executable_->SetInput("positions", std::span<const int32_t>(positions));
+  executable_->SetInput("cotangent", std::span<const float>(cotangent));
+}
+
+void MixerTrial::Run() {
+  memory_->ClearGradients();
+  executable_->RunChecked();
+}
+
+std::vector<double> MixerTrial::Y() const { return Numbers(executable_->Tensor("y")); }
+
+std::map<std::string, std::vector<double>> MixerTrial::Gradients() const {
+  std::map<std::string, std::vector<double>> gradients;
+  for (const Parameter& parameter : parameters_.all()) {
+    if (parameter.trainable) gradients[parameter.name] = memory_->Gradient(parameter);
+  }
+  return gradients;
+}
+
+std::vector<double> OutputOf(const MixerSetting& setting, Backend backend) {
+  MixerTrial trial(setting, backend);
+  trial.Run();
+  return trial.Y();
+}
+
+std::vector<double> DecodeRows(const MixerSetting& setting, Backend backend) {
+  const auto mixer = MakeMixer(setting.config);
+  ParameterStore parameters;
+  ProgramBuilder builder;
+  Recording recording{
+      .program = builder, .parameters = parameters, .activations = setting.activations};
+  const Scope root(recording);
+  const Value row = builder.Input("x", {DType::kF32, {setting.batch, 1, kTrialWidth}});
+  const Value start = builder.Input("start", {DType::kI32, {1}});
+  const Value bias = TrialBias(root, *mixer, 1, setting.length, false, start);
+  int64_t cache_elements = 0;
+  const Value y = mixer->BuildStep(
+      root, {.x = root.One("copy", {{"dtype", std::string(NameOf(setting.activations))}}, {row}),
+             .start = start,
+             .relative_bias = bias,
+             .length = setting.length,
+             .cache = [&](const std::string& name, int64_t width) {
+               const TensorType type{setting.activations, {setting.batch, setting.length, width}};
+               const Value cache = builder.State("cache/" + name, type, cache_elements);
+               cache_elements += type.shape.size();
+               return cache;
+             }});
+  builder.Output("y", y);
+  ArenaMemory memory(parameters, backend, cache_elements);
+  for (const Parameter& parameter : parameters.all()) {
+    memory.SetParameter(parameter, TrialValues(setting, parameter));
+  }
+  Executable step(std::move(builder).Build(), backend, memory.arenas());
+
+  const std::vector<float> x =
+      setting.x.empty() ? RandomRows(setting.batch, setting.length) : setting.x;
+  std::vector<double> rows(x.size());
+  const auto row_of = [&](int64_t b, int64_t t) { return (b * setting.length + t) * kTrialWidth; };
+  for (int32_t t = 0; t < setting.length; ++t) {
+    std::vector<float> now;
+    for (int64_t b = 0; b < setting.batch; ++b) {
+      now.insert(now.end(), x.begin() + row_of(b, t), x.begin() + row_of(b, t) + kTrialWidth);
+    }
+    step.SetInput("x", std::span<const float>(now));
+    step.SetInput("start", std::span<const int32_t>(&t, 1));
+    step.RunChecked();
+    const std::vector<double> found = Numbers(step.Tensor("y"));
+    for (int64_t b = 0; b < setting.batch; ++b) {
+      std::copy_n(found.begin() + b * kTrialWidth, kTrialWidth, rows.begin() + row_of(b, t));
+    }
+  }
+  return rows;
+}
+
+const std::vector<MixerCase>& MixerCases() {
+  static const std::vector<MixerCase> cases = [] {
+    const std::string dot = " term { dot_product {} }";
+    const std::string random = " term { random { max_length: 9 } }";
+    const std::string factorized = " term { factorized_random { max_length: 9 rank: 3 } }";
+    const std::string broadcast =
+        " term { factorized_random { max_length: 9 rank: 3 broadcast_over_queries: true } }";
+    const auto dense = [](const std::string& more = "") {
+      return " term { dense { max_length: 9 " + more + " } }";
+    };
+    const auto factorized_dense = [](const std::string& more = "") {
+      return " term { factorized_dense { a: 3 b: 3 " + more + " } }";
+    };
+    const std::string no_bias = " relative_bias: false";
+    const std::string sigmoid = " gate: SIGMOID", softmax = " gate: SOFTMAX";
+    const std::string by_position = " index_by: SEGMENT_POSITION";
+    std::vector<MixerCase> list;
+    const auto add = [&](const std::string& name, const std::string& text) {
+      list.push_back({name, "attention { heads: 3 head_size: 4" + text + " }"});
+    };
+    add("dot", dot);
+    add("dot_without_bias", dot + no_bias);
+    add("random", random);
+    add("random_without_bias", random + no_bias);
+    add("random_one_for_all_heads", " term { random { max_length: 9 per_head: false } }");
+    add("random_one_for_all_heads_without_bias",
+        " term { random { max_length: 9 per_head: false } }" + no_bias);
+    add("random_fixed", " term { random { max_length: 9 trainable: false } }" + no_bias);
+    add("random_by_position", random + by_position);
+    add("factorized_random", factorized);
+    add("factorized_random_without_bias", factorized + no_bias);
+    add("factorized_random_by_position", factorized + by_position);
+    add("factorized_random_broadcast", broadcast);
+    add("factorized_random_broadcast_without_bias", broadcast + no_bias);
+    add("dense", dense());
+    add("dense_without_bias", dense() + no_bias);
+    add("dense_by_position", dense() + by_position);
+    add("dense_per_head", dense("share_heads: false"));
+    add("dense_hidden", dense("hidden: 5"));
+    add("dense_biases", dense("bias: true"));
+    add("dense_biases_per_head", dense("bias: true share_heads: false hidden: 5") + no_bias);
+    add("factorized_dense", factorized_dense());
+    add("factorized_dense_by_position", factorized_dense() + by_position);
+    add("factorized_dense_per_head",
+        factorized_dense("bias: true share_heads: false hidden: 5") + no_bias);
+    add("dense_and_dot", dense() + dot);
+    add("dense_and_dot_sigmoid", dense() + dot + sigmoid);
+    add("dense_and_dot_apart", dot + dense("share_query: false") + softmax);
+    add("dense_and_dot_biases", dot + dense("bias: true"));
+    add("dot_and_factorized_dense", dot + factorized_dense("bias: true") + sigmoid + no_bias);
+    add("random_and_dot", dot + random);
+    add("random_and_dot_sigmoid", dot + random + sigmoid);
+    add("random_and_dot_by_position", dot + random + sigmoid + by_position);
+    add("factorized_random_and_dot", dot + factorized + sigmoid + no_bias);
+    add("random_and_dense", random + dense() + softmax + no_bias);
+    add("two_tables", random + factorized + softmax);
+    add("two_tables_of_different_lengths",
+        " term { random { max_length: 11 } }" + broadcast + softmax);
+    add("three_terms", dot + random + dense("bias: true") + softmax);
+    add("all_terms", dot + random + factorized + dense() + factorized_dense() + softmax);
+    add("all_terms_by_position", dot + random + factorized + dense("bias: true") +
+                                     factorized_dense() + softmax + by_position);
+    return list;
+  }();
+  return cases;
+}
+
+MixerConfig ConfigOf(const MixerCase& mixer) {
+  MixerConfig config;
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(mixer.text, &config), "{}",
+               mixer.text);
+  return config;
+}
+
+}  // namespace syntra

@@ -1,0 +1,75 @@
+// One mixer in a program of its own, differentiated against a random cotangent.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mixers/mixer.h"
+#include "program/arena_memory.h"
+
+namespace syntra {
+
+// The model width of all trials, and the longest sequence that their tables reach.
+inline constexpr int64_t kTrialWidth = 10, kTrialTable = 9;
+
+struct MixerSetting {
+  MixerConfig config;
+  bool causal = false;
+  int64_t batch = 2, length = 7;
+  std::vector<float> x;           // [batch, length, kTrialWidth]; empty: RandomRows
+  std::vector<int32_t> segments;  // [batch, length]; empty: all 1
+  DType activations = DType::kF32;
+  bool recompute = false;
+  // Values by parameter name instead of random ones.
+  std::map<std::string, std::vector<float>> values;
+};
+
+// Random activations [batch, length, kTrialWidth].
+std::vector<float> RandomRows(int64_t batch, int64_t length, const std::string& name = "x");
+// Positions inside segments [batch, length].
+std::vector<int32_t> PositionsInSegments(const std::vector<int32_t>& segments, int64_t length);
+// The values of a parameter in every trial.
+std::vector<float> TrialValues(const MixerSetting& setting, const Parameter& parameter);
+// The stack's relative bias [H, queries, keys] from a random table; absent if the mixer wants none.
+Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, int64_t keys,
+                bool bidirectional, Value query_start);
+
+class MixerTrial {
+ public:
+  MixerTrial(const MixerSetting& setting, Backend backend,
+             TransientMemory transients = TransientMemory::kPlain);
+
+  // Runs once from empty gradients.
+  void Run();
+  std::vector<double> Y() const;  // [batch, length, kTrialWidth]
+  // Gradients of sum(y * cotangent) by parameter; the input is the parameter "input:x". The
+  // cotangent is zero at padding.
+  std::map<std::string, std::vector<double>> Gradients() const;
+
+  const ParameterStore& parameters() const { return parameters_; }
+  ArenaMemory& memory() { return *memory_; }
+  Executable& executable() { return *executable_; }
+
+ private:
+  ParameterStore parameters_;
+  std::unique_ptr<ArenaMemory> memory_;
+  std::unique_ptr<Executable> executable_;
+};
+
+// The output of a run on `backend`.
+std::vector<double> OutputOf(const MixerSetting& setting, Backend backend = Backend::kReference);
+
+// Rows of decoding one position at a time, [batch, length, kTrialWidth].
+std::vector<double> DecodeRows(const MixerSetting& setting, Backend backend);
+
+// Every configuration that the contract covers, by name.
+struct MixerCase {
+  std::string name, text;  // MixerConfig
+};
+const std::vector<MixerCase>& MixerCases();
+MixerConfig ConfigOf(const MixerCase& mixer);
+
+}  // namespace syntra

@@ -1,0 +1,155 @@
+#include "model/model_trial.h"
+
+#include <google/protobuf/text_format.h>
+
+#include "core/random.h"
+#include "program/numbers.h"
+
+namespace syntra {
+
+TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary) {
+  const int64_t inputs = shape.rows * shape.input_length,
+                targets = shape.rows * shape.target_length;
+  TrialBatch batch{.shape = shape,
+                   .encoder_ids = {},
+                   .encoder_segments = std::vector<int32_t>(inputs, 1),
+                   .decoder_ids = {},
+                   .decoder_segments = std::vector<int32_t>(targets, 1),
+                   .targets = {},
+                   .dropout_keys = {}};
+  const auto id = [&](uint32_t bits) {
+    return static_cast<int32_t>(3 + UniformBelow(bits, static_cast<uint32_t>(vocabulary - 3)));
+  };
+  for (int64_t i = 0; i < inputs; ++i) batch.encoder_ids.push_back(id(RandomAt({5, 1}, i)[0]));
+  for (int64_t i = 0; i < targets; ++i) {
+    batch.decoder_ids.push_back(i % shape.target_length == 0 ? 0 : batch.targets.back());
+    batch.targets.push_back(id(RandomAt({5, 2}, i)[0]));
+  }
+  for (int32_t row = 0; row < shape.rows; ++row) {
+    batch.dropout_keys.push_back(row + 1);
+    batch.dropout_keys.push_back(9);
+  }
+  return batch;
+}
+
+ModelConfig TinyModel(const std::string& mixer, const std::string& more) {
+  ModelConfig config;
+  const std::string text =
+      "width: 16 encoder_layers: 2 decoder_layers: 2 vocabulary_size: 32 "
+      "feed_forward { width: 24 } cross_attention { heads: 2 head_size: 8 } "
+      "relative_bias { buckets: 8 max_distance: 16 } mixer { " +
+      (mixer.empty() ? TrialMixers().at("dot") : mixer) + " } " + more;
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  return config;
+}
+
+const std::map<std::string, std::string>& TrialMixers() {
+  static const std::map<std::string, std::string> mixers = [] {
+    const auto attention = [](const std::string& terms) {
+      return "attention { heads: 2 head_size: 8 " + terms + " }";
+    };
+    const std::string dot = "term { dot_product {} } ";
+    const std::string random = "term { random { max_length: 16 initialization: NORMAL } } ";
+    return std::map<std::string, std::string>{
+        {"dot", attention(dot)},
+        {"random", attention(random)},
+        {"random_and_dot", attention(random + dot + "gate: SIGMOID")},
+        {"dense", attention("term { dense { max_length: 16 } }")},
+        {"dense_and_dot", attention(dot + "term { dense { max_length: 16 bias: true } }")},
+        {"factorized_random",
+         attention("term { factorized_random { max_length: 16 rank: 4 initialization: NORMAL } }")},
+        {"factorized_dense", attention("term { factorized_dense { a: 4 b: 4 } }")},
+    };
+  }();
+  return mixers;
+}
+
+void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, double factor) {
+  for (const Parameter& parameter : parameters.all()) {
+    std::vector<float> values(parameter.shape.size());
+    Initialize(parameter, 3, values);
+    if (parameter.initializer.kind != Initializer::Kind::kConstant &&
+        parameter.name != "embedding") {
+      for (float& value : values) value = static_cast<float>(value * factor);
+    }
+    memory.SetParameter(parameter, values);
+  }
+}
+
+void SetBatch(const TrialBatch& batch, Executable& executable) {
+  const auto set = [&](const std::string& name, const std::vector<int32_t>& values) {
+    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
+  };
+  const auto positions = [](const std::vector<int32_t>& segments, int64_t length) {
+    std::vector<int32_t> result(segments.size());
+    for (size_t i = 0; i < segments.size(); ++i) {
+      const bool starts = i % length == 0 || segments[i] != segments[i - 1];
+      result[i] = starts ? 0 : result[i - 1] + 1;
+    }
+    return result;
+  };
+  set("encoder_ids", batch.encoder_ids);
+  set("encoder_segments", batch.encoder_segments);
+  set("encoder_positions", positions(batch.encoder_segments, batch.shape.input_length));
+  set("decoder_ids", batch.decoder_ids);
+  set("decoder_segments", batch.decoder_segments);
+  set("decoder_positions", positions(batch.decoder_segments, batch.shape.target_length));
+  set("targets", batch.targets);
+  set("dropout_keys", batch.dropout_keys);
+}
+
+ModelTrial::ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend backend,
+                       TransientMemory transients)
+    : model_(setting.config), parameters_(DeclareParameters(model_)) {
+  memory_ = std::make_unique<ArenaMemory>(parameters_, backend);
+  FillParameters(parameters_, *memory_);
+  executable_ =
+      std::make_unique<Executable>(TrainingProgram(model_, parameters_, setting.activations,
+                                                   batch.shape, setting.loss, setting.recompute),
+                                   backend, memory_->arenas(), transients);
+  SetBatch(batch, *executable_);
+  const auto inverse = static_cast<float>(setting.inverse_denominator);
+  executable_->SetInput("inverse_denominator", std::span(&inverse, 1));
+}
+
+double ModelTrial::Run() {
+  memory_->ClearGradients();
+  executable_->RunChecked();
+  return executable_->Scalar("loss");
+}
+
+std::map<std::string, std::vector<double>> ModelTrial::Gradients() const {
+  std::map<std::string, std::vector<double>> gradients;
+  for (const Parameter& p : parameters_.all()) gradients[p.name] = memory_->Gradient(p);
+  return gradients;
+}
+
+Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+                      const BatchShape& shape) {
+  ProgramBuilder builder;
+  Recording recording{.program = builder, .parameters = parameters, .activations = activations};
+  const Scope root(recording);
+  const auto stack = [&](const std::string& side, int64_t length) {
+    const auto input = [&](const char* name) {
+      return builder.Input(side + name, {DType::kI32, {shape.rows, length}});
+    };
+    return StackInput{.embedded = model.Embed(root, input("_ids")),
+                      .segments = input("_segments"),
+                      .positions = input("_positions")};
+  };
+  const StackInput source = stack("encoder", shape.input_length);
+  const Value memory = model.Encode(root, source, false);
+  const Value hidden =
+      model.Decode(root, stack("decoder", shape.target_length), {memory, source.segments}, false);
+  const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {hidden});
+  const Value scale = builder.Constant({DType::kF32, {1}}, model.LogitScale());
+  const Value scaled = root.One("scale_by", {{"index", int64_t{0}}}, {wide, scale});
+  builder.Output(
+      "logits",
+      root.One("matmul",
+               {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
+               {scaled, model.OutputTable(root)}));
+  return std::move(builder).Build();
+}
+
+}  // namespace syntra

@@ -1,0 +1,70 @@
+// A small model, a batch and a running program of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/programs.h"
+#include "program/arena_memory.h"
+
+namespace syntra {
+
+struct TrialBatch {
+  BatchShape shape;
+  std::vector<int32_t> encoder_ids, encoder_segments, decoder_ids, decoder_segments, targets;
+  std::vector<int32_t> dropout_keys;
+};
+
+// Full rows of random ids from 3 up; targets shifted right are the decoder's ids.
+TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
+
+// A tiny T5 with `mixer` as its self-attention, e.g. "attention { term { random {} } }", and `more`
+// ModelConfig fields.
+ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "");
+
+// Names and texts of the mixers that model and decoding tests use.
+const std::map<std::string, std::string>& TrialMixers();
+
+struct ModelSetting {
+  ModelConfig config = TinyModel();
+  LossOptions loss;
+  DType activations = DType::kF32;
+  bool recompute = false;
+  double inverse_denominator = 0.1;
+};
+
+class ModelTrial {
+ public:
+  ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend backend,
+             TransientMemory transients = TransientMemory::kPlain);
+
+  // Runs once from empty gradients and returns the loss.
+  double Run();
+  std::map<std::string, std::vector<double>> Gradients() const;
+
+  const EncoderDecoder& model() const { return model_; }
+  ParameterStore& parameters() { return parameters_; }
+  ArenaMemory& memory() { return *memory_; }
+  Executable& executable() { return *executable_; }
+
+ private:
+  EncoderDecoder model_;
+  ParameterStore parameters_;
+  std::unique_ptr<ArenaMemory> memory_;
+  std::unique_ptr<Executable> executable_;
+};
+
+// Fills the parameters with their first values, times `factor` where they are matrices of
+// projections.
+void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, double factor = 1);
+
+// Writes every input of the batch that the program has.
+void SetBatch(const TrialBatch& batch, Executable& executable);
+
+// A program with the output "logits" [B, T, V].
+Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+                      const BatchShape& shape);
+
+}  // namespace syntra

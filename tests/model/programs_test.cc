@@ -1,0 +1,352 @@
+// The training program of whole models: precision, dropout, loss, padding and packing, memory.
+#include "model/programs.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "model/model_trial.h"
+#include "nn/layers.h"
+#include "program/finite_differences.h"
+
+namespace syntra {
+namespace {
+
+constexpr BatchShape kShape{2, 9, 6};
+constexpr int64_t kVocabulary = 32;
+
+TrialBatch Batch() { return RandomBatch(kShape, kVocabulary); }
+
+double Cosine(const std::vector<double>& a, const std::vector<double>& b) {
+  double dot = 0;
+  for (size_t i = 0; i < a.size(); ++i) dot += a[i] * b[i];
+  return dot / (Norm(a) * Norm(b));
+}
+
+void ExpectSameGradients(const ModelTrial& found, const ModelTrial& truth, double tolerance) {
+  const auto gradients = found.Gradients();
+  for (const auto& [name, exact] : truth.Gradients()) {
+    EXPECT_LE(LargestError(gradients.at(name), exact), tolerance) << name;
+  }
+}
+
+class EveryMixer : public testing::TestWithParam<std::pair<const std::string, std::string>> {
+ protected:
+  ModelSetting Setting() const { return {.config = TinyModel(GetParam().second)}; }
+};
+
+TEST_P(EveryMixer, GradientsAgreeWithCentralDifferences) {
+  ModelSetting setting = Setting();
+  setting.loss = {.z_loss = 1e-2, .label_smoothing = 0.1};
+  // A hidden layer without kinks, which central differences would step over.
+  setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
+  ModelTrial trial(setting, Batch(), Backend::kReference);
+  ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
+}
+
+TEST_P(EveryMixer, BackendsAgree) {
+  ModelTrial reference(Setting(), Batch(), Backend::kReference),
+      cpu(Setting(), Batch(), Backend::kCpu);
+  const double truth = reference.Run();
+  EXPECT_NEAR(cpu.Run(), truth, 2e-6 * truth);
+  ExpectSameGradients(cpu, reference, 1e-5);
+}
+
+TEST_P(EveryMixer, BFloat16TrainsLikeFloat) {
+  ModelSetting setting = Setting();
+  ModelTrial wide(setting, Batch(), Backend::kCpu);
+  setting.activations = DType::kBF16;
+  ModelTrial narrow(setting, Batch(), Backend::kCpu);
+  const double truth = wide.Run();
+  EXPECT_NEAR(narrow.Run(), truth, 0.01 * truth);
+  const auto found = narrow.Gradients();
+  std::vector<double> all_found, all_truth;
+  for (const auto& [name, exact] : wide.Gradients()) {
+    all_found.insert(all_found.end(), found.at(name).begin(), found.at(name).end());
+    all_truth.insert(all_truth.end(), exact.begin(), exact.end());
+    if (exact.size() == 1) continue;
+    EXPECT_GT(Cosine(found.at(name), exact), 0.98) << name;
+  }
+  EXPECT_GT(Cosine(all_found, all_truth), 0.99);
+}
+
+TEST_P(EveryMixer, RecomputingGivesTheSameBitsInASmallerArena) {
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    ModelSetting setting = Setting();
+    setting.config.set_dropout(0.2);
+    setting.config.set_encoder_layers(6);
+    setting.config.mutable_feed_forward()->set_width(256);
+    setting.activations = activations;
+    ModelTrial stored(setting, Batch(), Backend::kCpu);
+    setting.recompute = true;
+    ModelTrial recomputed(setting, Batch(), Backend::kCpu);
+    EXPECT_EQ(stored.Run(), recomputed.Run());
+    EXPECT_EQ(stored.Gradients(), recomputed.Gradients());
+    EXPECT_LT(recomputed.executable().plan().arena_bytes, stored.executable().plan().arena_bytes);
+  }
+}
+
+TEST_P(EveryMixer, NothingReadsWhatIsDead) {
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    for (const bool recompute : {false, true}) {
+      ModelSetting setting = Setting();
+      setting.config.set_dropout(0.2);
+      setting.activations = activations;
+      setting.recompute = recompute;
+      ModelTrial plain(setting, Batch(), Backend::kCpu);
+      ModelTrial painted(setting, Batch(), Backend::kCpu, TransientMemory::kPainted);
+      EXPECT_EQ(plain.Run(), painted.Run());
+      EXPECT_EQ(plain.Gradients(), painted.Gradients());
+    }
+  }
+}
+
+TEST_P(EveryMixer, LiveBlocksNeverOverlap) {
+  ModelTrial trial(Setting(), Batch(), Backend::kCpu);
+  const MemoryPlan& plan = trial.executable().plan();
+  EXPECT_GE(plan.arena_bytes, plan.peak_bytes);
+  EXPECT_LE(plan.arena_bytes, plan.peak_bytes * 3 / 2);
+  for (size_t i = 0; i < plan.blocks.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      const Block &a = plan.blocks[i], &b = plan.blocks[k];
+      const bool together = a.first <= b.last && b.first <= a.last;
+      const bool apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+      EXPECT_TRUE(!together || apart) << i << " and " << k;
+    }
+  }
+}
+
+TEST_P(EveryMixer, PaddingLeavesLossAndGradients) {
+  TrialBatch padded = RandomBatch({2, 12, 8}, kVocabulary);
+  TrialBatch plain = RandomBatch({2, 9, 6}, kVocabulary);
+  for (int64_t row = 0; row < 2; ++row) {
+    for (int64_t i = 0; i < 12; ++i) {
+      if (i < 9) plain.encoder_ids[row * 9 + i] = padded.encoder_ids[row * 12 + i];
+      if (i >= 9) padded.encoder_segments[row * 12 + i] = 0;
+    }
+    for (int64_t i = 0; i < 8; ++i) {
+      if (i < 6) {
+        plain.decoder_ids[row * 6 + i] = padded.decoder_ids[row * 8 + i];
+        plain.targets[row * 6 + i] = padded.targets[row * 8 + i];
+      } else {
+        padded.decoder_segments[row * 8 + i] = padded.targets[row * 8 + i] = 0;
+      }
+    }
+  }
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const double tolerance = backend == Backend::kReference ? 1e-12 : 1e-5;
+    ModelTrial with(Setting(), padded, backend), without(Setting(), plain, backend);
+    const double loss = without.Run();
+    EXPECT_NEAR(with.Run(), loss, tolerance * loss);
+    ExpectSameGradients(with, without, tolerance);
+    EXPECT_EQ(Numbers(with.executable().Tensor("statistics"))[2], 12);
+  }
+}
+
+// Two examples in one row count as in rows of their own, if tables are indexed inside the segment.
+TEST_P(EveryMixer, PackingLeavesLossAndGradients) {
+  ModelSetting setting = Setting();
+  setting.config.mutable_mixer()->mutable_attention()->set_index_by(
+      AttentionConfig::SEGMENT_POSITION);
+  TrialBatch packed = RandomBatch({1, 12, 8}, kVocabulary),
+             apart = RandomBatch({2, 7, 5}, kVocabulary);
+  std::ranges::fill(apart.encoder_segments, 0);
+  std::ranges::fill(apart.decoder_segments, 0);
+  std::ranges::fill(apart.targets, 0);
+  packed.decoder_ids[5] = 0;
+  for (int64_t i = 0; i < 12; ++i) {
+    const int64_t row = i < 7 ? 0 : 1, place = i < 7 ? i : i - 7;
+    packed.encoder_segments[i] = static_cast<int32_t>(row + 1);
+    apart.encoder_ids[row * 7 + place] = packed.encoder_ids[i];
+    apart.encoder_segments[row * 7 + place] = 1;
+  }
+  for (int64_t i = 0; i < 8; ++i) {
+    const int64_t row = i < 5 ? 0 : 1, place = i < 5 ? i : i - 5;
+    packed.decoder_segments[i] = static_cast<int32_t>(row + 1);
+    apart.decoder_ids[row * 5 + place] = packed.decoder_ids[i];
+    apart.targets[row * 5 + place] = packed.targets[i];
+    apart.decoder_segments[row * 5 + place] = 1;
+  }
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const double tolerance = backend == Backend::kReference ? 1e-12 : 1e-5;
+    ModelTrial together(setting, packed, backend), alone(setting, apart, backend);
+    const double loss = alone.Run();
+    EXPECT_NEAR(together.Run(), loss, tolerance * loss);
+    ExpectSameGradients(together, alone, tolerance);
+  }
+}
+
+TEST_P(EveryMixer, RefusesSequencesLongerThanItsTables) {
+  if (GetParam().first == "dot") return;
+  const EncoderDecoder model(TinyModel(GetParam().second));
+  ParameterStore parameters = DeclareParameters(model);
+  for (const BatchShape& shape : {BatchShape{1, 17, 4}, BatchShape{1, 4, 17}}) {
+    try {
+      TrainingProgram(model, parameters, DType::kF32, shape, {}, false);
+      FAIL() << "recorded a sequence longer than the tables";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kConfig);
+      const std::string text = error.what();
+      EXPECT_NE(text.find("16 positions"), std::string::npos) << text;
+      EXPECT_NE(text.find("have 17"), std::string::npos) << text;
+      EXPECT_NE(text.find(shape.input_length == 17 ? "encoder" : "decoder"), std::string::npos);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Model, EveryMixer, testing::ValuesIn(TrialMixers()),
+                         [](const auto& info) { return info.param.first; });
+
+class ModelDropout : public testing::TestWithParam<DropoutNoise> {
+ protected:
+  static ModelSetting Setting() {
+    ModelSetting setting{
+        .config =
+            TinyModel("attention { heads: 2 head_size: 8 dropout: 0.3 term { dot_product {} } }",
+                      "dropout: 0.3")};
+    setting.config.mutable_cross_attention()->set_dropout(0.3);
+    setting.config.set_dropout_noise(GetParam());
+    return setting;
+  }
+};
+
+// The backward pass masks what the forward pass masked.
+TEST_P(ModelDropout, GradientsAgreeWithCentralDifferences) {
+  for (const bool recompute : {false, true}) {
+    ModelSetting setting = Setting();
+    setting.recompute = recompute;
+    setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
+    ModelTrial trial(setting, Batch(), Backend::kReference);
+    ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
+  }
+}
+
+TEST_P(ModelDropout, IsAFunctionOfTheKey) {
+  ModelTrial first(Setting(), Batch(), Backend::kCpu), second(Setting(), Batch(), Backend::kCpu);
+  TrialBatch other = Batch();
+  other.dropout_keys[0] += 1;
+  ModelTrial third(Setting(), other, Backend::kCpu);
+  const double loss = first.Run();
+  EXPECT_EQ(second.Run(), loss);
+  EXPECT_EQ(first.Gradients(), second.Gradients());
+  EXPECT_NE(third.Run(), loss);
+}
+
+TEST_P(ModelDropout, BackendsDrawTheSameMasks) {
+  ModelTrial reference(Setting(), Batch(), Backend::kReference),
+      cpu(Setting(), Batch(), Backend::kCpu);
+  const double loss = reference.Run();
+  EXPECT_NEAR(cpu.Run(), loss, 2e-6 * loss);
+  ExpectSameGradients(cpu, reference, 1e-5);
+}
+
+TEST_P(ModelDropout, KeepsTheMeanInThePatternAskedFor) {
+  constexpr int64_t kRows = 64, kLength = 8, kWidth = 32;
+  ParameterStore parameters;
+  ProgramBuilder builder;
+  Recording recording{.program = builder,
+                      .parameters = parameters,
+                      .training = true,
+                      .dropout_keys = builder.Input("dropout_keys", {DType::kI32, {kRows, 2}}),
+                      .dropout_noise = GetParam()};
+  const Scope root(recording);
+  const Value ones = builder.Constant({DType::kF32, {kRows, kLength, kWidth}}, 1);
+  builder.Output("first", Dropout(root, ones, 0.25));
+  builder.Output("second", Dropout(root, ones, 0.25));
+  EXPECT_EQ(Dropout(root, ones, 0), ones);
+  Executable executable(std::move(builder).Build(), Backend::kCpu, {});
+  SetBatch(RandomBatch({kRows, 1, 1}, kVocabulary), executable);
+  executable.Run();
+  const std::vector<double> y = Numbers(executable.Tensor("first"));
+  EXPECT_NE(y, Numbers(executable.Tensor("second")));  // sites differ
+  double mean = 0;
+  int64_t same = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    EXPECT_TRUE(y[i] == 0 || std::abs(y[i] - 4.0 / 3) < 1e-6);
+    mean += y[i] / static_cast<double>(y.size());
+    const size_t first_row = i / (kLength * kWidth) * kLength * kWidth + i % kWidth;
+    same += y[i] == y[first_row];
+  }
+  // Shared over the length: 2048 draws, one deviation is 0.013.
+  EXPECT_NEAR(mean, 1, 0.05);
+  if (GetParam() == SHARED_OVER_LENGTH) {
+    EXPECT_EQ(same, static_cast<int64_t>(y.size()));
+  } else {
+    EXPECT_LT(same, static_cast<int64_t>(y.size()) * 3 / 4);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Model, ModelDropout, testing::Values(SHARED_OVER_LENGTH, PER_ELEMENT),
+                         [](const auto& info) { return DropoutNoise_Name(info.param); });
+
+TEST(Evaluation, HasNoDropout) {
+  ModelConfig config = TinyModel("", "dropout: 0.5");
+  const EncoderDecoder model(config);
+  ParameterStore parameters = DeclareParameters(model);
+  const Program program = EvaluationProgram(model, parameters, DType::kF32, kShape);
+  EXPECT_EQ(Dump(program).find("rate=0.5"), std::string::npos);
+  EXPECT_EQ(program.backward_begin, program.steps.size());
+}
+
+// Loss from logits: log Z - sum_v q_v logit_v + z (log Z)^2, with q = 1 - s + s / V at the target
+// and s / V elsewhere.
+TEST(Loss, LabelSmoothingAndZLossHaveTheirClosedForms) {
+  for (const bool tied : {true, false}) {
+    const ModelSetting setting{.config = TinyModel("", tied ? "" : "tied_embeddings: false"),
+                               .loss = {.z_loss = 0.02, .label_smoothing = 0.15},
+                               .inverse_denominator = 0.125};
+    TrialBatch batch = Batch();
+    batch.targets[3] = 0;  // does not count
+    ModelTrial trial(setting, batch, Backend::kReference);
+    Executable logits_of(LogitsProgram(trial.model(), trial.parameters(), DType::kF32, batch.shape),
+                         Backend::kReference, trial.memory().arenas());
+    SetBatch(batch, logits_of);
+    logits_of.Run();
+    const std::vector<double> logits = Numbers(logits_of.Tensor("logits"));
+    double loss = 0, likelihood = 0, z_terms = 0;
+    for (size_t t = 0; t < batch.targets.size(); ++t) {
+      if (batch.targets[t] == 0) continue;
+      double sum = 0, expected = 0;
+      for (int32_t v = 0; v < kVocabulary; ++v) {
+        const double logit = logits[t * kVocabulary + v];
+        sum += std::exp(logit);
+        expected += (0.15 / kVocabulary + (v == batch.targets[t] ? 0.85 : 0)) * logit;
+      }
+      const double log_z = std::log(sum);
+      loss += log_z - expected + 0.02 * log_z * log_z;
+      likelihood += log_z - logits[t * kVocabulary + batch.targets[t]];
+      z_terms += 0.02 * log_z * log_z;
+    }
+    EXPECT_NEAR(trial.Run(), 0.125 * loss, 1e-9);
+    const std::vector<double> statistics = Numbers(trial.executable().Tensor("statistics"));
+    EXPECT_NEAR(statistics[0], likelihood, 1e-9);
+    EXPECT_NEAR(statistics[1], z_terms, 1e-9);
+    EXPECT_EQ(statistics[2], static_cast<double>(batch.targets.size()) - 1);
+  }
+}
+
+// Parameters of self-attention layers from the paper's table (synthesizers of T5 base).
+TEST(Sizes, ModelsHaveThePublishedParameterCounts) {
+  const std::map<std::string, int64_t> counts = {
+      {"t5_v1_0_base", 222903552},   {"t5_v1_1_base", 247577856},    {"paper/c4_syn_r", 254360576},
+      {"paper/c4_syn_d", 224476160}, {"paper/c4_syn_rv", 292109312}, {"paper/c4_syn_dv", 243350528},
+      {"paper/c4_syn_fr", 207174656}};
+  for (const auto& [name, count] : counts) {
+    std::ifstream file(SYNTRA_SOURCE_DIR "/configs/" + name + ".textproto");
+    std::stringstream text;
+    text << file.rdbuf();
+    Config config;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &config)) << name;
+    EXPECT_EQ(DeclareParameters(EncoderDecoder(config.model())).element_count(), count) << name;
+    if (!name.ends_with("v")) continue;
+    // The authors' gate: one scalar in each of 24 layers.
+    config.mutable_model()->mutable_mixer()->mutable_attention()->set_gate(
+        AttentionConfig::SIGMOID);
+    EXPECT_EQ(DeclareParameters(EncoderDecoder(config.model())).element_count(), count + 24);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,138 @@
+// What every optimizer keeps: state apart, frozen parameters alone, gradients scaled, replicas
+// equal.
+#include "optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "program/arena_memory.h"
+#include "program/numbers.h"
+
+namespace syntra {
+namespace {
+
+ParameterStore Parameters() {
+  ParameterStore parameters;
+  parameters.Declare({"matrix", {9, 7}, {"x", "y"}, Initializer::Normal(1), true});
+  parameters.Declare({"frozen", {3, 5}, {"x", "y"}, Initializer::Normal(1), false});
+  parameters.Declare({"table", {2, 8, 5}, {"h", "x", "y"}, Initializer::Normal(1), true});
+  parameters.Declare({"gate", {1}, {"x"}, Initializer::Constant(0), true});
+  return parameters;
+}
+
+class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
+ protected:
+  static OptimizerConfig Config() {
+    OptimizerConfig config;
+    config.set_kind(GetParam());
+    config.set_weight_decay(0.01);
+    config.set_min_factored_size(4);
+    return config;
+  }
+
+  // The parameters after three updates by gradients `factor` times the usual.
+  std::map<std::string, std::vector<double>> Train(double factor, double gradient_scale,
+                                                   Backend backend) const {
+    const ParameterStore parameters = Parameters();
+    const auto optimizer = MakeOptimizer(Config(), parameters);
+    ArenaMemory memory(parameters, backend, optimizer->state_elements());
+    Executable update(optimizer->UpdateProgram(parameters), backend, memory.arenas(),
+                      TransientMemory::kPainted);
+    for (const Parameter& p : parameters.all()) {
+      memory.SetParameter(p, NormalNumbers(p.name, p.shape.size()));
+    }
+    for (int64_t step = 0; step < 3; ++step) {
+      for (const Parameter& p : parameters.all()) {
+        const auto gradient = NormalNumbers("gradient of " + p.name, p.shape.size(), factor, step);
+        memory.SetGradient(p, gradient);
+      }
+      const std::vector<float> hyper =
+          optimizer->Hyper({.step = step, .rate = 0.01, .gradient_scale = gradient_scale});
+      update.SetInput("hyper", std::span<const float>(hyper));
+      update.RunChecked();
+    }
+    std::map<std::string, std::vector<double>> values;
+    for (const Parameter& p : parameters.all()) values[p.name] = memory.ParameterValues(p);
+    return values;
+  }
+};
+
+TEST_P(EveryOptimizer, ChangesWhatLearnsAndNothingElse) {
+  const auto values = Train(1, 1, Backend::kCpu);
+  const ParameterStore parameters = Parameters();
+  for (const Parameter& p : parameters.all()) {
+    const std::vector<float> start = NormalNumbers(p.name, p.shape.size());
+    const std::vector<double> before(start.begin(), start.end());
+    if (p.trainable) {
+      EXPECT_NE(values.at(p.name), before) << p.name;
+    } else {
+      EXPECT_EQ(values.at(p.name), before) << p.name;
+    }
+  }
+}
+
+TEST_P(EveryOptimizer, TakesTheGradientTimesItsScale) {
+  const auto scaled = Train(1, 0.25, Backend::kReference);
+  for (const auto& [name, values] : Train(0.25, 1, Backend::kReference)) {
+    EXPECT_LT(LargestError(scaled.at(name), values), 1e-6) << name;
+  }
+}
+
+TEST_P(EveryOptimizer, BackendsAgree) {
+  const auto cpu = Train(1, 1, Backend::kCpu);
+  for (const auto& [name, values] : Train(1, 1, Backend::kReference)) {
+    EXPECT_LT(LargestError(cpu.at(name), values), 2e-6) << name;
+  }
+}
+
+TEST_P(EveryOptimizer, KeepsItsTensorsApart) {
+  const ParameterStore parameters = Parameters();
+  const auto optimizer = MakeOptimizer(Config(), parameters);
+  std::set<std::string> names;
+  int64_t end = 0;
+  for (const StateTensor& tensor : optimizer->state()) {
+    EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
+    EXPECT_TRUE(tensor.name.starts_with("optimizer/")) << tensor.name;
+    EXPECT_EQ(tensor.name.find("frozen"), std::string::npos);
+    EXPECT_GE(tensor.offset, end);
+    end = tensor.offset + tensor.shape.size();
+  }
+  EXPECT_LE(end, optimizer->state_elements());
+}
+
+TEST_P(EveryOptimizer, RefusesMissingArenas) {
+  const ParameterStore parameters = Parameters();
+  const auto optimizer = MakeOptimizer(Config(), parameters);
+  ArenaMemory memory(parameters, Backend::kCpu, optimizer->state_elements());
+  for (const auto arena : {&Arenas::parameters, &Arenas::gradients, &Arenas::state}) {
+    Arenas arenas = memory.arenas();
+    arenas.*arena = nullptr;
+    EXPECT_THROW(Executable(optimizer->UpdateProgram(parameters), Backend::kCpu, arenas), Error);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Optim, EveryOptimizer,
+                         testing::Values(OptimizerConfig::ADAFACTOR, OptimizerConfig::ADAMW,
+                                         OptimizerConfig::ADAMW_RMS),
+                         [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
+
+TEST(GradientNorm, SumsTheSquaresOfTheWholeArena) {
+  const ParameterStore parameters = Parameters();
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    ArenaMemory memory(parameters, backend);
+    double expected = 0;
+    for (const Parameter& p : parameters.all()) {
+      const std::vector<float> gradient = NormalNumbers(p.name, p.shape.size());
+      memory.SetGradient(p, gradient);
+      for (const float g : gradient) expected += static_cast<double>(g) * g;
+    }
+    Executable norm(GradientNormProgram(parameters), backend, memory.arenas());
+    norm.Run();
+    EXPECT_NEAR(norm.Scalar("sum_squares"), expected, 1e-6 * expected);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,62 @@
+// Random operands and readable results for tests that run programs.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/parameters.h"
+#include "kernels/bfloat16.h"
+#include "program/executable.h"
+
+namespace syntra {
+
+// Normal numbers that depend on `name`, the seed and the place only.
+inline std::vector<float> NormalNumbers(const std::string& name, int64_t count,
+                                        double deviation = 1, uint64_t seed = 7) {
+  std::vector<float> values(count);
+  ParameterSpec spec{name, Shape{count}, {"x"}, Initializer::Normal(deviation), true};
+  Initialize(spec, seed, values);
+  return values;
+}
+
+inline std::vector<double> Numbers(const TensorView& view) {
+  switch (view.type.dtype) {
+    case DType::kF64:
+      return {view.As<double>().begin(), view.As<double>().end()};
+    case DType::kF32:
+      return {view.As<float>().begin(), view.As<float>().end()};
+    case DType::kI32:
+      return {view.As<int32_t>().begin(), view.As<int32_t>().end()};
+    default:
+      break;
+  }
+  std::vector<double> numbers;
+  for (const BFloat16 value : view.As<BFloat16>()) numbers.push_back(ToFloat(value));
+  return numbers;
+}
+
+inline double Norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+inline double DistanceOf(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
+// The largest difference of two elements, relative to the largest element of `truth`.
+inline double LargestError(const std::vector<double>& found, const std::vector<double>& truth) {
+  double error = 0, largest = 1e-30;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    error = std::max(error, std::abs(found[i] - truth[i]));
+    largest = std::max(largest, std::abs(truth[i]));
+  }
+  return error / largest;
+}
+
+}  // namespace syntra

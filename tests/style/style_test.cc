@@ -1,0 +1,333 @@
+// The house rules that a program can check: arrows between folders (the table of src/README.md),
+// one row and one file per op, kernel and mixer, sizes, names, format.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace syntra {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& Root() {
+  static const fs::path root = SYNTRA_SOURCE_DIR;
+  return root;
+}
+
+std::string Read(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> Lines(const fs::path& path) {
+  std::stringstream text(Read(path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+bool IsCode(const fs::path& path) { return path.extension() == ".cc" || path.extension() == ".h"; }
+
+// Files of the tree, relative to its root; nothing hidden, nothing built.
+const std::vector<fs::path>& Files() {
+  static const std::vector<fs::path> files = [] {
+    std::vector<fs::path> found;
+    for (auto entry = fs::recursive_directory_iterator(Root());
+         entry != fs::recursive_directory_iterator(); ++entry) {
+      const std::string name = entry->path().filename().string();
+      const bool built = entry->is_directory() && fs::exists(entry->path() / "CMakeCache.txt");
+      if (name.starts_with(".") || name.starts_with("build") || built) {
+        entry.disable_recursion_pending();
+        continue;
+      }
+      if (entry->is_regular_file()) found.push_back(fs::relative(entry->path(), Root()));
+    }
+    std::ranges::sort(found);
+    return found;
+  }();
+  return files;
+}
+
+std::vector<fs::path> CodeBelow(const std::string& folder) {
+  std::vector<fs::path> found;
+  for (const fs::path& path : Files()) {
+    if (IsCode(path) && path.string().starts_with(folder + "/")) found.push_back(path);
+  }
+  return found;
+}
+
+// Names between backquotes in one cell of a table: "`src/nn`, `src/optim`".
+std::vector<std::string> Quoted(const std::string& cell) {
+  std::vector<std::string> names;
+  static const std::regex quoted("`([^`]+)`");
+  for (std::sregex_iterator it(cell.begin(), cell.end(), quoted), end; it != end; ++it) {
+    names.push_back((*it)[1]);
+  }
+  return names;
+}
+
+// "src/nn" is spoken of as "nn", "configs/schema" as "schema".
+std::string ShortName(const std::string& folder) { return fs::path(folder).filename().string(); }
+
+struct Folder {
+  std::string path;
+  int storey = 0;
+  std::set<std::string> may_use;  // short names
+};
+
+// The table of src/README.md by short name, what may be used of the used ones included.
+std::map<std::string, Folder> Arrows() {
+  std::map<std::string, Folder> folders;
+  std::map<std::string, std::string> uses;
+  static const std::regex row(R"(\| (\d+) \| ([^|]+) \| ([^|]+) \|.*)");
+  for (const std::string& line : Lines(Root() / "src/README.md")) {
+    std::smatch cells;
+    if (!std::regex_match(line, cells, row)) continue;
+    for (const std::string& path : Quoted(cells[2])) {
+      folders[ShortName(path)] = {path, std::stoi(cells[1]), {}};
+      uses[ShortName(path)] = cells[3];
+    }
+  }
+  static const std::regex word(R"(\w+)"), aside(R"(\((\w+): \+ (\w+)\))");
+  for (auto& [name, folder] : folders) {
+    std::string text = uses[name];
+    std::smatch extra;
+    if (std::regex_search(text, extra, aside)) {
+      if (extra[1] == name) folder.may_use.insert(extra[2]);
+      text = extra.prefix();
+    }
+    for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) {
+      for (const auto& [other, below] : folders) {
+        const bool all_below = it->str() == "everything" && below.storey < folder.storey;
+        if (all_below || it->str() == other) folder.may_use.insert(other);
+      }
+    }
+  }
+  for (size_t pass = 0; pass < folders.size(); ++pass) {
+    for (auto& [name, folder] : folders) {
+      for (const std::string& used : std::set<std::string>(folder.may_use)) {
+        const std::set<std::string>& more = folders.at(used).may_use;
+        folder.may_use.insert(more.begin(), more.end());
+      }
+    }
+  }
+  return folders;
+}
+
+TEST(Arrows, TheTableNamesEveryFolderOnceAndPointsDown) {
+  const std::map<std::string, Folder> folders = Arrows();
+  EXPECT_GE(folders.size(), 16u);
+  for (const auto& [name, folder] : folders) {
+    EXPECT_TRUE(fs::is_directory(Root() / folder.path)) << folder.path;
+    for (const std::string& used : folder.may_use) {
+      EXPECT_LT(folders.at(used).storey, folder.storey) << name << " uses " << used;
+    }
+  }
+  for (const auto& entry : fs::directory_iterator(Root() / "src")) {
+    if (!entry.is_directory()) continue;
+    EXPECT_TRUE(folders.contains(entry.path().filename().string()))
+        << entry.path() << " is not in the table of src/README.md";
+  }
+}
+
+TEST(Arrows, EveryIncludeFollowsTheTable) {
+  const std::map<std::string, Folder> folders = Arrows();
+  static const std::regex include(R"(\s*#\s*include\s+"([^"]+)\".*)");
+  for (const auto& [name, folder] : folders) {
+    for (const fs::path& path : CodeBelow(folder.path)) {
+      for (const std::string& line : Lines(Root() / path)) {
+        std::smatch match;
+        if (!std::regex_match(line, match, include)) continue;
+        const std::string target = match[1];
+        const std::string first = target.substr(0, target.find('/'));
+        const std::string used = target.starts_with("configs/schema/") ? "schema" : first;
+        if (used == target || used == name) continue;
+        EXPECT_NE(used, "tests") << path << ": " << line;
+        if (!folders.contains(used)) continue;  // a library's header
+        EXPECT_TRUE(folder.may_use.contains(used))
+            << path << " includes " << target << ", which " << name << " may not use";
+      }
+    }
+  }
+}
+
+// Names in the rows of a .def file.
+std::vector<std::string> Rows(const fs::path& path, const std::string& macro) {
+  std::vector<std::string> names;
+  const std::regex row(macro + R"(\((\w+)\))");
+  for (const std::string& line : Lines(Root() / path)) {
+    std::smatch match;
+    if (std::regex_match(line, match, row)) names.push_back(match[1]);
+  }
+  return names;
+}
+
+std::string WithoutGrad(const std::string& op) {
+  return op.ends_with("_grad") ? op.substr(0, op.size() - 5) : op;
+}
+
+// Each row has a file named after it or its op that defines it; each definition has its row.
+void CheckRows(const fs::path& def, const std::string& macro, const fs::path& folder,
+               const std::string& prefix) {
+  const std::vector<std::string> rows = Rows(def, macro);
+  EXPECT_FALSE(rows.empty()) << def;
+  EXPECT_TRUE(std::ranges::is_sorted(rows)) << def;
+  EXPECT_EQ(std::set<std::string>(rows.begin(), rows.end()).size(), rows.size()) << def;
+  for (const std::string& name : rows) {
+    fs::path file = Root() / folder / (name + ".cc");
+    if (!fs::exists(file)) file = Root() / folder / (WithoutGrad(name) + ".cc");
+    EXPECT_NE(Read(file).find(prefix + name + '('), std::string::npos)
+        << file << " does not define " << prefix << name;
+  }
+  const std::regex definition(
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>) )" + prefix +
+      R"((\w+)\()");
+  for (const auto& entry : fs::directory_iterator(Root() / folder)) {
+    if (entry.path().extension() != ".cc") continue;
+    const std::string text = Read(entry.path());
+    for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it) {
+      EXPECT_TRUE(std::ranges::binary_search(rows, (*it)[1].str()))
+          << entry.path() << " defines " << (*it)[1] << ", which has no row in " << def;
+    }
+  }
+}
+
+TEST(Rows, EveryOpHasItsFile) { CheckRows("kernels/ops.def", "SYNTRA_OP", "kernels/ops", "op_"); }
+
+TEST(Rows, EveryCpuKernelHasItsFile) {
+  CheckRows("kernels/cpu.def", "SYNTRA_CPU_KERNEL", "kernels/cpu", "cpu_");
+  const std::vector<std::string> ops = Rows("kernels/ops.def", "SYNTRA_OP");
+  for (const std::string& kernel : Rows("kernels/cpu.def", "SYNTRA_CPU_KERNEL")) {
+    EXPECT_TRUE(std::ranges::binary_search(ops, kernel)) << kernel << " is a kernel of no op";
+  }
+}
+
+TEST(Rows, EveryMixerHasItsFile) {
+  CheckRows("src/mixers/mixers.def", "SYNTRA_MIXER", "src/mixers", "mixer_");
+}
+
+TEST(Rows, EveryOpIsDocumented) {
+  const std::string contracts = Read(Root() / "kernels/README.md");
+  for (const std::string& op : Rows("kernels/ops.def", "SYNTRA_OP")) {
+    EXPECT_NE(contracts.find('`' + WithoutGrad(op) + '`'), std::string::npos) << op;
+  }
+}
+
+TEST(Sizes, FilesStayShort) {
+  for (const fs::path& path : Files()) {
+    if (!IsCode(path)) continue;
+    const bool kernels =
+        path.string().starts_with("kernels/") || path.string().starts_with("tests/kernels/");
+    EXPECT_LE(Lines(Root() / path).size(), kernels ? 700u : 500u) << path;
+  }
+}
+
+TEST(Sizes, TheProgramStaysSmall) {
+  size_t lines = 0;
+  for (const fs::path& path : CodeBelow("src/program")) lines += Lines(Root() / path).size();
+  EXPECT_LE(lines, 1500u);
+}
+
+TEST(Files, StartWithWhatTheyAre) {
+  for (const fs::path& path : Files()) {
+    if (path.extension() != ".h") continue;
+    EXPECT_TRUE(Read(Root() / path).starts_with("// ")) << path;
+  }
+}
+
+TEST(Readme, StandsInEveryFolder) {
+  std::vector<fs::path> folders;
+  for (const char* parent : {"", "src"}) {
+    for (const auto& entry : fs::directory_iterator(Root() / parent)) {
+      if (entry.is_directory() && fs::exists(entry.path() / "CMakeLists.txt") &&
+          !fs::exists(entry.path() / "CMakeCache.txt")) {
+        folders.push_back(entry.path());
+      }
+    }
+  }
+  std::string missing;
+  std::ranges::sort(folders);
+  for (const fs::path& folder : folders) {
+    if (!fs::exists(folder / "README.md")) {
+      missing += ' ' + fs::relative(folder, Root()).string();
+    }
+  }
+  EXPECT_EQ(missing, "") << "folders without a README.md:" << missing;
+}
+
+// Words that this file must not contain itself are put together here.
+void ExpectNowhere(const std::regex& pattern, const std::string& what) {
+  for (const fs::path& path : Files()) {
+    if (!IsCode(path) && path.filename() != "CMakeLists.txt" && path.extension() != ".def" &&
+        path.extension() != ".proto") {
+      continue;
+    }
+    const std::vector<std::string> lines = Lines(Root() / path);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(lines[i], pattern))
+          << path.string() << ':' << i + 1 << " has " << what << ": " << lines[i];
+    }
+  }
+}
+
+TEST(Names, SayWhatATypeDoes) {
+  ExpectNowhere(std::regex(R"(\b(class|struct|using)\s+\w*(Manager|Helper|Util)\w*)"),
+                "a type name without meaning");
+}
+
+TEST(Names, OfOneGenerationOnly) {
+  ExpectNowhere(std::regex(R"(\b(?!is_new\b)\w+_(v2|new|old)\b|\blega)"
+                           R"(cy)"),
+                "a second generation");
+  for (const fs::path& path : Files()) {
+    EXPECT_FALSE(std::regex_search(path.stem().string(), std::regex("_(v2|new|old)$"))) << path;
+  }
+}
+
+TEST(Comments, PutNothingOff) {
+  ExpectNowhere(std::regex(R"(\b(TO)"
+                           R"(DO|FIX)"
+                           R"(ME|XX)"
+                           R"(X)\b)"),
+                "work put off");
+}
+
+// Output of a command, and whether it succeeded.
+std::pair<std::string, bool> Shell(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  while (size_t count = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, count);
+  return {output, pclose(pipe) == 0};
+}
+
+TEST(Format, EveryFileIsAsClangFormatLeavesIt) {
+  if (!Shell("clang-format --version").second) GTEST_SKIP() << "clang-format is not installed";
+  std::string command = "cd '" + Root().string() + "' && clang-format --dry-run -Werror";
+  for (const fs::path& path : Files()) {
+    if (IsCode(path)) command += ' ' + path.string();
+  }
+  const auto [output, agrees] = Shell(command);
+  std::set<std::string> differing;
+  static const std::regex place(R"(([^:\s]+):\d+:\d+: error: )");
+  for (std::sregex_iterator it(output.begin(), output.end(), place), end; it != end; ++it) {
+    differing.insert((*it)[1]);
+  }
+  std::string list;
+  for (const std::string& path : differing) list += ' ' + path;
+  EXPECT_TRUE(agrees) << differing.size() << " files differ; run clang-format -i" << list;
+}
+
+}  // namespace
+}  // namespace syntra
