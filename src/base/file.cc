@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,6 +166,14 @@ void SyncDirectory(const Path& path) {
 void RenameDurably(const Path& from, const Path& to) {
   if (rename(from.c_str(), to.c_str()) != 0) FailSystem("rename to", to);
   SyncDirectory(to.parent_path());
+}
+
+void Exchange(const Path& a, const Path& b) {
+  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
+    const int error_number = errno;
+    Fail(ExitCode::kResources, "cannot replace the existing {}: {}; move it away", b.string(),
+         SystemErrorText(error_number));
+  }
 }
 
 void RemoveAll(const Path& path) {

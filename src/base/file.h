@@ -1,5 +1,6 @@
-// The file-system seam: every read, write, sync and rename of the program goes through here, so errors
-// always name the path and the reason. Failures throw Error(kResources) unless said otherwise.
+// The file-system seam: every read, write, sync and rename of the program goes through here, so
+// errors always name the path and the reason. Failures throw Error(kResources) unless said
+// otherwise.
 #pragma once
 
 #include <cstddef>
@@ -59,14 +60,17 @@ class MappedFile {
 // The whole file, refused with Error(kResources) if it is larger than `limit` bytes.
 std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20);
 
-// Replaces `path` in one step: a new file beside it is written, fsynced and renamed over it, then the
-// directory is fsynced. After a crash the old or the new content is there, never a mixture.
+// Replaces `path` in one step: a new file beside it is written, fsynced and renamed over it, then
+// the directory is fsynced. After a crash the old or the new content is there, never a mixture.
 void ReplaceFileDurably(const Path& path, std::string_view content);
 
 void CreateDirectories(const Path& path);
 void SyncDirectory(const Path& path);
 // rename(2) followed by fsync of the directory that holds `to`.
 void RenameDurably(const Path& from, const Path& to);
+// Two existing paths change places in one step; the caller syncs their directories. Fails on file
+// systems that cannot do it.
+void Exchange(const Path& a, const Path& b);
 void RemoveAll(const Path& path);
 int64_t FreeDiskBytes(const Path& path);
 

@@ -2,11 +2,9 @@
 #include "checkpoint/save.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -109,20 +107,12 @@ void WriteDirectory(const Path& directory, std::span<const Shard> shards, bool v
   SyncDirectory(directory);
 }
 
-// A directory cannot be renamed over a full one, and removing the old one first would leave a
-// moment with neither, so the two change places.
-void Exchange(const Path& a, const Path& b) {
-  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
-    const int error_number = errno;
-    Fail(ExitCode::kResources, "cannot replace the existing {}: {}; move it away", b.string(),
-         SystemErrorText(error_number));
-  }
-}
-
 void Commit(const Path& building, const Path& final_path) {
   const bool replaces = Exists(final_path);
   try {
     if (replaces) {
+      // A directory cannot be renamed over a full one, and removing the old one first would leave a
+      // moment with neither.
       Exchange(building, final_path);
     } else {
       RenameDurably(building, final_path);

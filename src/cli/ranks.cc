@@ -10,8 +10,9 @@
 namespace syntra {
 namespace {
 
-// Most errors (a wrong configuration, a missing file) meet every rank at once: rank 0 speaks for all,
-// and the others wait until the launcher ends them. One that nobody ends has an error of its own.
+// Most errors (a wrong configuration, a missing file) meet every rank at once: rank 0 speaks for
+// all, and the others wait until the launcher ends them. One that nobody ends has an error of its
+// own.
 constexpr int kSecondsForRankZero = 5;
 
 void WaitToBeEnded() {

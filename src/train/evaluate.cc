@@ -10,8 +10,8 @@ namespace {
 constexpr int kParts = 3;
 constexpr int kPartBits = 22;
 
-// Rows computed together. Fixed, since the sums of a piece are rounded to fp32: pieces that followed
-// the number of ranks would change the result.
+// Rows computed together. Fixed, since the sums of a piece are rounded to fp32: pieces that
+// followed the number of ranks would change the result.
 constexpr int64_t kPieceRows = 16;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Token-mean log-perplexity on the validation split (natural logarithm, sentinels and EOS included, no
-// dropout, no z-loss), as the Synthesizer paper reports it.
+// Token-mean log-perplexity on the validation split (natural logarithm, sentinels and EOS included,
+// no dropout, no z-loss), as the Synthesizer paper reports it.
 #pragma once
 
 #include "configs/schema/config.pb.h"
@@ -16,9 +16,10 @@ struct EvaluationResult {
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
 };
 
-// What config.evaluation asks for, on the same examples whatever the ranks and micro-batches: its first
-// `batches` batches, or all there are; a split smaller than one batch is one batch. The work is shared
-// among the ranks and every rank gets the same result. Throws Error(kData) if the split is empty.
+// What config.evaluation asks for, on the same examples whatever the ranks and micro-batches: its
+// first `batches` batches, or all there are; a split smaller than one batch is one batch. The work
+// is shared among the ranks and every rank gets the same result. Throws Error(kData) if the split
+// is empty.
 EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communicator& ranks,
                           const Config& config);
 

@@ -215,9 +215,10 @@ void Run::EvaluateNow(int64_t step) {
                              {"validation_tokens", static_cast<double>(result.tokens)}};
     chief_->metrics->Write(step, values);
     chief_->events->Write(step, values);
-    Log().info("step {}: validation log-perplexity {:.4f} over {} tokens (labels {:016x}, {:.1f} s)",
-               WithThousands(step), result.log_perplexity, WithThousands(result.tokens),
-               result.label_checksum, seconds);
+    Log().info(
+        "step {}: validation log-perplexity {:.4f} over {} tokens (labels {:016x}, {:.1f} s)",
+        WithThousands(step), result.log_perplexity, WithThousands(result.tokens),
+        result.label_checksum, seconds);
   }
 }
 
@@ -254,11 +255,12 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
   if (!is_chief()) return;
   const double tokens = static_cast<double>(partition_.batch_size) *
                         static_cast<double>(training_->input_length() + training_->target_length());
-  const double flops = 3 * replica_
-                               ->Training({partition_.micro_batch_rows, training_->input_length(),
-                                           training_->target_length()})
-                               .program()
-                               .forward_flops() *
+  const double flops = 3 *
+                       replica_
+                           ->Training({partition_.micro_batch_rows, training_->input_length(),
+                                       training_->target_length()})
+                           .program()
+                           .forward_flops() *
                        static_cast<double>(partition_.batch_size / partition_.micro_batch_rows);
   chief_->progress->Step({.step = step,
                           .loss = result.sums.PerToken(),
@@ -293,7 +295,8 @@ void Run::CountSkipped(int64_t step, bool skipped) {
   const int limit = config_.train().max_skipped_steps();
   if (static_cast<int>(skipped_.size()) > limit) {
     Fail(ExitCode::kDiverged,
-         "{} of the last {} steps had a loss or gradient that is not finite (train.max_skipped_steps "
+         "{} of the last {} steps had a loss or gradient that is not finite "
+         "(train.max_skipped_steps "
          "is {}); lower optimizer.schedule.rate or set optimizer.clip_norm",
          skipped_.size(), kWindow, limit);
   }
@@ -313,8 +316,8 @@ void Run::CompareReplicas(int64_t step) {
   }
 }
 
-// OpenMP counts threads by the thread that asks: a new one would take every core of the machine, from the step
-// that is being trained and from the other ranks.
+// OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
+// from the step that is being trained and from the other ranks.
 std::future<std::vector<Batch>> Run::FetchAside(int64_t step) {
   return std::async(std::launch::async, [this, step] {
     SetThreadCount(1);
@@ -351,8 +354,7 @@ ExitCode Run::Loop(int64_t step) {
       SaveNow(step, Occasion::kLast);
       return ExitCode::kRequeue;
     }
-    if (step < steps &&
-        (result.requests_to_save > 0 || Due(step, config_.checkpoint().every()))) {
+    if (step < steps && (result.requests_to_save > 0 || Due(step, config_.checkpoint().every()))) {
       SaveNow(step);
     }
   }

@@ -1,5 +1,5 @@
-// Pretraining by span corruption: from a configuration to a trained model in a run directory. Called again,
-// it continues from the newest checkpoint, or says that the run is done.
+// Pretraining by span corruption: from a configuration to a trained model in a run directory.
+// Called again, it continues from the newest checkpoint, or says that the run is done.
 #pragma once
 
 #include <optional>

@@ -12,8 +12,7 @@ namespace syntra {
 namespace {
 
 bool Same(const BatchShape& a, const BatchShape& b) {
-  return a.rows == b.rows && a.input_length == b.input_length &&
-         a.target_length == b.target_length;
+  return a.rows == b.rows && a.input_length == b.input_length && a.target_length == b.target_length;
 }
 
 BatchShape ShapeOf(const Batch& batch) {
@@ -62,8 +61,8 @@ Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DTy
   gradients_ = Buffer(bytes, "gradients");
   state_ = Buffer(optimizer_->state_elements() * sizeof(float), "optimizer state");
   norm_ = std::make_unique<Executable>(GradientNormProgram(parameters_), Backend::kCpu, arenas());
-  update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), Backend::kCpu,
-                                         arenas());
+  update_ =
+      std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), Backend::kCpu, arenas());
 }
 
 std::span<float> Replica::Values(const Parameter& parameter) const {
@@ -86,8 +85,8 @@ std::vector<TensorRecord> Replica::Tensors() const {
   }
   if (!optimizer_) return records;
   for (const StateTensor& tensor : optimizer_->state()) {
-    records.push_back({tensor.name, {DType::kF32, tensor.shape},
-                       state_.data() + tensor.offset * sizeof(float)});
+    records.push_back(
+        {tensor.name, {DType::kF32, tensor.shape}, state_.data() + tensor.offset * sizeof(float)});
   }
   return records;
 }

@@ -1,5 +1,5 @@
-// One rank's copy of a model in training: the arenas of parameters, gradients and optimizer state, and
-// the programs bound to them.
+// One rank's copy of a model in training: the arenas of parameters, gradients and optimizer state,
+// and the programs bound to them.
 #pragma once
 
 #include <memory>
@@ -74,9 +74,7 @@ class Replica {
   uint64_t ParameterDigest() const;
 
  private:
-  Arenas arenas() const {
-    return {values_.data(), gradients_.data(), state_.data()};
-  }
+  Arenas arenas() const { return {values_.data(), gradients_.data(), state_.data()}; }
   Executable& Evaluation(const BatchShape& shape);
 
   EncoderDecoder model_;

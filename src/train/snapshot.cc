@@ -80,7 +80,8 @@ void LoadParameters(Checkpoint& checkpoint, const Replica& replica) {
 
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,
                 const ConfigPurpose& purpose) {
-  return ParseConfig(checkpoint.path().string(), Attribute(checkpoint, kConfig), overrides, purpose);
+  return ParseConfig(checkpoint.path().string(), Attribute(checkpoint, kConfig), overrides,
+                     purpose);
 }
 
 void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity) {

@@ -37,8 +37,8 @@ Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overr
 // checkpoint: the model, the optimizer, the data or the batch changed.
 void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity);
 
-// The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of checkpoints.
-// Throws Error(kCheckpoint) if there is none. Changes nothing.
+// The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of
+// checkpoints. Throws Error(kCheckpoint) if there is none. Changes nothing.
 Checkpoint OpenNewest(const Path& path);
 
 }  // namespace syntra

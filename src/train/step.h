@@ -13,7 +13,7 @@ namespace syntra {
 
 // How a global batch is cut up.
 struct BatchPartition {
-  int64_t batch_size = 0;       // rows, all ranks
+  int64_t batch_size = 0;  // rows, all ranks
   int64_t rows_per_rank = 0;
   int64_t micro_batch_rows = 0;
   // Throws Error(kConfig) if the sizes do not divide.
@@ -21,11 +21,11 @@ struct BatchPartition {
 };
 
 struct StepResult {
-  LossSums sums;              // over the global batch
-  double gradient_norm = 0;   // before clipping
+  LossSums sums;             // over the global batch
+  double gradient_norm = 0;  // before clipping
   double learning_rate = 0;
-  bool skipped = false;       // loss or gradient was not finite: nothing was changed
-  double sync_seconds = 0;    // waiting for and adding other ranks' gradients
+  bool skipped = false;     // loss or gradient was not finite: nothing was changed
+  double sync_seconds = 0;  // waiting for and adding other ranks' gradients
   int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
 };
 

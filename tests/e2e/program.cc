@@ -80,6 +80,9 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
   Redirect(base_.string() + ".in", O_RDONLY, STDIN_FILENO);
   Redirect(base_.string() + ".out", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
   Redirect(base_.string() + ".err", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  // Open MPI's shared memory of a killed job is left behind; here it goes with the scratch
+  // directory.
+  setenv("OMPI_MCA_btl_vader_backing_directory", base_.parent_path().c_str(), 1);
   for (const std::string& variable : options.environment) {
     putenv(const_cast<char*>(variable.c_str()));
   }
