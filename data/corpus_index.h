@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "data/token_shard.h"
 #include "data/tokenizer.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "base/digest.h"
+#include "base/file.h"
 
 namespace syntra {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
 #include "base/digest.h"
+#include "base/file.h"
 
 namespace syntra {
 

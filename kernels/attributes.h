@@ -1,5 +1,5 @@
-// Compile-time facts of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. Ordered as given, so
-// program dumps are stable.
+// Compile-time facts of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. Ordered as
+// given, so program dumps are stable.
 #pragma once
 
 #include <initializer_list>

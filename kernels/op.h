@@ -1,9 +1,10 @@
-// What an op is: shape inference, a double-precision reference, a gradient rule and test cases. Fast
-// kernels are registered beside it, per backend. Ops know nothing of models, configurations or ranks.
+// What an op is: shape inference, a double-precision reference, a gradient rule and test cases.
+// Fast kernels are registered beside it, per backend. Ops know nothing of models, configurations or
+// ranks.
 //
-// To add an op: kernels/ops/<op>.cc defines `Op op_<op>()`, one line in kernels/ops.def; a CPU kernel is
-// kernels/cpu/<op>.cc defining `std::optional<BoundKernel> cpu_<op>(const OpCall&)` and one line in
-// kernels/cpu.def. The sweeps in tests/kernels then cover it.
+// To add an op: kernels/ops/<op>.cc defines `Op op_<op>()`, one line in kernels/ops.def; a CPU
+// kernel is kernels/cpu/<op>.cc defining `std::optional<BoundKernel> cpu_<op>(const OpCall&)` and
+// one line in kernels/cpu.def. The sweeps in tests/kernels then cover it.
 #pragma once
 
 #include <functional>
@@ -29,8 +30,8 @@ struct OpCall {
 // A tensor on the reference backend: floating-point types are held as doubles.
 struct ReferenceTensor {
   TensorType type;
-  std::span<double> numbers;     // floating-point types
-  std::span<int32_t> integers;   // kI32
+  std::span<double> numbers;    // floating-point types
+  std::span<int32_t> integers;  // kI32
 
   bool present() const { return type.present(); }
   int64_t dim(int i) const { return type.shape[i]; }
@@ -65,8 +66,8 @@ class GradientRule {
   virtual Value output_gradient(int i) const = 0;
   // Whether the gradient of input i is wanted.
   virtual bool wants(int i) const = 0;
-  // Records `op`; its output k is a contribution to the gradient of input targets[k] (skipped if that
-  // is not wanted). Contributions of several ops add up.
+  // Records `op`; its output k is a contribution to the gradient of input targets[k] (skipped if
+  // that is not wanted). Contributions of several ops add up.
   virtual void Contribute(std::string_view op, Attributes attributes, std::vector<Value> inputs,
                           std::vector<int> targets) = 0;
   // `gradient` itself is a contribution to the gradient of input i.
@@ -92,7 +93,8 @@ struct Op {
   void (*gradient)(GradientRule&) = nullptr;  // null: not differentiable
   std::vector<OpCase> (*cases)() = nullptr;
   double (*flops)(const OpCall&) = nullptr;  // multiply-adds count 2; null: not worth counting
-  // Outputs are read before they are written and live outside the program (optimizer updates, caches).
+  // Outputs are read before they are written and live outside the program (optimizer updates,
+  // caches).
   bool updates = false;
 };
 
@@ -102,8 +104,8 @@ std::vector<std::string> OpNames();
 
 // An op call made ready to run: primitives created, sizes resolved. Running allocates nothing.
 struct KernelArguments {
-  std::span<void* const> inputs, outputs;  // null: absent
-  std::byte* workspace;                    // 64-byte aligned
+  std::span<void*const> inputs, outputs;  // null: absent
+  std::byte* workspace;                   // 64-byte aligned
 };
 
 struct BoundKernel {

@@ -323,8 +323,8 @@ void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_s
     if (limit > 0) {
       AddTerms<T>(terms, tile, i, limit);
       const float sum = ExpRow<true>(row, log_sum_exp[i], copy, limit);
-      // The rounding of a large log_sum_exp scales the whole row; dividing by what the row adds up to
-      // takes it out. Below bf16's own rounding it does not matter.
+      // The rounding of a large log_sum_exp scales the whole row; dividing by what the row adds up
+      // to takes it out. Below bf16's own rounding it does not matter.
       if (!copy) ScaleRow(row, 1.0f / sum, limit);
     }
     ClearFrom(row, limit, tile.keys);

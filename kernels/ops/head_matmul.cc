@@ -81,7 +81,8 @@ std::vector<OpCase> Cases() {
     return OpCase{name, {{"heads", int64_t{3}}}, {{dtype, {2, 5, 12}}, {DType::kF32, weight}}, {}};
   };
   return {make("shared", DType::kF32, {4, 7}), make("per_head", DType::kF32, {3, 4, 7}),
-          make("shared_bf16", DType::kBF16, {4, 7}), make("per_head_bf16", DType::kBF16, {3, 4, 7})};
+          make("shared_bf16", DType::kBF16, {4, 7}),
+          make("per_head_bf16", DType::kBF16, {3, 4, 7})};
 }
 
 std::vector<OpCase> GradientCases() {
@@ -93,7 +94,10 @@ std::vector<OpCase> GradientCases() {
 }  // namespace
 
 Op op_head_matmul() {
-  return {.infer = &Infer, .reference = &Reference, .gradient = &Gradient, .cases = &Cases,
+  return {.infer = &Infer,
+          .reference = &Reference,
+          .gradient = &Gradient,
+          .cases = &Cases,
           .flops = &Flops};
 }
 

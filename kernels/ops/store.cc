@@ -4,9 +4,7 @@
 namespace syntra {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  return {in[0]};
-}
+std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) { return {in[0]}; }
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> in,
                std::span<const ReferenceTensor> out) {

@@ -1,8 +1,8 @@
 // Errors with a context stack and the process exit code they lead to.
 //
-// Every failure that a user can cause or meet is an `Error` with an `ExitCode`; broken invariants are
-// `SYNTRA_CHECK`s (ExitCode::kInternal). `ErrorContext` objects on the stack add lines of the form
-// "while reading shard X" to errors thrown below them.
+// Every failure that a user can cause or meet is an `Error` with an `ExitCode`; broken invariants
+// are `SYNTRA_CHECK`s (ExitCode::kInternal). `ErrorContext` objects on the stack add lines of the
+// form "while reading shard X" to errors thrown below them.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,8 +45,8 @@ template <typename... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// While alive, errors thrown by this thread end with "\n  while " + describe(). `describe` runs only
-// when an error is made, so building a context costs nothing on the good path.
+// While alive, errors thrown by this thread end with "\n  while " + describe(). `describe` runs
+// only when an error is made, so building a context costs nothing on the good path.
 class ErrorContext {
  public:
   explicit ErrorContext(std::function<std::string()> describe);
@@ -78,11 +78,11 @@ std::string SystemErrorText(int error_number);
 
 }  // namespace syntra
 
-// Throws Error(kInternal) naming the condition and place unless `condition` holds. The optional rest
-// is a format string with arguments that explains what was found.
-#define SYNTRA_CHECK(condition, ...)                                                    \
-  do {                                                                                  \
-    if (!(condition)) [[unlikely]]                                                      \
-      ::syntra::internal::CheckFailed(__FILE__, __LINE__, #condition,                   \
+// Throws Error(kInternal) naming the condition and place unless `condition` holds. The optional
+// rest is a format string with arguments that explains what was found.
+#define SYNTRA_CHECK(condition, ...)                                                  \
+  do {                                                                                \
+    if (!(condition)) [[unlikely]]                                                    \
+      ::syntra::internal::CheckFailed(__FILE__, __LINE__, #condition,                 \
                                       ::syntra::internal::CheckMessage(__VA_ARGS__)); \
   } while (false)

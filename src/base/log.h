@@ -1,4 +1,5 @@
-// The process's logger. Ranks other than 0 write only to their own file, so a job prints each line once.
+// The process's logger. Ranks other than 0 write only to their own file, so a job prints each line
+// once.
 #pragma once
 
 #include <spdlog/spdlog.h>

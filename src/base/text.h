@@ -13,7 +13,8 @@ std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 std::string_view StripSpace(std::string_view text);
 
-// Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap neighbours.
+// Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap
+// neighbours.
 int EditDistance(std::string_view a, std::string_view b);
 
 // The candidate nearest to `name`, or "" if none is within max(2, length / 3) edits.

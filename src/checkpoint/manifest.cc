@@ -24,7 +24,9 @@ constexpr size_t kMaxTensors = 1'000'000;
 constexpr size_t kMaxFiles = 100'000;
 constexpr size_t kMaxNameBytes = 1024;
 
-std::string DigestOfText(std::string_view text) { return HexDigestOf(std::as_bytes(std::span(text))); }
+std::string DigestOfText(std::string_view text) {
+  return HexDigestOf(std::as_bytes(std::span(text)));
+}
 
 void RequireUtf8(std::string_view text, std::string_view what) {
   if (!IsUtf8(text)) Fail(ExitCode::kCheckpoint, "{} is not UTF-8 text", what);

@@ -89,7 +89,8 @@ const Checkpoint::LoadedShard& Checkpoint::Load(const std::string& file) {
   const FileDigest& expected = verified_.manifest.files.at(file);
   Buffer bytes(static_cast<size_t>(expected.bytes), "a checkpoint file");
   const std::span<std::byte> content(bytes.data(), bytes.size());
-  if (!ReadFromStart(verified_.files.at(file), content) || HexDigestOf(content) != expected.digest) {
+  if (!ReadFromStart(verified_.files.at(file), content) ||
+      HexDigestOf(content) != expected.digest) {
     Fail(ExitCode::kCheckpoint, "{} changed after it was verified", (path_ / file).string());
   }
   loaded_ = std::make_unique<LoadedShard>(file, std::move(bytes));

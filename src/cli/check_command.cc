@@ -98,8 +98,8 @@ class Checker {
   }
 
   std::string CheckMemory() const {
-    const double all = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                       static_cast<double>(sysconf(_SC_PAGE_SIZE));
+    const double all =
+        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
     const double needed = sizes_.total_bytes() * ranks_;
     if (needed > all) {
       Fail(ExitCode::kResources,
@@ -121,7 +121,8 @@ void Print(const std::vector<Finding>& findings, bool as_json) {
   for (const Finding& finding : findings) {
     json[finding.subject] = {{"ok", finding.good}, {"detail", finding.detail}};
     if (!as_json) {
-      fmt::print("{:6} {:16} {}\n", finding.good ? "ok" : "FAILED", finding.subject, finding.detail);
+      fmt::print("{:6} {:16} {}\n", finding.good ? "ok" : "FAILED", finding.subject,
+                 finding.detail);
     }
   }
   if (as_json) fmt::print("{}\n", json.dump());

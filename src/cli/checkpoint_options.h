@@ -22,7 +22,8 @@ struct CheckpointOptions {
   std::string checkpoint;
   std::vector<std::string> overrides;
 
-  // The newest valid checkpoint at or below the path, with its own configuration under the overrides.
+  // The newest valid checkpoint at or below the path, with its own configuration under the
+  // overrides.
   LoadedModel Load(const ConfigPurpose& purpose) const;
 };
 

@@ -61,10 +61,10 @@ Action SetUpExplain(CLI::App& app) {
 }  // namespace
 
 Action SetUpConfig(CLI::App& app) {
-  return SetUpParts(app,
-                    {{"show", "Print a configuration after layering and --set", SetUpShow},
-                     {"diff", "List the fields in which two configurations differ", SetUpDiff},
-                     {"explain", "Print what a field means, its default and its limits", SetUpExplain}});
+  return SetUpParts(
+      app, {{"show", "Print a configuration after layering and --set", SetUpShow},
+            {"diff", "List the fields in which two configurations differ", SetUpDiff},
+            {"explain", "Print what a field means, its default and its limits", SetUpExplain}});
 }
 
 }  // namespace syntra

@@ -28,8 +28,8 @@ class Filler {
   std::string Fill(std::vector<int32_t> ids) {
     ids.push_back(tokenizer_.eos_id());
     if (static_cast<int64_t>(ids.size()) > lengths_.input_length) {
-      Fail(ExitCode::kData, "an input of {} tokens is longer than data.input_length {}",
-           ids.size(), lengths_.input_length);
+      Fail(ExitCode::kData, "an input of {} tokens is longer than data.input_length {}", ids.size(),
+           lengths_.input_length);
     }
     std::vector<int32_t> segments(ids.size(), 1);
     ids.resize(lengths_.input_length);
@@ -69,12 +69,12 @@ void ShowSamples(Filler& filler, int64_t count) {
 Action SetUpGenerate(CLI::App& app) {
   const auto options = AddCheckpointOptions(app);
   const auto samples = std::make_shared<int64_t>(0);
-  app.add_option("--samples", *samples,
-                 "Show this many validation examples with the model's output instead of reading lines")
+  app.add_option(
+         "--samples", *samples,
+         "Show this many validation examples with the model's output instead of reading lines")
       ->check(CLI::NonNegativeNumber);
   return [options, samples] {
-    LoadedModel loaded =
-        options->Load(*samples > 0 ? kForEvaluation : kForGeneration);
+    LoadedModel loaded = options->Load(*samples > 0 ? kForEvaluation : kForGeneration);
     Filler filler(loaded);
     if (*samples > 0) {
       ShowSamples(filler, *samples);
@@ -82,7 +82,8 @@ Action SetUpGenerate(CLI::App& app) {
     }
     std::string line;
     for (int64_t number = 1; std::getline(std::cin, line); ++number) {
-      const ErrorContext context([&] { return fmt::format("reading line {} of the input", number); });
+      const ErrorContext context(
+          [&] { return fmt::format("reading line {} of the input", number); });
       std::cout << filler.Fill(filler.tokenizer().EncodeWithSentinels(line)) << std::endl;
     }
     return ExitCode::kDone;

@@ -91,8 +91,7 @@ Action SetUpData(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--json", form->json, "Print JSON");
   return [options, form] {
-    const std::vector<Preview> examples =
-        PreviewExamples(options->Load(kForTraining), form->count);
+    const std::vector<Preview> examples = PreviewExamples(options->Load(kForTraining), form->count);
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Preview& example : examples) {
       list.push_back({{"input", example.input}, {"target", example.target}});
@@ -125,9 +124,10 @@ Action SetUpMemory(CLI::App& app) {
 }  // namespace
 
 Action SetUpInspect(CLI::App& app) {
-  return SetUpParts(app, {{"data", "Show corrupted training examples as text", SetUpData},
-                          {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
-                          {"memory", "List what is alive where a step needs most memory", SetUpMemory}});
+  return SetUpParts(app,
+                    {{"data", "Show corrupted training examples as text", SetUpData},
+                     {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
+                     {"memory", "List what is alive where a step needs most memory", SetUpMemory}});
 }
 
 }  // namespace syntra

@@ -20,7 +20,8 @@ void PrintText(const Sizes& sizes) {
     line("  of which learn", WithThousands(sizes.trainable_parameters));
   }
   line("FLOPs a step", HumanCount(sizes.flops_per_step));
-  line("micro-batch", fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
+  line("micro-batch",
+       fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
   fmt::print("memory of a rank\n");
   line("  parameters", HumanBytes(sizes.parameter_bytes));
   line("  gradients", HumanBytes(sizes.gradient_bytes));
@@ -31,19 +32,18 @@ void PrintText(const Sizes& sizes) {
 }
 
 void PrintJson(const Sizes& sizes) {
-  fmt::print("{}\n", nlohmann::ordered_json{
-                         {"parameters", sizes.parameters},
-                         {"trainable_parameters", sizes.trainable_parameters},
-                         {"flops_per_step", sizes.flops_per_step},
-                         {"micro_batch_rows", sizes.rows},
-                         {"input_length", sizes.input_length},
-                         {"target_length", sizes.target_length},
-                         {"parameter_bytes", sizes.parameter_bytes},
-                         {"gradient_bytes", sizes.gradient_bytes},
-                         {"optimizer_bytes", sizes.optimizer_bytes},
-                         {"activation_bytes", sizes.activation_bytes},
-                         {"total_bytes", sizes.total_bytes()},
-                         {"checkpoint_bytes", sizes.checkpoint_bytes}}
+  fmt::print("{}\n", nlohmann::ordered_json{{"parameters", sizes.parameters},
+                                            {"trainable_parameters", sizes.trainable_parameters},
+                                            {"flops_per_step", sizes.flops_per_step},
+                                            {"micro_batch_rows", sizes.rows},
+                                            {"input_length", sizes.input_length},
+                                            {"target_length", sizes.target_length},
+                                            {"parameter_bytes", sizes.parameter_bytes},
+                                            {"gradient_bytes", sizes.gradient_bytes},
+                                            {"optimizer_bytes", sizes.optimizer_bytes},
+                                            {"activation_bytes", sizes.activation_bytes},
+                                            {"total_bytes", sizes.total_bytes()},
+                                            {"checkpoint_bytes", sizes.checkpoint_bytes}}
                          .dump());
 }
 

@@ -42,10 +42,11 @@ Action SetUpPrepare(CLI::App& app) {
     };
     const Tokenizer tokenizer(options->tokenizer, options->extra_ids);
     const PrepareResult result = PrepareCorpus(options->prepare, tokenizer);
-    fmt::print("{}: {} documents, {} tokens in {} shards ({} made, {} kept); {} bad records, {} empty\n",
-               options->output, WithThousands(result.index.documents()),
-               WithThousands(result.index.tokens()), result.index.shards.size(), result.built,
-               result.kept, result.index.bad_records(), result.index.empty_documents());
+    fmt::print(
+        "{}: {} documents, {} tokens in {} shards ({} made, {} kept); {} bad records, {} empty\n",
+        options->output, WithThousands(result.index.documents()),
+        WithThousands(result.index.tokens()), result.index.shards.size(), result.built, result.kept,
+        result.index.bad_records(), result.index.empty_documents());
     return ExitCode::kDone;
   };
 }

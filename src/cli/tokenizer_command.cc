@@ -63,12 +63,14 @@ Action SetUpInfo(CLI::App& app) {
   const auto options = AddModelOptions(app);
   return [options] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
-    fmt::print("{}\n  pieces      {}\n  extra ids   {} ({} .. {})\n  vocabulary  {}\n  eos, unk    {}, {}\n"
-               "  xxh3-128    {}\n",
-               options->model, tokenizer.piece_count(), tokenizer.extra_ids(),
-               tokenizer.SentinelId(tokenizer.extra_ids() - 1), tokenizer.SentinelId(0),
-               tokenizer.vocabulary_size(), tokenizer.eos_id(), tokenizer.unknown_id(),
-               ToHex(tokenizer.digest()));
+    fmt::print(
+        "{}\n  pieces      {}\n  extra ids   {} ({} .. {})\n  vocabulary  {}\n  eos, unk    {}, "
+        "{}\n"
+        "  xxh3-128    {}\n",
+        options->model, tokenizer.piece_count(), tokenizer.extra_ids(),
+        tokenizer.SentinelId(tokenizer.extra_ids() - 1), tokenizer.SentinelId(0),
+        tokenizer.vocabulary_size(), tokenizer.eos_id(), tokenizer.unknown_id(),
+        ToHex(tokenizer.digest()));
     return ExitCode::kDone;
   };
 }

@@ -11,8 +11,7 @@ namespace syntra {
 
 Buffer::Buffer(size_t bytes, const char* purpose) : size_(bytes) {
   if (bytes == 0) return;
-  void* address =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) {
     Fail(ExitCode::kResources, "cannot get {} of memory for {}: {}",
          HumanBytes(static_cast<double>(bytes)), purpose, SystemErrorText(errno));

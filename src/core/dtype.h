@@ -1,5 +1,5 @@
-// Element types. Training computes in kF32 or kBF16; kF64 is the reference backend's truth; kI32 holds
-// token ids, segment ids and random keys; kNone marks an operand that is absent.
+// Element types. Training computes in kF32 or kBF16; kF64 is the reference backend's truth; kI32
+// holds token ids, segment ids and random keys; kNone marks an operand that is absent.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,15 @@ enum class DType : uint8_t { kNone, kF32, kBF16, kF64, kI32 };
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
-    case DType::kNone: return 0;
-    case DType::kBF16: return 2;
+    case DType::kNone:
+      return 0;
+    case DType::kBF16:
+      return 2;
     case DType::kF32:
-    case DType::kI32: return 4;
-    case DType::kF64: return 8;
+    case DType::kI32:
+      return 4;
+    case DType::kF64:
+      return 8;
   }
   return 0;
 }
@@ -27,11 +31,16 @@ constexpr bool IsFloat(DType dtype) {
 
 constexpr std::string_view NameOf(DType dtype) {
   switch (dtype) {
-    case DType::kNone: return "none";
-    case DType::kF32: return "f32";
-    case DType::kBF16: return "bf16";
-    case DType::kF64: return "f64";
-    case DType::kI32: return "i32";
+    case DType::kNone:
+      return "none";
+    case DType::kF32:
+      return "f32";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF64:
+      return "f64";
+    case DType::kI32:
+      return "i32";
   }
   return "?";
 }

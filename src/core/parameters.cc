@@ -11,10 +11,11 @@ namespace syntra {
 const Parameter& ParameterStore::Declare(ParameterSpec spec) {
   SYNTRA_CHECK(static_cast<int>(spec.axes.size()) == spec.shape.rank(), "axes of {}", spec.name);
   const int index = static_cast<int>(parameters_.size());
-  SYNTRA_CHECK(index_.emplace(spec.name, index).second, "parameter {} is declared twice", spec.name);
+  SYNTRA_CHECK(index_.emplace(spec.name, index).second, "parameter {} is declared twice",
+               spec.name);
   Parameter parameter{std::move(spec), index, arena_elements_};
-  arena_elements_ += static_cast<int64_t>(
-      AlignUp(parameter.shape.size(), Buffer::kAlignment / sizeof(float)));
+  arena_elements_ +=
+      static_cast<int64_t>(AlignUp(parameter.shape.size(), Buffer::kAlignment / sizeof(float)));
   return parameters_.emplace_back(std::move(parameter));
 }
 

@@ -1,6 +1,6 @@
-// The list of a model's parameters: names, shapes, named axes, initial distributions, and where each
-// lies in the flat arenas of values, gradients and optimizer state. Holds no tensor memory, so sizes
-// are known before anything is allocated.
+// The list of a model's parameters: names, shapes, named axes, initial distributions, and where
+// each lies in the flat arenas of values, gradients and optimizer state. Holds no tensor memory, so
+// sizes are known before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace syntra {
 
-// How a parameter's first values are drawn. `scale` is the standard deviation for the normal kinds and
-// half the width of the interval for kUniform.
+// How a parameter's first values are drawn. `scale` is the standard deviation for the normal kinds
+// and half the width of the interval for kUniform.
 struct Initializer {
   enum class Kind { kConstant, kNormal, kTruncatedNormal, kUniform };
   Kind kind = Kind::kConstant;
@@ -53,7 +53,7 @@ class ParameterStore {
   // In the order of declaration; references stay valid.
   const std::deque<Parameter>& all() const { return parameters_; }
 
-  int64_t element_count() const;            // sum of sizes, padding excluded
+  int64_t element_count() const;  // sum of sizes, padding excluded
   int64_t trainable_element_count() const;
   int64_t arena_elements() const { return arena_elements_; }  // padding included
 
@@ -63,8 +63,8 @@ class ParameterStore {
   int64_t arena_elements_ = 0;
 };
 
-// Writes the first values of `parameter` to `values`: a function of the seed, the parameter's name and
-// the element index alone.
+// Writes the first values of `parameter` to `values`: a function of the seed, the parameter's name
+// and the element index alone.
 void Initialize(const ParameterSpec& parameter, uint64_t seed, std::span<float> values);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
-// Counter-based random numbers (Philox4x32-10, Salmon et al. 2011). A number is a pure function of a
-// key and a counter: no state to save, the same draws at any world size and thread count.
+// Counter-based random numbers (Philox4x32-10, Salmon et al. 2011). A number is a pure function of
+// a key and a counter: no state to save, the same draws at any world size and thread count.
 #pragma once
 
 #include <Random123/philox.h>
@@ -18,10 +18,9 @@ using RandomBits = r123::Philox4x32::ctr_type;  // four uint32_t
 
 // 128 random bits at `counter` of the stream (key, stream).
 inline RandomBits RandomAt(RandomKey key, uint64_t counter, uint64_t stream = 0) {
-  return r123::Philox4x32()(
-      {{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
-        static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)}},
-      {{key.low, key.high}});
+  return r123::Philox4x32()({{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                              static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)}},
+                            {{key.low, key.high}});
 }
 
 // A key that depends on every argument: e.g. DeriveKey(seed, "dropout", step, example).

@@ -1,6 +1,6 @@
-// The loops below are written for the compiler's vectoriser: plain arrays, no branches, one version per
-// instruction set chosen when the program starts. Fused multiply-adds are off in the whole project, so
-// all versions give the same bits.
+// The loops below are written for the compiler's vectoriser: plain arrays, no branches, one version
+// per instruction set chosen when the program starts. Fused multiply-adds are off in the whole
+// project, so all versions give the same bits.
 #include "core/random_fill.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace syntra {
 namespace {
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define SYNTRA_EVERY_ISA __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define SYNTRA_EVERY_ISA
@@ -52,8 +53,8 @@ SYNTRA_INLINE void PhiloxBlocks(RandomKey key, uint64_t first, uint32_t* words) 
   }
 }
 
-// Natural logarithm of a positive normal number (exponent and a polynomial in the mantissa, as in Cephes'
-// logf); relative error below 1e-6, enough for a random draw.
+// Natural logarithm of a positive normal number (exponent and a polynomial in the mantissa, as in
+// Cephes' logf); relative error below 1e-6, enough for a random draw.
 SYNTRA_INLINE float Logarithm(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   // The mantissa moves to [sqrt(1/2), sqrt(2)).
@@ -62,22 +63,21 @@ SYNTRA_INLINE float Logarithm(float x) {
   const float f = std::bit_cast<float>((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
   float p = 7.0376836292e-2f;
   for (const float c : {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
-                        -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f,
-                        3.3333331174e-1f}) {
+                        -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f}) {
     p = p * f + c;
   }
   return exponent * 0.693147180559945f + (f + f * f * (p * f - 0.5f));
 }
 
-// The standard normal quantile at probability tail < 1/2 to the left, positive side: sqrt(2) erfinv(1 - 2
-// tail) by the two polynomials of Giles (2010), "Approximating the erfinv function".
+// The standard normal quantile at probability tail < 1/2 to the left, positive side: sqrt(2)
+// erfinv(1 - 2 tail) by the two polynomials of Giles (2010), "Approximating the erfinv function".
 SYNTRA_INLINE float NormalQuantile(float tail) {
-  constexpr float kCentre[] = {2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f,
-                               -4.39150654e-06f, 0.00021858087f, -0.00125372503f,
-                               -0.00417768164f, 0.246640727f, 1.50140941f};
+  constexpr float kCentre[] = {2.81022636e-08f,  3.43273939e-07f, -3.5233877e-06f,
+                               -4.39150654e-06f, 0.00021858087f,  -0.00125372503f,
+                               -0.00417768164f,  0.246640727f,    1.50140941f};
   constexpr float kTail[] = {-0.000200214257f, 0.000100950558f, 0.00134934322f,
-                             -0.00367342844f, 0.00573950773f, -0.0076224613f,
-                             0.00943887047f, 1.00167406f, 2.83297682f};
+                             -0.00367342844f,  0.00573950773f,  -0.0076224613f,
+                             0.00943887047f,   1.00167406f,     2.83297682f};
   const float w = -Logarithm(4.0f * tail * (1.0f - tail));
   const bool central = w < 5.0f;
   const float v = central ? w - 2.5f : std::sqrt(w) - 3.0f;
@@ -86,7 +86,8 @@ SYNTRA_INLINE float NormalQuantile(float tail) {
   return 1.41421356f * p * (1.0f - 2.0f * tail);
 }
 
-// One value of the distribution from 32 random bits: bit 0 is the sign, the others the place in the tail.
+// One value of the distribution from 32 random bits: bit 0 is the sign, the others the place in the
+// tail.
 struct NormalDraw {
   float deviation, lowest_tail, tail_width;
   SYNTRA_INLINE float operator()(uint32_t bits) const {

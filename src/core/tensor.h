@@ -44,19 +44,26 @@ struct TensorView {
 template <typename T>
 constexpr DType DTypeOf();
 template <>
-constexpr DType DTypeOf<float>() { return DType::kF32; }
+constexpr DType DTypeOf<float>() {
+  return DType::kF32;
+}
 template <>
-constexpr DType DTypeOf<double>() { return DType::kF64; }
+constexpr DType DTypeOf<double>() {
+  return DType::kF64;
+}
 template <>
-constexpr DType DTypeOf<int32_t>() { return DType::kI32; }
+constexpr DType DTypeOf<int32_t>() {
+  return DType::kI32;
+}
 template <>
-constexpr DType DTypeOf<BFloat16>() { return DType::kBF16; }
+constexpr DType DTypeOf<BFloat16>() {
+  return DType::kBF16;
+}
 
 template <typename T>
 std::span<T> TensorView::As() const {
   SYNTRA_CHECK(device == Device::kHost && type.dtype == DTypeOf<std::remove_const_t<T>>(),
-               "view of {} read as {}", ToString(type),
-               NameOf(DTypeOf<std::remove_const_t<T>>()));
+               "view of {} read as {}", ToString(type), NameOf(DTypeOf<std::remove_const_t<T>>()));
   return {static_cast<T*>(data), static_cast<size_t>(type.shape.size())};
 }
 

@@ -1,5 +1,5 @@
-// The one thread pool: OpenMP's, which oneDNN shares. Work is split by index ranges that depend only on
-// the count and the number of threads.
+// The one thread pool: OpenMP's, which oneDNN shares. Work is split by index ranges that depend
+// only on the count and the number of threads.
 #pragma once
 
 #include <omp.h>
@@ -23,7 +23,7 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
-#pragma omp parallel num_threads(static_cast<int>(threads))
+#pragma omp parallel num_threads(static_cast <int>(threads))
   {
     const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
     const int64_t begin = blocks * thread / team * grain;

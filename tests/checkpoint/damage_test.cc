@@ -191,7 +191,8 @@ TEST_F(Damage, NothingThereIsNotAnError) {
 
 // A manifest with a right digest, as someone with bad intentions or another version would write it.
 std::string Signed(const std::string& text) {
-  return text + "xxh3-128 " + HexDigestOf(std::as_bytes(std::span(text.data(), text.size()))) + "\n";
+  return text + "xxh3-128 " + HexDigestOf(std::as_bytes(std::span(text.data(), text.size()))) +
+         "\n";
 }
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
@@ -267,9 +268,11 @@ TEST_F(Damage, ChangeAfterVerificationIsFound) {
 TEST_F(Damage, OldHdf5FormatsAreRefusedBeforeHdf5SeesThem) {
   const Path shard = newest_ / "shard-00000.h5";
   std::string content = ReadFile(shard);
-  const std::string old_digest = HexDigestOf(std::as_bytes(std::span(content.data(), content.size())));
+  const std::string old_digest =
+      HexDigestOf(std::as_bytes(std::span(content.data(), content.size())));
   content[8] = 0;
-  const std::string new_digest = HexDigestOf(std::as_bytes(std::span(content.data(), content.size())));
+  const std::string new_digest =
+      HexDigestOf(std::as_bytes(std::span(content.data(), content.size())));
   OverwriteFile(shard, content);
   const std::string text = ReadFile(newest_ / kManifestName);
   OverwriteFile(newest_ / kManifestName,

@@ -66,7 +66,8 @@ TEST(RandomFill, NormalHasItsQuantiles) {
   std::ranges::sort(values);
   for (const double quantile : {-3.0, -1.0, 0.0, 0.5, 2.0, 3.5}) {
     const double expected = 0.5 * std::erfc(-quantile / std::sqrt(2.0));
-    const double below = std::ranges::lower_bound(values, static_cast<float>(quantile)) - values.begin();
+    const double below =
+        std::ranges::lower_bound(values, static_cast<float>(quantile)) - values.begin();
     EXPECT_NEAR(below / values.size(), expected,
                 5 * std::sqrt(expected * (1 - expected) / values.size()));
   }
@@ -86,7 +87,9 @@ TEST(RandomFill, UsesTheWordsOfPhilox) {
 }
 
 TEST(Parameters, ValuesDoNotDependOnThreadCount) {
-  const ParameterSpec spec{.name = "w", .shape = {100, 77}, .axes = {"embed", "mlp"},
+  const ParameterSpec spec{.name = "w",
+                           .shape = {100, 77},
+                           .axes = {"embed", "mlp"},
                            .initializer = Initializer::Normal(1)};
   const int threads = ThreadCount();
   std::vector<float> one(7700), two(7700);

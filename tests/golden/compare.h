@@ -1,4 +1,5 @@
-// The tolerance that fixtures are held to: the largest difference relative to the largest stored value.
+// The tolerance that fixtures are held to: the largest difference relative to the largest stored
+// value.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +16,8 @@ namespace syntra {
 inline constexpr double kGoldenFloor = 1e-7;
 
 template <typename Found, typename Stored>
-void ExpectGolden(std::span<const Found> found, const std::vector<Stored>& stored,
-                  double tolerance, const std::string& what) {
+void ExpectGolden(std::span<const Found> found, const std::vector<Stored>& stored, double tolerance,
+                  const std::string& what) {
   ASSERT_EQ(found.size(), stored.size()) << what;
   double largest = 0, difference = 0;
   for (size_t i = 0; i < stored.size(); ++i) {
