@@ -56,7 +56,7 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
     const char* message;
   };
   const Case cases[] = {
-      {"", "error: syntra needs a command: config, "},
+      {"", "error: syntra needs a command: pretrain, "},
       {"confg show", "error: syntra has no command \"confg\"; did you mean \"config\"?"},
       {"config shw", "error: syntra config has no command \"shw\"; did you mean \"show\"?"},
       {"config", "error: syntra config needs a command: show, diff, explain"},
