@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/buffer.h"
 #include "core/thread.h"
 
 namespace syntra {
@@ -108,6 +109,43 @@ class Runner {
   std::vector<Context> contexts_;
 };
 
+// How a product that may use the whole pool is cut: into bands of rows, each run by one thread with
+// a sequential plan, which measures 1-2 % faster in bf16 than the library's own split and no slower
+// in f32. One band: the library splits.
+struct Bands {
+  GemmProblem problem;  // of one band
+  GemmThreads threads;
+  int64_t count = 1;
+  size_t a_bytes = 0, c_bytes = 0;  // from one band to the next
+
+  Bands(const GemmProblem& whole, GemmThreads requested) : problem(whole), threads(requested) {
+    constexpr int64_t kFewestRows = 64;
+    const int64_t parts = ThreadCount();
+    if (requested == GemmThreads::kCaller || whole.transpose_a || whole.m % parts != 0 ||
+        whole.m / parts < kFewestRows) {
+      return;
+    }
+    threads = GemmThreads::kCaller;
+    count = parts;
+    problem.m = whole.m / parts;
+    const int64_t a_stride = whole.a_stride > 0 ? whole.a_stride : whole.k;
+    const int64_t c_stride = whole.c_stride > 0 ? whole.c_stride : whole.n;
+    a_bytes = problem.m * a_stride * SizeOf(whole.ab);
+    c_bytes = problem.m * c_stride * SizeOf(whole.c);
+  }
+
+  void Run(const Runner& runner, const void* a, const void* b, void* c, std::byte* workspace,
+           size_t workspace_bytes) const {
+    const auto* left = static_cast<const std::byte*>(a);
+    auto* result = static_cast<std::byte*>(c);
+    ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        runner.Run({left + i * a_bytes, b, result + i * c_bytes, workspace + i * workspace_bytes});
+      }
+    });
+  }
+};
+
 dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& b,
                                       int thread_limit) {
   const ThreadLimit guard(thread_limit);
@@ -148,7 +186,8 @@ Runner MatmulRunner(const dnnl::matmul::primitive_desc& desc, int planned, GemmT
 }  // namespace
 
 struct Gemm::Plan {
-  size_t workspace_bytes;
+  Bands bands;
+  size_t band_workspace_bytes;
   Runner runner;
 };
 
@@ -158,21 +197,24 @@ Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
 Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
-  const int limit = ThreadLimitOf(p, threads);
+  const Bands bands(p, threads);
+  const GemmProblem& band = bands.problem;
+  const int limit = ThreadLimitOf(band, bands.threads);
   const dnnl::matmul::primitive_desc desc =
-      Describe(p, MatrixDesc(p.k, p.n, p.ab, p.transpose_b, p.b_stride), limit);
-  plan_ = std::make_unique<Plan>(
-      Plan{desc.scratchpad_desc().get_size(), MatmulRunner(desc, limit, threads)});
+      Describe(band, MatrixDesc(p.k, p.n, p.ab, p.transpose_b, p.b_stride), limit);
+  plan_ = std::make_unique<Plan>(Plan{bands, AlignUp(desc.scratchpad_desc().get_size()),
+                                      MatmulRunner(desc, limit, bands.threads)});
 }
 
-size_t Gemm::workspace_bytes() const { return plan_->workspace_bytes; }
+size_t Gemm::workspace_bytes() const { return plan_->bands.count * plan_->band_workspace_bytes; }
 
 void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace) const {
-  plan_->runner.Run({a, b, c, workspace});
+  plan_->bands.Run(plan_->runner, a, b, c, workspace, plan_->band_workspace_bytes);
 }
 
 struct PackedGemm::Plan {
-  size_t packed_bytes, workspace_bytes;
+  Bands bands;
+  size_t packed_bytes, pack_workspace_bytes, band_workspace_bytes;
   Runner pack, product;
 };
 
@@ -182,36 +224,40 @@ PackedGemm& PackedGemm::operator=(PackedGemm&&) noexcept = default;
 PackedGemm::~PackedGemm() = default;
 
 PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads) {
-  const int limit = ThreadLimitOf(p, threads);
+  const Bands bands(p, threads);
+  const int limit = ThreadLimitOf(bands.problem, bands.threads);
   const dnnl::matmul::primitive_desc product =
-      Describe(p, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, limit);
+      Describe(bands.problem, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, limit);
   const memory::desc stored = MatrixDesc(p.k, p.n, stored_b, p.transpose_b, p.b_stride);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  std::optional<ThreadLimit> guard(limit);
+  const int pack_limit = ThreadLimitOf(p, threads);
+  std::optional<ThreadLimit> guard(pack_limit);
   const dnnl::reorder::primitive_desc pack(Engine(), stored, Engine(), product.weights_desc(),
                                            attributes);
   const dnnl::reorder reorder(pack);
   guard.reset();
-  plan_ = std::make_unique<Plan>(
-      Plan{product.weights_desc().get_size(),
-           std::max(product.scratchpad_desc().get_size(), pack.scratchpad_desc().get_size()),
-           Runner(reorder, limit, threads,
-                  {{DNNL_ARG_FROM, stored},
-                   {DNNL_ARG_TO, product.weights_desc()},
-                   {DNNL_ARG_SCRATCHPAD, pack.scratchpad_desc()}}),
-           MatmulRunner(product, limit, threads)});
+  plan_ = std::make_unique<Plan>(Plan{bands, product.weights_desc().get_size(),
+                                      pack.scratchpad_desc().get_size(),
+                                      AlignUp(product.scratchpad_desc().get_size()),
+                                      Runner(reorder, pack_limit, threads,
+                                             {{DNNL_ARG_FROM, stored},
+                                              {DNNL_ARG_TO, product.weights_desc()},
+                                              {DNNL_ARG_SCRATCHPAD, pack.scratchpad_desc()}}),
+                                      MatmulRunner(product, limit, bands.threads)});
 }
 
 size_t PackedGemm::packed_bytes() const { return plan_->packed_bytes; }
-size_t PackedGemm::workspace_bytes() const { return plan_->workspace_bytes; }
+size_t PackedGemm::workspace_bytes() const {
+  return std::max(plan_->bands.count * plan_->band_workspace_bytes, plan_->pack_workspace_bytes);
+}
 
 void PackedGemm::Pack(const void* b, std::byte* packed, std::byte* workspace) const {
   plan_->pack.Run({b, packed, workspace, nullptr});
 }
 
 void PackedGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const {
-  plan_->product.Run({a, packed, c, workspace});
+  plan_->bands.Run(plan_->product, a, packed, c, workspace, plan_->band_workspace_bytes);
 }
 
 }  // namespace syntra
