@@ -208,10 +208,11 @@ TEST(FaultsOfMemory, NoMemoryForTheImage) {
 TEST(FaultsOfReaders, SaveAndReadInTwoThreads) {
   const Path root = Scratch("threads");
   Sample(10).Save(root);
-  std::thread saving([&] {
+  // Opened first: the second save prunes it.
+  Checkpoint checkpoint(root / StepName(10));
+  std::jthread saving([&] {
     for (int64_t step = 20; step < 60; ++step) Sample(step).Save(root);
   });
-  Checkpoint checkpoint(root / StepName(10));
   for (int i = 0; i < 200; ++i) EXPECT_TRUE(Sample(10).Matches(checkpoint));
   saving.join();
   EXPECT_EQ(NewestStep(root), 59);
