@@ -25,6 +25,20 @@ DType ProductType(const OpCall& call) {
   return bf16 ? DType::kBF16 : DType::kF32;
 }
 
+bool AllActivations(const OpCall& call) {
+  return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]) &&
+         IsActivation(call.outputs[0]);
+}
+
+// The element types of the call's product; its sizes are left to the caller.
+GemmProblem TypesOf(const OpCall& call) {
+  GemmProblem problem;
+  problem.ab = ProductType(call);
+  problem.c = call.outputs[0].dtype;
+  problem.accumulate = Accumulates(call, 0);
+  return problem;
+}
+
 // One product, or one per group with operands apart by fixed strides.
 struct Product {
   Converted a, b;
@@ -97,12 +111,9 @@ BoundKernel Bind(const OpCall& call, const GemmProblem& problem, int64_t groups)
 }  // namespace
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
-  const TensorType &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
-  if (!IsActivation(a) || !IsActivation(b) || !IsActivation(c)) return std::nullopt;
-  GemmProblem problem;
-  problem.ab = ProductType(call);
-  problem.c = c.dtype;
-  problem.accumulate = Accumulates(call, 0);
+  if (!AllActivations(call)) return std::nullopt;
+  const TensorType &a = call.inputs[0], &b = call.inputs[1];
+  GemmProblem problem = TypesOf(call);
   if (call.attributes.Flag("transpose_a")) {
     problem.transpose_a = true;
     problem.m = a.shape[-1];
@@ -119,12 +130,9 @@ std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {
-  const TensorType &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
-  if (!IsActivation(a) || !IsActivation(b) || !IsActivation(c)) return std::nullopt;
-  GemmProblem problem;
-  problem.ab = ProductType(call);
-  problem.c = c.dtype;
-  problem.accumulate = Accumulates(call, 0);
+  if (!AllActivations(call)) return std::nullopt;
+  const TensorType &a = call.inputs[0], &b = call.inputs[1];
+  GemmProblem problem = TypesOf(call);
   problem.transpose_a = true;
   problem.m = a.shape[2];
   problem.k = a.shape[1];

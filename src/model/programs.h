@@ -9,6 +9,8 @@ struct BatchShape {
   int64_t rows = 0;           // B
   int64_t input_length = 0;   // S
   int64_t target_length = 0;  // T
+
+  friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 
 struct LossOptions {

@@ -11,10 +11,6 @@
 namespace syntra {
 namespace {
 
-bool Same(const BatchShape& a, const BatchShape& b) {
-  return a.rows == b.rows && a.input_length == b.input_length && a.target_length == b.target_length;
-}
-
 BatchShape ShapeOf(const Batch& batch) {
   return {batch.rows, batch.input_length, batch.target_length};
 }
@@ -99,7 +95,7 @@ void Replica::SetLoss(const LossOptions& loss, bool recompute) {
 
 Executable& Replica::Training(const BatchShape& shape) {
   for (const Bound& bound : training_) {
-    if (Same(bound.shape, shape)) return *bound.executable;
+    if (bound.shape == shape) return *bound.executable;
   }
   Program program = TrainingProgram(model_, parameters_, activations_, shape, loss_, recompute_);
   training_.push_back(
@@ -109,7 +105,7 @@ Executable& Replica::Training(const BatchShape& shape) {
 
 Executable& Replica::Evaluation(const BatchShape& shape) {
   for (const Bound& bound : evaluation_) {
-    if (Same(bound.shape, shape)) return *bound.executable;
+    if (bound.shape == shape) return *bound.executable;
   }
   Program program = EvaluationProgram(model_, parameters_, activations_, shape);
   evaluation_.push_back(
