@@ -67,7 +67,9 @@ class GradientRule {
   // Whether the gradient of input i is wanted.
   virtual bool wants(int i) const = 0;
   // Records `op`; its output k is a contribution to the gradient of input targets[k] (skipped if
-  // that is not wanted). Contributions of several ops add up.
+  // that is not wanted). Contributions of several ops add up. An op with more outputs than targets
+  // gives this call's own outputs after them: the call itself is then dropped from the program,
+  // unless something reads its outputs before that.
   virtual void Contribute(std::string_view op, Attributes attributes, std::vector<Value> inputs,
                           std::vector<int> targets) = 0;
   // `gradient` itself is a contribution to the gradient of input i.

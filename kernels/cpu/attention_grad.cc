@@ -202,7 +202,7 @@ void Backward::BindProducts() {
 
 Workspace Backward::WorkspaceOf(std::byte* base) const {
   const size_t each = thread_.size() + AlignUp(product_bytes_);
-  std::byte* thread = base + call_.size() + omp_get_thread_num() * each;
+  std::byte* thread = base + call_.size() + ThreadIndex() * each;
   return {base, thread, thread + thread_.size()};
 }
 

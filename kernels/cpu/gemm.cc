@@ -84,7 +84,7 @@ class Runner {
   // One pointer per argument, in their order.
   void Run(std::array<const void*, kMaxArguments> pointers) const {
     const ThreadLimit limit(thread_limit_);
-    const size_t thread = contexts_.size() == 1 ? 0 : omp_get_thread_num();
+    const size_t thread = contexts_.size() == 1 ? 0 : ThreadIndex();
     SYNTRA_CHECK(thread < contexts_.size(), "thread {} runs a gemm bound for {} threads", thread,
                  contexts_.size());
     const Context& context = contexts_[thread];

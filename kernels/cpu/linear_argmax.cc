@@ -37,72 +37,74 @@ HWY_EXPORT(LargestOf);
 
 namespace {
 
-// The largest logit of a token so far; found earlier wins among equals.
 struct Best {
   float logit;
   int32_t index;
 };
 
+// First the best of each block of the vocabulary, then of all: earlier wins among equals.
 struct ArgmaxPlan {
-  explicit ArgmaxPlan(const Projection& projection)
-      : tiles(projection), rows(tiles), products(tiles) {
+  explicit ArgmaxPlan(const Projection& projection) : tiles(projection), products(tiles) {
+    WorkspaceLayout thread_layout;
+    logits = thread_layout.Place(tiles.chunk_rows() * tiles.largest_block() * sizeof(float));
+    scratch = thread_layout.Place(products.workspace_bytes());
+    thread_bytes = thread_layout.bytes();
     WorkspaceLayout layout;
-    rounded = layout.Place(rows.workspace_bytes());
-    packed = layout.Place(products.packed_bytes());
-    logits = layout.Place(tiles.chunk_rows() * tiles.largest_block() * sizeof(float));
-    best = layout.Place(projection.tokens * sizeof(Best));
-    scratch = layout.Place(products.workspace_bytes());
+    best = layout.Place(tiles.block_count() * projection.tokens * sizeof(Best));
+    threads = layout.Place(ThreadCount() * thread_bytes);
     workspace_bytes = layout.bytes();
   }
 
   void Run(const KernelArguments& arguments) const;
+  void FindInTile(const LogitTile& tile, Best* found) const;
 
   VocabularyTiles tiles;
-  BlockRows rows;
   LogitProducts products;
-  size_t rounded, packed, logits, best, scratch, workspace_bytes;
+  size_t best, threads, thread_bytes, logits, scratch, workspace_bytes;
 };
 
-void ArgmaxPlan::Run(const KernelArguments& arguments) const {
-  const Projection& projection = tiles.projection();
-  const auto* hidden = Input<std::byte>(arguments, 0);
-  const auto* embedding = Input<float>(arguments, 1);
-  auto* packed_block = arguments.workspace + packed;
-  auto* tile = reinterpret_cast<float*>(arguments.workspace + logits);
-  auto* found = reinterpret_cast<Best*>(arguments.workspace + best);
-  auto* product_scratch = arguments.workspace + scratch;
-  std::fill_n(found, projection.tokens, Best{-std::numeric_limits<float>::infinity(), 0});
-  for (int64_t block = 0; block < tiles.block_count(); ++block) {
-    const int64_t columns = tiles.block_columns(block);
-    const std::byte* block_rows = rows.Get(embedding, block, arguments.workspace + rounded);
-    products.Prepare(block_rows, block, packed_block, product_scratch);
-    for (int64_t i = 0; i < tiles.chunk_count(); ++i) {
-      const int64_t first = tiles.chunk(i).first;
-      products.Run(hidden + first * projection.width * SizeOf(projection.dtype), block_rows, block,
-                   packed_block, tile, product_scratch);
-      ParallelFor(tiles.chunk_rows(), 4, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const float* values = tile + row * columns;
-          const float largest = HWY_DYNAMIC_DISPATCH(LargestOf)(values, columns);
-          if (!(largest > found[first + row].logit)) continue;
-          const auto index = std::find(values, values + columns, largest) - values;
-          found[first + row] = {largest, static_cast<int32_t>(tiles.block_first(block) + index)};
-        }
-      });
-    }
+void ArgmaxPlan::FindInTile(const LogitTile& tile, Best* found) const {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const float* values = tile.logits + row * tile.columns;
+    const float largest = HWY_DYNAMIC_DISPATCH(LargestOf)(values, tile.columns);
+    const auto index = std::find(values, values + tile.columns, largest) - values;
+    if (index == tile.columns) continue;  // NaN
+    found[row] = {largest, static_cast<int32_t>(tile.first_column + index)};
   }
+}
+
+void ArgmaxPlan::Run(const KernelArguments& arguments) const {
+  const int64_t tokens = tiles.projection().tokens, blocks = tiles.block_count();
+  auto* found = reinterpret_cast<Best*>(arguments.workspace + best);
+  std::fill_n(found, blocks * tokens, Best{-std::numeric_limits<float>::infinity(), 0});
+  ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+    std::byte* thread = arguments.workspace + threads + ThreadIndex() * thread_bytes;
+    for (int64_t block = begin; block < end; ++block) {
+      for (int64_t chunk = 0; chunk < tiles.chunk_count(); ++chunk) {
+        const LogitTile tile = tiles.tile(chunk, block, reinterpret_cast<float*>(thread + logits));
+        products.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
+                     thread + scratch);
+        FindInTile(tile, found + block * tokens + tile.first_token);
+      }
+    }
+  });
   int32_t* result = Output<int32_t>(arguments, 0);
-  for (int64_t i = 0; i < projection.tokens; ++i) result[i] = found[i].index;
+  for (int64_t i = 0; i < tokens; ++i) {
+    Best of_token = found[i];
+    for (int64_t block = 1; block < blocks; ++block) {
+      const Best& other = found[block * tokens + i];
+      if (other.logit > of_token.logit) of_token = other;
+    }
+    result[i] = of_token.index;
+  }
 }
 
 }  // namespace
 
 std::optional<BoundKernel> cpu_linear_argmax(const OpCall& call) {
-  const TensorType &hidden = call.inputs[0], &embedding = call.inputs[1];
-  if (!IsActivation(hidden) || !IsF32(embedding)) return std::nullopt;
-  const auto plan = std::make_shared<const ArgmaxPlan>(
-      Projection{hidden.shape.rows(), hidden.shape[-1], embedding.shape[0], hidden.dtype,
-                 static_cast<float>(call.attributes.Number("scale"))});
+  const std::optional<Projection> projection = ProjectionOf(call);
+  if (!projection) return std::nullopt;
+  const auto plan = std::make_shared<const ArgmaxPlan>(*projection);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes;
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };

@@ -1,7 +1,8 @@
-// linear_cross_entropy and its gradient over tiles of logits (see vocabulary_tiles.h). Forward:
-// running log-sum-exp per token over the blocks of the vocabulary. Gradient: the logits of a tile
-// are computed again and turned into dlogits with log_z; then dhidden += dlogits E and dE =
-// dlogits^T hidden.
+// linear_cross_entropy and its gradient over tiles of logits (see vocabulary_tiles.h). Both form a
+// chunk's logits once, as exp(logit - largest of the row in the tile) with sums beside them, from
+// which follows each token's log_z. The gradient keeps the chunk's tiles and turns them into
+// dlogits; then dE = dlogits^T hidden, and dhidden = dlogits E as one part per block of the
+// vocabulary, added in their order.
 #include <limits>
 #include <memory>
 
@@ -10,7 +11,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear_cross_entropy.cc"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_cross_entropy.h"
 #include "kernels/cpu/vocabulary_tiles.h"
@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-void AddLogitRow(const float* logits, int64_t columns, bool with_sum, TokenSums& sums) {
+BlockSums ExponentialsOfRow(float* logits, int64_t columns, bool with_sum) {
   const FloatTag d;
   const FloatVector lowest = hn::Set(d, std::numeric_limits<float>::lowest());
   FloatVector largest = lowest, total = hn::Zero(d);
@@ -34,75 +34,79 @@ void AddLogitRow(const float* logits, int64_t columns, bool with_sum, TokenSums&
   VectorLoop(columns, [&](int64_t j, auto lanes) {
     const FloatVector value = Load(logits + j, lanes);
     largest = hn::Max(largest, in_range(value, lanes));
-    total = hn::Add(total, value);
+    if (with_sum) total = hn::Add(total, value);
   });
-  const float shift = std::max(sums.largest, hn::GetLane(hn::MaxOfLanes(d, largest)));
-  FloatVector exponentials = hn::Zero(d);
+  const float shift = hn::GetLane(hn::MaxOfLanes(d, largest));
+  FloatVector sum = hn::Zero(d);
   VectorLoop(columns, [&](int64_t j, auto lanes) {
-    const FloatVector value = hn::Sub(Load(logits + j, lanes), hn::Set(d, shift));
-    exponentials = hn::Add(exponentials, Valid(FastExp(value), lanes));
+    const FloatVector value = FastExp(hn::Sub(Load(logits + j, lanes), hn::Set(d, shift)));
+    Store(value, logits + j, lanes);
+    sum = hn::Add(sum, Valid(value, lanes));
   });
-  sums.exponentials = sums.exponentials * std::exp(static_cast<double>(sums.largest) - shift) +
-                      SumLanes(exponentials);
-  sums.largest = shift;
-  if (with_sum) sums.logits += SumLanes(total);
+  return {shift, SumLanes(sum), SumLanes(total)};
 }
 
-// Adds a tile to its tokens' sums; tokens without a target are left out.
-void AddLogits(const LogitTile& tile, bool with_sum, TokenSums* sums) {
-  ParallelFor(tile.rows, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = std::max(begin, tile.repeated); row < end; ++row) {
-      const int64_t token = tile.first_token + row;
-      const int64_t target = tile.targets[token] - tile.first_column;
-      if (tile.targets[token] <= 0) continue;
-      const float* logits = tile.logits + row * tile.columns;
-      if (target >= 0 && target < tile.columns) sums[token].target_logit = logits[target];
-      AddLogitRow(logits, tile.columns, with_sum, sums[token]);
-    }
-  });
-}
-
-// Turns a tile of logits into dlogits, stored as T (f32: in place).
-template <typename T>
-void DlogitRows(const LogitTile& tile, const float* log_z, const DlogitFactors& factors,
-                T* dlogits) {
-  ParallelFor(tile.rows, 4, [&](int64_t begin, int64_t end) {
-    const FloatTag d;
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t token = tile.first_token + row;
-      const int64_t target = tile.targets[token] - tile.first_column;
-      float* logits = tile.logits + row * tile.columns;
-      T* to = dlogits + row * tile.columns;
-      if (tile.targets[token] <= 0 || row < tile.repeated) {
-        std::memset(to, 0, tile.columns * sizeof(T));
-        continue;
-      }
-      const FloatVector share =
-          hn::Set(d, factors.factor * (1.0f + 2.0f * factors.z_loss * log_z[token]));
-      const FloatVector shift = hn::Set(d, log_z[token]), smoothed = hn::Set(d, factors.smoothed);
-      const auto dlogit = [&](FloatVector logit) {
-        return hn::MulSub(share, FastExp(hn::Sub(logit, shift)), smoothed);
-      };
-      const bool has_target = target >= 0 && target < tile.columns;
-      const float target_logit = has_target ? logits[target] : 0.0f;
-      VectorLoop(tile.columns, [&](int64_t j, auto lanes) {
-        Store(dlogit(Load(logits + j, lanes)), to + j, lanes);
-      });
-      if (has_target) {
-        const FloatVector value = dlogit(hn::Set(d, target_logit));
-        Store(hn::Sub(value, hn::Set(d, factors.target_share)), to + target, Part{1});
-      }
-    }
-  });
-}
-
-void FormDlogits(const LogitTile& tile, const float* log_z, const DlogitFactors& factors,
-                 BFloat16* rounded) {
-  if (rounded != nullptr) {
-    DlogitRows(tile, log_z, factors, rounded);
-  } else {
-    DlogitRows(tile, log_z, factors, tile.logits);
+// Turns logits into exponentials, with the sums of each row; rows without a target are left out.
+void FormExponentials(const LogitTile& tile, bool with_sum, TokenSoftmax* tokens, BlockSums* sums) {
+  for (int64_t row = tile.repeated; row < tile.rows; ++row) {
+    if (tokens[row].target <= 0) continue;
+    float* logits = tile.logits + row * tile.columns;
+    const int64_t target = tokens[row].target - tile.first_column;
+    if (target >= 0 && target < tile.columns) tokens[row].target_logit = logits[target];
+    sums[row] = ExponentialsOfRow(logits, tile.columns, with_sum);
   }
+}
+
+// Turns exponentials into dlogits, stored as T (f32: in place).
+template <typename T>
+void DlogitRows(const LogitTile& tile, const TokenSoftmax* tokens, const BlockSums* sums,
+                const DlogitFactors& factors, T* dlogits) {
+  const FloatTag d;
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const TokenSoftmax& token = tokens[row];
+    T* to = dlogits + row * tile.columns;
+    if (row < tile.repeated || token.target <= 0) {
+      std::memset(to, 0, tile.columns * sizeof(T));
+      continue;
+    }
+    const double share = factors.factor * (1.0 + 2.0 * factors.z_loss * token.log_z);
+    const float* exponentials = tile.logits + row * tile.columns;
+    const FloatVector scale =
+        hn::Set(d, static_cast<float>(share * std::exp(sums[row].largest - token.log_z)));
+    const FloatVector smoothed = hn::Set(d, static_cast<float>(factors.smoothed));
+    VectorLoop(tile.columns, [&](int64_t j, auto lanes) {
+      Store(hn::MulSub(scale, Load(exponentials + j, lanes), smoothed), to + j, lanes);
+    });
+    const int64_t target = token.target - tile.first_column;
+    if (target < 0 || target >= tile.columns) continue;
+    const double probability = std::exp(token.target_logit - token.log_z);
+    const double value = share * probability - factors.smoothed - factors.target_share;
+    Store(hn::Set(d, static_cast<float>(value)), to + target, Part{1});
+  }
+}
+
+void FormDlogits(const LogitTile& tile, const TokenSoftmax* tokens, const BlockSums* sums,
+                 const DlogitFactors& factors, BFloat16* rounded) {
+  if (rounded != nullptr) {
+    DlogitRows(tile, tokens, sums, factors, rounded);
+  } else {
+    DlogitRows(tile, tokens, sums, factors, tile.logits);
+  }
+}
+
+// The sum of `count` arrays of `size` floats, `stride` floats apart.
+void SumParts(const float* parts, int64_t count, int64_t stride, int64_t size, DType dtype,
+              void* sum, bool accumulate) {
+  WithActivation(dtype, [&](auto type) {
+    auto* to = static_cast<decltype(type)*>(sum);
+    ParallelVectorLoop(size, [=](int64_t i, auto lanes) {
+      FloatVector total = Load(parts + i, lanes);
+      for (int64_t part = 1; part < count; ++part) {
+        total = hn::Add(total, Load(parts + part * stride + i, lanes));
+      }
+      StoreResult(total, to + i, lanes, accumulate);
+    });
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -112,325 +116,363 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace syntra {
 
-HWY_EXPORT(AddLogits);
+HWY_EXPORT(FormExponentials);
 HWY_EXPORT(FormDlogits);
+HWY_EXPORT(SumParts);
 
 namespace {
-
-void CheckTargets(const int32_t* targets, const Projection& projection) {
-  for (int64_t i = 0; i < projection.tokens; ++i) {
-    SYNTRA_CHECK(targets[i] < projection.vocabulary, "target {} outside a vocabulary of {}",
-                 targets[i], projection.vocabulary);
-  }
-}
 
 struct Loss {
   double z_loss, label_smoothing;
 };
 
+// What the tokens add up to.
+struct LossSums {
+  double total = 0.0, negative_log_likelihood = 0.0, z_terms = 0.0, tokens = 0.0;
+
+  // Loss and statistics are the outputs from `first` on.
+  void Store(const KernelArguments& arguments, int first, bool accumulate_loss,
+             bool accumulate_statistics) const {
+    const auto store = [](float* to, double value, bool accumulate) {
+      *to = static_cast<float>(value) + (accumulate ? *to : 0.0f);
+    };
+    if (auto* loss = Output<float>(arguments, first)) {
+      store(loss, Input<float>(arguments, 3)[0] * total, accumulate_loss);
+    }
+    if (auto* statistics = Output<float>(arguments, first + 1)) {
+      store(statistics + 0, negative_log_likelihood, accumulate_statistics);
+      store(statistics + 1, z_terms, accumulate_statistics);
+      store(statistics + 2, tokens, accumulate_statistics);
+    }
+  }
+};
+
+// Whether the tiles of a chunk stay, or only one for each thread while it works.
+enum class Tiles { kKept, kPassing };
+
+// The softmax of a chunk's tokens over the vocabulary, unnormalised.
+class ChunkSoftmax {
+ public:
+  ChunkSoftmax(const VocabularyTiles& tiles, const Loss& loss, Tiles keep, WorkspaceLayout& layout)
+      : tiles_(tiles),
+        products_(tiles),
+        loss_(loss),
+        keep_(keep),
+        tile_bytes_(AlignUp(tiles.chunk_rows() * tiles.largest_block() * sizeof(float))) {
+    exponentials_ =
+        layout.Place((keep == Tiles::kKept ? tiles.block_count() : ThreadCount()) * tile_bytes_);
+    tokens_ = layout.Place(tiles.chunk_rows() * sizeof(TokenSoftmax));
+    sums_ = layout.Place(tiles.chunk_rows() * tiles.block_count() * sizeof(BlockSums));
+    scratch_ = layout.Place(ThreadCount() * products_.workspace_bytes());
+  }
+
+  // Adds the chunk's losses.
+  void Run(const KernelArguments& arguments, int64_t chunk, LossSums& losses) const {
+    LoadTargets(arguments, chunk);
+    ParallelFor(tiles_.block_count(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const LogitTile tile = TileOf(arguments, chunk, block);
+        products_.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
+                      arguments.workspace + scratch_ + ThreadIndex() * products_.workspace_bytes());
+        HWY_DYNAMIC_DISPATCH(FormExponentials)
+        (tile, loss_.label_smoothing > 0.0, tokens(arguments), sums(arguments, block));
+      }
+    });
+    Finish(arguments, chunk, losses);
+  }
+
+  LogitTile TileOf(const KernelArguments& arguments, int64_t chunk, int64_t block) const {
+    const int64_t place = keep_ == Tiles::kKept ? block : ThreadIndex();
+    std::byte* tile = arguments.workspace + exponentials_ + place * tile_bytes_;
+    return tiles_.tile(chunk, block, reinterpret_cast<float*>(tile));
+  }
+  TokenSoftmax* tokens(const KernelArguments& arguments) const {
+    return reinterpret_cast<TokenSoftmax*>(arguments.workspace + tokens_);
+  }
+  BlockSums* sums(const KernelArguments& arguments, int64_t block) const {
+    return reinterpret_cast<BlockSums*>(arguments.workspace + sums_) + block * tiles_.chunk_rows();
+  }
+
+ private:
+  void LoadTargets(const KernelArguments& arguments, int64_t chunk) const {
+    const int64_t vocabulary = tiles_.projection().vocabulary;
+    const int32_t* targets =
+        Input<int32_t>(arguments, 2) + tiles_.tile(chunk, 0, nullptr).first_token;
+    for (int64_t row = 0; row < tiles_.chunk_rows(); ++row) {
+      SYNTRA_CHECK(targets[row] < vocabulary, "target {} outside a vocabulary of {}", targets[row],
+                   vocabulary);
+      tokens(arguments)[row] = {.target = targets[row], .target_logit = 0.0f, .log_z = 0.0};
+    }
+  }
+
+  // log_z of each token, from its sums over the blocks, and its loss.
+  void Finish(const KernelArguments& arguments, int64_t chunk, LossSums& losses) const {
+    const LogitTile chunk_rows = tiles_.tile(chunk, 0, nullptr);
+    const double smoothing = loss_.label_smoothing;
+    for (int64_t row = chunk_rows.repeated; row < chunk_rows.rows; ++row) {
+      TokenSoftmax& token = tokens(arguments)[row];
+      if (token.target <= 0) continue;
+      double largest = -std::numeric_limits<double>::infinity(), exponentials = 0.0, logits = 0.0;
+      for (int64_t block = 0; block < tiles_.block_count(); ++block) {
+        largest = std::max<double>(largest, sums(arguments, block)[row].largest);
+      }
+      for (int64_t block = 0; block < tiles_.block_count(); ++block) {
+        const BlockSums& sum = sums(arguments, block)[row];
+        exponentials += sum.exponentials * std::exp(sum.largest - largest);
+        logits += sum.logits;
+      }
+      token.log_z = largest + std::log(exponentials);
+      const double expected =
+          (1.0 - smoothing) * token.target_logit +
+          smoothing / static_cast<double>(tiles_.projection().vocabulary) * logits;
+      const double z_term = loss_.z_loss * token.log_z * token.log_z;
+      losses.total += token.log_z - expected + z_term;
+      losses.negative_log_likelihood += token.log_z - token.target_logit;
+      losses.z_terms += z_term;
+      losses.tokens += 1.0;
+    }
+  }
+
+  VocabularyTiles tiles_;
+  LogitProducts products_;
+  Loss loss_;
+  Tiles keep_;
+  size_t tile_bytes_, exponentials_, tokens_, sums_, scratch_;
+};
+
 class CrossEntropy {
  public:
   CrossEntropy(const Projection& projection, const Loss& loss)
-      : tiles_(projection), rows_(tiles_), products_(tiles_), loss_(loss) {
-    WorkspaceLayout layout;
-    rounded_ = layout.Place(rows_.workspace_bytes());
-    packed_ = layout.Place(products_.packed_bytes());
-    logits_ = layout.Place(tiles_.chunk_rows() * tiles_.largest_block() * sizeof(float));
-    sums_ = layout.Place(projection.tokens * sizeof(TokenSums));
-    scratch_ = layout.Place(products_.workspace_bytes());
-    workspace_bytes_ = layout.bytes();
-  }
+      : tiles_(projection), softmax_(tiles_, loss, Tiles::kPassing, layout_) {}
 
-  size_t workspace_bytes() const { return workspace_bytes_; }
-  void Run(const KernelArguments& arguments) const;
+  size_t workspace_bytes() const { return layout_.bytes(); }
+
+  void Run(const KernelArguments& arguments) const {
+    LossSums sums;
+    for (int64_t chunk = 0; chunk < tiles_.chunk_count(); ++chunk) {
+      softmax_.Run(arguments, chunk, sums);
+    }
+    sums.Store(arguments, 0, false, false);
+  }
 
  private:
-  void SumTiles(const KernelArguments& arguments, TokenSums* sums) const;
-
   VocabularyTiles tiles_;
-  BlockRows rows_;
-  LogitProducts products_;
-  Loss loss_;
-  size_t rounded_, packed_, logits_, sums_, scratch_, workspace_bytes_;
+  WorkspaceLayout layout_;
+  ChunkSoftmax softmax_;
 };
 
-void CrossEntropy::SumTiles(const KernelArguments& arguments, TokenSums* sums) const {
-  const Projection& projection = tiles_.projection();
-  const auto* hidden = Input<std::byte>(arguments, 0);
-  const auto* embedding = Input<float>(arguments, 1);
-  std::byte* workspace = arguments.workspace;
-  LogitTile tile{};
-  tile.logits = reinterpret_cast<float*>(workspace + logits_);
-  tile.rows = tiles_.chunk_rows();
-  tile.targets = Input<int32_t>(arguments, 2);
-  for (int64_t block = 0; block < tiles_.block_count(); ++block) {
-    tile.columns = tiles_.block_columns(block);
-    tile.first_column = tiles_.block_first(block);
-    const std::byte* rows = rows_.Get(embedding, block, workspace + rounded_);
-    products_.Prepare(rows, block, workspace + packed_, workspace + scratch_);
-    for (int64_t i = 0; i < tiles_.chunk_count(); ++i) {
-      const TokenChunk chunk = tiles_.chunk(i);
-      tile.first_token = chunk.first;
-      tile.repeated = chunk.repeated;
-      products_.Run(hidden + chunk.first * projection.width * SizeOf(projection.dtype), rows, block,
-                    workspace + packed_, tile.logits, workspace + scratch_);
-      HWY_DYNAMIC_DISPATCH(AddLogits)(tile, loss_.label_smoothing > 0.0, sums);
+// dlogits [rows, columns] x a block of the embedding -> that block's part of dhidden [rows, width].
+class HiddenProducts {
+ public:
+  explicit HiddenProducts(const VocabularyTiles& tiles) : tiles_(tiles), rows_(tiles) {
+    for (int variant = tiles.first_variant(); variant < 2; ++variant) {
+      product_[variant] = Gemm({.m = tiles.chunk_rows(),
+                                .n = tiles.projection().width,
+                                .k = tiles.variant_columns(variant),
+                                .ab = tiles.projection().dtype},
+                               GemmThreads::kCaller);
+      product_bytes_ = std::max(product_bytes_, product_[variant].workspace_bytes());
     }
   }
-}
 
-void CrossEntropy::Run(const KernelArguments& arguments) const {
-  const Projection& projection = tiles_.projection();
-  const auto* targets = Input<int32_t>(arguments, 2);
-  CheckTargets(targets, projection);
-  auto* sums = reinterpret_cast<TokenSums*>(arguments.workspace + sums_);
-  std::fill_n(sums, projection.tokens,
-              TokenSums{std::numeric_limits<float>::lowest(), 0.0f, 0.0, 0.0});
-  SumTiles(arguments, sums);
-  float* log_z = Output<float>(arguments, 2);
-  const double smoothing = loss_.label_smoothing;
-  double total = 0.0, negative_log_likelihood = 0.0, z_terms = 0.0, tokens = 0.0;
-  for (int64_t i = 0; i < projection.tokens; ++i) {
-    if (log_z != nullptr) log_z[i] = 0.0f;
-    if (targets[i] <= 0) continue;
-    const double log_sum = sums[i].largest + std::log(sums[i].exponentials);
-    const double expected = (1.0 - smoothing) * sums[i].target_logit +
-                            smoothing / static_cast<double>(projection.vocabulary) * sums[i].logits;
-    const double z_term = loss_.z_loss * log_sum * log_sum;
-    total += log_sum - expected + z_term;
-    negative_log_likelihood += log_sum - sums[i].target_logit;
-    z_terms += z_term;
-    tokens += 1.0;
-    if (log_z != nullptr) log_z[i] = static_cast<float>(log_sum);
+  size_t workspace_bytes() const { return rows_.workspace_bytes() + product_bytes_; }
+  void Run(const void* dlogits, const float* embedding, int64_t block, float* part,
+           std::byte* workspace) const {
+    const std::byte* rows = rows_.Get(embedding, block, workspace);
+    product_[tiles_.variant(block)].Run(dlogits, rows, part, workspace + rows_.workspace_bytes());
   }
-  if (float* loss = Output<float>(arguments, 0)) {
-    *loss = static_cast<float>(Input<float>(arguments, 3)[0] * total);
+
+ private:
+  VocabularyTiles tiles_;
+  BlockRows rows_;
+  std::array<Gemm, 2> product_;
+  size_t product_bytes_ = 0;
+};
+
+// dlogits^T [columns, rows] x hidden [rows, width] -> rows of dembedding; chunks after the first
+// add. hidden is packed once for all blocks.
+class EmbeddingProducts {
+ public:
+  EmbeddingProducts(const VocabularyTiles& tiles, bool accumulate) : tiles_(tiles) {
+    for (int variant = tiles.first_variant(); variant < 2; ++variant) {
+      for (const bool next : {false, true}) {
+        PackedGemm& gemm = product_[variant][next];
+        gemm = PackedGemm({.m = tiles.variant_columns(variant),
+                           .n = tiles.projection().width,
+                           .k = tiles.chunk_rows(),
+                           .transpose_a = true,
+                           .ab = tiles.projection().dtype,
+                           .accumulate = accumulate || next},
+                          tiles.projection().dtype, GemmThreads::kCaller);
+        packed_bytes_ = std::max(packed_bytes_, AlignUp(gemm.packed_bytes()));
+        workspace_bytes_ = std::max(workspace_bytes_, gemm.workspace_bytes());
+      }
+    }
   }
-  if (float* statistics = Output<float>(arguments, 1)) {
-    statistics[0] = static_cast<float>(negative_log_likelihood);
-    statistics[1] = static_cast<float>(z_terms);
-    statistics[2] = static_cast<float>(tokens);
+
+  size_t packed_bytes() const { return 2 * packed_bytes_; }
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  void Pack(const void* hidden, int64_t chunk, std::byte* packed, std::byte* workspace) const {
+    for (int variant = tiles_.first_variant(); variant < 2; ++variant) {
+      product_[variant][chunk > 0].Pack(hidden, packed + variant * packed_bytes_, workspace);
+    }
   }
-}
+  void Run(const void* dlogits, const std::byte* packed, int64_t chunk, int64_t block,
+           float* dembedding, std::byte* workspace) const {
+    const int variant = tiles_.variant(block);
+    product_[variant][chunk > 0].Run(dlogits, packed + variant * packed_bytes_, dembedding,
+                                     workspace);
+  }
+
+ private:
+  VocabularyTiles tiles_;
+  std::array<std::array<PackedGemm, 2>, 2> product_;  // [variant][chunk > 0]
+  size_t packed_bytes_ = 0, workspace_bytes_ = 0;
+};
 
 struct Wanted {
   bool dhidden, dembedding;
-  bool accumulate_dhidden, accumulate_dembedding;
+  bool accumulate_dhidden, accumulate_dembedding, accumulate_loss, accumulate_statistics;
 };
-
-// dlogits chunk x embedding block -> dhidden, and dlogits^T x hidden -> dembedding.
-struct GradientProducts {
-  std::array<PackedGemm, 2> dhidden;     // adds
-  std::array<Gemm, 2> dembedding_first;  // of the first chunk of tokens
-  std::array<Gemm, 2> dembedding_next;   // adds
-  size_t packed_bytes = 0, workspace_bytes = 0;
-
-  GradientProducts(const VocabularyTiles& tiles, const Wanted& wanted) {
-    for (int variant = tiles.first_variant(); variant < 2; ++variant) {
-      if (wanted.dhidden) BindDhidden(tiles, variant);
-      if (wanted.dembedding) BindDembedding(tiles, wanted.accumulate_dembedding, variant);
-    }
-  }
-
- private:
-  void BindDhidden(const VocabularyTiles& tiles, int variant);
-  void BindDembedding(const VocabularyTiles& tiles, bool accumulate, int variant);
-};
-
-void GradientProducts::BindDhidden(const VocabularyTiles& tiles, int variant) {
-  GemmProblem problem;
-  problem.m = tiles.chunk_rows();
-  problem.n = tiles.projection().width;
-  problem.k = tiles.variant_columns(variant);
-  problem.ab = tiles.projection().dtype;
-  problem.accumulate = true;
-  PackedGemm& gemm = dhidden[variant];
-  gemm = PackedGemm(problem, problem.ab, GemmThreads::kPool);
-  packed_bytes = std::max(packed_bytes, gemm.packed_bytes());
-  workspace_bytes = std::max(workspace_bytes, gemm.workspace_bytes());
-}
-
-void GradientProducts::BindDembedding(const VocabularyTiles& tiles, bool accumulate, int variant) {
-  GemmProblem problem;
-  problem.transpose_a = true;
-  problem.m = tiles.variant_columns(variant);
-  problem.n = tiles.projection().width;
-  problem.k = tiles.chunk_rows();
-  problem.ab = tiles.projection().dtype;
-  problem.accumulate = accumulate;
-  dembedding_first[variant] = Gemm(problem, GemmThreads::kPool);
-  workspace_bytes = std::max(workspace_bytes, dembedding_first[variant].workspace_bytes());
-  if (tiles.chunk_count() == 1) return;
-  problem.accumulate = true;
-  dembedding_next[variant] = Gemm(problem, GemmThreads::kPool);
-  workspace_bytes = std::max(workspace_bytes, dembedding_next[variant].workspace_bytes());
-}
 
 class CrossEntropyGrad {
  public:
-  CrossEntropyGrad(const Projection& projection, const Loss& loss, const Wanted& wanted);
+  CrossEntropyGrad(const Projection& projection, const Loss& loss, const Wanted& wanted)
+      : tiles_(projection),
+        loss_(loss),
+        wanted_(wanted),
+        softmax_(tiles_, loss, Tiles::kKept, layout_),
+        hidden_products_(tiles_),
+        embedding_products_(tiles_, wanted.accumulate_dembedding) {
+    const int64_t tile = tiles_.chunk_rows() * tiles_.largest_block();
+    packed_ = layout_.Place(embedding_products_.packed_bytes());
+    parts_ = layout_.Place(tiles_.block_count() * part_size() * sizeof(float));
+    dlogits_bytes_ = projection.dtype == DType::kBF16 ? AlignUp(tile * sizeof(BFloat16)) : 0;
+    thread_bytes_ = dlogits_bytes_ + AlignUp(std::max(hidden_products_.workspace_bytes(),
+                                                      embedding_products_.workspace_bytes()));
+    threads_ = layout_.Place(ThreadCount() * thread_bytes_);
+  }
 
-  size_t workspace_bytes() const { return workspace_bytes_; }
+  size_t workspace_bytes() const { return layout_.bytes(); }
   void Run(const KernelArguments& arguments) const;
 
  private:
-  bool bf16() const { return tiles_.projection().dtype == DType::kBF16; }
+  int64_t part_size() const { return tiles_.chunk_rows() * tiles_.projection().width; }
   DlogitFactors FactorsOf(const KernelArguments& arguments) const;
-  void RunBlock(const KernelArguments& arguments, const DlogitFactors& factors, int64_t block,
-                float* dhidden) const;
-  void RunChunk(const KernelArguments& arguments, int64_t block, int64_t chunk,
-                const LogitTile& tile, float* dhidden) const;
+  void RunChunk(const KernelArguments& arguments, const DlogitFactors& factors,
+                int64_t chunk) const;
+  void RunTile(const KernelArguments& arguments, const DlogitFactors& factors, int64_t chunk,
+               int64_t block) const;
+  void SumDhidden(const KernelArguments& arguments, int64_t chunk) const;
+  float* PartsOf(const KernelArguments& arguments) const {
+    return reinterpret_cast<float*>(arguments.workspace + parts_);
+  }
 
   VocabularyTiles tiles_;
-  BlockRows rows_;
-  LogitProducts logit_products_;
-  GradientProducts gradient_products_;
   Loss loss_;
   Wanted wanted_;
-  std::function<void(const KernelArguments&)> round_dhidden_;
-  size_t rounded_, packed_, packed_rows_, logits_, dlogits_, dhidden_, scratch_, workspace_bytes_;
+  WorkspaceLayout layout_;
+  ChunkSoftmax softmax_;
+  HiddenProducts hidden_products_;
+  EmbeddingProducts embedding_products_;
+  size_t packed_, parts_, dlogits_bytes_, thread_bytes_, threads_;
 };
-
-CrossEntropyGrad::CrossEntropyGrad(const Projection& projection, const Loss& loss,
-                                   const Wanted& wanted)
-    : tiles_(projection),
-      rows_(tiles_),
-      logit_products_(tiles_),
-      gradient_products_(tiles_, wanted),
-      loss_(loss),
-      wanted_(wanted) {
-  const int64_t tile = tiles_.chunk_rows() * tiles_.largest_block();
-  const Shape hidden{projection.tokens, projection.width};
-  WorkspaceLayout layout;
-  rounded_ = layout.Place(rows_.workspace_bytes());
-  packed_ = layout.Place(logit_products_.packed_bytes());
-  packed_rows_ = layout.Place(gradient_products_.packed_bytes);
-  logits_ = layout.Place(tile * sizeof(float));
-  dlogits_ = layout.Place(bf16() ? tile * sizeof(BFloat16) : 0);
-  dhidden_ = layout.Place(bf16() && wanted.dhidden ? hidden.size() * sizeof(float) : 0);
-  scratch_ =
-      layout.Place(std::max(logit_products_.workspace_bytes(), gradient_products_.workspace_bytes));
-  workspace_bytes_ = layout.bytes();
-  if (bf16()) {
-    round_dhidden_ = cpu_copy({.inputs = {{DType::kF32, hidden}},
-                               .outputs = {{DType::kBF16, hidden}},
-                               .accumulate = {wanted.accumulate_dhidden}})
-                         ->run;
-  }
-}
 
 DlogitFactors CrossEntropyGrad::FactorsOf(const KernelArguments& arguments) const {
   const Projection& projection = tiles_.projection();
   const double factor = static_cast<double>(projection.scale) * Input<float>(arguments, 3)[0] *
-                        Input<float>(arguments, 5)[0];
-  return {static_cast<float>(factor), static_cast<float>(loss_.z_loss),
-          static_cast<float>(factor * loss_.label_smoothing /
-                             static_cast<double>(projection.vocabulary)),
-          static_cast<float>(factor * (1.0 - loss_.label_smoothing))};
+                        Input<float>(arguments, 4)[0];
+  return {factor, loss_.z_loss,
+          factor * loss_.label_smoothing / static_cast<double>(projection.vocabulary),
+          factor * (1.0 - loss_.label_smoothing)};
 }
 
 void CrossEntropyGrad::Run(const KernelArguments& arguments) const {
-  const Projection& projection = tiles_.projection();
-  CheckTargets(Input<int32_t>(arguments, 2), projection);
   const DlogitFactors factors = FactorsOf(arguments);
-  float* dhidden = bf16() ? reinterpret_cast<float*>(arguments.workspace + dhidden_)
-                          : Output<float>(arguments, 0);
-  if (wanted_.dhidden && (bf16() || !wanted_.accumulate_dhidden)) {
-    std::fill_n(dhidden, projection.tokens * projection.width, 0.0f);
+  LossSums sums;
+  for (int64_t chunk = 0; chunk < tiles_.chunk_count(); ++chunk) {
+    softmax_.Run(arguments, chunk, sums);
+    RunChunk(arguments, factors, chunk);
   }
-  for (int64_t block = 0; block < tiles_.block_count(); ++block) {
-    RunBlock(arguments, factors, block, dhidden);
-  }
-  if (wanted_.dhidden && bf16()) {
-    void* sum = dhidden;
-    round_dhidden_(
-        {.inputs = {&sum, 1}, .outputs = arguments.outputs.first(1), .workspace = nullptr});
-  }
+  sums.Store(arguments, 2, wanted_.accumulate_loss, wanted_.accumulate_statistics);
 }
 
-void CrossEntropyGrad::RunBlock(const KernelArguments& arguments, const DlogitFactors& factors,
-                                int64_t block, float* dhidden) const {
+void CrossEntropyGrad::RunChunk(const KernelArguments& arguments, const DlogitFactors& factors,
+                                int64_t chunk) const {
   const Projection& projection = tiles_.projection();
-  const auto* hidden = Input<std::byte>(arguments, 0);
-  std::byte *workspace = arguments.workspace, *scratch = workspace + scratch_;
-  auto* rounded = bf16() ? reinterpret_cast<BFloat16*>(workspace + dlogits_) : nullptr;
-  const std::byte* rows = rows_.Get(Input<float>(arguments, 1), block, workspace + rounded_);
-  logit_products_.Prepare(rows, block, workspace + packed_, scratch);
-  if (wanted_.dhidden) {
-    gradient_products_.dhidden[tiles_.variant(block)].Pack(rows, workspace + packed_rows_, scratch);
+  if (wanted_.dembedding) {
+    const int64_t first = tiles_.tile(chunk, 0, nullptr).first_token * projection.width;
+    embedding_products_.Pack(Input<std::byte>(arguments, 0) + first * SizeOf(projection.dtype),
+                             chunk, arguments.workspace + packed_, arguments.workspace + threads_);
   }
-  LogitTile tile{};
-  tile.logits = reinterpret_cast<float*>(workspace + logits_);
-  tile.rows = tiles_.chunk_rows();
-  tile.targets = Input<int32_t>(arguments, 2);
-  tile.columns = tiles_.block_columns(block);
-  tile.first_column = tiles_.block_first(block);
-  for (int64_t i = 0; i < tiles_.chunk_count(); ++i) {
-    const TokenChunk chunk = tiles_.chunk(i);
-    tile.first_token = chunk.first;
-    tile.repeated = chunk.repeated;
-    logit_products_.Run(hidden + chunk.first * projection.width * SizeOf(projection.dtype), rows,
-                        block, workspace + packed_, tile.logits, scratch);
-    HWY_DYNAMIC_DISPATCH(FormDlogits)(tile, Input<float>(arguments, 4), factors, rounded);
-    RunChunk(arguments, block, i, tile, dhidden);
-  }
+  ParallelFor(tiles_.block_count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) RunTile(arguments, factors, chunk, block);
+  });
+  if (wanted_.dhidden) SumDhidden(arguments, chunk);
 }
 
-// The two products of a tile's dlogits.
-void CrossEntropyGrad::RunChunk(const KernelArguments& arguments, int64_t block, int64_t chunk,
-                                const LogitTile& tile, float* dhidden) const {
-  const Projection& projection = tiles_.projection();
-  const int variant = tiles_.variant(block);
-  std::byte *workspace = arguments.workspace, *scratch = workspace + scratch_;
-  const void* dlogits = bf16() ? static_cast<const void*>(workspace + dlogits_) : tile.logits;
-  const int64_t first_element = tile.first_token * projection.width;
+void CrossEntropyGrad::RunTile(const KernelArguments& arguments, const DlogitFactors& factors,
+                               int64_t chunk, int64_t block) const {
+  const LogitTile tile = softmax_.TileOf(arguments, chunk, block);
+  std::byte* thread = arguments.workspace + threads_ + ThreadIndex() * thread_bytes_;
+  auto* rounded = dlogits_bytes_ > 0 ? reinterpret_cast<BFloat16*>(thread) : nullptr;
+  HWY_DYNAMIC_DISPATCH(FormDlogits)
+  (tile, softmax_.tokens(arguments), softmax_.sums(arguments, block), factors, rounded);
+  const void* dlogits = rounded != nullptr ? static_cast<const void*>(rounded) : tile.logits;
+  std::byte* scratch = thread + dlogits_bytes_;
   if (wanted_.dhidden) {
-    gradient_products_.dhidden[variant].Run(dlogits, workspace + packed_rows_,
-                                            dhidden + first_element, scratch);
+    hidden_products_.Run(dlogits, Input<float>(arguments, 1), block,
+                         PartsOf(arguments) + block * part_size(), scratch);
   }
   if (wanted_.dembedding) {
-    const auto* hidden = Input<std::byte>(arguments, 0);
-    const Gemm& gemm = chunk == 0 ? gradient_products_.dembedding_first[variant]
-                                  : gradient_products_.dembedding_next[variant];
-    gemm.Run(dlogits, hidden + first_element * SizeOf(projection.dtype),
-             Output<float>(arguments, 1) + tile.first_column * projection.width, scratch);
+    embedding_products_.Run(
+        dlogits, arguments.workspace + packed_, chunk, block,
+        Output<float>(arguments, 1) + tile.first_column * tiles_.projection().width, scratch);
   }
 }
 
-std::optional<Projection> ProjectionOf(const OpCall& call) {
-  const TensorType &hidden = call.inputs[0], &embedding = call.inputs[1];
-  if (!IsActivation(hidden) || !IsF32(embedding)) return std::nullopt;
-  return Projection{hidden.shape.rows(), hidden.shape[-1], embedding.shape[0], hidden.dtype,
-                    static_cast<float>(call.attributes.Number("scale"))};
+void CrossEntropyGrad::SumDhidden(const KernelArguments& arguments, int64_t chunk) const {
+  const Projection& projection = tiles_.projection();
+  const LogitTile rows = tiles_.tile(chunk, 0, nullptr);
+  const int64_t skipped = rows.repeated * projection.width;
+  const int64_t first = rows.first_token * projection.width + skipped;
+  HWY_DYNAMIC_DISPATCH(SumParts)
+  (PartsOf(arguments) + skipped, tiles_.block_count(), part_size(), part_size() - skipped,
+   projection.dtype, Output<std::byte>(arguments, 0) + first * SizeOf(projection.dtype),
+   wanted_.accumulate_dhidden);
 }
 
 Loss LossOf(const OpCall& call) {
   return {call.attributes.Number("z_loss"), call.attributes.Number("label_smoothing")};
 }
 
-}  // namespace
-
-std::optional<BoundKernel> cpu_linear_cross_entropy(const OpCall& call) {
+template <typename Plan, typename... Rest>
+std::optional<BoundKernel> BindPlan(const OpCall& call, const Rest&... rest) {
   const std::optional<Projection> projection = ProjectionOf(call);
   if (!projection) return std::nullopt;
-  const auto plan = std::make_shared<const CrossEntropy>(*projection, LossOf(call));
+  const auto plan = std::make_shared<const Plan>(*projection, LossOf(call), rest...);
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };
   return kernel;
 }
 
+}  // namespace
+
+std::optional<BoundKernel> cpu_linear_cross_entropy(const OpCall& call) {
+  return BindPlan<CrossEntropy>(call);
+}
+
 std::optional<BoundKernel> cpu_linear_cross_entropy_grad(const OpCall& call) {
-  const std::optional<Projection> projection = ProjectionOf(call);
-  if (!projection) return std::nullopt;
-  const auto plan = std::make_shared<const CrossEntropyGrad>(
-      *projection, LossOf(call),
-      Wanted{call.outputs[0].present(), call.outputs[1].present(), Accumulates(call, 0),
-             Accumulates(call, 1)});
-  BoundKernel kernel;
-  kernel.accumulates = true;
-  kernel.workspace_bytes = plan->workspace_bytes();
-  kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };
+  const Wanted wanted{.dhidden = call.outputs[0].present(),
+                      .dembedding = call.outputs[1].present(),
+                      .accumulate_dhidden = Accumulates(call, 0),
+                      .accumulate_dembedding = Accumulates(call, 1),
+                      .accumulate_loss = Accumulates(call, 2),
+                      .accumulate_statistics = Accumulates(call, 3)};
+  std::optional<BoundKernel> kernel = BindPlan<CrossEntropyGrad>(call, wanted);
+  if (kernel) kernel->accumulates = true;
   return kernel;
 }
 

@@ -1,31 +1,30 @@
-// What the SIMD loops of linear_cross_entropy see of a tile of logits.
+// What the SIMD loops of linear_cross_entropy see besides a tile of logits.
 #pragma once
 
 #include <cstdint>
 
 namespace syntra {
 
-// Per token, over the blocks of the vocabulary so far.
-struct TokenSums {
-  float largest;  // logit
+// Of a token's logits in one block of the vocabulary.
+struct BlockSums {
+  float largest;
+  float exponentials;  // sum of exp(logit - largest)
+  float logits;        // their sum, for label smoothing
+};
+
+// A token of the chunk at work.
+struct TokenSoftmax {
+  int32_t target;  // does not count if <= 0
   float target_logit;
-  double exponentials;  // sum of exp(logit - largest)
-  double logits;        // sum of all logits, for label smoothing
+  double log_z;  // log of the sum of exp(logit) over the vocabulary
 };
 
-struct LogitTile {
-  float* logits;
-  int64_t columns;
-  int64_t first_column;  // in the vocabulary
-  int64_t first_token, rows, repeated;
-  const int32_t* targets;
-};
-
-// dlogit = probability_factor * exp(logit - log_z) - smoothed - [v = target] * target_share.
+// dlogit = factor * (1 + 2 z_loss log_z) * exp(logit - log_z) - smoothed - [v = target] *
+// target_share.
 struct DlogitFactors {
-  float factor;  // scale * inverse_denominator * dloss
-  float z_loss;
-  float smoothed, target_share;  // both times `factor`
+  double factor;  // scale * inverse_denominator * dloss
+  double z_loss;
+  double smoothed, target_share;  // both times `factor`
 };
 
 }  // namespace syntra

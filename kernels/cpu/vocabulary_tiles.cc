@@ -3,14 +3,18 @@
 
 #include <algorithm>
 
+#include "core/buffer.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/operands.h"
 
 namespace syntra {
 
 namespace {
 
-// A tile of 512 x 2304 logits is 4.7 MB in f32.
-constexpr int64_t kChunkRows = 512, kPanel = 64, kFewestPanels = 24, kMostPanels = 40;
+// A tile of 256 x 1152 logits is 1.2 MB in f32; the logits of a chunk, which the gradient keeps
+// while it needs them, are 32 MB or those of 64 tokens.
+constexpr int64_t kMostRows = 256, kFewestRows = 64, kChunkLogits = 8 << 20;
+constexpr int64_t kPanel = 64, kFewestPanels = 12, kMostPanels = 20;
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -29,21 +33,35 @@ int64_t BlockColumns(int64_t vocabulary) {
 
 }  // namespace
 
+std::optional<Projection> ProjectionOf(const OpCall& call) {
+  const TensorType &hidden = call.inputs[0], &embedding = call.inputs[1];
+  if (!IsActivation(hidden) || !IsF32(embedding)) return std::nullopt;
+  return Projection{hidden.shape.rows(), hidden.shape[-1], embedding.shape[0], hidden.dtype,
+                    static_cast<float>(call.attributes.Number("scale"))};
+}
+
 VocabularyTiles::VocabularyTiles(const Projection& projection) : projection_(projection) {
-  chunk_count_ = CeilDivide(projection.tokens, kChunkRows);
+  const int64_t most = std::clamp(kChunkLogits / projection.vocabulary, kFewestRows, kMostRows);
+  chunk_count_ = CeilDivide(projection.tokens, most);
   chunk_rows_ = CeilDivide(projection.tokens, chunk_count_);
   block_columns_ = BlockColumns(projection.vocabulary);
   block_count_ = CeilDivide(projection.vocabulary, block_columns_);
 }
 
-TokenChunk VocabularyTiles::chunk(int64_t i) const {
-  const int64_t due = i * chunk_rows_;
-  const int64_t first = std::min(due, projection_.tokens - chunk_rows_);
-  return {first, due - first};
-}
-
 int64_t VocabularyTiles::block_columns(int64_t block) const {
   return std::min(block_columns_, projection_.vocabulary - block * block_columns_);
+}
+
+LogitTile VocabularyTiles::tile(int64_t chunk, int64_t block, float* logits) const {
+  const int64_t due = chunk * chunk_rows_;
+  const int64_t first = std::min(due, projection_.tokens - chunk_rows_);
+  return {.first_token = first,
+          .rows = chunk_rows_,
+          .repeated = due - first,
+          .block = block,
+          .first_column = block * block_columns_,
+          .columns = block_columns(block),
+          .logits = logits};
 }
 
 BlockRows::BlockRows(const VocabularyTiles& tiles) : tiles_(tiles) {
@@ -52,7 +70,7 @@ BlockRows::BlockRows(const VocabularyTiles& tiles) : tiles_(tiles) {
   for (int variant = tiles.first_variant(); variant < 2; ++variant) {
     const Shape shape{tiles.variant_columns(variant), projection.width};
     const TensorType rounded{projection.dtype, shape};
-    rounded_bytes_ = std::max(rounded_bytes_, rounded.bytes());
+    rounded_bytes_ = std::max(rounded_bytes_, AlignUp(rounded.bytes()));
     round_[variant] =
         cpu_copy({.inputs = {{DType::kF32, shape}}, .outputs = {rounded}, .accumulate = {false}})
             ->run;
@@ -60,7 +78,7 @@ BlockRows::BlockRows(const VocabularyTiles& tiles) : tiles_(tiles) {
 }
 
 const std::byte* BlockRows::Get(const float* embedding, int64_t block, std::byte* workspace) const {
-  const float* rows = embedding + tiles_.block_first(block) * tiles_.projection().width;
+  const float* rows = embedding + block * tiles_.largest_block() * tiles_.projection().width;
   const auto& round = round_[tiles_.variant(block)];
   if (!round) return reinterpret_cast<const std::byte*>(rows);
   void *from = const_cast<float*>(rows), *to = workspace;
@@ -68,7 +86,7 @@ const std::byte* BlockRows::Get(const float* embedding, int64_t block, std::byte
   return workspace;
 }
 
-LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles) {
+LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles), rows_(tiles) {
   const Projection& projection = tiles.projection();
   for (int variant = tiles.first_variant(); variant < 2; ++variant) {
     GemmProblem problem;
@@ -78,32 +96,20 @@ LogitProducts::LogitProducts(const VocabularyTiles& tiles) : tiles_(tiles) {
     problem.transpose_b = true;
     problem.ab = projection.dtype;
     problem.alpha = projection.scale;
-    if (tiles.chunk_count() > 1) {
-      PackedGemm& gemm = packed_[variant];
-      gemm = PackedGemm(problem, projection.dtype, GemmThreads::kPool);
-      packed_bytes_ = std::max(packed_bytes_, gemm.packed_bytes());
-      workspace_bytes_ = std::max(workspace_bytes_, gemm.workspace_bytes());
-    } else {
-      plain_[variant] = Gemm(problem, GemmThreads::kPool);
-      workspace_bytes_ = std::max(workspace_bytes_, plain_[variant].workspace_bytes());
-    }
+    product_[variant] = Gemm(problem, GemmThreads::kCaller);
+    product_bytes_ = std::max(product_bytes_, product_[variant].workspace_bytes());
   }
 }
 
-void LogitProducts::Prepare(const std::byte* rows, int64_t block, std::byte* packed,
-                            std::byte* workspace) const {
-  const PackedGemm& gemm = packed_[tiles_.variant(block)];
-  if (gemm.bound()) gemm.Pack(rows, packed, workspace);
-}
+size_t LogitProducts::workspace_bytes() const { return rows_.workspace_bytes() + product_bytes_; }
 
-void LogitProducts::Run(const void* hidden, const std::byte* rows, int64_t block,
-                        const std::byte* packed, float* logits, std::byte* workspace) const {
-  const int variant = tiles_.variant(block);
-  if (packed_[variant].bound()) {
-    packed_[variant].Run(hidden, packed, logits, workspace);
-  } else {
-    plain_[variant].Run(hidden, rows, logits, workspace);
-  }
+void LogitProducts::Run(const std::byte* hidden, const float* embedding, const LogitTile& tile,
+                        std::byte* workspace) const {
+  const Projection& projection = tiles_.projection();
+  const std::byte* rows = rows_.Get(embedding, tile.block, workspace);
+  product_[tiles_.variant(tile.block)].Run(
+      hidden + tile.first_token * projection.width * SizeOf(projection.dtype), rows, tile.logits,
+      workspace + rows_.workspace_bytes());
 }
 
 }  // namespace syntra

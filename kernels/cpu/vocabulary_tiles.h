@@ -1,13 +1,14 @@
-// The output projection, scale * hidden embedding^T, tile by tile: blocks of the vocabulary
-// outside, chunks of tokens inside, so that the embedding is read (and in bf16 packed) once and a
-// tile of logits stays in cache. All chunks have the same number of rows; the last one may begin
-// before the end of the one before it, and its first rows are then `repeated`.
+// The output projection, scale * hidden embedding^T, tile by tile: chunks of tokens outside, blocks
+// of the vocabulary inside, one block a thread, so that a tile of logits stays in that thread's
+// cache. All chunks have the same number of rows; the last one may begin before the end of the one
+// before it, and its first rows are then `repeated`. Blocks do not depend on the number of threads.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/op.h"
@@ -20,8 +21,13 @@ struct Projection {
   float scale;
 };
 
-struct TokenChunk {
-  int64_t first, repeated;
+// Of a call whose first inputs are hidden and embedding; nullopt for types without kernels.
+std::optional<Projection> ProjectionOf(const OpCall& call);
+
+struct LogitTile {
+  int64_t first_token, rows, repeated;
+  int64_t block, first_column, columns;
+  float* logits;  // [rows, columns]
 };
 
 class VocabularyTiles {
@@ -31,12 +37,11 @@ class VocabularyTiles {
   const Projection& projection() const { return projection_; }
   int64_t chunk_rows() const { return chunk_rows_; }
   int64_t chunk_count() const { return chunk_count_; }
-  TokenChunk chunk(int64_t i) const;
-
   int64_t block_count() const { return block_count_; }
-  int64_t block_first(int64_t block) const { return block * block_columns_; }
   int64_t block_columns(int64_t block) const;
   int64_t largest_block() const { return block_columns_; }
+  LogitTile tile(int64_t chunk, int64_t block, float* logits) const;
+
   // 0 for all blocks but the last, which may be smaller: which of two plans serves the block.
   int variant(int64_t block) const { return block + 1 == block_count_ ? 1 : 0; }
   // Variants that some block has.
@@ -65,24 +70,20 @@ class BlockRows {
   std::array<std::function<void(const KernelArguments&)>, 2> round_;
 };
 
-// hidden chunk x block rows^T -> f32 logits [chunk_rows, block columns]. The rows are packed where
-// several chunks share them.
+// Fills tiles with logits, each on the calling thread.
 class LogitProducts {
  public:
   explicit LogitProducts(const VocabularyTiles& tiles);
 
-  size_t packed_bytes() const { return packed_bytes_; }
-  size_t workspace_bytes() const { return workspace_bytes_; }
-  void Prepare(const std::byte* rows, int64_t block, std::byte* packed, std::byte* workspace) const;
-  // `hidden`: the first row of the chunk, in the projection's type.
-  void Run(const void* hidden, const std::byte* rows, int64_t block, const std::byte* packed,
-           float* logits, std::byte* workspace) const;
+  size_t workspace_bytes() const;  // of each thread
+  void Run(const std::byte* hidden, const float* embedding, const LogitTile& tile,
+           std::byte* workspace) const;
 
  private:
   VocabularyTiles tiles_;
-  std::array<Gemm, 2> plain_;
-  std::array<PackedGemm, 2> packed_;
-  size_t packed_bytes_ = 0, workspace_bytes_ = 0;
+  BlockRows rows_;
+  std::array<Gemm, 2> product_;
+  size_t product_bytes_ = 0;
 };
 
 }  // namespace syntra

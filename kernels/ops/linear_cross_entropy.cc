@@ -3,8 +3,9 @@
 // = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s) [v
 // = target] + s / V, over the tokens with target > 0:
 //   loss = c * sum(L - sum_v q_v l_v + z_loss L^2)      (z-loss: Mesh TensorFlow, layers.py)
-//   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens);  log_z = L, 0 elsewhere.
+//   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens)
 // Backward, with p_v = exp(l_v - L):  d l_v = c dloss (p_v (1 + 2 z_loss L) - q_v).
+// The gradient op forms the logits anyway, so it also gives the loss and the statistics.
 #include <algorithm>
 #include <cmath>
 
@@ -73,44 +74,56 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
                  {"targets", kInteger, 2},
                  {"inverse_denominator", kParameter, 1}});
   CheckTokens("linear_cross_entropy", inputs);
-  return {F32({1}), F32({3}), F32(inputs[2].shape)};
+  return {F32({1}), F32({3})};
 }
+
+// What tokens add up to.
+class LossSums {
+ public:
+  explicit LossSums(double z_loss) : z_loss_(z_loss) {}
+
+  void Add(const Token& token, double log_sum) {
+    double expected = 0.0;
+    for (int64_t v = 0; v < token.vocabulary(); ++v) expected += token.wanted(v) * token.logit(v);
+    total_ += log_sum - expected + z_loss_ * log_sum * log_sum;
+    negative_log_likelihood_ += log_sum - token.target_logit();
+    z_terms_ += z_loss_ * log_sum * log_sum;
+    tokens_ += 1.0;
+  }
+
+  void Store(double inverse_denominator, const ReferenceTensor& loss,
+             const ReferenceTensor& statistics) const {
+    if (loss.present()) loss.numbers[0] = inverse_denominator * total_;
+    if (!statistics.present()) return;
+    statistics.numbers[0] = negative_log_likelihood_;
+    statistics.numbers[1] = z_terms_;
+    statistics.numbers[2] = tokens_;
+  }
+
+ private:
+  double z_loss_, total_ = 0.0, negative_log_likelihood_ = 0.0, z_terms_ = 0.0, tokens_ = 0.0;
+};
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const auto targets = inputs[2].integers;
-  const auto &loss = outputs[0], &statistics = outputs[1], &log_z = outputs[2];
-  const double z_loss = call.attributes.Number("z_loss");
   Token token(call.attributes, inputs[0], inputs[1]);
-  double total = 0.0, negative_log_likelihood = 0.0, z_terms = 0.0, tokens = 0.0;
-  if (log_z.present()) std::ranges::fill(log_z.numbers, 0.0);
+  LossSums sums(call.attributes.Number("z_loss"));
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i] <= 0) continue;
     token.Load(static_cast<int64_t>(i), targets[i]);
-    const double log_sum = token.LogSum();
-    double expected = 0.0;
-    for (int64_t v = 0; v < token.vocabulary(); ++v) expected += token.wanted(v) * token.logit(v);
-    total += log_sum - expected + z_loss * log_sum * log_sum;
-    negative_log_likelihood += log_sum - token.target_logit();
-    z_terms += z_loss * log_sum * log_sum;
-    tokens += 1.0;
-    if (log_z.present()) log_z.numbers[i] = log_sum;
+    sums.Add(token, token.LogSum());
   }
-  if (loss.present()) loss.numbers[0] = inputs[3].numbers[0] * total;
-  if (statistics.present()) {
-    statistics.numbers[0] = negative_log_likelihood;
-    statistics.numbers[1] = z_terms;
-    statistics.numbers[2] = tokens;
-  }
+  sums.Store(inputs[3].numbers[0], outputs[0], outputs[1]);
 }
 
-// Statistics and log_z are reported, not trained on: only the loss has a gradient.
+// The statistics are reported, not trained on: only the loss has a gradient.
 void Gradient(GradientRule& rule) {
   if (!rule.output_gradient(0)) return;
-  rule.Contribute("linear_cross_entropy_grad", rule.attributes(),
-                  {rule.input(0), rule.input(1), rule.input(2), rule.input(3), rule.output(2),
-                   rule.output_gradient(0)},
-                  {0, 1});
+  rule.Contribute(
+      "linear_cross_entropy_grad", rule.attributes(),
+      {rule.input(0), rule.input(1), rule.input(2), rule.input(3), rule.output_gradient(0)},
+      {0, 1});
 }
 
 double Flops(const OpCall& call) {
@@ -118,8 +131,8 @@ double Flops(const OpCall& call) {
          static_cast<double>(call.inputs[1].shape[0]);
 }
 
-// Two products; computing the logits again is this program's choice, not the model's.
-double GradFlops(const OpCall& call) { return 2.0 * Flops(call); }
+// Two products, and the logits.
+double GradFlops(const OpCall& call) { return 3.0 * Flops(call); }
 
 Attributes With(double scale, double z_loss, double label_smoothing) {
   return {{"scale", scale}, {"z_loss", z_loss}, {"label_smoothing", label_smoothing}};
@@ -147,12 +160,10 @@ std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType>
                  {"embedding", kParameter, 2},
                  {"targets", kInteger, 2},
                  {"inverse_denominator", kParameter, 1},
-                 {"log_z", kParameter, 2},
                  {"dloss", kParameter, 1}});
   CheckTokens("linear_cross_entropy_grad", inputs);
-  CheckShape("linear_cross_entropy_grad", "log_z", inputs[4], inputs[2].shape);
-  CheckShape("linear_cross_entropy_grad", "dloss", inputs[5], {1});
-  return {inputs[0], inputs[1]};
+  CheckShape("linear_cross_entropy_grad", "dloss", inputs[4], {1});
+  return {inputs[0], inputs[1], F32({1}), F32({3})};
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
@@ -161,16 +172,18 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const auto targets = inputs[2].integers;
   const auto &dhidden = outputs[0], &dembedding = outputs[1];
   const double scale = call.attributes.Number("scale"), z_loss = call.attributes.Number("z_loss");
-  const double factor = inputs[3].numbers[0] * inputs[5].numbers[0];
+  const double factor = inputs[3].numbers[0] * inputs[4].numbers[0];
   const int64_t width = inputs[0].dim(2);
   Token token(call.attributes, inputs[0], inputs[1]);
+  LossSums sums(z_loss);
   for (const ReferenceTensor& output : outputs) {
     if (output.present()) std::ranges::fill(output.numbers, 0.0);
   }
   for (int64_t i = 0; i < static_cast<int64_t>(targets.size()); ++i) {
     if (targets[i] <= 0) continue;
     token.Load(i, targets[i]);
-    const double log_z = inputs[4].numbers[i];
+    const double log_z = token.LogSum();
+    sums.Add(token, log_z);
     for (int64_t v = 0; v < token.vocabulary(); ++v) {
       const double p = std::exp(token.logit(v) - log_z);
       const double dlogit = scale * factor * (p * (1.0 + 2.0 * z_loss * log_z) - token.wanted(v));
@@ -181,14 +194,12 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
       }
     }
   }
+  sums.Store(inputs[3].numbers[0], outputs[2], outputs[3]);
 }
 
 std::vector<OpCase> GradCases() {
   std::vector<OpCase> cases = Cases();
-  for (OpCase& with_log_z : cases) {
-    with_log_z.inputs.push_back(F32(with_log_z.inputs[2].shape));
-    with_log_z.inputs.push_back(F32({1}));
-  }
+  for (OpCase& sample : cases) sample.inputs.push_back(F32({1}));
   return cases;
 }
 

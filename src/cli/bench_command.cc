@@ -116,7 +116,7 @@ class Bench {
   Executable& Training() {
     return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
   }
-  double flops() { return 3 * Training().program().forward_flops(); }
+  double flops() { return 3 * Training().program().forward_flops; }
   int64_t parameters() const { return replica_.parameters().element_count(); }
   int64_t input_tokens() const { return batch_.rows * batch_.input_length; }
 

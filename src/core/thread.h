@@ -10,6 +10,8 @@
 namespace syntra {
 
 inline int ThreadCount() { return omp_get_max_threads(); }
+// Of the calling thread in its team; below ThreadCount().
+inline int ThreadIndex() { return omp_get_thread_num(); }
 inline void SetThreadCount(int count) { omp_set_num_threads(count); }
 
 // Calls body(begin, end) on disjoint ranges that cover [0, count); each range but the last has a

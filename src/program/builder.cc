@@ -106,8 +106,15 @@ void ProgramBuilder::Region(bool recompute, const std::function<void()>& record)
   open_region_ = -1;
 }
 
+void ProgramBuilder::EndForwardHalf() {
+  program_.backward_begin = program_.steps.size();
+  for (const Step& step : program_.steps) {
+    if (step.op->flops) program_.forward_flops += step.op->flops(step.call);
+  }
+}
+
 Program ProgramBuilder::Build() && {
-  if (program_.backward_begin == 0) program_.backward_begin = program_.steps.size();
+  if (program_.backward_begin == 0) EndForwardHalf();
   return std::move(program_);
 }
 

@@ -46,6 +46,7 @@ class ProgramBuilder final : public Recorder {
   Value NewValue(ValueInfo info);
   // The value of that name; names are unique over all kinds.
   Value Named(ValueInfo info);
+  void EndForwardHalf();
   Step MakeStep(std::string_view op, Attributes attributes, std::vector<Value> inputs) const;
 
   Program program_;

@@ -24,6 +24,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     for (size_t i = forward_steps_; i-- > 0;) {
       step_ = builder_.program_.steps[i];
       if (AnyOutputGradient()) step_.op->gradient(*this);
+      if (superseded_) Drop(i);
     }
   }
 
@@ -59,7 +60,6 @@ class ProgramBuilder::Tape final : public GradientRule {
     }
     if (written.empty()) return;
     Step made = builder_.MakeStep(op, std::move(attributes), std::move(inputs));
-    SYNTRA_CHECK(targets.size() == made.call.outputs.size(), "targets of {}", op);
     for (size_t k = 0; k < targets.size(); ++k) {
       TensorType& type = made.call.outputs[k];
       if (targets[k] < 0 || !wants(targets[k])) {
@@ -76,6 +76,7 @@ class ProgramBuilder::Tape final : public GradientRule {
       made.call.accumulate[k] = accumulate[k];
     }
     made.outputs = outputs;
+    AddOwnOutputs(made);
     Append(std::move(made));
     for (const size_t k : repeated) Pass(targets[k], outputs[k]);
   }
@@ -98,6 +99,27 @@ class ProgramBuilder::Tape final : public GradientRule {
     builder_.region_of_step_.push_back(-1);
   }
 
+  // A gradient op's outputs after those that have targets are the outputs of the step itself: they
+  // take the step's place, unless the forward half reads what it gives.
+  void AddOwnOutputs(Step& made) {
+    const size_t own = made.call.outputs.size() - made.outputs.size();
+    if (own == 0) return;
+    SYNTRA_CHECK(own == step_.outputs.size(), "targets of {}", made.op->name);
+    superseded_ =
+        std::ranges::none_of(step_.outputs, [&](Value value) { return value && read_[value.id]; });
+    for (const Value output : step_.outputs) {
+      if (!superseded_) made.call.outputs[made.outputs.size()].dtype = DType::kNone;
+      made.outputs.push_back(superseded_ ? output : Value{});
+    }
+  }
+
+  void Drop(size_t i) {
+    builder_.program_.steps.erase(builder_.program_.steps.begin() + static_cast<ptrdiff_t>(i));
+    builder_.region_of_step_.erase(builder_.region_of_step_.begin() + static_cast<ptrdiff_t>(i));
+    --builder_.program_.backward_begin;
+    superseded_ = false;
+  }
+
   // depends_[v]: whether v is a function of a trainable parameter.
   void FindDependence() {
     depends_ = builder_.trainable_;
@@ -116,11 +138,13 @@ class ProgramBuilder::Tape final : public GradientRule {
     const auto& steps = builder_.program_.steps;
     producer_.assign(builder_.program_.values.size(), -1);
     kept_.assign(builder_.program_.values.size(), false);
+    read_.assign(builder_.program_.values.size(), false);
     for (size_t i = 0; i < steps.size(); ++i) {
       for (const Value output : steps[i].outputs) {
         if (output) producer_[output.id] = static_cast<int>(i);
       }
       for (const Value input : steps[i].inputs) {
+        if (input) read_[input.id] = true;
         if (!input || producer_[input.id] < 0) continue;
         const int region = builder_.region_of_step_[producer_[input.id]];
         if (region < 0 || region != builder_.region_of_step_[i]) kept_[input.id] = true;
@@ -174,8 +198,10 @@ class ProgramBuilder::Tape final : public GradientRule {
 
   ProgramBuilder& builder_;
   const size_t forward_steps_;
-  Step step_;  // a copy: recording moves the vector of steps
+  Step step_;                // a copy: recording moves the vector of steps
+  bool superseded_ = false;  // the step's outputs come from its gradient op
   std::vector<bool> depends_, kept_;
+  std::vector<bool> read_;  // by a forward step
   std::vector<int> producer_;
   std::unordered_map<int, Value> gradient_;  // by forward value
   std::unordered_map<int, bool> shared_;     // by gradient value
@@ -185,7 +211,7 @@ class ProgramBuilder::Tape final : public GradientRule {
 void ProgramBuilder::Differentiate(Value loss) {
   SYNTRA_CHECK(program_.backward_begin == 0, "differentiated twice");
   SYNTRA_CHECK(TypeOf(loss) == (TensorType{DType::kF32, {1}}), "a loss is f32[1]");
-  program_.backward_begin = program_.steps.size();
+  EndForwardHalf();
   Tape(*this).Walk(loss);
 }
 

@@ -2,14 +2,6 @@
 
 namespace syntra {
 
-double Program::forward_flops() const {
-  double flops = 0;
-  for (size_t i = 0; i < backward_begin; ++i) {
-    if (steps[i].op->flops) flops += steps[i].op->flops(steps[i].call);
-  }
-  return flops;
-}
-
 namespace {
 
 std::string NameOf(const Program& program, Value value) {

@@ -34,10 +34,9 @@ struct Program {
   std::vector<Step> steps;
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
   size_t backward_begin = 0;             // steps before it are the forward half
+  double forward_flops = 0;              // as recorded; multiply-adds count 2
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
-  // Multiply-adds count 2; forward half only.
-  double forward_flops() const;
 };
 
 // One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)

@@ -260,7 +260,7 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                            ->Training({partition_.micro_batch_rows, training_->input_length(),
                                        training_->target_length()})
                            .program()
-                           .forward_flops() *
+                           .forward_flops *
                        static_cast<double>(partition_.batch_size / partition_.micro_batch_rows);
   chief_->progress->Step({.step = step,
                           .loss = result.sums.PerToken(),

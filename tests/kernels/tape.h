@@ -91,8 +91,9 @@ class CallGradient : public GradientRule {
     const auto wanted = [&](size_t k) { return k < targets.size() && wants(targets[k]); };
     if (std::ranges::none_of(targets, [&](int target) { return wants(target); })) return;
     const std::vector<Value> outputs = tape_.Record(op, attributes, inputs, wanted);
-    SYNTRA_CHECK(outputs.size() == targets.size(), "{} has {} results for {} targets", op,
-                 outputs.size(), targets.size());
+    SYNTRA_CHECK(
+        outputs.size() == targets.size() || outputs.size() == targets.size() + outputs_.size(),
+        "{} has {} results for {} targets", op, outputs.size(), targets.size());
     for (size_t k = 0; k < targets.size(); ++k) {
       if (wants(targets[k])) Pass(targets[k], outputs[k]);
     }

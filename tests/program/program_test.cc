@@ -234,6 +234,21 @@ TEST(Dump, PinsARecomputedProgram) {
             Stored("recomputed_layers.txt"));
 }
 
+// The loss that a program ends in is left to its gradient; one that is read further on is not.
+TEST(Dump, PinsALossGivenByItsGradient) {
+  Sketch last, read_further;
+  const Value loss = TiedEmbeddings(last);
+  last.builder.Output("loss", loss);
+  last.builder.Differentiate(loss);
+  const Program program = std::move(last.builder).Build();
+  EXPECT_EQ(Dump(program), Stored("tied_embeddings.txt"));
+  read_further.builder.Differentiate(read_further.Loss(TiedEmbeddings(read_further)));
+  const Program longer = std::move(read_further.builder).Build();
+  EXPECT_EQ(longer.backward_begin, program.backward_begin + 2);  // it and its reader
+  EXPECT_GT(program.forward_flops, 0);
+  EXPECT_EQ(program.forward_flops, longer.forward_flops);
+}
+
 // Eight residual layers, so that activations outweigh the rest.
 Sketch Tower(bool recompute) {
   Sketch s;
