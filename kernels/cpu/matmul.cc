@@ -13,11 +13,7 @@ namespace syntra {
 namespace {
 
 // Rows of A from which a packed B saves more than packing costs, in either element type.
-constexpr int64_t kPackingRows = 256, kTransposedPackingRows = 1024;
-
-bool PackingPays(const GemmProblem& problem) {
-  return problem.m >= (problem.transpose_b ? kTransposedPackingRows : kPackingRows);
-}
+constexpr int64_t kPackingRows = 256;
 
 DType ProductType(const OpCall& call) {
   const bool bf16 = call.inputs[0].dtype == DType::kBF16 || call.inputs[1].dtype == DType::kBF16 ||
@@ -74,37 +70,62 @@ BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t 
   return kernel;
 }
 
+// A product over the packed B, in slabs of k where that is very long, so that what is rearranged
+// stays small.
 struct PackedProduct {
-  Converted a, b;
-  PackedGemm gemm;
+  Converted a;
+  PackedGemm first, next;  // next: slabs after the first add
+  int64_t slabs;
+  size_t a_bytes, b_bytes;  // from one slab to the next
   size_t packed_offset, scratch_offset;
 
   void Run(const KernelArguments& arguments) const {
     std::byte* workspace = arguments.workspace;
-    const void* left = a.Run(arguments.inputs[0], workspace);
-    gemm.Pack(b.Run(arguments.inputs[1], workspace), workspace + packed_offset,
-              workspace + scratch_offset);
-    gemm.Run(left, workspace + packed_offset, arguments.outputs[0], workspace + scratch_offset);
+    const auto* left = static_cast<const std::byte*>(a.Run(arguments.inputs[0], workspace));
+    const auto* right = static_cast<const std::byte*>(arguments.inputs[1]);
+    for (int64_t slab = 0; slab < slabs; ++slab) {
+      const PackedGemm& gemm = slab == 0 ? first : next;
+      gemm.Pack(right + slab * b_bytes, workspace + packed_offset, workspace + scratch_offset);
+      gemm.Run(left + slab * a_bytes, workspace + packed_offset, arguments.outputs[0],
+               workspace + scratch_offset);
+    }
   }
 };
+
+// Equal slabs of rows of operands that are both stored by rows of k.
+int64_t SlabsOf(const GemmProblem& problem) {
+  constexpr int64_t kMostRows = 4096, kFewestRows = 1024;
+  if (!problem.transpose_a) return 1;
+  int64_t slabs = (problem.k + kMostRows - 1) / kMostRows;
+  while (problem.k % slabs != 0 && problem.k / slabs >= kFewestRows) ++slabs;
+  return problem.k % slabs == 0 ? slabs : 1;
+}
 
 BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   BoundKernel kernel;
   Converted a(call.inputs[0], problem.ab, kernel.workspace_bytes);
-  Converted b(call.inputs[1], problem.ab, kernel.workspace_bytes);
-  PackedGemm gemm(problem, problem.ab, GemmThreads::kPool);
+  const int64_t slabs = SlabsOf(problem);
+  const DType stored_b = call.inputs[1].dtype;
+  GemmProblem slab = problem;
+  slab.k /= slabs;
+  PackedGemm first(slab, stored_b, GemmThreads::kPool), next;
+  slab.accumulate = true;
+  if (slabs > 1) next = PackedGemm(slab, stored_b, GemmThreads::kPool);
   const size_t packed_offset = kernel.workspace_bytes;
-  const size_t scratch_offset = AlignUp(packed_offset + gemm.packed_bytes());
-  kernel.workspace_bytes = scratch_offset + gemm.workspace_bytes();
+  const size_t scratch_offset = AlignUp(packed_offset + first.packed_bytes());
+  kernel.workspace_bytes =
+      scratch_offset + std::max(first.workspace_bytes(), slabs > 1 ? next.workspace_bytes() : 0);
   const auto product = std::make_shared<const PackedProduct>(
-      PackedProduct{std::move(a), std::move(b), std::move(gemm), packed_offset, scratch_offset});
+      PackedProduct{std::move(a), std::move(first), std::move(next), slabs,
+                    slab.k * problem.m * SizeOf(problem.ab), slab.k * problem.n * SizeOf(stored_b),
+                    packed_offset, scratch_offset});
   kernel.accumulates = true;
   kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;
 }
 
 BoundKernel Bind(const OpCall& call, const GemmProblem& problem, int64_t groups) {
-  if (groups == 1 && PackingPays(problem)) return BindPacked(call, problem);
+  if (groups == 1 && problem.m >= kPackingRows) return BindPacked(call, problem);
   return BindProduct(call, problem, groups);
 }
 

@@ -8,11 +8,10 @@
 #include <cstring>
 #include <random>
 
-#include "hwy/highway.h"
-
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/instruction_sets.h"
 #include "kernels/op.h"
 
 namespace syntra {
@@ -328,6 +327,10 @@ TEST(CpuKernels, LargeProducts) {
     CheckCase(
         GetOp("matmul"),
         {"left", with(true, false, "f32"), {{dtype, {5, 600, 67}}, {dtype, {5, 600, 90}}}, {}});
+    CheckCase(GetOp("matmul"), {"left_slabs",
+                                with(true, false, "f32"),
+                                {{dtype, {9, 600, 258}}, {dtype, {9, 600, 21}}},
+                                {}});
     CheckCase(GetOp("matmul"), {"left_packed",
                                 with(true, false, "f32"),
                                 {{dtype, {4, 600, 300}}, {dtype, {4, 600, 90}}},
@@ -371,22 +374,16 @@ TEST(CpuKernels, MasksOfEveryRate) {
              {}});
 }
 
-// The cases of the ops themselves with AVX-512, with AVX2 and without SIMD.
+// The cases of the ops themselves.
 TEST(CpuKernels, EveryInstructionSet) {
-  for (int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_STATIC_TARGET}}) {
-    if ((hwy::SupportedTargets() & target) == 0) continue;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().DeInit();
+  OnEveryInstructionSet([] {
     for (const char* name : {"adafactor", "adamw", "add_norm", "add_norm_grad", "dropout",
                              "gated_gelu", "gated_gelu_grad", "linear_argmax",
                              "linear_cross_entropy", "linear_cross_entropy_grad", "sum_squares"}) {
       const Op& op = GetOp(name);
       for (const OpCase& sample : op.cases()) CheckCase(op, sample);
     }
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
-  }
+  });
 }
 
 }  // namespace

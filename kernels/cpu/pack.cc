@@ -1,0 +1,263 @@
+// Transposition and packing by whole cache lines: each line is read once and written once, for rows
+// a power of two apart share few cache sets.
+#include "kernels/cpu/pack.h"
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/pack.cc"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kLineBytes = 64, kRegisterBytes = 16;
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <typename T>
+void TransposeSquare(const T* from, int64_t stride, T* to, int64_t to_stride) {
+  constexpr int64_t kSquare = kRegisterBytes / sizeof(T);
+  for (int64_t row = 0; row < kSquare; ++row) {
+    for (int64_t column = 0; column < kSquare; ++column) {
+      to[column * to_stride + row] = from[row * stride + column];
+    }
+  }
+}
+
+#else
+
+template <typename T>
+using Register = hn::Vec<hn::Full128<T> >;
+
+// Interleaves the lower and the upper lanes of two registers.
+template <typename Lane, typename V>
+HWY_INLINE void Interleave(V a, V b, V& lower, V& upper) {
+  const hn::Full128<Lane> d;
+  const hn::DFromV<V> as;
+  lower = hn::BitCast(as, hn::InterleaveLower(d, hn::BitCast(d, a), hn::BitCast(d, b)));
+  upper = hn::BitCast(as, hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+
+// A square of as many rows as a register has lanes; strides in elements.
+HWY_INLINE void TransposeSquare(const uint32_t* from, int64_t stride, uint32_t* to,
+                                int64_t to_stride) {
+  const hn::Full128<uint32_t> d;
+  Register<uint32_t> row[4], pair[4], column[4];
+#pragma GCC unroll 8
+  for (int i = 0; i < 4; ++i) row[i] = hn::LoadU(d, from + i * stride);
+  Interleave<uint32_t>(row[0], row[1], pair[0], pair[1]);
+  Interleave<uint32_t>(row[2], row[3], pair[2], pair[3]);
+  Interleave<uint64_t>(pair[0], pair[2], column[0], column[1]);
+  Interleave<uint64_t>(pair[1], pair[3], column[2], column[3]);
+#pragma GCC unroll 8
+  for (int i = 0; i < 4; ++i) hn::StoreU(column[i], d, to + i * to_stride);
+}
+
+HWY_INLINE void TransposeSquare(const uint16_t* from, int64_t stride, uint16_t* to,
+                                int64_t to_stride) {
+  const hn::Full128<uint16_t> d;
+  Register<uint16_t> row[8], pair[8], four[8], column[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) row[i] = hn::LoadU(d, from + i * stride);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i += 2) Interleave<uint16_t>(row[i], row[i + 1], pair[i], pair[i + 1]);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i += 4) {
+    Interleave<uint32_t>(pair[i], pair[i + 2], four[i], four[i + 1]);
+    Interleave<uint32_t>(pair[i + 1], pair[i + 3], four[i + 2], four[i + 3]);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 4; ++i) {
+    Interleave<uint64_t>(four[i], four[i + 4], column[2 * i], column[2 * i + 1]);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) hn::StoreU(column[i], d, to + i * to_stride);
+}
+
+#endif
+
+// A square of cache lines.
+template <typename T>
+HWY_INLINE void TransposeLines(const T* from, int64_t stride, T* to, int64_t to_stride) {
+  constexpr int64_t kLine = kLineBytes / sizeof(T), kSquare = kRegisterBytes / sizeof(T);
+  for (int64_t row = 0; row < kLine; row += kSquare) {
+    for (int64_t column = 0; column < kLine; column += kSquare) {
+      TransposeSquare(from + row * stride + column, stride, to + column * to_stride + row,
+                      to_stride);
+    }
+  }
+}
+
+// A column of squares of cache lines; `rows` is a multiple of a line's elements. Squares go through
+// a buffer so that each line of `to` is written at once, one square late so that the narrow stores
+// to the buffer are done when it is read.
+template <typename T>
+void TransposeColumn(const T* from, int64_t rows, int64_t stride, T* to, int64_t to_stride) {
+  constexpr int64_t kLine = kLineBytes / sizeof(T), kAhead = 64;
+  HWY_ALIGN T buffer[2][kLine * kLine];
+  const auto write = [&](int64_t row) {
+    const T* square = buffer[row / kLine % 2];
+    for (int64_t i = 0; i < kLine; ++i) {
+      std::memcpy(to + i * to_stride + row, square + i * kLine, kLineBytes);
+    }
+  };
+  for (int64_t row = 0; row < rows; row += kLine) {
+    for (int64_t i = row + kAhead; i < std::min(row + kAhead + kLine, rows); ++i) {
+      hwy::Prefetch(from + i * stride);
+    }
+    TransposeLines(from + row * stride, stride, buffer[row / kLine % 2], kLine);
+    if (row > 0) write(row - kLine);
+  }
+  if (rows > 0) write(rows - kLine);
+}
+
+template <typename T>
+void TransposeMatrix(const Transposition& shape, const T* from, T* to) {
+  constexpr int64_t kLine = kLineBytes / sizeof(T);
+  const int64_t whole_rows = shape.rows / kLine * kLine;
+  const auto one_by_one = [&](int64_t first_row, int64_t column) {
+    for (int64_t row = first_row; row < shape.rows; ++row) {
+      to[column * shape.rows + row] = from[row * shape.stride + column];
+    }
+  };
+  ParallelFor(shape.columns, kLine, [&](int64_t begin, int64_t end) {
+    int64_t column = begin;
+    for (; column + kLine <= end; column += kLine) {
+      TransposeColumn(from + column, whole_rows, shape.stride, to + column * shape.rows,
+                      shape.rows);
+      for (int64_t i = column; i < column + kLine; ++i) one_by_one(whole_rows, i);
+    }
+    for (; column < end; ++column) one_by_one(0, column);
+  });
+}
+
+void TransposeAs(const Transposition& shape, const void* from, void* to) {
+  if (shape.dtype == DType::kBF16) {
+    TransposeMatrix(shape, static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to));
+  } else {
+    TransposeMatrix(shape, static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to));
+  }
+}
+
+// A block has 64 columns and 16 rows of words: f32, or pairs of bf16.
+constexpr int64_t kBlockColumns = 64, kBlockRows = 16;
+
+// One register of words of two rows of B, the first in the low halves.
+template <typename T>
+HWY_INLINE auto PairsOf(const T* first, const T* second) {
+  const hn::RebindToUnsigned<FloatTag> d32;
+  const auto low = hn::BitCast(d32, Load(first, Whole())),
+             high = hn::BitCast(d32, Load(second, Whole()));
+  if constexpr (std::is_same_v<T, float>) {
+    return hn::Or(BFloat16Bits(hn::BitCast(FloatTag(), low)),
+                  hn::ShiftLeft<16>(BFloat16Bits(hn::BitCast(FloatTag(), high))));
+  } else {
+    return hn::Or(hn::ShiftRight<16>(low), high);
+  }
+}
+
+// From B [k, n], at the block's first element.
+template <typename T>
+void PackRows(const T* from, int64_t n, bool pairs, uint32_t* to) {
+  const hn::RebindToUnsigned<FloatTag> d32;
+  for (int64_t row = 0; row < kBlockRows; ++row, to += kBlockColumns) {
+    if (!pairs) {
+      std::memcpy(to, from + row * n, kBlockColumns * sizeof(T));
+      continue;
+    }
+    const T *first = from + 2 * row * n, *second = first + n;
+    for (int64_t i = 0; i < kBlockColumns; i += static_cast<int64_t>(hn::Lanes(d32))) {
+      hn::StoreU(PairsOf(first + i, second + i), d32, to + i);
+    }
+  }
+}
+
+// From B stored as [n, k], at the block's first element: a transposition of words.
+template <typename T>
+void PackColumns(const T* from, int64_t k, bool pairs, uint32_t* to) {
+  constexpr int64_t kLine = kLineBytes / sizeof(uint32_t);
+  HWY_ALIGN BFloat16 rounded[2 * kLine * kLine];
+  for (int64_t column = 0; column < kBlockColumns; column += kLine) {
+    const T* lines = from + column * k;
+    const void* words = lines;
+    int64_t stride = k * static_cast<int64_t>(sizeof(T) / sizeof(BFloat16)) / 2;
+    if (pairs && std::is_same_v<T, float>) {
+      for (int64_t line = 0; line < kLine; ++line) {
+        VectorLoop(2 * kLine, [&](int64_t i, auto lanes) {
+          Store(Load(lines + line * k + i, lanes), rounded + line * 2 * kLine + i, lanes);
+        });
+      }
+      words = rounded;
+      stride = kLine;
+    }
+    TransposeLines(static_cast<const uint32_t*>(words), stride, to + column, kBlockColumns);
+  }
+}
+
+template <typename T>
+HWY_INLINE void PrefetchRows(const T* from, int64_t rows, int64_t columns, int64_t stride) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < columns; i += kLineBytes / static_cast<int64_t>(sizeof(T))) {
+      hwy::Prefetch(from + row * stride + i);
+    }
+  }
+}
+
+template <typename T>
+void PackMatrix(const Packing& shape, const T* b, uint32_t* to) {
+  const bool pairs = shape.packed == DType::kBF16;
+  const int64_t rows = pairs ? 2 * kBlockRows : kBlockRows, row_blocks = shape.k / rows;
+  ParallelFor(shape.n / kBlockColumns * row_blocks, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t row = block % row_blocks * rows, column = block / row_blocks * kBlockColumns;
+      const bool last = row + rows == shape.k;
+      uint32_t* packed = to + block * kBlockRows * kBlockColumns;
+      if (shape.transposed) {
+        const T* from = b + column * shape.k + row;
+        if (!last) PrefetchRows(from + rows, kBlockColumns, rows, shape.k);
+        PackColumns(from, shape.k, pairs, packed);
+      } else {
+        const T* from = b + row * shape.n + column;
+        if (!last) PrefetchRows(from + rows * shape.n, rows, kBlockColumns, shape.n);
+        PackRows(from, shape.n, pairs, packed);
+      }
+    }
+  });
+}
+
+void PackAs(const Packing& shape, const void* b, std::byte* to) {
+  WithActivation(shape.stored, [&](auto type) {
+    PackMatrix(shape, static_cast<const decltype(type)*>(b), reinterpret_cast<uint32_t*>(to));
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syntra {
+
+HWY_EXPORT(TransposeAs);
+HWY_EXPORT(PackAs);
+
+void Transpose(const Transposition& shape, const void* from, void* to) {
+  HWY_DYNAMIC_DISPATCH(TransposeAs)(shape, from, to);
+}
+
+bool CanPack(const Packing& shape) {
+  const bool pairs = shape.packed == DType::kBF16;
+  return (pairs || shape.stored == DType::kF32) && shape.n % 64 == 0 &&
+         shape.k % (pairs ? 32 : 16) == 0;
+}
+
+void Pack(const Packing& shape, const void* b, std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(PackAs)(shape, b, to);
+}
+
+}  // namespace syntra
+#endif
