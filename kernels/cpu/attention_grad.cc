@@ -2,9 +2,9 @@
 // V^T and D_i = sum_j dP_ij P_ij = dy_i . y_i, the gradient of the scores is dS = P (dP - D) (Dao
 // et al. 2022, FlashAttention, appendix B.4).
 //
-// Units of work are (example, head), or heads if the gradient of a table, a bias or positions is
-// wanted: then one thread sums a head's examples in order. Sums over heads are taken at the end,
-// also in order.
+// Units of work are (example, head), or heads if the gradient of a table or of positions is wanted:
+// then one thread sums a head's examples in order. The gradient of the bias, a line of differences,
+// is kept for each unit; those and sums over heads are added at the end, also in order.
 #include <algorithm>
 #include <memory>
 
@@ -39,7 +39,7 @@ class Backward {
  private:
   // Where a head's sums over examples go; null: not wanted.
   struct HeadSums {
-    float *table, *bias, *positions;
+    float *table = nullptr, *positions = nullptr;
   };
 
   void BindProducts();
@@ -55,10 +55,22 @@ class Backward {
                       const Workspace& w) const;
   void FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
                         const void* d_scores, float* d_positions, const Workspace& w) const;
+  // Which examples are whole, and the first `shared` of their list, which are taken together.
+  struct Examples {
+    const uint8_t* whole;
+    const int64_t* list;
+    int64_t shared;
+  };
+  void RunHeads(const KernelArguments& arguments, const Examples& examples) const;
+  void RunUnits(const KernelArguments& arguments, const Examples& examples) const;
   void RunSharedHead(const KernelArguments& arguments, int64_t h, const int64_t* examples,
                      int64_t count, const HeadSums& sums) const;
   void RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
                       int64_t count, bool first, bool d_scores) const;
+  // Where a unit adds the gradient of the bias, at difference 0; `slot`: its example, or the batch
+  // size for all whole examples of the shared class.
+  float* BiasSums(const KernelArguments& arguments, int64_t h, int64_t slot) const;
+  void SumBias(const KernelArguments& arguments) const;
   void SumHeads(const KernelArguments& arguments) const;
   void Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i, int64_t h,
              const float* from, int64_t from_stride, int64_t count) const;
@@ -67,6 +79,7 @@ class Backward {
     return reinterpret_cast<float*>(w.thread + offset);
   }
   bool wants(Input input) const { return wants_[input]; }
+  int64_t differences() const { return z_.queries + z_.keys - 1; }  // of key and query
 
   Sizes z_;
   DType dtype_;
@@ -82,7 +95,7 @@ class Backward {
   std::vector<BlockProducts> products_;
   size_t product_bytes_ = 0;
   int threads_ = ThreadCount();
-  size_t whole_, examples_, table_sums_ = 0, positions_sums_ = 0;
+  size_t whole_, examples_, table_sums_ = 0, positions_sums_ = 0, bias_sums_ = 0;
   size_t scores_tile_, d_tile_, rounded_ = 0, rounded_positions_ = 0, value_, dy_, d_key_, d_value_,
                                 d_rows_, means_;
 };
@@ -98,7 +111,8 @@ Backward::Backward(const OpCall& call)
     if (g != kValue && wants_[g]) wants_scores_ = true;
   }
   by_position_ = scores_.has(kKeyPositions);
-  sums_heads_ = wants(kTable) || wants(kBias) || wants(kPositions);
+  sums_heads_ = wants(kTable) || wants(kPositions) ||
+                (wants(kBias) && SharedProbabilities::Serves(call.inputs));
   spreads_ = wants(kTable) || wants(kBias) || wants(kA) || wants(kB) ||
              (by_position_ && (wants(kU) || wants(kPositions)));
   table_partial_ = wants(kTable) && z_.table_heads == 1 && z_.heads > 1;
@@ -125,6 +139,9 @@ void Backward::TakeScratch() {
   }
   if (positions_partial_) {
     positions_sums_ = call_.TakeFloats(z_.heads * z_.features * z_.position_extent);
+  }
+  if (wants(kBias)) {
+    bias_sums_ = call_.TakeFloats((z_.batch + 1) * z_.heads * differences());
   }
   int64_t d_elements = tile, dy_rows = rows;
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
@@ -224,8 +241,26 @@ Backward::HeadSums Backward::StartHead(const KernelArguments& arguments, int64_t
     return sums;
   };
   return {start(kTable, table_partial_, table_sums_, z_.table_queries * z_.table_keys),
-          start(kBias, false, 0, z_.queries * z_.keys),
           start(kPositions, positions_partial_, positions_sums_, z_.features * z_.position_extent)};
+}
+
+float* Backward::BiasSums(const KernelArguments& arguments, int64_t h, int64_t slot) const {
+  if (!wants(kBias)) return nullptr;
+  return reinterpret_cast<float*>(arguments.workspace + bias_sums_) +
+         (slot * z_.heads + h) * differences() + z_.queries - 1;
+}
+
+void Backward::SumBias(const KernelArguments& arguments) const {
+  const int64_t size = z_.heads * differences();
+  const auto* sums = reinterpret_cast<const float*>(arguments.workspace + bias_sums_);
+  auto* out = static_cast<float*>(arguments.outputs[kBias]);
+  ParallelFor(size, 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      double sum = accumulate_[kBias] ? out[i] : 0.0;
+      for (int64_t slot = 0; slot <= z_.batch; ++slot) sum += sums[slot * size + i];
+      out[i] = static_cast<float>(sum);
+    }
+  });
 }
 
 void Backward::SumHeads(const KernelArguments& arguments) const {
@@ -274,7 +309,7 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
   const void* features = operand;
   if (spreads_) {
     RowGradients gradients{.table = sums.table,
-                           .bias = sums.bias,
+                           .bias = BiasSums(arguments, h, b),
                            .accumulate_a = accumulate_[kA],
                            .accumulate_b = accumulate_[kB]};
     if (wants(kA)) {
@@ -387,8 +422,43 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
     const Tile tile = scores_.TileOf(block, shared_->exact(h, i, w), w);
     float* d_scores = Floats(w, d_tile_) + d_offsets_[i];
     ScoreGradient(tile, d_scores, means, nullptr);
-    SpreadGradient(terms, tile, d_scores, {.table = sums.table, .bias = sums.bias});
+    SpreadGradient(terms, tile, d_scores,
+                   {.table = sums.table, .bias = BiasSums(arguments, h, z_.batch)});
   }
+}
+
+void Backward::RunHeads(const KernelArguments& arguments, const Examples& examples) const {
+  ParallelFor(z_.heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t h = begin; h < end; ++h) {
+      const HeadSums sums = StartHead(arguments, h);
+      if (examples.shared > 0) RunSharedHead(arguments, h, examples.list, examples.shared, sums);
+      for (int64_t b = 0; b < z_.batch; ++b) {
+        const bool whole = examples.whole[b] != 0;
+        if (!(whole && examples.shared > 0)) RunUnit(arguments, b, h, !whole, sums);
+      }
+    }
+  });
+  SumHeads(arguments);
+}
+
+void Backward::RunUnits(const KernelArguments& arguments, const Examples& examples) const {
+  if (examples.shared > 0) {
+    const int64_t size = shared_->group_size(), groups = (examples.shared + size - 1) / size;
+    ParallelFor(z_.heads * groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t from = unit % groups * size;
+        RunSharedGroup(arguments, unit / groups, examples.list + from,
+                       std::min(size, examples.shared - from), false, false);
+      }
+    });
+  }
+  ParallelFor(z_.batch * z_.heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t b = unit / z_.heads;
+      const bool whole = examples.whole[b] != 0;
+      if (!(whole && examples.shared > 0)) RunUnit(arguments, b, unit % z_.heads, !whole, {});
+    }
+  });
 }
 
 void Backward::Run(const KernelArguments& arguments) const {
@@ -397,6 +467,10 @@ void Backward::Run(const KernelArguments& arguments) const {
   auto* examples = reinterpret_cast<int64_t*>(arguments.workspace + examples_);
   const int64_t count = FindWholeExamples(z_, arguments.inputs, whole, examples);
   const bool shared = shared_ && count > 0;
+  if (wants(kBias)) {
+    std::fill_n(reinterpret_cast<float*>(arguments.workspace + bias_sums_),
+                (z_.batch + 1) * z_.heads * differences(), 0.0f);
+  }
   scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
   if (shared) {
     const int64_t blocks = std::ssize(blocks_);
@@ -408,34 +482,11 @@ void Backward::Run(const KernelArguments& arguments) const {
     });
   }
   if (sums_heads_) {
-    ParallelFor(z_.heads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t h = begin; h < end; ++h) {
-        const HeadSums sums = StartHead(arguments, h);
-        if (shared) RunSharedHead(arguments, h, examples, count, sums);
-        for (int64_t b = 0; b < z_.batch; ++b) {
-          if (!(shared && whole[b])) RunUnit(arguments, b, h, !whole[b], sums);
-        }
-      }
-    });
-    SumHeads(arguments);
-    return;
+    RunHeads(arguments, {whole, examples, shared ? count : 0});
+  } else {
+    RunUnits(arguments, {whole, examples, shared ? count : 0});
   }
-  if (shared) {
-    const int64_t group = shared_->group_size(), groups = (count + group - 1) / group;
-    ParallelFor(z_.heads * groups, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t from = unit % groups * group;
-        RunSharedGroup(arguments, unit / groups, examples + from, std::min(group, count - from),
-                       false, false);
-      }
-    });
-  }
-  ParallelFor(z_.batch * z_.heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t b = unit / z_.heads;
-      if (!(shared && whole[b])) RunUnit(arguments, b, unit % z_.heads, !whole[b], {});
-    }
-  });
+  if (wants(kBias)) SumBias(arguments);
 }
 
 }  // namespace

@@ -54,15 +54,13 @@ HWY_INLINE void Store(Vector x, float* to) { hn::StoreU(x, kFloats, to); }
 // Round to nearest, ties to even; NaN stays NaN.
 HWY_INLINE void Store(Vector x, BFloat16* to) {
   const hn::RebindToUnsigned<Floats> words;
-  const hn::RebindToSigned<Floats> integers;
   const hn::Rebind<uint16_t, Floats> halves;
   const auto bits = hn::BitCast(words, x);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
   const auto quiet = hn::Or(bits, hn::Set(words, 0x400000));
   const auto kept = hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(x)), quiet, rounded);
-  hn::StoreU(hn::DemoteTo(halves, hn::BitCast(integers, hn::ShiftRight<16>(kept))), halves,
-             &to->bits);
+  hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(kept)), halves, &to->bits);
 }
 
 // The last, incomplete vector of a row goes through a full one on the stack. Missing lanes read 0.
@@ -256,7 +254,7 @@ HWY_INLINE void AddTerms(const RowTerms& terms, const Tile& tile, int64_t i, int
   if (terms.table) Add(target, TableRow(terms, query), count);
   if (terms.a) AddOuter<T>(terms, query, target, tile.row_scratch + terms.extent, count);
   if (target != row) AddIndexed(row, target, terms.key_positions, limit);
-  if (terms.bias) Add(row, terms.bias + query * terms.bias_stride, limit);
+  if (terms.bias) Add(row, terms.bias - query, limit);
   if (terms.query_segments) {
     const int32_t segment = terms.query_segments[query];
     if (segment == 0) {
@@ -398,7 +396,7 @@ void SpreadGradientOf(const RowTerms& terms, const Tile& tile, const float* d_sc
   for (int64_t i = 0; i < tile.rows; ++i) {
     const int64_t query = tile.first + i;
     const float* ds = d_scores + i * tile.stride;
-    if (gradients.bias) Add(gradients.bias + query * terms.bias_stride, ds, tile.keys);
+    if (gradients.bias) Add(gradients.bias - query, ds, tile.keys);
     const float* d = ds;
     int64_t count = tile.keys;
     if (by_position) {

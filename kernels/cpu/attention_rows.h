@@ -15,8 +15,7 @@ struct RowTerms {
   DType dtype;         // of a and b
   const float* table;  // the head's [M, N]; stride 0: one row for all queries
   int64_t table_stride;
-  const float* bias;  // the head's [T, S]
-  int64_t bias_stride;
+  const float* bias;                               // the head's, at difference 0 of key and query
   const void *a, *b;                               // the head's columns of query 0
   int64_t a_size, b_size;                          // Na, Nb
   int64_t a_stride, b_stride;                      // elements from one query to the next

@@ -175,8 +175,8 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
     terms.table_stride = z_.table_queries == 1 ? 0 : z_.table_keys;
   }
   if (has(kBias)) {
-    terms.bias = static_cast<const float*>(inputs[kBias]) + h * z_.queries * z_.keys;
-    terms.bias_stride = z_.keys;
+    terms.bias =
+        static_cast<const float*>(inputs[kBias]) + h * (z_.queries + z_.keys - 1) + z_.queries - 1;
   }
   if (has(kA)) {
     terms.a = ElementOf(inputs[kA], z_, dtype_, z_.queries, z_.a_size, b, 0, h);

@@ -17,9 +17,10 @@ namespace {
 // alone has none: then every position is a query, or, when decoding, one position is.
 int64_t QueryCount(std::span<const TensorType> inputs) {
   if (inputs.size() == kGradientInputCount) return inputs[kGivenDY].shape[1];
-  for (int i : {kQuery, kU, kA, kBias, kQuerySegments, kQueryPositions}) {
+  for (int i : {kQuery, kU, kA, kQuerySegments, kQueryPositions}) {
     if (inputs[i].present()) return inputs[i].shape[1];
   }
+  if (inputs[kBias].present()) return inputs[kBias].shape[1] - inputs[kValue].shape[1] + 1;
   return inputs[kQueryStart].present() ? 1 : inputs[kValue].shape[1];
 }
 
@@ -51,7 +52,7 @@ void CheckOperands(std::span<const TensorType> inputs, const Sizes& z) {
   CheckShape(inputs[kU], {z.batch, z.queries, z.heads * z.features}, "u");
   CheckShape(inputs[kA], {z.batch, z.queries, z.heads * z.a_size}, "a");
   CheckShape(inputs[kB], {z.batch, z.queries, z.heads * z.b_size}, "b");
-  CheckShape(inputs[kBias], {z.heads, z.queries, z.keys}, "bias");
+  CheckShape(inputs[kBias], {z.heads, z.queries + z.keys - 1}, "bias");
   CheckShape(inputs[kQuerySegments], {z.batch, z.queries}, "query segments");
   CheckShape(inputs[kKeySegments], {z.batch, z.keys}, "key segments");
   CheckShape(inputs[kQueryPositions], {z.batch, z.queries}, "query positions");

@@ -36,7 +36,7 @@ class CaseBuilder {
     return *this;
   }
   CaseBuilder& Bias() {
-    inputs_[kBias] = {DType::kF32, {z_.heads, z_.queries, z_.keys}};
+    inputs_[kBias] = {DType::kF32, {z_.heads, z_.queries + z_.keys - 1}};
     return *this;
   }
   CaseBuilder& Segments() {

@@ -51,7 +51,7 @@ class Scores {
            n;
   }
   int64_t BiasElement(int64_t h, int64_t i, int64_t j) const {
-    return (h * z.queries + i) * z.keys + j;
+    return h * (z.queries + z.keys - 1) + j - i + z.queries - 1;
   }
 
   double At(int64_t b, int64_t h, int64_t i, int64_t j) const {

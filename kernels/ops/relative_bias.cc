@@ -1,9 +1,8 @@
-// T5's relative position bias (Raffel et al. 2020, section 2.1): table [H, buckets] -> [H, T, S]
-// f32,
-//   bias[h, i, j] = table[h, bucket(j - (i + query_start))].
+// T5's relative position bias (Raffel et al. 2020, section 2.1), one value for each difference of
+// key j and query i: table [H, buckets] -> [H, T + S - 1] f32,
+//   bias[h, j - i + T - 1] = table[h, bucket(j - (i + query_start))].
 // {queries T, keys S, bidirectional, max_distance}; the buckets are those of
-// math/relative_bucket.h. Backward: dtable[h, b] = sum of d[h, i, j] over the pairs in bucket b, in
-// row-major order.
+// math/relative_bucket.h. Backward: dtable[h, b] = sum of d[h, k] over the differences in bucket b.
 #include <algorithm>
 
 #include "kernels/math/relative_bucket.h"
@@ -16,22 +15,21 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   CheckOperands("relative_bias", inputs,
                 {{"table", kParameter, 2}, {"query_start", kInteger, 1, true}});
   CheckShape("relative_bias", "query_start", inputs[1], {1});
-  return {F32({inputs[0].shape[0], attributes.Int("queries"), attributes.Int("keys")})};
+  const int64_t queries = attributes.Int("queries"), keys = attributes.Int("keys");
+  return {F32({inputs[0].shape[0], queries + keys - 1})};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const int64_t heads = inputs[0].dim(0), buckets = inputs[0].dim(1);
-  const int64_t queries = outputs[0].dim(1), keys = outputs[0].dim(2);
+  const int64_t differences = outputs[0].dim(1), queries = call.attributes.Int("queries");
   const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
                             call.attributes.Int("max_distance"));
   const int64_t start = inputs[1].present() ? inputs[1].integers[0] : 0;
   for (int64_t h = 0; h < heads; ++h) {
-    for (int64_t i = 0; i < queries; ++i) {
-      for (int64_t j = 0; j < keys; ++j) {
-        outputs[0].numbers[(h * queries + i) * keys + j] =
-            inputs[0].numbers[h * buckets + bucket_of(j - (i + start))];
-      }
+    for (int64_t k = 0; k < differences; ++k) {
+      outputs[0].numbers[h * differences + k] =
+          inputs[0].numbers[h * buckets + bucket_of(k - (queries - 1) - start)];
     }
   }
 }
@@ -41,6 +39,7 @@ void Gradient(GradientRule& rule) {
   const Attributes& of = rule.attributes();
   rule.Contribute("relative_bias_grad",
                   {{"buckets", rule.recorder().TypeOf(rule.input(0)).shape[1]},
+                   {"queries", of.Int("queries")},
                    {"bidirectional", of.Flag("bidirectional")},
                    {"max_distance", of.Int("max_distance")}},
                   {rule.output_gradient(0)}, {0});
@@ -61,35 +60,35 @@ std::vector<OpCase> Cases() {
 
 std::vector<TensorType> GradInfer(const Attributes& attributes,
                                   std::span<const TensorType> inputs) {
-  CheckOperands("relative_bias_grad", inputs, {{"d", kParameter, 3}});
+  CheckOperands("relative_bias_grad", inputs, {{"d", kParameter, 2}});
   return {F32({inputs[0].shape[0], attributes.Int("buckets")})};
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                    std::span<const ReferenceTensor> outputs) {
-  const int64_t heads = inputs[0].dim(0), queries = inputs[0].dim(1), keys = inputs[0].dim(2);
-  const int64_t buckets = outputs[0].dim(1);
+  const int64_t heads = inputs[0].dim(0), differences = inputs[0].dim(1);
+  const int64_t buckets = outputs[0].dim(1), queries = call.attributes.Int("queries");
   const T5Buckets bucket_of(buckets, call.attributes.Flag("bidirectional"),
                             call.attributes.Int("max_distance"));
   std::ranges::fill(outputs[0].numbers, 0.0);
   for (int64_t h = 0; h < heads; ++h) {
-    for (int64_t i = 0; i < queries; ++i) {
-      for (int64_t j = 0; j < keys; ++j) {
-        outputs[0].numbers[h * buckets + bucket_of(j - i)] +=
-            inputs[0].numbers[(h * queries + i) * keys + j];
-      }
+    for (int64_t k = 0; k < differences; ++k) {
+      outputs[0].numbers[h * buckets + bucket_of(k - (queries - 1))] +=
+          inputs[0].numbers[h * differences + k];
     }
   }
 }
 
 std::vector<OpCase> GradCases() {
-  const auto with = [](int64_t buckets, bool bidirectional, int64_t max_distance) {
-    return Attributes{
-        {"buckets", buckets}, {"bidirectional", bidirectional}, {"max_distance", max_distance}};
+  const auto with = [](int64_t buckets, int64_t queries, bool bidirectional, int64_t max_distance) {
+    return Attributes{{"buckets", buckets},
+                      {"queries", queries},
+                      {"bidirectional", bidirectional},
+                      {"max_distance", max_distance}};
   };
-  return {{"bidirectional", with(32, true, 128), {F32({3, 67, 67})}, {}},
-          {"causal", with(16, false, 32), {F32({2, 40, 40})}, {}},
-          {"rectangular", with(32, true, 128), {F32({2, 7, 150})}, {}}};
+  return {{"bidirectional", with(32, 67, true, 128), {F32({3, 133})}, {}},
+          {"causal", with(16, 40, false, 32), {F32({2, 79})}, {}},
+          {"rectangular", with(32, 7, true, 128), {F32({2, 156})}, {}}};
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct MixerInput {
   Value x;  // [B, T, D], normalised
   Value segments;
   Value positions;
-  Value relative_bias;  // f32 [H, T, T], absent unless wanted
+  Value relative_bias;  // of the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
   bool causal = false;
 };
 
@@ -35,7 +35,7 @@ struct MixerInput {
 struct MixerStep {
   Value x;  // [B, 1, D]
   Value start;
-  Value relative_bias;  // f32 [H, 1, length]
+  Value relative_bias;  // f32 [H, length]
   int64_t length = 0;
   // Gives the cache tensor [B, length, width] called `name`.
   std::function<Value(const std::string& name, int64_t width)> cache;

@@ -79,8 +79,8 @@ struct Bench {
     if (has("factorized")) {
       in[kA] = in[kB] = {type, {batch, length, heads * 32}};
     }
-    if (has("random")) in[kTable] = {DType::kF32, {heads, length, length}};
-    if (has("bias")) in[kBias] = {DType::kF32, {heads, length, length}};
+    if (has("random")) in[kTable] = {DType::kF32, {heads, 2 * length - 1}};
+    if (has("bias")) in[kBias] = {DType::kF32, {heads, 2 * length - 1}};
     if (has("packed")) {
       in[kQuerySegments] = in[kKeySegments] = {DType::kI32, {batch, length}};
     }

@@ -266,11 +266,6 @@ void Bench::Parameters() const {
         {});
   }
   Run("", "sum_squares", {}, {table}, {});
-  Run("8x512x512", "relative_bias",
-      {{"queries", 512}, {"keys", 512}, {"bidirectional", true}, {"max_distance", 128}},
-      {F32({8, 32}), kAbsent}, {});
-  Run("8x512x512", "relative_bias_grad",
-      {{"buckets", 32}, {"bidirectional", true}, {"max_distance", 128}}, {F32({8, 512, 512})}, {});
 }
 
 int Main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 """One self-attention layer for every kind of score term and gate, straight from the formulas.
 
-  S[b,h,i,j] = sum over terms of g_t T_t[b,h,i,j]  (+ bias[h,i,j]);  P = softmax over the allowed j;
+  S[b,h,i,j] = sum over terms of g_t T_t[b,h,i,j]  (+ bias[h,j-i]);  P = softmax over the allowed j;
   y[b,i] = concat over h of (sum_j P[b,h,i,j] v[b,h,j]) W_output
 
 Scores are computed one element at a time so that each term is its formula and nothing else. Key j is allowed
@@ -219,7 +219,7 @@ def make_layer(case: Case, generator: np.random.Generator) -> Layer:
     segments = SEGMENTS[case.length]
     inputs = {"x": draw(1.0, BATCH, case.length, WIDTH)}
     if case.relative_bias:
-        inputs["bias"] = draw(0.5, HEADS, case.length, case.length)
+        inputs["bias"] = draw(0.5, HEADS, 2 * case.length - 1)
     # Zero at padding queries: what they attend to is a matter of convention that must not show.
     inputs["cotangent"] = draw(1.0, BATCH, case.length, WIDTH) * (segments > 0)[:, :, None]
     return Layer(case, inputs, segments, parameters, frozen)
@@ -322,7 +322,7 @@ def evaluate(layer: Layer, values: Tensors) -> torch.Tensor:
                     score = torch.stack([g * t(b, h, i, j)
                                          for g, t in zip(weights, scores, strict=True)]).sum()
                     if case.relative_bias:
-                        score = score + values["bias"][h, i, j]
+                        score = score + values["bias"][h, j - i + case.length - 1]
                     row.append(score if allowed else score + MASKED)
                 heads.append(torch.softmax(torch.stack(row), dim=0) @ value[b, :, h])
             tokens.append(torch.cat(heads) @ values["output"])

@@ -225,7 +225,7 @@ OpCase LargeCase(DType type, const char* kind) {
     in[kB] = {type, {b, t, h * 16}};
   }
   if (has("table")) in[kTable] = {DType::kF32, {h, 310, 310}};
-  if (has("bias")) in[kBias] = {DType::kF32, {h, t, s}};
+  if (has("bias")) in[kBias] = {DType::kF32, {h, t + s - 1}};
   if (has("packed")) {
     in[kQuerySegments] = {DType::kI32, {b, t}};
     in[kKeySegments] = {DType::kI32, {b, s}};

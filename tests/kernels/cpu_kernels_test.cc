@@ -286,8 +286,8 @@ TEST(CpuKernels, LargeActivations) {
 TEST(CpuKernels, LargeTables) {
   CheckCase(GetOp("relative_bias_grad"),
             {"large",
-             {{"buckets", 32}, {"bidirectional", true}, {"max_distance", 128}},
-             {F32({3, 130, 150})},
+             {{"buckets", 32}, {"queries", 130}, {"bidirectional", true}, {"max_distance", 128}},
+             {F32({3, 279})},
              {}});
   CheckCase(GetOp("add_tables_grad"),
             {"large",
