@@ -2,12 +2,12 @@
 
 namespace syntra {
 
-double Program::forward_flops() const {
-  double flops = 0;
+double Program::model_flops() const {
+  double forward = 0;
   for (size_t i = 0; i < backward_begin; ++i) {
-    if (steps[i].op->flops) flops += steps[i].op->flops(steps[i].call);
+    if (steps[i].op->flops) forward += steps[i].op->flops(steps[i].call);
   }
-  return flops;
+  return 3 * forward;
 }
 
 namespace {

@@ -36,8 +36,9 @@ struct Program {
   size_t backward_begin = 0;             // steps before it are the forward half
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
-  // Multiply-adds count 2; forward half only.
-  double forward_flops() const;
+  // Of a training program, by the convention of MFU: multiply-adds count 2, the backward half
+  // counts twice the forward half, recomputation not at all.
+  double model_flops() const;
 };
 
 // One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
+#include "kernels/cpu/peak.h"
 #include "train/evaluate.h"
 #include "train/event_file.h"
 #include "train/metrics_log.h"
@@ -80,6 +81,7 @@ class Run {
   void TakeDirectory();
   void OpenData();
   int64_t StartOrContinue();
+  double MeasurePeak();
   void OpenLogs(int64_t step);
   void EvaluateNow(int64_t step);
   // kLast: the run ends after it, so it must succeed.
@@ -104,6 +106,7 @@ class Run {
   std::optional<ValidationData> validation_;
   std::optional<Replica> replica_;
   std::optional<StepRunner> runner_;
+  double peak_flops_ = NAN;      // of all ranks together; NaN: unknown
   std::deque<int64_t> skipped_;  // recent steps that were skipped
   Clock::time_point start_ = Clock::now();
   std::optional<double> first_log_perplexity_, last_log_perplexity_;
@@ -188,6 +191,15 @@ int64_t Run::StartOrContinue() {
   return 0;
 }
 
+// All ranks measure at once: those of one host share what its cores can do. A rank that does not
+// know makes the sum NaN.
+double Run::MeasurePeak() {
+  ranks_.Barrier();
+  double peak = MeasurePeakFlops(ActivationType(config_.train().precision()), kBriefPeakSeconds);
+  ranks_.AllReduceSum(std::span(&peak, 1));
+  return peak;
+}
+
 void Run::OpenLogs(int64_t step) {
   if (!is_chief()) return;
   DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
@@ -197,7 +209,8 @@ void Run::OpenLogs(int64_t step) {
   chief_->progress.emplace(ProgressOptions{.steps = config_.train().steps(),
                                            .log_every = config_.train().log_every(),
                                            .evaluate_every = config_.evaluation().every(),
-                                           .save_every = config_.checkpoint().every()});
+                                           .save_every = config_.checkpoint().every(),
+                                           .peak_flops = peak_flops_});
 }
 
 void Run::EvaluateNow(int64_t step) {
@@ -255,13 +268,10 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
   if (!is_chief()) return;
   const double tokens = static_cast<double>(partition_.batch_size) *
                         static_cast<double>(training_->input_length() + training_->target_length());
-  const double flops = 3 *
-                       replica_
-                           ->Training({partition_.micro_batch_rows, training_->input_length(),
-                                       training_->target_length()})
-                           .program()
-                           .forward_flops() *
-                       static_cast<double>(partition_.batch_size / partition_.micro_batch_rows);
+  const Executable& executable = replica_->Training(
+      {partition_.micro_batch_rows, training_->input_length(), training_->target_length()});
+  const double flops =
+      executable.program().model_flops() * static_cast<double>(partition_.micro_batches());
   chief_->progress->Step({.step = step,
                           .loss = result.sums.PerToken(),
                           .grad_norm = result.gradient_norm,
@@ -277,7 +287,8 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                             .learning_rate = result.learning_rate,
                             .tokens_per_second = tokens / seconds,
                             .seconds = seconds,
-                            .extras = {{"z_loss", result.sums.z_loss / result.sums.tokens},
+                            .extras = {{"mfu", flops / (seconds * peak_flops_)},
+                                       {"z_loss", result.sums.z_loss / result.sums.tokens},
                                        {"target_tokens", result.sums.tokens},
                                        {"skipped", result.skipped ? 1.0 : 0.0}}};
   chief_->metrics->Write(metrics);
@@ -373,6 +384,7 @@ PretrainOutcome Run::Train() {
     if (is_chief()) chief_->status.Stop(step_, true);
     return outcome;
   }
+  peak_flops_ = MeasurePeak();
   OpenLogs(step_);
   SaveNow(step_);
   // A run that continues evaluates here only if one that was never interrupted would have done so.

@@ -16,6 +16,7 @@ struct BatchPartition {
   int64_t batch_size = 0;  // rows, all ranks
   int64_t rows_per_rank = 0;
   int64_t micro_batch_rows = 0;
+  int64_t micro_batches() const { return batch_size / micro_batch_rows; }  // of all ranks
   // Throws Error(kConfig) if the sizes do not divide.
   static BatchPartition Of(const TrainConfig& config, int ranks);
 };

@@ -10,9 +10,11 @@
 
 #include "hwy/highway.h"
 
+#include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/peak.h"
 #include "kernels/op.h"
 
 namespace syntra {
@@ -388,6 +390,14 @@ TEST(CpuKernels, EveryInstructionSet) {
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().DeInit();
   }
+}
+
+// Whether bf16 is known depends on the processor; f32 is, wherever tests run.
+TEST(Peak, OfProducts) {
+  EXPECT_GT(MeasurePeakFlops(DType::kF32, kBriefPeakSeconds), 0);
+  const double brain = MeasurePeakFlops(DType::kBF16, kBriefPeakSeconds);
+  EXPECT_TRUE(std::isnan(brain) || brain > 0) << brain;
+  EXPECT_THROW(MeasurePeakFlops(DType::kI32, kBriefPeakSeconds), Error);
 }
 
 }  // namespace
