@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <deque>
 #include <future>
 #include <optional>
@@ -16,12 +17,13 @@
 #include "kernels/cpu/peak.h"
 #include "train/evaluate.h"
 #include "train/event_file.h"
+#include "train/failpoint.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
+#include "train/requests.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_status.h"
-#include "train/signals.h"
 #include "train/snapshot.h"
 #include "train/step.h"
 #include "train/watchdog.h"
@@ -79,11 +81,13 @@ class Run {
  private:
   bool is_chief() const { return chief_.has_value(); }
   void TakeDirectory();
+  bool PrepareData();
   void OpenData();
   int64_t StartOrContinue();
+  bool IsDone(int64_t step);
   double MeasurePeak();
   void OpenLogs(int64_t step);
-  void EvaluateNow(int64_t step);
+  bool EvaluateNow(int64_t step);
   // kLast: the run ends after it, so it must succeed.
   enum class Occasion { kOnTheWay, kLast };
   void SaveNow(int64_t step, Occasion occasion = Occasion::kOnTheWay);
@@ -91,8 +95,10 @@ class Run {
   void Report(int64_t step, const StepResult& result, double seconds, double data_seconds);
   void CountSkipped(int64_t step, bool skipped);
   void CompareReplicas(int64_t step);
+  void MaybeAskToStop(const char* failpoint, int64_t step) const;
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   ExitCode Loop(int64_t step);
+  ExitCode TrainAndEvaluate();
 
   const Config& config_;
   Communicator& ranks_;
@@ -100,6 +106,7 @@ class Run {
   BatchPartition partition_;
   std::optional<Chief> chief_;
   std::optional<Watchdog> watchdog_;
+  std::optional<Requests> requests_;
   RunIdentity identity_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
@@ -108,7 +115,6 @@ class Run {
   std::optional<StepRunner> runner_;
   double peak_flops_ = NAN;      // of all ranks together; NaN: unknown
   std::deque<int64_t> skipped_;  // recent steps that were skipped
-  Clock::time_point start_ = Clock::now();
   std::optional<double> first_log_perplexity_, last_log_perplexity_;
   int64_t step_ = 0;
   int64_t saved_step_ = -1;
@@ -121,6 +127,10 @@ void Run::TakeDirectory() {
     CreateDirectories(directory_.logs());
     identity_.run_id = RunIdOf(directory_);
   }
+  requests_.emplace(RequestOptions{.run_directory = directory_.root,
+                                   .log_directory = directory_.logs(),
+                                   .takes_files = is_chief(),
+                                   .seconds = config_.train().stop_after_minutes() * 60});
   ranks_.Barrier();
   SetUpLogging(ranks_.rank(), directory_.logs());
   watchdog_.emplace(WatchdogOptions{
@@ -129,30 +139,47 @@ void Run::TakeDirectory() {
   identity_.world_size = ranks_.size();
 }
 
-void Run::OpenData() {
+// False if a rank was asked to stop: finished shards stay, and the next start goes on with the
+// rest.
+bool Run::PrepareData() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
-  const Path prepared = directory_.Prepared(config_.data());
   tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
   if (tokenizer_->vocabulary_size() > config_.model().vocabulary_size()) {
     Fail(ExitCode::kConfig,
          "model.vocabulary_size {} is smaller than the tokenizer's {} pieces and sentinels",
          config_.model().vocabulary_size(), tokenizer_->vocabulary_size());
   }
+  struct Stopped {};
+  int64_t reports = 0;
   const auto prepare = [&](PrepareOptions options) {
-    options.on_progress = [&](const PrepareProgress& done) {
+    options.on_progress = [&](const PrepareProgress&) {
       watchdog_->Alive();
-      if (is_chief()) {
-        Log().info("preparing: {} of {} shards, {} tokens", done.shards_done, done.shards_total,
-                   WithThousands(done.tokens));
-      }
+      MaybeAskToStop("stop_prepare", ++reports);
+      if (requests_->StopOfAnyRank()) throw Stopped();
     };
-    PrepareCorpus(options, *tokenizer_);
+    const PrepareResult result = PrepareCorpus(options, *tokenizer_);
+    if (result.built > 0) {
+      Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
+                 WithThousands(result.index.tokens()), options.directory.string());
+    }
   };
-  prepare(TrainingPreparation(config_.data(), prepared));
-  if (config_.data().validation_size() > 0) {
-    prepare(ValidationPreparation(config_.data(), prepared));
+  const Path prepared = directory_.Prepared(config_.data());
+  double stopped = 0;
+  try {
+    prepare(TrainingPreparation(config_.data(), prepared));
+    if (config_.data().validation_size() > 0) {
+      prepare(ValidationPreparation(config_.data(), prepared));
+    }
+  } catch (const Stopped&) {
+    stopped = 1;
   }
-  ranks_.Barrier();
+  ranks_.AllReduceMax(std::span(&stopped, 1));
+  return stopped == 0;
+}
+
+void Run::OpenData() {
+  const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
+  const Path prepared = directory_.Prepared(config_.data());
   training_.emplace(
       TrainingData::Open(config_.data(), *tokenizer_, prepared, config_.train().seed()));
   if (config_.data().validation_size() > 0) {
@@ -191,6 +218,13 @@ int64_t Run::StartOrContinue() {
   return 0;
 }
 
+// A run that was stopped or killed in its last evaluation stands at its last step and is not done.
+bool Run::IsDone(int64_t step) {
+  double done = is_chief() && chief_->status.IsDone(step);
+  ranks_.AllReduceMax(std::span(&done, 1));
+  return done > 0 && step >= config_.train().steps();
+}
+
 // All ranks measure at once: those of one host share what its cores can do. A rank that does not
 // know makes the sum NaN.
 double Run::MeasurePeak() {
@@ -213,26 +247,35 @@ void Run::OpenLogs(int64_t step) {
                                            .peak_flops = peak_flops_});
 }
 
-void Run::EvaluateNow(int64_t step) {
-  if (!validation_) return;
+// False if a rank was asked to stop. Nothing is logged then: a run that continues at this step
+// makes the whole evaluation.
+bool Run::EvaluateNow(int64_t step) {
+  if (!validation_) return true;
   const Watchdog::Phase phase(*watchdog_, RunPhase::kEvaluation, step);
   const auto start = Clock::now();
-  const EvaluationResult result = Evaluate(*replica_, *validation_, ranks_, config_);
-  last_log_perplexity_ = result.log_perplexity;
+  const auto result = Evaluate(*replica_, *validation_, ranks_, config_, [&] {
+    MaybeAskToStop("stop_evaluation", step);
+    double stop = requests_->stop();
+    ranks_.AllReduceMax(std::span(&stop, 1));
+    return stop > 0;
+  });
+  if (!result) return false;
+  last_log_perplexity_ = result->log_perplexity;
   if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
   if (is_chief()) {
     const double seconds = SecondsSince(start);
     chief_->progress->Evaluated(seconds);
     chief_->progress->Clear();
-    const NamedValues values{{"validation_log_perplexity", result.log_perplexity},
-                             {"validation_tokens", static_cast<double>(result.tokens)}};
+    const NamedValues values{{"validation_log_perplexity", result->log_perplexity},
+                             {"validation_tokens", static_cast<double>(result->tokens)}};
     chief_->metrics->Write(step, values);
     chief_->events->Write(step, values);
     Log().info(
         "step {}: validation log-perplexity {:.4f} over {} tokens (labels {:016x}, {:.1f} s)",
-        WithThousands(step), result.log_perplexity, WithThousands(result.tokens),
-        result.label_checksum, seconds);
+        WithThousands(step), result->log_perplexity, WithThousands(result->tokens),
+        result->label_checksum, seconds);
   }
+  return true;
 }
 
 // Only the chief writes; a failed save is tried again at the next occasion, a few times.
@@ -327,6 +370,10 @@ void Run::CompareReplicas(int64_t step) {
   }
 }
 
+void Run::MaybeAskToStop(const char* failpoint, int64_t step) const {
+  if (Failpoint(failpoint, step, ranks_.rank(), ranks_.size())) raise(SIGUSR1);
+}
+
 // OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
 // from the step that is being trained and from the other ranks.
 std::future<std::vector<Batch>> Run::FetchAside(int64_t step) {
@@ -338,7 +385,7 @@ std::future<std::vector<Batch>> Run::FetchAside(int64_t step) {
 
 ExitCode Run::Loop(int64_t step) {
   const int64_t steps = config_.train().steps();
-  const double limit = config_.train().stop_after_minutes() * 60;
+  if (step >= steps) return ExitCode::kDone;
   auto next = FetchAside(step);
   while (step < steps) {
     const auto start = Clock::now();
@@ -348,19 +395,14 @@ ExitCode Run::Loop(int64_t step) {
     const double data_seconds = SecondsSince(start);
     if (step + 1 < steps) next = FetchAside(step + 1);
     watchdog_->Activity("training");
-    StopRequest request = PollSignals();
-    if (is_chief()) request = std::max(request, PollRequestFiles(directory_.root));
-    const bool out_of_time = limit > 0 && SecondsSince(start_) > limit;
-    const StepResult result =
-        runner_->Run(batches, step, request == StopRequest::kSaveAndStop || out_of_time,
-                     request == StopRequest::kSave);
+    const StepResult result = runner_->Run(batches, step, requests_->stop(), requests_->TakeSave());
     phase.reset();
     step_ = ++step;
     Report(step, result, SecondsSince(start), data_seconds);
     CountSkipped(step, result.skipped);
     CompareReplicas(step);
-    const bool stop = result.requests_to_stop > 0;
-    if (!stop && Due(step, config_.evaluation().every()) && step < steps) EvaluateNow(step);
+    bool stop = result.requests_to_stop > 0;
+    if (!stop && Due(step, config_.evaluation().every()) && step < steps) stop = !EvaluateNow(step);
     if (stop && step < steps) {
       SaveNow(step, Occasion::kLast);
       return ExitCode::kRequeue;
@@ -372,28 +414,34 @@ ExitCode Run::Loop(int64_t step) {
   return ExitCode::kDone;
 }
 
+ExitCode Run::TrainAndEvaluate() {
+  const bool trains = step_ < config_.train().steps();
+  // A run that continues evaluates here only if one that was never interrupted would have done so.
+  const bool evaluates = step_ == 0 || Due(step_, config_.evaluation().every());
+  if (trains && evaluates && !EvaluateNow(step_)) return ExitCode::kRequeue;
+  if (const ExitCode code = Loop(step_); code != ExitCode::kDone) return code;
+  SaveNow(step_, Occasion::kLast);
+  return EvaluateNow(step_) ? ExitCode::kDone : ExitCode::kRequeue;
+}
+
 PretrainOutcome Run::Train() {
+  PretrainOutcome outcome;
+  if (!PrepareData()) {
+    outcome.code = ExitCode::kRequeue;
+    return outcome;
+  }
   OpenData();
   step_ = StartOrContinue();
-  const int64_t steps = config_.train().steps();
-  PretrainOutcome outcome;
   outcome.step = step_;
-  outcome.was_done = step_ >= steps;
+  outcome.was_done = IsDone(step_);
   if (outcome.was_done) {
-    Log().info("the run is done: {} of {} steps", step_, steps);
-    if (is_chief()) chief_->status.Stop(step_, true);
+    Log().info("the run is done: {} of {} steps", step_, config_.train().steps());
     return outcome;
   }
   peak_flops_ = MeasurePeak();
   OpenLogs(step_);
   SaveNow(step_);
-  // A run that continues evaluates here only if one that was never interrupted would have done so.
-  if (step_ == 0 || Due(step_, config_.evaluation().every())) EvaluateNow(step_);
-  outcome.code = Loop(step_);
-  if (outcome.code == ExitCode::kDone) {
-    EvaluateNow(step_);
-    SaveNow(step_, Occasion::kLast);
-  }
+  outcome.code = TrainAndEvaluate();
   outcome.step = step_;
   outcome.first_log_perplexity = first_log_perplexity_;
   outcome.last_log_perplexity = last_log_perplexity_;
