@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <deque>
 #include <future>
 #include <optional>
 
@@ -93,7 +92,6 @@ class Run {
   void SaveNow(int64_t step, Occasion occasion = Occasion::kOnTheWay);
   bool Due(int64_t step, int64_t every) const { return every > 0 && step % every == 0; }
   void Report(int64_t step, const StepResult& result, double seconds, double data_seconds);
-  void CountSkipped(int64_t step, bool skipped);
   void CompareReplicas(int64_t step);
   void MaybeAskToStop(const char* failpoint, int64_t step) const;
   std::future<std::vector<Batch>> FetchAside(int64_t step);
@@ -113,8 +111,8 @@ class Run {
   std::optional<ValidationData> validation_;
   std::optional<Replica> replica_;
   std::optional<StepRunner> runner_;
-  double peak_flops_ = NAN;      // of all ranks together; NaN: unknown
-  std::deque<int64_t> skipped_;  // recent steps that were skipped
+  double peak_flops_ = NAN;  // of all ranks together; NaN: unknown
+  SkippedSteps skipped_{config_.train().max_skipped_steps()};
   std::optional<double> first_log_perplexity_, last_log_perplexity_;
   int64_t step_ = 0;
   int64_t saved_step_ = -1;
@@ -204,7 +202,7 @@ int64_t Run::StartOrContinue() {
   if (!is_chief()) found = FindNewestValid(directory_.checkpoints(), Recovery::kReadOnly);
   if (found) {
     CheckContinues(*found, identity_);
-    LoadSnapshot(*found, *replica_);
+    LoadSnapshot(*found, *replica_, &skipped_);
     saved_step_ = found->info().step;
     Log().info("continuing from {}", found->path().string());
     return found->info().step;
@@ -286,7 +284,8 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
   if (is_chief()) {
     const auto start = Clock::now();
     try {
-      SaveSnapshot(directory_.checkpoints(), identity_, step, *replica_, config_.checkpoint());
+      SaveSnapshot(directory_.checkpoints(), identity_, step, skipped_, *replica_,
+                   config_.checkpoint());
       chief_->saves_failed = 0;
       chief_->status.Progress(step);
       chief_->progress->Saved(SecondsSince(start));
@@ -341,21 +340,6 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                                {"tokens_per_second", metrics.tokens_per_second}});
 }
 
-void Run::CountSkipped(int64_t step, bool skipped) {
-  constexpr int64_t kWindow = 100;
-  while (!skipped_.empty() && skipped_.front() <= step - kWindow) skipped_.pop_front();
-  if (!skipped) return;
-  skipped_.push_back(step);
-  const int limit = config_.train().max_skipped_steps();
-  if (static_cast<int>(skipped_.size()) > limit) {
-    Fail(ExitCode::kDiverged,
-         "{} of the last {} steps had a loss or gradient that is not finite "
-         "(train.max_skipped_steps "
-         "is {}); lower optimizer.schedule.rate or set optimizer.clip_norm",
-         skipped_.size(), kWindow, limit);
-  }
-}
-
 void Run::CompareReplicas(int64_t step) {
   if (ranks_.size() == 1 || !Due(step, config_.train().compare_replicas_every())) return;
   // The digest's halves as exact doubles, and negated: equal on all ranks iff max = -max(-x).
@@ -399,7 +383,7 @@ ExitCode Run::Loop(int64_t step) {
     phase.reset();
     step_ = ++step;
     Report(step, result, SecondsSince(start), data_seconds);
-    CountSkipped(step, result.skipped);
+    skipped_.Count(step, result.skipped);
     CompareReplicas(step);
     bool stop = result.requests_to_stop > 0;
     if (!stop && Due(step, config_.evaluation().every()) && step < steps) stop = !EvaluateNow(step);
