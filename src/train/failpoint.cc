@@ -12,8 +12,8 @@
 namespace syntra {
 namespace {
 
-constexpr std::string_view kNames[] = {"gradient_nan", "wrong_batch", "lost_state", "stop_prepare",
-                                       "stop_evaluation"};
+constexpr std::string_view kNames[] = {"gradient_nan", "wrong_batch",     "lost_state",
+                                       "stop_prepare", "stop_evaluation", "slow_rank"};
 
 struct Order {
   std::string name;

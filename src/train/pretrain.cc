@@ -9,6 +9,7 @@
 #include <future>
 #include <optional>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/recover.h"
@@ -25,6 +26,7 @@
 #include "train/run_status.h"
 #include "train/snapshot.h"
 #include "train/step.h"
+#include "train/stragglers.h"
 #include "train/watchdog.h"
 
 namespace syntra {
@@ -62,6 +64,7 @@ struct Chief {
   std::optional<MetricsLog> metrics;
   std::optional<EventFile> events;
   std::optional<Progress> progress;
+  std::optional<Stragglers> stragglers;
   int saves_failed = 0;  // in a row
 };
 
@@ -92,6 +95,7 @@ class Run {
   void SaveNow(int64_t step, Occasion occasion = Occasion::kOnTheWay);
   bool Due(int64_t step, int64_t every) const { return every > 0 && step % every == 0; }
   void Report(int64_t step, const StepResult& result, double seconds, double data_seconds);
+  void WarnOfStraggler(const StepResult& result);
   void CompareReplicas(int64_t step);
   void MaybeAskToStop(const char* failpoint, int64_t step) const;
   std::future<std::vector<Batch>> FetchAside(int64_t step);
@@ -233,7 +237,9 @@ double Run::MeasurePeak() {
 }
 
 void Run::OpenLogs(int64_t step) {
+  const std::vector<std::string> hosts = ranks_.Gather(HostName());
   if (!is_chief()) return;
+  chief_->stragglers.emplace(hosts);
   DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
   chief_->status.Start(step);
   chief_->metrics.emplace(directory_.metrics(), step);
@@ -340,6 +346,14 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                                {"tokens_per_second", metrics.tokens_per_second}});
 }
 
+void Run::WarnOfStraggler(const StepResult& result) {
+  if (!is_chief()) return;
+  if (const auto warning = chief_->stragglers->Add(result.rank_seconds)) {
+    chief_->progress->Clear();
+    Log().warn("{}", *warning);
+  }
+}
+
 void Run::CompareReplicas(int64_t step) {
   if (ranks_.size() == 1 || !Due(step, config_.train().compare_replicas_every())) return;
   // The digest's halves as exact doubles, and negated: equal on all ranks iff max = -max(-x).
@@ -379,10 +393,13 @@ ExitCode Run::Loop(int64_t step) {
     const double data_seconds = SecondsSince(start);
     if (step + 1 < steps) next = FetchAside(step + 1);
     watchdog_->Activity("training");
-    const StepResult result = runner_->Run(batches, step, requests_->stop(), requests_->TakeSave());
+    const StepResult result = runner_->Run(
+        batches, step,
+        {.stop = requests_->stop(), .save = requests_->TakeSave(), .data_seconds = data_seconds});
     phase.reset();
     step_ = ++step;
     Report(step, result, SecondsSince(start), data_seconds);
+    WarnOfStraggler(result);
     skipped_.Count(step, result.skipped);
     CompareReplicas(step);
     bool stop = result.requests_to_stop > 0;

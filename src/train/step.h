@@ -21,6 +21,12 @@ struct BatchPartition {
   static BatchPartition Of(const TrainConfig& config, int ranks);
 };
 
+// What a rank tells the others with a step.
+struct RankNote {
+  bool stop = false, save = false;  // its wishes
+  double data_seconds = 0;          // it waited for its batches
+};
+
 struct StepResult {
   LossSums sums;             // over the global batch
   double gradient_norm = 0;  // before clipping
@@ -28,6 +34,8 @@ struct StepResult {
   bool skipped = false;     // loss or gradient was not finite: nothing was changed
   double sync_seconds = 0;  // waiting for and adding other ranks' gradients
   int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
+  // Of each rank: waiting for data and computing, until it was ready to add gradients.
+  std::vector<double> rank_seconds;
 };
 
 class StepRunner {
@@ -37,11 +45,11 @@ class StepRunner {
   const BatchPartition& partition() const { return partition_; }
   // This rank's micro-batches of a step.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
-  // `stop` and `save` are this rank's wishes.
-  StepResult Run(const std::vector<Batch>& batches, int64_t step, bool stop, bool save);
+  StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
 
  private:
   double InverseDenominator(const std::vector<Batch>& batches);
+  void Share(const RankNote& note, double compute_seconds, StepResult* result);
   std::string FirstBadGradient() const;
   bool At(const char* failpoint, int64_t step) const;
 

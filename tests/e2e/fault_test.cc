@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "base/digest.h"
+#include "base/host.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -99,6 +100,17 @@ TEST_F(Fault, ReplicasThatDifferAreFound) {
                               {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
   EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(outcome.Says("the replicas of the ranks differ after step 8")) << outcome.err;
+}
+
+TEST_F(Fault, AStragglerIsNamedOnce) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  const Outcome outcome =
+      Run(Pretrain("run"), {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=slow_rank@1-20:1"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string warning = fmt::format("warning rank 1 on {} slows all 2 down: ", HostName());
+  const size_t at = outcome.err.find(warning);
+  ASSERT_NE(at, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("slows all", at + warning.size()), std::string::npos) << outcome.err;
 }
 
 TEST_F(Fault, AWrongFailpointIsSaid) {
