@@ -205,6 +205,8 @@ class Examination {
   }
 
   void Accelerators() {
+    Add("accelerators", "this build found", SYNTRA_CUDA_SUMMARY);
+    Add("accelerators", "GPU kernels", "not part of this version");
     Add("accelerators", "CUDA driver (libcuda.so.1)",
         VersionOf("libcuda.so.1", "cuDriverGetVersion"));
     Add("accelerators", "NCCL (libnccl.so.2)", VersionOf("libnccl.so.2", "ncclGetVersion"));
