@@ -1,8 +1,10 @@
 #include "data/prepare.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -14,7 +16,11 @@
 namespace syntra {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int64_t kDocumentsBetweenReports = 1000;
+constexpr std::chrono::seconds kBetweenLines{10};
+constexpr std::chrono::milliseconds kBetweenTries{20};
 
 struct Task {
   Path source, shard;
@@ -51,7 +57,7 @@ class Preparation {
       }
     }
     for (const size_t i : elsewhere) {
-      const ShardClaim claim = ShardClaim::Wait(tasks[i].shard);
+      const ShardClaim claim = WaitForClaim(tasks[i].shard);
       finish(i, BuildUnlessFinished(tasks[i]));
     }
     ReportEmpty(result.index);
@@ -75,6 +81,15 @@ class Preparation {
       tasks.push_back({source, options_.directory / name});
     }
     return tasks;
+  }
+
+  // Once the holder has finished or died. Not by the kernel's waiting: the caller may want to stop.
+  ShardClaim WaitForClaim(const Path& shard) {
+    while (true) {
+      if (std::optional<ShardClaim> claim = ShardClaim::Try(shard)) return std::move(*claim);
+      Report();
+      std::this_thread::sleep_for(kBetweenTries);
+    }
   }
 
   // Returns whether the shard had to be made.
@@ -158,14 +173,21 @@ class Preparation {
     }
   }
 
-  void Report() const {
+  void Report() {
     if (options_.on_progress) options_.on_progress(progress_);
+    const auto now = Clock::now();
+    if (now - logged_ < kBetweenLines) return;
+    logged_ = now;
+    Log().info("{}: {} of {} shards, {} documents, {} tokens made here",
+               options_.directory.string(), progress_.shards_done, progress_.shards_total,
+               WithThousands(progress_.documents), WithThousands(progress_.tokens));
   }
 
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   Digest settings_;
   PrepareProgress progress_;
+  Clock::time_point logged_ = Clock::now();
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ struct PrepareOptions {
   Path directory;
   std::string text_field = "text";
   BadRecordPolicy on_bad_record;
-  // Called now and then from the working thread; may throw to stop.
+  // Called from the calling thread each few hundred documents, and more often while waiting for
+  // shards that other processes make; may throw to stop.
   std::function<void(const PrepareProgress&)> on_progress;
 };
 
@@ -36,7 +37,7 @@ struct PrepareResult {
 // Makes one token shard for each corpus file in `directory`, then the index. Finished shards that
 // verify and were made from the same bytes, tokenizer and settings are kept; any number of
 // processes may work on one directory at once; after a crash, calling it again goes on with the
-// unfinished shards. Zero ids (padding) are left out, as T5 does.
+// unfinished shards. Long work is logged now and then. Zero ids (padding) are left out, as T5 does.
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace syntra

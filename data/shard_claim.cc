@@ -20,13 +20,13 @@ bool StillNamed(const File& file) {
 
 }  // namespace
 
-std::optional<ShardClaim> ShardClaim::Acquire(const Path& shard, bool wait) {
+std::optional<ShardClaim> ShardClaim::Try(const Path& shard) {
   const Path path = shard.string() + ".lock";
   while (true) {
     File file = File::OpenForAppend(path);
     int code;
     do {
-      code = flock(file.descriptor(), wait ? LOCK_EX : LOCK_EX | LOCK_NB);
+      code = flock(file.descriptor(), LOCK_EX | LOCK_NB);
     } while (code != 0 && errno == EINTR);
     if (code != 0 && errno == EWOULDBLOCK) return std::nullopt;
     if (code != 0) {
@@ -37,10 +37,6 @@ std::optional<ShardClaim> ShardClaim::Acquire(const Path& shard, bool wait) {
     if (StillNamed(file)) return ShardClaim(std::move(file));
   }
 }
-
-std::optional<ShardClaim> ShardClaim::Try(const Path& shard) { return Acquire(shard, false); }
-
-ShardClaim ShardClaim::Wait(const Path& shard) { return *Acquire(shard, true); }
 
 // Removed while the lock is held, so nobody else can own a file of this name.
 ShardClaim::~ShardClaim() {

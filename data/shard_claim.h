@@ -12,15 +12,11 @@ class ShardClaim {
  public:
   // Empty if another process holds the claim.
   static std::optional<ShardClaim> Try(const Path& shard);
-  // Waits for the holder to finish or die.
-  static ShardClaim Wait(const Path& shard);
-
   ShardClaim(ShardClaim&& other) noexcept = default;
   ~ShardClaim();
 
  private:
   explicit ShardClaim(File file) : file_(std::move(file)) {}
-  static std::optional<ShardClaim> Acquire(const Path& shard, bool wait);
 
   File file_;
 };

@@ -17,6 +17,19 @@ constexpr std::string_view kSentinelOpen = "<extra_id_";
 
 std::string SentinelText(int32_t k) { return fmt::format("{}{}>", kSentinelOpen, k); }
 
+// What a SentencePiece status means to a user: without "./src/file.cc(12) [condition]", behind
+// which there is a text or, where the file cannot be parsed, nothing.
+std::string ReasonOf(std::string_view message) {
+  if (message.find(".cc(") != std::string_view::npos) {
+    const size_t condition_end = message.rfind(']');
+    message = condition_end == std::string_view::npos ? "" : message.substr(condition_end + 1);
+  }
+  message = StripSpace(message);
+  if (message.ends_with('.')) message.remove_suffix(1);
+  return message.empty() ? "it is cut short, damaged or another kind of file"
+                         : std::string(message);
+}
+
 // Finds the next "<extra_id_K>" with K < limit at or behind `from`.
 bool FindSentinel(std::string_view text, size_t from, int32_t limit, size_t* begin, size_t* end,
                   int32_t* k) {
@@ -51,14 +64,17 @@ Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
   digest_ = DigestOf(content);
   auto& processor = implementation_->processor;
   const auto status = processor.LoadFromSerializedProto(content);
-  if (!status.ok()) {
-    Fail(ExitCode::kData, "{} is not a SentencePiece model: {}", model.string(), status.message());
+  if (content.empty() || !status.ok()) {
+    Fail(ExitCode::kData,
+         "{} is not a SentencePiece model: {}; give the .model file as SentencePiece wrote it",
+         model.string(), content.empty() ? "it is empty" : ReasonOf(status.message()));
   }
   pieces_ = processor.GetPieceSize();
   eos_id_ = processor.eos_id();
   unknown_id_ = processor.unk_id();
   if (eos_id_ < 0) {
-    Fail(ExitCode::kData, "{} has no end-of-sentence piece, which every example ends with",
+    Fail(ExitCode::kData,
+         "{} has no end-of-sentence piece, which every example ends with; train the model with one",
          model.string());
   }
   implementation_->words = WordCache::MakeIfExact(processor, content);
@@ -87,7 +103,7 @@ void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
 void Tokenizer::EncodePlainly(std::string_view text, std::vector<int32_t>* ids) const {
   static_assert(std::is_same_v<int, int32_t>);
   const auto status = implementation_->processor.Encode(text, ids);
-  if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", status.message());
+  if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", ReasonOf(status.message()));
 }
 
 bool Tokenizer::EncodesByWords() const {

@@ -226,7 +226,7 @@ void MpiCommunicator::Broadcast(TensorView view, int root) {
   }
 }
 
-std::vector<double> MpiCommunicator::AllGatherValues(std::span<const double> values) {
+std::vector<double> MpiCommunicator::AllGather(std::span<const double> values) {
   SYNTRA_CHECK(values.size() < (size_t{1} << 20), "{} values; use the f32 call", values.size());
   std::vector<double> all(values.size() * size_);
   const int count = static_cast<int>(values.size());
@@ -236,14 +236,11 @@ std::vector<double> MpiCommunicator::AllGatherValues(std::span<const double> val
 }
 
 void MpiCommunicator::AllReduceSum(std::span<double> values) {
-  const std::vector<double> all = AllGatherValues(values);
-  std::vector<const double*> sources(size_);
-  for (int rank = 0; rank < size_; ++rank) sources[rank] = all.data() + rank * values.size();
-  TreeSum<double>(sources, values.data(), values.size());
+  TreeSumRows(AllGather(values), values);
 }
 
 void MpiCommunicator::AllReduceMax(std::span<double> values) {
-  const std::vector<double> all = AllGatherValues(values);
+  const std::vector<double> all = AllGather(values);
   for (size_t i = 0; i < all.size(); ++i) {
     double& value = values[i % values.size()];
     // A NaN anywhere is the maximum, on all ranks alike.

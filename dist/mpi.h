@@ -39,6 +39,7 @@ class MpiCommunicator final : public Communicator {
   void ReduceScatter(TensorView view) override;
   void AllGather(TensorView view) override;
   void Broadcast(TensorView view, int root) override;
+  std::vector<double> AllGather(std::span<const double> values) override;
   void AllReduceSum(std::span<double> values) override;
   void AllReduceMax(std::span<double> values) override;
   void Barrier() override;
@@ -66,7 +67,6 @@ class MpiCommunicator final : public Communicator {
   void ReduceChunk(const Chunk& chunk);
   void GatherChunk(const Chunk& chunk);
   std::byte* Shared(int local, int owner, const Chunk& chunk) const;
-  std::vector<double> AllGatherValues(std::span<const double> values);
 
   bool owns_mpi_ = false;
   MPI_Comm world_ = MPI_COMM_NULL;

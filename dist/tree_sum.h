@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace syntra {
 
@@ -48,6 +49,14 @@ void TreeSum(std::span<const T* const> sources, T* out, int64_t count) {
     internal::TreeSumBlock(sources, offset, length, block.data());
     std::copy_n(block.data(), length, out + offset);
   }
+}
+
+// Tree sum of the rows of `table`, each as long as `sum`.
+inline void TreeSumRows(std::span<const double> table, std::span<double> sum) {
+  if (sum.empty()) return;
+  std::vector<const double*> rows;
+  for (size_t at = 0; at < table.size(); at += sum.size()) rows.push_back(table.data() + at);
+  TreeSum<double>(rows, sum.data(), static_cast<int64_t>(sum.size()));
 }
 
 }  // namespace syntra

@@ -26,7 +26,7 @@ enum class ExitCode : int {
   kPeerLost = 7,    // another rank died or hangs
   kLocked = 8,      // another run owns the directory
   kInternal = 70,   // a bug in this program
-  kRequeue = 75,    // stopped with a checkpoint saved; run the same command again
+  kRequeue = 75,    // stopped on request, all work saved; run the same command again
 };
 
 class Error : public std::runtime_error {

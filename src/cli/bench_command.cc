@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@
 #include "core/corruption_lengths.h"
 #include "core/random.h"
 #include "core/thread.h"
+#include "kernels/cpu/peak.h"
 #include "train/replica.h"
 #include "train/step.h"
 
@@ -116,7 +118,7 @@ class Bench {
   Executable& Training() {
     return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
   }
-  double flops() { return 3 * Training().program().forward_flops; }
+  double flops() { return Training().program().model_flops(); }
   int64_t parameters() const { return replica_.parameters().element_count(); }
   int64_t input_tokens() const { return batch_.rows * batch_.input_length; }
 
@@ -187,6 +189,8 @@ Action SetUpBench(CLI::App& app) {
     Bench bench(config);
     bench.Step();
     const double to_first_step = SecondsSinceProcessStart();
+    const double peak =
+        MeasurePeakFlops(ActivationType(config.train().precision()), kBriefPeakSeconds);
     const bool json = form->json || form->wait_for_line;
     if (json) {
       PrintLine({{"ready", true},
@@ -214,13 +218,16 @@ Action SetUpBench(CLI::App& app) {
                  {"best", best},
                  {"seconds", seconds},
                  {"flops", bench.flops()},
+                 {"mfu", bench.flops() / (median * peak)},
                  {"peak_resident_bytes", PeakResidentBytes()}});
       return ExitCode::kDone;
     }
     fmt::print(
-        "step {:.4f} s (best {:.4f}), {} threads, {} FLOPs, {}FLOP/s, {:.0f} input tokens/s, peak "
-        "{}\n",
+        "step {:.4f} s (best {:.4f}), {} threads, {} FLOPs, {}FLOP/s{}, {:.0f} input tokens/s, "
+        "peak memory {}\n",
         median, best, ThreadCount(), HumanCount(bench.flops()), HumanCount(bench.flops() / median),
+        std::isnan(peak) ? ""
+                         : fmt::format(" (MFU {:.1f}%)", 100 * bench.flops() / (median * peak)),
         static_cast<double>(bench.input_tokens()) / median,
         HumanBytes(static_cast<double>(PeakResidentBytes())));
     if (form->ops) PrintOps(bench);

@@ -32,7 +32,7 @@ Action SetUpEval(CLI::App& app) {
       }
       const Tokenizer tokenizer(loaded.config.data().tokenizer(), loaded.config.data().extra_ids());
       const ValidationData data = OpenValidation(loaded.config, tokenizer);
-      const EvaluationResult result = Evaluate(*loaded.replica, data, ranks, loaded.config);
+      const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config);
       if (ranks.rank() != 0) return ExitCode::kDone;
       if (*as_json) {
         fmt::print("{}\n", nlohmann::ordered_json{{"checkpoint", loaded.path.string()},

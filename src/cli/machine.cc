@@ -13,7 +13,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
@@ -21,6 +23,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "core/thread.h"
+#include "kernels/cpu/peak.h"
 
 namespace syntra {
 namespace {
@@ -125,6 +128,20 @@ class Examination {
     if (quota > 0 && quota < ThreadCount()) {
       Warn("{} threads share a quota of {:.1f} cpus; set train.threads", ThreadCount(), quota);
     }
+    Peak(allowed);
+  }
+
+  // Of no more threads than cpus: OMP_NUM_THREADS may ask for more than can be made.
+  void Peak(int allowed) {
+    const int threads = ThreadCount();
+    if (allowed > 0) SetThreadCount(std::min(threads, allowed));
+    for (const auto& [name, type] :
+         {std::pair{"peak fp32", DType::kF32}, std::pair{"peak bf16", DType::kBF16}}) {
+      const double flops = MeasurePeakFlops(type, kBriefPeakSeconds);
+      const std::string text = fmt::format("{:.0f} GFLOP/s", 1e-9 * flops);
+      Add("cpu", name, std::isnan(flops) ? "" : text);
+    }
+    SetThreadCount(threads);
   }
 
   void Topology() {
@@ -188,6 +205,8 @@ class Examination {
   }
 
   void Accelerators() {
+    Add("accelerators", "this build found", SYNTRA_CUDA_SUMMARY);
+    Add("accelerators", "GPU kernels", "not part of this version");
     Add("accelerators", "CUDA driver (libcuda.so.1)",
         VersionOf("libcuda.so.1", "cuDriverGetVersion"));
     Add("accelerators", "NCCL (libnccl.so.2)", VersionOf("libnccl.so.2", "ncclGetVersion"));

@@ -1,10 +1,10 @@
 // syntra prepare
 #include <CLI/CLI.hpp>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "data/prepare.h"
+#include "train/signals.h"
 
 namespace syntra {
 
@@ -36,9 +36,9 @@ Action SetUpPrepare(CLI::App& app) {
                "Stop at the first bad record");
   return [options] {
     options->prepare.directory = options->output;
-    options->prepare.on_progress = [](const PrepareProgress& done) {
-      Log().info("{} of {} shards, {} documents, {} tokens", done.shards_done, done.shards_total,
-                 WithThousands(done.documents), WithThousands(done.tokens));
+    options->prepare.on_progress = [](const PrepareProgress&) {
+      if (PollSignals() != StopRequest::kSaveAndStop) return;
+      Fail(ExitCode::kRequeue, "stopped on request; the same command goes on with the shards left");
     };
     const Tokenizer tokenizer(options->tokenizer, options->extra_ids);
     const PrepareResult result = PrepareCorpus(options->prepare, tokenizer);

@@ -15,15 +15,15 @@ namespace {
 void Print(const PretrainOutcome& outcome, const Config& config) {
   if (outcome.was_done) {
     fmt::print("the run in {} is done: {} of {} steps\n", config.train().directory(),
-               WithThousands(outcome.step), WithThousands(config.train().steps()));
+               WithThousands(*outcome.step), WithThousands(config.train().steps()));
     return;
   }
   if (outcome.last_log_perplexity) {
     fmt::print("validation log-perplexity {:.4f} -> {:.4f} ", *outcome.first_log_perplexity,
                *outcome.last_log_perplexity);
   }
-  fmt::print("after {} steps; run directory {}\n", WithThousands(outcome.step),
-             config.train().directory());
+  if (outcome.step) fmt::print("after {} steps; ", WithThousands(*outcome.step));
+  fmt::print("run directory {}\n", config.train().directory());
   if (outcome.code == ExitCode::kRequeue) {
     fmt::print("stopped on request; the same command continues\n");
   }

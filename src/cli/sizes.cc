@@ -75,8 +75,8 @@ Sizes SizesOf(const Config& config, int ranks) {
   Sizes sizes;
   sizes.parameters = parameters.element_count();
   sizes.trainable_parameters = parameters.trainable_element_count();
-  sizes.flops_per_step = 3 * planned.program.forward_flops *
-                         static_cast<double>(partition.batch_size / partition.micro_batch_rows);
+  sizes.flops_per_step =
+      planned.program.model_flops() * static_cast<double>(partition.micro_batches());
   sizes.rows = planned.shape.rows;
   sizes.input_length = planned.shape.input_length;
   sizes.target_length = planned.shape.target_length;

@@ -37,6 +37,9 @@ struct Program {
   double forward_flops = 0;              // as recorded; multiply-adds count 2
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
+  // Of a training program, by the convention of MFU: multiply-adds count 2, the backward half
+  // counts twice the forward half, recomputation not at all.
+  double model_flops() const { return 3 * forward_flops; }
 };
 
 // One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)

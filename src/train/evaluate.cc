@@ -16,8 +16,9 @@ constexpr int64_t kPieceRows = 16;
 
 }  // namespace
 
-EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communicator& ranks,
-                          const Config& config) {
+std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData& data,
+                                         Communicator& ranks, const Config& config,
+                                         const std::function<bool()>& stop) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const EvaluationConfig& how = config.evaluation();
   const int64_t wanted = how.batch_size() > 0 ? how.batch_size() : config.train().batch_size();
@@ -27,7 +28,10 @@ EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communic
   LossSums sums;
   uint64_t checksum = 0;
   // The pieces go round the ranks.
-  for (int64_t i = ranks.rank(); i < count * pieces; i += ranks.size()) {
+  for (int64_t round = 0; round < count * pieces; round += ranks.size()) {
+    if (stop && stop()) return std::nullopt;
+    const int64_t i = round + ranks.rank();
+    if (i >= count * pieces) break;
     const int64_t row = i % pieces * kPieceRows;
     const Batch batch =
         data.Get(i / pieces, batch_size, row, std::min(kPieceRows, batch_size - row));
@@ -44,7 +48,7 @@ EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communic
   for (int part = 0; part < kParts; ++part) {
     total += static_cast<uint64_t>(shared[2 + part]) << (part * kPartBits);
   }
-  return {shared[0] / shared[1], static_cast<int64_t>(shared[1]), count, total};
+  return EvaluationResult{shared[0] / shared[1], static_cast<int64_t>(shared[1]), count, total};
 }
 
 }  // namespace syntra

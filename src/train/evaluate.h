@@ -2,6 +2,9 @@
 // no dropout, no z-loss), as the Synthesizer paper reports it.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "configs/schema/config.pb.h"
 #include "data/validation_data.h"
 #include "dist/communicator.h"
@@ -20,7 +23,11 @@ struct EvaluationResult {
 // first `batches` batches, or all there are; a split smaller than one batch is one batch. The work
 // is shared among the ranks and every rank gets the same result. Throws Error(kData) if the split
 // is empty.
-EvaluationResult Evaluate(Replica& replica, const ValidationData& data, Communicator& ranks,
-                          const Config& config);
+//
+// `stop` is called now and then, by all ranks together and with the same answer on all: once true,
+// there is no result.
+std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData& data,
+                                         Communicator& ranks, const Config& config,
+                                         const std::function<bool()>& stop = {});
 
 }  // namespace syntra

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "event.pb.h"
 
@@ -39,12 +40,10 @@ Path NewFileName(const Path& directory, double unix_time) {
   } catch (const Error& error) {
     Log().warn("{}", error.what());
   }
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   // TensorBoard reads the files of a directory in the order of their names, so the time comes
   // first.
   return directory / fmt::format("events.out.tfevents.{:010}.{}.{}",
-                                 static_cast<int64_t>(unix_time), host, getpid());
+                                 static_cast<int64_t>(unix_time), HostName(), getpid());
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 namespace syntra {
 namespace {
 
+constexpr std::string_view kNames[] = {"gradient_nan", "wrong_batch",     "lost_state",
+                                       "stop_prepare", "stop_evaluation", "slow_rank"};
+
 struct Order {
   std::string name;
   int64_t first = 0, last = 0;
@@ -32,9 +35,7 @@ Order ParseOrder(const std::string& text) {
     if (good && dash != std::string::npos) good = ParseInt64(steps.substr(dash + 1), &order.last);
     if (good && colon < text.size()) good = ParseInt64(text.substr(colon + 1), &order.rank);
   }
-  const bool known =
-      order.name == "gradient_nan" || order.name == "wrong_batch" || order.name == "lost_state";
-  if (!good || !known) {
+  if (!good || std::ranges::find(kNames, order.name) == std::end(kNames)) {
     Fail(ExitCode::kConfig, "SYNTRA_FAILPOINT: \"{}\" is not NAME@STEP or NAME@FIRST-LAST[:RANK]",
          text);
   }

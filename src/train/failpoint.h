@@ -5,9 +5,13 @@
 //   gradient_nan   one element of the rank's gradient is NaN
 //   wrong_batch    the rank trains on the batch of the step after
 //   lost_state     the rank's optimizer state is zero before the step
+//   slow_rank      the rank takes 0.1 s longer for its gradients
+//   stop_prepare, stop_evaluation
+//                  the rank gets SIGUSR1 in the report of that number while preparing, in the
+//                  evaluation after that step
 //
-// The last two break what a resumed run must restore: tests see with them that their comparisons
-// would notice.
+// wrong_batch and lost_state break what a resumed run must restore: tests see with them that their
+// comparisons would notice.
 #pragma once
 
 #include <cstdint>

@@ -5,24 +5,28 @@
 
 #include <chrono>
 #include <cmath>
-#include <deque>
+#include <csignal>
 #include <future>
 #include <optional>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
+#include "kernels/cpu/peak.h"
 #include "train/evaluate.h"
 #include "train/event_file.h"
+#include "train/failpoint.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
+#include "train/requests.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_status.h"
-#include "train/signals.h"
 #include "train/snapshot.h"
 #include "train/step.h"
+#include "train/stragglers.h"
 #include "train/watchdog.h"
 
 namespace syntra {
@@ -60,6 +64,7 @@ struct Chief {
   std::optional<MetricsLog> metrics;
   std::optional<EventFile> events;
   std::optional<Progress> progress;
+  std::optional<Stragglers> stragglers;
   int saves_failed = 0;  // in a row
 };
 
@@ -78,19 +83,24 @@ class Run {
  private:
   bool is_chief() const { return chief_.has_value(); }
   void TakeDirectory();
+  bool PrepareData();
   void OpenData();
   int64_t StartOrContinue();
+  bool IsDone(int64_t step);
+  double MeasurePeak();
   void OpenLogs(int64_t step);
-  void EvaluateNow(int64_t step);
+  bool EvaluateNow(int64_t step);
   // kLast: the run ends after it, so it must succeed.
   enum class Occasion { kOnTheWay, kLast };
   void SaveNow(int64_t step, Occasion occasion = Occasion::kOnTheWay);
   bool Due(int64_t step, int64_t every) const { return every > 0 && step % every == 0; }
   void Report(int64_t step, const StepResult& result, double seconds, double data_seconds);
-  void CountSkipped(int64_t step, bool skipped);
+  void WarnOfStraggler(const StepResult& result);
   void CompareReplicas(int64_t step);
+  void MaybeAskToStop(const char* failpoint, int64_t step) const;
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   ExitCode Loop(int64_t step);
+  ExitCode TrainAndEvaluate();
 
   const Config& config_;
   Communicator& ranks_;
@@ -98,14 +108,15 @@ class Run {
   BatchPartition partition_;
   std::optional<Chief> chief_;
   std::optional<Watchdog> watchdog_;
+  std::optional<Requests> requests_;
   RunIdentity identity_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
   std::optional<ValidationData> validation_;
   std::optional<Replica> replica_;
   std::optional<StepRunner> runner_;
-  std::deque<int64_t> skipped_;  // recent steps that were skipped
-  Clock::time_point start_ = Clock::now();
+  double peak_flops_ = NAN;  // of all ranks together; NaN: unknown
+  SkippedSteps skipped_{config_.train().max_skipped_steps()};
   std::optional<double> first_log_perplexity_, last_log_perplexity_;
   int64_t step_ = 0;
   int64_t saved_step_ = -1;
@@ -118,6 +129,10 @@ void Run::TakeDirectory() {
     CreateDirectories(directory_.logs());
     identity_.run_id = RunIdOf(directory_);
   }
+  requests_.emplace(RequestOptions{.run_directory = directory_.root,
+                                   .log_directory = directory_.logs(),
+                                   .takes_files = is_chief(),
+                                   .seconds = config_.train().stop_after_minutes() * 60});
   ranks_.Barrier();
   SetUpLogging(ranks_.rank(), directory_.logs());
   watchdog_.emplace(WatchdogOptions{
@@ -126,30 +141,47 @@ void Run::TakeDirectory() {
   identity_.world_size = ranks_.size();
 }
 
-void Run::OpenData() {
+// False if a rank was asked to stop: finished shards stay, and the next start goes on with the
+// rest.
+bool Run::PrepareData() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
-  const Path prepared = directory_.Prepared(config_.data());
   tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
   if (tokenizer_->vocabulary_size() > config_.model().vocabulary_size()) {
     Fail(ExitCode::kConfig,
          "model.vocabulary_size {} is smaller than the tokenizer's {} pieces and sentinels",
          config_.model().vocabulary_size(), tokenizer_->vocabulary_size());
   }
+  struct Stopped {};
+  int64_t reports = 0;
   const auto prepare = [&](PrepareOptions options) {
-    options.on_progress = [&](const PrepareProgress& done) {
+    options.on_progress = [&](const PrepareProgress&) {
       watchdog_->Alive();
-      if (is_chief()) {
-        Log().info("preparing: {} of {} shards, {} tokens", done.shards_done, done.shards_total,
-                   WithThousands(done.tokens));
-      }
+      MaybeAskToStop("stop_prepare", ++reports);
+      if (requests_->StopOfAnyRank()) throw Stopped();
     };
-    PrepareCorpus(options, *tokenizer_);
+    const PrepareResult result = PrepareCorpus(options, *tokenizer_);
+    if (result.built > 0) {
+      Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
+                 WithThousands(result.index.tokens()), options.directory.string());
+    }
   };
-  prepare(TrainingPreparation(config_.data(), prepared));
-  if (config_.data().validation_size() > 0) {
-    prepare(ValidationPreparation(config_.data(), prepared));
+  const Path prepared = directory_.Prepared(config_.data());
+  double stopped = 0;
+  try {
+    prepare(TrainingPreparation(config_.data(), prepared));
+    if (config_.data().validation_size() > 0) {
+      prepare(ValidationPreparation(config_.data(), prepared));
+    }
+  } catch (const Stopped&) {
+    stopped = 1;
   }
-  ranks_.Barrier();
+  ranks_.AllReduceMax(std::span(&stopped, 1));
+  return stopped == 0;
+}
+
+void Run::OpenData() {
+  const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
+  const Path prepared = directory_.Prepared(config_.data());
   training_.emplace(
       TrainingData::Open(config_.data(), *tokenizer_, prepared, config_.train().seed()));
   if (config_.data().validation_size() > 0) {
@@ -174,7 +206,7 @@ int64_t Run::StartOrContinue() {
   if (!is_chief()) found = FindNewestValid(directory_.checkpoints(), Recovery::kReadOnly);
   if (found) {
     CheckContinues(*found, identity_);
-    LoadSnapshot(*found, *replica_);
+    LoadSnapshot(*found, *replica_, &skipped_);
     saved_step_ = found->info().step;
     Log().info("continuing from {}", found->path().string());
     return found->info().step;
@@ -188,8 +220,26 @@ int64_t Run::StartOrContinue() {
   return 0;
 }
 
+// A run that was stopped or killed in its last evaluation stands at its last step and is not done.
+bool Run::IsDone(int64_t step) {
+  double done = is_chief() && chief_->status.IsDone(step);
+  ranks_.AllReduceMax(std::span(&done, 1));
+  return done > 0 && step >= config_.train().steps();
+}
+
+// All ranks measure at once: those of one host share what its cores can do. A rank that does not
+// know makes the sum NaN.
+double Run::MeasurePeak() {
+  ranks_.Barrier();
+  double peak = MeasurePeakFlops(ActivationType(config_.train().precision()), kBriefPeakSeconds);
+  ranks_.AllReduceSum(std::span(&peak, 1));
+  return peak;
+}
+
 void Run::OpenLogs(int64_t step) {
+  const std::vector<std::string> hosts = ranks_.Gather(HostName());
   if (!is_chief()) return;
+  chief_->stragglers.emplace(hosts);
   DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
   chief_->status.Start(step);
   chief_->metrics.emplace(directory_.metrics(), step);
@@ -197,29 +247,39 @@ void Run::OpenLogs(int64_t step) {
   chief_->progress.emplace(ProgressOptions{.steps = config_.train().steps(),
                                            .log_every = config_.train().log_every(),
                                            .evaluate_every = config_.evaluation().every(),
-                                           .save_every = config_.checkpoint().every()});
+                                           .save_every = config_.checkpoint().every(),
+                                           .peak_flops = peak_flops_});
 }
 
-void Run::EvaluateNow(int64_t step) {
-  if (!validation_) return;
+// False if a rank was asked to stop. Nothing is logged then: a run that continues at this step
+// makes the whole evaluation.
+bool Run::EvaluateNow(int64_t step) {
+  if (!validation_) return true;
   const Watchdog::Phase phase(*watchdog_, RunPhase::kEvaluation, step);
   const auto start = Clock::now();
-  const EvaluationResult result = Evaluate(*replica_, *validation_, ranks_, config_);
-  last_log_perplexity_ = result.log_perplexity;
+  const auto result = Evaluate(*replica_, *validation_, ranks_, config_, [&] {
+    MaybeAskToStop("stop_evaluation", step);
+    double stop = requests_->stop();
+    ranks_.AllReduceMax(std::span(&stop, 1));
+    return stop > 0;
+  });
+  if (!result) return false;
+  last_log_perplexity_ = result->log_perplexity;
   if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
   if (is_chief()) {
     const double seconds = SecondsSince(start);
     chief_->progress->Evaluated(seconds);
     chief_->progress->Clear();
-    const NamedValues values{{"validation_log_perplexity", result.log_perplexity},
-                             {"validation_tokens", static_cast<double>(result.tokens)}};
+    const NamedValues values{{"validation_log_perplexity", result->log_perplexity},
+                             {"validation_tokens", static_cast<double>(result->tokens)}};
     chief_->metrics->Write(step, values);
     chief_->events->Write(step, values);
     Log().info(
         "step {}: validation log-perplexity {:.4f} over {} tokens (labels {:016x}, {:.1f} s)",
-        WithThousands(step), result.log_perplexity, WithThousands(result.tokens),
-        result.label_checksum, seconds);
+        WithThousands(step), result->log_perplexity, WithThousands(result->tokens),
+        result->label_checksum, seconds);
   }
+  return true;
 }
 
 // Only the chief writes; a failed save is tried again at the next occasion, a few times.
@@ -230,7 +290,8 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
   if (is_chief()) {
     const auto start = Clock::now();
     try {
-      SaveSnapshot(directory_.checkpoints(), identity_, step, *replica_, config_.checkpoint());
+      SaveSnapshot(directory_.checkpoints(), identity_, step, skipped_, *replica_,
+                   config_.checkpoint());
       chief_->saves_failed = 0;
       chief_->status.Progress(step);
       chief_->progress->Saved(SecondsSince(start));
@@ -255,13 +316,10 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
   if (!is_chief()) return;
   const double tokens = static_cast<double>(partition_.batch_size) *
                         static_cast<double>(training_->input_length() + training_->target_length());
-  const double flops = 3 *
-                       replica_
-                           ->Training({partition_.micro_batch_rows, training_->input_length(),
-                                       training_->target_length()})
-                           .program()
-                           .forward_flops *
-                       static_cast<double>(partition_.batch_size / partition_.micro_batch_rows);
+  const Executable& executable = replica_->Training(
+      {partition_.micro_batch_rows, training_->input_length(), training_->target_length()});
+  const double flops =
+      executable.program().model_flops() * static_cast<double>(partition_.micro_batches());
   chief_->progress->Step({.step = step,
                           .loss = result.sums.PerToken(),
                           .grad_norm = result.gradient_norm,
@@ -277,7 +335,8 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                             .learning_rate = result.learning_rate,
                             .tokens_per_second = tokens / seconds,
                             .seconds = seconds,
-                            .extras = {{"z_loss", result.sums.z_loss / result.sums.tokens},
+                            .extras = {{"mfu", flops / (seconds * peak_flops_)},
+                                       {"z_loss", result.sums.z_loss / result.sums.tokens},
                                        {"target_tokens", result.sums.tokens},
                                        {"skipped", result.skipped ? 1.0 : 0.0}}};
   chief_->metrics->Write(metrics);
@@ -287,18 +346,11 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                                {"tokens_per_second", metrics.tokens_per_second}});
 }
 
-void Run::CountSkipped(int64_t step, bool skipped) {
-  constexpr int64_t kWindow = 100;
-  while (!skipped_.empty() && skipped_.front() <= step - kWindow) skipped_.pop_front();
-  if (!skipped) return;
-  skipped_.push_back(step);
-  const int limit = config_.train().max_skipped_steps();
-  if (static_cast<int>(skipped_.size()) > limit) {
-    Fail(ExitCode::kDiverged,
-         "{} of the last {} steps had a loss or gradient that is not finite "
-         "(train.max_skipped_steps "
-         "is {}); lower optimizer.schedule.rate or set optimizer.clip_norm",
-         skipped_.size(), kWindow, limit);
+void Run::WarnOfStraggler(const StepResult& result) {
+  if (!is_chief()) return;
+  if (const auto warning = chief_->stragglers->Add(result.rank_seconds)) {
+    chief_->progress->Clear();
+    Log().warn("{}", *warning);
   }
 }
 
@@ -316,6 +368,10 @@ void Run::CompareReplicas(int64_t step) {
   }
 }
 
+void Run::MaybeAskToStop(const char* failpoint, int64_t step) const {
+  if (Failpoint(failpoint, step, ranks_.rank(), ranks_.size())) raise(SIGUSR1);
+}
+
 // OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
 // from the step that is being trained and from the other ranks.
 std::future<std::vector<Batch>> Run::FetchAside(int64_t step) {
@@ -327,7 +383,7 @@ std::future<std::vector<Batch>> Run::FetchAside(int64_t step) {
 
 ExitCode Run::Loop(int64_t step) {
   const int64_t steps = config_.train().steps();
-  const double limit = config_.train().stop_after_minutes() * 60;
+  if (step >= steps) return ExitCode::kDone;
   auto next = FetchAside(step);
   while (step < steps) {
     const auto start = Clock::now();
@@ -337,19 +393,17 @@ ExitCode Run::Loop(int64_t step) {
     const double data_seconds = SecondsSince(start);
     if (step + 1 < steps) next = FetchAside(step + 1);
     watchdog_->Activity("training");
-    StopRequest request = PollSignals();
-    if (is_chief()) request = std::max(request, PollRequestFiles(directory_.root));
-    const bool out_of_time = limit > 0 && SecondsSince(start_) > limit;
-    const StepResult result =
-        runner_->Run(batches, step, request == StopRequest::kSaveAndStop || out_of_time,
-                     request == StopRequest::kSave);
+    const StepResult result = runner_->Run(
+        batches, step,
+        {.stop = requests_->stop(), .save = requests_->TakeSave(), .data_seconds = data_seconds});
     phase.reset();
     step_ = ++step;
     Report(step, result, SecondsSince(start), data_seconds);
-    CountSkipped(step, result.skipped);
+    WarnOfStraggler(result);
+    skipped_.Count(step, result.skipped);
     CompareReplicas(step);
-    const bool stop = result.requests_to_stop > 0;
-    if (!stop && Due(step, config_.evaluation().every()) && step < steps) EvaluateNow(step);
+    bool stop = result.requests_to_stop > 0;
+    if (!stop && Due(step, config_.evaluation().every()) && step < steps) stop = !EvaluateNow(step);
     if (stop && step < steps) {
       SaveNow(step, Occasion::kLast);
       return ExitCode::kRequeue;
@@ -361,27 +415,34 @@ ExitCode Run::Loop(int64_t step) {
   return ExitCode::kDone;
 }
 
+ExitCode Run::TrainAndEvaluate() {
+  const bool trains = step_ < config_.train().steps();
+  // A run that continues evaluates here only if one that was never interrupted would have done so.
+  const bool evaluates = step_ == 0 || Due(step_, config_.evaluation().every());
+  if (trains && evaluates && !EvaluateNow(step_)) return ExitCode::kRequeue;
+  if (const ExitCode code = Loop(step_); code != ExitCode::kDone) return code;
+  SaveNow(step_, Occasion::kLast);
+  return EvaluateNow(step_) ? ExitCode::kDone : ExitCode::kRequeue;
+}
+
 PretrainOutcome Run::Train() {
-  OpenData();
-  step_ = StartOrContinue();
-  const int64_t steps = config_.train().steps();
   PretrainOutcome outcome;
-  outcome.step = step_;
-  outcome.was_done = step_ >= steps;
-  if (outcome.was_done) {
-    Log().info("the run is done: {} of {} steps", step_, steps);
-    if (is_chief()) chief_->status.Stop(step_, true);
+  if (!PrepareData()) {
+    outcome.code = ExitCode::kRequeue;
     return outcome;
   }
+  OpenData();
+  step_ = StartOrContinue();
+  outcome.step = step_;
+  outcome.was_done = IsDone(step_);
+  if (outcome.was_done) {
+    Log().info("the run is done: {} of {} steps", step_, config_.train().steps());
+    return outcome;
+  }
+  peak_flops_ = MeasurePeak();
   OpenLogs(step_);
   SaveNow(step_);
-  // A run that continues evaluates here only if one that was never interrupted would have done so.
-  if (step_ == 0 || Due(step_, config_.evaluation().every())) EvaluateNow(step_);
-  outcome.code = Loop(step_);
-  if (outcome.code == ExitCode::kDone) {
-    EvaluateNow(step_);
-    SaveNow(step_, Occasion::kLast);
-  }
+  outcome.code = TrainAndEvaluate();
   outcome.step = step_;
   outcome.first_log_perplexity = first_log_perplexity_;
   outcome.last_log_perplexity = last_log_perplexity_;

@@ -11,8 +11,8 @@ namespace syntra {
 
 struct PretrainOutcome {
   ExitCode code = ExitCode::kDone;  // kDone, or kRequeue after a stop request
-  int64_t step = 0;
-  bool was_done = false;  // there was nothing left to train
+  std::optional<int64_t> step;      // where the run stands, unless it was stopped before it knew
+  bool was_done = false;            // there was nothing left to train
   // Of the first and the last evaluation of this call, if it made any.
   std::optional<double> first_log_perplexity, last_log_perplexity;
 };

@@ -146,7 +146,7 @@ std::string Progress::Line() const {
                   100 * Ratio(last_.step, options_.steps), last_.loss,
                   loss_weight_ > 0 ? loss_sum_ / loss_weight_ : last_.loss, last_.grad_norm,
                   last_.learning_rate, HumanCount(TokensPerSecond()));
-  if (options_.peak_flops > 0) {
+  if (!std::isnan(options_.peak_flops)) {
     line += fmt::format(" MFU {:.1f}%",
                         100 * Ratio(flops_.value, seconds_.value * options_.peak_flops));
   }

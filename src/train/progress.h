@@ -8,6 +8,7 @@
 // without carriage returns. All decisions use the monotonic clock; wall time is only printed.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -22,7 +23,7 @@ struct ProgressOptions {
   int64_t log_every = 1;
   int64_t evaluate_every = 0;  // 0: only at the end
   int64_t save_every = 0;      // 0: only at the end
-  double peak_flops = 0;       // of all ranks together, per second; 0: unknown, no MFU
+  double peak_flops = NAN;     // of all ranks together, per second; NaN: unknown, no MFU
 
   // The surroundings; what is not set is stderr, its terminal and the system's clocks.
   std::optional<bool> live;

@@ -1,11 +1,10 @@
 #include "train/run_directory.h"
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "config/print.h"
 
@@ -38,11 +37,9 @@ std::string RunIdOf(const RunDirectory& directory) {
 
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks) {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
   const nlohmann::ordered_json json{{"run_id", run_id},
                                     {"version", SYNTRA_VERSION},
-                                    {"host", host},
+                                    {"host", HostName()},
                                     {"ranks", ranks},
                                     {"config_digest", ConfigDigest(config)}};
   ReplaceFileDurably(directory.root / "run.json", json.dump(2) + "\n");

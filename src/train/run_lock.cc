@@ -10,18 +10,13 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 
 namespace syntra {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string HostName() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 std::string JobId() {
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {

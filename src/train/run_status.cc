@@ -11,7 +11,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr char kDone[] = "done";
+
 struct Previous {
+  std::string state;
   int64_t step = -1;
   int starts = 0;
 };
@@ -21,7 +24,8 @@ Previous ReadStatus(const Path& path) {
   if (!std::filesystem::exists(path, code)) return {};
   try {
     const Json status = Json::parse(ReadWholeFile(path, 65536));
-    return {status.at("step").get<int64_t>(), status.at("starts_without_progress").get<int>()};
+    return {status.at("state").get<std::string>(), status.at("step").get<int64_t>(),
+            status.at("starts_without_progress").get<int>()};
   } catch (const Json::exception& error) {
     Log().warn("{} is not readable and starts anew: {}", path.string(), error.what());
     return {};
@@ -29,6 +33,11 @@ Previous ReadStatus(const Path& path) {
 }
 
 }  // namespace
+
+bool RunStatus::IsDone(int64_t step) const {
+  const Previous previous = ReadStatus(path_);
+  return previous.state == kDone && previous.step == step;
+}
 
 void RunStatus::Start(int64_t step) {
   const Previous previous = ReadStatus(path_);
@@ -46,7 +55,7 @@ void RunStatus::Start(int64_t step) {
 
 void RunStatus::Progress(int64_t step) { WriteOrWarn("running", step, 0); }
 
-void RunStatus::Stop(int64_t step, bool done) { WriteOrWarn(done ? "done" : "stopped", step, 0); }
+void RunStatus::Stop(int64_t step, bool done) { WriteOrWarn(done ? kDone : "stopped", step, 0); }
 
 void RunStatus::Write(const char* state, int64_t step, int starts) {
   const Json status = {{"state", state},

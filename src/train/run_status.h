@@ -17,6 +17,8 @@ class RunStatus {
   // Rank 0 only, under the run's lock.
   explicit RunStatus(const Path& run_directory) : path_(run_directory / "STATUS") {}
 
+  // Whether the run ended in order at `step`, with nothing left to do.
+  bool IsDone(int64_t step) const;
   // The run starts from the checkpoint at `step`. Throws Error(kDiverged) if it has started there
   // kMaxStartsWithoutProgress times and neither saved a later checkpoint nor ended in order.
   void Start(int64_t step);

@@ -3,7 +3,7 @@
 //   SIGUSR1, SIGTERM, SIGINT, file STOP   save and exit with code 75 (kRequeue)
 //   SIGUSR2, file SAVE                    save and go on
 //
-// Handlers only set flags; the loop polls between steps and combines the flags of all ranks, so all
+// Handlers only set flags; the run polls (requests.h) and combines the flags of all ranks, so all
 // save at the same step even if one rank got the signal. Asking twice means now: SIGINT within 5 s
 // of another INT or TERM, or a second SIGTERM within 5 s of the first request, ends the process at
 // once with 128 + signal. Later SIGTERMs change nothing, since schedulers repeat it when their

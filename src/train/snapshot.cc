@@ -11,6 +11,7 @@ namespace {
 constexpr const char* kConfig = "config";
 constexpr const char* kTokenizer = "tokenizer_digest";
 constexpr const char* kData = "data_digest";
+constexpr const char* kSkipped = "skipped_steps";
 
 const std::string& Attribute(const Checkpoint& checkpoint, const char* name) {
   const auto it = checkpoint.info().attributes.find(name);
@@ -52,24 +53,29 @@ void Read(Checkpoint& checkpoint, const TensorRecord& record) {
 }  // namespace
 
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
-                  const Replica& replica, const CheckpointConfig& options) {
+                  const SkippedSteps& skipped, const Replica& replica,
+                  const CheckpointConfig& options) {
   const CheckpointInfo info{.step = step,
                             .run_id = identity.run_id,
                             .attributes = {{kConfig, MinimalConfigText(identity.config)},
                                            {kTokenizer, identity.tokenizer_digest},
                                            {kData, identity.data_digest},
+                                           {kSkipped, skipped.ToText()},
                                            {"world_size", std::to_string(identity.world_size)}}};
   SaveCheckpoint(root, info, replica.Tensors(),
                  {.keep = options.keep(), .milestone_every = options.milestone_every()});
 }
 
-void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica) {
+void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica, SkippedSteps* skipped) {
   const std::vector<TensorRecord> records = replica.Tensors();
   if (records.size() != checkpoint.tensors().size()) {
     Fail(ExitCode::kCheckpoint, "{} holds {} tensors, the run has {}", checkpoint.path().string(),
          checkpoint.tensors().size(), records.size());
   }
   for (const TensorRecord& record : records) Read(checkpoint, record);
+  // Checkpoints of before there was the attribute count none.
+  const auto& attributes = checkpoint.info().attributes;
+  skipped->Restore(attributes.contains(kSkipped) ? attributes.at(kSkipped) : "");
 }
 
 void LoadParameters(Checkpoint& checkpoint, const Replica& replica) {

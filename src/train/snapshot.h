@@ -7,6 +7,7 @@
 #include "checkpoint/read.h"
 #include "config/config.h"
 #include "train/replica.h"
+#include "train/skipped_steps.h"
 
 namespace syntra {
 
@@ -21,10 +22,12 @@ struct RunIdentity {
 
 // Saves the replica's parameters and optimizer state as the state before training step `step`.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
-                  const Replica& replica, const CheckpointConfig& options);
+                  const SkippedSteps& skipped, const Replica& replica,
+                  const CheckpointConfig& options);
 
-// Reads every tensor of the replica. Throws Error(kCheckpoint) if names or shapes differ.
-void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica);
+// Reads every tensor of the replica, and the skipped steps. Throws Error(kCheckpoint) if names or
+// shapes differ.
+void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica, SkippedSteps* skipped);
 
 // Parameters only, e.g. to evaluate or to start another run from.
 void LoadParameters(Checkpoint& checkpoint, const Replica& replica);

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "base/log.h"
+#include "dist/tree_sum.h"
 #include "optim/schedule.h"
 #include "train/failpoint.h"
 
@@ -57,11 +59,13 @@ double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   return 1.0 / std::max(1.0, tokens);
 }
 
-StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, bool stop, bool save) {
+StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note) {
+  using Clock = std::chrono::steady_clock;
   const BatchFacts facts{.seed = config_.train().seed(),
                          .step = step,
                          .inverse_denominator = InverseDenominator(batches)};
   StepResult result;
+  const auto begin = Clock::now();
   if (At("lost_state", step)) replica_.ForgetState();
   replica_.ZeroGradients();
   for (const Batch& batch : batches) result.sums.Add(replica_.Differentiate(batch, facts));
@@ -69,17 +73,12 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, bool
     replica_.GradientArena().As<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   }
 
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+
+  const auto ready = Clock::now();
   ranks_.AllReduceSum(replica_.GradientArena());
-  std::array<double, 6> shared{result.sums.objective, result.sums.negative_log_p,
-                               result.sums.z_loss,    result.sums.tokens,
-                               stop ? 1.0 : 0.0,      save ? 1.0 : 0.0};
-  ranks_.AllReduceSum(shared);
-  result.sync_seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  result.sums = {shared[0], shared[1], shared[2], shared[3]};
-  result.requests_to_stop = static_cast<int>(shared[4]);
-  result.requests_to_save = static_cast<int>(shared[5]);
+  Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
+  result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 
   result.gradient_norm = replica_.GradientNorm();
   result.learning_rate =
@@ -96,6 +95,24 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, bool
       limit > 0 && result.gradient_norm > limit ? limit / result.gradient_norm : 1.0;
   replica_.Update({.step = step, .rate = result.learning_rate, .gradient_scale = scale});
   return result;
+}
+
+// All small numbers of a step travel in one collective.
+void StepRunner::Share(const RankNote& note, double compute_seconds, StepResult* result) {
+  LossSums& sums = result->sums;
+  std::array<double, 7> shared{sums.objective,
+                               sums.negative_log_p,
+                               sums.z_loss,
+                               sums.tokens,
+                               note.stop ? 1.0 : 0.0,
+                               note.save ? 1.0 : 0.0,
+                               note.data_seconds + compute_seconds};
+  const std::vector<double> all = ranks_.AllGather(std::span<const double>(shared));
+  TreeSumRows(all, shared);
+  sums = {shared[0], shared[1], shared[2], shared[3]};
+  result->requests_to_stop = static_cast<int>(shared[4]);
+  result->requests_to_save = static_cast<int>(shared[5]);
+  for (size_t at = 6; at < all.size(); at += shared.size()) result->rank_seconds.push_back(all[at]);
 }
 
 bool StepRunner::At(const char* failpoint, int64_t step) const {

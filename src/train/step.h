@@ -16,8 +16,15 @@ struct BatchPartition {
   int64_t batch_size = 0;  // rows, all ranks
   int64_t rows_per_rank = 0;
   int64_t micro_batch_rows = 0;
+  int64_t micro_batches() const { return batch_size / micro_batch_rows; }  // of all ranks
   // Throws Error(kConfig) if the sizes do not divide.
   static BatchPartition Of(const TrainConfig& config, int ranks);
+};
+
+// What a rank tells the others with a step.
+struct RankNote {
+  bool stop = false, save = false;  // its wishes
+  double data_seconds = 0;          // it waited for its batches
 };
 
 struct StepResult {
@@ -27,6 +34,8 @@ struct StepResult {
   bool skipped = false;     // loss or gradient was not finite: nothing was changed
   double sync_seconds = 0;  // waiting for and adding other ranks' gradients
   int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
+  // Of each rank: waiting for data and computing, until it was ready to add gradients.
+  std::vector<double> rank_seconds;
 };
 
 class StepRunner {
@@ -36,11 +45,11 @@ class StepRunner {
   const BatchPartition& partition() const { return partition_; }
   // This rank's micro-batches of a step.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
-  // `stop` and `save` are this rank's wishes.
-  StepResult Run(const std::vector<Batch>& batches, int64_t step, bool stop, bool save);
+  StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
 
  private:
   double InverseDenominator(const std::vector<Batch>& batches);
+  void Share(const RankNote& note, double compute_seconds, StepResult* result);
   std::string FirstBadGradient() const;
   bool At(const char* failpoint, int64_t step) const;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "train/stacks.h"
 
 namespace syntra {
@@ -150,12 +151,10 @@ double Watchdog::AllowedLocked(RunPhase phase) const {
 }
 
 std::string Watchdog::Describe() const {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   const std::string where =
       phase_ == RunPhase::kStep ? fmt::format("step {}", step_) : NameOf(phase_);
   return fmt::format("rank {} (process {} on {}) hangs in {}{}{} for {:.0f} s", options_.rank,
-                     getpid(), host, where, *activity_ ? ": " : "", activity_, waited_);
+                     getpid(), HostName(), where, *activity_ ? ": " : "", activity_, waited_);
 }
 
 void Watchdog::Watch() {

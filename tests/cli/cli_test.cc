@@ -130,6 +130,8 @@ TEST(Cli, DoctorAsTextAndJson) {
                               "limits", "system", "disk", "warnings"}) {
     EXPECT_TRUE(report.contains(section)) << section;
   }
+  EXPECT_EQ(report["accelerators"]["this build found"], SYNTRA_CUDA_SUMMARY);
+  EXPECT_EQ(report["accelerators"]["GPU kernels"], "not part of this version");
 }
 
 TEST(Cli, DoctorWarnsOfTooManyThreads) {

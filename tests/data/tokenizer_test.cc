@@ -59,13 +59,33 @@ TEST(Tokenizer, SentinelsInTextAreTextUnlessAskedFor) {
 }
 
 TEST(Tokenizer, RefusesOtherFiles) {
-  const Path directory = ScratchDirectory("tokenizer");
-  const Path path = WriteScratch(directory / "junk.model", "this is not a model");
-  EXPECT_NE(
-      DataErrorOf([&] { Tokenizer(path, 100); }).find("junk.model is not a SentencePiece model"),
-      std::string::npos);
-  const Path empty = WriteScratch(directory / "empty.model", "");
-  DataErrorOf([&] { Tokenizer(empty, 100); });
+  const Path path = ScratchDirectory("tokenizer") / "a.model";
+  const std::string good = ReadWholeFile(SamplePath("spiece.model"));
+  // The file, the reason, what to do; nothing of the library's insides.
+  const std::pair<std::string, std::string> cases[] = {
+      {"this is not a model", "it is cut short, damaged or another kind of file"},
+      {good.substr(0, good.size() / 2), "it is cut short, damaged or another kind of file"},
+      {"", "it is empty"},
+      {std::string("\x0a\x02\x0a\x00", 4), "piece must not be empty"}};
+  for (const auto& [content, reason] : cases) {
+    WriteScratch(path, content);
+    EXPECT_EQ(DataErrorOf([&] { Tokenizer(path, 100); }),
+              path.string() + " is not a SentencePiece model: " + reason +
+                  "; give the .model file as SentencePiece wrote it");
+  }
+}
+
+// SentencePiece takes them, and what it takes must not make another library print.
+TEST(Tokenizer, PiecesThatAreNotUtf8AreTakenInSilence) {
+  std::string model = ReadWholeFile(SamplePath("spiece.model"));
+  const size_t at = model.find("\xe2\x96\x81was");
+  ASSERT_NE(at, std::string::npos);
+  model[at + 3] = '\xff';
+  const Path path = WriteScratch(ScratchDirectory("not_utf8") / "a.model", model);
+  testing::internal::CaptureStderr();
+  const std::vector<int32_t> ids = Tokenizer(path, 100).Encode("it was so");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_FALSE(ids.empty());
 }
 
 TEST(Tokenizer, GivesTheExpectedIds) {

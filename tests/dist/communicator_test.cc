@@ -128,6 +128,13 @@ TEST(Communicator, ShortVectorsOfDoubles) {
   EXPECT_EQ(largest[1], 0);
   EXPECT_TRUE(std::isnan(largest[2]));
   communicator->AllReduceSum(std::span<double>());
+  const std::vector<double> mine{double(rank), 0.5};
+  const std::vector<double> all = communicator->AllGather(std::span<const double>(mine));
+  ASSERT_EQ(all.size(), size_t(2 * size));
+  for (int peer = 0; peer < size; ++peer) {
+    EXPECT_EQ(all[2 * peer], peer);
+    EXPECT_EQ(all[2 * peer + 1], 0.5);
+  }
 }
 
 TEST(Communicator, GatherKeepsRankOrder) {

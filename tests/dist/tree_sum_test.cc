@@ -41,5 +41,13 @@ TEST(TreeSum, OutputMayBeASource) {
   }
 }
 
+TEST(TreeSum, OfRows) {
+  const std::vector<double> table{1, 10, 2, 20, 4, 40};
+  std::vector<double> sum(2);
+  TreeSumRows(table, sum);
+  EXPECT_EQ(sum, (std::vector<double>{7, 70}));
+  TreeSumRows({}, {});
+}
+
 }  // namespace
 }  // namespace syntra

@@ -1,6 +1,8 @@
 // Gradients that are not finite, and requests to stop and to save.
 #include <signal.h>
 
+#include "base/digest.h"
+#include "base/host.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -52,6 +54,32 @@ TEST_F(Fault, TooManySkippedStepsEndTheRun) {
   EXPECT_NE(log.find("error 4 of the last 100 steps"), std::string::npos) << log;
 }
 
+// The limit holds for the run, however often it is restarted.
+TEST_F(Fault, SkippedStepsAreCountedOverRestarts) {
+  const Arguments limit{"train.max_skipped_steps=3", "optimizer.schedule.kind=CONSTANT"};
+  const auto until = [&](int step) {
+    Arguments settings = limit;
+    settings.push_back(fmt::format("train.steps={}", step));
+    return Run(Pretrain("run", settings), {.environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
+  };
+  EXPECT_EQ(until(5).code, 0);
+  EXPECT_EQ(until(6).code, 0);
+  const Outcome outcome = until(20);
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(outcome.Says("4 of the last 100 steps")) << outcome.err;
+  EXPECT_EQ(LastLoggedStep("run"), 7);
+  // A checkpoint that does not say has skipped none.
+  const Path manifest = CheckpointPath("run", 6) / "MANIFEST";
+  std::string text = ReadWholeFile(manifest);
+  const size_t at = text.find("  \"skipped_steps\": \"4 5 6\",\n");
+  ASSERT_NE(at, std::string::npos) << text;
+  text.erase(at, text.find('\n', at) + 1 - at);
+  text.resize(text.rfind("xxh3-128 "));
+  ReplaceFileDurably(manifest, text + "xxh3-128 " + ToHex(DigestOf(text)) + "\n");
+  EXPECT_EQ(until(9).code, 0);
+  EXPECT_EQ(until(10).code, 6);
+}
+
 TEST_F(Fault, TooManySkippedStepsEndAllRanks) {
   if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
   const Outcome outcome = Run(Pretrain("run", {"train.max_skipped_steps=3"}),
@@ -72,6 +100,17 @@ TEST_F(Fault, ReplicasThatDifferAreFound) {
                               {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
   EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(outcome.Says("the replicas of the ranks differ after step 8")) << outcome.err;
+}
+
+TEST_F(Fault, AStragglerIsNamedOnce) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  const Outcome outcome =
+      Run(Pretrain("run"), {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=slow_rank@1-20:1"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string warning = fmt::format("warning rank 1 on {} slows all 2 down: ", HostName());
+  const size_t at = outcome.err.find(warning);
+  ASSERT_NE(at, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("slows all", at + warning.size()), std::string::npos) << outcome.err;
 }
 
 TEST_F(Fault, AWrongFailpointIsSaid) {

@@ -95,6 +95,14 @@ TEST_F(MistakeOfAllRanks, WrongKeyIsSaidOnce) {
   ExpectError(Run(Pretrain("run"), {.ranks = 2}), 2, {"did you mean \"vocabulary_size\"?"});
 }
 
+// What dist/README.md promises of a quiet mpirun.
+TEST_F(MistakeOfAllRanks, QuietlyItIsAllThatIsSaid) {
+  const Outcome outcome =
+      Run(Pretrain("run"), {.ranks = 3, .environment = {"OMPI_MCA_orte_execute_quiet=1"}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "error: train.batch_size 8 cannot be shared equally by 3 ranks\n");
+}
+
 TEST_F(MistakeOfAllRanks, TruncatedShardIsSaidOnce) {
   const Path shard = scratch_ / "corpus/cut.json.gz";
   const std::string command =

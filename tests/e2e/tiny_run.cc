@@ -181,8 +181,7 @@ std::string MetricsTrace(const Path& run_directory) {
   for (const std::string& line : Split(ReadWholeFile(run_directory / "metrics.jsonl"), '\n')) {
     if (line.empty()) continue;
     auto json = nlohmann::ordered_json::parse(line);
-    json.erase("seconds");
-    json.erase("tokens_per_second");
+    for (const char* time : {"seconds", "tokens_per_second", "mfu"}) json.erase(time);
     trace += json.dump() + "\n";
   }
   return trace;

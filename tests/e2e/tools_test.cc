@@ -141,7 +141,10 @@ TEST_F(Tools, CheckAndDoctor) {
   const Outcome outcome = Run(wrong);
   EXPECT_EQ(outcome.code, 2);
   EXPECT_FALSE(Json::parse(outcome.out).at("tokenizer").at("ok"));
-  EXPECT_TRUE(RunJson({"doctor", "--json"}).contains("cpu"));
+  const Json machine = RunJson({"doctor", "--json"});
+  for (const char* peak : {"peak fp32", "peak bf16"}) {
+    EXPECT_TRUE(machine.at("cpu").at(peak).is_string()) << machine;
+  }
 }
 
 TEST_F(Tools, PrepareThenTrainFindsThemMade) {
@@ -189,6 +192,40 @@ TEST_F(Tools, MetricsHaveTheirFields) {
     EXPECT_EQ(line.at("skipped"), 0);
   }
   EXPECT_EQ(step, 6);
+}
+
+// FLOPs of the plan over seconds over one peak for the whole run.
+TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
+  const auto peak_of = [](const Json& line, double flops) {
+    return flops / (line.at("seconds").get<double>() * line.at("mfu").get<double>());
+  };
+  const auto plan = [&](int ranks) {
+    return RunJson({"plan", "--json", "--config", config_.string(), "--set", "train.directory=x",
+                    "--set", "train.micro_batch_size=2", "--ranks", std::to_string(ranks)})
+        .at("flops_per_step")
+        .get<double>();
+  };
+  for (const int ranks : {1, 2}) {
+    if (ranks > 1 && std::string(SYNTRA_MPIRUN).empty()) break;
+    const std::string name = "ranks-" + std::to_string(ranks);
+    Train(name, {"train.steps=6", "train.micro_batch_size=2"}, {.ranks = ranks});
+    const Json first = Metrics(name)[1];
+    ASSERT_TRUE(first.at("mfu").is_number()) << first << " (has this processor no FMA?)";
+    for (const Json line : Metrics(name)) {
+      if (!line.contains("mfu")) continue;
+      EXPECT_NEAR(peak_of(line, plan(ranks)), peak_of(first, plan(ranks)), 1);
+      EXPECT_GT(line.at("mfu"), 0);
+      EXPECT_LT(line.at("mfu"), 1);
+    }
+  }
+  EXPECT_EQ(plan(1), plan(2));
+  // `bench` steps one of the four micro-batches.
+  const Outcome bench = Run({"bench", "--json", "--steps", "1", "--config", config_.string(),
+                             "--set", "train.directory=x", "--set", "train.micro_batch_size=2"});
+  ASSERT_EQ(bench.code, 0) << bench.err;
+  const Json result = Json::parse(Split(bench.out, '\n')[1]);
+  EXPECT_EQ(4 * result.at("flops").get<double>(), plan(1));
+  EXPECT_GT(result.at("mfu"), 0);
 }
 
 class ToolsOfRanks : public Tools {};

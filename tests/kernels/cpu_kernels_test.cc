@@ -8,9 +8,11 @@
 #include <cstring>
 #include <random>
 
+#include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/peak.h"
 #include "kernels/instruction_sets.h"
 #include "kernels/op.h"
 
@@ -384,6 +386,14 @@ TEST(CpuKernels, EveryInstructionSet) {
       for (const OpCase& sample : op.cases()) CheckCase(op, sample);
     }
   });
+}
+
+// Whether bf16 is known depends on the processor; f32 is, wherever tests run.
+TEST(Peak, OfProducts) {
+  EXPECT_GT(MeasurePeakFlops(DType::kF32, kBriefPeakSeconds), 0);
+  const double brain = MeasurePeakFlops(DType::kBF16, kBriefPeakSeconds);
+  EXPECT_TRUE(std::isnan(brain) || brain > 0) << brain;
+  EXPECT_THROW(MeasurePeakFlops(DType::kI32, kBriefPeakSeconds), Error);
 }
 
 }  // namespace

@@ -53,6 +53,16 @@ class Job : public testing::Test {
     return ids;
   }
 
+  // Of the program; its names hold the process that made them.
+  static void ExpectNoSharedMemory(const std::vector<pid_t>& ranks) {
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      for (const pid_t rank : ranks) {
+        EXPECT_FALSE(entry.path().filename().string().starts_with(fmt::format("syntra-{}-", rank)))
+            << entry.path();
+      }
+    }
+  }
+
   std::string Output() { return ReadWholeFile(directory_ / "output"); }
 
   Path directory_;
@@ -97,6 +107,7 @@ TEST_F(Job, KilledRankEndsTheJob) {
   const double start = Now();
   EXPECT_NE(job->Wait(), 0);
   EXPECT_LT(Now() - start, 15);
+  ExpectNoSharedMemory(ranks);
   // Rank 0 held the lock and is gone.
   const RunLock lock(directory_);
 }
@@ -106,6 +117,7 @@ TEST_F(Job, KilledLauncherLeavesNoRank) {
   const auto ranks = WaitForRanks();
   job->Signal(SIGKILL);
   job->Wait();
+  ExpectNoSharedMemory(ranks);
   SleepSeconds(2);
   const RunLock lock(directory_);
   for (int rank = 0; rank < 2; ++rank) {

@@ -35,6 +35,19 @@ TEST(RunStatus, ProgressAndOrderlyEndsReset) {
             std::string::npos);
 }
 
+TEST(RunStatus, DoneIsSaidOfOneStep) {
+  const RunStatus none(ScratchDirectory("status-none"));
+  EXPECT_FALSE(none.IsDone(0));
+  RunStatus status(ScratchDirectory("status-done"));
+  status.Stop(700, true);
+  EXPECT_TRUE(status.IsDone(700));
+  EXPECT_FALSE(status.IsDone(600));
+  status.Stop(700, false);
+  EXPECT_FALSE(status.IsDone(700));
+  status.Progress(700);
+  EXPECT_FALSE(status.IsDone(700));
+}
+
 TEST(RunStatus, UnreadableFileStartsAnew) {
   const Path directory = ScratchDirectory("status-bad");
   for (const char* content : {"", "{", "[]", "{\"step\":\"x\"}", "\xFF\xFE"}) {

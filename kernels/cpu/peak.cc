@@ -1,0 +1,129 @@
+#include "kernels/cpu/peak.h"
+
+#include <cpuid.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "core/thread.h"
+
+namespace syntra {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Fourteen sums, each an instruction's latency away from its next use on any processor of today,
+// and two operands: all sixteen registers that every vector extension has. In assembly, because a
+// compiler may keep none of these promises (and Highway 1.0.3 has no bf16 product).
+// clang-format off
+#define SYNTRA_PEAK_LOOP(name, instruction, register)                                       \
+  void name(int64_t rounds, uint32_t operand) {                                             \
+    asm volatile("vzeroall\n\t"                                                             \
+                 "vbroadcastss %1, %%" register "14\n\t"                                    \
+                 "vbroadcastss %1, %%" register "15\n\t"                                    \
+                 "1:\n\t"                                                                   \
+                 ".irp sum, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13\n\t"               \
+                 instruction " %%" register "14, %%" register "15, %%" register "\\sum\n\t" \
+                 ".endr\n\t"                                                                \
+                 "dec %0\n\t"                                                               \
+                 "jnz 1b\n\t"                                                               \
+                 "vzeroupper"                                                               \
+                 : "+r"(rounds)                                                             \
+                 : "m"(operand)                                                             \
+                 : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",    \
+                 "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");     \
+  }
+// clang-format on
+
+SYNTRA_PEAK_LOOP(FmaOf256, "vfmadd231ps", "ymm")
+SYNTRA_PEAK_LOOP(FmaOf512, "vfmadd231ps", "zmm")
+SYNTRA_PEAK_LOOP(DotBf16Of256, "vdpbf16ps", "ymm")
+SYNTRA_PEAK_LOOP(DotBf16Of512, "vdpbf16ps", "zmm")
+
+struct Loop {
+  void (*run)(int64_t rounds, uint32_t operand);
+  double flops_per_instruction;
+  uint32_t operand;  // small numbers: the sums stay finite and never denormal
+};
+
+constexpr int kTries = 10;
+constexpr double kSumsPerRound = 14;
+constexpr int64_t kRounds = 10000;              // some 20 us
+constexpr uint32_t kSmallFloat = 0x3a800000;    // 2^-10
+constexpr uint32_t kTwoSmallBf16 = 0x3a803a80;  // the same twice
+
+bool HasAmxBf16() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx >> 22 & 1);
+}
+
+// Wider vectors are not faster everywhere, so both widths compete.
+std::vector<Loop> LoopsFor(DType type) {
+  SYNTRA_CHECK(type == DType::kF32 || type == DType::kBF16, "no products of {}", NameOf(type));
+  __builtin_cpu_init();
+  const bool avx512 = __builtin_cpu_supports("avx512f");
+  std::vector<Loop> loops;
+  if (type == DType::kF32) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+      loops.push_back({FmaOf256, 16, kSmallFloat});
+    }
+    if (avx512) loops.push_back({FmaOf512, 32, kSmallFloat});
+  } else if (avx512 && __builtin_cpu_supports("avx512bf16") && !HasAmxBf16()) {
+    if (__builtin_cpu_supports("avx512vl")) loops.push_back({DotBf16Of256, 32, kTwoSmallBf16});
+    loops.push_back({DotBf16Of512, 64, kTwoSmallBf16});
+  }
+  return loops;
+}
+
+// What one thread did, and when.
+struct Work {
+  Clock::time_point begin = Clock::now(), end = begin;
+  double flops = 0;
+};
+
+Work RunFor(const Loop& loop, double seconds) {
+  Work work;
+  while (std::chrono::duration<double>(work.end - work.begin).count() < seconds) {
+    loop.run(kRounds, loop.operand);
+    work.flops += kRounds * kSumsPerRound * loop.flops_per_instruction;
+    work.end = Clock::now();
+  }
+  return work;
+}
+
+// From the first thread's beginning to the last one's end, so that threads which take turns on one
+// processor do not count as two.
+double RateOfAllThreads(const Loop& loop, double seconds) {
+  std::vector<Work> works(ThreadCount());
+  ParallelFor(ThreadCount(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) works[i] = RunFor(loop, seconds);
+  });
+  Work all = works.front();
+  for (const Work& work : std::span(works).subspan(1)) {
+    all.begin = std::min(all.begin, work.begin);
+    all.end = std::max(all.end, work.end);
+    all.flops += work.flops;
+  }
+  return all.flops / std::chrono::duration<double>(all.end - all.begin).count();
+}
+
+}  // namespace
+
+double MeasurePeakFlops(DType type, double seconds) {
+  const std::vector<Loop> loops = LoopsFor(type);
+  double best = NAN;
+  for (int i = 0; i < kTries; ++i) {
+    for (const Loop& loop : loops) {
+      const double share = seconds / static_cast<double>(kTries * loops.size());
+      best = std::fmax(best, RateOfAllThreads(loop, share));
+    }
+  }
+  return best;
+}
+
+}  // namespace syntra

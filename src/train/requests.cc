@@ -1,0 +1,58 @@
+#include "train/requests.h"
+
+#include <chrono>
+#include <limits>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "train/signals.h"
+
+namespace syntra {
+namespace {
+
+double MonotonicSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Requests::Requests(RequestOptions options)
+    : options_(std::move(options)),
+      end_(options_.seconds > 0 ? MonotonicSeconds() + options_.seconds
+                                : std::numeric_limits<double>::infinity()),
+      note_(options_.log_directory / "stopping") {
+  if (options_.takes_files) RemoveAll(note_);
+}
+
+void Requests::Poll() {
+  const StopRequest signal = PollSignals();
+  const StopRequest file =
+      options_.takes_files ? PollRequestFiles(options_.run_directory) : StopRequest::kNone;
+  const StopRequest strongest = std::max(signal, file);
+  save_ |= strongest == StopRequest::kSave;
+  stop_ |= strongest == StopRequest::kSaveAndStop || MonotonicSeconds() > end_;
+}
+
+bool Requests::stop() {
+  Poll();
+  return stop_;
+}
+
+bool Requests::TakeSave() {
+  Poll();
+  return std::exchange(save_, false);
+}
+
+bool Requests::StopOfAnyRank() {
+  std::error_code code;
+  if (!stop()) return std::filesystem::exists(note_, code);
+  try {
+    ReplaceFileDurably(note_, "");
+  } catch (const Error& error) {
+    // The others then stop when they are done with what they do.
+    Log().warn("{}", error.what());
+  }
+  return true;
+}
+
+}  // namespace syntra

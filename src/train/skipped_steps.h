@@ -1,0 +1,33 @@
+// The steps of late whose loss or gradient was not finite, and the limit on them. The count is part
+// of a run's state: a run that diverges must not go on for ever by being restarted.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+namespace syntra {
+
+class SkippedSteps {
+ public:
+  static constexpr int64_t kWindow = 100;  // steps
+
+  // `limit`: train.max_skipped_steps.
+  explicit SkippedSteps(int limit) : limit_(limit) {}
+
+  // After step `step`. Throws Error(kDiverged) when more than `limit` of the last kWindow steps
+  // were skipped.
+  void Count(int64_t step, bool skipped);
+
+  // For a checkpoint: the numbers of the steps, in order, between spaces.
+  std::string ToText() const;
+  // Throws Error(kCheckpoint) for what ToText cannot have written.
+  void Restore(std::string_view text);
+
+ private:
+  int limit_;
+  std::deque<int64_t> steps_;
+};
+
+}  // namespace syntra

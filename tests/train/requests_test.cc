@@ -1,0 +1,67 @@
+#include "train/requests.h"
+
+#include <signal.h>
+
+#include "tests/train/child.h"
+#include "train/signals.h"
+
+namespace syntra {
+namespace {
+
+// Two ranks of a run, as far as requests go; the second takes no files.
+struct Ranks {
+  explicit Ranks(const char* name, double seconds = 0)
+      : directory(ScratchDirectory(name)),
+        first({directory, directory, true, seconds}),
+        second({directory, directory, false, seconds}) {}
+  Path directory;
+  Requests first, second;
+};
+
+TEST(Requests, FilesReachTheRankThatTakesThem) {
+  Ranks ranks("requests-files");
+  ReplaceFileDurably(ranks.directory / "SAVE", "");
+  EXPECT_FALSE(ranks.second.TakeSave());
+  // A look at something else does not lose it.
+  EXPECT_FALSE(ranks.first.stop());
+  EXPECT_TRUE(ranks.first.TakeSave());
+  EXPECT_FALSE(ranks.first.TakeSave());
+  ReplaceFileDurably(ranks.directory / "STOP", "");
+  EXPECT_FALSE(ranks.second.stop());
+  EXPECT_TRUE(ranks.first.stop());
+  EXPECT_TRUE(ranks.first.stop());
+}
+
+TEST(Requests, OneRankTellsTheOthers) {
+  Ranks ranks("requests-others");
+  EXPECT_FALSE(ranks.first.StopOfAnyRank());
+  EXPECT_FALSE(ranks.second.StopOfAnyRank());
+  ReplaceFileDurably(ranks.directory / "STOP", "");
+  EXPECT_TRUE(ranks.first.StopOfAnyRank());
+  EXPECT_TRUE(ranks.second.StopOfAnyRank());
+  // That another rank stops is no request to this one.
+  EXPECT_FALSE(ranks.second.stop());
+  // What an earlier run left is not for this one.
+  EXPECT_FALSE(Requests({ranks.directory, ranks.directory, true}).StopOfAnyRank());
+  EXPECT_FALSE(ranks.second.StopOfAnyRank());
+}
+
+TEST(Requests, TimeLimit) {
+  EXPECT_TRUE(Ranks("requests-over", 1e-9).second.stop());
+  EXPECT_FALSE(Ranks("requests-time", 1e9).second.stop());
+}
+
+TEST(Requests, Signals) {
+  Child child([](const auto&) {
+    InstallSignalHandlers();
+    Ranks ranks("requests-signals");
+    raise(SIGUSR2);
+    if (ranks.first.stop() || !ranks.first.TakeSave() || ranks.first.TakeSave()) return 1;
+    raise(SIGTERM);
+    return ranks.second.StopOfAnyRank() && ranks.first.StopOfAnyRank() ? 0 : 2;
+  });
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace syntra
