@@ -49,7 +49,8 @@ class Equality : public TinyRun {
   }
 };
 
-// A smooth activation: where a ReLU's input is zero but for rounding, its gradient jumps. AdamW
+// A smooth activation: where a ReLU's input is zero but for rounding, its gradient jumps
+// (tests/model/relu_kink_test.cc traces such a step; Exact below has ReLU). AdamW
 // divides by the size of each gradient, so rounding in one near zero moves its parameter by the
 // whole rate; Adafactor's steps follow whole rows and columns.
 const Arguments kSmooth{"model.feed_forward.activation=GATED_GELU"};
