@@ -1,6 +1,7 @@
 // The order in which every sum over ranks is taken: a binary tree whose left part holds the largest
 // power of two of sources below their number, so 0+1, (0+1)+2, (0+1)+(2+3), ((0+1)+(2+3))+4.
-// Subtrees of a power of two of neighbours are whole, which lets hosts sum their own ranks first.
+// Subtrees of a power of two of neighbours are whole, which lets hosts sum their own ranks first,
+// and ranks their own micro-batches.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,7 @@ void TreeSumBlock(std::span<const T* const> sources, int64_t offset, int64_t cou
   TreeSumBlock(sources.first(split), offset, count, out);
   TreeSumBlock(sources.subspan(split), offset, count, right.data());
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] += right[i];
+  for (int64_t i = 0; i < count; ++i) out[i] = out[i] + right[i];
 }
 
 }  // namespace internal

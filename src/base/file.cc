@@ -157,6 +157,16 @@ void CreateDirectories(const Path& path) {
   }
 }
 
+void CreateDirectoriesDurably(const Path& path) {
+  // Without a trailing slash, which would make a directory its own parent.
+  const Path directory = (path / "").parent_path();
+  std::error_code code;
+  if (directory.empty() || std::filesystem::exists(directory, code)) return;
+  CreateDirectoriesDurably(directory.parent_path());
+  CreateDirectories(directory);
+  SyncDirectory(directory.parent_path());
+}
+
 void SyncDirectory(const Path& path) {
   const Path directory = path.empty() ? Path(".") : path;
   File file = File::OpenForRead(directory);

@@ -65,6 +65,8 @@ std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20);
 void ReplaceFileDurably(const Path& path, std::string_view content);
 
 void CreateDirectories(const Path& path);
+// As CreateDirectories; what it created survives a crash.
+void CreateDirectoriesDurably(const Path& path);
 void SyncDirectory(const Path& path);
 // rename(2) followed by fsync of the directory that holds `to`.
 void RenameDurably(const Path& from, const Path& to);

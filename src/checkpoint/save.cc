@@ -56,14 +56,6 @@ Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards)
   return manifest;
 }
 
-// Creates `directory` and what is missing above it; all of it survives a crash.
-void CreateDurably(const Path& directory) {
-  if (directory.empty() || Exists(directory)) return;
-  CreateDurably(directory.parent_path());
-  CreateDirectories(directory);
-  SyncDirectory(directory.parent_path());
-}
-
 void RequireFreeSpace(const Path& root, std::span<const TensorRecord> tensors) {
   int64_t needed = 0;
   for (const TensorRecord& tensor : tensors) needed += static_cast<int64_t>(tensor.type.bytes());
@@ -138,8 +130,7 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
   SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);
   const std::vector<Shard> shards = PlanShards(tensors, options.shard_bytes);
   Manifest manifest = PlanManifest(info, shards);
-  // Without a trailing slash, which would make a directory its own parent.
-  CreateDurably((root / "").parent_path());
+  CreateDirectoriesDurably(root);
   RemoveLeftovers(root);
   RequireFreeSpace(root, tensors);
 

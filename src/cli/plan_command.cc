@@ -24,7 +24,9 @@ void PrintText(const Sizes& sizes) {
        fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
   fmt::print("memory of a rank\n");
   line("  parameters", HumanBytes(sizes.parameter_bytes));
-  line("  gradients", HumanBytes(sizes.gradient_bytes));
+  const int buffers = sizes.gradient_buffers;
+  line("  gradients", (buffers > 1 ? fmt::format("{} x ", buffers) : "") +
+                          HumanBytes(sizes.gradient_bytes / buffers));
   line("  optimizer state", HumanBytes(sizes.optimizer_bytes));
   line("  activations", HumanBytes(sizes.activation_bytes));
   line("  total", HumanBytes(sizes.total_bytes()));
@@ -39,6 +41,7 @@ void PrintJson(const Sizes& sizes) {
                                             {"input_length", sizes.input_length},
                                             {"target_length", sizes.target_length},
                                             {"parameter_bytes", sizes.parameter_bytes},
+                                            {"gradient_buffers", sizes.gradient_buffers},
                                             {"gradient_bytes", sizes.gradient_bytes},
                                             {"optimizer_bytes", sizes.optimizer_bytes},
                                             {"activation_bytes", sizes.activation_bytes},

@@ -82,7 +82,10 @@ Sizes SizesOf(const Config& config, int ranks) {
   sizes.target_length = planned.shape.target_length;
   const double arena = static_cast<double>(parameters.arena_elements()) * sizeof(float);
   sizes.parameter_bytes = arena;
-  sizes.gradient_bytes = arena;
+  if (config.train().reduction() == TrainConfig::EXACT) {
+    sizes.gradient_buffers += GradientTree::BuffersFor(partition.micro_batches_per_rank());
+  }
+  sizes.gradient_bytes = arena * sizes.gradient_buffers;
   sizes.optimizer_bytes = static_cast<double>(optimizer->state_elements()) * sizeof(float);
   sizes.activation_bytes = static_cast<double>(PlanOnCpu(planned.program).arena_bytes);
   sizes.checkpoint_bytes = sizes.parameter_bytes + sizes.optimizer_bytes;

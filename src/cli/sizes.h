@@ -13,6 +13,7 @@ struct Sizes {
   int64_t trainable_parameters = 0;
   double flops_per_step = 0;  // forward and backward, whole batch; multiply-adds count 2
   int64_t rows = 0, input_length = 0, target_length = 0;  // of one micro-batch
+  int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
   double parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   double activation_bytes = 0;  // planned arena of one micro-batch, workspace included
   double checkpoint_bytes = 0;

@@ -271,6 +271,16 @@ void MicroBatchesFillTheBatch(const Report& report) {
                   train.batch_size(), train.micro_batch_size()));
 }
 
+// Otherwise the micro-batch would follow the number of ranks.
+void ExactReductionFixesTheMicroBatch(const Report& report) {
+  const TrainConfig& train = report.config().train();
+  if (train.reduction() != TrainConfig::EXACT || train.micro_batch_size() > 0) return;
+  report.Add({"train.reduction", "train.micro_batch_size"},
+             fmt::format("train.reduction EXACT needs a train.micro_batch_size, the examples of "
+                         "each gradient that is added; set a divisor of train.batch_size {}",
+                         train.batch_size()));
+}
+
 void ScheduleFalls(const Report& report) {
   const ScheduleConfig& schedule = report.config().optimizer().schedule();
   const std::string path = "optimizer.schedule";
@@ -308,7 +318,7 @@ constexpr void (*kCombinations[])(const Report&) = {
     SigmoidGateHasTwoTerms, TablesCoverTheSequence,   SharedQueryHasItsWidth,
     DeviationIsUsed,        VocabularyIsEven,         VocabularyHoldsSentinels,
     RelativeBiasBuckets,    SentinelsSuffice,         MicroBatchesFillTheBatch,
-    ScheduleFalls,          MilestonesAreCheckpoints,
+    ScheduleFalls,          MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
 };
 
 }  // namespace

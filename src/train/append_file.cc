@@ -29,6 +29,15 @@ void AppendFile::Append(std::string_view record) {
   }
 }
 
+void AppendFile::Sync() {
+  if (!file_) return;
+  try {
+    file_->Sync();
+  } catch (const Error& error) {
+    WarnOnce(error.what());
+  }
+}
+
 void AppendFile::WarnOnce(const char* problem) {
   if (!warned_) Log().warn("{}; training goes on without these records", problem);
   warned_ = true;

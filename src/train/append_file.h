@@ -15,6 +15,8 @@ class AppendFile {
 
   // Appends all of `record` or none of it.
   void Append(std::string_view record);
+  // What was appended survives a crash.
+  void Sync();
 
  private:
   void WarnOnce(const char* problem);

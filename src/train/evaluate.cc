@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace syntra {
 namespace {
@@ -9,6 +10,10 @@ namespace {
 // A 64-bit sum as three exact doubles: every part stays below 2^53 after adding over the ranks.
 constexpr int kParts = 3;
 constexpr int kPartBits = 22;
+
+// Sums of a piece are rounded to a multiple of this (in nats): doubles then add them exactly up to
+// 2^33, so that the order, which follows the number of ranks, does not matter.
+constexpr double kGrain = 0x1p-20;
 
 // Rows computed together. Fixed, since the sums of a piece are rounded to fp32: pieces that
 // followed the number of ranks would change the result.
@@ -25,7 +30,7 @@ std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData&
   const int64_t batch_size = std::min(wanted, data.example_count());
   const int64_t count = std::min<int64_t>(how.batches(), data.BatchCount(batch_size));
   const int64_t pieces = (batch_size + kPieceRows - 1) / kPieceRows;
-  LossSums sums;
+  double negative_log_p = 0, tokens = 0;
   uint64_t checksum = 0;
   // The pieces go round the ranks.
   for (int64_t round = 0; round < count * pieces; round += ranks.size()) {
@@ -35,10 +40,12 @@ std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData&
     const int64_t row = i % pieces * kPieceRows;
     const Batch batch =
         data.Get(i / pieces, batch_size, row, std::min(kPieceRows, batch_size - row));
-    sums.Add(replica.Evaluate(batch));
+    const LossSums sums = replica.Evaluate(batch);
+    negative_log_p += std::nearbyint(sums.negative_log_p / kGrain) * kGrain;
+    tokens += sums.tokens;
     checksum += LabelChecksum(batch);
   }
-  std::array<double, 2 + kParts> shared{sums.negative_log_p, sums.tokens};
+  std::array<double, 2 + kParts> shared{negative_log_p, tokens};
   for (int part = 0; part < kParts; ++part) {
     shared[2 + part] =
         static_cast<double>(checksum >> (part * kPartBits) & ((uint64_t{1} << kPartBits) - 1));

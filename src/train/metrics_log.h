@@ -35,6 +35,8 @@ class MetricsLog {
   void Write(const StepMetrics& metrics);
   // A line of `step` and these values only: an evaluation.
   void Write(int64_t step, const NamedValues& values);
+  // What was written survives a crash.
+  void Sync() { file_.Sync(); }
 
  private:
   AppendFile file_;

@@ -124,7 +124,8 @@ class Run {
 
 void Run::TakeDirectory() {
   if (ranks_.rank() == 0) {
-    CreateDirectories(directory_.root);
+    // No checkpoint is safer than the directory that it is in.
+    CreateDirectoriesDurably(directory_.root);
     chief_.emplace(directory_);
     CreateDirectories(directory_.logs());
     identity_.run_id = RunIdOf(directory_);
@@ -290,6 +291,8 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
   if (is_chief()) {
     const auto start = Clock::now();
     try {
+      // The run that continues from here keeps the lines up to here.
+      chief_->metrics->Sync();
       SaveSnapshot(directory_.checkpoints(), identity_, step, skipped_, *replica_,
                    config_.checkpoint());
       chief_->saves_failed = 0;

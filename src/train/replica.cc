@@ -41,11 +41,9 @@ DType ActivationType(TrainConfig::Precision precision) {
   return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
 }
 
-void LossSums::Add(const LossSums& other) {
-  objective += other.objective;
-  negative_log_p += other.negative_log_p;
-  z_loss += other.z_loss;
-  tokens += other.tokens;
+LossSums LossSums::operator+(const LossSums& other) const {
+  return {objective + other.objective, negative_log_p + other.negative_log_p, z_loss + other.z_loss,
+          tokens + other.tokens};
 }
 
 Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations)

@@ -25,7 +25,7 @@ struct LossSums {
   double z_loss = 0;
   double tokens = 0;
 
-  void Add(const LossSums& other);
+  LossSums operator+(const LossSums& other) const;
   double PerToken() const { return tokens > 0 ? negative_log_p / tokens : 0; }
 };
 

@@ -43,6 +43,10 @@ Config WhatDecidesTheNumbers(const Config& config) {
   train.set_z_loss(config.train().z_loss());
   train.set_label_smoothing(config.train().label_smoothing());
   train.set_loss_denominator(config.train().loss_denominator());
+  train.set_reduction(config.train().reduction());
+  if (config.train().reduction() == TrainConfig::EXACT) {
+    train.set_micro_batch_size(config.train().micro_batch_size());
+  }
   return kept;
 }
 

@@ -1,23 +1,50 @@
 #include "train/step.h"
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "dist/tree_sum.h"
 #include "optim/schedule.h"
 #include "train/failpoint.h"
 
 namespace syntra {
 
+namespace {
+
+// Whether the ranks' micro-batches are subtrees of the tree over all `leaves` of a step.
+bool SharesTree(int64_t leaves, int64_t ranks) {
+  return ranks == 1 || (leaves % ranks == 0 && std::has_single_bit(uint64_t(leaves / ranks)));
+}
+
+void CheckTreeIsShared(int64_t leaves, int ranks) {
+  if (SharesTree(leaves, ranks)) return;
+  std::vector<std::string> good;
+  for (int64_t count = 1; count <= leaves; ++count) {
+    if (SharesTree(leaves, count)) good.push_back(std::to_string(count));
+  }
+  Fail(ExitCode::kConfig,
+       "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; start "
+       "{} "
+       "ranks or change train.micro_batch_size",
+       ranks, leaves, Join(good, ", "));
+}
+
+}  // namespace
+
 BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
   const int64_t batch = config.batch_size();
   if (batch % ranks != 0) {
     Fail(ExitCode::kConfig, "train.batch_size {} cannot be shared equally by {} ranks", batch,
          ranks);
+  }
+  if (config.reduction() == TrainConfig::EXACT) {
+    CheckTreeIsShared(batch / config.micro_batch_size(), ranks);
   }
   const int64_t per_rank = batch / ranks;
   const int64_t micro = config.micro_batch_size() > 0
@@ -36,7 +63,11 @@ StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ran
     : config_(config),
       replica_(replica),
       ranks_(ranks),
-      partition_(BatchPartition::Of(config.train(), ranks.size())) {}
+      partition_(BatchPartition::Of(config.train(), ranks.size())) {
+  if (config.train().reduction() == TrainConfig::EXACT) {
+    tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().arena_elements());
+  }
+}
 
 std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) const {
   std::vector<Batch> batches;
@@ -59,6 +90,20 @@ double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   return 1.0 / std::max(1.0, tokens);
 }
 
+LossSums StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
+  std::vector<LossSums> sums;
+  replica_.ZeroGradients();
+  for (const Batch& batch : batches) {
+    sums.push_back(replica_.Differentiate(batch, facts));
+    if (tree_) tree_->Add(replica_.GradientArena().As<float>());
+  }
+  std::vector<const LossSums*> leaves;
+  for (const LossSums& leaf : sums) leaves.push_back(&leaf);
+  LossSums total;
+  TreeSum<LossSums>(leaves, &total, 1);
+  return total;
+}
+
 StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note) {
   using Clock = std::chrono::steady_clock;
   const BatchFacts facts{.seed = config_.train().seed(),
@@ -67,8 +112,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   StepResult result;
   const auto begin = Clock::now();
   if (At("lost_state", step)) replica_.ForgetState();
-  replica_.ZeroGradients();
-  for (const Batch& batch : batches) result.sums.Add(replica_.Differentiate(batch, facts));
+  result.sums = Differentiate(batches, facts);
   if (At("gradient_nan", step)) {
     replica_.GradientArena().As<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   }

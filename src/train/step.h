@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "data/training_data.h"
 #include "dist/communicator.h"
+#include "train/gradient_tree.h"
 #include "train/replica.h"
 
 namespace syntra {
@@ -16,8 +18,10 @@ struct BatchPartition {
   int64_t batch_size = 0;  // rows, all ranks
   int64_t rows_per_rank = 0;
   int64_t micro_batch_rows = 0;
+
   int64_t micro_batches() const { return batch_size / micro_batch_rows; }  // of all ranks
-  // Throws Error(kConfig) if the sizes do not divide.
+  int64_t micro_batches_per_rank() const { return rows_per_rank / micro_batch_rows; }
+  // Throws Error(kConfig) if the sizes do not divide, or not as train.reduction needs it.
   static BatchPartition Of(const TrainConfig& config, int ranks);
 };
 
@@ -50,6 +54,8 @@ class StepRunner {
  private:
   double InverseDenominator(const std::vector<Batch>& batches);
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
+  // Leaves this rank's gradients in the replica's arena.
+  LossSums Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
   std::string FirstBadGradient() const;
   bool At(const char* failpoint, int64_t step) const;
 
@@ -57,6 +63,7 @@ class StepRunner {
   Replica& replica_;
   Communicator& ranks_;
   BatchPartition partition_;
+  std::optional<GradientTree> tree_;  // with train.reduction EXACT
 };
 
 }  // namespace syntra

@@ -47,10 +47,13 @@ class TracedSave : public testing::Test {
     Sample(10).Save(root_);
   }
 
-  int Save(int64_t step, std::vector<std::string> strace_options) {
+  int Save(int64_t step, const std::vector<std::string>& strace_options) {
+    return Save(step, strace_options, root_);
+  }
+  int Save(int64_t step, const std::vector<std::string>& strace_options, const Path& root) {
     std::vector<std::string> arguments = {"strace", "-o", trace_.string()};
     arguments.insert(arguments.end(), strace_options.begin(), strace_options.end());
-    arguments.insert(arguments.end(), {SYNTRA_SAVE_ONCE, root_.string(), std::to_string(step)});
+    arguments.insert(arguments.end(), {SYNTRA_SAVE_ONCE, root.string(), std::to_string(step)});
     return RunProcess(arguments, output_);
   }
 

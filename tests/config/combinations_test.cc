@@ -74,6 +74,11 @@ TEST(Combinations, Others) {
        "batch_size 12 is not a multiple of "
        "train.micro_batch_size 5"},
       {"train { batch_size: 12 micro_batch_size: 4 }", ""},
+      {"train { batch_size: 12 reduction: EXACT }",
+       "train.reduction EXACT needs a train.micro_batch_size, the examples of each gradient that "
+       "is "
+       "added; set a divisor of train.batch_size 12"},
+      {"train { batch_size: 12 micro_batch_size: 4 reduction: EXACT }", ""},
       {"optimizer { schedule { kind: LINEAR rate: 0.1 final_rate: 0.2 } }",
        "final_rate 0.2 is above rate 0.1"},
       {"optimizer { schedule { kind: COSINE warmup_steps: 50 } } train { steps: 50 }",

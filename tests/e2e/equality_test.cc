@@ -49,7 +49,8 @@ class Equality : public TinyRun {
   }
 };
 
-// A smooth activation: where a ReLU's input is zero but for rounding, its gradient jumps. AdamW
+// A smooth activation: where a ReLU's input is zero but for rounding, its gradient jumps
+// (tests/model/relu_kink_test.cc traces such a step; Exact below has ReLU). AdamW
 // divides by the size of each gradient, so rounding in one near zero moves its parameter by the
 // whole rate; Adafactor's steps follow whole rows and columns.
 const Arguments kSmooth{"model.feed_forward.activation=GATED_GELU"};
@@ -128,6 +129,70 @@ TEST_F(Equality, ARunAgainIsTheSame) {
   Train("d", settings, {.ranks = 2});
   EXPECT_EQ(Trace(Directory("c"), 8), Trace(Directory("d"), 8));
 }
+
+struct ExactCase {
+  const char* name;
+  Arguments settings;
+};
+
+void PrintTo(const ExactCase& each, std::ostream* out) { *out << each.name; }
+
+// reduction EXACT: metrics, parameters and optimizer state, which holds the gradients, are the same
+// to the bit at any number of ranks, threads and all.
+class Exact : public TinyRun, public testing::WithParamInterface<ExactCase> {
+ protected:
+  static Arguments Settings(const std::string& reduction, const Arguments& more) {
+    return With({"train.reduction=" + reduction, "train.batch_size=16", "train.micro_batch_size=2",
+                 "train.steps=10", "checkpoint.every=10"},
+                more);
+  }
+};
+
+TEST_P(Exact, OneTwoAndFourRanksAreTheSame) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  const Arguments settings = Settings("EXACT", GetParam().settings);
+  Train("one", With(settings, {"train.threads=2"}));
+  Train("two", settings, {.ranks = 2});
+  Train("four", settings, {.ranks = 4});
+  EXPECT_EQ(Trace(Directory("one"), 10), Trace(Directory("two"), 10));
+  EXPECT_EQ(Trace(Directory("one"), 10), Trace(Directory("four"), 10));
+}
+
+Arguments Mixer(const std::string& terms) {
+  return {"model.mixer={ attention { heads: 2 head_size: 16 dropout: 0.1 " + terms + " } }"};
+}
+
+const ExactCase kExactCases[] = {
+    {"RandomAndDotProduct", {}},
+    {"Transformer", With(Mixer("term { dot_product {} }"),
+                         {"model.feed_forward.activation=GATED_GELU", "train.precision=BF16"})},
+    {"Dense", With(Mixer("term { dense { max_length: 32 } }"),
+                   {"optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16"})},
+    {"FactorizedDense", With(Mixer("term { factorized_dense { a: 8 b: 4 } }"),
+                             {"model.feed_forward.activation=GATED_GELU",
+                              "optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16"})},
+    {"FactorizedRandomAndDense",
+     With(Mixer("gate: SOFTMAX term { factorized_random { max_length: 32 } } "
+                "term { dense { max_length: 32 } }"),
+          {"train.loss_denominator=TARGET_TOKENS", "train.recompute=true"})},
+};
+INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
+                         [](const auto& info) { return info.param.name; });
+
+class ExactControl : public Exact {};
+
+// Another order of the same sums shows in the comparison.
+TEST_P(ExactControl, AnotherTreeShows) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  const Arguments settings = Settings("FAST", GetParam().settings);
+  Train("one", settings);
+  Train("two", settings, {.ranks = 2});
+  EXPECT_NE(Trace(Directory("one"), 10), Trace(Directory("two"), 10));
+  Train("exact", Settings("EXACT", GetParam().settings));
+  EXPECT_NE(Trace(Directory("one"), 10), Trace(Directory("exact"), 10));
+}
+INSTANTIATE_TEST_SUITE_P(All, ExactControl, testing::ValuesIn(std::span(kExactCases).first(2)),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace syntra

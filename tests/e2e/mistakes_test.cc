@@ -90,6 +90,13 @@ TEST_F(MistakeOfAllRanks, BatchNotDivisibleIsSaidOnce) {
               {"train.batch_size 8 cannot be shared equally by 3 ranks"});
 }
 
+TEST_F(MistakeOfAllRanks, RanksThatCannotShareATree) {
+  ExpectError(Run(Pretrain("run", {"train.batch_size=12", "train.micro_batch_size=1",
+                                   "train.reduction=EXACT"}),
+                  {.ranks = 2}),
+              2, {"2 ranks cannot share one tree of 12 micro-batches", "start 1, 3, 6, 12 ranks"});
+}
+
 TEST_F(MistakeOfAllRanks, WrongKeyIsSaidOnce) {
   Replace("vocabulary_size", "vocabulary_sise");
   ExpectError(Run(Pretrain("run"), {.ranks = 2}), 2, {"did you mean \"vocabulary_size\"?"});

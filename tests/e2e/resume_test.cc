@@ -83,11 +83,14 @@ TEST_P(Resume, StoppedInOrderAtOddSteps) {
   EXPECT_EQ(Trace(Directory("broken"), kSteps), Trace(Directory("straight"), kSteps));
 }
 
+const Arguments kExact{"train.reduction=EXACT", "train.micro_batch_size=1"};
+
 const Case kCases[] = {
     {"AdamWAlone", 1, {}},
     {"AdafactorAlone", 1, {"optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16"}},
     {"AdamWTwoRanks", 2, {}},
     {"AdafactorTwoRanks", 2, {"optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16"}},
+    {"ExactFourRanks", 4, kExact},
     {"DenseAndDotProduct",
      1,
      {"model.mixer={ attention { heads: 2 head_size: 16 dropout: 0.1 gate: SIGMOID "
@@ -95,6 +98,38 @@ const Case kCases[] = {
       "train.micro_batch_size=2"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+// One rank alone is killed, from its start on: the job ends with it, and the next one goes on.
+class ResumeRanks : public Resume {};
+
+TEST_P(ResumeRanks, OneIsKilledAtRandomTimes) {
+  const Arguments settings = Settings("checkpoint.every=3");
+  const size_t ranks = GetParam().ranks;
+  Train("straight", settings, Ranks());
+  std::mt19937 random(20240201 + GetParam().ranks);
+  int kills = 0;
+  for (; kills < 5; ++kills) {
+    Program run(scratch_, Pretrain("broken", settings), Ranks());
+    ASSERT_TRUE(WaitUntil([&] { return run.RankPids().size() == ranks || !run.running(); }));
+    const std::vector<pid_t> pids = run.RankPids();
+    SleepSeconds(1.2 * (static_cast<double>(random() % 1000) / 1000));
+    if (pids.size() == ranks) kill(pids[random() % ranks], SIGKILL);
+    const int code = run.Wait(15).code;
+    for (const pid_t pid : pids) {
+      EXPECT_TRUE(WaitUntil([&] { return kill(pid, 0) != 0; }, 2)) << "rank " << pid << " lives on";
+    }
+    std::filesystem::remove(Directory("broken") / "STATUS");
+    if (code == 0) break;  // it was faster
+  }
+  EXPECT_GE(kills, 1);
+  Train("broken", settings, Ranks());
+  EXPECT_EQ(Trace(Directory("broken"), kSteps), Trace(Directory("straight"), kSteps));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ResumeRanks,
+                         testing::Values(Case{"AdamWTwoRanks", 2, {}},
+                                         Case{"ExactFourRanks", 4, kExact}),
                          [](const auto& info) { return info.param.name; });
 
 // The comparison sees a run that did not restore everything: with the order of the data or the
@@ -125,6 +160,75 @@ TEST_F(ResumeControl, MoreStepsContinueExactly) {
   Train("longer", {"optimizer.schedule.kind=CONSTANT", "train.steps=10"});
   Train("longer", settings);
   EXPECT_EQ(Trace(Directory("longer"), kSteps), Trace(Directory("straight"), kSteps));
+}
+
+struct Move {
+  int from, to;  // ranks
+};
+
+void PrintTo(const Move& move, std::ostream* out) { *out << move.from << " to " << move.to; }
+
+// Ten steps at some ranks, then ten more at others.
+class ResumeElsewhere : public TinyRun, public testing::WithParamInterface<Move> {
+ protected:
+  void SetUp() override {
+    if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+    TinyRun::SetUp();
+  }
+  void TrainTwice(const Arguments& settings, const Arguments& later) const {
+    Arguments first = settings, second = settings;
+    first.push_back("train.steps=10");
+    second.insert(second.end(), later.begin(), later.end());
+    Train("moved", first, {.ranks = GetParam().from});
+    Train("moved", second, {.ranks = GetParam().to});
+  }
+};
+
+TEST_P(ResumeElsewhere, ExactGivesTheSameBits) {
+  Arguments settings = kExact;
+  settings.push_back("optimizer.schedule.kind=CONSTANT");
+  Train("straight", settings);
+  TrainTwice(settings, {"train.threads=2"});
+  EXPECT_EQ(Trace(Directory("moved"), kSteps), Trace(Directory("straight"), kSteps));
+}
+
+// A smooth activation and Adafactor: see equality_test.cc.
+TEST_P(ResumeElsewhere, FastGivesTheSameCurve) {
+  const Arguments settings{"optimizer.schedule.kind=CONSTANT", "optimizer.schedule.rate=0.02",
+                           "optimizer.kind=ADAFACTOR", "optimizer.min_factored_size=16",
+                           "model.feed_forward.activation=GATED_GELU"};
+  Train("straight", settings, {.ranks = GetParam().from});
+  TrainTwice(settings, {"train.threads=2", "train.micro_batch_size=1"});
+  const auto straight = Metrics("straight"), moved = Metrics("moved");
+  ASSERT_EQ(straight.size(), moved.size());
+  for (size_t i = 0; i < straight.size(); ++i) {
+    if (!straight[i].contains("loss")) continue;
+    const double loss = straight[i].at("loss");
+    const int64_t step = straight[i].at("step");
+    EXPECT_NEAR(moved[i].at("loss").get<double>(), loss, step <= 10 ? 0 : 1e-5 * loss) << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ResumeElsewhere, testing::Values(Move{1, 2}, Move{2, 1}, Move{4, 2}),
+                         [](const auto& info) {
+                           return fmt::format("{}To{}", info.param.from, info.param.to);
+                         });
+
+// What decides the bits of an exact run may not change.
+TEST_F(ResumeControl, ExactRefusesAnotherTree) {
+  Arguments settings = kExact;
+  settings.insert(settings.end(), {"train.steps=1", "optimizer.schedule.kind=CONSTANT"});
+  Train("run", settings);
+  const auto refuses = [&](const std::string& change, const std::string& difference) {
+    Arguments changed = settings;
+    changed.push_back(change);
+    const Outcome outcome = Run(Pretrain("run", changed));
+    EXPECT_EQ(outcome.code, 5) << outcome.err;
+    EXPECT_TRUE(outcome.Says("was made with other settings")) << outcome.err;
+    EXPECT_TRUE(outcome.Says(difference)) << outcome.err;
+  };
+  refuses("train.micro_batch_size=2", "train.micro_batch_size: 1 -> 2");
+  refuses("train.reduction=FAST", "train.reduction: EXACT -> FAST");
 }
 
 }  // namespace

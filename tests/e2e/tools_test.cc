@@ -127,6 +127,26 @@ TEST_F(Tools, PublishedSizes) {
   EXPECT_EQ(count("paper/c4_syn_dv", sigmoid), 243350528 + 24);
 }
 
+// reduction EXACT keeps one more buffer of gradients for each level of a rank's tree.
+TEST_F(Tools, PlanShowsTheBuffersOfATree) {
+  const auto plan = [&](const Arguments& more) {
+    Arguments arguments{"plan", "--json", "--config", config_.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunJson(arguments);
+  };
+  const Json fast = plan({"--set", "train.micro_batch_size=1"});
+  EXPECT_EQ(fast.at("gradient_buffers"), 1);
+  const double bytes = fast.at("gradient_bytes");
+  for (const auto& [ranks, buffers] : {std::pair{"1", 4}, {"2", 3}, {"4", 2}, {"8", 1}}) {
+    const Json exact = plan(
+        {"--set", "train.micro_batch_size=1", "--set", "train.reduction=EXACT", "--ranks", ranks});
+    EXPECT_EQ(exact.at("gradient_buffers"), buffers);
+    EXPECT_EQ(exact.at("gradient_bytes"), buffers * bytes);
+    EXPECT_EQ(exact.at("total_bytes"),
+              fast.at("total_bytes").get<double>() + (buffers - 1) * bytes);
+  }
+}
+
 TEST_F(Tools, CheckAndDoctor) {
   const Arguments arguments{"check",    "--json",
                             "--config", config_.string(),

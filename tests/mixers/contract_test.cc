@@ -273,29 +273,28 @@ std::map<std::string, std::vector<double>> NaiveBFloat16(MixerTrial& trial) {
   return all;
 }
 
-TEST_P(MixerContract, BFloat16IsAsCloseToTheTruthAsRoundingBetweenOps) {
-  MixerSetting setting = Setting(true);
-  setting.segments = kSegments;
-  MixerTrial reference(setting, Backend::kReference);
-  const auto truth = Everything(reference);
-  setting.activations = DType::kBF16;
-  MixerTrial narrow(setting, Backend::kCpu);
-  const auto found = Everything(narrow);
-  const auto naive = NaiveBFloat16(narrow);
-  double sum_found = 0, sum_naive = 0;
-  for (const auto& [name, exact] : truth) {
-    const double error = DistanceOf(found.at(name), exact) / Norm(exact);
-    const double naive_error = DistanceOf(naive.at(name), exact) / Norm(exact);
-    if (name == "gate") {  // a few numbers, each what is left of a long sum that nearly cancels
-      EXPECT_LT(error, 0.5);
-      continue;
+// Errors of one draw of a few numbers are luck: their squares are added over many.
+TEST_P(MixerContract, BFloat16IsAtMostTwiceAsFarFromTheTruthAsRoundingBetweenOps) {
+  struct Errors {
+    double found = 0, naive = 0;
+  };
+  std::map<std::string, Errors> errors;
+  for (int draw = 0; draw < 16; ++draw) {
+    MixerSetting setting = Setting(true);
+    setting.segments = kSegments;
+    setting.x = RandomRows(2, 7, "draw " + std::to_string(draw));
+    MixerTrial reference(setting, Backend::kReference);
+    setting.activations = DType::kBF16;
+    MixerTrial narrow(setting, Backend::kCpu);
+    const auto found = Everything(narrow), naive = NaiveBFloat16(narrow);
+    for (const auto& [name, exact] : Everything(reference)) {
+      errors[name].found += std::pow(DistanceOf(found.at(name), exact), 2);
+      errors[name].naive += std::pow(DistanceOf(naive.at(name), exact), 2);
     }
-    sum_found += error * error;
-    sum_naive += naive_error * naive_error;
-    // Kernels of attention also round probabilities: tests/kernels compares those with naive code.
-    EXPECT_LT(error, 4 * naive_error + 0x1p-9) << name;
   }
-  EXPECT_LT(std::sqrt(sum_found), 3 * std::sqrt(sum_naive));
+  for (const auto& [name, error] : errors) {
+    EXPECT_LE(std::sqrt(error.found), 2 * std::sqrt(error.naive)) << name;
+  }
 }
 
 TEST_P(MixerContract, TraitsTellTheLongestSequence) {

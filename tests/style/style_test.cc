@@ -246,6 +246,28 @@ TEST(Files, StartWithWhatTheyAre) {
   }
 }
 
+// A CMakeLists.txt in the file's folder or above it names the file or all of its folder; otherwise
+// a test that a merge has dropped from the build would pass unseen.
+TEST(Files, AreBuilt) {
+  const auto named_by = [](const fs::path& folder, const fs::path& file) {
+    std::stringstream words(Read(Root() / folder / "CMakeLists.txt"));
+    const fs::path name = folder.empty() ? file : fs::relative(file, folder);
+    for (std::string word; words >> word;) {
+      word.erase(word.find_last_not_of("()") + 1);
+      if (word == name || word == name.parent_path() / "*.cc") return true;
+    }
+    return false;
+  };
+  for (const fs::path& file : Files()) {
+    if (file.extension() != ".cc") continue;
+    fs::path folder = file;
+    do {
+      folder = folder.parent_path();
+    } while (!named_by(folder, file) && !folder.empty());
+    EXPECT_FALSE(folder.empty()) << file << " is in no CMakeLists.txt";
+  }
+}
+
 TEST(Readme, StandsInEveryFolder) {
   std::vector<fs::path> folders;
   for (const char* parent : {"", "src"}) {

@@ -1,0 +1,34 @@
+// Adds the gradients of a rank's micro-batches, as they come, over the tree of dist/tree_sum.h.
+// With the communicator's sum over ranks that is one tree over all micro-batches of a step, which
+// does not depend on the number of ranks as long as each of several has a power of two of
+// micro-batches.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/buffer.h"
+
+namespace syntra {
+
+class GradientTree {
+ public:
+  // For steps of `leaves` micro-batches. Throws Error(kResources) if the buffers cannot be had.
+  GradientTree(int64_t leaves, int64_t elements);
+
+  // Buffers of `elements` floats beside the one that takes each micro-batch's gradients: one for
+  // each level of the tree below its root.
+  static int BuffersFor(int64_t leaves);
+
+  // `gradients` are those of the next micro-batch alone. They are taken away and zero is left, but
+  // after the last micro-batch of a step the sum of all.
+  void Add(std::span<float> gradients);
+
+ private:
+  uint64_t leaves_;
+  uint64_t added_ = 0;  // since the step began; bit l: levels_[l] holds the sum of 2^l leaves
+  std::vector<Buffer> levels_;
+};
+
+}  // namespace syntra
