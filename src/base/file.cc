@@ -160,8 +160,13 @@ void CreateDirectories(const Path& path) {
 void CreateDirectoriesDurably(const Path& path) {
   // Without a trailing slash, which would make a directory its own parent.
   const Path directory = (path / "").parent_path();
+  if (directory.empty()) return;
   std::error_code code;
-  if (directory.empty() || std::filesystem::exists(directory, code)) return;
+  const bool exists = std::filesystem::exists(directory, code);
+  if (code) {
+    Fail(ExitCode::kResources, "cannot look at {}: {}", directory.string(), code.message());
+  }
+  if (exists) return;
   CreateDirectoriesDurably(directory.parent_path());
   CreateDirectories(directory);
   SyncDirectory(directory.parent_path());
