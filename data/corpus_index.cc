@@ -61,7 +61,9 @@ void WriteIndex(const Path& directory, const CorpusIndex& index) {
                       {"empty_documents", entry.empty_documents},
                       {"bad_records", entry.bad_records},
                       {"source_bytes", entry.source_bytes},
-                      {"digest", entry.digest}});
+                      {"digest", entry.digest},
+                      {"file_time", entry.file_time},
+                      {"source_time", entry.source_time}});
   }
   const Json root = {{"format", kFormat},
                      {"version", kVersion},
@@ -94,7 +96,9 @@ CorpusIndex ReadIndex(const Path& directory) {
                        .empty_documents = item.at("empty_documents"),
                        .bad_records = item.at("bad_records"),
                        .source_bytes = item.at("source_bytes"),
-                       .digest = item.at("digest")};
+                       .digest = item.at("digest"),
+                       .file_time = item.value("file_time", int64_t{0}),
+                       .source_time = item.value("source_time", int64_t{0})};
       if (Path(entry.file).filename() != entry.file || entry.file.empty() || entry.file == "..") {
         Fail(ExitCode::kData, "{}: \"{}\" is not a plain file name", path.string(), entry.file);
       }

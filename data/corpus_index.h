@@ -17,6 +17,10 @@ struct IndexEntry {
   std::string source;  // path of the corpus file, for people
   int64_t documents = 0, tokens = 0, empty_documents = 0, bad_records = 0, source_bytes = 0;
   std::string digest;  // of the token shard, in hexadecimal
+  // When the token shard and the corpus file last changed (ChangeTime): while neither has, the
+  // shard need not be looked at again. 0: not known well enough to rely on.
+  int64_t file_time = 0, source_time = 0;
+  friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
 };
 
 struct CorpusIndex {
@@ -30,11 +34,13 @@ struct CorpusIndex {
   int64_t bad_records() const;
   // Identifies the data: changes if any shard, or their order, does.
   Digest DataDigest() const;
+  friend bool operator==(const CorpusIndex&, const CorpusIndex&) = default;
 };
 
 // Of everything but source and tokenizer that decides a shard's tokens.
 Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer);
 
+// Of a shard that was just made or checked; the times are left to the caller.
 IndexEntry EntryOf(const TokenShard& shard, const Path& source);
 void WriteIndex(const Path& directory, const CorpusIndex& index);
 // Throws Error(kData) if there is no index, or it is not one.

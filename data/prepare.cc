@@ -1,14 +1,17 @@
 #include "data/prepare.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/thread.h"
 #include "data/pattern.h"
 #include "data/record_reader.h"
 #include "data/shard_claim.h"
@@ -18,12 +21,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kDocumentsBetweenReports = 1000;
+// Read, then tokenized on all threads, then written: enough for many threads, little enough to hold
+// and to stop after.
+constexpr size_t kBlockDocuments = 1000;
+constexpr size_t kBlockBytes = size_t{4} << 20;
+constexpr std::chrono::seconds kTimeStep{2};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
 struct Task {
   Path source, shard;
+};
+
+struct Document {
+  std::string text;
+  std::vector<int32_t> ids;
 };
 
 class Preparation {
@@ -36,36 +48,82 @@ class Preparation {
   PrepareResult Run() {
     const std::vector<Task> tasks = ListTasks();
     CreateDirectories(options_.directory);
+    ReadPreviousIndex();
     progress_.shards_total = static_cast<int64_t>(tasks.size());
     PrepareResult result;
     result.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
     result.index.shards.resize(tasks.size());
-    std::vector<size_t> elsewhere;
-    const auto finish = [&](size_t i, bool built) {
+    const auto finish = [&](size_t i, bool built, IndexEntry entry) {
       ++(built ? result.built : result.kept);
       ++progress_.shards_done;
       Report();
-      result.index.shards[i] =
-          EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source);
+      result.index.shards[i] = std::move(entry);
     };
+    const auto make = [&](size_t i) {
+      const int64_t source_time = SettledTime(tasks[i].source);
+      const bool built = BuildUnlessFinished(tasks[i]);
+      IndexEntry entry = EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source);
+      entry.file_time = SettledTime(tasks[i].shard);
+      entry.source_time = source_time;
+      finish(i, built, std::move(entry));
+    };
+    std::vector<size_t> elsewhere;
     for (size_t i = 0; i < tasks.size(); ++i) {
-      const std::optional<ShardClaim> claim = ShardClaim::Try(tasks[i].shard);
-      if (claim) {
-        finish(i, BuildUnlessFinished(tasks[i]));
+      if (const IndexEntry* entry = FindUnchanged(tasks[i])) {
+        finish(i, false, *entry);
+      } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(tasks[i].shard)) {
+        make(i);
       } else {
         elsewhere.push_back(i);
       }
     }
     for (const size_t i : elsewhere) {
       const ShardClaim claim = WaitForClaim(tasks[i].shard);
-      finish(i, BuildUnlessFinished(tasks[i]));
+      make(i);
     }
     ReportEmpty(result.index);
-    WriteIndex(options_.directory, result.index);
+    if (result.index != previous_) WriteIndex(options_.directory, result.index);
     return result;
   }
 
  private:
+  // The index of an earlier call for the same tokenizer and settings, or an empty one.
+  void ReadPreviousIndex() {
+    try {
+      CorpusIndex index = ReadIndex(options_.directory);
+      if (index.tokenizer != ToHex(tokenizer_.digest()) || index.settings != ToHex(settings_)) {
+        return;
+      }
+      previous_ = std::move(index);
+      for (const IndexEntry& entry : previous_.shards) unchanged_.emplace(entry.file, &entry);
+    } catch (const Error&) {
+      // There is none yet, or one that is made anew below.
+    }
+  }
+
+  // What the previous index says of a shard, if neither file has changed since.
+  const IndexEntry* FindUnchanged(const Task& task) const {
+    const auto found = unchanged_.find(task.shard.filename().string());
+    if (found == unchanged_.end()) return nullptr;
+    const IndexEntry& entry = *found->second;
+    std::error_code code;
+    const bool same =
+        entry.source == task.source.string() && entry.source_time > 0 && entry.file_time > 0 &&
+        ChangeTime(task.source) == entry.source_time && ChangeTime(task.shard) == entry.file_time &&
+        static_cast<int64_t>(std::filesystem::file_size(task.source, code)) == entry.source_bytes;
+    return same && IsAllowed(entry.documents + entry.empty_documents, entry.bad_records) ? &entry
+                                                                                         : nullptr;
+  }
+
+  // The file's ChangeTime if a change from now on would show in it, else 0: some file systems count
+  // time in steps of two seconds.
+  static int64_t SettledTime(const Path& path) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const int64_t time = ChangeTime(path);
+    const int64_t age = std::chrono::nanoseconds(now).count() - time;
+    return age > std::chrono::nanoseconds(kTimeStep).count() ? time : 0;
+  }
+
   // Shards are named after their sources, so a corpus may be moved without being prepared again.
   std::vector<Task> ListTasks() const {
     std::vector<Task> tasks;
@@ -107,7 +165,9 @@ class Preparation {
       const TokenShard shard(task.shard);
       const ShardFacts& facts = shard.facts();
       if (facts.source == source && facts.tokenizer == tokenizer_.digest() &&
-          facts.settings == settings_ && IsAllowed(facts)) {
+          facts.settings == settings_ &&
+          IsAllowed(static_cast<int64_t>(facts.documents + facts.empty_documents),
+                    static_cast<int64_t>(facts.bad_records))) {
         return true;
       }
       Log().info("{} was made from other data or settings; making it again", task.shard.string());
@@ -118,13 +178,12 @@ class Preparation {
   }
 
   // A shard kept from a run with a laxer policy must not smuggle its bad records in.
-  bool IsAllowed(const ShardFacts& facts) const {
+  bool IsAllowed(int64_t good_records, int64_t bad_records) const {
     const BadRecordPolicy& policy = options_.on_bad_record;
-    if (facts.bad_records == 0) return true;
-    const auto records =
-        static_cast<double>(facts.documents + facts.empty_documents + facts.bad_records);
+    if (bad_records == 0) return true;
+    const auto records = static_cast<double>(good_records + bad_records);
     return !policy.fail && policy.max_fraction > 0 &&
-           static_cast<double>(facts.bad_records) <= std::max(1.0, policy.max_fraction * records);
+           static_cast<double>(bad_records) <= std::max(1.0, policy.max_fraction * records);
   }
 
   void Build(const Task& task, const Digest& source) {
@@ -132,19 +191,17 @@ class Preparation {
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
     BadRecordLedger ledger(task.source, options_.on_bad_record);
     TokenShardWriter writer(task.shard, tokenizer_.vocabulary_size());
-    std::vector<int32_t> ids;
-    for (Record record; reader->Next(&record);) {
-      if (record.fault != RecordFault::kNone) {
-        ledger.CountBad(record.offset, record.line, record.fault);
-        continue;
+    std::vector<Document> block(kBlockDocuments);
+    while (const size_t count = ReadBlock(reader.get(), &ledger, block)) {
+      const std::span<Document> documents = std::span(block).first(count);
+      Encode(documents);
+      for (const Document& document : documents) {
+        writer.AddDocument(document.ids);
+        progress_.text_bytes += static_cast<int64_t>(document.text.size());
+        progress_.tokens += static_cast<int64_t>(document.ids.size());
       }
-      ledger.CountGood();
-      tokenizer_.Encode(record.text, &ids);
-      std::erase(ids, tokenizer_.pad_id());
-      writer.AddDocument(ids);
-      progress_.text_bytes += static_cast<int64_t>(record.text.size());
-      progress_.tokens += static_cast<int64_t>(ids.size());
-      if (++progress_.documents % kDocumentsBetweenReports == 0) Report();
+      progress_.documents += static_cast<int64_t>(count);
+      Report();
     }
     ledger.Finish();
     ShardFacts facts{.bad_records = static_cast<uint64_t>(ledger.bad()),
@@ -153,6 +210,42 @@ class Preparation {
                      .tokenizer = tokenizer_.digest(),
                      .settings = settings_};
     writer.Commit(&facts);
+  }
+
+  // Fills the front of `block` with the next documents; how many there are, 0 at the end.
+  static size_t ReadBlock(RecordReader* reader, BadRecordLedger* ledger,
+                          std::span<Document> block) {
+    size_t count = 0, bytes = 0;
+    for (Record record; count < block.size() && bytes < kBlockBytes && reader->Next(&record);) {
+      if (record.fault != RecordFault::kNone) {
+        ledger->CountBad(record.offset, record.line, record.fault);
+        continue;
+      }
+      ledger->CountGood();
+      block[count++].text = record.text;
+      bytes += record.text.size();
+    }
+    return count;
+  }
+
+  // On all threads; each document by itself, so the ids do not depend on their number.
+  void Encode(std::span<Document> documents) const {
+    std::atomic<bool> failed = false;
+    ParallelFor(static_cast<int64_t>(documents.size()), 1, [&](int64_t begin, int64_t end) {
+      try {
+        for (Document& document : documents.subspan(begin, end - begin)) EncodeOne(&document);
+      } catch (...) {
+        failed = true;
+      }
+    });
+    if (!failed) return;
+    // Once more on this thread, which may throw and knows what is being prepared.
+    for (Document& document : documents) EncodeOne(&document);
+  }
+
+  void EncodeOne(Document* document) const {
+    tokenizer_.Encode(document->text, &document->ids);
+    std::erase(document->ids, tokenizer_.pad_id());
   }
 
   // Temporary files of processes that died while making this shard; the claim is ours, so none
@@ -187,6 +280,8 @@ class Preparation {
   const Tokenizer& tokenizer_;
   Digest settings_;
   PrepareProgress progress_;
+  CorpusIndex previous_;
+  std::map<std::string, const IndexEntry*> unchanged_;  // of previous_, by the shard's name
   Clock::time_point logged_ = Clock::now();
 };
 

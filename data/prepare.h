@@ -34,10 +34,12 @@ struct PrepareResult {
   int64_t kept = 0;   // shards found finished, or made by another process meanwhile
 };
 
-// Makes one token shard for each corpus file in `directory`, then the index. Finished shards that
-// verify and were made from the same bytes, tokenizer and settings are kept; any number of
-// processes may work on one directory at once; after a crash, calling it again goes on with the
-// unfinished shards. Long work is logged now and then. Zero ids (padding) are left out, as T5 does.
+// Makes one token shard for each corpus file in `directory`, then the index, with all threads of
+// the pool; the shards do not depend on their number. Finished shards that verify and were made
+// from the same bytes, tokenizer and settings are kept, unread if neither file has changed since
+// the index was written (README.md); any number of processes may work on one directory at once;
+// after a crash, calling it again goes on with the unfinished shards. Long work is logged now and
+// then. Zero ids (padding) are left out, as T5 does.
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace syntra

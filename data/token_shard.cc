@@ -42,7 +42,7 @@ std::span<const std::byte> BytesOf(const T& value) {
 uint64_t AlignedSize(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 [[noreturn]] void FailShard(const Path& path, std::string_view reason) {
-  Fail(ExitCode::kData, "{}: {}; prepare the corpus again to rebuild it", path.string(), reason);
+  Fail(ExitCode::kData, "{}: {}; remove it and prepare the corpus again", path.string(), reason);
 }
 
 }  // namespace

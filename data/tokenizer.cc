@@ -54,8 +54,24 @@ bool FindSentinel(std::string_view text, size_t from, int32_t limit, size_t* beg
 
 struct Tokenizer::Implementation {
   sentencepiece::SentencePieceProcessor processor;
-  std::mutex mutex;                  // of the cache
-  std::unique_ptr<WordCache> words;  // null if this model cannot be encoded word by word
+  std::mutex mutex;  // of what follows
+  std::unique_ptr<WordCache>
+      no_words;  // an empty cache; null if words cannot be encoded one by one
+  std::vector<std::unique_ptr<WordCache>> idle;  // used before, by no thread now
+
+  // For one thread until it gives it back; null if there are no caches.
+  std::unique_ptr<WordCache> Take() {
+    const std::lock_guard lock(mutex);
+    if (!no_words) return nullptr;
+    if (idle.empty()) return std::make_unique<WordCache>(*no_words);
+    std::unique_ptr<WordCache> cache = std::move(idle.back());
+    idle.pop_back();
+    return cache;
+  }
+  void GiveBack(std::unique_ptr<WordCache> cache) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(cache));
+  }
 };
 
 Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
@@ -77,7 +93,7 @@ Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
          "{} has no end-of-sentence piece, which every example ends with; train the model with one",
          model.string());
   }
-  implementation_->words = WordCache::MakeIfExact(processor, content);
+  implementation_->no_words = WordCache::MakeIfExact(processor, content);
 }
 
 Tokenizer::~Tokenizer() = default;
@@ -90,12 +106,15 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
 }
 
 void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
-  const std::unique_lock lock(implementation_->mutex, std::try_to_lock);
-  if (lock && implementation_->words) {
-    if (implementation_->words->Encode(text, ids)) return;
+  if (std::unique_ptr<WordCache> words = implementation_->Take()) {
+    if (words->Encode(text, ids)) {
+      implementation_->GiveBack(std::move(words));
+      return;
+    }
     Log().warn("{}: encoding word by word differs from SentencePiece; it is turned off",
                path_.string());
-    implementation_->words.reset();
+    const std::lock_guard lock(implementation_->mutex);
+    implementation_->no_words.reset();
   }
   EncodePlainly(text, ids);
 }
@@ -108,7 +127,7 @@ void Tokenizer::EncodePlainly(std::string_view text, std::vector<int32_t>* ids) 
 
 bool Tokenizer::EncodesByWords() const {
   const std::lock_guard lock(implementation_->mutex);
-  return implementation_->words != nullptr;
+  return implementation_->no_words != nullptr;
 }
 
 std::vector<int32_t> Tokenizer::EncodeWithSentinels(std::string_view text) const {

@@ -22,7 +22,7 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
 
   // Ids of `text`, equal to SentencePiece's; no EOS. "<extra_id_0>" in the text is ordinary text.
-  // May be called from several threads; one of them at a time gets the word cache.
+  // May be called from several threads; each has a word cache to itself meanwhile.
   std::vector<int32_t> Encode(std::string_view text) const;
   void Encode(std::string_view text, std::vector<int32_t>* ids) const;
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/thread.h"
 #include "data/tokenizer_model.pb.h"
 
 namespace syntra {
@@ -12,7 +13,8 @@ namespace {
 
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 constexpr size_t kMaxWordBytes = 256;
-// About 100 MB; the words of an English corpus that are not among its first million are rare.
+// In the caches of all threads together: about 100 MB. The words of an English corpus that are not
+// among its first million are rare.
 constexpr size_t kMaxWords = size_t{1} << 20;
 constexpr int32_t kUnigram = 1;
 constexpr int32_t kNormal = 1, kUnknown = 2, kControl = 3;
@@ -142,7 +144,7 @@ const WordCache::Word* WordCache::Find(std::string_view word, uint64_t hash) con
 }
 
 void WordCache::Remember(std::string_view word, uint64_t hash, const Segmentation& found) {
-  if (words_.size() >= kMaxWords) return;
+  if (words_.size() >= kMaxWords / ThreadCount()) return;
   if (2 * (words_.size() + 1) > slots_.size()) Grow();
   words_.push_back({.hash = hash,
                     .key_begin = keys_.size(),

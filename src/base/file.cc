@@ -197,6 +197,12 @@ void RemoveAll(const Path& path) {
   if (code) Fail(ExitCode::kResources, "cannot remove {}: {}", path.string(), code.message());
 }
 
+int64_t ChangeTime(const Path& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return 0;
+  return int64_t{1000000000} * status.st_mtim.tv_sec + status.st_mtim.tv_nsec;
+}
+
 int64_t FreeDiskBytes(const Path& path) {
   std::error_code code;
   const auto space = std::filesystem::space(path, code);

@@ -64,6 +64,9 @@ std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20);
 // the directory is fsynced. After a crash the old or the new content is there, never a mixture.
 void ReplaceFileDurably(const Path& path, std::string_view content);
 
+// When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.
+int64_t ChangeTime(const Path& path);
+
 void CreateDirectories(const Path& path);
 // As CreateDirectories; what it created survives a crash.
 void CreateDirectoriesDurably(const Path& path);

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "core/thread.h"
 #include "data/prepare.h"
 #include "train/signals.h"
 
@@ -13,6 +14,7 @@ Action SetUpPrepare(CLI::App& app) {
     PrepareOptions prepare;
     std::string tokenizer, output;
     int32_t extra_ids = 100;
+    int threads = 0;
   };
   const auto options = std::make_shared<Options>();
   app.add_option("--input", options->prepare.patterns, "Corpus files or glob patterns")
@@ -34,7 +36,10 @@ Action SetUpPrepare(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--fail-on-bad-record", options->prepare.on_bad_record.fail,
                "Stop at the first bad record");
+  app.add_option("--threads", options->threads, "Threads; all cores by default")
+      ->check(CLI::Range(1, 4096));
   return [options] {
+    if (options->threads > 0) SetThreadCount(options->threads);
     options->prepare.directory = options->output;
     options->prepare.on_progress = [](const PrepareProgress&) {
       if (PollSignals() != StopRequest::kSaveAndStop) return;

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "core/thread.h"
 #include "tests/data/corpus_files.h"
 
 namespace syntra {
@@ -72,6 +73,102 @@ TEST(Prepare, ChangesAreMadeAgain) {
   // Another vocabulary, and with it another settings digest.
   const Tokenizer other(SamplePath("spiece.model"), 64);
   EXPECT_EQ(PrepareCorpus(options, other).built, 3);
+}
+
+using Time = std::filesystem::file_time_type;
+
+void Rewrite(const Path& path, const std::string& content, Time time) {
+  WriteScratch(path, content);
+  std::filesystem::last_write_time(path, time);
+}
+
+// A file is known by its size and the time of its last change, if that is not too recent to tell.
+TEST(Prepare, WhatHasNotChangedIsNotRead) {
+  const Path corpus = ScratchDirectory("unchanged") / "corpus";
+  CreateDirectories(corpus);
+  const Path source = corpus / "c-0.txt";
+  const PrepareOptions options = OptionsFor(corpus);
+  const Path shard = options.directory / "c-0.txt.tokens", index = options.directory / "INDEX.json";
+  const Time now = std::filesystem::file_time_type::clock::now();
+  const Time before = now - std::chrono::hours(1);
+  Rewrite(source, "one way\n", before);
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  for (const Path& path : {shard, index}) std::filesystem::last_write_time(path, before);
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+  EXPECT_NE(std::filesystem::last_write_time(index), before);
+
+  // Changes that cannot be seen are not; neither is the index written again.
+  std::string bytes = ReadWholeFile(shard);
+  bytes[70] ^= 1;
+  Rewrite(source, "two way\n", before);
+  Rewrite(shard, bytes, before);
+  std::filesystem::last_write_time(index, before);
+  const PrepareResult unread = PrepareCorpus(options, T5());
+  EXPECT_EQ(unread.kept, 1);
+  EXPECT_EQ(unread.index, ReadIndex(options.directory));
+  EXPECT_EQ(std::filesystem::last_write_time(index), before);
+  // Whoever reads the shard finds the damage, and says what helps.
+  const std::string damage = DataErrorOf([&] { TokenShard{shard}; });
+  EXPECT_NE(damage.find("remove it and prepare the corpus again"), std::string::npos) << damage;
+  std::filesystem::remove(shard);
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+
+  // Any other time, size, name or policy is looked at.
+  for (const Path& path : {shard, source}) std::filesystem::last_write_time(path, before);
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+  Rewrite(source, "ten way\n", before + std::chrono::seconds(1));
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  std::filesystem::last_write_time(shard, before);
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+  Rewrite(source, "ten ways\n", before + std::chrono::seconds(1));
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+}
+
+// Content written in the same tick of the clock has the same time.
+TEST(Prepare, FreshTimesAreNotTrusted) {
+  const Path corpus = ScratchDirectory("fresh") / "corpus";
+  CreateDirectories(corpus);
+  const PrepareOptions options = OptionsFor(corpus);
+  const Path source = WriteScratch(corpus / "c-0.txt", "one way\n");
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  const Path shard = options.directory / "c-0.txt.tokens";
+  std::filesystem::last_write_time(shard,
+                                   std::filesystem::last_write_time(shard) - std::chrono::hours(1));
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+  Rewrite(source, "two way\n", std::filesystem::last_write_time(source));
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+}
+
+TEST(Prepare, ThreadsDoNotChangeTheShards) {
+  const Path corpus = ScratchDirectory("threads") / "corpus";
+  CreateDirectories(corpus);
+  std::string text;
+  for (int i = 0; i < 2500; ++i) {
+    text += fmt::format("{{\"text\":\"{}\"}}\n",
+                        i % 7 == 0 ? "" : fmt::format("word {} of many {}", i, i * i));
+    if (i == 1234) text += "{\"text\":null}\n";
+  }
+  // More than a block at once.
+  std::string words;
+  while (words.size() < size_t{5} << 20) words += "many words ";
+  text += "{\"text\":\"" + words + "\"}\n{\"text\":\"the end\"}\n";
+  WriteScratch(corpus / "c-0.json", text);
+  std::vector<std::string> shards;
+  const int threads = ThreadCount();
+  for (const int count : {1, 2, 3, 7}) {
+    PrepareOptions options = OptionsFor(corpus);
+    options.directory = corpus.parent_path() / std::to_string(count);
+    SetThreadCount(count);
+    // A tokenizer that has seen nothing yet.
+    const Tokenizer tokenizer(SamplePath("spiece.model"), 100);
+    const PrepareResult result = PrepareCorpus(options, tokenizer);
+    EXPECT_EQ(result.index.documents() + result.index.empty_documents(), 2502);
+    EXPECT_EQ(result.index.bad_records(), 1);
+    EXPECT_TRUE(tokenizer.EncodesByWords());
+    shards.push_back(ReadWholeFile(options.directory / "c-0.json.tokens"));
+    EXPECT_EQ(shards.back(), shards.front()) << count << " threads";
+  }
+  SetThreadCount(threads);
 }
 
 TEST(Prepare, SampleHasItsCounts) {
@@ -143,6 +240,8 @@ TEST(Prepare, EqualNamesAreAnError) {
 pid_t PrepareInChild(const PrepareOptions& options) {
   const pid_t child = fork();
   if (child == 0) {
+    // The pool's threads do not follow into a child.
+    SetThreadCount(1);
     int code = 100;
     try {
       code = static_cast<int>(PrepareCorpus(options, T5()).built);

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/thread.h"
 #include "data/record_reader.h"
 #include "tests/data/corpus_files.h"
 
@@ -139,6 +140,26 @@ void ExpectPlainIds(const Tokenizer& tokenizer, const Path& path, int64_t minimu
 TEST(WordCache, IsUsedForT5) {
   T5().Encode("some words");
   EXPECT_TRUE(T5().EncodesByWords());
+}
+
+TEST(WordCache, EveryThreadHasOne) {
+  const Tokenizer tokenizer(SamplePath("spiece.model"), 100);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 2000; ++i)
+    texts.push_back(fmt::format("text {} of the {}th thread", i * i, i % 7));
+  std::vector<std::vector<int32_t>> ids(texts.size());
+  const int threads = ThreadCount();
+  SetThreadCount(4);
+  ParallelFor(2000, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) tokenizer.Encode(texts[i], &ids[i]);
+  });
+  SetThreadCount(threads);
+  std::vector<int32_t> plain;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    tokenizer.EncodePlainly(texts[i], &plain);
+    ASSERT_EQ(ids[i], plain) << texts[i];
+  }
+  EXPECT_TRUE(tokenizer.EncodesByWords());
 }
 
 TEST(WordCache, GivesSentencePiecesIdsOnC4) {
