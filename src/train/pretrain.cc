@@ -260,7 +260,7 @@ bool Run::EvaluateNow(int64_t step) {
   const auto start = Clock::now();
   const auto result = Evaluate(*replica_, *validation_, ranks_, config_, [&] {
     MaybeAskToStop("stop_evaluation", step);
-    double stop = requests_->stop();
+    double stop = requests_->Stop();
     ranks_.AllReduceMax(std::span(&stop, 1));
     return stop > 0;
   });
@@ -398,7 +398,7 @@ ExitCode Run::Loop(int64_t step) {
     watchdog_->Activity("training");
     const StepResult result = runner_->Run(
         batches, step,
-        {.stop = requests_->stop(), .save = requests_->TakeSave(), .data_seconds = data_seconds});
+        {.stop = requests_->Stop(), .save = requests_->TakeSave(), .data_seconds = data_seconds});
     phase.reset();
     step_ = ++step;
     Report(step, result, SecondsSince(start), data_seconds);

@@ -1,5 +1,6 @@
 #include "train/requests.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -24,28 +25,19 @@ Requests::Requests(RequestOptions options)
   if (options_.takes_files) RemoveAll(note_);
 }
 
-void Requests::Poll() {
+bool Requests::Stop() {
   const StopRequest signal = PollSignals();
   const StopRequest file =
       options_.takes_files ? PollRequestFiles(options_.run_directory) : StopRequest::kNone;
   const StopRequest strongest = std::max(signal, file);
   save_ |= strongest == StopRequest::kSave;
   stop_ |= strongest == StopRequest::kSaveAndStop || MonotonicSeconds() > end_;
-}
-
-bool Requests::stop() {
-  Poll();
   return stop_;
-}
-
-bool Requests::TakeSave() {
-  Poll();
-  return std::exchange(save_, false);
 }
 
 bool Requests::StopOfAnyRank() {
   std::error_code code;
-  if (!stop()) return std::filesystem::exists(note_, code);
+  if (!Stop()) return std::filesystem::exists(note_, code);
   try {
     ReplaceFileDurably(note_, "");
   } catch (const Error& error) {

@@ -3,6 +3,8 @@
 // work apart, a file tells the others.
 #pragma once
 
+#include <utility>
+
 #include "base/file.h"
 
 namespace syntra {
@@ -18,17 +20,16 @@ class Requests {
  public:
   explicit Requests(RequestOptions options);
 
-  // Save and stop, with code 75; once true, always.
-  bool stop();
-  // Save and go on; each request is reported once.
-  bool TakeSave();
+  // Looks for new requests, the files with two calls of the file system. Whether this rank is asked
+  // to save and stop, with code 75; once true, always.
+  bool Stop();
+  // Of the requests that were found: to save and go on; each is reported once.
+  bool TakeSave() { return std::exchange(save_, false); }
   // Whether any rank has been asked to stop, also one that is far from the next collective. What
   // it returns says nothing about the moment at which other ranks will see it.
   bool StopOfAnyRank();
 
  private:
-  void Poll();
-
   RequestOptions options_;
   double end_;
   bool stop_ = false, save_ = false;

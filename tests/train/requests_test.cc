@@ -21,15 +21,16 @@ struct Ranks {
 TEST(Requests, FilesReachTheRankThatTakesThem) {
   Ranks ranks("requests-files");
   ReplaceFileDurably(ranks.directory / "SAVE", "");
+  EXPECT_FALSE(ranks.second.Stop());
   EXPECT_FALSE(ranks.second.TakeSave());
-  // A look at something else does not lose it.
-  EXPECT_FALSE(ranks.first.stop());
+  // It waits until it is taken.
+  EXPECT_FALSE(ranks.first.Stop());
   EXPECT_TRUE(ranks.first.TakeSave());
   EXPECT_FALSE(ranks.first.TakeSave());
   ReplaceFileDurably(ranks.directory / "STOP", "");
-  EXPECT_FALSE(ranks.second.stop());
-  EXPECT_TRUE(ranks.first.stop());
-  EXPECT_TRUE(ranks.first.stop());
+  EXPECT_FALSE(ranks.second.Stop());
+  EXPECT_TRUE(ranks.first.Stop());
+  EXPECT_TRUE(ranks.first.Stop());
 }
 
 TEST(Requests, OneRankTellsTheOthers) {
@@ -40,15 +41,15 @@ TEST(Requests, OneRankTellsTheOthers) {
   EXPECT_TRUE(ranks.first.StopOfAnyRank());
   EXPECT_TRUE(ranks.second.StopOfAnyRank());
   // That another rank stops is no request to this one.
-  EXPECT_FALSE(ranks.second.stop());
+  EXPECT_FALSE(ranks.second.Stop());
   // What an earlier run left is not for this one.
   EXPECT_FALSE(Requests({ranks.directory, ranks.directory, true}).StopOfAnyRank());
   EXPECT_FALSE(ranks.second.StopOfAnyRank());
 }
 
 TEST(Requests, TimeLimit) {
-  EXPECT_TRUE(Ranks("requests-over", 1e-9).second.stop());
-  EXPECT_FALSE(Ranks("requests-time", 1e9).second.stop());
+  EXPECT_TRUE(Ranks("requests-over", 1e-9).second.Stop());
+  EXPECT_FALSE(Ranks("requests-time", 1e9).second.Stop());
 }
 
 TEST(Requests, Signals) {
@@ -56,7 +57,7 @@ TEST(Requests, Signals) {
     InstallSignalHandlers();
     Ranks ranks("requests-signals");
     raise(SIGUSR2);
-    if (ranks.first.stop() || !ranks.first.TakeSave() || ranks.first.TakeSave()) return 1;
+    if (ranks.first.Stop() || !ranks.first.TakeSave() || ranks.first.TakeSave()) return 1;
     raise(SIGTERM);
     return ranks.second.StopOfAnyRank() && ranks.first.StopOfAnyRank() ? 0 : 2;
   });
