@@ -451,6 +451,8 @@ PretrainOutcome Run::Train() {
   outcome.last_log_perplexity = last_log_perplexity_;
   if (is_chief()) {
     chief_->progress->Finish();
+    // A run that counts as done never writes its last lines again.
+    chief_->metrics->Sync();
     chief_->status.Stop(step_, outcome.code == ExitCode::kDone);
   }
   return outcome;
