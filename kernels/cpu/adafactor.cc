@@ -1,7 +1,7 @@
 // adafactor (Shazeer and Stern 2018; Mesh TensorFlow). Clipping needs RMS(x) before the first
 // element is updated, and x needs the whole second moment: factored, the gradient is read three
 // times and the parameter twice; not factored, each twice.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/adafactor.cc"

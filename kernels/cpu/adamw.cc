@@ -1,6 +1,6 @@
 // adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), plain as in torch, or with
 // the step scaled by the parameter's root mean square.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/adamw.cc"

@@ -1,5 +1,5 @@
 // add_bias: x[.., j] + bias[j]. add_bias_grad: dbias[j] = sum over rows of dy[.., j].
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/add_bias.cc"

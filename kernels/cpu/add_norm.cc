@@ -1,13 +1,13 @@
 // add_norm: sum = x + dropout(y); normed = sum * rsqrt(mean(sum^2) + epsilon) * scale, T5's RMSNorm
 // (Zhang and Sennrich 2019). With n = s r w, g = d_normed w and r the inverse root mean square:
 //   dx = d_sum + r (g - s r^2 mean(g s)), dscale = sum over rows of d_normed s r.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/add_norm.cc"
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/add_norm.h"
-#include "kernels/cpu/philox-inl.h"
+#include "kernels/cpu/noise-inl.h"
 #include "kernels/cpu/reduce-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // add_tables: the broadcast sum of two score tables [H or 1, T or 1, S]. The gradient of each sums
 // over the extents that it was broadcast along, in index order.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/add_tables.cc"

@@ -1,5 +1,5 @@
 // copy: y = x, between f32 and bf16 in either direction.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/copy.cc"

@@ -1,12 +1,12 @@
 // dropout: x times a random mask, per element or shared by all positions of an example; `group`
 // consecutive elements of a position may share one draw. It is its own gradient.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dropout.cc"
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/philox-inl.h"
+#include "kernels/cpu/noise-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {

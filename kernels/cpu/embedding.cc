@@ -1,6 +1,6 @@
 // embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
 // in position order; each thread owns a slice of the columns, so no order depends on threads.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/embedding.cc"

@@ -2,7 +2,7 @@
 #include <limits>
 #include <memory>
 
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear_argmax.cc"

@@ -2,7 +2,7 @@
 // a power of two apart share few cache sets.
 #include "kernels/cpu/pack.h"
 
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pack.cc"

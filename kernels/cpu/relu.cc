@@ -1,5 +1,5 @@
 // relu: y = max(x, 0). relu_grad: dx = dy where y > 0.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/relu.cc"

@@ -1,5 +1,5 @@
 // row_dot: y[h, n] = sum_r a[h,n,r] b[h,n,r]. Its gradient: da = d b, db = d a, row by row.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_dot.cc"

@@ -1,6 +1,6 @@
 // scale_by: x * weights[index]. Its gradient: dx = dy * weights[index], dweights[index] = sum of x
 // * dy.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/scale_by.cc"

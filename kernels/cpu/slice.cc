@@ -1,5 +1,5 @@
 // slice: the first `length` entries along an axis. Its gradient puts them back, zero elsewhere.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/slice.cc"

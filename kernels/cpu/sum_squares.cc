@@ -1,5 +1,5 @@
 // sum_squares: the sum of x^2 in double, by blocks fixed by the element count.
-#include "kernels/cpu/targets.h"
+#include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/sum_squares.cc"

@@ -6,8 +6,27 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "core/thread.h"
 
 namespace syntra {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kLarge = 2 * kHugePage;
+
+// Takes the pages of a large buffer now, by all threads, instead of one by one inside the first
+// step: there a thread that waits for the system to clear a page makes all others wait. Huge pages
+// save TLB misses on the streaming kernels. Either is a hint that the system may decline.
+void TakePages(std::byte* data, size_t bytes) {
+  madvise(data, bytes, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+  ParallelFor(static_cast<int64_t>(bytes), kHugePage, [data](int64_t begin, int64_t end) {
+    madvise(data + begin, static_cast<size_t>(end - begin), MADV_POPULATE_WRITE);
+  });
+#endif
+}
+
+}  // namespace
 
 Buffer::Buffer(size_t bytes, const char* purpose) : size_(bytes) {
   if (bytes == 0) return;
@@ -16,9 +35,8 @@ Buffer::Buffer(size_t bytes, const char* purpose) : size_(bytes) {
     Fail(ExitCode::kResources, "cannot get {} of memory for {}: {}",
          HumanBytes(static_cast<double>(bytes)), purpose, SystemErrorText(errno));
   }
-  // Huge pages save TLB misses on the streaming kernels; the kernel may decline.
-  if (bytes >= size_t{4} << 20) madvise(address, bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(address);
+  if (bytes >= kLarge) TakePages(data_, bytes);
 }
 
 Buffer::~Buffer() {

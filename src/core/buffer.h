@@ -11,8 +11,8 @@ class Buffer {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // Zero-initialised; untouched pages of large buffers cost nothing until used. Throws
-  // Error(kResources) naming `purpose` and the size when memory cannot be had.
+  // Zero-initialised, and in memory from the start. Throws Error(kResources) naming `purpose` and
+  // the size when memory cannot be had.
   Buffer(size_t bytes, const char* purpose);
 
   Buffer(Buffer&& other) noexcept

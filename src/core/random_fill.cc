@@ -1,154 +1,162 @@
-// The loops below are written for the compiler's vectoriser: plain arrays, no branches, one version
-// per instruction set chosen when the program starts. Fused multiply-adds are off in the whole
-// project, so all versions give the same bits.
+// Fused multiply-adds are off in the whole project and none is asked for here, so all instruction
+// sets give the same bits.
 #include "core/random_fill.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
+#include "core/simd_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/random_fill.cc"
+#include <algorithm>
+#include <cmath>
+#include "hwy/foreach_target.h"
+
+#include "core/philox-inl.h"
 #include "core/thread.h"
 
+#ifndef SYNTRA_CORE_RANDOM_FILL_DISTRIBUTIONS_
+#define SYNTRA_CORE_RANDOM_FILL_DISTRIBUTIONS_
 namespace syntra {
-namespace {
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define SYNTRA_EVERY_ISA __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SYNTRA_EVERY_ISA
+struct UniformDistribution {
+  float limit;
+};
+
+// Each tail probability is drawn from [lowest_tail, lowest_tail + tail_width).
+struct NormalDistribution {
+  float deviation, lowest_tail, tail_width;
+};
+
+}  // namespace syntra
 #endif
-#define SYNTRA_INLINE [[gnu::always_inline]] inline
 
-// Philox blocks handled together, and the values they give.
-constexpr int kBlocks = 64;
-constexpr int kValues = 4 * kBlocks;
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
 
-// Words of the counters first .. first + kBlocks - 1, counter by counter: the bits of RandomAt.
-SYNTRA_INLINE void PhiloxBlocks(RandomKey key, uint64_t first, uint32_t* words) {
-  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
-  for (int i = 0; i < kBlocks; ++i) {
-    c0[i] = static_cast<uint32_t>(first + i);
-    c1[i] = static_cast<uint32_t>((first + i) >> 32);
-    c2[i] = c3[i] = 0;
-  }
-  uint32_t k0 = key.low, k1 = key.high;
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kBlocks; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53} * c0[i];
-      const uint64_t b = uint64_t{0xCD9E8D57} * c2[i];
-      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ k0;
-      c1[i] = static_cast<uint32_t>(b);
-      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ k1;
-      c3[i] = static_cast<uint32_t>(a);
-    }
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  for (int i = 0; i < kBlocks; ++i) {
-    words[4 * i] = c0[i];
-    words[4 * i + 1] = c1[i];
-    words[4 * i + 2] = c2[i];
-    words[4 * i + 3] = c3[i];
-  }
+using FloatTag = hn::ScalableTag<float>;
+using IntTag = hn::ScalableTag<int32_t>;
+using FloatVector = hn::Vec<FloatTag>;
+using WordVector = hn::Vec<WordTag>;
+
+HWY_INLINE FloatVector Constant(float value) { return hn::Set(FloatTag(), value); }
+
+// ((c0 x + c1) x + c2) ..
+template <size_t n>
+HWY_INLINE FloatVector Polynomial(const float (&coefficients)[n], FloatVector x) {
+  FloatVector p = Constant(coefficients[0]);
+  for (size_t i = 1; i < n; ++i) p = hn::Add(hn::Mul(p, x), Constant(coefficients[i]));
+  return p;
 }
 
 // Natural logarithm of a positive normal number (exponent and a polynomial in the mantissa, as in
 // Cephes' logf); relative error below 1e-6, enough for a random draw.
-SYNTRA_INLINE float Logarithm(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
+HWY_INLINE FloatVector Logarithm(FloatVector x) {
+  constexpr float kMantissa[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
+                                 -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
+                                 2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+  const FloatTag d;
+  const IntTag di;
   // The mantissa moves to [sqrt(1/2), sqrt(2)).
-  const uint32_t shifted = bits + (0x3f800000 - 0x3f3504f3);
-  const float exponent = static_cast<float>(static_cast<int32_t>(shifted >> 23) - 127);
-  const float f = std::bit_cast<float>((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
-  float p = 7.0376836292e-2f;
-  for (const float c : {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
-                        -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f}) {
-    p = p * f + c;
-  }
-  return exponent * 0.693147180559945f + (f + f * f * (p * f - 0.5f));
+  const auto root_half = hn::Set(di, 0x3f3504f3);
+  const auto shifted = hn::Add(hn::BitCast(di, x), hn::Sub(hn::Set(di, 0x3f800000), root_half));
+  const auto exponent = hn::ConvertTo(d, hn::Sub(hn::ShiftRight<23>(shifted), hn::Set(di, 127)));
+  const auto mantissa = hn::Add(hn::And(shifted, hn::Set(di, 0x007fffff)), root_half);
+  const auto f = hn::Sub(hn::BitCast(d, mantissa), Constant(1));
+  const auto p = hn::Sub(hn::Mul(Polynomial(kMantissa, f), f), Constant(0.5f));
+  return hn::Add(hn::Mul(exponent, Constant(0.693147180559945f)),
+                 hn::Add(f, hn::Mul(hn::Mul(f, f), p)));
 }
 
 // The standard normal quantile at probability tail < 1/2 to the left, positive side: sqrt(2)
 // erfinv(1 - 2 tail) by the two polynomials of Giles (2010), "Approximating the erfinv function".
-SYNTRA_INLINE float NormalQuantile(float tail) {
+HWY_INLINE FloatVector NormalQuantile(FloatVector tail) {
   constexpr float kCentre[] = {2.81022636e-08f,  3.43273939e-07f, -3.5233877e-06f,
                                -4.39150654e-06f, 0.00021858087f,  -0.00125372503f,
                                -0.00417768164f,  0.246640727f,    1.50140941f};
   constexpr float kTail[] = {-0.000200214257f, 0.000100950558f, 0.00134934322f,
                              -0.00367342844f,  0.00573950773f,  -0.0076224613f,
                              0.00943887047f,   1.00167406f,     2.83297682f};
-  const float w = -Logarithm(4.0f * tail * (1.0f - tail));
-  const bool central = w < 5.0f;
-  const float v = central ? w - 2.5f : std::sqrt(w) - 3.0f;
-  float p = central ? kCentre[0] : kTail[0];
-  for (int i = 1; i < 9; ++i) p = p * v + (central ? kCentre[i] : kTail[i]);
-  return 1.41421356f * p * (1.0f - 2.0f * tail);
+  const FloatTag d;
+  const auto both_sides = hn::Mul(hn::Mul(Constant(4), tail), hn::Sub(Constant(1), tail));
+  const auto w = hn::Neg(Logarithm(both_sides));
+  const auto central = hn::Lt(w, Constant(5));
+  auto p = Polynomial(kCentre, hn::Sub(w, Constant(2.5f)));
+  if (!hn::AllTrue(d, central)) {  // one draw in 300 is in the tail
+    p = hn::IfThenElse(central, p, Polynomial(kTail, hn::Sub(hn::Sqrt(w), Constant(3))));
+  }
+  return hn::Mul(hn::Mul(Constant(1.41421356f), p),
+                 hn::Sub(Constant(1), hn::Mul(Constant(2), tail)));
 }
 
-// One value of the distribution from 32 random bits: bit 0 is the sign, the others the place in the
-// tail.
-struct NormalDraw {
-  float deviation, lowest_tail, tail_width;
-  SYNTRA_INLINE float operator()(uint32_t bits) const {
-    const float u = (static_cast<float>(static_cast<int32_t>(bits >> 1)) + 0.5f) * 0x1p-31f;
-    const float x = NormalQuantile(lowest_tail + u * tail_width) * deviation;
-    return (bits & 1) ? x : -x;
-  }
-};
-
-struct UniformDraw {
-  float limit;
-  SYNTRA_INLINE float operator()(uint32_t bits) const {
-    const float u = (static_cast<float>(static_cast<int32_t>(bits >> 8)) + 0.5f) * 0x1p-24f;
-    return (2.0f * u - 1.0f) * limit;
-  }
-};
-
-template <typename Draw>
-SYNTRA_INLINE void FillChunk(RandomKey key, const Draw& draw, int64_t first_block, float* values) {
-  uint32_t words[kValues];
-  PhiloxBlocks(key, first_block, words);
-  for (int i = 0; i < kValues; ++i) values[i] = draw(words[i]);
+// (k + 1/2) 2^-bits for the leading `bits` of a word as the integer k.
+template <int bits>
+HWY_INLINE FloatVector UnitInterval(WordVector word) {
+  const auto k = hn::ConvertTo(FloatTag(), hn::BitCast(IntTag(), hn::ShiftRight<32 - bits>(word)));
+  return hn::Mul(hn::Add(k, Constant(0.5f)), Constant(1.0f / (int64_t{1} << bits)));
 }
 
-SYNTRA_EVERY_ISA void FillChunks(RandomKey key, NormalDraw draw, int64_t first_block, int64_t count,
-                                 float* values) {
-  for (int64_t c = 0; c < count; ++c) {
-    FillChunk(key, draw, first_block + c * kBlocks, values + c * kValues);
-  }
+HWY_INLINE FloatVector Draw(const UniformDistribution& uniform, WordVector word) {
+  const auto u = UnitInterval<24>(word);
+  return hn::Mul(hn::Sub(hn::Mul(Constant(2), u), Constant(1)), Constant(uniform.limit));
 }
 
-SYNTRA_EVERY_ISA void FillChunks(RandomKey key, UniformDraw draw, int64_t first_block,
-                                 int64_t count, float* values) {
-  for (int64_t c = 0; c < count; ++c) {
-    FillChunk(key, draw, first_block + c * kBlocks, values + c * kValues);
-  }
+// The last bit is the sign, the others the place in the tail.
+HWY_INLINE FloatVector Draw(const NormalDistribution& normal, WordVector word) {
+  const auto tail = hn::Add(Constant(normal.lowest_tail),
+                            hn::Mul(UnitInterval<31>(word), Constant(normal.tail_width)));
+  const auto x = hn::Mul(NormalQuantile(tail), Constant(normal.deviation));
+  const auto negative = hn::ShiftLeft<31>(hn::Not(word));
+  return hn::Xor(x, hn::BitCast(FloatTag(), negative));
 }
 
-template <typename Draw>
-void Fill(RandomKey key, const Draw& draw, std::span<float> values) {
-  const int64_t whole = static_cast<int64_t>(values.size()) / kValues;
-  ParallelFor(whole, 16, [&](int64_t begin, int64_t end) {
-    FillChunks(key, draw, begin * kBlocks, end - begin, values.data() + begin * kValues);
+template <typename Distribution>
+void Fill(RandomKey key, const Distribution& distribution, std::span<float> values) {
+  constexpr int64_t kStep = PhiloxStream::kStep, kGrain = 64 * kStep;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
+  ParallelFor(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
+    PhiloxStream stream;
+    stream.SetKey(key);
+    alignas(64) uint32_t words[kStep];
+    alignas(64) float drawn[kStep];
+    for (int64_t i = begin; i < end; i += kStep) {
+      stream.Step(static_cast<uint64_t>(i / 4), 0, words);
+      float* out = end - i >= kStep ? values.data() + i : drawn;
+      for (int64_t j = 0; j < kStep; j += lanes) {
+        hn::StoreU(Draw(distribution, hn::Load(WordTag(), words + j)), FloatTag(), out + j);
+      }
+      if (out == drawn) std::copy_n(drawn, end - i, values.begin() + i);
+    }
   });
-  float last[kValues];
-  FillChunks(key, draw, whole * kBlocks, 1, last);
-  std::copy_n(last, values.size() - whole * kValues, values.begin() + whole * kValues);
 }
 
-}  // namespace
+void DrawUniform(RandomKey key, const UniformDistribution& uniform, std::span<float> values) {
+  Fill(key, uniform, values);
+}
+void DrawNormal(RandomKey key, const NormalDistribution& normal, std::span<float> values) {
+  Fill(key, normal, values);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syntra {
+
+HWY_EXPORT(DrawUniform);
+HWY_EXPORT(DrawNormal);
 
 void FillUniform(RandomKey key, double limit, std::span<float> values) {
-  Fill(key, UniformDraw{static_cast<float>(limit)}, values);
+  HWY_DYNAMIC_DISPATCH(DrawUniform)(key, {static_cast<float>(limit)}, values);
 }
 
 void FillNormal(RandomKey key, double deviation, double cut, std::span<float> values) {
   const double lowest = cut > 0 ? 0.5 * std::erfc(cut / std::sqrt(2.0)) : 0.0;
-  Fill(key,
-       NormalDraw{static_cast<float>(deviation), static_cast<float>(lowest),
-                  static_cast<float>(0.5 - lowest)},
-       values);
+  HWY_DYNAMIC_DISPATCH(DrawNormal)
+  (key,
+   {static_cast<float>(deviation), static_cast<float>(lowest), static_cast<float>(0.5 - lowest)},
+   values);
 }
 
 }  // namespace syntra
+#endif

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/buffer.h"
+#include "core/instruction_sets.h"
 #include "core/parameters.h"
 #include "core/random.h"
 #include "core/random_fill.h"
@@ -84,6 +85,32 @@ TEST(RandomFill, UsesTheWordsOfPhilox) {
     const float u = (static_cast<float>(word >> 8) + 0.5f) * 0x1p-24f;
     ASSERT_EQ(values[i], 2.0f * u - 1.0f);
   }
+}
+
+// The probability that a standard normal draw lies beyond |x| on one side.
+double TailOf(double x) { return 0.5 * std::erfc(std::abs(x) / std::sqrt(2.0)); }
+
+TEST(RandomFill, NormalIsTheQuantileOfItsWord) {
+  for (const double cut : {0.0, 2.0}) {
+    std::vector<float> values(100003);
+    FillNormal({7, 9}, 0.5, cut, values);
+    const double lowest = cut > 0 ? TailOf(cut) : 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint32_t word = RandomAt({7, 9}, i / 4)[i % 4];
+      const double tail = lowest + ((word >> 1) + 0.5) * 0x1p-31 * (0.5 - lowest);
+      ASSERT_EQ(values[i] > 0, (word & 1) != 0);
+      ASSERT_NEAR(TailOf(values[i] / 0.5), tail, 1e-5 * tail + 1e-7) << word;
+    }
+  }
+}
+
+TEST(RandomFill, EveryInstructionSetGivesTheSameBits) {
+  std::vector<std::vector<float>> drawn;
+  OnEveryInstructionSet([&] {
+    std::vector<float>& values = drawn.emplace_back(100003);
+    FillNormal({7, 9}, 1.0, 0, values);
+    EXPECT_EQ(values, drawn.front());
+  });
 }
 
 TEST(Parameters, ValuesDoNotDependOnThreadCount) {

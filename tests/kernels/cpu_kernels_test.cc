@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "core/buffer.h"
+#include "core/instruction_sets.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cpu/peak.h"
-#include "kernels/instruction_sets.h"
 #include "kernels/op.h"
 
 namespace syntra {

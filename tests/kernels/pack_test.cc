@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "core/instruction_sets.h"
 #include "kernels/bfloat16.h"
-#include "kernels/instruction_sets.h"
 
 namespace syntra {
 namespace {

@@ -1,0 +1,67 @@
+// The keep decisions of random masks: element e of a row is decided by word e % 4 of
+// RandomAt(key, e / 4, site).
+#if defined(SYNTRA_KERNELS_CPU_NOISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SYNTRA_KERNELS_CPU_NOISE_INL_H_
+#undef SYNTRA_KERNELS_CPU_NOISE_INL_H_
+#else
+#define SYNTRA_KERNELS_CPU_NOISE_INL_H_
+#endif
+
+#include "core/philox-inl.h"
+#include "kernels/cpu/keep.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
+
+// Words [first, first + count) of a row's noise, at most kBlock of them.
+class NoiseWords {
+ public:
+  static constexpr int64_t kBlock = 512;
+
+  // The words, valid until the next call; reads of whole vectors beyond the end stay in bounds.
+  HWY_INLINE const uint32_t* Fill(RandomKey key, uint64_t site, int64_t first, int64_t count) {
+    stream_.SetKey(key);
+    const int64_t skipped = first % 4;
+    for (int64_t i = 0; i < skipped + count; i += PhiloxStream::kStep) {
+      stream_.Step(static_cast<uint64_t>((first - skipped + i) / 4), site, words_ + i);
+    }
+    return words_ + skipped;
+  }
+
+ private:
+  PhiloxStream stream_;
+  alignas(64) uint32_t words_[kBlock + 128];
+};
+
+// The value scaled where the words say keep, zero elsewhere.
+HWY_INLINE FloatVector KeepScaled(FloatVector value, const uint32_t* words, const Keep& keep) {
+  const FloatTag d;
+  const WordTag d32;
+  const auto dropped = hn::Lt(hn::LoadU(d32, words), hn::Set(d32, keep.threshold));
+  return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Mul(value, hn::Set(d, keep.scale)));
+}
+
+// Words of noise that all rows of an example share: `width` of them per example, at `words`, padded
+// so that whole vectors may be read.
+inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples, int64_t width,
+                            uint32_t* words) {
+  const int64_t stride = SharedNoiseStride(width);
+  ParallelFor(examples, RowGrain(width), [&](int64_t begin, int64_t end) {
+    NoiseWords noise;
+    for (int64_t b = begin; b < end; ++b) {
+      for (int64_t i = 0; i < width; i += NoiseWords::kBlock) {
+        const int64_t count = std::min(NoiseWords::kBlock, width - i);
+        std::memcpy(words + b * stride + i, noise.Fill(KeyOf(keys, b), site, i, count),
+                    count * sizeof(uint32_t));
+      }
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard per target
