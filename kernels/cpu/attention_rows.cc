@@ -19,7 +19,7 @@ constexpr int64_t kRowsAhead = 8;
 
 inline void PrefetchRow(const void* row, size_t bytes) {
   for (size_t at = 0; at < bytes; at += 64) {
-    __builtin_prefetch(static_cast<const std::byte*>(row) + at);
+    __builtin_prefetch(static_cast<const std::byte*>(row) + at, 0, 2);
   }
 }
 

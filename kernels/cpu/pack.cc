@@ -97,7 +97,7 @@ HWY_INLINE void TransposeLines(const T* from, int64_t stride, T* to, int64_t to_
 // to the buffer are done when it is read.
 template <typename T>
 void TransposeColumn(const T* from, int64_t rows, int64_t stride, T* to, int64_t to_stride) {
-  constexpr int64_t kLine = kLineBytes / sizeof(T), kAhead = 64;
+  constexpr int64_t kLine = kLineBytes / sizeof(T), kAhead = 2 * kLine;
   HWY_ALIGN T buffer[2][kLine * kLine];
   const auto write = [&](int64_t row) {
     const T* square = buffer[row / kLine % 2];
@@ -106,8 +106,9 @@ void TransposeColumn(const T* from, int64_t rows, int64_t stride, T* to, int64_t
     }
   };
   for (int64_t row = 0; row < rows; row += kLine) {
-    for (int64_t i = row + kAhead; i < std::min(row + kAhead + kLine, rows); ++i) {
-      hwy::Prefetch(from + i * stride);
+    // Behind the last row follow the first ones of the next column.
+    for (int64_t i = row + kAhead; i < row + kAhead + kLine; ++i) {
+      __builtin_prefetch(i < rows ? from + i * stride : from + kLine + (i - rows) * stride, 0, 2);
     }
     TransposeLines(from + row * stride, stride, buffer[row / kLine % 2], kLine);
     if (row > 0) write(row - kLine);
@@ -198,33 +199,66 @@ void PackColumns(const T* from, int64_t k, bool pairs, uint32_t* to) {
   }
 }
 
+// The blocks of B in the order in which it lies in memory.
 template <typename T>
-HWY_INLINE void PrefetchRows(const T* from, int64_t rows, int64_t columns, int64_t stride) {
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t i = 0; i < columns; i += kLineBytes / static_cast<int64_t>(sizeof(T))) {
-      hwy::Prefetch(from + row * stride + i);
+class Blocks {
+ public:
+  Blocks(const Packing& shape, const T* b)
+      : shape_(shape),
+        b_(b),
+        pairs_(shape.packed == DType::kBF16),
+        rows_(pairs_ ? 2 * kBlockRows : kBlockRows),
+        row_blocks_(shape.k / rows_),
+        inner_(shape.transposed ? row_blocks_ : shape.n / kBlockColumns) {}
+
+  int64_t count() const { return row_blocks_ * (shape_.n / kBlockColumns); }
+
+  // Asks for a block's lines, into the second cache: the first one has too few requests under way.
+  // Inlined, for a compiler drops calls of what only prefetches.
+  HWY_INLINE void Prefetch(int64_t i) const {
+    const T* from = Source(i);
+    const int64_t rows = shape_.transposed ? kBlockColumns : rows_;
+    const int64_t columns = shape_.transposed ? rows_ : kBlockColumns;
+    const int64_t stride = shape_.transposed ? shape_.k : shape_.n;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t j = 0; j < columns; j += kLineBytes / static_cast<int64_t>(sizeof(T))) {
+        __builtin_prefetch(from + row * stride + j, 0, 2);
+      }
     }
   }
-}
+
+  void Pack(int64_t i, uint32_t* to) const {
+    to += (Column(i) * row_blocks_ + Row(i)) * kBlockRows * kBlockColumns;
+    if (shape_.transposed) {
+      PackColumns(Source(i), shape_.k, pairs_, to);
+    } else {
+      PackRows(Source(i), shape_.n, pairs_, to);
+    }
+  }
+
+ private:
+  int64_t Row(int64_t i) const { return shape_.transposed ? i % inner_ : i / inner_; }
+  int64_t Column(int64_t i) const { return shape_.transposed ? i / inner_ : i % inner_; }
+  const T* Source(int64_t i) const {
+    const int64_t row = Row(i) * rows_, column = Column(i) * kBlockColumns;
+    return b_ + (shape_.transposed ? column * shape_.k + row : row * shape_.n + column);
+  }
+
+  Packing shape_;
+  const T* b_;
+  bool pairs_;
+  int64_t rows_, row_blocks_, inner_;
+};
 
 template <typename T>
 void PackMatrix(const Packing& shape, const T* b, uint32_t* to) {
-  const bool pairs = shape.packed == DType::kBF16;
-  const int64_t rows = pairs ? 2 * kBlockRows : kBlockRows, row_blocks = shape.k / rows;
-  ParallelFor(shape.n / kBlockColumns * row_blocks, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t row = block % row_blocks * rows, column = block / row_blocks * kBlockColumns;
-      const bool last = row + rows == shape.k;
-      uint32_t* packed = to + block * kBlockRows * kBlockColumns;
-      if (shape.transposed) {
-        const T* from = b + column * shape.k + row;
-        if (!last) PrefetchRows(from + rows, kBlockColumns, rows, shape.k);
-        PackColumns(from, shape.k, pairs, packed);
-      } else {
-        const T* from = b + row * shape.n + column;
-        if (!last) PrefetchRows(from + rows * shape.n, rows, kBlockColumns, shape.n);
-        PackRows(from, shape.n, pairs, packed);
-      }
+  constexpr int64_t kAhead = 2;
+  const Blocks<T> blocks(shape, b);
+  ParallelFor(blocks.count(), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < std::min(begin + kAhead, end); ++i) blocks.Prefetch(i);
+    for (int64_t i = begin; i < end; ++i) {
+      if (i + kAhead < end) blocks.Prefetch(i + kAhead);
+      blocks.Pack(i, to);
     }
   });
 }
