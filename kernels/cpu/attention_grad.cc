@@ -113,8 +113,8 @@ Backward::Backward(const OpCall& call)
   by_position_ = scores_.has(kKeyPositions);
   sums_heads_ = wants(kTable) || wants(kPositions) ||
                 (wants(kBias) && SharedProbabilities::Serves(call.inputs));
-  spreads_ = wants(kTable) || wants(kBias) || wants(kA) || wants(kB) ||
-             (by_position_ && (wants(kU) || wants(kPositions)));
+  spreads_ =
+      wants(kTable) || wants(kA) || wants(kB) || (by_position_ && (wants(kU) || wants(kPositions)));
   table_partial_ = wants(kTable) && z_.table_heads == 1 && z_.heads > 1;
   positions_partial_ = wants(kPositions) && !z_.positions_per_head && z_.heads > 1;
   if (SharedProbabilities::Serves(call.inputs)) {
@@ -304,14 +304,14 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
   };
   RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), stride, block.rows, z_.head_size, means);
   std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
-  ScoreGradient(tile, d_scores, means, rounded);
+  ScoreGradient(
+      tile, d_scores, means,
+      {.keep = spreads_ || !rounded, .rounded = rounded, .bias = BiasSums(arguments, h, b)});
   const void* operand = rounded ? static_cast<const void*>(rounded) : d_scores;
   const void* features = operand;
   if (spreads_) {
-    RowGradients gradients{.table = sums.table,
-                           .bias = BiasSums(arguments, h, b),
-                           .accumulate_a = accumulate_[kA],
-                           .accumulate_b = accumulate_[kB]};
+    RowGradients gradients{
+        .table = sums.table, .accumulate_a = accumulate_[kA], .accumulate_b = accumulate_[kB]};
     if (wants(kA)) {
       gradients.a = ElementOf(arguments.outputs[kA], z_, dtype_, z_.queries, z_.a_size, b, 0, h);
     }
@@ -421,9 +421,9 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
     }
     const Tile tile = scores_.TileOf(block, shared_->exact(h, i, w), w);
     float* d_scores = Floats(w, d_tile_) + d_offsets_[i];
-    ScoreGradient(tile, d_scores, means, nullptr);
-    SpreadGradient(terms, tile, d_scores,
-                   {.table = sums.table, .bias = BiasSums(arguments, h, z_.batch)});
+    ScoreGradient(tile, d_scores, means,
+                  {.keep = true, .rounded = nullptr, .bias = BiasSums(arguments, h, z_.batch)});
+    SpreadGradient(terms, tile, d_scores, {.table = sums.table});
   }
 }
 

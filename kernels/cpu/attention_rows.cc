@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/simd_targets.h"
 #include "core/tensor.h"
 
 #ifndef SYNTRA_KERNELS_CPU_ATTENTION_ROWS_ONCE
@@ -30,176 +31,110 @@ inline void PrefetchRow(const void* row, size_t bytes) {
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_rows.cc"
 #include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra::attention::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
-constexpr Floats kFloats;
+using namespace syntra::HWY_NAMESPACE;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-HWY_INLINE Vector Load(const float* from) { return hn::LoadU(kFloats, from); }
-HWY_INLINE Vector Load(const BFloat16* from) {
-  const hn::Rebind<uint16_t, Floats> halves;
-  const hn::RebindToUnsigned<Floats> words;
-  return hn::BitCast(kFloats,
-                     hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, &from->bits))));
-}
-
-HWY_INLINE void Store(Vector x, float* to) { hn::StoreU(x, kFloats, to); }
-// Round to nearest, ties to even; NaN stays NaN.
-HWY_INLINE void Store(Vector x, BFloat16* to) {
-  const hn::RebindToUnsigned<Floats> words;
-  const hn::Rebind<uint16_t, Floats> halves;
-  const auto bits = hn::BitCast(words, x);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
-  const auto quiet = hn::Or(bits, hn::Set(words, 0x400000));
-  const auto kept = hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(x)), quiet, rounded);
-  hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(kept)), halves, &to->bits);
-}
-
-// The last, incomplete vector of a row goes through a full one on the stack. Missing lanes read 0.
-template <typename T>
-HWY_INLINE Vector LoadPart(const T* from, size_t count) {
-  HWY_ALIGN T whole[hn::MaxLanes(kFloats)] = {};
-  std::memcpy(whole, from, count * sizeof(T));
-  return Load(whole);
-}
-template <typename T>
-HWY_INLINE void StorePart(Vector x, T* to, size_t count) {
-  HWY_ALIGN T whole[hn::MaxLanes(kFloats)];
-  Store(x, whole);
-  std::memcpy(to, whole, count * sizeof(T));
-}
-
-HWY_INLINE int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(kFloats)); }
 
 // x += scale * y.
 template <typename T>
 HWY_INLINE void AddScaled(float* x, const T* y, float scale, int64_t count) {
-  const Vector s = hn::Set(kFloats, scale);
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) Store(hn::MulAdd(s, Load(y + j), Load(x + j)), x + j);
-  if (j < count) {
-    const Vector sum = hn::MulAdd(s, LoadPart(y + j, count - j), LoadPart(x + j, count - j));
-    StorePart(sum, x + j, count - j);
-  }
+  const FloatVector s = hn::Set(FloatTag(), scale);
+  VectorLoop(count, [=](int64_t j, auto lanes) {
+    Store(hn::MulAdd(s, Load(y + j, lanes), Load(x + j, lanes)), x + j, lanes);
+  });
 }
 
 HWY_INLINE void Add(float* x, const float* y, int64_t count) {
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) Store(hn::Add(Load(y + j), Load(x + j)), x + j);
-  for (; j < count; ++j) x[j] += y[j];
+  VectorLoop(count, [=](int64_t j, auto lanes) {
+    Store(hn::Add(Load(y + j, lanes), Load(x + j, lanes)), x + j, lanes);
+  });
 }
 
 template <typename T, typename U>
 HWY_INLINE float Dot(const T* x, const U* y, int64_t count) {
-  Vector even = hn::Zero(kFloats), odd = hn::Zero(kFloats);
-  int64_t j = 0;
-  for (; j + 2 * Lanes() <= count; j += 2 * Lanes()) {
-    even = hn::MulAdd(Load(x + j), Load(y + j), even);
-    odd = hn::MulAdd(Load(x + j + Lanes()), Load(y + j + Lanes()), odd);
-  }
-  for (; j + Lanes() <= count; j += Lanes()) even = hn::MulAdd(Load(x + j), Load(y + j), even);
-  if (j < count) odd = hn::MulAdd(LoadPart(x + j, count - j), LoadPart(y + j, count - j), odd);
-  return hn::GetLane(hn::SumOfLanes(kFloats, hn::Add(even, odd)));
+  FloatVector sums[2] = {hn::Zero(FloatTag()), hn::Zero(FloatTag())};
+  int turn = 0;
+  VectorLoop(count, [&](int64_t j, auto lanes) {
+    sums[turn] = hn::MulAdd(Load(x + j, lanes), Load(y + j, lanes), sums[turn]);
+    turn = 1 - turn;
+  });
+  return SumLanes(hn::Add(sums[0], sums[1]));
 }
 
 template <typename T, typename U>
 HWY_INLINE void Convert(const T* from, U* to, int64_t count) {
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) Store(Load(from + j), to + j);
-  if (j < count) StorePart(LoadPart(from + j, count - j), to + j, count - j);
+  VectorLoop(count, [=](int64_t j, auto lanes) { Store(Load(from + j, lanes), to + j, lanes); });
 }
 
 // x[j] += y[index[j]].
 HWY_INLINE void AddIndexed(float* x, const float* y, const int32_t* index, int64_t count) {
-  const hn::RebindToSigned<Floats> integers;
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) {
-    const Vector gathered = hn::GatherIndex(kFloats, y, hn::LoadU(integers, index + j));
-    Store(hn::Add(Load(x + j), gathered), x + j);
-  }
-  for (; j < count; ++j) x[j] += y[index[j]];
+  const hn::RebindToSigned<FloatTag> integers;
+  const int64_t whole = count - count % static_cast<int64_t>(hn::Lanes(FloatTag()));
+  VectorLoop(whole, [=](int64_t j, auto lanes) {
+    const FloatVector gathered = hn::GatherIndex(FloatTag(), y, hn::LoadU(integers, index + j));
+    Store(hn::Add(Load(x + j, lanes), gathered), x + j, lanes);
+  });
+  for (int64_t j = whole; j < count; ++j) x[j] += y[index[j]];
 }
 
 // x[j] := -inf where labels[j] is not `label`.
 HWY_INLINE void Mask(float* x, const int32_t* labels, int32_t label, int64_t count) {
-  const hn::RebindToSigned<Floats> integers;
+  const hn::RebindToSigned<FloatTag> integers;
   const auto wanted = hn::Set(integers, label);
-  const Vector never = hn::Set(kFloats, kMinusInfinity);
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) {
-    const auto same = hn::RebindMask(kFloats, hn::Eq(hn::LoadU(integers, labels + j), wanted));
-    Store(hn::IfThenElse(same, Load(x + j), never), x + j);
-  }
-  for (; j < count; ++j) x[j] = labels[j] == label ? x[j] : kMinusInfinity;
+  const int64_t whole = count - count % static_cast<int64_t>(hn::Lanes(FloatTag()));
+  VectorLoop(whole, [=](int64_t j, auto lanes) {
+    const auto same = hn::RebindMask(FloatTag(), hn::Eq(hn::LoadU(integers, labels + j), wanted));
+    Store(hn::IfThenElse(same, Load(x + j, lanes), hn::Set(FloatTag(), kMinusInfinity)), x + j,
+          lanes);
+  });
+  for (int64_t j = whole; j < count; ++j) x[j] = labels[j] == label ? x[j] : kMinusInfinity;
 }
 
-HWY_INLINE float Maximum(const float* x, int64_t count) {
-  Vector even = hn::Set(kFloats, kMinusInfinity), odd = even;
-  int64_t j = 0;
-  for (; j + 2 * Lanes() <= count; j += 2 * Lanes()) {
-    even = hn::Max(even, Load(x + j));
-    odd = hn::Max(odd, Load(x + j + Lanes()));
+// A row of scores whose bias, if it has one, is added whenever it is read.
+struct Scores {
+  float* x;
+  const float* bias;
+  int64_t count;
+
+  template <typename Lanes>
+  HWY_INLINE FloatVector At(int64_t j, Lanes lanes) const {
+    const FloatVector score = Load(x + j, lanes);
+    return bias ? hn::Add(score, Load(bias + j, lanes)) : score;
   }
-  for (; j + Lanes() <= count; j += Lanes()) even = hn::Max(even, Load(x + j));
-  float maximum = hn::GetLane(hn::MaxOfLanes(kFloats, hn::Max(even, odd)));
-  for (; j < count; ++j) {
-    if (!(x[j] <= maximum)) maximum = x[j];  // also where x[j] is NaN
-  }
-  return maximum;
+};
+
+HWY_INLINE FloatVector MinusInfinityBeyond(FloatVector value, Whole) { return value; }
+HWY_INLINE FloatVector MinusInfinityBeyond(FloatVector value, Part part) {
+  const FloatTag d;
+  return hn::IfThenElse(hn::FirstN(d, part.count), value, hn::Set(d, kMinusInfinity));
 }
 
-// exp(x) for x of at most about 0, to 2e-7: 2^n e^r with |r| <= ln(2)/2, e^r by its Taylor
-// polynomial of degree 7 (error 5e-9); below e^-86.6 it is 0. A third faster than the library's,
-// which serves all x, and NaN stays NaN, where the library's 0 would hide that a run has diverged.
-HWY_INLINE Vector ExpOfNegative(Vector x) {
-  const hn::RebindToSigned<Floats> integers;
-  const auto set = [](float c) { return hn::Set(kFloats, c); };
-  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
-  const Vector shifted = hn::MulAdd(x, set(1.44269504f), set(12582912.0f));
-  const Vector n = hn::Sub(shifted, set(12582912.0f));
-  // ln(2) in two parts, the first short enough that its product with n is exact.
-  Vector r = hn::NegMulAdd(n, set(0.693145752f), x);
-  r = hn::NegMulAdd(n, set(1.42860677e-6f), r);
-  const Vector r2 = hn::Mul(r, r);
-  const Vector c23 = hn::MulAdd(r, set(1.0f / 6), set(1.0f / 2));
-  const Vector c45 = hn::MulAdd(r, set(1.0f / 120), set(1.0f / 24));
-  const Vector c67 = hn::MulAdd(r, set(1.0f / 5040), set(1.0f / 720));
-  const Vector high = hn::MulAdd(hn::MulAdd(c67, r2, c45), r2, c23);
-  const Vector e = hn::Add(hn::MulAdd(high, r2, r), set(1.0f));
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(integers, shifted));
-  const Vector scaled = hn::BitCast(kFloats, hn::Add(hn::BitCast(integers, e), exponent));
-  return hn::IfThenZeroElse(hn::Lt(x, set(-86.6f)), scaled);
+HWY_INLINE float Maximum(const Scores scores) {
+  FloatVector largest = hn::Set(FloatTag(), kMinusInfinity);
+  VectorLoop(scores.count, [scores, &largest](int64_t j, auto lanes) {
+    largest = hn::Max(largest, MinusInfinityBeyond(scores.At(j, lanes), lanes));
+  });
+  return hn::GetLane(hn::MaxOfLanes(FloatTag(), largest));
 }
 
-// x[j] := exp(x[j] - offset), also to `rounded` if it is there. Returns the sum.
-template <bool kKeep, typename T>
-HWY_INLINE float ExpRow(float* x, float offset, T* rounded, int64_t count) {
-  const Vector shift = hn::Set(kFloats, offset);
-  Vector sum = hn::Zero(kFloats);
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) {
-    const Vector e = ExpOfNegative(hn::Sub(Load(x + j), shift));
-    sum = hn::Add(sum, e);
-    if constexpr (kKeep) Store(e, x + j);
-    if (rounded) Store(e, rounded + j);
-  }
-  float total = hn::GetLane(hn::SumOfLanes(kFloats, sum));
-  if (j < count) {
-    HWY_ALIGN float last[hn::MaxLanes(kFloats)];
-    Store(ExpOfNegative(hn::Sub(LoadPart(x + j, count - j), shift)), last);
-    for (int64_t l = 0; l < count - j; ++l) total += last[l];
-    if constexpr (kKeep) std::memcpy(x + j, last, (count - j) * sizeof(float));
-    if (rounded) StorePart(Load(last), rounded + j, count - j);
-  }
-  return total;
+// e[j] = exp(score[j] - offset), written back if `kKeep`, and to `rounded` if it is there. Returns
+// the sum.
+template <bool kKeep>
+HWY_INLINE float Exponentials(const Scores scores, float offset, BFloat16* rounded) {
+  const FloatVector shift = hn::Set(FloatTag(), offset);
+  FloatVector sum = hn::Zero(FloatTag());
+  VectorLoop(scores.count, [=, &sum](int64_t j, auto lanes) {
+    const FloatVector e = FastExp(hn::Sub(scores.At(j, lanes), shift));
+    sum = hn::Add(sum, Valid(e, lanes));
+    if constexpr (kKeep) Store(e, scores.x + j, lanes);
+    if (rounded) Store(e, rounded + j, lanes);
+  });
+  return SumLanes(sum);
 }
 
 // How many keys of the tile query `first + i` may see before segments are looked at.
@@ -254,7 +189,6 @@ HWY_INLINE void AddTerms(const RowTerms& terms, const Tile& tile, int64_t i, int
   if (terms.table) Add(target, TableRow(terms, query), count);
   if (terms.a) AddOuter<T>(terms, query, target, tile.row_scratch + terms.extent, count);
   if (target != row) AddIndexed(row, target, terms.key_positions, limit);
-  if (terms.bias) Add(row, terms.bias - query, limit);
   if (terms.query_segments) {
     const int32_t segment = terms.query_segments[query];
     if (segment == 0) {
@@ -271,40 +205,43 @@ HWY_INLINE void ClearFrom(T* row, int64_t begin, int64_t end) {
   if (begin < end) std::memset(static_cast<void*>(row + begin), 0, (end - begin) * sizeof(T));
 }
 
+HWY_INLINE void ScaleRow(float* row, float scale, int64_t count) {
+  const FloatVector s = hn::Set(FloatTag(), scale);
+  VectorLoop(count, [=](int64_t j, auto lanes) {
+    Store(hn::Mul(s, Load(row + j, lanes)), row + j, lanes);
+  });
+}
+
+// The scores of the tile's row i, with all terms added but the bias.
 template <typename T>
-HWY_INLINE void ScaleRow(T* row, float scale, int64_t count) {
-  const Vector s = hn::Set(kFloats, scale);
-  int64_t j = 0;
-  for (; j + Lanes() <= count; j += Lanes()) Store(hn::Mul(s, Load(row + j)), row + j);
-  if (j < count) StorePart(hn::Mul(s, LoadPart(row + j, count - j)), row + j, count - j);
+HWY_INLINE Scores ScoresOf(const RowTerms& terms, const Tile& tile, int64_t i) {
+  const int64_t limit = KeyLimit(terms, tile, i);
+  AddTerms<T>(terms, tile, i, limit);
+  return {tile.scores + i * tile.stride, terms.bias ? terms.bias - (tile.first + i) : nullptr,
+          limit};
 }
 
 template <typename T>
 void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool normalize,
                float* log_sum_exp, float* inverse_sum) {
   for (int64_t i = 0; i < tile.rows; ++i) {
-    float* row = tile.scores + i * tile.stride;
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
-    int64_t limit = KeyLimit(terms, tile, i);
-    AddTerms<T>(terms, tile, i, limit);
-    const float maximum = Maximum(row, limit);
+    Scores scores = ScoresOf<T>(terms, tile, i);
+    const float maximum = Maximum(scores);
     const bool none = maximum == kMinusInfinity;
-    if (none) limit = 0;
-    float sum = 0.0f, inverse = 0.0f;
-    if (!none) {
-      // Normalised probabilities are rounded once, after the division.
-      sum = copy && !normalize ? ExpRow<false>(row, maximum, copy, limit)
-                               : ExpRow<true>(row, maximum, static_cast<BFloat16*>(nullptr), limit);
-      inverse = 1.0f / sum;
-    }
+    if (none) scores.count = 0;
+    // Normalised probabilities are rounded once, after the division.
+    const float sum = normalize || !copy ? Exponentials<true>(scores, maximum, nullptr)
+                                         : Exponentials<false>(scores, maximum, copy);
+    const float inverse = none ? 0.0f : 1.0f / sum;
     if (normalize) {
-      ScaleRow(row, inverse, limit);
-      if (copy) Convert(row, copy, limit);
+      ScaleRow(scores.x, inverse, scores.count);
+      if (copy) Convert(scores.x, copy, scores.count);
     }
     if (copy) {
-      ClearFrom(copy, limit, tile.keys);
+      ClearFrom(copy, scores.count, tile.keys);
     } else {
-      ClearFrom(row, limit, tile.keys);
+      ClearFrom(scores.x, scores.count, tile.keys);
     }
     log_sum_exp[i] = none ? kMinusInfinity : maximum + std::log(sum);
     inverse_sum[i] = inverse;
@@ -315,18 +252,17 @@ template <typename T>
 void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                      BFloat16* rounded) {
   for (int64_t i = 0; i < tile.rows; ++i) {
-    float* row = tile.scores + i * tile.stride;
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
-    int64_t limit = log_sum_exp[i] == kMinusInfinity ? 0 : KeyLimit(terms, tile, i);
-    if (limit > 0) {
-      AddTerms<T>(terms, tile, i, limit);
-      const float sum = ExpRow<true>(row, log_sum_exp[i], copy, limit);
+    Scores scores{tile.scores + i * tile.stride, nullptr, 0};
+    if (log_sum_exp[i] != kMinusInfinity) {
+      scores = ScoresOf<T>(terms, tile, i);
+      const float sum = Exponentials<true>(scores, log_sum_exp[i], copy);
       // The rounding of a large log_sum_exp scales the whole row; dividing by what the row adds up
       // to takes it out. Below bf16's own rounding it does not matter.
-      if (!copy) ScaleRow(row, 1.0f / sum, limit);
+      if (!copy) ScaleRow(scores.x, 1.0f / sum, scores.count);
     }
-    ClearFrom(row, limit, tile.keys);
-    if (copy) ClearFrom(copy, limit, tile.keys);
+    ClearFrom(scores.x, scores.count, tile.keys);
+    if (copy) ClearFrom(copy, scores.count, tile.keys);
   }
 }
 
@@ -335,35 +271,30 @@ void RowDotsOf(const T* dy, const T* y, int64_t stride, int64_t rows, int64_t wi
   for (int64_t i = 0; i < rows; ++i) means[i] = Dot(dy + i * stride, y + i * stride, width);
 }
 
-void ScoreGradientOf(const Tile& tile, float* d_scores, const float* means, BFloat16* rounded) {
+void ScoreGradientOf(const Tile& tile, float* d_scores, const float* means,
+                     const ScoreGradientUse& use) {
+  auto* rounded = static_cast<BFloat16*>(use.rounded);
   for (int64_t i = 0; i < tile.rows; ++i) {
     const float* p = tile.scores + i * tile.stride;
     float* ds = d_scores + i * tile.stride;
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
-    const Vector mean = hn::Set(kFloats, means[i]);
-    int64_t j = 0;
-    for (; j + Lanes() <= tile.keys; j += Lanes()) {
-      const Vector x = hn::Mul(Load(p + j), hn::Sub(Load(ds + j), mean));
-      Store(x, ds + j);
-      if (copy) Store(x, copy + j);
-    }
-    for (int64_t l = j; l < tile.keys; ++l) ds[l] = p[l] * (ds[l] - means[i]);
-    if (copy && j < tile.keys) Convert(ds + j, copy + j, tile.keys - j);
+    float* bias = use.bias ? use.bias - (tile.first + i) : nullptr;
+    const FloatVector mean = hn::Set(FloatTag(), means[i]);
+    VectorLoop(tile.keys, [=, keep = use.keep](int64_t j, auto lanes) {
+      const FloatVector x = hn::Mul(Load(p + j, lanes), hn::Sub(Load(ds + j, lanes), mean));
+      if (keep) Store(x, ds + j, lanes);
+      if (copy) Store(x, copy + j, lanes);
+      if (bias) Store(hn::Add(x, Load(bias + j, lanes)), bias + j, lanes);
+    });
   }
 }
 
 template <typename T>
 HWY_INLINE void StoreRow(const float* in, float scale, T* out, int64_t width, bool accumulate) {
-  const Vector s = hn::Set(kFloats, scale);
-  int64_t j = 0;
-  for (; j + Lanes() <= width; j += Lanes()) {
-    const Vector x = hn::Mul(s, Load(in + j));
-    Store(accumulate ? hn::Add(x, Load(out + j)) : x, out + j);
-  }
-  if (j < width) {
-    const Vector x = hn::Mul(s, LoadPart(in + j, width - j));
-    StorePart(accumulate ? hn::Add(x, LoadPart(out + j, width - j)) : x, out + j, width - j);
-  }
+  const FloatVector s = hn::Set(FloatTag(), scale);
+  VectorLoop(width, [=](int64_t j, auto lanes) {
+    StoreResult(hn::Mul(s, Load(in + j, lanes)), out + j, lanes, accumulate);
+  });
 }
 
 // The gradients of a and b from `d`, the gradient of their products.
@@ -396,7 +327,6 @@ void SpreadGradientOf(const RowTerms& terms, const Tile& tile, const float* d_sc
   for (int64_t i = 0; i < tile.rows; ++i) {
     const int64_t query = tile.first + i;
     const float* ds = d_scores + i * tile.stride;
-    if (gradients.bias) Add(gradients.bias - query, ds, tile.keys);
     const float* d = ds;
     int64_t count = tile.keys;
     if (by_position) {
@@ -447,7 +377,7 @@ void AddFeatureRowsOf(const T* u, int64_t u_stride, const float* positions, int6
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t f = 0; f < features; ++f) {
       float scale;
-      StorePart(LoadPart(u + i * u_stride + f, 1), &scale, 1);
+      Convert(u + i * u_stride + f, &scale, 1);
       AddScaled(scores + i * stride, positions + f * position_stride, scale, count);
     }
   }
@@ -499,8 +429,9 @@ void EnterRowDots(DType dtype, const void* dy, const void* y, int64_t stride, in
   }
 }
 
-void EnterScoreGradient(const Tile& tile, float* d_scores, const float* means, void* rounded) {
-  ScoreGradientOf(tile, d_scores, means, static_cast<BFloat16*>(rounded));
+void EnterScoreGradient(const Tile& tile, float* d_scores, const float* means,
+                        const ScoreGradientUse& use) {
+  ScoreGradientOf(tile, d_scores, means, use);
 }
 
 void EnterSpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
@@ -591,8 +522,9 @@ void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t
              int64_t width, float* means) {
   HWY_DYNAMIC_DISPATCH(EnterRowDots)(dtype, dy, y, stride, rows, width, means);
 }
-void ScoreGradient(const Tile& tile, float* d_scores, const float* means, void* rounded) {
-  HWY_DYNAMIC_DISPATCH(EnterScoreGradient)(tile, d_scores, means, rounded);
+void ScoreGradient(const Tile& tile, float* d_scores, const float* means,
+                   const ScoreGradientUse& use) {
+  HWY_DYNAMIC_DISPATCH(EnterScoreGradient)(tile, d_scores, means, use);
 }
 void SpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
                     const RowGradients& gradients) {

@@ -55,13 +55,18 @@ void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum
 void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
              int64_t width, float* means);
 
-// d_scores := probabilities * (d_scores - mean), and a rounded copy if that is wanted.
-void ScoreGradient(const Tile& tile, float* d_scores, const float* means, void* rounded);
+// What is wanted of probabilities * (d_scores - mean), the gradient of the scores.
+struct ScoreGradientUse {
+  bool keep;      // in place of d_scores
+  void* rounded;  // a bf16 copy; null: none
+  float* bias;  // the sums over equal differences of key and query, added at difference 0; or null
+};
+void ScoreGradient(const Tile& tile, float* d_scores, const float* means,
+                   const ScoreGradientUse& use);
 
 // Where the gradients of the terms go; null: not wanted. Laid out as the terms.
 struct RowGradients {
   float* table;
-  float* bias;
   void *a, *b;
   bool accumulate_a, accumulate_b;
   // With positions: d_scores summed by key position, [rows, extent], for the gradients of u and p.

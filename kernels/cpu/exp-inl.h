@@ -13,30 +13,28 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// For x <= 88. Below -87 the result is exp(-87), about 1e-38, instead of a subnormal number or
-// zero.
+// For x <= 88. Below -86.6 the result is zero, NaN stays NaN.
 HWY_INLINE FloatVector FastExp(FloatVector x) {
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> d32;
-  // x second: NaN passes through the maximum.
-  x = hn::Max(hn::Set(d, -87.0f), x);
+  const auto set = [](float c) { return hn::Set(FloatTag(), c); };
   // Adding 1.5 * 2^23 leaves the rounded quotient in the low bits of the sum.
-  const FloatVector magic = hn::Set(d, 12582912.0f);
-  const FloatVector shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
-  const FloatVector n = hn::Sub(shifted, magic);
+  const FloatVector shifted = hn::MulAdd(x, set(1.44269504f), set(12582912.0f));
+  const FloatVector n = hn::Sub(shifted, set(12582912.0f));
   // ln 2 in two parts, the first with trailing zeros, so that n times it is exact.
-  const FloatVector near = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
-  const FloatVector r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), near);
+  const FloatVector near = hn::NegMulAdd(n, set(0.693359375f), x);
+  const FloatVector r = hn::NegMulAdd(n, set(-2.12194440e-4f), near);
   // The Taylor series to r^7, by Estrin's scheme.
-  const FloatVector one = hn::Set(d, 1.0f), square = hn::Mul(r, r);
-  const FloatVector p01 = hn::Add(one, r);
-  const FloatVector p23 = hn::MulAdd(r, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
-  const FloatVector p45 = hn::MulAdd(r, hn::Set(d, 1.0f / 120), hn::Set(d, 1.0f / 24));
-  const FloatVector p67 = hn::MulAdd(r, hn::Set(d, 1.0f / 5040), hn::Set(d, 1.0f / 720));
+  const FloatVector square = hn::Mul(r, r);
+  const FloatVector p01 = hn::Add(set(1.0f), r);
+  const FloatVector p23 = hn::MulAdd(r, set(1.0f / 6), set(0.5f));
+  const FloatVector p45 = hn::MulAdd(r, set(1.0f / 120), set(1.0f / 24));
+  const FloatVector p67 = hn::MulAdd(r, set(1.0f / 5040), set(1.0f / 720));
   const FloatVector high = hn::MulAdd(square, p67, p45);
   const FloatVector power = hn::MulAdd(square, hn::MulAdd(square, high, p23), p01);
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(d32, shifted));
-  return hn::BitCast(d, hn::Add(hn::BitCast(d32, power), exponent));
+  const FloatVector scaled = hn::BitCast(d, hn::Add(hn::BitCast(d32, power), exponent));
+  return hn::IfThenZeroElse(hn::Lt(x, set(-86.6f)), scaled);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,7 +1,7 @@
 // Speed of the attention kernels against the machine's own limit: GF/s of forward and backward
 // passes beside the rate of a loop of register-only multiply-adds on every thread.
 //
-//   attention_bench [batch heads length head_size]
+//   attention_bench [batch heads length head_size [part of the lines to run]]
 #include <immintrin.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ struct Bench {
     if (has("factorized")) {
       in[kA] = in[kB] = {type, {batch, length, heads * 32}};
     }
-    if (has("random")) in[kTable] = {DType::kF32, {heads, 2 * length - 1}};
+    if (has("random")) in[kTable] = {DType::kF32, {heads, length, length}};
     if (has("bias")) in[kBias] = {DType::kF32, {heads, 2 * length - 1}};
     if (has("packed")) {
       in[kQuerySegments] = in[kKeySegments] = {DType::kI32, {batch, length}};
@@ -133,7 +133,10 @@ double Seconds(const char* op, const OpCall& call) {
   return best;
 }
 
-void Report(const Bench& bench, DType type, const char* kind, double rate) {
+void Report(const Bench& bench, DType type, const char* kind, const std::string& wanted,
+            double rate) {
+  const std::string name = std::string(NameOf(type)) + " " + kind;
+  if (name.find(wanted) == name.npos) return;
   const OpCall forward = bench.Call(type, kind);
   OpCall backward = forward;
   backward.inputs.resize(kSharedInputs);
@@ -145,10 +148,10 @@ void Report(const Bench& bench, DType type, const char* kind, double rate) {
   const double f = Seconds("attention", forward), b = Seconds("attention_grad", backward);
   const double fw = GetOp("attention").flops(forward), bw = GetOp("attention_grad").flops(backward);
   std::printf(
-      "%-5s %-22s forward %7.2f ms %6.1f GF/s  backward %7.2f ms %6.1f GF/s  both %7.2f ms "
+      "%-20s forward %7.2f ms %6.1f GF/s  backward %7.2f ms %6.1f GF/s  both %7.2f ms "
       "%6.1f GF/s (%.0f %% of f32 peak)\n",
-      std::string(NameOf(type)).c_str(), kind, f * 1e3, fw / f / 1e9, b * 1e3, bw / b / 1e9,
-      (f + b) * 1e3, (fw + bw) / (f + b) / 1e9, 100 * (fw + bw) / (f + b) / 1e9 / rate);
+      name.c_str(), f * 1e3, fw / f / 1e9, b * 1e3, bw / b / 1e9, (f + b) * 1e3,
+      (fw + bw) / (f + b) / 1e9, 100 * (fw + bw) / (f + b) / 1e9 / rate);
 }
 
 }  // namespace
@@ -158,6 +161,7 @@ int main(int argc, char** argv) {
   syntra::Bench bench;
   int64_t* const sizes[] = {&bench.batch, &bench.heads, &bench.length, &bench.head_size};
   for (int i = 1; i < std::min(argc, 5); ++i) *sizes[i - 1] = std::atoll(argv[i]);
+  const std::string wanted = argc > 5 ? argv[5] : "";
   const double rate = syntra::MultiplyAddRate();
   std::printf("%d threads, f32 multiply-adds %.1f GF/s; B %lld H %lld T %lld K %lld\n",
               syntra::ThreadCount(), rate, static_cast<long long>(bench.batch),
@@ -166,7 +170,7 @@ int main(int argc, char** argv) {
   for (syntra::DType type : {syntra::DType::kF32, syntra::DType::kBF16}) {
     for (const char* kind : {"dot", "dot_bias", "dot_causal", "dot_packed", "random", "random_bias",
                              "random_packed", "dense", "factorized", "dot_random"}) {
-      syntra::Report(bench, type, kind, rate);
+      syntra::Report(bench, type, kind, wanted, rate);
     }
   }
   return 0;
