@@ -1,12 +1,13 @@
 #include "kernels/cpu/peak.h"
 
 #include <cpuid.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <span>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -53,7 +54,7 @@ struct Loop {
 
 constexpr int kTries = 10;
 constexpr double kSumsPerRound = 14;
-constexpr int64_t kRounds = 10000;              // some 20 us
+constexpr int64_t kRounds = 40000;              // some 100 us: reading the clock costs little
 constexpr uint32_t kSmallFloat = 0x3a800000;    // 2^-10
 constexpr uint32_t kTwoSmallBf16 = 0x3a803a80;  // the same twice
 
@@ -80,49 +81,47 @@ std::vector<Loop> LoopsFor(DType type) {
   return loops;
 }
 
-// What one thread did, and when.
-struct Work {
-  Clock::time_point begin = Clock::now(), end = begin;
-  double flops = 0;
-};
-
-Work RunFor(const Loop& loop, double seconds) {
-  Work work;
-  while (std::chrono::duration<double>(work.end - work.begin).count() < seconds) {
-    loop.run(kRounds, loop.operand);
-    work.flops += kRounds * kSumsPerRound * loop.flops_per_instruction;
-    work.end = Clock::now();
-  }
-  return work;
+double ThreadSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// From the first thread's beginning to the last one's end, so that threads which take turns on one
-// processor do not count as two.
-double RateOfAllThreads(const Loop& loop, double seconds) {
-  std::vector<Work> works(ThreadCount());
-  ParallelFor(ThreadCount(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) works[i] = RunFor(loop, seconds);
-  });
-  Work all = works.front();
-  for (const Work& work : std::span(works).subspan(1)) {
-    all.begin = std::min(all.begin, work.begin);
-    all.end = std::max(all.end, work.end);
-    all.flops += work.flops;
+// FLOP/s of the calling thread while a processor runs it.
+double RateOfThread(const Loop& loop, double seconds) {
+  const double begin = ThreadSeconds();
+  double flops = 0, elapsed = 0;
+  while (elapsed < seconds) {
+    loop.run(kRounds, loop.operand);
+    flops += kRounds * kSumsPerRound * loop.flops_per_instruction;
+    elapsed = ThreadSeconds() - begin;
   }
-  return all.flops / std::chrono::duration<double>(all.end - all.begin).count();
+  return flops / elapsed;
+}
+
+// What the threads reach when each has a processor, or takes turns with others on those there are.
+double RateOfAllThreads(const Loop& loop, double seconds) {
+  std::vector<double> rates(ThreadCount());
+  ParallelFor(ThreadCount(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) rates[i] = RateOfThread(loop, seconds);
+  });
+  const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
+  return sum * std::min(1.0, static_cast<double>(ProcessorCount()) / ThreadCount());
 }
 
 }  // namespace
 
 double MeasurePeakFlops(DType type, double seconds) {
   const std::vector<Loop> loops = LoopsFor(type);
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   double best = NAN;
-  for (int i = 0; i < kTries; ++i) {
+  // Where others keep the processors busy, a try lasts longer and there are fewer.
+  do {
     for (const Loop& loop : loops) {
       const double share = seconds / static_cast<double>(kTries * loops.size());
       best = std::fmax(best, RateOfAllThreads(loop, share));
     }
-  }
+  } while (!loops.empty() && Clock::now() < end);
   return best;
 }
 

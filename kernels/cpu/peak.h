@@ -6,10 +6,11 @@
 
 namespace syntra {
 
-// FLOP/s that the threads of the pool reach together in products of `type`, kF32 or kBF16 (which
-// accumulate in f32), in the best of ten tries that take about `seconds` in all. NaN where it is
-// not known: the processor lacks the instructions, or multiplies bf16 in matrix units (AMX), which
-// are not measured.
+// FLOP/s that the threads of the pool can reach together in products of `type`, kF32 or kBF16
+// (which accumulate in f32): the best of at most ten tries that take about `seconds` in all. Time
+// counts while a processor runs a thread, so others that keep the machine busy do not lower it. NaN
+// where it is not known: the processor lacks the instructions, or multiplies bf16 in matrix units
+// (AMX), which are not measured.
 double MeasurePeakFlops(DType type, double seconds);
 
 // The seconds that find the peak to a few percent where nobody may be kept waiting.

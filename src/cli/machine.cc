@@ -7,7 +7,6 @@
 #include <hdf5.h>
 #include <hwloc.h>
 #include <mpi.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/utsname.h>
@@ -44,11 +43,6 @@ std::string ValueOf(const std::string& text, std::string_view name) {
     }
   }
   return "";
-}
-
-int AllowedCpus() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
 // CPUs that the control group may use at once; 0 without a limit.
@@ -113,13 +107,13 @@ class Examination {
       if (all.find(fmt::format(" {} ", flag)) != std::string::npos) found.push_back(flag);
     }
     Add("cpu", "flags", found.empty() ? "none of interest" : Join(found, " "));
-    const int allowed = AllowedCpus();
+    const int allowed = ProcessorCount();
     Add("cpu", "allowed cpus", fmt::format("{} of {}", allowed, sysconf(_SC_NPROCESSORS_ONLN)));
     Add("cpu", "threads", fmt::format("{}", ThreadCount()));
     if (const char* threads = std::getenv("OMP_NUM_THREADS")) {
       Add("cpu", "OMP_NUM_THREADS", threads);
     }
-    if (allowed > 0 && ThreadCount() > allowed) {
+    if (ThreadCount() > allowed) {
       Warn("{} threads share {} allowed cpus; set OMP_NUM_THREADS={} or train.threads",
            ThreadCount(), allowed, allowed);
     }
@@ -128,13 +122,13 @@ class Examination {
     if (quota > 0 && quota < ThreadCount()) {
       Warn("{} threads share a quota of {:.1f} cpus; set train.threads", ThreadCount(), quota);
     }
-    Peak(allowed);
+    Peak();
   }
 
   // Of no more threads than cpus: OMP_NUM_THREADS may ask for more than can be made.
-  void Peak(int allowed) {
+  void Peak() {
     const int threads = ThreadCount();
-    if (allowed > 0) SetThreadCount(std::min(threads, allowed));
+    SetThreadCount(std::min(threads, ProcessorCount()));
     for (const auto& [name, type] :
          {std::pair{"peak fp32", DType::kF32}, std::pair{"peak bf16", DType::kBF16}}) {
       const double flops = MeasurePeakFlops(type, kBriefPeakSeconds);

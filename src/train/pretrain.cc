@@ -1,6 +1,5 @@
 #include "train/pretrain.h"
 
-#include <sched.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
 #include <chrono>
@@ -40,10 +39,7 @@ double SecondsSince(Clock::time_point start) {
 
 // Shares the cores that this process may use among the ranks of its host.
 void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
-  cpu_set_t allowed;
-  int cores = ThreadCount();
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) cores = CPU_COUNT(&allowed);
-  const int share = std::max(1, cores / ranks.ranks_on_host());
+  const int share = std::max(1, ProcessorCount() / ranks.ranks_on_host());
   SetThreadCount(config.threads() > 0 ? config.threads() : share);
 }
 
@@ -228,8 +224,8 @@ bool Run::IsDone(int64_t step) {
   return done > 0 && step >= config_.train().steps();
 }
 
-// All ranks measure at once: those of one host share what its cores can do. A rank that does not
-// know makes the sum NaN.
+// All ranks measure at once, as they will compute: a processor's clock follows how many of its
+// cores work. A rank that does not know makes the sum NaN.
 double Run::MeasurePeak() {
   ranks_.Barrier();
   double peak = MeasurePeakFlops(ActivationType(config_.train().precision()), kBriefPeakSeconds);

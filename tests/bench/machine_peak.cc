@@ -3,7 +3,6 @@
 //   {"threads": 2, "fp32": {"one": 117.4, "all": 234.8}, "bf16": {"one": 234.7, "all": 469.2}}
 // A kind that is not known is null.
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <charconv>
 #include <cmath>
@@ -28,14 +27,8 @@ std::string Row(DType type, int threads) {
   return fmt::format(R"({{"one": {:.1f}, "all": {:.1f}}})", one, Peak(type, threads));
 }
 
-int AvailableProcessors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 int Main(int argc, char** argv) {
-  int threads = AvailableProcessors();
+  int threads = ProcessorCount();
   if (argc > 1) {
     const char* end = argv[1] + std::strlen(argv[1]);
     if (argc > 2 || std::from_chars(argv[1], end, threads).ptr != end || threads < 1) {
