@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <set>
 
 #include "kernels/bfloat16.h"
 #include "program/bind.h"
@@ -49,15 +50,53 @@ bool AllFinite(TensorView view) {
   }
 }
 
+// The kernels of a step: to add to gradients, and to replace them where it is the first of the
+// program to write any.
+struct Kernels {
+  BoundKernel add;
+  std::optional<BoundKernel> replace;
+
+  size_t workspace_bytes() const {
+    return std::max(add.workspace_bytes, replace ? replace->workspace_bytes : 0);
+  }
+};
+
+std::vector<Kernels> BindKernels(const Program& program, Backend backend) {
+  std::vector<Kernels> kernels;
+  std::set<int> written;
+  for (const Step& step : program.steps) {
+    Kernels& bound = kernels.emplace_back(Kernels{BindKernel(*step.op, step.call, backend), {}});
+    OpCall call = step.call;
+    bool first = false;
+    for (size_t k = 0; k < step.outputs.size(); ++k) {
+      const Value output = step.outputs[k];
+      if (!output || program.info(output).kind != ValueKind::kGradient) continue;
+      if (!written.insert(output.id).second) continue;
+      call.accumulate[k] = false;
+      first = true;
+    }
+    if (first) bound.replace = BindKernel(*step.op, call, backend);
+  }
+  return kernels;
+}
+
+std::vector<size_t> WorkspacesOf(const std::vector<Kernels>& kernels) {
+  std::vector<size_t> bytes;
+  for (const Kernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
+  return bytes;
+}
+
 }  // namespace
 
 Executable::Executable(Program program, Backend backend, const Arenas& arenas,
                        TransientMemory memory)
     : program_(std::move(program)), backend_(backend) {
-  BindKernels();
-  std::vector<size_t> workspace;
-  for (const BoundStep& step : steps_) workspace.push_back(step.kernel.workspace_bytes);
-  plan_ = PlanMemory(program_, workspace,
+  std::vector<Kernels> kernels = BindKernels(program_, backend);
+  workspaces_ = WorkspacesOf(kernels);
+  for (Kernels& kernel : kernels) {
+    steps_.push_back({std::move(kernel.add), std::move(kernel.replace), {}, {}, nullptr});
+  }
+  plan_ = PlanMemory(program_, workspaces_,
                      backend == Backend::kReference ? &BytesOnReference : &BytesOnCpu,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
   AssignMemory(arenas);
@@ -67,16 +106,9 @@ Executable::Executable(Program program, Backend backend, const Arenas& arenas,
 void Executable::PaintTransients() {
   std::vector<size_t> used;
   for (const Block& block : plan_.blocks) {
-    used.push_back(block.value ? View(block.value).type.bytes()
-                               : steps_[block.first].kernel.workspace_bytes);
+    used.push_back(block.value ? View(block.value).type.bytes() : workspaces_[block.first]);
   }
   painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
-}
-
-void Executable::BindKernels() {
-  for (const Step& step : program_.steps) {
-    steps_.push_back({BindKernel(*step.op, step.call, backend_), {}, {}, nullptr});
-  }
 }
 
 void Executable::AssignMemory(const Arenas& arenas) {
@@ -172,15 +204,16 @@ double Executable::Scalar(std::string_view name) const {
   return view.type.dtype == DType::kF64 ? view.As<double>()[0] : view.As<float>()[0];
 }
 
-void Executable::RunStep(size_t i) {
+void Executable::RunStep(size_t i, Gradients gradients) {
   if (painter_) painter_->BeginStep(i);
   const BoundStep& step = steps_[i];
-  step.kernel.run({step.inputs, step.outputs, step.workspace});
+  const bool replace = gradients == Gradients::kReplace && step.replacing;
+  (replace ? *step.replacing : step.kernel).run({step.inputs, step.outputs, step.workspace});
   if (painter_) painter_->EndStep(i, program_);
 }
 
-void Executable::Run() {
-  for (size_t i = 0; i < steps_.size(); ++i) RunStep(i);
+void Executable::Run(Gradients gradients) {
+  for (size_t i = 0; i < steps_.size(); ++i) RunStep(i, gradients);
 }
 
 void Executable::RunChecked() {
@@ -210,11 +243,7 @@ void Executable::RunTimed(OpTimes& times) {
 }
 
 MemoryPlan PlanOnCpu(const Program& program) {
-  std::vector<size_t> workspace;
-  for (const Step& step : program.steps) {
-    workspace.push_back(BindKernel(*step.op, step.call, Backend::kCpu).workspace_bytes);
-  }
-  return PlanMemory(program, workspace, &BytesOnCpu);
+  return PlanMemory(program, WorkspacesOf(BindKernels(program, Backend::kCpu)), &BytesOnCpu);
 }
 
 }  // namespace syntra

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ struct Arenas {
 // kPainted is for tests: see program/paint.h. Every transient is followed by a guard.
 enum class TransientMemory { kPlain, kPainted };
 
+// What a run does with the gradients that their arena holds: adds to them, or takes their place,
+// which saves writing zeros and reading them back. A gradient that the program does not make stays.
+enum class Gradients { kAdd, kReplace };
+
 // Seconds per op name.
 using OpTimes = std::map<std::string, double>;
 
@@ -46,7 +51,7 @@ class Executable {
   // The first element of a named floating-point output.
   double Scalar(std::string_view name) const;
 
-  void Run();
+  void Run(Gradients gradients = Gradients::kAdd);
   // As Run, but after each step checks that its floating-point outputs are finite; throws
   // Error(kDiverged) naming the first step that is not.
   void RunChecked();
@@ -60,19 +65,20 @@ class Executable {
  private:
   struct BoundStep {
     BoundKernel kernel;
+    std::optional<BoundKernel> replacing;  // where it is the first to write a gradient
     std::vector<void*> inputs, outputs;
     std::byte* workspace = nullptr;
   };
 
-  void BindKernels();
   void AssignMemory(const Arenas& arenas);
   void PaintTransients();
-  void RunStep(size_t i);
+  void RunStep(size_t i, Gradients gradients = Gradients::kAdd);
   TensorView View(Value value) const;
 
   Program program_;
   Backend backend_;
   std::vector<BoundStep> steps_;
+  std::vector<size_t> workspaces_;  // bytes of each step
   MemoryPlan plan_;
   Buffer inputs_, transients_;
   std::vector<void*> address_;  // per value

@@ -41,9 +41,7 @@ void GradientTree::Add(std::span<float> gradients) {
         const float* left = Floats(levels_[below]).data() + begin;
         for (size_t i = 0; i < sum.size(); ++i) sum[i] = left[i] + sum[i];
       }
-      if (last) continue;
-      std::ranges::copy(sum, Floats(levels_[level]).data() + begin);
-      std::ranges::fill(sum, 0.0f);
+      if (!last) std::ranges::copy(sum, Floats(levels_[level]).data() + begin);
     }
   });
 }

@@ -21,8 +21,8 @@ class GradientTree {
   // each level of the tree below its root.
   static int BuffersFor(int64_t leaves);
 
-  // `gradients` are those of the next micro-batch alone. They are taken away and zero is left, but
-  // after the last micro-batch of a step the sum of all.
+  // `gradients` are those of the next micro-batch alone. After the last micro-batch of a step they
+  // hold the sum of all, before that nothing of use.
   void Add(std::span<float> gradients);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -91,27 +92,26 @@ void Replica::SetLoss(const LossOptions& loss, bool recompute) {
   recompute_ = recompute;
 }
 
+Executable& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
+                                const std::function<Program()>& record) {
+  const auto same = [&](const Bound& other) { return other.shape == shape; };
+  if (const auto it = std::ranges::find_if(bound, same); it != bound.end()) return *it->executable;
+  bound.push_back({shape, std::make_unique<Executable>(record(), Backend::kCpu, arenas())});
+  return *bound.back().executable;
+}
+
 Executable& Replica::Training(const BatchShape& shape) {
-  for (const Bound& bound : training_) {
-    if (bound.shape == shape) return *bound.executable;
-  }
-  Program program = TrainingProgram(model_, parameters_, activations_, shape, loss_, recompute_);
-  training_.push_back(
-      {shape, std::make_unique<Executable>(std::move(program), Backend::kCpu, arenas())});
-  return *training_.back().executable;
+  return FindOrBind(training_, shape, [&] {
+    return TrainingProgram(model_, parameters_, activations_, shape, loss_, recompute_);
+  });
 }
 
 Executable& Replica::Evaluation(const BatchShape& shape) {
-  for (const Bound& bound : evaluation_) {
-    if (bound.shape == shape) return *bound.executable;
-  }
-  Program program = EvaluationProgram(model_, parameters_, activations_, shape);
-  evaluation_.push_back(
-      {shape, std::make_unique<Executable>(std::move(program), Backend::kCpu, arenas())});
-  return *evaluation_.back().executable;
+  return FindOrBind(evaluation_, shape,
+                    [&] { return EvaluationProgram(model_, parameters_, activations_, shape); });
 }
 
-LossSums Replica::Differentiate(const Batch& batch, const BatchFacts& facts) {
+LossSums Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients) {
   Executable& executable = Training(ShapeOf(batch));
   SetInputs(executable, batch, facts.inverse_denominator);
   const std::span<int32_t> keys = executable.Tensor("dropout_keys").As<int32_t>();
@@ -120,7 +120,7 @@ LossSums Replica::Differentiate(const Batch& batch, const BatchFacts& facts) {
     keys[2 * row] = static_cast<int32_t>(key.low);
     keys[2 * row + 1] = static_cast<int32_t>(key.high);
   }
-  executable.Run();
+  executable.Run(gradients);
   return ReadSums(executable);
 }
 
@@ -133,12 +133,6 @@ LossSums Replica::Evaluate(const Batch& batch) {
 
 std::unique_ptr<GreedyDecoder> Replica::MakeDecoder(const DecodeShape& shape) {
   return std::make_unique<GreedyDecoder>(model_, parameters_, values_.data(), activations_, shape);
-}
-
-void Replica::ZeroGradients() {
-  ParallelFor(gradients_.size(), int64_t{1} << 20, [&](int64_t begin, int64_t end) {
-    std::memset(gradients_.data() + begin, 0, end - begin);
-  });
 }
 
 TensorView Replica::GradientArena() const {

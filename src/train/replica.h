@@ -2,6 +2,7 @@
 // and the programs bound to them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,10 +52,9 @@ class Replica {
   // Every tensor of a checkpoint: "parameters/<name>", "optimizer/...", read or written in place.
   std::vector<TensorRecord> Tensors() const;
 
-  // Adds the gradients of the batch's loss to the gradient arena.
-  LossSums Differentiate(const Batch& batch, const BatchFacts& facts);
+  // The gradients of the batch's loss, added to the gradient arena or in the place of what it held.
+  LossSums Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients);
   LossSums Evaluate(const Batch& batch);
-  void ZeroGradients();
   TensorView GradientArena() const;
   // Joint norm of all gradients.
   double GradientNorm();
@@ -74,8 +74,15 @@ class Replica {
   uint64_t ParameterDigest() const;
 
  private:
+  struct Bound {
+    BatchShape shape;
+    std::unique_ptr<Executable> executable;
+  };
+
   Arenas arenas() const { return {values_.data(), gradients_.data(), state_.data()}; }
   Executable& Evaluation(const BatchShape& shape);
+  Executable& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
+                         const std::function<Program()>& record);
 
   EncoderDecoder model_;
   DType activations_;
@@ -84,10 +91,6 @@ class Replica {
   Buffer values_, gradients_, state_;
   LossOptions loss_;
   bool recompute_ = false;
-  struct Bound {
-    BatchShape shape;
-    std::unique_ptr<Executable> executable;
-  };
   std::vector<Bound> training_, evaluation_;
   std::unique_ptr<Executable> norm_, update_;
 };

@@ -29,9 +29,8 @@ void CheckTreeIsShared(int64_t leaves, int ranks) {
     if (SharesTree(leaves, count)) good.push_back(std::to_string(count));
   }
   Fail(ExitCode::kConfig,
-       "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; start "
-       "{} "
-       "ranks or change train.micro_batch_size",
+       "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; "
+       "start {} ranks or change train.micro_batch_size",
        ranks, leaves, Join(good, ", "));
 }
 
@@ -92,9 +91,10 @@ double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
 
 LossSums StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
   std::vector<LossSums> sums;
-  replica_.ZeroGradients();
   for (const Batch& batch : batches) {
-    sums.push_back(replica_.Differentiate(batch, facts));
+    const bool alone = sums.empty() || tree_;
+    sums.push_back(
+        replica_.Differentiate(batch, facts, alone ? Gradients::kReplace : Gradients::kAdd));
     if (tree_) tree_->Add(replica_.GradientArena().As<float>());
   }
   std::vector<const LossSums*> leaves;

@@ -189,6 +189,28 @@ TEST_P(Compositions, BackendsAgree) {
   }
 }
 
+TEST_P(Compositions, GradientsReplaceOrAdd) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    Running running(Record(GetParam()), backend);
+    const auto gradients = [&] {
+      std::vector<double> all;
+      for (const Parameter& p : running.parameters.all()) {
+        std::ranges::copy(running.Gradient(p.name), std::back_inserter(all));
+      }
+      return all;
+    };
+    running.executable.Run();
+    const std::vector<double> once = gradients();
+    running.executable.Run();
+    const std::vector<double> twice = gradients();
+    running.executable.Run(Gradients::kReplace);
+    EXPECT_EQ(gradients(), once);
+    running.executable.Run(Gradients::kAdd);
+    EXPECT_EQ(gradients(), twice);
+    EXPECT_NE(once, twice);
+  }
+}
+
 TEST_P(Compositions, NothingReadsWhatIsDead) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
     Running plain(Record(GetParam()), backend);
