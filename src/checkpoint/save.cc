@@ -60,7 +60,8 @@ void RequireFreeSpace(const Path& root, std::span<const TensorRecord> tensors) {
   int64_t needed = 0;
   for (const TensorRecord& tensor : tensors) needed += static_cast<int64_t>(tensor.type.bytes());
   if (const int64_t available = FreeDiskBytes(root); available < needed) {
-    Fail(ExitCode::kResources, "cannot write a checkpoint of {} to {}: only {} free",
+    Fail(ExitCode::kResources,
+         "cannot write a checkpoint of {} to {}: only {} free; make room there",
          HumanBytes(static_cast<double>(needed)), root.string(),
          HumanBytes(static_cast<double>(available)));
   }

@@ -19,8 +19,10 @@ void Print(const PretrainOutcome& outcome, const Config& config) {
     return;
   }
   if (outcome.last_log_perplexity) {
-    fmt::print("validation log-perplexity {:.4f} -> {:.4f} ", *outcome.first_log_perplexity,
-               *outcome.last_log_perplexity);
+    const double first = *outcome.first_log_perplexity, last = *outcome.last_log_perplexity;
+    // One evaluation, as in a run that continued shortly before its end, shows no change.
+    const std::string before = first == last ? "" : fmt::format("{:.4f} -> ", first);
+    fmt::print("validation log-perplexity {}{:.4f} ", before, last);
   }
   if (outcome.step) fmt::print("after {} steps; ", WithThousands(*outcome.step));
   fmt::print("run directory {}\n", config.train().directory());
