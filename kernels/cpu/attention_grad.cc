@@ -422,8 +422,8 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
     const Tile tile = scores_.TileOf(block, shared_->exact(h, i, w), w);
     float* d_scores = Floats(w, d_tile_) + d_offsets_[i];
     ScoreGradient(tile, d_scores, means,
-                  {.keep = true, .rounded = nullptr, .bias = BiasSums(arguments, h, z_.batch)});
-    SpreadGradient(terms, tile, d_scores, {.table = sums.table});
+                  {.keep = spreads_, .rounded = nullptr, .bias = BiasSums(arguments, h, z_.batch)});
+    if (spreads_) SpreadGradient(terms, tile, d_scores, {.table = sums.table});
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/simd_targets.h"
 #include "core/tensor.h"
+#include "kernels/cpu/prefetch.h"
 
 #ifndef SYNTRA_KERNELS_CPU_ATTENTION_ROWS_ONCE
 #define SYNTRA_KERNELS_CPU_ATTENTION_ROWS_ONCE
@@ -15,14 +16,7 @@ namespace syntra::attention {
 namespace {
 
 // A head's rows lie heads * width apart, which the processor's own prefetchers do not follow.
-// Reaching behind the end is harmless: a prefetch does not fault.
 constexpr int64_t kRowsAhead = 8;
-
-inline void PrefetchRow(const void* row, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += 64) {
-    __builtin_prefetch(static_cast<const std::byte*>(row) + at, 0, 2);
-  }
-}
 
 }  // namespace
 }  // namespace syntra::attention
@@ -38,6 +32,7 @@ namespace syntra::attention::HWY_NAMESPACE {
 namespace {
 
 using namespace syntra::HWY_NAMESPACE;
+using syntra::HWY_NAMESPACE::Load;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // x += scale * y.
@@ -57,13 +52,11 @@ HWY_INLINE void Add(float* x, const float* y, int64_t count) {
 
 template <typename T, typename U>
 HWY_INLINE float Dot(const T* x, const U* y, int64_t count) {
-  FloatVector sums[2] = {hn::Zero(FloatTag()), hn::Zero(FloatTag())};
-  int turn = 0;
+  FloatVector sum = hn::Zero(FloatTag());
   VectorLoop(count, [&](int64_t j, auto lanes) {
-    sums[turn] = hn::MulAdd(Load(x + j, lanes), Load(y + j, lanes), sums[turn]);
-    turn = 1 - turn;
+    sum = hn::MulAdd(Load(x + j, lanes), Load(y + j, lanes), sum);
   });
-  return SumLanes(hn::Add(sums[0], sums[1]));
+  return SumLanes(sum);
 }
 
 template <typename T, typename U>
@@ -71,28 +64,33 @@ HWY_INLINE void Convert(const T* from, U* to, int64_t count) {
   VectorLoop(count, [=](int64_t j, auto lanes) { Store(Load(from + j, lanes), to + j, lanes); });
 }
 
+using Integers = hn::RebindToSigned<FloatTag>;
+
+HWY_INLINE hn::Vec<Integers> Load(const int32_t* from, Whole) {
+  return hn::LoadU(Integers(), from);
+}
+HWY_INLINE hn::Vec<Integers> Load(const int32_t* from, Part part) {
+  int32_t lanes[hn::MaxLanes(Integers())] = {};
+  std::memcpy(lanes, from, part.count * sizeof(int32_t));
+  return Load(lanes, Whole());
+}
+
 // x[j] += y[index[j]].
 HWY_INLINE void AddIndexed(float* x, const float* y, const int32_t* index, int64_t count) {
-  const hn::RebindToSigned<FloatTag> integers;
-  const int64_t whole = count - count % static_cast<int64_t>(hn::Lanes(FloatTag()));
-  VectorLoop(whole, [=](int64_t j, auto lanes) {
-    const FloatVector gathered = hn::GatherIndex(FloatTag(), y, hn::LoadU(integers, index + j));
+  VectorLoop(count, [=](int64_t j, auto lanes) {
+    const FloatVector gathered = hn::GatherIndex(FloatTag(), y, Load(index + j, lanes));
     Store(hn::Add(Load(x + j, lanes), gathered), x + j, lanes);
   });
-  for (int64_t j = whole; j < count; ++j) x[j] += y[index[j]];
 }
 
 // x[j] := -inf where labels[j] is not `label`.
 HWY_INLINE void Mask(float* x, const int32_t* labels, int32_t label, int64_t count) {
-  const hn::RebindToSigned<FloatTag> integers;
-  const auto wanted = hn::Set(integers, label);
-  const int64_t whole = count - count % static_cast<int64_t>(hn::Lanes(FloatTag()));
-  VectorLoop(whole, [=](int64_t j, auto lanes) {
-    const auto same = hn::RebindMask(FloatTag(), hn::Eq(hn::LoadU(integers, labels + j), wanted));
+  const auto wanted = hn::Set(Integers(), label);
+  VectorLoop(count, [=](int64_t j, auto lanes) {
+    const auto same = hn::RebindMask(FloatTag(), hn::Eq(Load(labels + j, lanes), wanted));
     Store(hn::IfThenElse(same, Load(x + j, lanes), hn::Set(FloatTag(), kMinusInfinity)), x + j,
           lanes);
   });
-  for (int64_t j = whole; j < count; ++j) x[j] = labels[j] == label ? x[j] : kMinusInfinity;
 }
 
 // A row of scores whose bias, if it has one, is added whenever it is read.

@@ -6,8 +6,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pack.cc"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -108,7 +108,7 @@ void TransposeColumn(const T* from, int64_t rows, int64_t stride, T* to, int64_t
   for (int64_t row = 0; row < rows; row += kLine) {
     // Behind the last row follow the first ones of the next column.
     for (int64_t i = row + kAhead; i < row + kAhead + kLine; ++i) {
-      __builtin_prefetch(i < rows ? from + i * stride : from + kLine + (i - rows) * stride, 0, 2);
+      PrefetchRow(i < rows ? from + i * stride : from + kLine + (i - rows) * stride, kLineBytes);
     }
     TransposeLines(from + row * stride, stride, buffer[row / kLine % 2], kLine);
     if (row > 0) write(row - kLine);
@@ -213,18 +213,13 @@ class Blocks {
 
   int64_t count() const { return row_blocks_ * (shape_.n / kBlockColumns); }
 
-  // Asks for a block's lines, into the second cache: the first one has too few requests under way.
-  // Inlined, for a compiler drops calls of what only prefetches.
+  // Always inlined, as PrefetchRow.
   HWY_INLINE void Prefetch(int64_t i) const {
     const T* from = Source(i);
     const int64_t rows = shape_.transposed ? kBlockColumns : rows_;
     const int64_t columns = shape_.transposed ? rows_ : kBlockColumns;
     const int64_t stride = shape_.transposed ? shape_.k : shape_.n;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t j = 0; j < columns; j += kLineBytes / static_cast<int64_t>(sizeof(T))) {
-        __builtin_prefetch(from + row * stride + j, 0, 2);
-      }
-    }
+    for (int64_t row = 0; row < rows; ++row) PrefetchRow(from + row * stride, columns * sizeof(T));
   }
 
   void Pack(int64_t i, uint32_t* to) const {

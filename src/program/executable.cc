@@ -50,22 +50,12 @@ bool AllFinite(TensorView view) {
   }
 }
 
-// The kernels of a step: to add to gradients, and to replace them where it is the first of the
-// program to write any.
-struct Kernels {
-  BoundKernel add;
-  std::optional<BoundKernel> replace;
-
-  size_t workspace_bytes() const {
-    return std::max(add.workspace_bytes, replace ? replace->workspace_bytes : 0);
-  }
-};
-
-std::vector<Kernels> BindKernels(const Program& program, Backend backend) {
-  std::vector<Kernels> kernels;
+std::vector<StepKernels> BindSteps(const Program& program, Backend backend) {
+  std::vector<StepKernels> kernels;
   std::set<int> written;
   for (const Step& step : program.steps) {
-    Kernels& bound = kernels.emplace_back(Kernels{BindKernel(*step.op, step.call, backend), {}});
+    StepKernels& bound =
+        kernels.emplace_back(StepKernels{BindKernel(*step.op, step.call, backend), {}});
     OpCall call = step.call;
     bool first = false;
     for (size_t k = 0; k < step.outputs.size(); ++k) {
@@ -80,9 +70,9 @@ std::vector<Kernels> BindKernels(const Program& program, Backend backend) {
   return kernels;
 }
 
-std::vector<size_t> WorkspacesOf(const std::vector<Kernels>& kernels) {
+std::vector<size_t> WorkspacesOf(const std::vector<StepKernels>& kernels) {
   std::vector<size_t> bytes;
-  for (const Kernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
+  for (const StepKernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
   return bytes;
 }
 
@@ -91,14 +81,11 @@ std::vector<size_t> WorkspacesOf(const std::vector<Kernels>& kernels) {
 Executable::Executable(Program program, Backend backend, const Arenas& arenas,
                        TransientMemory memory)
     : program_(std::move(program)), backend_(backend) {
-  std::vector<Kernels> kernels = BindKernels(program_, backend);
-  workspaces_ = WorkspacesOf(kernels);
-  for (Kernels& kernel : kernels) {
-    steps_.push_back({std::move(kernel.add), std::move(kernel.replace), {}, {}, nullptr});
-  }
-  plan_ = PlanMemory(program_, workspaces_,
+  std::vector<StepKernels> kernels = BindSteps(program_, backend);
+  plan_ = PlanMemory(program_, WorkspacesOf(kernels),
                      backend == Backend::kReference ? &BytesOnReference : &BytesOnCpu,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
+  for (StepKernels& kernel : kernels) steps_.push_back({std::move(kernel), {}, {}, nullptr});
   AssignMemory(arenas);
   if (memory == TransientMemory::kPainted) PaintTransients();
 }
@@ -106,7 +93,8 @@ Executable::Executable(Program program, Backend backend, const Arenas& arenas,
 void Executable::PaintTransients() {
   std::vector<size_t> used;
   for (const Block& block : plan_.blocks) {
-    used.push_back(block.value ? View(block.value).type.bytes() : workspaces_[block.first]);
+    used.push_back(block.value ? View(block.value).type.bytes()
+                               : steps_[block.first].kernels.workspace_bytes());
   }
   painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
 }
@@ -207,8 +195,9 @@ double Executable::Scalar(std::string_view name) const {
 void Executable::RunStep(size_t i, Gradients gradients) {
   if (painter_) painter_->BeginStep(i);
   const BoundStep& step = steps_[i];
-  const bool replace = gradients == Gradients::kReplace && step.replacing;
-  (replace ? *step.replacing : step.kernel).run({step.inputs, step.outputs, step.workspace});
+  const StepKernels& kernels = step.kernels;
+  const bool replace = gradients == Gradients::kReplace && kernels.replace;
+  (replace ? *kernels.replace : kernels.add).run({step.inputs, step.outputs, step.workspace});
   if (painter_) painter_->EndStep(i, program_);
 }
 
@@ -243,7 +232,7 @@ void Executable::RunTimed(OpTimes& times) {
 }
 
 MemoryPlan PlanOnCpu(const Program& program) {
-  return PlanMemory(program, WorkspacesOf(BindKernels(program, Backend::kCpu)), &BytesOnCpu);
+  return PlanMemory(program, WorkspacesOf(BindSteps(program, Backend::kCpu)), &BytesOnCpu);
 }
 
 }  // namespace syntra

@@ -1,6 +1,7 @@
 // A program bound to a backend and to memory, ready to run any number of times without allocating.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,17 @@ enum class Gradients { kAdd, kReplace };
 // Seconds per op name.
 using OpTimes = std::map<std::string, double>;
 
+// The kernels of a step: to add to gradients and, where it is the first of its program to write
+// any, to replace them.
+struct StepKernels {
+  BoundKernel add;
+  std::optional<BoundKernel> replace;
+
+  size_t workspace_bytes() const {
+    return std::max(add.workspace_bytes, replace ? replace->workspace_bytes : 0);
+  }
+};
+
 class Executable {
  public:
   // Throws Error(kResources) if the transient arena cannot be had, Error(kInternal) if a step uses
@@ -64,8 +76,7 @@ class Executable {
 
  private:
   struct BoundStep {
-    BoundKernel kernel;
-    std::optional<BoundKernel> replacing;  // where it is the first to write a gradient
+    StepKernels kernels;
     std::vector<void*> inputs, outputs;
     std::byte* workspace = nullptr;
   };
@@ -78,7 +89,6 @@ class Executable {
   Program program_;
   Backend backend_;
   std::vector<BoundStep> steps_;
-  std::vector<size_t> workspaces_;  // bytes of each step
   MemoryPlan plan_;
   Buffer inputs_, transients_;
   std::vector<void*> address_;  // per value
