@@ -55,19 +55,14 @@ ExampleSettings ExampleSettings::From(const DataConfig& config, const Tokenizer&
   return settings;
 }
 
-RowWriter::RowWriter(const ExampleSettings& settings, Batch* batch)
+RowWriter::RowWriter(const ExampleSettings& settings, int64_t row, Batch* batch)
     : settings_(settings),
       batch_(*batch),
       corruption_(settings.noise_density, settings.mean_span_length),
       tokens_(settings.longest.tokens),
       inputs_(settings.longest.tokens + 1),
-      targets_(settings.longest.tokens + 1) {}
-
-void RowWriter::StartRow(int64_t row) {
-  row_ = row;
-  input_end_ = target_end_ = 0;
-  segment_ = 0;
-}
+      targets_(settings.longest.tokens + 1),
+      row_(row) {}
 
 std::span<int32_t> RowWriter::Tokens(int64_t count) { return std::span(tokens_).first(count); }
 

@@ -42,13 +42,11 @@ struct ExampleSettings {
   static ExampleSettings From(const DataConfig& config, const Tokenizer& tokenizer);
 };
 
-// Writes examples into the rows of one batch; one object serves one thread, row after row.
-// Allocates only when made.
+// Writes examples, one behind the other, into a row of a batch.
 class RowWriter {
  public:
-  RowWriter(const ExampleSettings& settings, Batch* batch);
+  RowWriter(const ExampleSettings& settings, int64_t row, Batch* batch);
 
-  void StartRow(int64_t row);
   // The segment's tokens are to be written here before Append.
   std::span<int32_t> Tokens(int64_t count);
   // Corrupts them with the mask of `key` and puts them behind the row's other examples.
@@ -59,7 +57,7 @@ class RowWriter {
   Batch& batch_;
   SpanCorruption corruption_;
   std::vector<int32_t> tokens_, inputs_, targets_;
-  int64_t row_ = 0;
+  int64_t row_;
   int64_t input_end_ = 0, target_end_ = 0;  // filled slots of the row
   int32_t segment_ = 0;
 };

@@ -231,9 +231,9 @@ class Preparation {
   // On all threads; each document by itself, so the ids do not depend on their number.
   void Encode(std::span<Document> documents) const {
     std::atomic<bool> failed = false;
-    ParallelFor(static_cast<int64_t>(documents.size()), 1, [&](int64_t begin, int64_t end) {
+    ParallelTasks(std::ssize(documents), [&](int64_t i) {
       try {
-        for (Document& document : documents.subspan(begin, end - begin)) EncodeOne(&document);
+        EncodeOne(&documents[i]);
       } catch (...) {
         failed = true;
       }

@@ -95,12 +95,9 @@ Batch TrainingData::Get(int64_t step, int64_t batch_size, int64_t first_row, int
   Batch batch(rows, settings_.input_length, settings_.target_length);
   batch.first_example = step * batch_size + first_row;
   const std::vector<Row> places = LocateRows(batch.first_example, rows);
-  ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {
-    RowWriter writer(settings_, &batch);
-    for (int64_t row = begin; row < end; ++row) {
-      writer.StartRow(row);
-      places[row].plan->WriteRow(places[row].index, &writer);
-    }
+  ParallelTasks(rows, [&](int64_t row) {
+    RowWriter writer(settings_, row, &batch);
+    places[row].plan->WriteRow(places[row].index, &writer);
   });
   CountTargetTokens(&batch);
   return batch;

@@ -29,15 +29,12 @@ Batch ValidationData::Get(int64_t index, int64_t batch_size, int64_t first_row,
                "rows [{}, {}) of a batch of {}", first_row, first_row + rows, batch_size);
   Batch batch(rows, settings_.input_length, settings_.target_length);
   batch.first_example = index * batch_size + first_row;
-  ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {
-    RowWriter writer(settings_, &batch);
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t segment = batch.first_example + row;
-      const std::span<int32_t> tokens = writer.Tokens(segments_->LengthOf(segment));
-      segments_->CopyTokens(segment, tokens);
-      writer.StartRow(row);
-      writer.Append(tokens, DeriveKey(kSeed, "span mask", 0, segment));
-    }
+  ParallelTasks(rows, [&](int64_t row) {
+    RowWriter writer(settings_, row, &batch);
+    const int64_t segment = batch.first_example + row;
+    const std::span<int32_t> tokens = writer.Tokens(segments_->LengthOf(segment));
+    segments_->CopyTokens(segment, tokens);
+    writer.Append(tokens, DeriveKey(kSeed, "span mask", 0, segment));
   });
   CountTargetTokens(&batch);
   return batch;

@@ -18,4 +18,12 @@ inline BFloat16 ToBFloat16(float value) {
   return {static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)};
 }
 
+#if defined(__x86_64__)
+// Whether the processor rounds to bf16 by itself (AVX512_BF16).
+inline const bool kHasAvx512Bf16 = [] {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512bf16") != 0;
+}();
+#endif
+
 }  // namespace syntra

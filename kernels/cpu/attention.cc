@@ -151,28 +151,24 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
 void Forward::RunShared(const KernelArguments& arguments, const int64_t* examples,
                         int64_t count) const {
   const int64_t blocks = std::ssize(blocks_);
-  ParallelFor(z_.heads * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
-                            WorkspaceOf(arguments.workspace));
-    }
+  ParallelTasks(z_.heads * blocks, [&](int64_t unit) {
+    shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
+                          WorkspaceOf(arguments.workspace));
   });
   const int64_t size = shared_->group_size(), groups = (count + size - 1) / size;
-  ParallelFor(z_.heads * groups, 1, [&](int64_t begin, int64_t end) {
+  ParallelTasks(z_.heads * groups, [&](int64_t unit) {
     const Workspace w = WorkspaceOf(arguments.workspace);
     auto* y = reinterpret_cast<float*>(w.thread + y_);
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t h = unit / groups, from = unit % groups * size;
-      const int64_t members = std::min(size, count - from);
-      shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples + from, members, h,
-                           w.thread + value_);
-      for (int64_t i = 0; i < blocks; ++i) {
-        const Block& block = blocks_[i];
-        weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);
-        for (int64_t g = 0; g < members; ++g) {
-          StoreOutputs(arguments, examples[from + g], h, block, y + g * z_.head_size,
-                       size * z_.head_size, nullptr, shared_->log_sum_exp(h, w) + block.first);
-        }
+    const int64_t h = unit / groups, from = unit % groups * size;
+    const int64_t members = std::min(size, count - from);
+    shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples + from, members, h,
+                         w.thread + value_);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const Block& block = blocks_[i];
+      weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);
+      for (int64_t g = 0; g < members; ++g) {
+        StoreOutputs(arguments, examples[from + g], h, block, y + g * z_.head_size,
+                     size * z_.head_size, nullptr, shared_->log_sum_exp(h, w) + block.first);
       }
     }
   });
@@ -186,11 +182,9 @@ void Forward::Run(const KernelArguments& arguments) const {
   if (!few_) scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
   if (shared_ && count > 0) RunShared(arguments, examples, count);
   if (shared_ && count == z_.batch) return;
-  ParallelFor(z_.batch * z_.heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t b = unit / z_.heads;
-      if (!(shared_ && whole[b])) RunHead(arguments, b, unit % z_.heads, !whole[b]);
-    }
+  ParallelTasks(z_.batch * z_.heads, [&](int64_t unit) {
+    const int64_t b = unit / z_.heads;
+    if (!(shared_ && whole[b])) RunHead(arguments, b, unit % z_.heads, !whole[b]);
   });
 }
 

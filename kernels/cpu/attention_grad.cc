@@ -428,14 +428,12 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
 }
 
 void Backward::RunHeads(const KernelArguments& arguments, const Examples& examples) const {
-  ParallelFor(z_.heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t h = begin; h < end; ++h) {
-      const HeadSums sums = StartHead(arguments, h);
-      if (examples.shared > 0) RunSharedHead(arguments, h, examples.list, examples.shared, sums);
-      for (int64_t b = 0; b < z_.batch; ++b) {
-        const bool whole = examples.whole[b] != 0;
-        if (!(whole && examples.shared > 0)) RunUnit(arguments, b, h, !whole, sums);
-      }
+  ParallelTasks(z_.heads, [&](int64_t h) {
+    const HeadSums sums = StartHead(arguments, h);
+    if (examples.shared > 0) RunSharedHead(arguments, h, examples.list, examples.shared, sums);
+    for (int64_t b = 0; b < z_.batch; ++b) {
+      const bool whole = examples.whole[b] != 0;
+      if (!(whole && examples.shared > 0)) RunUnit(arguments, b, h, !whole, sums);
     }
   });
   SumHeads(arguments);
@@ -444,20 +442,16 @@ void Backward::RunHeads(const KernelArguments& arguments, const Examples& exampl
 void Backward::RunUnits(const KernelArguments& arguments, const Examples& examples) const {
   if (examples.shared > 0) {
     const int64_t size = shared_->group_size(), groups = (examples.shared + size - 1) / size;
-    ParallelFor(z_.heads * groups, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t from = unit % groups * size;
-        RunSharedGroup(arguments, unit / groups, examples.list + from,
-                       std::min(size, examples.shared - from), false, false);
-      }
+    ParallelTasks(z_.heads * groups, [&](int64_t unit) {
+      const int64_t from = unit % groups * size;
+      RunSharedGroup(arguments, unit / groups, examples.list + from,
+                     std::min(size, examples.shared - from), false, false);
     });
   }
-  ParallelFor(z_.batch * z_.heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t b = unit / z_.heads;
-      const bool whole = examples.whole[b] != 0;
-      if (!(whole && examples.shared > 0)) RunUnit(arguments, b, unit % z_.heads, !whole, {});
-    }
+  ParallelTasks(z_.batch * z_.heads, [&](int64_t unit) {
+    const int64_t b = unit / z_.heads;
+    const bool whole = examples.whole[b] != 0;
+    if (!(whole && examples.shared > 0)) RunUnit(arguments, b, unit % z_.heads, !whole, {});
   });
 }
 
@@ -474,11 +468,9 @@ void Backward::Run(const KernelArguments& arguments) const {
   scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
   if (shared) {
     const int64_t blocks = std::ssize(blocks_);
-    ParallelFor(z_.heads * blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t unit = begin; unit < end; ++unit) {
-        shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
-                              WorkspaceOf(arguments.workspace));
-      }
+    ParallelTasks(z_.heads * blocks, [&](int64_t unit) {
+      shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
+                            WorkspaceOf(arguments.workspace));
     });
   }
   if (sums_heads_) {

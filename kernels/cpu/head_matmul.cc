@@ -51,12 +51,10 @@ class HeadProducts {
   size_t workspace_bytes() const { return heads_ * scratch_; }
 
   void Run(const void* a, const void* b, void* c, std::byte* workspace) const {
-    ParallelFor(heads_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t h = begin; h < end; ++h) {
-        gemm_.Run(static_cast<const std::byte*>(a) + h * steps_.a,
-                  static_cast<const std::byte*>(b) + h * steps_.b,
-                  static_cast<std::byte*>(c) + h * steps_.c, workspace + h * scratch_);
-      }
+    ParallelTasks(heads_, [&](int64_t h) {
+      gemm_.Run(static_cast<const std::byte*>(a) + h * steps_.a,
+                static_cast<const std::byte*>(b) + h * steps_.b,
+                static_cast<std::byte*>(c) + h * steps_.c, workspace + h * scratch_);
     });
   }
 

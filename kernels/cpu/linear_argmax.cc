@@ -77,15 +77,13 @@ void ArgmaxPlan::Run(const KernelArguments& arguments) const {
   const int64_t tokens = tiles.projection().tokens, blocks = tiles.block_count();
   auto* found = reinterpret_cast<Best*>(arguments.workspace + best);
   std::fill_n(found, blocks * tokens, Best{-std::numeric_limits<float>::infinity(), 0});
-  ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+  ParallelTasks(blocks, [&](int64_t block) {
     std::byte* thread = arguments.workspace + threads + ThreadIndex() * thread_bytes;
-    for (int64_t block = begin; block < end; ++block) {
-      for (int64_t chunk = 0; chunk < tiles.chunk_count(); ++chunk) {
-        const LogitTile tile = tiles.tile(chunk, block, reinterpret_cast<float*>(thread + logits));
-        products.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
-                     thread + scratch);
-        FindInTile(tile, found + block * tokens + tile.first_token);
-      }
+    for (int64_t chunk = 0; chunk < tiles.chunk_count(); ++chunk) {
+      const LogitTile tile = tiles.tile(chunk, block, reinterpret_cast<float*>(thread + logits));
+      products.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
+                   thread + scratch);
+      FindInTile(tile, found + block * tokens + tile.first_token);
     }
   });
   int32_t* result = Output<int32_t>(arguments, 0);

@@ -169,14 +169,12 @@ class ChunkSoftmax {
   // Adds the chunk's losses.
   void Run(const KernelArguments& arguments, int64_t chunk, LossSums& losses) const {
     LoadTargets(arguments, chunk);
-    ParallelFor(tiles_.block_count(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        const LogitTile tile = TileOf(arguments, chunk, block);
-        products_.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
-                      arguments.workspace + scratch_ + ThreadIndex() * products_.workspace_bytes());
-        HWY_DYNAMIC_DISPATCH(FormExponentials)
-        (tile, loss_.label_smoothing > 0.0, tokens(arguments), sums(arguments, block));
-      }
+    ParallelTasks(tiles_.block_count(), [&](int64_t block) {
+      const LogitTile tile = TileOf(arguments, chunk, block);
+      products_.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
+                    arguments.workspace + scratch_ + ThreadIndex() * products_.workspace_bytes());
+      HWY_DYNAMIC_DISPATCH(FormExponentials)
+      (tile, loss_.label_smoothing > 0.0, tokens(arguments), sums(arguments, block));
     });
     Finish(arguments, chunk, losses);
   }
@@ -406,9 +404,8 @@ void CrossEntropyGrad::RunChunk(const KernelArguments& arguments, const DlogitFa
     embedding_products_.Pack(Input<std::byte>(arguments, 0) + first * SizeOf(projection.dtype),
                              chunk, arguments.workspace + packed_, arguments.workspace + threads_);
   }
-  ParallelFor(tiles_.block_count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) RunTile(arguments, factors, chunk, block);
-  });
+  ParallelTasks(tiles_.block_count(),
+                [&](int64_t block) { RunTile(arguments, factors, chunk, block); });
   if (wanted_.dhidden) SumDhidden(arguments, chunk);
 }
 

@@ -147,18 +147,18 @@ void TransposeAs(const Transposition& shape, const void* from, void* to) {
 // A block has 64 columns and 16 rows of words: f32, or pairs of bf16.
 constexpr int64_t kBlockColumns = 64, kBlockRows = 16;
 
+HWY_INLINE HalfWords LoadBFloat16(const BFloat16* from) {
+  return hn::LoadU(hn::Rebind<uint16_t, FloatTag>(), reinterpret_cast<const uint16_t*>(from));
+}
+HWY_INLINE HalfWords LoadBFloat16(const float* from) { return ToBFloat16(Load(from, Whole())); }
+
 // One register of words of two rows of B, the first in the low halves.
 template <typename T>
 HWY_INLINE auto PairsOf(const T* first, const T* second) {
   const hn::RebindToUnsigned<FloatTag> d32;
-  const auto low = hn::BitCast(d32, Load(first, Whole())),
-             high = hn::BitCast(d32, Load(second, Whole()));
-  if constexpr (std::is_same_v<T, float>) {
-    return hn::Or(BFloat16Bits(hn::BitCast(FloatTag(), low)),
-                  hn::ShiftLeft<16>(BFloat16Bits(hn::BitCast(FloatTag(), high))));
-  } else {
-    return hn::Or(hn::ShiftRight<16>(low), high);
-  }
+  const auto low = hn::PromoteTo(d32, LoadBFloat16(first));
+  const auto high = hn::PromoteTo(d32, LoadBFloat16(second));
+  return hn::Or(low, hn::ShiftLeft<16>(high));
 }
 
 // From B [k, n], at the block's first element.

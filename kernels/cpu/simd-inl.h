@@ -35,12 +35,17 @@ struct Part {
 
 HWY_INLINE FloatVector Load(const float* from, Whole) { return hn::LoadU(FloatTag(), from); }
 
+// The bits of as many bf16s.
+using HalfWords = hn::Vec<hn::Rebind<uint16_t, FloatTag>>;
+
+HWY_INLINE FloatVector ToFloat(HalfWords bits) {
+  const auto words = hn::PromoteTo(hn::RebindToUnsigned<FloatTag>(), bits);
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(words));
+}
+
 HWY_INLINE FloatVector Load(const BFloat16* from, Whole) {
-  const FloatTag d;
-  const hn::RebindToUnsigned<FloatTag> d32;
   const hn::Rebind<uint16_t, FloatTag> d16;
-  const auto bits = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
+  return ToFloat(hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from)));
 }
 
 template <typename T>
@@ -52,20 +57,34 @@ HWY_INLINE FloatVector Load(const T* from, Part part) {
 
 HWY_INLINE void Store(FloatVector value, float* to, Whole) { hn::StoreU(value, FloatTag(), to); }
 
-// The bits of the nearest bf16 in the low half of each lane; NaN stays NaN.
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<FloatTag>> BFloat16Bits(FloatVector value) {
+// The nearest bf16s, ties to even; NaN stays NaN.
+HWY_INLINE HalfWords RoundToNearest(FloatVector value) {
   const hn::RebindToUnsigned<FloatTag> d32;
   const auto bits = hn::BitCast(d32, value);
   const auto high = hn::ShiftRight<16>(bits);
   const auto odd = hn::And(high, hn::Set(d32, 1));
   const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(d32, 0x7FFF)), odd));
   const auto not_a_number = hn::RebindMask(d32, hn::Ne(value, value));
-  return hn::IfThenElse(not_a_number, hn::Or(high, hn::Set(d32, 0x40)), rounded);
+  const auto all = hn::IfThenElse(not_a_number, hn::Or(high, hn::Set(d32, 0x40)), rounded);
+  return hn::TruncateTo(hn::Rebind<uint16_t, FloatTag>(), all);
+}
+
+// The same by the processor's instruction, which Highway 1.0 does not know, where there is one: it
+// takes subnormals for zero, as products of bf16 do.
+HWY_INLINE HalfWords ToBFloat16(FloatVector value) {
+#if HWY_TARGET == HWY_AVX3
+  if (kHasAvx512Bf16) {
+    HalfWords rounded;
+    asm("vcvtneps2bf16 %1, %0" : "=v"(rounded.raw) : "v"(value.raw));
+    return rounded;
+  }
+#endif
+  return RoundToNearest(value);
 }
 
 HWY_INLINE void Store(FloatVector value, BFloat16* to, Whole) {
   const hn::Rebind<uint16_t, FloatTag> d16;
-  hn::StoreU(hn::TruncateTo(d16, BFloat16Bits(value)), d16, reinterpret_cast<uint16_t*>(to));
+  hn::StoreU(ToBFloat16(value), d16, reinterpret_cast<uint16_t*>(to));
 }
 
 template <typename T>
@@ -84,9 +103,7 @@ HWY_INLINE void StoreResult(FloatVector value, T* to, Lanes lanes, bool accumula
 
 // The value as it will read back from memory of type T.
 HWY_INLINE FloatVector RoundAs(float, FloatVector value) { return value; }
-HWY_INLINE FloatVector RoundAs(BFloat16, FloatVector value) {
-  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(BFloat16Bits(value)));
-}
+HWY_INLINE FloatVector RoundAs(BFloat16, FloatVector value) { return ToFloat(ToBFloat16(value)); }
 
 // Calls body(i, lanes) for i = 0, n, 2n, ..; lanes is Whole, and Part for the rest. Partial loads
 // read zeros beyond the end.

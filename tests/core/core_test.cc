@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -147,6 +149,32 @@ TEST(ParallelFor, CoversEveryIndexOnce) {
     });
     EXPECT_EQ(std::vector<int>(count, 1), seen);
   }
+}
+
+TEST(ParallelTasks, RunsEveryTaskOnceOnAnyTeam) {
+  const int saved = ThreadCount();
+  for (const int threads : {1, 2, 3, 200}) {
+    SetThreadCount(threads);
+    for (const int64_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> seen(count);
+      ParallelTasks(count, [&](int64_t i) { ++seen[i]; });
+      for (const std::atomic<int>& times : seen) EXPECT_EQ(1, times);
+    }
+  }
+  SetThreadCount(saved);
+}
+
+TEST(ParallelTasks, OthersTakeWhatASlowThreadHasLeft) {
+  const int saved = ThreadCount();
+  SetThreadCount(2);
+  // Task 0 waits until all others are done: its thread's share must have been taken over.
+  std::atomic<int> done = 0;
+  ParallelTasks(8, [&](int64_t i) {
+    while (i == 0 && done < 7) std::this_thread::yield();
+    ++done;
+  });
+  EXPECT_EQ(8, done);
+  SetThreadCount(saved);
 }
 
 TEST(Shape, RefusesOverflowAndZero) {

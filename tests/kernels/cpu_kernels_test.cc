@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -13,6 +14,7 @@
 #include "core/instruction_sets.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"
 
@@ -385,6 +387,38 @@ TEST(CpuKernels, EveryInstructionSet) {
       const Op& op = GetOp(name);
       for (const OpCase& sample : op.cases()) CheckCase(op, sample);
     }
+  });
+}
+
+// Every 2^-12th f32 and the neighbours of ties, against the scalar conversion. The processor's own
+// instruction takes subnormals for zero; others keep them.
+TEST(Rounding, ToBFloat16IsToNearestEven) {
+  std::vector<float> from;
+  for (uint64_t bits = 0; bits < 1ull << 32; bits += 4093) {
+    from.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  }
+  for (uint32_t high = 0; high < 1u << 16; ++high) {
+    for (const uint32_t low : {0x0000u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
+      from.push_back(std::bit_cast<float>(high << 16 | low));
+    }
+  }
+  const Shape shape{std::ssize(from)};
+  OnEveryInstructionSet([&] {
+    std::vector<BFloat16> to(from.size());
+    const auto copy = cpu_copy({.inputs = {{DType::kF32, shape}},
+                                .outputs = {{DType::kBF16, shape}},
+                                .accumulate = {false}});
+    void *in = from.data(), *out = to.data();
+    copy->run({.inputs = {&in, 1}, .outputs = {&out, 1}, .workspace = nullptr});
+    int64_t wrong = 0;
+    for (size_t i = 0; i < from.size(); ++i) {
+      const uint16_t expected = ToBFloat16(from[i]).bits;
+      const bool flushed = std::fpclassify(from[i]) == FP_SUBNORMAL &&
+                           ToFloat(to[i]) == std::copysign(0.0f, from[i]);
+      const bool nans = std::isnan(from[i]) && std::isnan(ToFloat(to[i]));
+      wrong += to[i].bits != expected && !flushed && !nans;
+    }
+    EXPECT_EQ(0, wrong);
   });
 }
 
