@@ -108,6 +108,7 @@ std::vector<std::string> OpNames();
 struct KernelArguments {
   std::span<void*const> inputs, outputs;  // null: absent
   std::byte* workspace;                   // 64-byte aligned
+  void* stream = nullptr;                 // of a GPU: what orders the work; `run` only enqueues
 };
 
 struct BoundKernel {
@@ -119,6 +120,10 @@ struct BoundKernel {
 
 // nullopt: there is no CPU kernel for this call; the reference serves instead.
 std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call);
+
+// nullopt: there is no CUDA kernel for this call, and nothing serves instead. Operands and
+// workspace lie in the GPU's memory.
+std::optional<BoundKernel> BindCudaKernel(const Op& op, const OpCall& call);
 
 // The reference as a kernel over host tensors of the call's own types (converted through doubles).
 BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call);

@@ -23,7 +23,7 @@ class RowNoise {
   HWY_INLINE const uint32_t* Words(int64_t row, int64_t column, int64_t count) {
     const int64_t b = row / call_.positions, t = row % call_.positions;
     if (!call_.per_element) return shared_ + b * SharedNoiseStride(call_.width) + column;
-    return words_.Fill(KeyOf(keys_, b), call_.site, t * call_.width + column, count);
+    return words_.Fill(RowKey(&keys_[2 * b]), call_.site, t * call_.width + column, count);
   }
 
  private:

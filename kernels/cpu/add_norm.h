@@ -4,7 +4,8 @@
 #include <array>
 
 #include "core/dtype.h"
-#include "kernels/cpu/keep.h"
+#include "kernels/cpu/shared_noise.h"
+#include "kernels/math/random_mask.h"
 
 namespace syntra {
 

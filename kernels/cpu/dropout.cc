@@ -52,9 +52,9 @@ void DropoutRows(const DropoutCall& call, const T* x, const int32_t* keys, T* y,
       const int64_t b = row / positions, t = row % positions;
       for (int64_t i = 0; i < draws; i += NoiseWords::kBlock) {
         const int64_t count = std::min(NoiseWords::kBlock, draws - i);
-        const uint32_t* words = call.per_element
-                                    ? noise.Fill(KeyOf(keys, b), call.site, t * draws + i, count)
-                                    : shared + b * stride + i;
+        const uint32_t* words =
+            call.per_element ? noise.Fill(RowKey(&keys[2 * b]), call.site, t * draws + i, count)
+                             : shared + b * stride + i;
         const int64_t offset = row * width + i * call.group;
         MaskGroups(x + offset, y + offset, count, call.group, words, call.keep, call.accumulate);
       }

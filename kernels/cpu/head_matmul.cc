@@ -4,10 +4,11 @@
 #include <memory>
 
 #include "core/thread.h"
-#include "kernels/cpu/converted.h"
+#include "kernels/converted.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/operands.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 namespace {
@@ -82,7 +83,7 @@ BoundKernel BindPerHead(const OpCall& call, const HeadShape& shape) {
   problem.ab = problem.c = shape.dtype;
   problem.accumulate = Accumulates(call, 0);
   BoundKernel kernel;
-  Converted weight(call.inputs[1], shape.dtype, kernel.workspace_bytes);
+  Converted weight(call.inputs[1], shape.dtype, cpu_copy, kernel.workspace_bytes);
   const auto plan = std::make_shared<const PerHead>(
       PerHead{std::move(weight),
               HeadProducts(problem, shape.heads,
@@ -91,9 +92,8 @@ BoundKernel BindPerHead(const OpCall& call, const HeadShape& shape) {
   kernel.accumulates = true;
   kernel.workspace_bytes += plan->products.workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) {
-    plan->products.Run(arguments.inputs[0],
-                       plan->weight.Run(arguments.inputs[1], arguments.workspace),
-                       arguments.outputs[0], arguments.workspace + plan->scratch_offset);
+    plan->products.Run(arguments.inputs[0], plan->weight.Run(arguments, 1), arguments.outputs[0],
+                       arguments.workspace + plan->scratch_offset);
   };
   return kernel;
 }
@@ -125,7 +125,8 @@ BoundKernel BindPerHeadGrad(const OpCall& call, const HeadShape& shape) {
   to_weight.ab = shape.dtype;
   to_weight.accumulate = Accumulates(call, 1);
   BoundKernel kernel;
-  PerHeadGrad grad{Converted(call.inputs[1], shape.dtype, kernel.workspace_bytes), {}, {}};
+  PerHeadGrad grad{
+      Converted(call.inputs[1], shape.dtype, cpu_copy, kernel.workspace_bytes), {}, {}};
   grad.scratch_offset = kernel.workspace_bytes;
   const size_t weight_elements = shape.in * shape.out;
   if (call.outputs[0].present()) {
@@ -143,8 +144,8 @@ BoundKernel BindPerHeadGrad(const OpCall& call, const HeadShape& shape) {
   kernel.run = [plan](const KernelArguments& arguments) {
     std::byte* scratch = arguments.workspace + plan->scratch_offset;
     if (plan->dx.bound()) {
-      plan->dx.Run(arguments.inputs[2], plan->weight.Run(arguments.inputs[1], arguments.workspace),
-                   arguments.outputs[0], scratch);
+      plan->dx.Run(arguments.inputs[2], plan->weight.Run(arguments, 1), arguments.outputs[0],
+                   scratch);
     }
     if (plan->dweight.bound()) {
       plan->dweight.Run(arguments.inputs[0], arguments.inputs[2], arguments.outputs[1], scratch);

@@ -9,7 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/simd-inl.h"
 #include "kernels/cpu/vocabulary_tiles.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/workspace.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {

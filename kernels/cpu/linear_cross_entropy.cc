@@ -14,7 +14,7 @@
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_cross_entropy.h"
 #include "kernels/cpu/vocabulary_tiles.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/workspace.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {

@@ -3,10 +3,12 @@
 // pays.
 #include <memory>
 
-#include "kernels/cpu/converted.h"
+#include "kernels/converted.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/operands.h"
+#include "kernels/matmul_call.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 
@@ -15,24 +17,9 @@ namespace {
 // Rows of A from which a packed B saves more than packing costs, in either element type.
 constexpr int64_t kPackingRows = 256;
 
-DType ProductType(const OpCall& call) {
-  const bool bf16 = call.inputs[0].dtype == DType::kBF16 || call.inputs[1].dtype == DType::kBF16 ||
-                    call.outputs[0].dtype == DType::kBF16;
-  return bf16 ? DType::kBF16 : DType::kF32;
-}
-
 bool AllActivations(const OpCall& call) {
   return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]) &&
          IsActivation(call.outputs[0]);
-}
-
-// The element types of the call's product; its sizes are left to the caller.
-GemmProblem TypesOf(const OpCall& call) {
-  GemmProblem problem;
-  problem.ab = ProductType(call);
-  problem.c = call.outputs[0].dtype;
-  problem.accumulate = Accumulates(call, 0);
-  return problem;
 }
 
 // One product, or one per group with operands apart by fixed strides.
@@ -45,8 +32,8 @@ struct Product {
 
   void Run(const KernelArguments& arguments) const {
     std::byte* workspace = arguments.workspace;
-    const auto* left = static_cast<const std::byte*>(a.Run(arguments.inputs[0], workspace));
-    const auto* right = static_cast<const std::byte*>(b.Run(arguments.inputs[1], workspace));
+    const auto* left = static_cast<const std::byte*>(a.Run(arguments, 0));
+    const auto* right = static_cast<const std::byte*>(b.Run(arguments, 1));
     auto* result = static_cast<std::byte*>(arguments.outputs[0]);
     for (int64_t group = 0; group < groups; ++group) {
       gemm.Run(left + group * a_bytes, right + group * b_bytes, result + group * c_bytes,
@@ -57,8 +44,8 @@ struct Product {
 
 BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t groups) {
   BoundKernel kernel;
-  Converted a(call.inputs[0], problem.ab, kernel.workspace_bytes);
-  Converted b(call.inputs[1], problem.ab, kernel.workspace_bytes);
+  Converted a(call.inputs[0], problem.ab, cpu_copy, kernel.workspace_bytes);
+  Converted b(call.inputs[1], problem.ab, cpu_copy, kernel.workspace_bytes);
   Gemm gemm(problem, GemmThreads::kPool);
   const size_t size = SizeOf(problem.ab), scratch_offset = kernel.workspace_bytes;
   kernel.workspace_bytes += gemm.workspace_bytes();
@@ -81,7 +68,7 @@ struct PackedProduct {
 
   void Run(const KernelArguments& arguments) const {
     std::byte* workspace = arguments.workspace;
-    const auto* left = static_cast<const std::byte*>(a.Run(arguments.inputs[0], workspace));
+    const auto* left = static_cast<const std::byte*>(a.Run(arguments, 0));
     const auto* right = static_cast<const std::byte*>(arguments.inputs[1]);
     for (int64_t slab = 0; slab < slabs; ++slab) {
       const PackedGemm& gemm = slab == 0 ? first : next;
@@ -103,7 +90,7 @@ int64_t SlabsOf(const GemmProblem& problem) {
 
 BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   BoundKernel kernel;
-  Converted a(call.inputs[0], problem.ab, kernel.workspace_bytes);
+  Converted a(call.inputs[0], problem.ab, cpu_copy, kernel.workspace_bytes);
   const int64_t slabs = SlabsOf(problem);
   const DType stored_b = call.inputs[1].dtype;
   GemmProblem slab = problem;
@@ -124,41 +111,21 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   return kernel;
 }
 
-BoundKernel Bind(const OpCall& call, const GemmProblem& problem, int64_t groups) {
-  if (groups == 1 && problem.m >= kPackingRows) return BindPacked(call, problem);
-  return BindProduct(call, problem, groups);
-}
-
 }  // namespace
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
   if (!AllActivations(call)) return std::nullopt;
-  const TensorType &a = call.inputs[0], &b = call.inputs[1];
-  GemmProblem problem = TypesOf(call);
-  if (call.attributes.Flag("transpose_a")) {
-    problem.transpose_a = true;
-    problem.m = a.shape[-1];
-    problem.k = a.shape.rows();
-    problem.n = b.shape[-1];
-    return Bind(call, problem, 1);
+  const MatmulCall product = MatmulCall::Of(call);
+  if (product.groups == 1 && product.problem.m >= kPackingRows) {
+    return BindPacked(call, product.problem);
   }
-  const int64_t groups = b.shape.rank() == 3 ? b.shape[0] : 1;
-  problem.transpose_b = call.attributes.Flag("transpose_b");
-  problem.m = a.shape.rows() / groups;
-  problem.k = a.shape[-1];
-  problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
-  return Bind(call, problem, groups);
+  return BindProduct(call, product.problem, product.groups);
 }
 
 std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {
   if (!AllActivations(call)) return std::nullopt;
-  const TensorType &a = call.inputs[0], &b = call.inputs[1];
-  GemmProblem problem = TypesOf(call);
-  problem.transpose_a = true;
-  problem.m = a.shape[2];
-  problem.k = a.shape[1];
-  problem.n = b.shape[2];
-  return BindProduct(call, problem, a.shape[0]);
+  const MatmulCall product = MatmulCall::OfGrad(call);
+  return BindProduct(call, product.problem, product.groups);
 }
 
 }  // namespace syntra

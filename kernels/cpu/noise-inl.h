@@ -8,8 +8,9 @@
 #endif
 
 #include "core/philox-inl.h"
-#include "kernels/cpu/keep.h"
+#include "kernels/cpu/shared_noise.h"
 #include "kernels/cpu/simd-inl.h"
+#include "kernels/math/random_mask.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
@@ -53,7 +54,7 @@ inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples
     for (int64_t b = begin; b < end; ++b) {
       for (int64_t i = 0; i < width; i += NoiseWords::kBlock) {
         const int64_t count = std::min(NoiseWords::kBlock, width - i);
-        std::memcpy(words + b * stride + i, noise.Fill(KeyOf(keys, b), site, i, count),
+        std::memcpy(words + b * stride + i, noise.Fill(RowKey(&keys[2 * b]), site, i, count),
                     count * sizeof(uint32_t));
       }
     }

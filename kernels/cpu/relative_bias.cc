@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "kernels/cpu/operands.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 

@@ -13,7 +13,7 @@
 #include "core/thread.h"
 #include "hwy/highway.h"
 #include "kernels/bfloat16.h"
-#include "kernels/cpu/operands.h"
+#include "kernels/operands.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {

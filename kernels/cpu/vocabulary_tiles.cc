@@ -5,7 +5,7 @@
 
 #include "core/buffer.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/operands.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 

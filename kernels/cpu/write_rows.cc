@@ -1,7 +1,7 @@
 // write_rows: puts one new row per example at row `start` of a cache.
 #include <cstring>
 
-#include "kernels/cpu/operands.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 

@@ -4,20 +4,22 @@
 
 #include <cmath>
 
+#include "base/host_device.h"
+
 namespace syntra {
 
 inline constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2 / pi)
 inline constexpr double kGeluCubic = 0.044715;
 
 template <typename T>
-T Gelu(T x) {
+SYNTRA_HOST_DEVICE T Gelu(T x) {
   const T inner = T(kGeluScale) * (x + T(kGeluCubic) * x * x * x);
   return T(0.5) * x * (T(1) + std::tanh(inner));
 }
 
 // d gelu(x) / dx.
 template <typename T>
-T GeluSlope(T x) {
+SYNTRA_HOST_DEVICE T GeluSlope(T x) {
   const T inner = T(kGeluScale) * (x + T(kGeluCubic) * x * x * x);
   const T inner_slope = T(kGeluScale) * (T(1) + T(3 * kGeluCubic) * x * x);
   const T tanh = std::tanh(inner);

@@ -1,4 +1,4 @@
-// Runs the CPU kernel of every case of every op against the double-precision reference on the same
+// Runs the kernel of every case of every op against the double-precision reference on the same
 // rounded inputs. Also: accumulation, memory beside operands, results nobody needs, repeatability.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/buffer.h"
-#include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "tests/kernels/tested.h"
 #include "tests/kernels/trials.h"
 
 namespace syntra {
@@ -87,6 +87,7 @@ Contents RunGuarded(const BoundKernel& kernel, const OpCall& call,
   const GuardedMemory workspace(kernel.workspace_bytes);
   kernel.run({input_pointers, output_pointers, workspace.data()});
 
+  EXPECT_EQ(TakeComplaints(), "");
   EXPECT_TRUE(workspace.GuardsIntact()) << "wrote outside the workspace";
   for (size_t i = 0; i < inputs.size(); ++i) {
     EXPECT_TRUE(input_memory[i].GuardsIntact()) << "wrote beside input " << i;
@@ -158,16 +159,14 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
         inputs_(trial_.inputs),
         before_(trial_.outputs),
         want_(before_) {}
-  ~KernelSweep() override { SetThreadCount(threads_); }
-
   void SetUp() override {
-    if (!BindCpuKernel(op_, call_)) GTEST_SKIP() << "no CPU kernel";
+    if (!BindTested(op_, call_)) GTEST_SKIP() << "no " << TestedBackend() << " kernel";
     op_.reference(call_, Views(inputs_), Views(want_));
   }
 
   // Binds anew: sizes may depend on the number of threads.
   Contents RunWith(const OpCall& call, const std::vector<CaseTensor>& before, bool reads_outputs) {
-    const std::optional<BoundKernel> kernel = BindCpuKernel(op_, call);
+    const std::optional<BoundKernel> kernel = BindTested(op_, call);
     EXPECT_TRUE(kernel) << "a kernel for all results but none for some";
     if (!kernel) return {};
     return RunGuarded(*kernel, call, inputs_, before, reads_outputs);
@@ -181,7 +180,6 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
     }
   }
 
-  const int threads_ = ThreadCount();
   Trial trial_;
   const Op& op_;
   const OpCall& call_;
@@ -194,14 +192,11 @@ TEST_P(KernelSweep, AgreesWithTheReference) {
   ExpectResults(call_, RunWith(call_, before_, op_.updates));
 }
 
-TEST_P(KernelSweep, GivesTheSameBitsWithAnyNumberOfThreads) {
-  SetThreadCount(1);
-  const Contents single = RunWith(call_, before_, op_.updates);
-  EXPECT_EQ(RunWith(call_, before_, op_.updates), single) << "on the second run";
-  for (int threads : {2, 3}) {
-    SetThreadCount(threads);
-    EXPECT_EQ(RunWith(call_, before_, op_.updates), single) << "with " << threads << " threads";
-  }
+TEST_P(KernelSweep, GivesTheSameBitsHoweverItRuns) {
+  const Contents first = RunWith(call_, before_, op_.updates);
+  InSeveralWays([&](const std::string& way) {
+    EXPECT_EQ(RunWith(call_, before_, op_.updates), first) << "with " << way;
+  });
 }
 
 TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
@@ -210,7 +205,7 @@ TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     call.accumulate[i] = IsFloat(call.outputs[i].dtype);
   }
-  const std::optional<BoundKernel> kernel = BindCpuKernel(op_, call);
+  const std::optional<BoundKernel> kernel = BindTested(op_, call);
   if (!kernel || !kernel->accumulates) GTEST_SKIP() << "the caller accumulates";
   std::vector<CaseTensor> before = before_;
   for (size_t i = 0; i < before.size(); ++i) {
@@ -321,13 +316,13 @@ TEST(SweepItself, NoticesMistakes) {
   EXPECT_NE(unwritten.find("the copy"), std::string::npos) << unwritten;
 }
 
-TEST(KernelCoverage, CountsCasesWithCpuKernels) {
+TEST(KernelCoverage, CountsCasesWithKernels) {
   int with_kernel = 0;
   std::set<std::string> without;
   const std::vector<SweepCase> all = AllTrials();
   for (const SweepCase& sweep : all) {
     const Trial trial = MakeTrial(sweep, kSeed);
-    if (BindCpuKernel(trial.op, trial.call)) {
+    if (BindTested(trial.op, trial.call)) {
       ++with_kernel;
     } else {
       without.insert(sweep.op);
@@ -335,8 +330,8 @@ TEST(KernelCoverage, CountsCasesWithCpuKernels) {
   }
   std::string names;
   for (const std::string& op : without) names += ' ' + op;
-  std::printf("%d of %zu cases have a CPU kernel; some or all are missing for:%s\n", with_kernel,
-              all.size(), names.c_str());
+  std::printf("%d of %zu cases have a %s kernel; some or all are missing for:%s\n", with_kernel,
+              all.size(), TestedBackend().c_str(), names.c_str());
   EXPECT_FALSE(all.empty());
 }
 

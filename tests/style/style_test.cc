@@ -37,7 +37,10 @@ std::vector<std::string> Lines(const fs::path& path) {
   return lines;
 }
 
-bool IsCode(const fs::path& path) { return path.extension() == ".cc" || path.extension() == ".h"; }
+bool IsSource(const fs::path& path) {
+  return path.extension() == ".cc" || path.extension() == ".cu";
+}
+bool IsCode(const fs::path& path) { return IsSource(path) || path.extension() == ".h"; }
 
 // Files of the tree, relative to its root; nothing hidden, nothing built.
 const std::vector<fs::path>& Files() {
@@ -177,6 +180,16 @@ std::string WithoutGrad(const std::string& op) {
   return op.ends_with("_grad") ? op.substr(0, op.size() - 5) : op;
 }
 
+// The source named after a row or its op.
+fs::path SourceOf(const fs::path& folder, const std::string& name) {
+  for (const std::string& stem : {name, WithoutGrad(name)}) {
+    for (const char* extension : {".cc", ".cu"}) {
+      if (fs::exists(folder / (stem + extension))) return folder / (stem + extension);
+    }
+  }
+  return folder / name;
+}
+
 // Each row has a file named after it or its op that defines it; each definition has its row.
 void CheckRows(const fs::path& def, const std::string& macro, const fs::path& folder,
                const std::string& prefix) {
@@ -185,8 +198,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
   EXPECT_TRUE(std::ranges::is_sorted(rows)) << def;
   EXPECT_EQ(std::set<std::string>(rows.begin(), rows.end()).size(), rows.size()) << def;
   for (const std::string& name : rows) {
-    fs::path file = Root() / folder / (name + ".cc");
-    if (!fs::exists(file)) file = Root() / folder / (WithoutGrad(name) + ".cc");
+    const fs::path file = SourceOf(Root() / folder, name);
     EXPECT_NE(Read(file).find(prefix + name + '('), std::string::npos)
         << file << " does not define " << prefix << name;
   }
@@ -194,7 +206,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
       R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>) )" + prefix +
       R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
-    if (entry.path().extension() != ".cc") continue;
+    if (!IsSource(entry.path())) continue;
     const std::string text = Read(entry.path());
     for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it) {
       EXPECT_TRUE(std::ranges::binary_search(rows, (*it)[1].str()))
@@ -205,12 +217,21 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
 
 TEST(Rows, EveryOpHasItsFile) { CheckRows("kernels/ops.def", "SYNTRA_OP", "kernels/ops", "op_"); }
 
-TEST(Rows, EveryCpuKernelHasItsFile) {
-  CheckRows("kernels/cpu.def", "SYNTRA_CPU_KERNEL", "kernels/cpu", "cpu_");
+void CheckKernels(const fs::path& def, const std::string& macro, const fs::path& folder,
+                  const std::string& prefix) {
+  CheckRows(def, macro, folder, prefix);
   const std::vector<std::string> ops = Rows("kernels/ops.def", "SYNTRA_OP");
-  for (const std::string& kernel : Rows("kernels/cpu.def", "SYNTRA_CPU_KERNEL")) {
+  for (const std::string& kernel : Rows(def, macro)) {
     EXPECT_TRUE(std::ranges::binary_search(ops, kernel)) << kernel << " is a kernel of no op";
   }
+}
+
+TEST(Rows, EveryCpuKernelHasItsFile) {
+  CheckKernels("kernels/cpu.def", "SYNTRA_CPU_KERNEL", "kernels/cpu", "cpu_");
+}
+
+TEST(Rows, EveryCudaKernelHasItsFile) {
+  CheckKernels("kernels/cuda.def", "SYNTRA_CUDA_KERNEL", "kernels/cuda", "cuda_");
 }
 
 TEST(Rows, EveryMixerHasItsFile) {
@@ -254,12 +275,13 @@ TEST(Files, AreBuilt) {
     const fs::path name = folder.empty() ? file : fs::relative(file, folder);
     for (std::string word; words >> word;) {
       word.erase(word.find_last_not_of("()") + 1);
-      if (word == name || word == name.parent_path() / "*.cc") return true;
+      const fs::path all = name.parent_path() / ("*" + name.extension().string());
+      if (word == name || word == all) return true;
     }
     return false;
   };
   for (const fs::path& file : Files()) {
-    if (file.extension() != ".cc") continue;
+    if (!IsSource(file)) continue;
     fs::path folder = file;
     do {
       folder = folder.parent_path();

@@ -2,25 +2,29 @@
 #pragma once
 
 #include "core/buffer.h"
-#include "kernels/cpu/copy.h"
+#include "kernels/op.h"
 
 namespace syntra {
 
 // An operand in the product's element type: as given, or converted into the workspace.
 class Converted {
  public:
-  Converted(const TensorType& given, DType wanted, size_t& workspace_bytes) {
+  // `bind_copy`: the backend's copy kernel.
+  template <typename BindCopy>
+  Converted(const TensorType& given, DType wanted, const BindCopy& bind_copy,
+            size_t& workspace_bytes) {
     if (given.dtype == wanted) return;
     offset_ = workspace_bytes;
     const TensorType converted{wanted, given.shape};
     workspace_bytes = AlignUp(workspace_bytes + converted.bytes());
-    copy_ = cpu_copy({.inputs = {given}, .outputs = {converted}, .accumulate = {false}})->run;
+    copy_ = bind_copy(OpCall{{}, {given}, {converted}, {false}})->run;
   }
 
-  const void* Run(void* given, std::byte* workspace) const {
-    if (!copy_) return given;
-    void* converted = workspace + offset_;
-    copy_({.inputs = {&given, 1}, .outputs = {&converted, 1}, .workspace = nullptr});
+  // Of input i.
+  const void* Run(const KernelArguments& arguments, int i) const {
+    if (!copy_) return arguments.inputs[i];
+    void* converted = arguments.workspace + offset_;
+    copy_({arguments.inputs.subspan(i, 1), {&converted, 1}, nullptr, arguments.stream});
     return converted;
   }
 

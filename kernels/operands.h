@@ -1,4 +1,4 @@
-// What binding a CPU kernel asks of an op call, and typed access to its operands when it runs.
+// What binding a kernel asks of an op call, and typed access to its operands when it runs.
 #pragma once
 
 #include "kernels/op.h"

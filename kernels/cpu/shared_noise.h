@@ -1,0 +1,18 @@
+// Where the masks that an example's positions share lie in a workspace.
+#pragma once
+
+#include <cstdint>
+
+#include "core/buffer.h"
+
+namespace syntra {
+
+// Words from one example's shared noise to the next: room to read whole vectors past the end.
+constexpr int64_t SharedNoiseStride(int64_t width) {
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(width) + 16, 16));
+}
+inline size_t SharedNoiseBytes(int64_t examples, int64_t width) {
+  return static_cast<size_t>(examples * SharedNoiseStride(width)) * sizeof(uint32_t);
+}
+
+}  // namespace syntra

@@ -1,0 +1,168 @@
+// attention on the GPU: tiles of scores, a softmax that is kept up to date as keys pass by
+// (Milakov and Gimelshein 2018; Dao et al. 2022, FlashAttention, algorithm 1), and the product with
+// the values. A block takes 64 queries of one (example, head).
+#include "kernels/cuda/attention_terms.h"
+#include "kernels/cuda/launch.h"
+
+namespace syntra {
+namespace attention {
+namespace {
+
+template <typename T>
+struct Forward {
+  Terms<T> terms;
+  T* y;                // null: not wanted
+  float* log_sum_exp;  // null: not wanted
+  bool accumulate_y, accumulate_log_sum_exp;
+};
+
+template <typename T, int kHeadSize>
+struct Storage {
+  FeatureTiles<T> features;
+  alignas(16) T probabilities[kTile * kTileStride];
+  alignas(16) T value[kHeadSize * kTileStride];  // [column][key]
+};
+
+// What a lane keeps of the softmax of its two rows.
+struct RowState {
+  float largest = -INFINITY, sum = 0.0f;
+};
+
+__device__ float QuadMax(float value) {
+  value = fmaxf(value, ShuffleXor(value, 1));
+  return fmaxf(value, ShuffleXor(value, 2));
+}
+__device__ float QuadSum(float value) {
+  value += ShuffleXor(value, 1);
+  return value + ShuffleXor(value, 2);
+}
+
+// Turns the scores of row `half` (0: the lane's upper row, 1: the lower) into exponentials relative
+// to the row's largest so far. Returns what older sums of the row are to be multiplied by.
+__device__ float UpdateRow(Fragment (&scores)[kTileColumns], int half, RowState& state) {
+  float largest = state.largest;
+#pragma unroll
+  for (Fragment& fragment : scores) {
+    largest = fmaxf(largest, fmaxf(fragment.sum[2 * half], fragment.sum[2 * half + 1]));
+  }
+  largest = QuadMax(largest);
+  // Nothing was allowed so far: any finite reference gives zeros.
+  const float reference = largest == -INFINITY ? 0.0f : largest;
+  float sum = 0.0f;
+#pragma unroll
+  for (Fragment& fragment : scores) {
+#pragma unroll
+    for (int k = 2 * half; k < 2 * half + 2; ++k) {
+      fragment.sum[k] = expf(fragment.sum[k] - reference);
+      sum += fragment.sum[k];
+    }
+  }
+  const float factor = state.largest == -INFINITY ? 0.0f : expf(state.largest - reference);
+  state.sum = state.sum * factor + QuadSum(sum);
+  state.largest = largest;
+  return factor;
+}
+
+template <typename T, int kHeadSize>
+__global__ void __launch_bounds__(kTileThreads) AttentionKernel(Forward<T> call) {
+  auto& shared = Shared<Storage<T, kHeadSize>>();
+  const Terms<T>& terms = call.terms;
+  const int64_t tiles = (terms.queries + kTile - 1) / kTile;
+  const int64_t first_query = BlockIndex() % tiles * kTile;
+  const int64_t h = BlockIndex() / tiles % terms.heads, b = BlockIndex() / tiles / terms.heads;
+  constexpr int kColumns = kHeadSize / 8;
+  Fragment scores[kTileColumns], y[kColumns] = {};
+  RowState state[2];
+  T* own = shared.probabilities + WarpIndex() * 16 * kTileStride;
+  const int64_t end = KeyEnd(terms, first_query);
+  for (int64_t first_key = 0; first_key < end; first_key += kTile) {
+    Scores(terms, b, h, first_query, first_key, shared.features, scores);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float factor = UpdateRow(scores, half, state[half]);
+#pragma unroll
+      for (Fragment& fragment : y) {
+        fragment.sum[2 * half] *= factor;
+        fragment.sum[2 * half + 1] *= factor;
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        own[FragmentRow(k) * kTileStride + n * 8 + FragmentColumn(k)] =
+            FromFloat<T>(scores[n].sum[k]);
+      }
+    }
+    SyncThreads();  // the values of the last tile are no longer in use
+    LoadColumns(terms.value, b, terms.keys, terms.heads, terms.head_size, h, first_key, kHeadSize,
+                shared.value);
+    SyncThreads();
+    AddProduct(y, own, kTileStride, shared.value, kTileStride, kTile);
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int64_t i = first_query + WarpIndex() * 16 + FragmentRow(2 * half);
+    if (i >= terms.queries) continue;
+    const float inverse = state[half].sum > 0.0f ? 1.0f / state[half].sum : 0.0f;
+    if (call.log_sum_exp != nullptr && LaneIndex() % 4 == 0) {
+      const float value =
+          state[half].sum > 0.0f ? state[half].largest + logf(state[half].sum) : -INFINITY;
+      StoreResult(value, call.log_sum_exp + (b * terms.heads + h) * terms.queries + i,
+                  call.accumulate_log_sum_exp);
+    }
+    if (call.y == nullptr) continue;
+    T* row = call.y + ((b * terms.queries + i) * terms.heads + h) * terms.head_size;
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+      for (int k = 2 * half; k < 2 * half + 2; ++k) {
+        const int64_t column = n * 8 + FragmentColumn(k);
+        if (column < terms.head_size) {
+          StoreResult(y[n].sum[k] * inverse, row + column, call.accumulate_y);
+        }
+      }
+    }
+  }
+}
+
+constexpr int64_t kLargestHead = 128;
+
+// Calls body with the least head size that kernels are made for, as a constant.
+template <typename Body>
+void WithHeadSize(int64_t head_size, const Body& body) {
+  if (head_size <= 32) return body(std::integral_constant<int, 32>());
+  if (head_size <= 64) return body(std::integral_constant<int, 64>());
+  return body(std::integral_constant<int, kLargestHead>());
+}
+
+}  // namespace
+}  // namespace attention
+
+std::optional<BoundKernel> cuda_attention(const OpCall& call) {
+  using namespace attention;
+  const Sizes sizes = SizesOf(call.attributes, call.inputs);
+  const DType dtype = call.inputs[kValue].dtype;
+  if (!IsActivation(call.inputs[kValue]) || sizes.head_size > kLargestHead) return std::nullopt;
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.run = [=, accumulate_y = Accumulates(call, kY),
+                accumulate_log_sum_exp =
+                    Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
+    WithActivation(dtype, [&](auto type) {
+      using T = decltype(type);
+      Forward<T> forward{Terms<T>::Of(sizes, arguments), syntra::Output<T>(arguments, kY),
+                         syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
+                         accumulate_log_sum_exp};
+      forward.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
+      const int64_t tiles = (sizes.queries + kTile - 1) / kTile;
+      WithHeadSize(sizes.head_size, [&](auto head_size) {
+        Launch(arguments,
+               {sizes.batch * sizes.heads * tiles, kTileThreads, sizeof(Storage<T, head_size()>)},
+               AttentionKernel<T, head_size()>, forward);
+      });
+    });
+  };
+  return kernel;
+}
+
+}  // namespace syntra

@@ -1,0 +1,198 @@
+// The score terms of attention on the GPU (kernels/README.md, "attention"): where each lies, and
+// how a tile of scores is made of them.
+#pragma once
+
+#include "kernels/cuda/mma.h"
+#include "kernels/operands.h"
+#include "kernels/ops/attention.h"
+
+namespace syntra::attention {
+
+using namespace gpu;
+
+// A block of four warps takes 64 queries; each warp has 16 of them against 64 keys at a time.
+constexpr int kTile = 64, kTileWarps = kTile / 16, kTileThreads = kTileWarps * kWarp;
+constexpr int kTileColumns = kTile / 8;  // fragments of a warp side by side
+constexpr int kTileStride = SharedStride(kTile);
+
+template <typename T>
+struct Terms {
+  int64_t batch, queries, keys, heads, head_size, features;
+  const T *query, *key, *value, *u;
+  const float* positions;  // [F, N], or one for each head
+  int64_t position_extent;
+  bool positions_per_head;
+  const T *a, *b;
+  int64_t a_size, b_size;
+  const float* table;
+  int64_t table_heads, table_queries, table_keys;
+  const float* bias;
+  const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *query_start;
+  bool causal;
+
+  // Of the inputs that attention and attention_grad share.
+  static Terms Of(const Sizes& z, const KernelArguments& arguments) {
+    const auto in = [&]<typename Element>(int i, Element) {
+      return i < std::ssize(arguments.inputs) ? syntra::Input<Element>(arguments, i) : nullptr;
+    };
+    return {z.batch,
+            z.queries,
+            z.keys,
+            z.heads,
+            z.head_size,
+            z.features,
+            in(kQuery, T{}),
+            in(kKey, T{}),
+            in(kValue, T{}),
+            in(kU, T{}),
+            in(kPositions, float{}),
+            z.position_extent,
+            z.positions_per_head,
+            in(kA, T{}),
+            in(kB, T{}),
+            z.a_size,
+            z.b_size,
+            in(kTable, float{}),
+            z.table_heads,
+            z.table_queries,
+            z.table_keys,
+            in(kBias, float{}),
+            in(kQuerySegments, int32_t{}),
+            in(kKeySegments, int32_t{}),
+            in(kQueryPositions, int32_t{}),
+            in(kKeyPositions, int32_t{}),
+            nullptr,
+            z.causal};
+  }
+
+  __device__ int64_t Start() const { return query_start != nullptr ? *query_start : 0; }
+  // By which a query and a key meet table, positions, a and b.
+  __device__ int64_t QueryPosition(int64_t b, int64_t i) const {
+    return query_positions != nullptr ? query_positions[b * queries + i] : i + Start();
+  }
+  __device__ int64_t KeyPosition(int64_t b, int64_t j) const {
+    return key_positions != nullptr ? key_positions[b * keys + j] : j;
+  }
+
+  __device__ bool Allows(int64_t b, int64_t i, int64_t j) const {
+    if (i >= queries || j >= keys || (causal && j > i + Start())) return false;
+    if (query_segments == nullptr) return true;
+    const int32_t segment = query_segments[b * queries + i];
+    return segment != 0 && segment == key_segments[b * keys + j];
+  }
+
+  // The terms that are no products of features.
+  __device__ float Others(int64_t b_index, int64_t h, int64_t i, int64_t j) const {
+    float sum = bias != nullptr ? bias[h * (queries + keys - 1) + j - i + queries - 1] : 0.0f;
+    if (table == nullptr && a == nullptr) return sum;
+    const int64_t n = KeyPosition(b_index, j);
+    if (table != nullptr) {
+      const int64_t m = table_queries == 1 ? 0 : QueryPosition(b_index, i);
+      sum += table[((table_heads == 1 ? 0 : h) * table_queries + m) * table_keys + n];
+    }
+    if (a != nullptr) {
+      const int64_t row = (b_index * queries + i) * heads + h;
+      sum += ToFloat(a[row * a_size + n % a_size]) * ToFloat(b[row * b_size + n / a_size]);
+    }
+    return sum;
+  }
+};
+
+// Copies rows [first, first + 64) of the head's columns [column, column + 64) of an activation
+// [B, rows, heads * width] to shared memory, zero beyond; all threads of the block.
+template <typename T>
+__device__ void LoadRows(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
+                         int64_t h, int64_t first, int64_t column, T* to) {
+  constexpr int kPieces = kTile / kEight;
+  for (int item = ThreadIndex(); item < kTile * kPieces; item += kTileThreads) {
+    const int row = item / kPieces, piece = item % kPieces * kEight;
+    const int64_t left = first + row < rows ? width - column - piece : 0;
+    const int count = static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
+    const T* source = from + ((b * rows + first + row) * heads + h) * width + column + piece;
+    StoreEight(LoadEight(source, count), to + row * kTileStride + piece, kEight);
+  }
+}
+
+// The same with rows and columns exchanged: to[column][row].
+template <typename T>
+__device__ void LoadColumns(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
+                            int64_t h, int64_t first, int columns, T* to) {
+  for (int item = ThreadIndex(); item < kTile * columns; item += kTileThreads) {
+    const int row = item / columns, column = item % columns;
+    const bool there = first + row < rows && column < width;
+    const int64_t i = ((b * rows + first + row) * heads + h) * width + column;
+    to[column * kTileStride + row] = there ? from[i] : FromFloat<T>(0.0f);
+  }
+}
+
+// Columns of the table of positions, one for each key: to[key][feature].
+template <typename T>
+__device__ void LoadPositions(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
+                              int64_t feature, T* to) {
+  const float* head =
+      terms.positions + (terms.positions_per_head ? h : 0) * terms.features * terms.position_extent;
+  for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
+    const int row = item % kTile, column = item / kTile;
+    float value = 0.0f;
+    if (first + row < terms.keys && feature + column < terms.features) {
+      value = head[(feature + column) * terms.position_extent + terms.KeyPosition(b, first + row)];
+    }
+    to[row * kTileStride + column] = FromFloat<T>(value);
+  }
+}
+
+// Room for 64 queries and 64 keys with 64 of their features.
+template <typename T>
+struct FeatureTiles {
+  alignas(16) T query[kTile * kTileStride];
+  alignas(16) T key[kTile * kTileStride];
+};
+
+// The scores of a warp's 16 queries against 64 keys, -inf where not allowed. All threads of the
+// block; `tiles` must not be in use when it is called, and are when it returns.
+template <typename T>
+__device__ void Scores(const Terms<T>& terms, int64_t b, int64_t h, int64_t first_query,
+                       int64_t first_key, FeatureTiles<T>& tiles,
+                       Fragment (&scores)[kTileColumns]) {
+  for (Fragment& fragment : scores) fragment = {};
+  const int64_t query_features = terms.query != nullptr ? terms.head_size : 0;
+  const int64_t u_features = terms.u != nullptr ? terms.features : 0;
+  const T* warp_rows = tiles.query + WarpIndex() * 16 * kTileStride;
+  const auto add = [&] {
+    SyncThreads();
+    AddProduct(scores, warp_rows, kTileStride, tiles.key, kTileStride, kTile);
+    SyncThreads();
+  };
+  for (int64_t f = 0; f < query_features; f += kTile) {
+    LoadRows(terms.query, b, terms.queries, terms.heads, terms.head_size, h, first_query, f,
+             tiles.query);
+    LoadRows(terms.key, b, terms.keys, terms.heads, terms.head_size, h, first_key, f, tiles.key);
+    add();
+  }
+  for (int64_t f = 0; f < u_features; f += kTile) {
+    LoadRows(terms.u, b, terms.queries, terms.heads, terms.features, h, first_query, f,
+             tiles.query);
+    LoadPositions(terms, b, h, first_key, f, tiles.key);
+    add();
+  }
+#pragma unroll
+  for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int64_t i = first_query + WarpIndex() * 16 + FragmentRow(k);
+      const int64_t j = first_key + n * 8 + FragmentColumn(k);
+      scores[n].sum[k] =
+          terms.Allows(b, i, j) ? scores[n].sum[k] + terms.Others(b, h, i, j) : -INFINITY;
+    }
+  }
+}
+
+// Keys that no query of the 64 from `first_query` on may see begin here.
+template <typename T>
+__device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
+  if (!terms.causal) return terms.keys;
+  const int64_t end = first_query + kTile + terms.Start();
+  return end < terms.keys ? end : terms.keys;
+}
+
+}  // namespace syntra::attention

@@ -1,0 +1,78 @@
+// Launches GPU kernels on a call's stream.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "core/buffer.h"
+#include "kernels/cuda/gpu.h"
+#include "kernels/op.h"
+
+#if defined(__CUDACC__)
+#include "kernels/cuda/check.h"
+#endif
+
+namespace syntra::gpu {
+
+struct Grid {
+  int64_t blocks;
+  int threads;
+  size_t shared_bytes = 0;  // of a block
+};
+
+// Runs kernel(arguments...) for the grid, after what was launched on the stream before. Throws
+// Error(kResources) if CUDA refuses the launch.
+template <typename... Parameters, typename... Arguments>
+void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+#if defined(__CUDACC__)
+  constexpr size_t kAlwaysThere = 48 << 10;
+  if (grid.shared_bytes > kAlwaysThere) {
+    SYNTRA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(grid.shared_bytes)));
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(grid.threads));
+  config.dynamicSmemBytes = grid.shared_bytes;
+  config.stream = static_cast<cudaStream_t>(call.stream);
+  std::apply(
+      [&](const auto&... each) { SYNTRA_CUDA(cudaLaunchKernelEx(&config, kernel, each...)); },
+      values);
+#else
+  static_cast<void>(call);
+  simt::Run({grid.blocks, grid.threads, grid.shared_bytes}, [&] { std::apply(kernel, values); });
+#endif
+}
+
+// Threads of a block where there is no reason for another number, and the most there can be.
+inline constexpr int kThreads = 256, kMostThreads = 1024;
+
+// A grid that a strided loop over `items` fills: no more blocks than keep every processor busy.
+inline Grid GridFor(int64_t items) {
+  constexpr int64_t kMostBlocks = 132 * 16;
+  const int64_t blocks = (items + kThreads - 1) / kThreads;
+  return {std::clamp<int64_t>(blocks, 1, kMostBlocks), kThreads};
+}
+
+// Calls body(i, n) on the device for pieces of n <= 8 elements that cover [0, count).
+template <typename Body>
+__global__ void ElementwiseKernel(int64_t count, Body body) {
+  const int64_t step = BlockCount() * ThreadCount() * kEight;
+  for (int64_t i = (BlockIndex() * ThreadCount() + ThreadIndex()) * kEight; i < count; i += step) {
+    body(i, static_cast<int>(count - i < kEight ? count - i : kEight));
+  }
+}
+
+// Body: a struct of pointers and numbers with a __device__ operator()(int64_t, int) const.
+template <typename Body>
+void Elementwise(const KernelArguments& call, int64_t count, const Body& body) {
+  if (count > 0) {
+    Launch(call, GridFor((count + kEight - 1) / kEight), ElementwiseKernel<Body>, count, body);
+  }
+}
+
+}  // namespace syntra::gpu

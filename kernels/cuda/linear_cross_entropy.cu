@@ -1,0 +1,351 @@
+// linear_cross_entropy and its gradient over chunks of logits (logits.h). A block takes a token:
+// one pass over its logits finds their largest and the sum of exponentials, from which follow log_z
+// and the token's loss; in the gradient a second pass turns them into dlogits. Then dhidden =
+// dlogits E and dE = dlogits^T hidden. Tokens' losses are added in their order, in double.
+#include <memory>
+
+#include "kernels/cuda/logits.h"
+#include "kernels/cuda/reduce.h"
+#include "kernels/workspace.h"
+
+namespace syntra {
+namespace {
+
+using namespace gpu;
+
+// What a token adds to the sums; all zero if it does not count.
+struct TokenLoss {
+  double total, negative_log_likelihood, z_term, counts;
+};
+
+struct Loss {
+  float z_loss, label_smoothing;
+  int64_t vocabulary;
+};
+
+// dlogit = scale * dloss * inverse_denominator * ((1 + 2 z_loss log_z) p - q), q the smoothed
+// target distribution.
+struct DlogitScale {
+  float projection;
+  const float *inverse_denominator, *dloss;
+
+  __device__ float Value() const { return projection * *inverse_denominator * *dloss; }
+};
+
+// A chunk's logits and its tokens' targets and results.
+struct Chunk {
+  const float* logits;
+  const int32_t* targets;
+  TokenLoss* losses;
+  Loss loss;
+};
+
+struct RowStorage {
+  float largest[kThreads / kWarp], exponentials[kThreads / kWarp], logits[kThreads / kWarp];
+};
+
+struct RowSums {
+  float log_z, logits;  // logits: their sum, for label smoothing
+};
+
+// log_z of the row from one pass: each thread keeps the largest of its logits and the exponentials
+// relative to it.
+__device__ RowSums SumRow(const float* logits, int64_t count) {
+  auto& shared = Shared<RowStorage>();
+  float largest = -INFINITY, exponentials = 0.0f, sum = 0.0f;
+  for (int64_t j = ThreadIndex() * kEight; j < count; j += kThreads * kEight) {
+    const int here = static_cast<int>(count - j < kEight ? count - j : kEight);
+    const Eight value = LoadEight(logits + j, here);
+    float top = largest;
+    for (int k = 0; k < here; ++k) top = fmaxf(top, value[k]);
+    if (top > largest) exponentials *= expf(largest - top);
+    largest = top;
+    for (int k = 0; k < here; ++k) {
+      exponentials += expf(value[k] - largest);
+      sum += value[k];
+    }
+  }
+  const float of_warp = WarpMax(largest);
+  if (LaneIndex() == 0) shared.largest[WarpIndex()] = of_warp;
+  SyncThreads();
+  float of_block = shared.largest[0];
+  for (int warp = 1; warp < WarpCount(); ++warp) of_block = fmaxf(of_block, shared.largest[warp]);
+  // A thread without logits has nothing to scale.
+  if (largest > -INFINITY) exponentials *= expf(largest - of_block);
+  exponentials = BlockSum(exponentials, shared.exponentials);
+  return {of_block + logf(exponentials), BlockSum(sum, shared.logits)};
+}
+
+__device__ TokenLoss LossOf(const Loss& loss, const RowSums& row, float target_logit) {
+  const double log_z = row.log_z, smoothing = loss.label_smoothing;
+  const double expected = (1.0 - smoothing) * target_logit +
+                          smoothing / static_cast<double>(loss.vocabulary) * row.logits;
+  const double z_term = loss.z_loss * log_z * log_z;
+  return {log_z - expected + z_term, log_z - target_logit, z_term, 1.0};
+}
+
+__global__ void LossKernel(Chunk chunk) {
+  const int64_t token = BlockIndex();
+  const int32_t target = chunk.targets[token];
+  if (target <= 0) {
+    if (ThreadIndex() == 0) chunk.losses[token] = {};
+    return;
+  }
+  const float* logits = chunk.logits + token * chunk.loss.vocabulary;
+  const RowSums row = SumRow(logits, chunk.loss.vocabulary);
+  if (ThreadIndex() == 0) chunk.losses[token] = LossOf(chunk.loss, row, logits[target]);
+}
+
+// dlogits as T; in f32 they may take the logits' place.
+template <typename T>
+__global__ void DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
+  const int64_t token = BlockIndex(), vocabulary = chunk.loss.vocabulary;
+  const int32_t target = chunk.targets[token];
+  const float* logits = chunk.logits + token * vocabulary;
+  T* to = dlogits + token * vocabulary;
+  RowSums row = {};
+  if (target > 0) {
+    row = SumRow(logits, vocabulary);
+    if (ThreadIndex() == 0) chunk.losses[token] = LossOf(chunk.loss, row, logits[target]);
+    SyncThreads();
+  } else if (ThreadIndex() == 0) {
+    chunk.losses[token] = {};
+  }
+  const float factor = target > 0 ? scale.Value() : 0.0f;
+  const float share = factor * (1.0f + 2.0f * chunk.loss.z_loss * row.log_z);
+  const float smoothed = factor * chunk.loss.label_smoothing / static_cast<float>(vocabulary);
+  const float target_share = factor * (1.0f - chunk.loss.label_smoothing);
+  for (int64_t j = ThreadIndex() * kEight; j < vocabulary; j += kThreads * kEight) {
+    const int count = static_cast<int>(vocabulary - j < kEight ? vocabulary - j : kEight);
+    Eight value = {};
+    if (target > 0) {
+      value = LoadEight(logits + j, count);
+      for (int k = 0; k < kEight; ++k) {
+        value[k] = share * expf(value[k] - row.log_z) - smoothed;
+        if (j + k == target) value[k] -= target_share;
+      }
+    }
+    StoreEight(value, to + j, count);
+  }
+}
+
+struct LossOutputs {
+  float *loss, *statistics;  // null: not wanted
+  bool accumulate_loss, accumulate_statistics;
+};
+
+struct LossStorage {
+  double of_warp[4][kThreads / kWarp];
+};
+
+// The sums over all tokens: one block.
+__global__ void FinishLossKernel(const TokenLoss* losses, int64_t tokens,
+                                 const float* inverse_denominator, LossOutputs outputs) {
+  auto& shared = Shared<LossStorage>();
+  TokenLoss sum = {};
+  for (int64_t token = ThreadIndex(); token < tokens; token += ThreadCount()) {
+    sum.total += losses[token].total;
+    sum.negative_log_likelihood += losses[token].negative_log_likelihood;
+    sum.z_term += losses[token].z_term;
+    sum.counts += losses[token].counts;
+  }
+  sum.total = BlockSum(sum.total, shared.of_warp[0]);
+  sum.negative_log_likelihood = BlockSum(sum.negative_log_likelihood, shared.of_warp[1]);
+  sum.z_term = BlockSum(sum.z_term, shared.of_warp[2]);
+  sum.counts = BlockSum(sum.counts, shared.of_warp[3]);
+  if (ThreadIndex() != 0) return;
+  if (outputs.loss != nullptr) {
+    StoreResult(static_cast<float>(*inverse_denominator * sum.total), outputs.loss,
+                outputs.accumulate_loss);
+  }
+  if (outputs.statistics != nullptr) {
+    const double statistics[] = {sum.negative_log_likelihood, sum.z_term, sum.counts};
+    for (int i = 0; i < 3; ++i) {
+      StoreResult(static_cast<float>(statistics[i]), outputs.statistics + i,
+                  outputs.accumulate_statistics);
+    }
+  }
+}
+
+// What both ops share: the logits of a chunk.
+class ChunkLogits {
+ public:
+  ChunkLogits(const OpCall& call, WorkspaceLayout& layout)
+      : chunks_(call),
+        loss_{static_cast<float>(call.attributes.Number("z_loss")),
+              static_cast<float>(call.attributes.Number("label_smoothing")), chunks_.vocabulary},
+        embedding_(MakeConverted(call, chunks_.dtype, layout)),
+        product_(chunks_,
+                 {.n = chunks_.vocabulary,
+                  .k = chunks_.width,
+                  .transpose_b = true,
+                  .ab = chunks_.dtype,
+                  .alpha = chunks_.scale},
+                 &GemmProblem::m) {
+    losses_ = layout.Place(chunks_.tokens * sizeof(TokenLoss));
+    logits_ = layout.Place(chunks_.rows * chunks_.vocabulary * sizeof(float));
+  }
+
+  const LogitChunks& chunks() const { return chunks_; }
+  size_t product_bytes() const { return product_.workspace_bytes(); }
+
+  // The embedding as products take it.
+  const void* Embedding(const KernelArguments& arguments) const {
+    return embedding_.Run(arguments, 1);
+  }
+  Chunk Run(const KernelArguments& arguments, const void* embedding, int64_t chunk,
+            std::byte* scratch) const {
+    auto* logits = reinterpret_cast<float*>(arguments.workspace + logits_);
+    product_.Run(arguments, chunk, Input<std::byte>(arguments, 0) + chunks_.hidden_bytes(chunk),
+                 embedding, logits, scratch);
+    return {logits, Input<int32_t>(arguments, 2) + chunks_.first(chunk),
+            losses(arguments) + chunks_.first(chunk), loss_};
+  }
+  void Finish(const KernelArguments& arguments, const LossOutputs& outputs) const {
+    Launch(arguments, {1, kThreads, sizeof(LossStorage)}, FinishLossKernel, losses(arguments),
+           chunks_.tokens, Input<float>(arguments, 3), outputs);
+  }
+  float* logits(const KernelArguments& arguments) const {
+    return reinterpret_cast<float*>(arguments.workspace + logits_);
+  }
+
+ private:
+  static Converted MakeConverted(const OpCall& call, DType dtype, WorkspaceLayout& layout) {
+    size_t bytes = 0;
+    Converted converted(call.inputs[1], dtype, cuda_copy, bytes);
+    layout.Place(bytes);  // the first of the layout
+    return converted;
+  }
+  TokenLoss* losses(const KernelArguments& arguments) const {
+    return reinterpret_cast<TokenLoss*>(arguments.workspace + losses_);
+  }
+
+  LogitChunks chunks_;
+  Loss loss_;
+  Converted embedding_;
+  ChunkGemm product_;
+  size_t losses_, logits_;
+};
+
+class CrossEntropy {
+ public:
+  explicit CrossEntropy(const OpCall& call) : logits_(call, layout_) {
+    scratch_ = layout_.Place(logits_.product_bytes());
+  }
+
+  size_t workspace_bytes() const { return layout_.bytes(); }
+  void Run(const KernelArguments& arguments) const {
+    const void* embedding = logits_.Embedding(arguments);
+    for (int64_t i = 0; i < logits_.chunks().count; ++i) {
+      const Chunk chunk = logits_.Run(arguments, embedding, i, arguments.workspace + scratch_);
+      Launch(arguments, {logits_.chunks().size(i), kThreads, sizeof(RowStorage)}, LossKernel,
+             chunk);
+    }
+    logits_.Finish(arguments,
+                   {Output<float>(arguments, 0), Output<float>(arguments, 1), false, false});
+  }
+
+ private:
+  WorkspaceLayout layout_;
+  ChunkLogits logits_;
+  size_t scratch_;
+};
+
+class CrossEntropyGrad {
+ public:
+  explicit CrossEntropyGrad(const OpCall& call)
+      : logits_(call, layout_), accumulate_(call.accumulate) {
+    const LogitChunks& chunks = logits_.chunks();
+    size_t scratch = logits_.product_bytes();
+    if (chunks.dtype == DType::kBF16) {
+      dlogits_ = layout_.Place(chunks.rows * chunks.vocabulary * sizeof(BFloat16));
+    }
+    if (call.outputs[0].present()) {
+      hidden_ = ChunkGemm(chunks,
+                          {.n = chunks.width,
+                           .k = chunks.vocabulary,
+                           .ab = chunks.dtype,
+                           .c = chunks.dtype,
+                           .accumulate = accumulate_[0]},
+                          &GemmProblem::m);
+      scratch = std::max(scratch, hidden_.workspace_bytes());
+    }
+    if (call.outputs[1].present()) {
+      GemmProblem problem{.m = chunks.vocabulary,
+                          .n = chunks.width,
+                          .transpose_a = true,
+                          .ab = chunks.dtype,
+                          .accumulate = accumulate_[1]};
+      embedding_first_ = ChunkGemm(chunks, problem, &GemmProblem::k);
+      problem.accumulate = true;
+      embedding_next_ = ChunkGemm(chunks, problem, &GemmProblem::k);
+      scratch = std::max(
+          {scratch, embedding_first_.workspace_bytes(), embedding_next_.workspace_bytes()});
+    }
+    scratch_ = layout_.Place(scratch);
+  }
+
+  size_t workspace_bytes() const { return layout_.bytes(); }
+
+  void Run(const KernelArguments& arguments) const {
+    const void* embedding = logits_.Embedding(arguments);
+    for (int64_t i = 0; i < logits_.chunks().count; ++i) RunChunk(arguments, embedding, i);
+    logits_.Finish(arguments, {Output<float>(arguments, 2), Output<float>(arguments, 3),
+                               accumulate_[2], accumulate_[3]});
+  }
+
+ private:
+  void RunChunk(const KernelArguments& arguments, const void* embedding, int64_t i) const {
+    const LogitChunks& chunks = logits_.chunks();
+    std::byte* scratch = arguments.workspace + scratch_;
+    const Chunk chunk = logits_.Run(arguments, embedding, i, scratch);
+    const DlogitScale scale{chunks.scale, Input<float>(arguments, 3), Input<float>(arguments, 4)};
+    const Grid grid{chunks.size(i), kThreads, sizeof(RowStorage)};
+    const void* dlogits = logits_.logits(arguments);
+    if (chunks.dtype == DType::kBF16) {
+      auto* rounded = reinterpret_cast<BFloat16*>(arguments.workspace + dlogits_);
+      Launch(arguments, grid, DlogitKernel<BFloat16>, chunk, scale, rounded);
+      dlogits = rounded;
+    } else {
+      Launch(arguments, grid, DlogitKernel<float>, chunk, scale, logits_.logits(arguments));
+    }
+    if (auto* dhidden = Output<std::byte>(arguments, 0)) {
+      hidden_.Run(arguments, i, dlogits, embedding, dhidden + chunks.hidden_bytes(i), scratch);
+    }
+    if (auto* dembedding = Output<float>(arguments, 1)) {
+      (i == 0 ? embedding_first_ : embedding_next_)
+          .Run(arguments, i, dlogits, Input<std::byte>(arguments, 0) + chunks.hidden_bytes(i),
+               dembedding, scratch);
+    }
+  }
+
+  WorkspaceLayout layout_;
+  ChunkLogits logits_;
+  std::vector<bool> accumulate_;
+  ChunkGemm hidden_, embedding_first_, embedding_next_;
+  size_t dlogits_ = 0, scratch_ = 0;
+};
+
+template <typename Plan>
+std::optional<BoundKernel> BindPlan(const OpCall& call) {
+  if (!LogitChunks::Serves(call)) return std::nullopt;
+  const auto plan = std::make_shared<const Plan>(call);
+  BoundKernel kernel;
+  kernel.workspace_bytes = plan->workspace_bytes();
+  kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cuda_linear_cross_entropy(const OpCall& call) {
+  return BindPlan<CrossEntropy>(call);
+}
+
+std::optional<BoundKernel> cuda_linear_cross_entropy_grad(const OpCall& call) {
+  std::optional<BoundKernel> kernel = BindPlan<CrossEntropyGrad>(call);
+  if (kernel) kernel->accumulates = true;
+  return kernel;
+}
+
+}  // namespace syntra

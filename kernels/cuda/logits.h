@@ -1,0 +1,74 @@
+// The output projection, scale * hidden embedding^T, chunk of tokens by chunk, so that the logits
+// never stand whole.
+#pragma once
+
+#include <array>
+
+#include "kernels/converted.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/operands.h"
+
+namespace syntra::gpu {
+
+// All chunks have the same number of tokens but the last, which may have fewer.
+struct LogitChunks {
+  int64_t tokens, width, vocabulary, rows, count;
+  DType dtype;  // of hidden, and of the products' operands
+  float scale;
+
+  // Of a call whose first inputs are hidden and embedding.
+  explicit LogitChunks(const OpCall& call)
+      : tokens(call.inputs[0].shape.rows()),
+        width(call.inputs[0].shape[-1]),
+        vocabulary(call.inputs[1].shape[0]),
+        dtype(call.inputs[0].dtype),
+        scale(static_cast<float>(call.attributes.Number("scale"))) {
+    // 256 MB of logits, and products large enough for the whole GPU.
+    constexpr int64_t kLogits = 64 << 20, kFewestRows = 128;
+    const int64_t most = std::max(kFewestRows, kLogits / vocabulary);
+    count = (tokens + most - 1) / most;
+    rows = (tokens + count - 1) / count;
+    count = (tokens + rows - 1) / rows;
+  }
+
+  int64_t first(int64_t chunk) const { return chunk * rows; }
+  int64_t size(int64_t chunk) const { return std::min(rows, tokens - first(chunk)); }
+  size_t hidden_bytes(int64_t chunk) const { return first(chunk) * width * SizeOf(dtype); }
+
+  static bool Serves(const OpCall& call) {
+    return IsActivation(call.inputs[0]) && IsF32(call.inputs[1]);
+  }
+};
+
+// One product for all chunks but the last, and one for that.
+class ChunkGemm {
+ public:
+  ChunkGemm() = default;
+  // `rows`: which size of the problem is a chunk's number of tokens; it is set here.
+  ChunkGemm(const LogitChunks& chunks, GemmProblem problem, int64_t GemmProblem::*rows) {
+    for (const int64_t chunk : {int64_t{0}, chunks.count - 1}) {
+      problem.*rows = chunks.size(chunk);
+      gemm_[chunk > 0] = Gemm(problem);
+    }
+    last_ = chunks.count - 1;
+  }
+
+  size_t workspace_bytes() const {
+    size_t bytes = 0;
+    for (const Gemm& gemm : gemm_) {
+      if (gemm.bound()) bytes = std::max(bytes, gemm.workspace_bytes());
+    }
+    return bytes;
+  }
+  void Run(const KernelArguments& call, int64_t chunk, const void* a, const void* b, void* c,
+           std::byte* workspace) const {
+    gemm_[chunk == last_ && chunk > 0].Run(call, a, b, c, workspace);
+  }
+
+ private:
+  std::array<Gemm, 2> gemm_;
+  int64_t last_ = 0;
+};
+
+}  // namespace syntra::gpu

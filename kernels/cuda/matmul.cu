@@ -1,0 +1,49 @@
+// matmul and matmul_grad by cuBLASLt. Operands of another element type than the product's are
+// converted into the workspace first.
+#include <memory>
+
+#include "kernels/converted.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/matmul_call.h"
+
+namespace syntra {
+namespace {
+
+struct Product {
+  Converted a, b;
+  gpu::Gemm gemm;
+  size_t scratch_offset;
+};
+
+BoundKernel Bind(const OpCall& call, const MatmulCall& matmul) {
+  const GemmProblem& problem = matmul.problem;
+  BoundKernel kernel;
+  Converted a(call.inputs[0], problem.ab, cuda_copy, kernel.workspace_bytes);
+  Converted b(call.inputs[1], problem.ab, cuda_copy, kernel.workspace_bytes);
+  const gpu::GemmBatch batch{matmul.groups, problem.m * problem.k, problem.k * problem.n,
+                             problem.m * problem.n};
+  gpu::Gemm gemm(problem, batch);
+  const size_t scratch_offset = AlignUp(kernel.workspace_bytes);
+  kernel.workspace_bytes = scratch_offset + gemm.workspace_bytes();
+  const auto product = std::make_shared<const Product>(
+      Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
+  kernel.accumulates = true;
+  kernel.run = [product](const KernelArguments& arguments) {
+    product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments, 1),
+                      arguments.outputs[0], arguments.workspace + product->scratch_offset);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cuda_matmul(const OpCall& call) {
+  return Bind(call, MatmulCall::Of(call));
+}
+
+std::optional<BoundKernel> cuda_matmul_grad(const OpCall& call) {
+  return Bind(call, MatmulCall::OfGrad(call));
+}
+
+}  // namespace syntra

@@ -1,0 +1,96 @@
+// Sums whose bits depend on the operand's shape alone: fixed parts are summed apart, then the parts
+// in their order. No atomics.
+#pragma once
+
+#include "kernels/cuda/launch.h"
+
+namespace syntra::gpu {
+
+// Rows in at most kMostParts parts, each summed by a block.
+inline constexpr int64_t kMostParts = 264;
+inline int64_t PartsOf(int64_t rows) { return std::clamp<int64_t>(rows / 16, 1, kMostParts); }
+
+struct ColumnStorage {
+  float sum[kThreads / kWarp][kWarp];
+};
+
+// result[j] (+)= sum over parts of partial[part, j]. A warp's lanes take 32 columns, the block's
+// warps every eighth part.
+template <typename Result>
+__global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t width, Result* result,
+                               bool accumulate) {
+  auto& shared = Shared<ColumnStorage>();
+  const int64_t column = BlockIndex() * kWarp + LaneIndex();
+  float sum = 0.0f;
+  if (column < width) {
+    for (int64_t part = WarpIndex(); part < parts; part += WarpCount()) {
+      sum += partial[part * width + column];
+    }
+  }
+  shared.sum[WarpIndex()][LaneIndex()] = sum;
+  SyncThreads();
+  if (WarpIndex() != 0 || column >= width) return;
+  float total = 0.0f;
+  for (int warp = 0; warp < WarpCount(); ++warp) total += shared.sum[warp][LaneIndex()];
+  StoreResult(total, result + column, accumulate);
+}
+
+inline void SumParts(const KernelArguments& call, const float* partial, int64_t parts,
+                     int64_t width, float* result, bool accumulate) {
+  Launch(call, {(width + kWarp - 1) / kWarp, kThreads, sizeof(ColumnStorage)},
+         SumPartsKernel<float>, partial, parts, width, result, accumulate);
+}
+
+// The parts of a sum over elements.
+inline constexpr int64_t kElementParts = 512;
+
+// Workspace of SumElements.
+inline constexpr size_t kSumBytes = kElementParts * sizeof(double);
+
+struct SumStorage {
+  double of_warp[kThreads / kWarp];
+};
+
+template <typename Term>
+__global__ void ElementPartsKernel(int64_t count, Term term, double* partial) {
+  auto& shared = Shared<SumStorage>();
+  double sum = 0.0;
+  const int64_t step = BlockCount() * ThreadCount();
+  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < count; i += step) {
+    sum += term(i);
+  }
+  sum = BlockSum(sum, shared.of_warp);
+  if (ThreadIndex() == 0) partial[BlockIndex()] = sum;
+}
+
+template <typename Use>
+__global__ void FinishSumKernel(const double* partial, int64_t parts, Use use) {
+  auto& shared = Shared<SumStorage>();
+  double sum = 0.0;
+  for (int64_t part = ThreadIndex(); part < parts; part += ThreadCount()) sum += partial[part];
+  sum = BlockSum(sum, shared.of_warp);
+  if (ThreadIndex() == 0) use(sum);
+}
+
+// Sums term(i) for i in [0, count) in double and calls use(sum) on one thread of the device.
+// `partial`: kSumBytes of workspace.
+template <typename Term, typename Use>
+void SumElements(const KernelArguments& call, int64_t count, const Term& term, double* partial,
+                 const Use& use) {
+  const int64_t parts = std::clamp<int64_t>(count / kThreads, 1, kElementParts);
+  Launch(call, {parts, kThreads, sizeof(SumStorage)}, ElementPartsKernel<Term>, count, term,
+         partial);
+  Launch(call, {1, kThreads, sizeof(SumStorage)}, FinishSumKernel<Use>, partial, parts, use);
+}
+
+// The product of two elements, in double.
+template <typename A, typename B>
+struct ProductTerm {
+  const A* a;
+  const B* b;
+  __device__ double operator()(int64_t i) const {
+    return static_cast<double>(ToFloat(a[i])) * static_cast<double>(ToFloat(b[i]));
+  }
+};
+
+}  // namespace syntra::gpu

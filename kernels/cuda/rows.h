@@ -1,0 +1,28 @@
+// Loops over the rows of a matrix, eight columns a thread.
+#pragma once
+
+#include "kernels/cuda/launch.h"
+
+namespace syntra::gpu {
+
+// Calls body(row, column, n) on the device for pieces of n <= 8 columns that cover all rows.
+template <typename Body>
+__global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
+  const int64_t pieces = (width + kEight - 1) / kEight, step = BlockCount() * ThreadCount();
+  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex(); item < rows * pieces;
+       item += step) {
+    const int64_t column = item % pieces * kEight;
+    body(item / pieces, column,
+         static_cast<int>(width - column < kEight ? width - column : kEight));
+  }
+}
+
+// Body: a struct with a __device__ operator()(int64_t row, int64_t column, int n) const.
+template <typename Body>
+void Rowwise(const KernelArguments& call, int64_t rows, int64_t width, const Body& body) {
+  if (rows * width == 0) return;
+  const int64_t items = rows * ((width + kEight - 1) / kEight);
+  Launch(call, GridFor(items), RowwiseKernel<Body>, rows, width, body);
+}
+
+}  // namespace syntra::gpu

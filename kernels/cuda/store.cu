@@ -1,0 +1,8 @@
+// store: copies a tensor to memory outside the program.
+#include "kernels/cuda/copy.h"
+
+namespace syntra {
+
+std::optional<BoundKernel> cuda_store(const OpCall& call) { return cuda_copy(call); }
+
+}  // namespace syntra

@@ -1,0 +1,57 @@
+// The products that calls of matmul and matmul_grad ask for (kernels/README.md).
+#pragma once
+
+#include "kernels/gemm_problem.h"
+#include "kernels/op.h"
+#include "kernels/operands.h"
+
+namespace syntra {
+
+// `groups` products with dense operands one behind the other.
+struct MatmulCall {
+  GemmProblem problem;
+  int64_t groups = 1;
+
+  static MatmulCall Of(const OpCall& call) {
+    const TensorType &a = call.inputs[0], &b = call.inputs[1];
+    MatmulCall result = WithTypes(call);
+    GemmProblem& problem = result.problem;
+    if (call.attributes.Flag("transpose_a")) {
+      problem.transpose_a = true;
+      problem.m = a.shape[-1];
+      problem.k = a.shape.rows();
+      problem.n = b.shape[-1];
+      return result;
+    }
+    result.groups = b.shape.rank() == 3 ? b.shape[0] : 1;
+    problem.transpose_b = call.attributes.Flag("transpose_b");
+    problem.m = a.shape.rows() / result.groups;
+    problem.k = a.shape[-1];
+    problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
+    return result;
+  }
+
+  static MatmulCall OfGrad(const OpCall& call) {
+    const TensorType &a = call.inputs[0], &b = call.inputs[1];
+    MatmulCall result = WithTypes(call);
+    result.problem.transpose_a = true;
+    result.problem.m = a.shape[2];
+    result.problem.k = a.shape[1];
+    result.problem.n = b.shape[2];
+    result.groups = a.shape[0];
+    return result;
+  }
+
+ private:
+  static MatmulCall WithTypes(const OpCall& call) {
+    const bool bf16 = call.inputs[0].dtype == DType::kBF16 ||
+                      call.inputs[1].dtype == DType::kBF16 || call.outputs[0].dtype == DType::kBF16;
+    MatmulCall result;
+    result.problem.ab = bf16 ? DType::kBF16 : DType::kF32;
+    result.problem.c = call.outputs[0].dtype;
+    result.problem.accumulate = Accumulates(call, 0);
+    return result;
+  }
+};
+
+}  // namespace syntra

@@ -1,0 +1,63 @@
+// Products on the host in the place of cuBLASLt: sums in double, rounded once.
+#include "kernels/cuda/gemm.h"
+
+#include "kernels/bfloat16.h"
+
+namespace syntra::gpu {
+namespace {
+
+float ElementOf(DType dtype, const void* base, int64_t i) {
+  return dtype == DType::kBF16 ? ToFloat(static_cast<const BFloat16*>(base)[i])
+                               : static_cast<const float*>(base)[i];
+}
+
+void StoreElement(DType dtype, void* base, int64_t i, float value) {
+  if (dtype == DType::kBF16) {
+    static_cast<BFloat16*>(base)[i] = ToBFloat16(value);
+  } else {
+    static_cast<float*>(base)[i] = value;
+  }
+}
+
+}  // namespace
+
+struct Gemm::Plan {
+  GemmProblem problem;
+  GemmBatch batch;
+};
+
+Gemm::Gemm() = default;
+Gemm::Gemm(Gemm&&) noexcept = default;
+Gemm& Gemm::operator=(Gemm&&) noexcept = default;
+Gemm::~Gemm() = default;
+
+Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
+    : plan_(std::make_unique<Plan>(Plan{problem, batch})) {}
+
+size_t Gemm::workspace_bytes() const { return 0; }
+
+void Gemm::Run(const KernelArguments&, const void* a, const void* b, void* c, std::byte*) const {
+  const GemmProblem& p = plan_->problem;
+  const int64_t a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
+  const int64_t b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
+  const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
+  for (int64_t g = 0; g < plan_->batch.count; ++g) {
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        double sum = 0.0;
+        for (int64_t l = 0; l < p.k; ++l) {
+          const int64_t left = p.transpose_a ? l * a_stride + i : i * a_stride + l;
+          const int64_t right = p.transpose_b ? j * b_stride + l : l * b_stride + j;
+          sum += static_cast<double>(ElementOf(p.ab, a, g * plan_->batch.a_step + left)) *
+                 ElementOf(p.ab, b, g * plan_->batch.b_step + right);
+        }
+        const int64_t at = g * plan_->batch.c_step + i * c_stride + j;
+        sum *= p.alpha;
+        if (p.accumulate) sum += ElementOf(p.c, c, at);
+        StoreElement(p.c, c, at, static_cast<float>(sum));
+      }
+    }
+  }
+}
+
+}  // namespace syntra::gpu

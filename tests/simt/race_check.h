@@ -1,0 +1,24 @@
+// Finds accesses of two threads to the same byte that nothing orders, one of them a write: threads
+// of a block with no barrier between (of a warp: no exchange of its lanes between), blocks of a
+// grid at all. Kernel sources are compiled with the instrumentation of the thread sanitizer, whose
+// calls race_check.cc answers in the place of its run-time library. Atomics are not counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace syntra::simt::race_check {
+
+void StartGrid();
+void StartBlock(int64_t block, std::span<const std::byte> shared,
+                std::span<const std::byte> stacks);
+// Around the turns of a thread; accesses outside of turns do not count.
+void Enter(int thread);
+void Leave();
+
+// All threads of the block, or the lanes of a warp that met, are past this point.
+void PassBarrier();
+void PassWarp(int warp);
+
+}  // namespace syntra::simt::race_check

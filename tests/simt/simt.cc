@@ -1,0 +1,281 @@
+// Turns of fibers. A block runs until all its threads are done: each in turn goes on until it waits
+// for a barrier or for the lanes of its warp. When nobody can go on, the block is given up.
+#include "tests/simt/simt.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/simt/race_check.h"
+
+namespace syntra::simt {
+namespace {
+
+namespace context = boost::context;
+
+constexpr size_t kStackBytes = 64 << 10;
+// What shared memory holds when a block starts, and what must still follow it in the end.
+constexpr auto kUnwritten = std::byte{0xFF};
+constexpr size_t kGuardBytes = 256;
+
+// Stacks of one piece of memory, so that addresses on them are known by their range.
+class Stacks {
+ public:
+  Stacks() : memory_(new std::byte[kMostThreads * kStackBytes]) {}
+  context::stack_context Of(int thread) const {
+    context::stack_context stack;
+    stack.size = kStackBytes;
+    stack.sp = memory_.get() + (thread + 1) * kStackBytes;
+    return stack;
+  }
+  std::span<const std::byte> memory() const { return {memory_.get(), kMostThreads * kStackBytes}; }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+// The stacks belong to all blocks, one after the other.
+struct KeepStack {
+  using traits_type = context::stack_traits;
+  context::stack_context stack;
+  context::stack_context allocate() { return stack; }
+  void deallocate(context::stack_context&) {}
+};
+
+enum class State { kReady, kAtBarrier, kInWarp, kDone };
+
+struct Thread {
+  context::fiber fiber;
+  context::fiber scheduler;
+  State state = State::kReady;
+  uint32_t mask = 0;  // of the lanes it waits for
+};
+
+// What the lanes of a warp hand over: one half is read while the other is written.
+struct Warp {
+  std::array<std::array<std::byte, kWarp * kSlotBytes>, 2> slots;
+  std::array<uint8_t, kWarp> half{};  // of each lane's next exchange
+};
+
+class Block {
+ public:
+  // `shared`: the grid's shared memory and the guard behind it.
+  Block(const Grid& grid, int64_t index, const std::function<void()>& kernel, std::byte* shared);
+  void Run();
+
+  const Grid& grid() const { return grid_; }
+  int64_t index() const { return index_; }
+  int current() const { return current_; }
+  std::byte* shared() const { return shared_; }
+
+  void WaitAtBarrier() { Wait(State::kAtBarrier, 0); }
+  const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes);
+
+ private:
+  void Wait(State state, uint32_t mask);
+  void Resume(int thread);
+  bool ReleaseBarrier();
+  bool ReleaseWarps();
+  void GiveUp() const;
+
+  Grid grid_;
+  int64_t index_;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<int> order_;
+  std::byte* shared_;
+  int current_ = 0;
+};
+
+struct World {
+  Order order = Order::kForward;
+  std::string complaints;
+  Stacks stacks;
+  Block* block = nullptr;
+};
+World& TheWorld() {
+  static World world;
+  return world;
+}
+
+Block& TheBlock() {
+  Block* block = TheWorld().block;
+  SYNTRA_CHECK(block != nullptr, "GPU code outside a kernel");
+  return *block;
+}
+
+std::vector<int> OrderOf(int threads, int64_t block) {
+  std::vector<int> order(threads);
+  std::iota(order.begin(), order.end(), 0);
+  if (TheWorld().order == Order::kBackward) std::ranges::reverse(order);
+  if (TheWorld().order == Order::kShuffled) {
+    std::ranges::shuffle(order, std::mt19937(static_cast<uint32_t>(block)));
+  }
+  return order;
+}
+
+Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kernel,
+             std::byte* shared)
+    : grid_(grid),
+      index_(index),
+      threads_(grid.threads),
+      warps_(grid.threads / kWarp),
+      order_(OrderOf(grid.threads, index)),
+      shared_(shared) {
+  std::fill_n(shared_, grid.shared_bytes + kGuardBytes, kUnwritten);
+  for (int i = 0; i < grid.threads; ++i) {
+    const context::stack_context stack = TheWorld().stacks.Of(i);
+    threads_[i].fiber =
+        context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
+                       KeepStack{stack}, [this, i, &kernel](context::fiber&& scheduler) {
+                         threads_[i].scheduler = std::move(scheduler);
+                         kernel();
+                         threads_[i].state = State::kDone;
+                         return std::move(threads_[i].scheduler);
+                       });
+  }
+}
+
+void Block::Resume(int thread) {
+  current_ = thread;
+  race_check::Enter(thread);
+  threads_[thread].fiber = std::move(threads_[thread].fiber).resume();
+  race_check::Leave();
+}
+
+void Block::Wait(State state, uint32_t mask) {
+  Thread& thread = threads_[current_];
+  thread.state = state;
+  thread.mask = mask;
+  thread.scheduler = std::move(thread.scheduler).resume();
+}
+
+const std::byte* Block::Exchange(uint32_t mask, const void* value, size_t bytes) {
+  const int lane = current_ % kWarp;
+  Warp& warp = warps_[current_ / kWarp];
+  if ((mask >> lane & 1) == 0) Complain(fmt::format("lane {} is not in its own mask", lane));
+  auto& slots = warp.slots[warp.half[lane]];
+  warp.half[lane] ^= 1;
+  std::memcpy(&slots[lane * kSlotBytes], value, bytes);
+  Wait(State::kInWarp, mask);
+  return slots.data();
+}
+
+bool Block::ReleaseBarrier() {
+  const auto waits = [](const Thread& t) {
+    return t.state == State::kAtBarrier || t.state == State::kDone;
+  };
+  if (!std::ranges::all_of(threads_, waits)) return false;
+  bool any = false;
+  for (Thread& thread : threads_) {
+    if (thread.state != State::kAtBarrier) continue;
+    thread.state = State::kReady;
+    any = true;
+  }
+  if (any) race_check::PassBarrier();
+  return any;
+}
+
+bool Block::ReleaseWarps() {
+  bool any = false;
+  for (size_t w = 0; w < warps_.size(); ++w) {
+    Thread* lanes = &threads_[w * kWarp];
+    for (int lane = 0; lane < kWarp; ++lane) {
+      if (lanes[lane].state != State::kInWarp) continue;
+      const uint32_t mask = lanes[lane].mask;
+      bool all = true;
+      for (int other = 0; other < kWarp; ++other) {
+        if (mask >> other & 1) {
+          all = all && lanes[other].state == State::kInWarp && lanes[other].mask == mask;
+        }
+      }
+      if (!all) continue;
+      for (int other = 0; other < kWarp; ++other) {
+        if (mask >> other & 1) lanes[other].state = State::kReady;
+      }
+      race_check::PassWarp(static_cast<int>(w));
+      any = true;
+    }
+  }
+  return any;
+}
+
+void Block::GiveUp() const {
+  std::array<int, 4> count{};
+  for (const Thread& thread : threads_) ++count[static_cast<int>(thread.state)];
+  Complain(
+      fmt::format("block {} cannot go on: {} threads wait at a barrier, {} for lanes of their "
+                  "warp, {} are done",
+                  index_, count[static_cast<int>(State::kAtBarrier)],
+                  count[static_cast<int>(State::kInWarp)], count[static_cast<int>(State::kDone)]));
+}
+
+void Block::Run() {
+  race_check::StartBlock(index_, {shared_, grid_.shared_bytes}, TheWorld().stacks.memory());
+  const auto done = [](const Thread& t) { return t.state == State::kDone; };
+  while (!std::ranges::all_of(threads_, done)) {
+    bool moved = false;
+    for (const int thread : order_) {
+      if (threads_[thread].state != State::kReady) continue;
+      Resume(thread);
+      moved = true;
+    }
+    moved = ReleaseWarps() || moved;
+    moved = ReleaseBarrier() || moved;
+    if (!moved) return GiveUp();
+  }
+  const std::byte* guard = shared_ + grid_.shared_bytes;
+  if (std::any_of(guard, guard + kGuardBytes, [](std::byte b) { return b != kUnwritten; })) {
+    Complain(fmt::format("block {} wrote beyond its {} bytes of shared memory", index_,
+                         grid_.shared_bytes));
+  }
+}
+
+}  // namespace
+
+void SetOrder(Order order) { TheWorld().order = order; }
+
+void Run(const Grid& grid, const std::function<void()>& kernel) {
+  SYNTRA_CHECK(TheWorld().block == nullptr, "a kernel within a kernel");
+  if (grid.blocks < 1 || grid.threads < 1 || grid.threads > kMostThreads ||
+      grid.threads % kWarp != 0) {
+    Complain(fmt::format("a grid of {} blocks of {} threads", grid.blocks, grid.threads));
+    return;
+  }
+  race_check::StartGrid();
+  // One for all blocks: nothing else may come to lie where it lay.
+  const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
+  for (int64_t i = 0; i < grid.blocks; ++i) {
+    Block block(grid, i, kernel, shared.get());
+    TheWorld().block = &block;
+    block.Run();
+    TheWorld().block = nullptr;
+  }
+}
+
+std::string TakeComplaints() { return std::exchange(TheWorld().complaints, {}); }
+
+void Complain(const std::string& what) {
+  std::string& all = TheWorld().complaints;
+  // The first ones tell; a race in a loop would fill the memory.
+  if (all.size() < 4000) all += what + '\n';
+}
+
+int ThreadIndex() { return TheBlock().current(); }
+int ThreadCount() { return TheBlock().grid().threads; }
+int64_t BlockIndex() { return TheBlock().index(); }
+int64_t BlockCount() { return TheBlock().grid().blocks; }
+std::byte* SharedMemory() { return TheBlock().shared(); }
+void SyncThreads() { TheBlock().WaitAtBarrier(); }
+const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes) {
+  return TheBlock().Exchange(mask, value, bytes);
+}
+
+}  // namespace syntra::simt

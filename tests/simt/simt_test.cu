@@ -1,0 +1,154 @@
+// The host's GPU itself: what it must run, and mistakes that it must find.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/reduce.h"
+
+namespace syntra {
+namespace {
+
+using namespace gpu;
+
+constexpr KernelArguments kCall{};
+
+struct Numbers {
+  float value[kThreads];
+};
+
+// Each thread writes a place of shared memory and reads its neighbour's.
+__global__ void Rotate(float* to, bool barrier) {
+  auto& shared = Shared<Numbers>();
+  shared.value[ThreadIndex()] = static_cast<float>(ThreadIndex());
+  if (barrier) SyncThreads();
+  to[ThreadIndex()] = shared.value[(ThreadIndex() + 1) % ThreadCount()];
+}
+
+TEST(Simt, BarriersOrderSharedMemory) {
+  std::vector<float> to(kThreads);
+  Launch(kCall, {1, kThreads, sizeof(Numbers)}, Rotate, to.data(), true);
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  for (int i = 0; i < kThreads; ++i) EXPECT_EQ(to[i], (i + 1) % kThreads);
+}
+
+TEST(PlantedFaults, AMissingBarrierIsARace) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "races are looked for in builds without AddressSanitizer";
+#endif
+  std::vector<float> to(kThreads);
+  Launch(kCall, {1, kThreads, sizeof(Numbers)}, Rotate, to.data(), false);
+  EXPECT_NE(simt::TakeComplaints().find("race: "), std::string::npos);
+}
+
+// A warp's threads exchange through shared memory with a warp barrier, or without.
+__global__ void RotateInWarp(float* to, bool barrier) {
+  auto& shared = Shared<Numbers>();
+  shared.value[ThreadIndex()] = static_cast<float>(ThreadIndex());
+  if (barrier) SyncWarp();
+  to[ThreadIndex()] = shared.value[ThreadIndex() / kWarp * kWarp + (LaneIndex() + 1) % kWarp];
+}
+
+TEST(PlantedFaults, AMissingWarpBarrierIsARace) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "races are looked for in builds without AddressSanitizer";
+#endif
+  std::vector<float> to(kThreads);
+  Launch(kCall, {1, kThreads, sizeof(Numbers)}, RotateInWarp, to.data(), true);
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  Launch(kCall, {1, kThreads, sizeof(Numbers)}, RotateInWarp, to.data(), false);
+  EXPECT_NE(simt::TakeComplaints().find("race: "), std::string::npos);
+}
+
+// Every block adds to the same number.
+__global__ void AddWithoutOrder(float* to) {
+  if (ThreadIndex() == 0) *to += 1.0f;
+}
+
+TEST(PlantedFaults, BlocksThatShareANumberAreARace) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "races are looked for in builds without AddressSanitizer";
+#endif
+  float sum = 0.0f;
+  Launch(kCall, {1, kWarp}, AddWithoutOrder, &sum);
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  Launch(kCall, {2, kWarp}, AddWithoutOrder, &sum);
+  EXPECT_NE(simt::TakeComplaints().find("race: "), std::string::npos);
+}
+
+__global__ void HalfAtTheBarrier(bool* past) {
+  if (ThreadIndex() < kWarp) {
+    SyncThreads();
+  } else {
+    SyncWarp();
+    ShuffleFrom(ThreadIndex(), 0);
+    if (LaneIndex() < 16) SyncWarp();
+    SyncThreads();
+  }
+  *past = true;
+}
+
+TEST(PlantedFaults, LanesThatNeverComeAreNamed) {
+  bool past = false;
+  Launch(kCall, {1, 2 * kWarp}, HalfAtTheBarrier, &past);
+  const std::string complaints = simt::TakeComplaints();
+  EXPECT_NE(complaints.find("48 threads wait at a barrier, 16 for lanes"), std::string::npos)
+      << complaints;
+  EXPECT_FALSE(past);
+}
+
+__global__ void AskLane(int* to, int lane) { to[ThreadIndex()] = ShuffleFrom(ThreadIndex(), lane); }
+
+TEST(PlantedFaults, AWrongLaneIsNamed) {
+  std::vector<int> to(kWarp);
+  Launch(kCall, {1, kWarp}, AskLane, to.data(), 31);
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  EXPECT_EQ(to, std::vector<int>(kWarp, 31));
+  Launch(kCall, {1, kWarp}, AskLane, to.data(), 32);
+  EXPECT_NE(simt::TakeComplaints().find("lane 32"), std::string::npos);
+}
+
+__global__ void WriteBeyond(int places) {
+  if (ThreadIndex() == 0) Shared<Numbers>().value[places] = 0.0f;
+}
+
+TEST(PlantedFaults, AWriteBeyondSharedMemoryIsNamed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "ends the program under AddressSanitizer";
+#endif
+  Launch(kCall, {1, kWarp, sizeof(Numbers)}, WriteBeyond, kThreads - 1);
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  Launch(kCall, {1, kWarp, sizeof(Numbers)}, WriteBeyond, kThreads);
+  EXPECT_NE(simt::TakeComplaints().find("beyond"), std::string::npos);
+}
+
+__global__ void ReadUnwritten(float* to) { *to = Shared<Numbers>().value[7]; }
+
+TEST(PlantedFaults, UnwrittenSharedMemoryIsNotANumber) {
+  float value = 0.0f;
+  Launch(kCall, {1, kWarp, sizeof(Numbers)}, ReadUnwritten, &value);
+  simt::TakeComplaints();
+  EXPECT_TRUE(std::isnan(value));
+}
+
+TEST(Simt, RefusesGridsThatNoGpuTakes) {
+  Launch(kCall, {1, 33}, AskLane, nullptr, 0);
+  EXPECT_NE(simt::TakeComplaints().find("a grid of 1 blocks of 33 threads"), std::string::npos);
+}
+
+__global__ void SumOfBlock(double* to, double unit) {
+  auto& shared = Shared<SumStorage>();
+  const double sum = BlockSum(unit * ThreadIndex(), shared.of_warp);
+  to[ThreadIndex()] = sum;
+}
+
+TEST(Gpu, BlockSumReachesEveryThread) {
+  std::vector<double> to(kThreads);
+  Launch(kCall, {1, kThreads, sizeof(SumStorage)}, SumOfBlock, to.data(), 0.5);
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  EXPECT_EQ(to, std::vector<double>(kThreads, 0.5 * kThreads * (kThreads - 1) / 2));
+}
+
+}  // namespace
+}  // namespace syntra

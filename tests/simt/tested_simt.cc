@@ -1,0 +1,25 @@
+#include "tests/kernels/tested.h"
+#include "tests/simt/simt.h"
+
+namespace syntra {
+
+std::string TestedBackend() { return "CUDA"; }
+
+std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
+  return BindCudaKernel(op, call);
+}
+
+void InSeveralWays(const std::function<void(const std::string& way)>& run) {
+  using simt::Order;
+  for (const auto& [order, way] : {std::pair(Order::kForward, "threads forward"),
+                                   std::pair(Order::kBackward, "threads backward"),
+                                   std::pair(Order::kShuffled, "threads shuffled")}) {
+    simt::SetOrder(order);
+    run(way);
+  }
+  simt::SetOrder(Order::kForward);
+}
+
+std::string TakeComplaints() { return simt::TakeComplaints(); }
+
+}  // namespace syntra
