@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kTileThreads) AttentionKernel(Forward<T> call)
     }
     SyncThreads();  // the values of the last tile are no longer in use
     LoadColumns(terms.value, b, terms.keys, terms.heads, terms.head_size, h, first_key, kHeadSize,
-                shared.value);
+                terms.head_size, shared.value);
     SyncThreads();
     AddProduct(y, own, kTileStride, shared.value, kTileStride, kTile);
   }

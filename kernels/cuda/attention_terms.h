@@ -74,6 +74,13 @@ struct Terms {
     return key_positions != nullptr ? key_positions[b * keys + j] : j;
   }
 
+  // Of the table of positions, for key j; zero beyond.
+  __device__ float PositionAt(int64_t b, int64_t h, int64_t j, int64_t feature) const {
+    if (j >= keys || feature >= features) return 0.0f;
+    const int64_t row = (positions_per_head ? h : 0) * features + feature;
+    return positions[row * position_extent + KeyPosition(b, j)];
+  }
+
   __device__ bool Allows(int64_t b, int64_t i, int64_t j) const {
     if (i >= queries || j >= keys || (causal && j > i + Start())) return false;
     if (query_segments == nullptr) return true;
@@ -113,13 +120,14 @@ __device__ void LoadRows(const T* from, int64_t b, int64_t rows, int64_t heads, 
   }
 }
 
-// The same with rows and columns exchanged: to[column][row].
+// The same for `columns` columns from `from`'s on, of which `left` are there, with rows and columns
+// exchanged: to[column][row].
 template <typename T>
 __device__ void LoadColumns(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
-                            int64_t h, int64_t first, int columns, T* to) {
+                            int64_t h, int64_t first, int columns, int64_t left, T* to) {
   for (int item = ThreadIndex(); item < kTile * columns; item += kTileThreads) {
     const int row = item / columns, column = item % columns;
-    const bool there = first + row < rows && column < width;
+    const bool there = first + row < rows && column < left;
     const int64_t i = ((b * rows + first + row) * heads + h) * width + column;
     to[column * kTileStride + row] = there ? from[i] : FromFloat<T>(0.0f);
   }
@@ -129,15 +137,21 @@ __device__ void LoadColumns(const T* from, int64_t b, int64_t rows, int64_t head
 template <typename T>
 __device__ void LoadPositions(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
                               int64_t feature, T* to) {
-  const float* head =
-      terms.positions + (terms.positions_per_head ? h : 0) * terms.features * terms.position_extent;
   for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
     const int row = item % kTile, column = item / kTile;
-    float value = 0.0f;
-    if (first + row < terms.keys && feature + column < terms.features) {
-      value = head[(feature + column) * terms.position_extent + terms.KeyPosition(b, first + row)];
-    }
-    to[row * kTileStride + column] = FromFloat<T>(value);
+    to[row * kTileStride + column] =
+        FromFloat<T>(terms.PositionAt(b, h, first + row, feature + column));
+  }
+}
+
+// The same by features: to[feature][key].
+template <typename T>
+__device__ void LoadPositionRows(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
+                                 int64_t feature, T* to) {
+  for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
+    const int row = item % kTile, column = item / kTile;
+    to[column * kTileStride + row] =
+        FromFloat<T>(terms.PositionAt(b, h, first + row, feature + column));
   }
 }
 

@@ -11,132 +11,132 @@
 namespace syntra::simt::race_check {
 namespace {
 
-// When a thread touched a byte: its block, and how many barriers and exchanges it had passed.
+// When a thread touched a byte: its block, numbered through all grids, and how many barriers and
+// exchanges it had passed.
 struct Moment {
-  int32_t block = -1;
+  int64_t block = -1;
   int16_t thread = 0;
   uint32_t barriers = 0, exchanges = 0;
 };
 
-// The last write of a byte, and the last reads by two threads of different warps, or of one.
-struct Byte {
+// The last write of two bytes, the least that kernels' elements have, and the last reads by two
+// threads of different warps, or of one.
+struct Cell {
   Moment write;
   std::array<Moment, 2> reads;
 };
 
-constexpr uintptr_t kPageBytes = 4096;
-using Page = std::array<Byte, kPageBytes>;
+constexpr uintptr_t kCellBytes = 2, kPageCells = 2048;
+using Page = std::array<Cell, kPageCells>;
 
 struct State {
   bool running = false;  // a thread has its turn
   bool inside = false;   // this code itself is at work
   Moment now;
+  int64_t first_block = 0, next_block = 0;  // of this grid, and behind its last
   std::array<uint32_t, kMostThreads / kWarp> exchanges{};
   std::span<const std::byte> shared, stacks;
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
   uintptr_t last_number = 0;
   Page* last_page = nullptr;
 };
-State& TheState() {
-  static State state;
-  return state;
-}
+State the_state;
 
-// Whether nothing orders what happened at `before` and now.
-bool Concurrent(const Moment& before, const Moment& now) {
-  if (before.block < 0) return false;
-  if (before.block != now.block) return true;
+// Whether nothing orders what happened at `before` and now. Grids are ordered; shared memory is
+// another one in each block.
+bool Concurrent(const Moment& before, const Moment& now, bool shared) {
+  if (before.block != now.block) return !shared && before.block >= the_state.first_block;
   if (before.thread == now.thread || before.barriers != now.barriers) return false;
   return before.thread / kWarp != now.thread / kWarp || before.exchanges == now.exchanges;
 }
 
+bool IsWithin(uintptr_t address, std::span<const std::byte> memory) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+  return address >= begin && address < begin + memory.size();
+}
+
 void Report(const char* what, uintptr_t address, const Moment& before, const Moment& now) {
-  const State& state = TheState();
-  const auto shared = reinterpret_cast<uintptr_t>(state.shared.data());
-  const bool in_shared = address >= shared && address < shared + state.shared.size();
+  const auto shared = reinterpret_cast<uintptr_t>(the_state.shared.data());
   Complain(fmt::format("race: {} by block {} thread {} and block {} thread {}, {}", what,
-                       before.block, before.thread, now.block, now.thread,
-                       in_shared ? fmt::format("shared byte {}", address - shared)
-                                 : fmt::format("memory at {:#x}", address)));
+                       before.block - the_state.first_block, before.thread,
+                       now.block - the_state.first_block, now.thread,
+                       IsWithin(address, the_state.shared)
+                           ? fmt::format("shared byte {}", address - shared)
+                           : fmt::format("memory at {:#x}", address)));
 }
 
-Byte& ByteAt(State& state, uintptr_t address) {
-  const uintptr_t number = address / kPageBytes;
-  if (state.last_page == nullptr || number != state.last_number) {
-    std::unique_ptr<Page>& page = state.pages[number];
+Cell& CellAt(uintptr_t cell) {
+  const uintptr_t number = cell / kPageCells;
+  if (the_state.last_page == nullptr || number != the_state.last_number) {
+    std::unique_ptr<Page>& page = the_state.pages[number];
     if (!page) page = std::make_unique<Page>();
-    state.last_number = number;
-    state.last_page = page.get();
+    the_state.last_number = number;
+    the_state.last_page = page.get();
   }
-  return (*state.last_page)[address % kPageBytes];
+  return (*the_state.last_page)[cell % kPageCells];
 }
 
-void NoteRead(Byte& byte, const Moment& now) {
+void NoteRead(Cell& cell, const Moment& now, bool shared) {
   // Keeps one read of this thread's warp and one of another, if it can: a later write conflicts
   // with at least one of them if it conflicts with any.
-  for (Moment& read : byte.reads) {
-    if (!Concurrent(read, now)) {
+  for (Moment& read : cell.reads) {
+    if (!Concurrent(read, now, shared)) {
       read = now;
       return;
     }
   }
-  if (byte.reads[0].thread / kWarp == byte.reads[1].thread / kWarp) byte.reads[1] = now;
+  if (cell.reads[0].thread / kWarp == cell.reads[1].thread / kWarp) cell.reads[1] = now;
 }
 
 void Access(const void* at, size_t bytes, bool write) {
-  State& state = TheState();
-  if (!state.running || state.inside) return;
+  if (!the_state.running || the_state.inside) return;
   const auto address = reinterpret_cast<uintptr_t>(at);
-  const auto stacks = reinterpret_cast<uintptr_t>(state.stacks.data());
-  if (address >= stacks && address < stacks + state.stacks.size()) return;
-  state.inside = true;
-  Moment now = state.now;
-  now.exchanges = state.exchanges[now.thread / kWarp];
-  for (uintptr_t i = address; i < address + bytes; ++i) {
-    Byte& byte = ByteAt(state, i);
-    if (Concurrent(byte.write, now)) {
-      Report(write ? "writes" : "a write and a read", i, byte.write, now);
+  if (IsWithin(address, the_state.stacks)) return;
+  const bool shared = IsWithin(address, the_state.shared);
+  the_state.inside = true;
+  Moment now = the_state.now;
+  now.exchanges = the_state.exchanges[now.thread / kWarp];
+  for (uintptr_t i = address / kCellBytes; i * kCellBytes < address + bytes; ++i) {
+    Cell& cell = CellAt(i);
+    if (Concurrent(cell.write, now, shared)) {
+      Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write, now);
     }
     if (write) {
-      for (const Moment& read : byte.reads) {
-        if (Concurrent(read, now)) Report("a read and a write", i, read, now);
+      for (const Moment& read : cell.reads) {
+        if (Concurrent(read, now, shared)) {
+          Report("a read and a write", i * kCellBytes, read, now);
+        }
       }
-      byte.write = now;
+      cell.write = now;
     } else {
-      NoteRead(byte, now);
+      NoteRead(cell, now, shared);
     }
   }
-  state.inside = false;
+  the_state.inside = false;
 }
 
 }  // namespace
 
-void StartGrid() {
-  State& state = TheState();
-  state.pages.clear();
-  state.last_page = nullptr;
+void StartGrid(int64_t blocks) {
+  the_state.first_block = the_state.next_block;
+  the_state.next_block += blocks;
 }
 
 void StartBlock(int64_t block, std::span<const std::byte> shared,
                 std::span<const std::byte> stacks) {
-  State& state = TheState();
-  state.now = {.block = static_cast<int32_t>(block)};
-  state.exchanges.fill(0);
-  // The memory was another block's before.
-  for (size_t i = 0; i < shared.size(); ++i) {
-    ByteAt(state, reinterpret_cast<uintptr_t>(shared.data()) + i) = {};
-  }
-  state.shared = shared;
-  state.stacks = stacks;
+  the_state.now = {.block = the_state.first_block + block};
+  the_state.exchanges.fill(0);
+  the_state.shared = shared;
+  the_state.stacks = stacks;
 }
 
 void Enter(int thread) {
-  TheState().now.thread = static_cast<int16_t>(thread);
-  TheState().running = true;
+  the_state.now.thread = static_cast<int16_t>(thread);
+  the_state.running = true;
 }
-void Leave() { TheState().running = false; }
-void PassBarrier() { ++TheState().now.barriers; }
-void PassWarp(int warp) { ++TheState().exchanges[warp]; }
+void Leave() { the_state.running = false; }
+void PassBarrier() { ++the_state.now.barriers; }
+void PassWarp(int warp) { ++the_state.exchanges[warp]; }
 
 }  // namespace syntra::simt::race_check
 

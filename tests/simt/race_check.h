@@ -1,4 +1,4 @@
-// Finds accesses of two threads to the same byte that nothing orders, one of them a write: threads
+// Finds accesses of two threads to the same bytes that nothing orders, one of them a write: threads
 // of a block with no barrier between (of a warp: no exchange of its lanes between), blocks of a
 // grid at all. Kernel sources are compiled with the instrumentation of the thread sanitizer, whose
 // calls race_check.cc answers in the place of its run-time library. Atomics are not counted.
@@ -10,7 +10,8 @@
 
 namespace syntra::simt::race_check {
 
-void StartGrid();
+// Of a grid of so many blocks, then of each.
+void StartGrid(int64_t blocks);
 void StartBlock(int64_t block, std::span<const std::byte> shared,
                 std::span<const std::byte> stacks);
 // Around the turns of a thread; accesses outside of turns do not count.

@@ -100,13 +100,10 @@ struct World {
   Stacks stacks;
   Block* block = nullptr;
 };
-World& TheWorld() {
-  static World world;
-  return world;
-}
+World the_world;
 
 Block& TheBlock() {
-  Block* block = TheWorld().block;
+  Block* block = the_world.block;
   SYNTRA_CHECK(block != nullptr, "GPU code outside a kernel");
   return *block;
 }
@@ -114,8 +111,8 @@ Block& TheBlock() {
 std::vector<int> OrderOf(int threads, int64_t block) {
   std::vector<int> order(threads);
   std::iota(order.begin(), order.end(), 0);
-  if (TheWorld().order == Order::kBackward) std::ranges::reverse(order);
-  if (TheWorld().order == Order::kShuffled) {
+  if (the_world.order == Order::kBackward) std::ranges::reverse(order);
+  if (the_world.order == Order::kShuffled) {
     std::ranges::shuffle(order, std::mt19937(static_cast<uint32_t>(block)));
   }
   return order;
@@ -131,7 +128,7 @@ Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kerne
       shared_(shared) {
   std::fill_n(shared_, grid.shared_bytes + kGuardBytes, kUnwritten);
   for (int i = 0; i < grid.threads; ++i) {
-    const context::stack_context stack = TheWorld().stacks.Of(i);
+    const context::stack_context stack = the_world.stacks.Of(i);
     threads_[i].fiber =
         context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
                        KeepStack{stack}, [this, i, &kernel](context::fiber&& scheduler) {
@@ -218,7 +215,7 @@ void Block::GiveUp() const {
 }
 
 void Block::Run() {
-  race_check::StartBlock(index_, {shared_, grid_.shared_bytes}, TheWorld().stacks.memory());
+  race_check::StartBlock(index_, {shared_, grid_.shared_bytes}, the_world.stacks.memory());
   const auto done = [](const Thread& t) { return t.state == State::kDone; };
   while (!std::ranges::all_of(threads_, done)) {
     bool moved = false;
@@ -240,30 +237,30 @@ void Block::Run() {
 
 }  // namespace
 
-void SetOrder(Order order) { TheWorld().order = order; }
+void SetOrder(Order order) { the_world.order = order; }
 
 void Run(const Grid& grid, const std::function<void()>& kernel) {
-  SYNTRA_CHECK(TheWorld().block == nullptr, "a kernel within a kernel");
+  SYNTRA_CHECK(the_world.block == nullptr, "a kernel within a kernel");
   if (grid.blocks < 1 || grid.threads < 1 || grid.threads > kMostThreads ||
       grid.threads % kWarp != 0) {
     Complain(fmt::format("a grid of {} blocks of {} threads", grid.blocks, grid.threads));
     return;
   }
-  race_check::StartGrid();
+  race_check::StartGrid(grid.blocks);
   // One for all blocks: nothing else may come to lie where it lay.
   const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
   for (int64_t i = 0; i < grid.blocks; ++i) {
     Block block(grid, i, kernel, shared.get());
-    TheWorld().block = &block;
+    the_world.block = &block;
     block.Run();
-    TheWorld().block = nullptr;
+    the_world.block = nullptr;
   }
 }
 
-std::string TakeComplaints() { return std::exchange(TheWorld().complaints, {}); }
+std::string TakeComplaints() { return std::exchange(the_world.complaints, {}); }
 
 void Complain(const std::string& what) {
-  std::string& all = TheWorld().complaints;
+  std::string& all = the_world.complaints;
   // The first ones tell; a race in a loop would fill the memory.
   if (all.size() < 4000) all += what + '\n';
 }

@@ -43,12 +43,14 @@ TEST(Progress, Line) {
   options.peak_flops = 1e12;
   Progress progress(options);
   progress.Step(At(12300));
-  const std::string line =
-      std::regex_replace(progress.Line(), std::regex("mem [0-9.]+[MG]"), "mem X");
-  EXPECT_EQ(line,
+  // Memory is what the process uses when the line is made.
+  const auto without_memory = [](const std::string& line) {
+    return std::regex_replace(line, std::regex("mem [0-9.]+[MG]"), "mem X");
+  };
+  EXPECT_EQ(without_memory(progress.Line()),
             "step 12,300/65,536 18.8% loss 2.713 (ema 2.713) |g| 0.61 lr 9.02e-03 tok/s 41.2k "
             "MFU 37.4% data 0.8% sync 6.1% mem X ETA 14h47m (Wed 13:00)");
-  EXPECT_EQ(screen.text, progress.Line() + "\n");
+  EXPECT_EQ(without_memory(screen.text), without_memory(progress.Line()) + "\n");
 }
 
 TEST(Progress, UnknownPeakHasNoMfu) {
