@@ -53,10 +53,7 @@ __device__ void ScoreGradients(const Backward<T>& call, int64_t b, int64_t h, in
     LoadRows(call.dy, b, terms.queries, terms.heads, terms.head_size, h, first_query, f,
              tiles.query);
     LoadRows(terms.value, b, terms.keys, terms.heads, terms.head_size, h, first_key, f, tiles.key);
-    SyncThreads();
-    AddProduct(d_scores, tiles.query + WarpIndex() * 16 * kTileStride, kTileStride, tiles.key,
-               kTileStride, kTile);
-    SyncThreads();
+    AddFeatures(tiles, d_scores);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -156,7 +153,7 @@ __global__ void __launch_bounds__(kTileThreads) QueryGradKernel(Backward<T> call
     StoreTile(d_scores, false, shared.d_scores);
     // The other operand by columns: [column][key].
     if (of_u) {
-      LoadPositionRows(terms, b, h, first_key, column, shared.first);
+      LoadPositions(terms, b, h, first_key, column, 1, kTileStride, shared.first);
     } else {
       LoadColumns(terms.key + column, b, terms.keys, terms.heads, terms.head_size, h, first_key,
                   kTile, terms.head_size - column, shared.first);

@@ -133,25 +133,14 @@ __device__ void LoadColumns(const T* from, int64_t b, int64_t rows, int64_t head
   }
 }
 
-// Columns of the table of positions, one for each key: to[key][feature].
+// Entries of the table of positions for 64 keys and 64 features, one from the next by these steps.
 template <typename T>
 __device__ void LoadPositions(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
-                              int64_t feature, T* to) {
+                              int64_t feature, int key_step, int feature_step, T* to) {
   for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
-    const int row = item % kTile, column = item / kTile;
-    to[row * kTileStride + column] =
-        FromFloat<T>(terms.PositionAt(b, h, first + row, feature + column));
-  }
-}
-
-// The same by features: to[feature][key].
-template <typename T>
-__device__ void LoadPositionRows(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
-                                 int64_t feature, T* to) {
-  for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
-    const int row = item % kTile, column = item / kTile;
-    to[column * kTileStride + row] =
-        FromFloat<T>(terms.PositionAt(b, h, first + row, feature + column));
+    const int key = item % kTile, column = item / kTile;
+    to[key * key_step + column * feature_step] =
+        FromFloat<T>(terms.PositionAt(b, h, first + key, feature + column));
   }
 }
 
@@ -162,8 +151,18 @@ struct FeatureTiles {
   alignas(16) T key[kTile * kTileStride];
 };
 
+// Adds the products of the warp's 16 rows of `tiles.query` with those of `tiles.key`, once all
+// threads have loaded them; afterwards they may load others.
+template <typename T>
+__device__ void AddFeatures(const FeatureTiles<T>& tiles, Fragment (&sums)[kTileColumns]) {
+  SyncThreads();
+  AddProduct(sums, tiles.query + WarpIndex() * 16 * kTileStride, kTileStride, tiles.key,
+             kTileStride, kTile);
+  SyncThreads();
+}
+
 // The scores of a warp's 16 queries against 64 keys, -inf where not allowed. All threads of the
-// block; `tiles` must not be in use when it is called, and are when it returns.
+// block, none of which may still use `tiles`.
 template <typename T>
 __device__ void Scores(const Terms<T>& terms, int64_t b, int64_t h, int64_t first_query,
                        int64_t first_key, FeatureTiles<T>& tiles,
@@ -171,23 +170,17 @@ __device__ void Scores(const Terms<T>& terms, int64_t b, int64_t h, int64_t firs
   for (Fragment& fragment : scores) fragment = {};
   const int64_t query_features = terms.query != nullptr ? terms.head_size : 0;
   const int64_t u_features = terms.u != nullptr ? terms.features : 0;
-  const T* warp_rows = tiles.query + WarpIndex() * 16 * kTileStride;
-  const auto add = [&] {
-    SyncThreads();
-    AddProduct(scores, warp_rows, kTileStride, tiles.key, kTileStride, kTile);
-    SyncThreads();
-  };
   for (int64_t f = 0; f < query_features; f += kTile) {
     LoadRows(terms.query, b, terms.queries, terms.heads, terms.head_size, h, first_query, f,
              tiles.query);
     LoadRows(terms.key, b, terms.keys, terms.heads, terms.head_size, h, first_key, f, tiles.key);
-    add();
+    AddFeatures(tiles, scores);
   }
   for (int64_t f = 0; f < u_features; f += kTile) {
     LoadRows(terms.u, b, terms.queries, terms.heads, terms.features, h, first_query, f,
              tiles.query);
-    LoadPositions(terms, b, h, first_key, f, tiles.key);
-    add();
+    LoadPositions(terms, b, h, first_key, f, kTileStride, 1, tiles.key);
+    AddFeatures(tiles, scores);
   }
 #pragma unroll
   for (int n = 0; n < kTileColumns; ++n) {
