@@ -15,6 +15,10 @@
 #include "base/error.h"
 #include "tests/simt/race_check.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace syntra::simt {
 namespace {
 
@@ -34,6 +38,13 @@ class Stacks {
     stack.size = kStackBytes;
     stack.sp = memory_.get() + (thread + 1) * kStackBytes;
     return stack;
+  }
+  // After threads that were given up in the middle of their functions, whose frames
+  // AddressSanitizer still guards.
+  void Forget() {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(memory_.get(), kMostThreads * kStackBytes);
+#endif
   }
   std::span<const std::byte> memory() const { return {memory_.get(), kMostThreads * kStackBytes}; }
 
@@ -68,7 +79,8 @@ class Block {
  public:
   // `shared`: the grid's shared memory and the guard behind it.
   Block(const Grid& grid, int64_t index, const std::function<void()>& kernel, std::byte* shared);
-  void Run();
+  // False: it had to be given up.
+  bool Run();
 
   const Grid& grid() const { return grid_; }
   int64_t index() const { return index_; }
@@ -160,7 +172,7 @@ const std::byte* Block::Exchange(uint32_t mask, const void* value, size_t bytes)
   if ((mask >> lane & 1) == 0) Complain(fmt::format("lane {} is not in its own mask", lane));
   auto& slots = warp.slots[warp.half[lane]];
   warp.half[lane] ^= 1;
-  std::memcpy(&slots[lane * kSlotBytes], value, bytes);
+  if (bytes > 0) std::memcpy(&slots[lane * kSlotBytes], value, bytes);
   Wait(State::kInWarp, mask);
   return slots.data();
 }
@@ -214,7 +226,7 @@ void Block::GiveUp() const {
                   count[static_cast<int>(State::kInWarp)], count[static_cast<int>(State::kDone)]));
 }
 
-void Block::Run() {
+bool Block::Run() {
   race_check::StartBlock(index_, {shared_, grid_.shared_bytes}, the_world.stacks.memory());
   const auto done = [](const Thread& t) { return t.state == State::kDone; };
   while (!std::ranges::all_of(threads_, done)) {
@@ -226,13 +238,30 @@ void Block::Run() {
     }
     moved = ReleaseWarps() || moved;
     moved = ReleaseBarrier() || moved;
-    if (!moved) return GiveUp();
+    if (!moved) {
+      GiveUp();
+      return false;
+    }
   }
   const std::byte* guard = shared_ + grid_.shared_bytes;
   if (std::any_of(guard, guard + kGuardBytes, [](std::byte b) { return b != kUnwritten; })) {
     Complain(fmt::format("block {} wrote beyond its {} bytes of shared memory", index_,
                          grid_.shared_bytes));
   }
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+bool RunBlock(const Grid& grid, int64_t index, const std::function<void()>& kernel,
+              std::byte* shared) {
+  Block block(grid, index, kernel, shared);
+  the_world.block = &block;
+  const bool done = block.Run();
+  the_world.block = nullptr;
+  return done;
 }
 
 }  // namespace
@@ -250,10 +279,7 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
   // One for all blocks: nothing else may come to lie where it lay.
   const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
   for (int64_t i = 0; i < grid.blocks; ++i) {
-    Block block(grid, i, kernel, shared.get());
-    the_world.block = &block;
-    block.Run();
-    the_world.block = nullptr;
+    if (!RunBlock(grid, i, kernel, shared.get())) the_world.stacks.Forget();
   }
 }
 

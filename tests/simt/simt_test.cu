@@ -114,9 +114,6 @@ __global__ void WriteBeyond(int places) {
 }
 
 TEST(PlantedFaults, AWriteBeyondSharedMemoryIsNamed) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "ends the program under AddressSanitizer";
-#endif
   Launch(kCall, {1, kWarp, sizeof(Numbers)}, WriteBeyond, kThreads - 1);
   EXPECT_EQ(simt::TakeComplaints(), "");
   Launch(kCall, {1, kWarp, sizeof(Numbers)}, WriteBeyond, kThreads);
