@@ -1,8 +1,8 @@
 // Operands of matrix products whose element type is not the product's.
 #pragma once
 
-#include "core/buffer.h"
 #include "kernels/op.h"
+#include "kernels/workspace.h"
 
 namespace syntra {
 
@@ -12,11 +12,10 @@ class Converted {
   // `bind_copy`: the backend's copy kernel.
   template <typename BindCopy>
   Converted(const TensorType& given, DType wanted, const BindCopy& bind_copy,
-            size_t& workspace_bytes) {
+            WorkspaceLayout& layout) {
     if (given.dtype == wanted) return;
-    offset_ = workspace_bytes;
     const TensorType converted{wanted, given.shape};
-    workspace_bytes = AlignUp(workspace_bytes + converted.bytes());
+    offset_ = layout.Place(converted.bytes());
     copy_ = bind_copy(OpCall{{}, {given}, {converted}, {false}})->run;
   }
 

@@ -83,14 +83,15 @@ BoundKernel BindPerHead(const OpCall& call, const HeadShape& shape) {
   problem.ab = problem.c = shape.dtype;
   problem.accumulate = Accumulates(call, 0);
   BoundKernel kernel;
-  Converted weight(call.inputs[1], shape.dtype, cpu_copy, kernel.workspace_bytes);
+  WorkspaceLayout layout;
+  Converted weight(call.inputs[1], shape.dtype, cpu_copy, layout);
   const auto plan = std::make_shared<const PerHead>(
       PerHead{std::move(weight),
               HeadProducts(problem, shape.heads,
                            {shape.in * size, shape.in * shape.out * size, shape.out * size}),
-              kernel.workspace_bytes});
+              layout.bytes()});
   kernel.accumulates = true;
-  kernel.workspace_bytes += plan->products.workspace_bytes();
+  kernel.workspace_bytes = plan->scratch_offset + plan->products.workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) {
     plan->products.Run(arguments.inputs[0], plan->weight.Run(arguments, 1), arguments.outputs[0],
                        arguments.workspace + plan->scratch_offset);
@@ -125,9 +126,9 @@ BoundKernel BindPerHeadGrad(const OpCall& call, const HeadShape& shape) {
   to_weight.ab = shape.dtype;
   to_weight.accumulate = Accumulates(call, 1);
   BoundKernel kernel;
-  PerHeadGrad grad{
-      Converted(call.inputs[1], shape.dtype, cpu_copy, kernel.workspace_bytes), {}, {}};
-  grad.scratch_offset = kernel.workspace_bytes;
+  WorkspaceLayout layout;
+  PerHeadGrad grad{Converted(call.inputs[1], shape.dtype, cpu_copy, layout), {}, {}};
+  grad.scratch_offset = layout.bytes();
   const size_t weight_elements = shape.in * shape.out;
   if (call.outputs[0].present()) {
     grad.dx = HeadProducts(to_x, shape.heads,
@@ -140,7 +141,8 @@ BoundKernel BindPerHeadGrad(const OpCall& call, const HeadShape& shape) {
   }
   const auto plan = std::make_shared<const PerHeadGrad>(std::move(grad));
   kernel.accumulates = true;
-  kernel.workspace_bytes += std::max(plan->dx.workspace_bytes(), plan->dweight.workspace_bytes());
+  kernel.workspace_bytes =
+      plan->scratch_offset + std::max(plan->dx.workspace_bytes(), plan->dweight.workspace_bytes());
   kernel.run = [plan](const KernelArguments& arguments) {
     std::byte* scratch = arguments.workspace + plan->scratch_offset;
     if (plan->dx.bound()) {

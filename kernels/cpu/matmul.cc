@@ -44,11 +44,12 @@ struct Product {
 
 BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t groups) {
   BoundKernel kernel;
-  Converted a(call.inputs[0], problem.ab, cpu_copy, kernel.workspace_bytes);
-  Converted b(call.inputs[1], problem.ab, cpu_copy, kernel.workspace_bytes);
+  WorkspaceLayout layout;
+  Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
+  Converted b(call.inputs[1], problem.ab, cpu_copy, layout);
   Gemm gemm(problem, GemmThreads::kPool);
-  const size_t size = SizeOf(problem.ab), scratch_offset = kernel.workspace_bytes;
-  kernel.workspace_bytes += gemm.workspace_bytes();
+  const size_t size = SizeOf(problem.ab), scratch_offset = layout.Place(gemm.workspace_bytes());
+  kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(Product{
       std::move(a), std::move(b), std::move(gemm), groups, problem.m * problem.k * size,
       problem.k * problem.n * size, problem.m * problem.n * SizeOf(problem.c), scratch_offset});
@@ -90,7 +91,8 @@ int64_t SlabsOf(const GemmProblem& problem) {
 
 BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   BoundKernel kernel;
-  Converted a(call.inputs[0], problem.ab, cpu_copy, kernel.workspace_bytes);
+  WorkspaceLayout layout;
+  Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
   const int64_t slabs = SlabsOf(problem);
   const DType stored_b = call.inputs[1].dtype;
   GemmProblem slab = problem;
@@ -98,10 +100,10 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   PackedGemm first(slab, stored_b, GemmThreads::kPool), next;
   slab.accumulate = true;
   if (slabs > 1) next = PackedGemm(slab, stored_b, GemmThreads::kPool);
-  const size_t packed_offset = kernel.workspace_bytes;
-  const size_t scratch_offset = AlignUp(packed_offset + first.packed_bytes());
-  kernel.workspace_bytes =
-      scratch_offset + std::max(first.workspace_bytes(), slabs > 1 ? next.workspace_bytes() : 0);
+  const size_t packed_offset = layout.Place(first.packed_bytes());
+  const size_t scratch_offset =
+      layout.Place(std::max(first.workspace_bytes(), slabs > 1 ? next.workspace_bytes() : 0));
+  kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const PackedProduct>(
       PackedProduct{std::move(a), std::move(first), std::move(next), slabs,
                     slab.k * problem.m * SizeOf(problem.ab), slab.k * problem.n * SizeOf(stored_b),

@@ -3,6 +3,7 @@
 // hyperparameters are read on the device, so that a captured step follows the schedule.
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
+#include "kernels/workspace.h"
 
 namespace syntra {
 namespace {
@@ -23,8 +24,9 @@ struct Hyper {
   }
 };
 
-// What updates leave behind for each other in the workspace.
+// Begins every workspace: where sums are formed, and what they leave for the step.
 struct Norms {
+  double partial[kElementParts];
   double x_squares, p_squares;
 };
 
@@ -166,20 +168,14 @@ struct Apply {
   }
 };
 
-struct Scratch {
-  size_t partial, norms, bytes;
-};
-constexpr Scratch kScratch{0, kSumBytes, kSumBytes + 64};
-
 // The sums of x^2 and p^2, then the step. `update`: gives x, and its square as a term of a sum.
 template <typename Update>
 void Finish(const KernelArguments& arguments, const Update& update, double clip_threshold,
             int64_t count) {
-  auto* partial = reinterpret_cast<double*>(arguments.workspace + kScratch.partial);
-  auto* norms = reinterpret_cast<Norms*>(arguments.workspace + kScratch.norms);
+  auto* norms = reinterpret_cast<Norms*>(arguments.workspace);
   auto* parameter = Output<float>(arguments, 0);
-  SumElements(arguments, count, update, partial, KeepSum{&norms->x_squares});
-  SumElements(arguments, count, ProductTerm<float, float>{parameter, parameter}, partial,
+  SumElements(arguments, count, update, norms->partial, KeepSum{&norms->x_squares});
+  SumElements(arguments, count, ProductTerm<float, float>{parameter, parameter}, norms->partial,
               KeepSum{&norms->p_squares});
   Elementwise(
       arguments, count,
@@ -188,7 +184,7 @@ void Finish(const KernelArguments& arguments, const Update& update, double clip_
 
 BoundKernel BindFull(const OpCall& call, double clip_threshold) {
   BoundKernel kernel;
-  kernel.workspace_bytes = kScratch.bytes;
+  kernel.workspace_bytes = sizeof(Norms);
   kernel.run = [clip_threshold,
                 count = call.inputs[0].shape.size()](const KernelArguments& arguments) {
     const FullTerm term{
@@ -199,18 +195,15 @@ BoundKernel BindFull(const OpCall& call, double clip_threshold) {
 }
 
 BoundKernel BindFactored(const Matrices& shape, double clip_threshold) {
-  size_t offset = kScratch.bytes;
-  const auto place = [&offset](int64_t count) {
-    const size_t start = offset;
-    offset = AlignUp(offset + count * sizeof(float));
-    return start;
-  };
+  WorkspaceLayout layout;
+  layout.Place(sizeof(Norms));
+  const auto place = [&layout](int64_t count) { return layout.Place(count * sizeof(float)); };
   const size_t row_sums = place(shape.count * shape.rows);
   const size_t column_parts = place(shape.count * shape.parts() * shape.columns);
   const size_t row_factors = place(shape.count * shape.rows);
   const size_t column_factors = place(shape.count * shape.columns);
   BoundKernel kernel;
-  kernel.workspace_bytes = offset;
+  kernel.workspace_bytes = layout.bytes();
   kernel.run = [=](const KernelArguments& arguments) {
     const auto floats = [&](size_t at) {
       return reinterpret_cast<float*>(arguments.workspace + at);

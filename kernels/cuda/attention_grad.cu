@@ -8,8 +8,6 @@
 //   outer     da, db            a block takes 64 queries, keys pass by
 //   table     dtable, dbias     a block takes 64 x 64 scores, examples pass by
 //   positions dpositions        a block takes 64 keys and 64 features, examples and queries pass by
-#include <memory>
-
 #include "kernels/cuda/attention_terms.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/workspace.h"
@@ -214,7 +212,7 @@ struct ScoreStorage {
 };
 
 // da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is
-// y Na + x. A thread owns a query, so that no order is left to chance.
+// y Na + x. A thread owns a query, so its sums have one order.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Backward<T> call) {
   auto& shared = Shared<ScoreStorage<T>>();
@@ -222,7 +220,7 @@ __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Backward<T> call
   const int64_t tiles = Tiles(terms.queries), first_query = BlockIndex() % tiles * kTile;
   const int64_t h = BlockIndex() / tiles % terms.heads, b = BlockIndex() / tiles / terms.heads;
   Fragment probabilities[kTileColumns], d_scores[kTileColumns];
-  // Which sum a thread of the second half, or of the first, is at: each takes db or da of a query.
+  // The first half of the threads takes da of a query each, the second half db.
   const int64_t i = first_query + ThreadIndex() % kTile;
   const bool of_a = ThreadIndex() < kTile;
   const int64_t row = (b * terms.queries + i) * terms.heads + h;

@@ -5,13 +5,13 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "core/tensor.h"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
 #else
+#include "kernels/bfloat16.h"
 #include "simt/simt.h"
 #endif
 
@@ -47,6 +47,9 @@ __device__ __forceinline__ std::byte* SharedBytes() {
 __device__ __forceinline__ BFloat16 ToBFloat16(float value) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
 }
+__device__ __forceinline__ float ToFloat(BFloat16 value) {
+  return __uint_as_float(static_cast<uint32_t>(value.bits) << 16);
+}
 
 #else
 
@@ -68,12 +71,8 @@ T ShuffleXor(T value, int mask) {
 
 inline std::byte* SharedBytes() { return simt::SharedMemory(); }
 
-inline BFloat16 ToBFloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (value != value) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
-  return {static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)};
-}
+using syntra::ToBFloat16;
+using syntra::ToFloat;
 
 #endif
 
@@ -88,16 +87,6 @@ __device__ __forceinline__ Storage& Shared() {
 }
 
 __device__ __forceinline__ float ToFloat(float value) { return value; }
-__device__ __forceinline__ float ToFloat(BFloat16 value) {
-#if defined(__CUDACC__)
-  return __uint_as_float(static_cast<uint32_t>(value.bits) << 16);
-#else
-  const uint32_t bits = static_cast<uint32_t>(value.bits) << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof(result));
-  return result;
-#endif
-}
 
 template <typename T>
 __device__ __forceinline__ T FromFloat(float value) {

@@ -65,14 +65,15 @@ struct Products {
 
 BoundKernel Bind(const OpCall& call, const HeadShape& shape, Gemm y, Gemm dx, Gemm dweight) {
   BoundKernel kernel;
-  Converted weight(call.inputs[1], shape.dtype, cuda_copy, kernel.workspace_bytes);
-  const size_t scratch_offset = AlignUp(kernel.workspace_bytes);
+  WorkspaceLayout layout;
+  Converted weight(call.inputs[1], shape.dtype, cuda_copy, layout);
   size_t scratch = 0;
   for (const Gemm* gemm : {&y, &dx, &dweight}) {
     if (gemm->bound()) scratch = std::max(scratch, gemm->workspace_bytes());
   }
   kernel.accumulates = true;
-  kernel.workspace_bytes = scratch_offset + scratch;
+  const size_t scratch_offset = layout.Place(scratch);
+  kernel.workspace_bytes = layout.bytes();
   const auto products = std::make_shared<const Products>(
       Products{std::move(weight), std::move(y), std::move(dx), std::move(dweight), scratch_offset});
   kernel.run = [products](const KernelArguments& arguments) {

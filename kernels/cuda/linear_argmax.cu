@@ -54,7 +54,8 @@ std::optional<BoundKernel> cuda_linear_argmax(const OpCall& call) {
   if (!LogitChunks::Serves(call)) return std::nullopt;
   const LogitChunks chunks(call);
   BoundKernel kernel;
-  Converted embedding(call.inputs[1], chunks.dtype, cuda_copy, kernel.workspace_bytes);
+  WorkspaceLayout layout;
+  Converted embedding(call.inputs[1], chunks.dtype, cuda_copy, layout);
   ChunkGemm product(chunks,
                     {.n = chunks.vocabulary,
                      .k = chunks.width,
@@ -64,9 +65,9 @@ std::optional<BoundKernel> cuda_linear_argmax(const OpCall& call) {
                     &GemmProblem::m);
   const auto plan =
       std::make_shared<Argmax>(Argmax{chunks, std::move(embedding), std::move(product)});
-  plan->logits = AlignUp(kernel.workspace_bytes);
-  plan->scratch = AlignUp(plan->logits + chunks.rows * chunks.vocabulary * sizeof(float));
-  kernel.workspace_bytes = plan->scratch + plan->product.workspace_bytes();
+  plan->logits = layout.Place(chunks.rows * chunks.vocabulary * sizeof(float));
+  plan->scratch = layout.Place(plan->product.workspace_bytes());
+  kernel.workspace_bytes = layout.bytes();
   kernel.run = [plan](const KernelArguments& arguments) {
     const LogitChunks& chunks = plan->chunks;
     const void* embedding = plan->embedding.Run(arguments, 1);

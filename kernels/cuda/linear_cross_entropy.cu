@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/logits.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/workspace.h"
 
 namespace syntra {
 namespace {
@@ -174,7 +173,7 @@ class ChunkLogits {
       : chunks_(call),
         loss_{static_cast<float>(call.attributes.Number("z_loss")),
               static_cast<float>(call.attributes.Number("label_smoothing")), chunks_.vocabulary},
-        embedding_(MakeConverted(call, chunks_.dtype, layout)),
+        embedding_(call.inputs[1], chunks_.dtype, cuda_copy, layout),
         product_(chunks_,
                  {.n = chunks_.vocabulary,
                   .k = chunks_.width,
@@ -210,12 +209,6 @@ class ChunkLogits {
   }
 
  private:
-  static Converted MakeConverted(const OpCall& call, DType dtype, WorkspaceLayout& layout) {
-    size_t bytes = 0;
-    Converted converted(call.inputs[1], dtype, cuda_copy, bytes);
-    layout.Place(bytes);  // the first of the layout
-    return converted;
-  }
   TokenLoss* losses(const KernelArguments& arguments) const {
     return reinterpret_cast<TokenLoss*>(arguments.workspace + losses_);
   }

@@ -19,13 +19,14 @@ struct Product {
 BoundKernel Bind(const OpCall& call, const MatmulCall& matmul) {
   const GemmProblem& problem = matmul.problem;
   BoundKernel kernel;
-  Converted a(call.inputs[0], problem.ab, cuda_copy, kernel.workspace_bytes);
-  Converted b(call.inputs[1], problem.ab, cuda_copy, kernel.workspace_bytes);
+  WorkspaceLayout layout;
+  Converted a(call.inputs[0], problem.ab, cuda_copy, layout);
+  Converted b(call.inputs[1], problem.ab, cuda_copy, layout);
   const gpu::GemmBatch batch{matmul.groups, problem.m * problem.k, problem.k * problem.n,
                              problem.m * problem.n};
   gpu::Gemm gemm(problem, batch);
-  const size_t scratch_offset = AlignUp(kernel.workspace_bytes);
-  kernel.workspace_bytes = scratch_offset + gemm.workspace_bytes();
+  const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
+  kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
       Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
   kernel.accumulates = true;
