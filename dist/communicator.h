@@ -32,9 +32,11 @@ class Communicator {
   virtual int size() const = 0;
   // Ranks that share this rank's machine, itself included: how many ways its cores are shared.
   virtual int ranks_on_host() const = 0;
+  // This rank's place among them.
+  virtual int rank_on_host() const = 0;
   virtual std::string_view name() const = 0;  // "self", "mpi"
 
-  // In place; host views of f32.
+  // In place; views of f32. Views of this and the next three lie in host memory or a device's.
   virtual void AllReduceSum(TensorView view) = 0;
 
   // Share r of a view is its elements [r * n, (r + 1) * n) with n = elements / size(), which must

@@ -76,6 +76,7 @@ MpiCommunicator::~MpiCommunicator() {
 int MpiCommunicator::FindRanksPerGroup(int wanted) {
   MPI_Comm host = MPI_COMM_NULL;
   SYNTRA_MPI(MPI_Comm_split_type(world_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host));
+  SYNTRA_MPI(MPI_Comm_rank(host, &rank_on_host_));
   SYNTRA_MPI(MPI_Comm_size(host, &ranks_on_host_));
   int first = rank_;
   SYNTRA_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, host));
@@ -192,7 +193,26 @@ void MpiCommunicator::GatherChunk(const Chunk& chunk) {
   }
 }
 
+void MpiCommunicator::ThroughHost(const TensorView& view, int64_t elements,
+                                  const std::function<void(TensorView)>& collective) {
+  const int64_t count = view.type.shape.size();
+  const size_t size = SizeOf(view.type.dtype);
+  const size_t most = std::min(elements, count) * size;
+  if (staging_.size() < most) staging_ = view.device->AllocateStaging(most, "sums over ranks");
+  for (int64_t first = 0; first < count; first += elements) {
+    const TensorType type{view.type.dtype, {std::min(elements, count - first)}};
+    std::byte* data = static_cast<std::byte*>(view.data) + first * size;
+    view.device->CopyOut(staging_.data(), data, type.bytes());
+    collective({staging_.data(), type});
+    view.device->CopyIn(data, staging_.data(), type.bytes());
+  }
+}
+
 void MpiCommunicator::AllReduceSum(TensorView view) {
+  constexpr int64_t kPiece = int64_t{4} << 20;  // 16 MiB: larger ones are not faster
+  if (!view.device->is_host()) {
+    return ThroughHost(view, kPiece, [this](TensorView piece) { AllReduceSum(piece); });
+  }
   const std::span<float> values = view.As<float>();
   const int64_t bytes = values.size_bytes();
   const int64_t share = AlignUp((bytes + size_ - 1) / size_);
@@ -200,6 +220,9 @@ void MpiCommunicator::AllReduceSum(TensorView view) {
 }
 
 void MpiCommunicator::ReduceScatter(TensorView view) {
+  if (!view.device->is_host()) {
+    return ThroughHost(view, view.type.shape.size(), [this](TensorView v) { ReduceScatter(v); });
+  }
   const std::span<float> values = view.As<float>();
   SYNTRA_CHECK(values.size() % size_ == 0, "{} values in {} equal shares", values.size(), size_);
   const int64_t bytes = values.size_bytes();
@@ -207,7 +230,9 @@ void MpiCommunicator::ReduceScatter(TensorView view) {
 }
 
 void MpiCommunicator::AllGather(TensorView view) {
-  SYNTRA_CHECK(view.device == Device::kHost, "all-gather of a view in device memory");
+  if (!view.device->is_host()) {
+    return ThroughHost(view, view.type.shape.size(), [this](TensorView v) { AllGather(v); });
+  }
   SYNTRA_CHECK(view.type.shape.size() % size_ == 0, "{} in {} equal shares", ToString(view.type),
                size_);
   const int64_t bytes = view.type.bytes();
@@ -215,8 +240,11 @@ void MpiCommunicator::AllGather(TensorView view) {
 }
 
 void MpiCommunicator::Broadcast(TensorView view, int root) {
-  SYNTRA_CHECK(view.device == Device::kHost && root >= 0 && root < size_,
-               "broadcast of {} from rank {} of {}", ToString(view.type), root, size_);
+  SYNTRA_CHECK(root >= 0 && root < size_, "broadcast of {} from rank {} of {}", ToString(view.type),
+               root, size_);
+  if (!view.device->is_host()) {
+    return ThroughHost(view, view.type.shape.size(), [&](TensorView v) { Broadcast(v, root); });
+  }
   // MPI counts are int.
   constexpr int64_t kMost = int64_t{1} << 30;
   const int64_t bytes = view.type.bytes();

@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int ranks_on_host() const override { return ranks_on_host_; }
+  int rank_on_host() const override { return rank_on_host_; }
   std::string_view name() const override { return "mpi"; }
   void AllReduceSum(TensorView view) override;
   void ReduceScatter(TensorView view) override;
@@ -63,6 +65,10 @@ class MpiCommunicator final : public Communicator {
   // sums.
   int FindRanksPerGroup(int wanted);
   void Connect(const MpiOptions& options);
+  // Calls `collective` for host copies of the view's pieces of at most `elements`, and copies the
+  // results back: MPI never sees a device's memory.
+  void ThroughHost(const TensorView& view, int64_t elements,
+                   const std::function<void(TensorView)>& collective);
   void Exchange(std::byte* data, int64_t bytes, int64_t share, bool reduce, bool gather);
   void ReduceChunk(const Chunk& chunk);
   void GatherChunk(const Chunk& chunk);
@@ -73,13 +79,14 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm group_ =
       MPI_COMM_NULL;  // ranks that share memory: [rank / locals_ * locals_, + locals_)
   MPI_Comm peers_ = MPI_COMM_NULL;  // ranks with the same place in every group
-  int rank_ = 0, size_ = 1, ranks_on_host_ = 1;
+  int rank_ = 0, size_ = 1, rank_on_host_ = 0, ranks_on_host_ = 1;
   int local_ = 0, locals_ = 1;  // place in the group, its size
   int groups_ = 1;
   int64_t piece_bytes_ = 0;
   int64_t turn_ = 0;  // which of the two buffers the next chunk uses
   std::unique_ptr<HostSegment> segment_;
   Buffer sent_, received_;  // one piece for each group
+  Buffer staging_;          // of views in a device's memory
 };
 
 }  // namespace syntra

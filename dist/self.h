@@ -13,6 +13,7 @@ class SelfCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   int ranks_on_host() const override { return 1; }
+  int rank_on_host() const override { return 0; }
   std::string_view name() const override { return "self"; }
   void AllReduceSum(TensorView view) override;
   void ReduceScatter(TensorView view) override;

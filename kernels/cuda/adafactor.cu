@@ -1,6 +1,6 @@
-// adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow): a parameter seen as O matrices of A
-// rows and B columns, factored over the last two axes, or as one run of elements. The
-// hyperparameters are read on the device, so that a captured step follows the schedule.
+// adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow): a parameter seen as matrices of rows
+// and columns, along the two axes that are factored, or as one run of elements. The hyperparameters
+// are read on the device, so that a captured step follows the schedule.
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
@@ -60,12 +60,44 @@ struct FullTerm {
   }
 };
 
+// A parameter [outer, rows, middle, columns, inner], where outer, middle and inner are what lies
+// around the factored axes: a matrix for each of their indices.
 struct Matrices {
-  int64_t count, rows, columns;  // O, A, B
+  int64_t outer, rows, middle, columns, inner;
   // Whether the op's `row`, whose mean normalises the estimate, has an entry per column here.
   bool normalised_by_columns;
 
-  __host__ __device__ int64_t size() const { return count * rows * columns; }
+  __host__ __device__ int64_t count() const { return outer * middle * inner; }
+  __host__ __device__ int64_t size() const { return count() * rows * columns; }
+  // Mostly the matrices lie one behind the other.
+  __device__ bool dense() const { return middle == 1 && inner == 1; }
+
+  struct Place {
+    int64_t matrix, row, column;
+  };
+  __device__ Place PlaceOf(int64_t element) const {
+    if (dense()) {
+      const int64_t line = element / columns;
+      return {line / rows, line % rows, element % columns};
+    }
+    const int64_t i = element % inner, column = element / inner % columns;
+    const int64_t line = element / (inner * columns), m = line % middle;
+    const int64_t row = line / middle % rows, o = line / middle / rows;
+    return {(o * middle + m) * inner + i, row, column};
+  }
+  __device__ int64_t ElementAt(int64_t matrix, int64_t row, int64_t column) const {
+    if (dense()) return (matrix * rows + row) * columns + column;
+    const int64_t o = matrix / (middle * inner), m = matrix / inner % middle, i = matrix % inner;
+    return (((o * rows + row) * middle + m) * columns + column) * inner + i;
+  }
+  // Of the averages [outer, rows, middle, inner] and [outer, middle, columns, inner].
+  __device__ int64_t RowAverageAt(int64_t matrix, int64_t row) const {
+    const int64_t o = matrix / (middle * inner), rest = matrix % (middle * inner);
+    return (o * rows + row) * middle * inner + rest;
+  }
+  __device__ int64_t ColumnAverageAt(int64_t matrix, int64_t column) const {
+    return (matrix / inner * columns + column) * inner + matrix % inner;
+  }
   __host__ __device__ int64_t parts() const {
     return rows / 16 < 1 ? 1 : rows / 16 < 64 ? rows / 16 : 64;
   }
@@ -75,8 +107,8 @@ struct Factored {
   Matrices shape;
   Hyper hyper;
   const float* gradient;
-  float *row_average, *column_average;  // [O, A], [O, B]
-  float *row_sums, *column_parts;       // [O, A], [O, parts, B]
+  float *row_average, *column_average;
+  float *row_sums, *column_parts;       // [matrices, rows], [matrices, parts, columns]
   float *row_factors, *column_factors;  // x = g * row_factor * column_factor
 
   __device__ float SquareAt(int64_t i) const {
@@ -84,9 +116,9 @@ struct Factored {
     return g * g + kSquareFloor;
   }
   __device__ float At(int64_t i) const {
-    const int64_t row = i / shape.columns, matrix = row / shape.rows;
-    return gradient[i] * hyper.gradient_scale() * row_factors[row] *
-           column_factors[matrix * shape.columns + i % shape.columns];
+    const Matrices::Place at = shape.PlaceOf(i);
+    return gradient[i] * hyper.gradient_scale() * row_factors[at.matrix * shape.rows + at.row] *
+           column_factors[at.matrix * shape.columns + at.column];
   }
   __device__ double operator()(int64_t i) const {
     const double x = At(i);
@@ -96,11 +128,12 @@ struct Factored {
 
 // Row sums of the squares: a warp takes a row.
 __global__ void RowSumsKernel(Factored call) {
-  const int64_t rows = call.shape.count * call.shape.rows, step = BlockCount() * WarpCount();
+  const Matrices& shape = call.shape;
+  const int64_t rows = shape.count() * shape.rows, step = BlockCount() * WarpCount();
   for (int64_t row = BlockIndex() * WarpCount() + WarpIndex(); row < rows; row += step) {
     float sum = 0.0f;
-    for (int64_t j = LaneIndex(); j < call.shape.columns; j += kWarp) {
-      sum += call.SquareAt(row * call.shape.columns + j);
+    for (int64_t j = LaneIndex(); j < shape.columns; j += kWarp) {
+      sum += call.SquareAt(shape.ElementAt(row / shape.rows, row % shape.rows, j));
     }
     sum = WarpSum(sum);
     if (LaneIndex() == 0) call.row_sums[row] = sum;
@@ -115,7 +148,7 @@ __global__ void ColumnPartsKernel(Factored call) {
   for (int64_t j = ThreadIndex(); j < shape.columns; j += ThreadCount()) {
     float sum = 0.0f;
     for (int64_t row = first; row < last; ++row) {
-      sum += call.SquareAt((matrix * shape.rows + row) * shape.columns + j);
+      sum += call.SquareAt(shape.ElementAt(matrix, row, j));
     }
     call.column_parts[BlockIndex() * shape.columns + j] = sum;
   }
@@ -126,29 +159,30 @@ __global__ void FactorsKernel(Factored call) {
   auto& shared = Shared<SumStorage>();
   const Matrices& shape = call.shape;
   const int64_t parts = shape.parts(), matrix = BlockIndex();
-  float* rows = call.row_average + matrix * shape.rows;
-  float* columns = call.column_average + matrix * shape.columns;
   double row_total = 0.0, column_total = 0.0;
   for (int64_t i = ThreadIndex(); i < shape.rows; i += ThreadCount()) {
     const float mean = call.row_sums[matrix * shape.rows + i] / static_cast<float>(shape.columns);
-    rows[i] = call.hyper.Average(rows[i], mean);
-    row_total += rows[i];
+    float& average = call.row_average[shape.RowAverageAt(matrix, i)];
+    average = call.hyper.Average(average, mean);
+    row_total += average;
   }
   for (int64_t j = ThreadIndex(); j < shape.columns; j += ThreadCount()) {
     float sum = 0.0f;
     for (int64_t part = 0; part < parts; ++part) {
       sum += call.column_parts[(matrix * parts + part) * shape.columns + j];
     }
-    columns[j] = call.hyper.Average(columns[j], sum / static_cast<float>(shape.rows));
-    column_total += columns[j];
-    call.column_factors[matrix * shape.columns + j] = 1.0f / sqrtf(columns[j]);
+    float& average = call.column_average[shape.ColumnAverageAt(matrix, j)];
+    average = call.hyper.Average(average, sum / static_cast<float>(shape.rows));
+    column_total += average;
+    call.column_factors[matrix * shape.columns + j] = 1.0f / sqrtf(average);
   }
   const double norm =
       shape.normalised_by_columns
           ? BlockSum(column_total, shared.of_warp) / static_cast<double>(shape.columns)
           : BlockSum(row_total, shared.of_warp) / static_cast<double>(shape.rows);
   for (int64_t i = ThreadIndex(); i < shape.rows; i += ThreadCount()) {
-    call.row_factors[matrix * shape.rows + i] = static_cast<float>(sqrt(norm / rows[i]));
+    const float average = call.row_average[shape.RowAverageAt(matrix, i)];
+    call.row_factors[matrix * shape.rows + i] = static_cast<float>(sqrt(norm / average));
   }
 }
 
@@ -198,10 +232,10 @@ BoundKernel BindFactored(const Matrices& shape, double clip_threshold) {
   WorkspaceLayout layout;
   layout.Place(sizeof(Norms));
   const auto place = [&layout](int64_t count) { return layout.Place(count * sizeof(float)); };
-  const size_t row_sums = place(shape.count * shape.rows);
-  const size_t column_parts = place(shape.count * shape.parts() * shape.columns);
-  const size_t row_factors = place(shape.count * shape.rows);
-  const size_t column_factors = place(shape.count * shape.columns);
+  const size_t row_sums = place(shape.count() * shape.rows);
+  const size_t column_parts = place(shape.count() * shape.parts() * shape.columns);
+  const size_t row_factors = place(shape.count() * shape.rows);
+  const size_t column_factors = place(shape.count() * shape.columns);
   BoundKernel kernel;
   kernel.workspace_bytes = layout.bytes();
   kernel.run = [=](const KernelArguments& arguments) {
@@ -217,9 +251,9 @@ BoundKernel BindFactored(const Matrices& shape, double clip_threshold) {
                             floats(column_parts),
                             floats(row_factors),
                             floats(column_factors)};
-    Launch(arguments, GridFor(shape.count * shape.rows * kWarp), RowSumsKernel, factored);
-    Launch(arguments, {shape.count * shape.parts(), kThreads}, ColumnPartsKernel, factored);
-    Launch(arguments, {shape.count, kThreads, sizeof(SumStorage)}, FactorsKernel, factored);
+    Launch(arguments, GridFor(shape.count() * shape.rows * kWarp), RowSumsKernel, factored);
+    Launch(arguments, {shape.count() * shape.parts(), kThreads}, ColumnPartsKernel, factored);
+    Launch(arguments, {shape.count(), kThreads, sizeof(SumStorage)}, FactorsKernel, factored);
     Finish(arguments, factored, clip_threshold, shape.size());
   };
   return kernel;
@@ -234,13 +268,16 @@ std::optional<BoundKernel> cuda_adafactor(const OpCall& call) {
   const int64_t row_axis = call.attributes.Int("row_axis");
   const int64_t column_axis = call.attributes.Int("column_axis");
   if (column_axis < 0) return BindFull(call, clip_threshold);
-  const int rank = shape.rank();
-  if (std::min(row_axis, column_axis) != rank - 2 || std::max(row_axis, column_axis) != rank - 1) {
-    return std::nullopt;
-  }
+  const int64_t first = std::min(row_axis, column_axis), second = std::max(row_axis, column_axis);
+  const auto extent = [&](int64_t begin, int64_t end) {
+    int64_t product = 1;
+    for (int64_t axis = begin; axis < end; ++axis) product *= shape[static_cast<int>(axis)];
+    return product;
+  };
   // `row` lacks row_axis: it has an entry per column of the matrices when that is the axis of rows.
   return BindFactored(
-      {shape.size() / (shape[-2] * shape[-1]), shape[-2], shape[-1], row_axis == rank - 2},
+      {extent(0, first), extent(first, first + 1), extent(first + 1, second),
+       extent(second, second + 1), extent(second + 1, shape.rank()), row_axis == first},
       clip_threshold);
 }
 

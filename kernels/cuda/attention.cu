@@ -1,6 +1,7 @@
 // attention on the GPU: tiles of scores, a softmax that is kept up to date as keys pass by
 // (Milakov and Gimelshein 2018; Dao et al. 2022, FlashAttention, algorithm 1), and the product with
 // the values. A block takes 64 queries of one (example, head).
+#include "kernels/cuda/attention_step.h"
 #include "kernels/cuda/attention_terms.h"
 #include "kernels/cuda/launch.h"
 
@@ -142,7 +143,9 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   using namespace attention;
   const Sizes sizes = SizesOf(call.attributes, call.inputs);
   const DType dtype = call.inputs[kValue].dtype;
-  if (!IsActivation(call.inputs[kValue]) || sizes.head_size > kLargestHead) return std::nullopt;
+  if (!IsActivation(call.inputs[kValue])) return std::nullopt;
+  if (IsStep(sizes)) return BindStep(call, sizes);
+  if (sizes.head_size > kLargestHead) return std::nullopt;
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [=, accumulate_y = Accumulates(call, kY),

@@ -1,18 +1,19 @@
-// Checks calls of the CUDA runtime: SYNTRA_CUDA(cudaMemcpy(...)) throws what failed, and why.
+// Checks calls of the CUDA runtime: SYNTRA_CUDA(cudaMemcpy(...)) throws what failed, why, and what
+// to do about it.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "base/error.h"
 
-namespace syntra {
+namespace syntra::internal {
+// Throws Error(kResources).
+void CudaFailed(cudaError_t status, const char* call);
+}  // namespace syntra::internal
 
-inline void CheckCuda(cudaError_t status, const char* call) {
-  if (status == cudaSuccess) return;
-  Fail(ExitCode::kResources, "{}: {} ({})", call, cudaGetErrorString(status),
-       cudaGetErrorName(status));
-}
-
-}  // namespace syntra
-
-#define SYNTRA_CUDA(call) ::syntra::CheckCuda(call, #call)
+#define SYNTRA_CUDA(call)                                                      \
+  do {                                                                         \
+    if (const cudaError_t status = call; status != cudaSuccess) [[unlikely]] { \
+      ::syntra::internal::CudaFailed(status, #call);                           \
+    }                                                                          \
+  } while (false)

@@ -12,6 +12,8 @@
 
 #if defined(__CUDACC__)
 #include "kernels/cuda/check.h"
+#else
+#include "simt/device.h"
 #endif
 
 namespace syntra::gpu {
@@ -43,8 +45,9 @@ void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parame
       [&](const auto&... each) { SYNTRA_CUDA(cudaLaunchKernelEx(&config, kernel, each...)); },
       values);
 #else
-  static_cast<void>(call);
-  simt::Run({grid.blocks, grid.threads, grid.shared_bytes}, [&] { std::apply(kernel, values); });
+  simt::Give(call.stream, [grid, kernel, values] {
+    simt::Run({grid.blocks, grid.threads, grid.shared_bytes}, [&] { std::apply(kernel, values); });
+  });
 #endif
 }
 

@@ -93,4 +93,13 @@ struct ProductTerm {
   }
 };
 
+// A sum as an op's scalar result.
+struct StoreSum {
+  float* result;
+  bool accumulate;
+  __device__ void operator()(double sum) const {
+    *result = static_cast<float>(accumulate ? *result + sum : sum);
+  }
+};
+
 }  // namespace syntra::gpu

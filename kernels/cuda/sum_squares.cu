@@ -3,18 +3,6 @@
 #include "kernels/operands.h"
 
 namespace syntra {
-namespace {
-
-struct StoreSum {
-  float* result;
-  bool accumulate;
-  __device__ void operator()(double sum) const {
-    *result = static_cast<float>(accumulate ? *result + sum : sum);
-  }
-};
-
-}  // namespace
-
 std::optional<BoundKernel> cuda_sum_squares(const OpCall& call) {
   if (!IsF32(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
   BoundKernel kernel;
@@ -25,7 +13,7 @@ std::optional<BoundKernel> cuda_sum_squares(const OpCall& call) {
     const float* x = Input<float>(arguments, 0);
     gpu::SumElements(arguments, count, gpu::ProductTerm<float, float>{x, x},
                      reinterpret_cast<double*>(arguments.workspace),
-                     StoreSum{Output<float>(arguments, 0), accumulate});
+                     gpu::StoreSum{Output<float>(arguments, 0), accumulate});
   };
   return kernel;
 }

@@ -120,7 +120,9 @@ std::vector<OpCase> Cases() {
           {"factored", with(0, 1, 1.0), {F32({13, 19}), F32({3})}, {}},
           {"factored_swapped", with(1, 0, 100.0), {F32({13, 67}), F32({3})}, {}},
           {"factored_heads", with(2, 1, 1.0), {F32({3, 5, 19}), F32({3})}, {}},
-          {"factored_outer", with(0, 2, 0.5), {F32({7, 3, 19}), F32({3})}, {}}};
+          {"factored_outer", with(0, 2, 0.5), {F32({7, 3, 19}), F32({3})}, {}},
+          {"factored_first", with(1, 0, 1.0), {F32({7, 19, 3}), F32({3})}, {}},
+          {"factored_apart", with(3, 1, 1.0), {F32({2, 5, 3, 19, 2}), F32({3})}, {}}};
 }
 
 }  // namespace

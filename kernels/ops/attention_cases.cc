@@ -152,6 +152,10 @@ std::vector<OpCase> Cases() {
                                .Table(2, 8, 8)
                                .Bias()
                                .Start());
+    add("long_step", CaseBuilder(type, {.queries = 1, .keys = 150, .head_size = 28}, true)
+                         .Dot()
+                         .Table(1, 150, 150)
+                         .Start());
   }
   return cases;
 }

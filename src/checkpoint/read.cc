@@ -63,7 +63,7 @@ const TensorEntry& Checkpoint::Get(std::string_view name) const {
 
 void Checkpoint::Read(std::string_view name, const TensorView& destination) {
   const TensorEntry& entry = Get(name);
-  SYNTRA_CHECK(destination.device == Device::kHost, "checkpoints are read into host memory");
+  SYNTRA_CHECK(destination.device->is_host(), "checkpoints are read into host memory");
   if (entry.type != destination.type) {
     Fail(ExitCode::kCheckpoint, "tensor {} is {} in checkpoint {}, but {} is needed", name,
          ToString(entry.type), path_.string(), ToString(destination.type));

@@ -14,12 +14,12 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "cli/backend.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "core/corruption_lengths.h"
 #include "core/random.h"
 #include "core/thread.h"
-#include "kernels/cpu/peak.h"
 #include "train/replica.h"
 #include "train/step.h"
 
@@ -85,7 +85,9 @@ Batch RandomBatch(const Config& config) {
 class Bench {
  public:
   explicit Bench(const Config& config)
-      : replica_(config.model(), &config.optimizer(), ActivationType(config.train().precision())),
+      : activations_(ActivationType(config.train().precision())),
+        backend_(ChooseBackend(config.train().device(), nullptr)),
+        replica_(config.model(), &config.optimizer(), activations_, *backend_),
         batch_(RandomBatch(config)) {
     replica_.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
                      config.train().recompute());
@@ -110,7 +112,10 @@ class Bench {
           Gradients::kReplace);
     });
     timed(1, [&] { replica_.GradientNorm(); });
-    timed(2, [&] { replica_.Update({.step = index, .rate = 1e-4}); });
+    timed(2, [&] {
+      replica_.Update({.step = index, .rate = 1e-4});
+      backend_->device().Wait();
+    });
     return seconds;
   }
   static constexpr const char* kPhases[] = {"forward and backward", "gradient norm", "update"};
@@ -118,11 +123,14 @@ class Bench {
   Executable& Training() {
     return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
   }
+  double PeakFlops() { return backend_->PeakFlops(activations_); }
   double flops() { return Training().program().model_flops(); }
   int64_t parameters() const { return replica_.parameters().element_count(); }
   int64_t input_tokens() const { return batch_.rows * batch_.input_length; }
 
  private:
+  DType activations_;
+  std::shared_ptr<Backend> backend_;
   Replica replica_;
   Batch batch_;
   int64_t next_ = 0;
@@ -189,8 +197,7 @@ Action SetUpBench(CLI::App& app) {
     Bench bench(config);
     bench.Step();
     const double to_first_step = SecondsSinceProcessStart();
-    const double peak =
-        MeasurePeakFlops(ActivationType(config.train().precision()), kBriefPeakSeconds);
+    const double peak = bench.PeakFlops();
     const bool json = form->json || form->wait_for_line;
     if (json) {
       PrintLine({{"ready", true},

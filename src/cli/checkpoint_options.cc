@@ -2,18 +2,22 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/backend.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 
-LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose) const {
+LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, const Communicator* ranks) const {
   Checkpoint opened = OpenNewest(checkpoint);
   LoadedModel loaded{.path = opened.path(),
                      .step = opened.info().step,
                      .config = ConfigOf(opened, overrides, purpose),
+                     .backend = nullptr,
                      .replica = nullptr};
+  const TrainConfig& train = loaded.config.train();
+  loaded.backend = ChooseBackend(train.device(), ranks);
   loaded.replica = std::make_unique<Replica>(loaded.config.model(), nullptr,
-                                             ActivationType(loaded.config.train().precision()));
+                                             ActivationType(train.precision()), *loaded.backend);
   LoadParameters(opened, *loaded.replica);
   return loaded;
 }

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "dist/communicator.h"
 #include "train/replica.h"
 
 namespace syntra {
@@ -15,6 +16,7 @@ struct LoadedModel {
   Path path;  // of the checkpoint
   int64_t step = 0;
   Config config;
+  std::shared_ptr<Backend> backend;
   std::unique_ptr<Replica> replica;  // parameters only
 };
 
@@ -24,7 +26,8 @@ struct CheckpointOptions {
 
   // The newest valid checkpoint at or below the path, with its own configuration under the
   // overrides.
-  LoadedModel Load(const ConfigPurpose& purpose) const;
+  // `ranks` may be null: one process alone.
+  LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
 };
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app);

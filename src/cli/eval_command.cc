@@ -26,7 +26,7 @@ Action SetUpEval(CLI::App& app) {
   app.add_flag("--json", *as_json, "Print JSON");
   return [options, as_json] {
     return WithRanks([&](Communicator& ranks) {
-      LoadedModel loaded = options->Load(kForEvaluation);
+      LoadedModel loaded = options->Load(kForEvaluation, &ranks);
       if (loaded.config.data().validation_size() == 0) {
         Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
       }

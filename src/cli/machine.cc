@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "core/thread.h"
 #include "kernels/cpu/peak.h"
+#include "kernels/cuda.h"
 
 namespace syntra {
 namespace {
@@ -200,7 +201,13 @@ class Examination {
 
   void Accelerators() {
     Add("accelerators", "this build found", SYNTRA_CUDA_SUMMARY);
-    Add("accelerators", "GPU kernels", "not part of this version");
+    const GpuReport found = FindGpus();
+    for (size_t i = 0; i < found.facts.size(); ++i) {
+      Add("accelerators", fmt::format("GPU {}", i).c_str(), found.facts[i]);
+    }
+    if (found.count == 0) Add("accelerators", "GPU", found.problem);
+    if (found.broken) Warn("{}", found.problem);
+    if (!found.versions.empty()) Add("accelerators", "CUDA", found.versions);
     Add("accelerators", "CUDA driver (libcuda.so.1)",
         VersionOf("libcuda.so.1", "cuDriverGetVersion"));
     Add("accelerators", "NCCL (libnccl.so.2)", VersionOf("libnccl.so.2", "ncclGetVersion"));

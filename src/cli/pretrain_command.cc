@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "cli/backend.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/ranks.h"
@@ -38,7 +39,8 @@ Action SetUpPretrain(CLI::App& app) {
   return [options] {
     return WithRanks([&](Communicator& ranks) {
       const Config config = options->Load(kForTraining);
-      const PretrainOutcome outcome = Pretrain(config, ranks);
+      const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
+      const PretrainOutcome outcome = Pretrain(config, ranks, *backend);
       if (ranks.rank() == 0) Print(outcome, config);
       return outcome.code;
     });

@@ -51,7 +51,7 @@ std::string MadeBy(const Program& program, const Block& block) {
 
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
   const Planned planned(config, 1);
-  const MemoryPlan plan = PlanOnCpu(planned.program);
+  const MemoryPlan plan = PlanOn(CpuBackend(), planned.program);
   std::vector<Block> alive;
   for (const Block& block : plan.blocks) {
     if (block.first <= plan.peak_step && plan.peak_step <= block.last) alive.push_back(block);
@@ -87,7 +87,7 @@ Sizes SizesOf(const Config& config, int ranks) {
   }
   sizes.gradient_bytes = arena * sizes.gradient_buffers;
   sizes.optimizer_bytes = static_cast<double>(optimizer->state_elements()) * sizeof(float);
-  sizes.activation_bytes = static_cast<double>(PlanOnCpu(planned.program).arena_bytes);
+  sizes.activation_bytes = static_cast<double>(PlanOn(CpuBackend(), planned.program).arena_bytes);
   sizes.checkpoint_bytes = sizes.parameter_bytes + sizes.optimizer_bytes;
   return sizes;
 }

@@ -28,7 +28,8 @@ void TakePages(std::byte* data, size_t bytes) {
 
 }  // namespace
 
-Buffer::Buffer(size_t bytes, const char* purpose) : size_(bytes) {
+Buffer::Buffer(size_t bytes, const char* purpose)
+    : size_(bytes), release_([](std::byte* data, size_t size) { munmap(data, size); }) {
   if (bytes == 0) return;
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) {
@@ -37,10 +38,6 @@ Buffer::Buffer(size_t bytes, const char* purpose) : size_(bytes) {
   }
   data_ = static_cast<std::byte*>(address);
   if (bytes >= kLarge) TakePages(data_, bytes);
-}
-
-Buffer::~Buffer() {
-  if (data_) munmap(data_, size_);
 }
 
 }  // namespace syntra

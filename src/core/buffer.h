@@ -1,7 +1,9 @@
-// Owned host memory, aligned for SIMD and page-mapped when large.
+// Owned memory: the host's, aligned for SIMD and page-mapped when large, or what a device handed
+// out.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 namespace syntra {
@@ -15,14 +17,21 @@ class Buffer {
   // the size when memory cannot be had.
   Buffer(size_t bytes, const char* purpose);
 
-  Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  // Takes over memory that `release` gives back.
+  using Release = std::function<void(std::byte* data, size_t size)>;
+  Buffer(std::byte* data, size_t size, Release release)
+      : data_(data), size_(size), release_(std::move(release)) {}
+
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(release_, other.release_);
     return *this;
   }
-  ~Buffer();
+  ~Buffer() {
+    if (data_) release_(data_, size_);
+  }
 
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
@@ -30,6 +39,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;
+  Release release_;
 };
 
 constexpr size_t AlignUp(size_t offset, size_t alignment = Buffer::kAlignment) {

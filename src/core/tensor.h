@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "core/device.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 
@@ -29,13 +30,11 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-enum class Device : uint8_t { kHost, kCuda };
-
 // Dense and row-major.
 struct TensorView {
   void* data = nullptr;
   TensorType type;
-  Device device = Device::kHost;
+  Device* device = &Host();
 
   template <typename T>
   std::span<T> As() const;
@@ -62,7 +61,7 @@ constexpr DType DTypeOf<BFloat16>() {
 
 template <typename T>
 std::span<T> TensorView::As() const {
-  SYNTRA_CHECK(device == Device::kHost && type.dtype == DTypeOf<std::remove_const_t<T>>(),
+  SYNTRA_CHECK(device->is_host() && type.dtype == DTypeOf<std::remove_const_t<T>>(),
                "view of {} read as {}", ToString(type), NameOf(DTypeOf<std::remove_const_t<T>>()));
   return {static_cast<T*>(data), static_cast<size_t>(type.shape.size())};
 }

@@ -29,7 +29,7 @@ class CacheLayout {
 }  // namespace
 
 GreedyDecoder::GreedyDecoder(const EncoderDecoder& model, ParameterStore& parameters, void* values,
-                             DType activations, const DecodeShape& shape)
+                             DType activations, const DecodeShape& shape, Backend& backend)
     : shape_(shape) {
   if (!model.decoder_mixer().traits().incremental) {
     Fail(ExitCode::kConfig,
@@ -61,10 +61,10 @@ GreedyDecoder::GreedyDecoder(const EncoderDecoder& model, ParameterStore& parame
   step.Output("next_ids", RecordOne(step, "linear_argmax", {{"scale", model.LogitScale()}},
                                     {next, model.OutputTable(step_root)}));
 
-  cache_ = Buffer(layout.bytes(), "decoding caches");
+  cache_ = backend.device().Allocate(layout.bytes(), "decoding caches");
   const Arenas arenas{.parameters = values, .gradients = nullptr, .state = cache_.data()};
-  encode_ = std::make_unique<Executable>(std::move(encode).Build(), Backend::kCpu, arenas);
-  step_ = std::make_unique<Executable>(std::move(step).Build(), Backend::kCpu, arenas);
+  encode_ = std::make_unique<Executable>(std::move(encode).Build(), backend, arenas);
+  step_ = std::make_unique<Executable>(std::move(step).Build(), backend, arenas);
 }
 
 std::vector<std::vector<int32_t>> GreedyDecoder::Decode(std::span<const int32_t> encoder_ids,

@@ -19,10 +19,10 @@ struct DecodeShape {
 
 class GreedyDecoder {
  public:
-  // `values` is the parameter arena. Throws Error(kConfig) if a mixer cannot decode incrementally
-  // or its tables are shorter than the shape.
+  // `values` is the parameter arena on the backend, which must outlive this. Throws Error(kConfig)
+  // if a mixer cannot decode incrementally or its tables are shorter than the shape.
   GreedyDecoder(const EncoderDecoder& model, ParameterStore& parameters, void* values,
-                DType activations, const DecodeShape& shape);
+                DType activations, const DecodeShape& shape, Backend& backend);
 
   // encoder_ids, encoder_segments: [rows, input_length]. One output per row, cut before `end_id`;
   // the most probable token at each step, the lowest id among equals.

@@ -5,16 +5,11 @@
 #include <limits>
 #include <set>
 
+#include "base/text.h"
 #include "kernels/bfloat16.h"
-#include "program/bind.h"
 
 namespace syntra {
 namespace {
-
-size_t BytesOnReference(const TensorType& type) {
-  return BackendType(type, Backend::kReference).bytes();
-}
-size_t BytesOnCpu(const TensorType& type) { return type.bytes(); }
 
 void Fill(TensorView view, double value) {
   switch (view.type.dtype) {
@@ -50,13 +45,22 @@ bool AllFinite(TensorView view) {
   }
 }
 
-std::vector<StepKernels> BindSteps(const Program& program, Backend backend) {
+// The kernels of all steps; throws Error(kResources) naming the ops that have none.
+std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
   std::vector<StepKernels> kernels;
   std::set<int> written;
+  std::set<std::string> missing;
+  const auto bind = [&](const Op& op, const OpCall& call) {
+    ErrorContext context([&] { return fmt::format("binding {}", op.name); });
+    std::optional<BoundKernel> kernel = backend.Bind(op, call);
+    if (!kernel) missing.insert(op.name + " {" + call.attributes.ToString() + "}");
+    return kernel.value_or(BoundKernel());
+  };
   for (const Step& step : program.steps) {
-    StepKernels& bound =
-        kernels.emplace_back(StepKernels{BindKernel(*step.op, step.call, backend), {}});
     OpCall call = step.call;
+    for (TensorType& type : call.inputs) type = backend.Held(type);
+    for (TensorType& type : call.outputs) type = backend.Held(type);
+    StepKernels& bound = kernels.emplace_back(StepKernels{bind(*step.op, call), {}});
     bool first = false;
     for (size_t k = 0; k < step.outputs.size(); ++k) {
       const Value output = step.outputs[k];
@@ -65,7 +69,11 @@ std::vector<StepKernels> BindSteps(const Program& program, Backend backend) {
       call.accumulate[k] = false;
       first = true;
     }
-    if (first) bound.replace = BindKernel(*step.op, call, backend);
+    if (first) bound.replace = bind(*step.op, call);
+  }
+  if (!missing.empty()) {
+    Fail(ExitCode::kResources, "no {} kernel for:\n  {}", backend.name(),
+         Join(std::vector(missing.begin(), missing.end()), "\n  "));
   }
   return kernels;
 }
@@ -78,19 +86,25 @@ std::vector<size_t> WorkspacesOf(const std::vector<StepKernels>& kernels) {
 
 }  // namespace
 
-Executable::Executable(Program program, Backend backend, const Arenas& arenas,
+Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
                        TransientMemory memory)
-    : program_(std::move(program)), backend_(backend) {
+    : program_(std::move(program)), backend_(backend), device_(backend.device()) {
   std::vector<StepKernels> kernels = BindSteps(program_, backend);
-  plan_ = PlanMemory(program_, WorkspacesOf(kernels),
-                     backend == Backend::kReference ? &BytesOnReference : &BytesOnCpu,
+  plan_ = PlanMemory(program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
   for (StepKernels& kernel : kernels) steps_.push_back({std::move(kernel), {}, {}, nullptr});
-  AssignMemory(arenas);
+  address_.assign(program_.values.size(), nullptr);
+  host_address_.assign(program_.values.size(), nullptr);
+  PlaceTransients();
+  PlaceInputs();
+  PlaceArenas(arenas);
+  PlaceOutputs();
+  ConnectSteps();
   if (memory == TransientMemory::kPainted) PaintTransients();
 }
 
 void Executable::PaintTransients() {
+  SYNTRA_CHECK(device_.is_host(), "painted transients in the memory of {}", device_.name());
   std::vector<size_t> used;
   for (const Block& block : plan_.blocks) {
     used.push_back(block.value ? View(block.value).type.bytes()
@@ -99,9 +113,8 @@ void Executable::PaintTransients() {
   painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
 }
 
-void Executable::AssignMemory(const Arenas& arenas) {
-  address_.assign(program_.values.size(), nullptr);
-  transients_ = Buffer(plan_.arena_bytes, "activations");
+void Executable::PlaceTransients() {
+  transients_ = device_.Allocate(plan_.arena_bytes, "activations");
   for (const Block& block : plan_.blocks) {
     if (block.value) {
       address_[block.value.id] = transients_.data() + block.offset;
@@ -109,82 +122,123 @@ void Executable::AssignMemory(const Arenas& arenas) {
       steps_[block.first].workspace = transients_.data() + block.offset;
     }
   }
-  size_t input_bytes = 0;
-  for (const ValueInfo& info : program_.values) {
-    if (info.kind == ValueKind::kInput || info.kind == ValueKind::kConstant) {
-      input_bytes += AlignUp(BackendType(info.type, backend_).bytes());
+}
+
+void Executable::PlaceInputs() {
+  size_t bytes = 0;
+  std::vector<size_t> place(program_.values.size());
+  const auto each = [&](auto&& body) {
+    for (size_t i = 0; i < program_.values.size(); ++i) {
+      const ValueKind kind = program_.values[i].kind;
+      if (kind == ValueKind::kInput || kind == ValueKind::kConstant) body(i, program_.values[i]);
     }
-  }
-  inputs_ = Buffer(input_bytes, "inputs");
-  size_t next = 0;
-  const size_t element = backend_ == Backend::kReference ? sizeof(double) : sizeof(float);
+  };
+  each([&](size_t i, const ValueInfo& info) {
+    place[i] = bytes;
+    bytes += AlignUp(backend_.Held(info.type).bytes());
+  });
+  inputs_ = device_.Allocate(bytes, "inputs");
+  if (!device_.is_host()) sent_ = device_.AllocateStaging(bytes, "inputs to be sent");
+  each([&](size_t i, const ValueInfo& info) {
+    address_[i] = inputs_.data() + place[i];
+    host_address_[i] = (device_.is_host() ? inputs_ : sent_).data() + place[i];
+    const Value value{static_cast<int>(i)};
+    if (info.kind == ValueKind::kConstant) Fill(HostView(value), info.constant);
+  });
+}
+
+void Executable::PlaceArenas(const Arenas& arenas) {
+  const size_t element = backend_.Held({DType::kF32, {1}}).bytes();
   for (size_t i = 0; i < program_.values.size(); ++i) {
     const ValueInfo& info = program_.values[i];
-    void* arena = info.kind == ValueKind::kParameter  ? arenas.parameters
-                  : info.kind == ValueKind::kGradient ? arenas.gradients
-                                                      : arenas.state;
-    switch (info.kind) {
-      case ValueKind::kTransient:
-        break;
-      case ValueKind::kInput:
-      case ValueKind::kConstant:
-        address_[i] = inputs_.data() + next;
-        next += AlignUp(BackendType(info.type, backend_).bytes());
-        if (info.kind == ValueKind::kConstant) Fill(View({static_cast<int>(i)}), info.constant);
-        break;
-      default:
-        address_[i] = arena ? static_cast<std::byte*>(arena) + info.offset * element : nullptr;
-    }
+    const auto place = [&](void* arena) {
+      if (arena) address_[i] = static_cast<std::byte*>(arena) + info.offset * element;
+    };
+    if (info.kind == ValueKind::kParameter) place(arenas.parameters);
+    if (info.kind == ValueKind::kGradient) place(arenas.gradients);
+    if (info.kind == ValueKind::kState) place(arenas.state);
   }
-  const auto address = [&](Value value) { return value ? address_[value.id] : nullptr; };
+}
+
+void Executable::PlaceOutputs() {
+  std::vector<size_t> place;
+  size_t bytes = 0;
+  for (const auto& [name, value] : program_.outputs) {
+    place.push_back(bytes);
+    bytes += AlignUp(View(value).type.bytes());
+  }
+  if (!device_.is_host()) fetched_ = device_.AllocateStaging(bytes, "outputs");
+  size_t next = 0;
+  for (const auto& [name, value] : program_.outputs) {
+    host_address_[value.id] = device_.is_host() ? static_cast<std::byte*>(address_[value.id])
+                                                : fetched_.data() + place[next++];
+  }
+}
+
+void Executable::ConnectSteps() {
   for (size_t i = 0; i < steps_.size(); ++i) {
-    for (const Value v : program_.steps[i].inputs) steps_[i].inputs.push_back(address(v));
-    for (const Value v : program_.steps[i].outputs) steps_[i].outputs.push_back(address(v));
-    for (const auto* operands : {&program_.steps[i].inputs, &program_.steps[i].outputs}) {
-      for (const Value v : *operands) {
-        SYNTRA_CHECK(!v || address(v), "{} uses {}, whose arena is not there",
-                     program_.steps[i].op->name, program_.info(v).name);
-      }
-    }
+    const Step& step = program_.steps[i];
+    const auto address = [&](Value value) -> void* {
+      if (!value) return nullptr;
+      SYNTRA_CHECK(address_[value.id], "{} uses {}, whose arena is not there", step.op->name,
+                   program_.info(value).name);
+      return address_[value.id];
+    };
+    for (const Value v : step.inputs) steps_[i].inputs.push_back(address(v));
+    for (const Value v : step.outputs) steps_[i].outputs.push_back(address(v));
   }
 }
 
 TensorView Executable::View(Value value) const {
-  return {address_[value.id], BackendType(program_.info(value).type, backend_)};
+  return {address_[value.id], backend_.Held(program_.info(value).type), &device_};
+}
+
+TensorView Executable::HostView(Value value) const {
+  return {host_address_[value.id], backend_.Held(program_.info(value).type)};
+}
+
+Value Executable::InputNamed(std::string_view name) const {
+  for (size_t i = 0; i < program_.values.size(); ++i) {
+    const ValueInfo& info = program_.values[i];
+    if (info.kind == ValueKind::kInput && info.name == name) return {static_cast<int>(i)};
+  }
+  return {};
 }
 
 bool Executable::Has(std::string_view name) const {
-  if (program_.outputs.contains(std::string(name))) return true;
-  return std::ranges::any_of(program_.values, [&](const ValueInfo& info) {
-    return info.kind == ValueKind::kInput && info.name == name;
-  });
+  return program_.outputs.contains(std::string(name)) || InputNamed(name);
 }
 
 TensorView Executable::Tensor(std::string_view name) const {
   if (const auto it = program_.outputs.find(std::string(name)); it != program_.outputs.end()) {
-    return View(it->second);
+    const TensorView view = View(it->second), host = HostView(it->second);
+    if (host.data != view.data) device_.CopyOut(host.data, view.data, view.type.bytes());
+    return host;
   }
-  for (size_t i = 0; i < program_.values.size(); ++i) {
-    const ValueInfo& info = program_.values[i];
-    if (info.kind == ValueKind::kInput && info.name == name) return View({static_cast<int>(i)});
-  }
-  Fail(ExitCode::kInternal, "the program has no tensor {}", name);
+  const Value input = InputNamed(name);
+  if (!input) Fail(ExitCode::kInternal, "the program has no tensor {}", name);
+  return HostView(input);
 }
 
-void Executable::SetInput(std::string_view name, std::span<const float> values) {
-  const TensorView view = Tensor(name);
+template <typename T>
+void Executable::Write(std::string_view name, std::span<const T> values) {
+  const Value input = InputNamed(name);
+  SYNTRA_CHECK(input, "the program has no input {}", name);
+  const TensorView view = HostView(input);
   SYNTRA_CHECK(static_cast<int64_t>(values.size()) == view.type.shape.size(), "input {}", name);
   if (view.type.dtype == DType::kF64) {
     std::ranges::copy(values, view.As<double>().begin());
   } else {
-    std::ranges::copy(values, view.As<float>().begin());
+    std::ranges::copy(values, view.As<T>().begin());
   }
 }
 
+void Executable::SetInput(std::string_view name, std::span<const float> values) {
+  Write(name, values);
+}
+
 void Executable::SetInput(std::string_view name, std::span<const int32_t> values) {
-  const TensorView view = Tensor(name);
-  SYNTRA_CHECK(static_cast<int64_t>(values.size()) == view.type.shape.size(), "input {}", name);
-  std::ranges::copy(values, view.As<int32_t>().begin());
+  Write(name, values);
 }
 
 double Executable::Scalar(std::string_view name) const {
@@ -192,47 +246,76 @@ double Executable::Scalar(std::string_view name) const {
   return view.type.dtype == DType::kF64 ? view.As<double>()[0] : view.As<float>()[0];
 }
 
+void Executable::SendInputs() {
+  if (sent_.size() > 0) device_.CopyIn(inputs_.data(), sent_.data(), sent_.size());
+}
+
 void Executable::RunStep(size_t i, Gradients gradients) {
   if (painter_) painter_->BeginStep(i);
   const BoundStep& step = steps_[i];
   const StepKernels& kernels = step.kernels;
   const bool replace = gradients == Gradients::kReplace && kernels.replace;
-  (replace ? *kernels.replace : kernels.add).run({step.inputs, step.outputs, step.workspace});
+  (replace ? *kernels.replace : kernels.add)
+      .run({step.inputs, step.outputs, step.workspace, device_.stream()});
   if (painter_) painter_->EndStep(i, program_);
 }
 
-void Executable::Run(Gradients gradients) {
+void Executable::RunSteps(Gradients gradients) {
   for (size_t i = 0; i < steps_.size(); ++i) RunStep(i, gradients);
 }
 
+void Executable::Run(Gradients gradients) {
+  SendInputs();
+  Replay& replay = replays_[static_cast<size_t>(gradients)];
+  if (!replay.warm) {
+    RunSteps(gradients);
+    replay.warm = true;
+    return;
+  }
+  if (!replay.work) replay.work = device_.Capture([this, gradients] { RunSteps(gradients); });
+  replay.work();
+}
+
 void Executable::RunChecked() {
+  SendInputs();
   for (size_t i = 0; i < steps_.size(); ++i) {
     RunStep(i);
-    const Step& step = program_.steps[i];
-    for (size_t k = 0; k < step.outputs.size(); ++k) {
-      if (!step.outputs[k] || AllFinite(View(step.outputs[k]))) continue;
-      std::string inputs;
-      for (const Value input : step.inputs) {
-        if (input && !program_.info(input).name.empty()) inputs += ' ' + program_.info(input).name;
-      }
-      Fail(ExitCode::kDiverged, "step {} of {}, {}{}, makes a value that is not finite (output {})",
-           i, steps_.size(), step.op->name, inputs.empty() ? "" : " of" + inputs, k);
+    CheckStep(i);
+  }
+}
+
+void Executable::CheckStep(size_t i) const {
+  const Step& step = program_.steps[i];
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    if (!step.outputs[k]) continue;
+    const TensorView view = View(step.outputs[k]);
+    std::vector<std::byte> copy(device_.is_host() ? 0 : view.type.bytes());
+    if (!device_.is_host()) device_.CopyOut(copy.data(), view.data, copy.size());
+    if (AllFinite({device_.is_host() ? view.data : copy.data(), view.type})) continue;
+    std::string inputs;
+    for (const Value input : step.inputs) {
+      if (input && !program_.info(input).name.empty()) inputs += ' ' + program_.info(input).name;
     }
+    Fail(ExitCode::kDiverged, "step {} of {}, {}{}, makes a value that is not finite (output {})",
+         i, steps_.size(), step.op->name, inputs.empty() ? "" : " of" + inputs, k);
   }
 }
 
 void Executable::RunTimed(OpTimes& times) {
   using Clock = std::chrono::steady_clock;
+  SendInputs();
+  device_.Wait();
   for (size_t i = 0; i < steps_.size(); ++i) {
     const auto start = Clock::now();
     RunStep(i);
+    device_.Wait();
     times[program_.steps[i].op->name] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 
-MemoryPlan PlanOnCpu(const Program& program) {
-  return PlanMemory(program, WorkspacesOf(BindSteps(program, Backend::kCpu)), &BytesOnCpu);
+MemoryPlan PlanOn(Backend& backend, const Program& program) {
+  return PlanMemory(program, WorkspacesOf(BindSteps(program, backend)), backend);
 }
 
 }  // namespace syntra

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,23 +12,21 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "kernels/backend.h"
 #include "program/memory.h"
 #include "program/paint.h"
 
 namespace syntra {
 
-// kReference computes everything in double: its arenas, inputs and outputs are f64.
-enum class Backend { kReference, kCpu };
-
-// The flat arenas that outlive programs; null where a program has no such values. Elements are f32,
-// or f64 on the reference backend.
+// The flat arenas that outlive programs, in the memory of the backend's device; null where a
+// program has no such values. Elements are f32 as the backend holds it.
 struct Arenas {
   void* parameters = nullptr;
   void* gradients = nullptr;
   void* state = nullptr;
 };
 
-// kPainted is for tests: see program/paint.h. Every transient is followed by a guard.
+// kPainted is for tests on the host: see program/paint.h. Every transient is followed by a guard.
 enum class TransientMemory { kPlain, kPainted };
 
 // What a run does with the gradients that their arena holds: adds to them, or takes their place,
@@ -49,17 +49,20 @@ struct StepKernels {
 
 class Executable {
  public:
-  // Throws Error(kResources) if the transient arena cannot be had, Error(kInternal) if a step uses
-  // an arena that is null.
-  Executable(Program program, Backend backend, const Arenas& arenas,
+  // The backend must outlive it. Throws Error(kResources) if memory cannot be had or the backend
+  // lacks kernels, all of which it names; Error(kInternal) if a step uses an arena that is null.
+  Executable(Program program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain);
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
 
-  // An input to write before a run, or a named output to read after one. Throws for other names.
-  TensorView Tensor(std::string_view name) const;
   bool Has(std::string_view name) const;
-  // Writes an input, converting to the backend's element type.
+  // Writes an input, converting to the element type that the backend holds.
   void SetInput(std::string_view name, std::span<const float> values);
   void SetInput(std::string_view name, std::span<const int32_t> values);
+  // An input as it was written, or a named output as it is now, in host memory; until the next
+  // call for that name. Waits for the runs before. Throws for other names.
+  TensorView Tensor(std::string_view name) const;
   // The first element of a named floating-point output.
   double Scalar(std::string_view name) const;
 
@@ -67,7 +70,7 @@ class Executable {
   // As Run, but after each step checks that its floating-point outputs are finite; throws
   // Error(kDiverged) naming the first step that is not.
   void RunChecked();
-  // As Run, adding the seconds of each step to its op's entry.
+  // As Run, adding the seconds of each step, from when the ones before are done, to its op's entry.
   void RunTimed(OpTimes& times);
 
   const Program& program() const { return program_; }
@@ -80,22 +83,43 @@ class Executable {
     std::vector<void*> inputs, outputs;
     std::byte* workspace = nullptr;
   };
+  // Runs with one choice of Gradients.
+  struct Replay {
+    bool warm = false;           // it ran once, so everything that it needs is loaded
+    std::function<void()> work;  // then: as one piece
+  };
 
-  void AssignMemory(const Arenas& arenas);
+  void PlaceTransients();
+  void PlaceInputs();
+  void PlaceArenas(const Arenas& arenas);
+  void PlaceOutputs();
+  void ConnectSteps();
   void PaintTransients();
+  void SendInputs();
+  void RunSteps(Gradients gradients);
   void RunStep(size_t i, Gradients gradients = Gradients::kAdd);
+  void CheckStep(size_t i) const;
+  Value InputNamed(std::string_view name) const;
   TensorView View(Value value) const;
+  TensorView HostView(Value value) const;
+  template <typename T>
+  void Write(std::string_view name, std::span<const T> values);
 
   Program program_;
-  Backend backend_;
+  Backend& backend_;
+  Device& device_;
   std::vector<BoundStep> steps_;
   MemoryPlan plan_;
   Buffer inputs_, transients_;
   std::vector<void*> address_;  // per value
+  // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.
+  Buffer sent_, fetched_;
+  std::vector<std::byte*> host_address_;  // per value: inputs, constants, named outputs
+  std::array<Replay, 2> replays_;         // by Gradients
   std::unique_ptr<Painter> painter_;
 };
 
-// What running `program` on the CPU would take, without allocating it.
-MemoryPlan PlanOnCpu(const Program& program);
+// What running `program` on the backend would take, without allocating it.
+MemoryPlan PlanOn(Backend& backend, const Program& program);
 
 }  // namespace syntra

@@ -7,7 +7,7 @@
 namespace syntra {
 namespace {
 
-std::vector<Block> Lifetimes(const Program& program, size_t (*bytes_of)(const TensorType&)) {
+std::vector<Block> Lifetimes(const Program& program, const Backend& backend) {
   std::vector<Block> blocks;
   std::vector<int> block_of(program.values.size(), -1);
   for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -15,7 +15,7 @@ std::vector<Block> Lifetimes(const Program& program, size_t (*bytes_of)(const Te
       if (!value || program.info(value).kind != ValueKind::kTransient) return;
       if (block_of[value.id] < 0) {
         block_of[value.id] = static_cast<int>(blocks.size());
-        blocks.push_back({value, AlignUp(bytes_of(program.info(value).type)), i, i, 0});
+        blocks.push_back({value, AlignUp(backend.Held(program.info(value).type).bytes()), i, i, 0});
       }
       blocks[block_of[value.id]].last = i;
     };
@@ -49,9 +49,9 @@ void FindPeak(size_t steps, MemoryPlan& plan) {
 }  // namespace
 
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
-                      size_t (*bytes_of)(const TensorType&), size_t guard_bytes) {
+                      const Backend& backend, size_t guard_bytes) {
   MemoryPlan plan;
-  plan.blocks = Lifetimes(program, bytes_of);
+  plan.blocks = Lifetimes(program, backend);
   for (size_t i = 0; i < workspace.size(); ++i) {
     if (workspace[i] > 0) plan.blocks.push_back({{}, AlignUp(workspace[i]), i, i, 0});
   }

@@ -2,6 +2,7 @@
 // same time overlaps. Greedy by size over exact lifetimes (Pisarchyk and Lee 2020).
 #pragma once
 
+#include "kernels/backend.h"
 #include "program/program.h"
 
 namespace syntra {
@@ -21,9 +22,9 @@ struct MemoryPlan {
   size_t peak_step = 0;
 };
 
-// workspace[i]: bytes of scratch that step i wants. element_size gives a type's bytes per element
-// on the backend. Each block ends with `guard_bytes` that its owner does not use.
+// workspace[i]: bytes of scratch that step i wants. Values have the sizes that the backend holds
+// them in. Each block ends with `guard_bytes` that its owner does not use.
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
-                      size_t (*bytes_of)(const TensorType&), size_t guard_bytes = 0);
+                      const Backend& backend, size_t guard_bytes = 0);
 
 }  // namespace syntra

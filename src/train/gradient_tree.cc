@@ -1,49 +1,41 @@
 #include "train/gradient_tree.h"
 
-#include <algorithm>
 #include <bit>
 
-#include "core/thread.h"
-
 namespace syntra {
-namespace {
 
-// Elements that one thread adds at a time: they stay in its cache from level to level.
-constexpr int64_t kBlock = 4096;
-
-std::span<float> Floats(const Buffer& buffer) {
-  return {reinterpret_cast<float*>(buffer.data()), buffer.size() / sizeof(float)};
-}
-
-}  // namespace
-
-GradientTree::GradientTree(int64_t leaves, int64_t elements) : leaves_(leaves) {
+GradientTree::GradientTree(int64_t leaves, int64_t elements, Backend& backend)
+    : device_(backend.device()), leaves_(leaves) {
   for (int level = 0; level < BuffersFor(leaves); ++level) {
-    levels_.emplace_back(elements * sizeof(float), "sums of gradients");
+    levels_.push_back(device_.Allocate(elements * sizeof(float), "sums of gradients"));
   }
+  const TensorType type{DType::kF32, {elements}};
+  const auto bind = [&](bool accumulate) {
+    const OpCall call{{{"dtype", std::string("f32")}}, {type}, {type}, {accumulate}};
+    return backend.Bind(GetOp("copy"), call).value();
+  };
+  copy_ = bind(false);
+  add_ = bind(true);
 }
 
 int GradientTree::BuffersFor(int64_t leaves) {
   return std::bit_width(static_cast<uint64_t>(leaves) - 1);
 }
 
-void GradientTree::Add(std::span<float> gradients) {
+void GradientTree::Run(const BoundKernel& kernel, void* from, void* to) {
+  kernel.run({{&from, 1}, {&to, 1}, nullptr, device_.stream()});
+}
+
+void GradientTree::Add(TensorView gradients) {
   const uint64_t kept = added_;
   const bool last = ++added_ == leaves_;
   if (last) added_ = 0;
   // The subtrees that end here: of equal size, but at the last leaf all that are left.
   const int level = last ? std::bit_width(kept) : std::countr_one(kept);
-  ParallelFor(gradients.size(), kBlock, [&](int64_t first, int64_t end) {
-    for (int64_t begin = first; begin < end; begin += kBlock) {
-      const std::span<float> sum = gradients.subspan(begin, std::min(kBlock, end - begin));
-      for (int below = 0; below < level; ++below) {
-        if ((kept >> below & 1) == 0) continue;
-        const float* left = Floats(levels_[below]).data() + begin;
-        for (size_t i = 0; i < sum.size(); ++i) sum[i] = left[i] + sum[i];
-      }
-      if (!last) std::ranges::copy(sum, Floats(levels_[level]).data() + begin);
-    }
-  });
+  for (int below = 0; below < level; ++below) {
+    if (kept >> below & 1) Run(add_, levels_[below].data(), gradients.data);
+  }
+  if (!last) Run(copy_, gradients.data, levels_[level].data());
 }
 
 }  // namespace syntra

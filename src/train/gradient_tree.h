@@ -8,27 +8,32 @@
 #include <span>
 #include <vector>
 
-#include "core/buffer.h"
+#include "kernels/backend.h"
 
 namespace syntra {
 
 class GradientTree {
  public:
-  // For steps of `leaves` micro-batches. Throws Error(kResources) if the buffers cannot be had.
-  GradientTree(int64_t leaves, int64_t elements);
+  // For steps of `leaves` micro-batches, on the backend, which must outlive it. Throws
+  // Error(kResources) if the buffers cannot be had.
+  GradientTree(int64_t leaves, int64_t elements, Backend& backend);
 
   // Buffers of `elements` floats beside the one that takes each micro-batch's gradients: one for
   // each level of the tree below its root.
   static int BuffersFor(int64_t leaves);
 
-  // `gradients` are those of the next micro-batch alone. After the last micro-batch of a step they
-  // hold the sum of all, before that nothing of use.
-  void Add(std::span<float> gradients);
+  // `gradients`, in the backend's memory, are those of the next micro-batch alone. After the last
+  // micro-batch of a step they hold the sum of all, before that nothing of use.
+  void Add(TensorView gradients);
 
  private:
+  void Run(const BoundKernel& kernel, void* from, void* to);
+
+  Device& device_;
   uint64_t leaves_;
   uint64_t added_ = 0;  // since the step began; bit l: levels_[l] holds the sum of 2^l leaves
   std::vector<Buffer> levels_;
+  BoundKernel copy_, add_;
 };
 
 }  // namespace syntra

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
-#include "kernels/cpu/peak.h"
 #include "train/evaluate.h"
 #include "train/event_file.h"
 #include "train/failpoint.h"
@@ -66,9 +65,10 @@ struct Chief {
 
 class Run {
  public:
-  Run(const Config& config, Communicator& ranks)
+  Run(const Config& config, Communicator& ranks, Backend& backend)
       : config_(config),
         ranks_(ranks),
+        backend_(backend),
         directory_{config.train().directory()},
         partition_(BatchPartition::Of(config.train(), ranks.size())) {
     TakeDirectory();
@@ -100,6 +100,7 @@ class Run {
 
   const Config& config_;
   Communicator& ranks_;
+  Backend& backend_;
   RunDirectory directory_;
   BatchPartition partition_;
   std::optional<Chief> chief_;
@@ -192,7 +193,7 @@ void Run::OpenData() {
 int64_t Run::StartOrContinue() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kSave);
   replica_.emplace(config_.model(), &config_.optimizer(),
-                   ActivationType(config_.train().precision()));
+                   ActivationType(config_.train().precision()), backend_);
   replica_->SetLoss({config_.train().z_loss(), config_.train().label_smoothing()},
                     config_.train().recompute());
   runner_.emplace(config_, *replica_, ranks_);
@@ -228,7 +229,7 @@ bool Run::IsDone(int64_t step) {
 // cores work. A rank that does not know makes the sum NaN.
 double Run::MeasurePeak() {
   ranks_.Barrier();
-  double peak = MeasurePeakFlops(ActivationType(config_.train().precision()), kBriefPeakSeconds);
+  double peak = backend_.PeakFlops(ActivationType(config_.train().precision()));
   ranks_.AllReduceSum(std::span(&peak, 1));
   return peak;
 }
@@ -456,10 +457,10 @@ PretrainOutcome Run::Train() {
 
 }  // namespace
 
-PretrainOutcome Pretrain(const Config& config, Communicator& ranks) {
+PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend) {
   ChooseThreads(config.train(), ranks);
   try {
-    return Run(config, ranks).Train();
+    return Run(config, ranks, backend).Train();
   } catch (const Error& error) {
     NoteInLogFile(error.what());
     throw;

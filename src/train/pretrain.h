@@ -6,6 +6,7 @@
 
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
+#include "kernels/backend.h"
 
 namespace syntra {
 
@@ -17,7 +18,8 @@ struct PretrainOutcome {
   std::optional<double> first_log_perplexity, last_log_perplexity;
 };
 
-// All ranks call it together. Throws Error; a rank that does must abort the job.
-PretrainOutcome Pretrain(const Config& config, Communicator& ranks);
+// All ranks call it together, each with a backend of its own. Throws Error; a rank that does must
+// abort the job.
+PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend);
 
 }  // namespace syntra

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/random.h"
 #include "core/thread.h"
@@ -47,43 +46,54 @@ LossSums LossSums::operator+(const LossSums& other) const {
           tokens + other.tokens};
 }
 
-Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations)
-    : model_(model), activations_(activations), parameters_(DeclareParameters(model_)) {
-  const size_t bytes = parameters_.arena_elements() * sizeof(float);
-  values_ = Buffer(bytes, "parameters");
+Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
+                 Backend& backend)
+    : model_(model),
+      activations_(activations),
+      backend_(backend),
+      parameters_(DeclareParameters(model_)) {
+  const int64_t elements = parameters_.arena_elements();
+  values_ = Arena(backend.device(), elements, "parameters");
   if (!optimizer) return;
   optimizer_ = MakeOptimizer(*optimizer, parameters_);
-  gradients_ = Buffer(bytes, "gradients");
-  state_ = Buffer(optimizer_->state_elements() * sizeof(float), "optimizer state");
-  norm_ = std::make_unique<Executable>(GradientNormProgram(parameters_), Backend::kCpu, arenas());
-  update_ =
-      std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), Backend::kCpu, arenas());
+  gradients_ = Arena(backend.device(), elements, "gradients");
+  state_ = Arena(backend.device(), optimizer_->state_elements(), "optimizer state");
+  norm_ = std::make_unique<Executable>(GradientNormProgram(parameters_), backend, arenas());
+  update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, arenas());
 }
 
-std::span<float> Replica::Values(const Parameter& parameter) const {
-  return {reinterpret_cast<float*>(values_.data()) + parameter.offset,
-          static_cast<size_t>(parameter.shape.size())};
+std::span<float> Replica::HostValues(const Parameter& parameter) {
+  return values_.host().subspan(parameter.offset, parameter.shape.size());
 }
 
 void Replica::InitializeParameters(uint64_t seed) {
   for (const Parameter& parameter : parameters_.all()) {
-    Initialize(parameter, seed, Values(parameter));
+    Initialize(parameter, seed, HostValues(parameter));
   }
+  values_.Send();
 }
 
-std::vector<TensorRecord> Replica::Tensors() const {
+std::vector<TensorRecord> Replica::Tensors() {
+  values_.Fetch();
+  state_.Fetch();
   std::vector<TensorRecord> records;
   for (const Parameter& parameter : parameters_.all()) {
     records.push_back({"parameters/" + parameter.name,
                        {DType::kF32, parameter.shape},
-                       std::as_bytes(Values(parameter)).data()});
+                       std::as_bytes(HostValues(parameter)).data()});
   }
   if (!optimizer_) return records;
   for (const StateTensor& tensor : optimizer_->state()) {
-    records.push_back(
-        {tensor.name, {DType::kF32, tensor.shape}, state_.data() + tensor.offset * sizeof(float)});
+    records.push_back({tensor.name,
+                       {DType::kF32, tensor.shape},
+                       std::as_bytes(state_.host().subspan(tensor.offset)).data()});
   }
   return records;
+}
+
+void Replica::Commit() {
+  values_.Send();
+  state_.Send();
 }
 
 void Replica::SetLoss(const LossOptions& loss, bool recompute) {
@@ -96,7 +106,7 @@ Executable& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape& sha
                                 const std::function<Program()>& record) {
   const auto same = [&](const Bound& other) { return other.shape == shape; };
   if (const auto it = std::ranges::find_if(bound, same); it != bound.end()) return *it->executable;
-  bound.push_back({shape, std::make_unique<Executable>(record(), Backend::kCpu, arenas())});
+  bound.push_back({shape, std::make_unique<Executable>(record(), backend_, arenas())});
   return *bound.back().executable;
 }
 
@@ -114,12 +124,13 @@ Executable& Replica::Evaluation(const BatchShape& shape) {
 LossSums Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients) {
   Executable& executable = Training(ShapeOf(batch));
   SetInputs(executable, batch, facts.inverse_denominator);
-  const std::span<int32_t> keys = executable.Tensor("dropout_keys").As<int32_t>();
+  std::vector<int32_t> keys(2 * batch.rows);
   for (int64_t row = 0; row < batch.rows; ++row) {
     const RandomKey key = DeriveKey(facts.seed, "dropout", facts.step, batch.first_example + row);
     keys[2 * row] = static_cast<int32_t>(key.low);
     keys[2 * row + 1] = static_cast<int32_t>(key.high);
   }
+  executable.SetInput("dropout_keys", std::span<const int32_t>(keys));
   executable.Run(gradients);
   return ReadSums(executable);
 }
@@ -132,11 +143,8 @@ LossSums Replica::Evaluate(const Batch& batch) {
 }
 
 std::unique_ptr<GreedyDecoder> Replica::MakeDecoder(const DecodeShape& shape) {
-  return std::make_unique<GreedyDecoder>(model_, parameters_, values_.data(), activations_, shape);
-}
-
-TensorView Replica::GradientArena() const {
-  return {gradients_.data(), {DType::kF32, {parameters_.arena_elements()}}};
+  return std::make_unique<GreedyDecoder>(model_, parameters_, values_.data(), activations_, shape,
+                                         backend_);
 }
 
 double Replica::GradientNorm() {
@@ -150,10 +158,12 @@ void Replica::Update(const UpdateFacts& facts) {
   update_->Run();
 }
 
-void Replica::ForgetState() {
-  if (state_.size() > 0) std::memset(state_.data(), 0, state_.size());
-}
+void Replica::ForgetState() { state_.Clear(); }
 
-uint64_t Replica::ParameterDigest() const { return XXH3_64bits(values_.data(), values_.size()); }
+uint64_t Replica::ParameterDigest() {
+  values_.Fetch();
+  const std::span<float> values = values_.host();
+  return XXH3_64bits(values.data(), values.size_bytes());
+}
 
 }  // namespace syntra

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/save.h"
+#include "core/arena.h"
 #include "data/batch.h"
 #include "decode/greedy.h"
 #include "model/programs.h"
@@ -39,23 +40,26 @@ struct BatchFacts {
 
 class Replica {
  public:
-  // `optimizer` may be null for evaluation only; then there are no gradients and no state.
-  Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations);
+  // `optimizer` may be null for evaluation only; then there are no gradients and no state. The
+  // backend must outlive the replica.
+  Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
+          Backend& backend);
 
   const EncoderDecoder& model() const { return model_; }
   const ParameterStore& parameters() const { return parameters_; }
   const Optimizer& optimizer() const { return *optimizer_; }
 
   void InitializeParameters(uint64_t seed);
-  std::span<float> Values(const Parameter& parameter) const;
-
-  // Every tensor of a checkpoint: "parameters/<name>", "optimizer/...", read or written in place.
-  std::vector<TensorRecord> Tensors() const;
+  // Every tensor of a checkpoint as it is now: "parameters/<name>", "optimizer/...". They lie in
+  // host memory, where they can be written; Commit makes that count.
+  std::vector<TensorRecord> Tensors();
+  void Commit();
 
   // The gradients of the batch's loss, added to the gradient arena or in the place of what it held.
   LossSums Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients);
   LossSums Evaluate(const Batch& batch);
-  TensorView GradientArena() const;
+  Arena& gradients() { return gradients_; }
+  Backend& backend() const { return backend_; }
   // Joint norm of all gradients.
   double GradientNorm();
   void Update(const UpdateFacts& facts);
@@ -71,7 +75,7 @@ class Replica {
   Executable& Training(const BatchShape& shape);
 
   // XXH3 of the parameter arena: equal on replicas that are equal.
-  uint64_t ParameterDigest() const;
+  uint64_t ParameterDigest();
 
  private:
   struct Bound {
@@ -84,11 +88,14 @@ class Replica {
   Executable& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
                          const std::function<Program()>& record);
 
+  std::span<float> HostValues(const Parameter& parameter);
+
   EncoderDecoder model_;
   DType activations_;
+  Backend& backend_;
   ParameterStore parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  Buffer values_, gradients_, state_;
+  Arena values_, gradients_, state_;
   LossOptions loss_;
   bool recompute_ = false;
   std::vector<Bound> training_, evaluation_;

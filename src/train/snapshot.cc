@@ -57,8 +57,7 @@ void Read(Checkpoint& checkpoint, const TensorRecord& record) {
 }  // namespace
 
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
-                  const SkippedSteps& skipped, const Replica& replica,
-                  const CheckpointConfig& options) {
+                  const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options) {
   const CheckpointInfo info{.step = step,
                             .run_id = identity.run_id,
                             .attributes = {{kConfig, MinimalConfigText(identity.config)},
@@ -70,22 +69,24 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                  {.keep = options.keep(), .milestone_every = options.milestone_every()});
 }
 
-void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica, SkippedSteps* skipped) {
+void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped) {
   const std::vector<TensorRecord> records = replica.Tensors();
   if (records.size() != checkpoint.tensors().size()) {
     Fail(ExitCode::kCheckpoint, "{} holds {} tensors, the run has {}", checkpoint.path().string(),
          checkpoint.tensors().size(), records.size());
   }
   for (const TensorRecord& record : records) Read(checkpoint, record);
+  replica.Commit();
   // Checkpoints of before there was the attribute count none.
   const auto& attributes = checkpoint.info().attributes;
   skipped->Restore(attributes.contains(kSkipped) ? attributes.at(kSkipped) : "");
 }
 
-void LoadParameters(Checkpoint& checkpoint, const Replica& replica) {
+void LoadParameters(Checkpoint& checkpoint, Replica& replica) {
   for (const TensorRecord& record : replica.Tensors()) {
     if (record.name.starts_with("parameters/")) Read(checkpoint, record);
   }
+  replica.Commit();
 }
 
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,

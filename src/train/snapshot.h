@@ -22,15 +22,14 @@ struct RunIdentity {
 
 // Saves the replica's parameters and optimizer state as the state before training step `step`.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
-                  const SkippedSteps& skipped, const Replica& replica,
-                  const CheckpointConfig& options);
+                  const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options);
 
 // Reads every tensor of the replica, and the skipped steps. Throws Error(kCheckpoint) if names or
 // shapes differ.
-void LoadSnapshot(Checkpoint& checkpoint, const Replica& replica, SkippedSteps* skipped);
+void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped);
 
 // Parameters only, e.g. to evaluate or to start another run from.
-void LoadParameters(Checkpoint& checkpoint, const Replica& replica);
+void LoadParameters(Checkpoint& checkpoint, Replica& replica);
 
 // The configuration that the checkpoint was made with, under overrides.
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},

@@ -64,7 +64,8 @@ StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ran
       ranks_(ranks),
       partition_(BatchPartition::Of(config.train(), ranks.size())) {
   if (config.train().reduction() == TrainConfig::EXACT) {
-    tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().arena_elements());
+    tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().arena_elements(),
+                  replica.backend());
   }
 }
 
@@ -95,7 +96,7 @@ LossSums StepRunner::Differentiate(const std::vector<Batch>& batches, const Batc
     const bool alone = sums.empty() || tree_;
     sums.push_back(
         replica_.Differentiate(batch, facts, alone ? Gradients::kReplace : Gradients::kAdd));
-    if (tree_) tree_->Add(replica_.GradientArena().As<float>());
+    if (tree_) tree_->Add(replica_.gradients().view());
   }
   std::vector<const LossSums*> leaves;
   for (const LossSums& leaf : sums) leaves.push_back(&leaf);
@@ -114,13 +115,15 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   if (At("lost_state", step)) replica_.ForgetState();
   result.sums = Differentiate(batches, facts);
   if (At("gradient_nan", step)) {
-    replica_.GradientArena().As<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    replica_.gradients().Fetch();
+    replica_.gradients().host()[0] = std::numeric_limits<float>::quiet_NaN();
+    replica_.gradients().Send();
   }
 
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
-  ranks_.AllReduceSum(replica_.GradientArena());
+  ranks_.AllReduceSum(replica_.gradients().view());
   Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
   result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 
@@ -164,7 +167,8 @@ bool StepRunner::At(const char* failpoint, int64_t step) const {
 }
 
 std::string StepRunner::FirstBadGradient() const {
-  const std::span<float> gradients = replica_.GradientArena().As<float>();
+  replica_.gradients().Fetch();
+  const std::span<float> gradients = replica_.gradients().host();
   for (const Parameter& parameter : replica_.parameters().all()) {
     for (const float g : gradients.subspan(parameter.offset, parameter.shape.size())) {
       if (!std::isfinite(g)) return ", first in the gradient of " + parameter.name;

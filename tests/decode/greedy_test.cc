@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "program/numbers.h"
 
@@ -20,14 +21,14 @@ const std::string kUntied = "tied_embeddings: false";
 
 struct Decoding {
   explicit Decoding(const ModelConfig& config)
-      : model(config), parameters(DeclareParameters(model)), memory(parameters, Backend::kCpu) {
+      : model(config), parameters(DeclareParameters(model)), memory(parameters, FastBackend()) {
     FillParameters(parameters, memory, kSharpness);
   }
 
   std::vector<std::vector<int32_t>> Greedy(const TrialBatch& batch, DType activations,
                                            int32_t end_id, int64_t max_length = kOutputs) {
     GreedyDecoder decoder(model, parameters, memory.arenas().parameters, activations,
-                          {batch.shape.rows, batch.shape.input_length, max_length});
+                          {batch.shape.rows, batch.shape.input_length, max_length}, FastBackend());
     return decoder.Decode(batch.encoder_ids, batch.encoder_segments, end_id);
   }
 
@@ -60,7 +61,7 @@ TEST_P(Greedy, TakesTheArgMaxOfTheFullForwardPass) {
     }
     EXPECT_GT(distinct.size(), 2u) << "the outputs hardly depend on anything";
     Executable forward(LogitsProgram(decoding.model, decoding.parameters, activations, batch.shape),
-                       Backend::kCpu, decoding.memory.arenas());
+                       FastBackend(), decoding.memory.arenas());
     SetBatch(batch, forward);
     forward.Run();
     const std::vector<double> logits = Numbers(forward.Tensor("logits"));
@@ -120,7 +121,7 @@ TEST(GreedyDecoder, ForgetsTheCallBefore) {
   TrialBatch other = Batch();
   std::ranges::reverse(other.encoder_ids);
   GreedyDecoder decoder(decoding.model, decoding.parameters, decoding.memory.arenas().parameters,
-                        DType::kF32, {kRows, kInputs, kOutputs});
+                        DType::kF32, {kRows, kInputs, kOutputs}, FastBackend());
   const auto decode = [&](const TrialBatch& b) {
     return decoder.Decode(b.encoder_ids, b.encoder_segments, kNoEnd);
   };

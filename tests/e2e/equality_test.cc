@@ -1,53 +1,10 @@
 // The same training however it is cut up: ranks, micro-batches, threads, recomputation.
-#include <cmath>
-
-#include "checkpoint/read.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
 namespace {
 
-class Equality : public TinyRun {
- protected:
-  // The losses and gradient norms of the first `steps` steps agree within `tolerance`.
-  void ExpectSameCurve(const std::string& a, const std::string& b, int64_t steps,
-                       double tolerance) const {
-    const auto left = Metrics(a), right = Metrics(b);
-    ASSERT_EQ(left.size(), right.size());
-    double worst = 0;
-    for (size_t i = 0; i < left.size(); ++i) {
-      const int64_t step = left[i].at("step");
-      ASSERT_EQ(step, right[i].at("step"));
-      if (step > steps) break;
-      for (const char* field : {"loss", "grad_norm", "z_loss", "validation_log_perplexity"}) {
-        if (!left[i].contains(field)) continue;
-        const double x = left[i].at(field), y = right[i].at(field);
-        worst = std::max(worst, std::abs(x - y) / std::abs(x));
-        EXPECT_NEAR(x, y, tolerance * std::abs(x)) << field << " of step " << step;
-      }
-    }
-    RecordProperty("worst", fmt::format("{:.1e}", worst));
-  }
-
-  // The parameters at `step` agree within `tolerance` of the largest of each tensor.
-  void ExpectSameParameters(const std::string& a, const std::string& b, int64_t step,
-                            double tolerance) const {
-    Checkpoint left(CheckpointPath(a, step)), right(CheckpointPath(b, step));
-    for (const auto& [name, entry] : left.tensors()) {
-      if (!name.starts_with("parameters/")) continue;
-      const size_t count = entry.type.shape.size();
-      std::vector<float> x(count), y(count);
-      left.Read(name, {reinterpret_cast<std::byte*>(x.data()), entry.type});
-      right.Read(name, {reinterpret_cast<std::byte*>(y.data()), entry.type});
-      double largest = 0, worst = 0;
-      for (size_t i = 0; i < count; ++i) {
-        largest = std::max(largest, std::abs(double{x[i]}));
-        worst = std::max(worst, std::abs(double{x[i]} - y[i]));
-      }
-      EXPECT_LE(worst, tolerance * std::max(largest, 1e-3)) << name;
-    }
-  }
-};
+using Equality = TinyRun;
 
 // A smooth activation: where a ReLU's input is zero but for rounding, its gradient jumps
 // (tests/model/relu_kink_test.cc traces such a step; Exact below has ReLU). AdamW

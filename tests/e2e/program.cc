@@ -32,7 +32,7 @@ std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
     }
     words.push_back(std::to_string(options.ranks));
   }
-  words.push_back(SYNTRA_BINARY);
+  words.push_back(options.program);
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }

@@ -22,6 +22,7 @@ struct Outcome {
 };
 
 struct StartOptions {
+  std::string program = SYNTRA_BINARY;
   int ranks = 1;                         // more than one: under mpirun
   std::vector<std::string> environment;  // NAME=VALUE
   std::string input;                     // of stdin

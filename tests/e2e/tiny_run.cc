@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <random>
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "checkpoint/read.h"
 
 namespace syntra {
 namespace {
@@ -165,6 +167,43 @@ int64_t TinyRun::LastLoggedStep(const std::string& name) const {
 
 Path TinyRun::CheckpointPath(const std::string& name, int64_t step) const {
   return Directory(name) / fmt::format("checkpoints/step-{:010}", step);
+}
+
+void TinyRun::ExpectSameCurve(const std::string& a, const std::string& b, int64_t steps,
+                              double tolerance) const {
+  const auto left = Metrics(a), right = Metrics(b);
+  ASSERT_EQ(left.size(), right.size());
+  double worst = 0;
+  for (size_t i = 0; i < left.size(); ++i) {
+    const int64_t step = left[i].at("step");
+    ASSERT_EQ(step, right[i].at("step"));
+    if (step > steps) break;
+    for (const char* field : {"loss", "grad_norm", "z_loss", "validation_log_perplexity"}) {
+      if (!left[i].contains(field)) continue;
+      const double x = left[i].at(field), y = right[i].at(field);
+      worst = std::max(worst, std::abs(x - y) / std::abs(x));
+      EXPECT_NEAR(x, y, tolerance * std::abs(x)) << field << " of step " << step;
+    }
+  }
+  RecordProperty("worst", fmt::format("{:.1e}", worst));
+}
+
+void TinyRun::ExpectSameParameters(const std::string& a, const std::string& b, int64_t step,
+                                   double tolerance) const {
+  Checkpoint left(CheckpointPath(a, step)), right(CheckpointPath(b, step));
+  for (const auto& [name, entry] : left.tensors()) {
+    if (!name.starts_with("parameters/")) continue;
+    const size_t count = entry.type.shape.size();
+    std::vector<float> x(count), y(count);
+    left.Read(name, {reinterpret_cast<std::byte*>(x.data()), entry.type});
+    right.Read(name, {reinterpret_cast<std::byte*>(y.data()), entry.type});
+    double largest = 0, worst = 0;
+    for (size_t i = 0; i < count; ++i) {
+      largest = std::max(largest, std::abs(double{x[i]}));
+      worst = std::max(worst, std::abs(double{x[i]} - y[i]));
+    }
+    EXPECT_LE(worst, tolerance * std::max(largest, 1e-3)) << name;
+  }
 }
 
 void TinyRun::Damage(const Path& checkpoint) const {

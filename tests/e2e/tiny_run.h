@@ -41,6 +41,12 @@ class TinyRun : public testing::Test {
     return std::filesystem::exists(CheckpointPath(name, step) / "MANIFEST");
   }
   Path CheckpointPath(const std::string& name, int64_t step) const;
+  // The losses and gradient norms of the first `steps` steps agree within `tolerance`.
+  void ExpectSameCurve(const std::string& a, const std::string& b, int64_t steps,
+                       double tolerance) const;
+  // The parameters at `step` agree within `tolerance` of the largest of each tensor.
+  void ExpectSameParameters(const std::string& a, const std::string& b, int64_t step,
+                            double tolerance) const;
   // One byte of a shard is changed.
   void Damage(const Path& checkpoint) const;
 

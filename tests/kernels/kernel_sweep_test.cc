@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kSeed = 20;
 // All ones: NaN as f32 and as bf16, so that reading what nobody wrote shows in the results.
 constexpr auto kPattern = std::byte{0xFF};
-constexpr size_t kGuard = Buffer::kAlignment;
+constexpr size_t kGuard = kTestedGuard;
 
 // Memory of one operand between guards.
 class GuardedMemory {
@@ -160,7 +160,7 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
         before_(trial_.outputs),
         want_(before_) {}
   void SetUp() override {
-    if (!BindTested(op_, call_)) GTEST_SKIP() << "no " << TestedBackend() << " kernel";
+    if (!BindTested(op_, call_)) GTEST_SKIP() << "no " << FastBackend().name() << " kernel";
     op_.reference(call_, Views(inputs_), Views(want_));
   }
 
@@ -331,7 +331,7 @@ TEST(KernelCoverage, CountsCasesWithKernels) {
   std::string names;
   for (const std::string& op : without) names += ' ' + op;
   std::printf("%d of %zu cases have a %s kernel; some or all are missing for:%s\n", with_kernel,
-              all.size(), TestedBackend().c_str(), names.c_str());
+              all.size(), FastBackend().name().data(), names.c_str());
   EXPECT_FALSE(all.empty());
 }
 

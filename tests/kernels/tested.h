@@ -1,14 +1,25 @@
-// Whose kernels the sweep tests: each of its programs is linked with one implementation.
+// The backend under test: every test of kernels, programs and models is linked with each of several
+// (tested_cpu.cc, simt/tested_simt.cc, cuda/tested_cuda.cc).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 
-#include "kernels/op.h"
+#include "kernels/backend.h"
 
 namespace syntra {
 
-std::string TestedBackend();
+Backend& FastBackend();
+
+inline std::array<std::reference_wrapper<Backend>, 2> Backends() {
+  return {ReferenceBackend(), FastBackend()};
+}
+inline bool IsReference(const Backend& backend) { return &backend == &ReferenceBackend(); }
+
+// A kernel of the backend's own, over operands in host memory with kTestedGuard bytes before and
+// behind each; nullopt: it has none.
+inline constexpr size_t kTestedGuard = Buffer::kAlignment;
 std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call);
 
 // Calls `run` in several ways that must give the same bits: with other numbers of threads, or with

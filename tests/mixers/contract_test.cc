@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "kernels/tested.h"
 #include "mixers/mixer_trial.h"
 #include "program/finite_differences.h"
 
@@ -21,10 +22,8 @@ class MixerContract : public testing::TestWithParam<MixerCase> {
   const MixerConfig config_ = ConfigOf(GetParam());
 };
 
-constexpr Backend kBackends[] = {Backend::kReference, Backend::kCpu};
-
 // Rounding where the order of a sum may differ.
-double Slack(Backend backend) { return backend == Backend::kReference ? 1e-12 : 2e-6; }
+double Slack(Backend& backend) { return IsReference(backend) ? 1e-12 : 2e-6; }
 
 // Rows [begin, end) of one example.
 std::vector<double> Rows(const std::vector<double>& y, int64_t length, int64_t example,
@@ -43,13 +42,13 @@ TEST_P(MixerContract, GradientsAgreeWithCentralDifferences) {
   for (const bool causal : {false, true}) {
     MixerSetting setting = Setting(causal);
     if (causal) setting.segments = kSegments;
-    MixerTrial trial(setting, Backend::kReference);
+    MixerTrial trial(setting, ReferenceBackend());
     ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
   }
 }
 
 TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
-  for (const Backend backend : kBackends) {
+  for (Backend& backend : Backends()) {
     MixerSetting setting = Setting(true);
     setting.x = RandomRows(2, 7);
     const std::vector<double> y = OutputOf(setting, backend);
@@ -78,7 +77,7 @@ TEST_P(MixerContract, WithoutCausalityEveryPositionCounts) {
 // Also: sequences shorter than the tables use their top-left block.
 TEST_P(MixerContract, PaddingChangesNothing) {
   for (const bool causal : {false, true}) {
-    for (const Backend backend : kBackends) {
+    for (Backend& backend : Backends()) {
       MixerSetting longer = Setting(causal), shorter = Setting(causal);
       longer.x = RandomRows(2, 7);
       longer.segments = {1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0};
@@ -101,7 +100,7 @@ TEST_P(MixerContract, PaddingChangesNothing) {
 }
 
 TEST_P(MixerContract, ExamplesAreIndependent) {
-  for (const Backend backend : kBackends) {
+  for (Backend& backend : Backends()) {
     MixerSetting both = Setting(false);
     both.x = RandomRows(2, 7);
     both.segments = kSegments;
@@ -120,7 +119,7 @@ TEST_P(MixerContract, ExamplesAreIndependent) {
 
 TEST_P(MixerContract, SegmentsOfARowAreIndependent) {
   for (const bool causal : {false, true}) {
-    for (const Backend backend : kBackends) {
+    for (Backend& backend : Backends()) {
       MixerSetting setting = Setting(causal);
       setting.x = RandomRows(2, 7);
       setting.segments = kSegments;
@@ -147,19 +146,19 @@ TEST_P(MixerContract, StepDecodingIsFullDecodingRowByRow) {
     EXPECT_TRUE(by_position());
     return;
   }
-  for (const Backend backend : kBackends) {
+  for (Backend& backend : Backends()) {
     const MixerSetting setting = Setting(true);
     EXPECT_LT(LargestError(DecodeRows(setting, backend), OutputOf(setting, backend)),
               Slack(backend));
   }
   MixerSetting narrow = Setting(true);
   narrow.activations = DType::kBF16;
-  EXPECT_LT(LargestError(DecodeRows(narrow, Backend::kCpu), OutputOf(narrow, Backend::kCpu)),
+  EXPECT_LT(LargestError(DecodeRows(narrow, FastBackend()), OutputOf(narrow, FastBackend())),
             0x1p-6);
 }
 
 TEST_P(MixerContract, RecomputedIsStored) {
-  for (const Backend backend : kBackends) {
+  for (Backend& backend : Backends()) {
     MixerSetting setting = Setting(true);
     setting.segments = kSegments;
     MixerTrial stored(setting, backend);
@@ -179,8 +178,8 @@ TEST_P(MixerContract, NothingReadsWhatIsDead) {
     MixerSetting setting = Setting(true);
     setting.segments = kSegments;
     setting.activations = activations;
-    MixerTrial plain(setting, Backend::kCpu);
-    MixerTrial painted(setting, Backend::kCpu, TransientMemory::kPainted);
+    MixerTrial plain(setting, CpuBackend());
+    MixerTrial painted(setting, CpuBackend(), TransientMemory::kPainted);
     plain.Run();
     painted.Run();
     EXPECT_EQ(plain.Gradients(), painted.Gradients());
@@ -200,7 +199,7 @@ TEST_P(MixerContract, BackendsAgree) {
   for (const bool causal : {false, true}) {
     MixerSetting setting = Setting(causal);
     setting.segments = kSegments;
-    MixerTrial reference(setting, Backend::kReference), cpu(setting, Backend::kCpu);
+    MixerTrial reference(setting, ReferenceBackend()), cpu(setting, FastBackend());
     const auto truth = Everything(reference);
     for (const auto& [name, found] : Everything(cpu)) {
       // A gradient goes through more sums than an output; those of gates nearly cancel.
@@ -283,9 +282,9 @@ TEST_P(MixerContract, BFloat16IsAtMostTwiceAsFarFromTheTruthAsRoundingBetweenOps
     MixerSetting setting = Setting(true);
     setting.segments = kSegments;
     setting.x = RandomRows(2, 7, "draw " + std::to_string(draw));
-    MixerTrial reference(setting, Backend::kReference);
+    MixerTrial reference(setting, ReferenceBackend());
     setting.activations = DType::kBF16;
-    MixerTrial narrow(setting, Backend::kCpu);
+    MixerTrial narrow(setting, FastBackend());
     const auto found = Everything(narrow), naive = NaiveBFloat16(narrow);
     for (const auto& [name, exact] : Everything(reference)) {
       errors[name].found += std::pow(DistanceOf(found.at(name), exact), 2);
@@ -304,7 +303,7 @@ TEST_P(MixerContract, TraitsTellTheLongestSequence) {
   EXPECT_EQ(traits.wants_relative_bias, config_.attention().relative_bias());
   MixerSetting setting = Setting(false);
   setting.length = kTrialTable;
-  EXPECT_NO_THROW(MixerTrial(setting, Backend::kReference));
+  EXPECT_NO_THROW(MixerTrial(setting, ReferenceBackend()));
   const bool only_dot =
       config_.attention().term_size() == 1 && config_.attention().term(0).has_dot_product();
   EXPECT_EQ(traits.max_length.has_value(), !only_dot);
@@ -312,7 +311,7 @@ TEST_P(MixerContract, TraitsTellTheLongestSequence) {
   EXPECT_EQ(*traits.max_length, kTrialTable);
   if (by_position()) return;  // only the data say which entries are used
   setting.length = kTrialTable + 1;
-  EXPECT_THROW(MixerTrial(setting, Backend::kReference), Error);
+  EXPECT_THROW(MixerTrial(setting, ReferenceBackend()), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mixers, MixerContract, testing::ValuesIn(MixerCases()),

@@ -5,6 +5,7 @@
 
 #include "golden/compare.h"
 #include "golden/reader.h"
+#include "kernels/tested.h"
 #include "mixers/mixer.h"
 #include "program/arena_memory.h"
 #include "program/executable.h"
@@ -25,7 +26,8 @@ std::vector<int32_t> PositionsOf(const GoldenArray<int32_t>& segments) {
   return positions;
 }
 
-class GoldenMixer : public testing::TestWithParam<std::tuple<std::string, Backend>> {};
+class GoldenMixer
+    : public testing::TestWithParam<std::tuple<std::string, std::reference_wrapper<Backend>>> {};
 
 TEST_P(GoldenMixer, OutputAndGradients) {
   const auto& [name, backend] = GetParam();
@@ -86,7 +88,7 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   const TensorView view = executable.Tensor("y");
   for (size_t i = 0; i < y_found.size(); ++i) {
     if (segments.values[i / width] == 0) continue;
-    y_found[i] = backend == Backend::kReference ? view.As<double>()[i] : view.As<float>()[i];
+    y_found[i] = IsReference(backend) ? view.As<double>()[i] : view.As<float>()[i];
   }
   ExpectGolden(std::span<const double>(y_found), y_stored.values, 1e-5, "y");
   for (const Parameter& parameter : parameters.all()) {
@@ -101,14 +103,14 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   }
 }
 
-std::string CaseName(const testing::TestParamInfo<std::tuple<std::string, Backend>>& info) {
-  return std::get<0>(info.param) +
-         (std::get<1>(info.param) == Backend::kReference ? "_reference" : "_cpu");
+std::string CaseName(
+    const testing::TestParamInfo<std::tuple<std::string, std::reference_wrapper<Backend>>>& info) {
+  return std::get<0>(info.param) + (IsReference(std::get<1>(info.param)) ? "_reference" : "_fast");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formulas, GoldenMixer,
                          testing::Combine(testing::ValuesIn(GoldenFile(kFile).Members("/")),
-                                          testing::Values(Backend::kReference, Backend::kCpu)),
+                                          testing::ValuesIn(Backends())),
                          CaseName);
 
 }  // namespace

@@ -53,7 +53,7 @@ Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, in
                    {table, query_start});
 }
 
-MixerTrial::MixerTrial(const MixerSetting& setting, Backend backend, TransientMemory transients) {
+MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientMemory transients) {
   const auto mixer = MakeMixer(setting.config);
   ProgramBuilder builder;
   Recording recording{
@@ -116,13 +116,13 @@ std::map<std::string, std::vector<double>> MixerTrial::Gradients() const {
   return gradients;
 }
 
-std::vector<double> OutputOf(const MixerSetting& setting, Backend backend) {
+std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend) {
   MixerTrial trial(setting, backend);
   trial.Run();
   return trial.Y();
 }
 
-std::vector<double> DecodeRows(const MixerSetting& setting, Backend backend) {
+std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend) {
   const auto mixer = MakeMixer(setting.config);
   ParameterStore parameters;
   ProgramBuilder builder;

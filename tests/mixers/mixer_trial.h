@@ -39,7 +39,7 @@ Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, in
 
 class MixerTrial {
  public:
-  MixerTrial(const MixerSetting& setting, Backend backend,
+  MixerTrial(const MixerSetting& setting, Backend& backend,
              TransientMemory transients = TransientMemory::kPlain);
 
   // Runs once from empty gradients.
@@ -60,10 +60,10 @@ class MixerTrial {
 };
 
 // The output of a run on `backend`.
-std::vector<double> OutputOf(const MixerSetting& setting, Backend backend = Backend::kReference);
+std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend = ReferenceBackend());
 
 // Rows of decoding one position at a time, [batch, length, kTrialWidth].
-std::vector<double> DecodeRows(const MixerSetting& setting, Backend backend);
+std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend);
 
 // Every configuration that the contract covers, by name.
 struct MixerCase {

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include "kernels/tested.h"
 #include "mixers/mixer_trial.h"
 #include "program/numbers.h"
 
@@ -23,7 +24,7 @@ std::vector<float> Zeros(int64_t count) { return std::vector<float>(count); }
 
 // y_i = (mean of v_j over the keys that i may read) W_o, in double.
 std::vector<double> MeanPooling(const MixerSetting& setting) {
-  MixerTrial trial(setting, Backend::kReference);
+  MixerTrial trial(setting, ReferenceBackend());
   const std::vector<double> value = trial.memory().ParameterValues(trial.parameters().Get("value"));
   const std::vector<double> output =
       trial.memory().ParameterValues(trial.parameters().Get("output"));
@@ -58,14 +59,14 @@ class EqualScores : public testing::TestWithParam<std::pair<std::string, std::st
 TEST_P(EqualScores, AreMeanPoolingOverTheAllowedKeys) {
   const auto& [terms, table] = GetParam();
   for (const bool causal : {false, true}) {
-    for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    for (Backend& backend : Backends()) {
       MixerSetting setting{.config = Parse(terms), .causal = causal};
       setting.x = RandomRows(2, 7);
       setting.segments = {1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 3};
       const MixerTrial shapes(setting, backend);
       setting.values[table] = Zeros(shapes.parameters().Get(table).shape.size());
       EXPECT_LT(LargestError(OutputOf(setting, backend), MeanPooling(setting)),
-                backend == Backend::kReference ? 1e-12 : 2e-6);
+                IsReference(backend) ? 1e-12 : 2e-6);
     }
   }
 }
@@ -101,7 +102,7 @@ TEST(Synthesizer, EqualGatesAreAFractionOfTheSum) {
   gated.values["gate"] = {0};
   softmax.values["gate"] = {1.5, 1.5};
   MixerSetting sum = Causal(kDot + kRandom);
-  MixerTrial trial(sum, Backend::kReference);
+  MixerTrial trial(sum, ReferenceBackend());
   for (const char* name : {"query", "random/table"}) {
     std::vector<float> halved = TrialValues(sum, trial.parameters().Get(name));
     for (float& value : halved) value /= 2;
@@ -114,7 +115,7 @@ TEST(Synthesizer, EqualGatesAreAFractionOfTheSum) {
 TEST(Synthesizer, FactorizedRandomOfFullRankIsAnyTable) {
   MixerSetting random = Causal(kRandom);
   MixerSetting factorized = Causal("term { factorized_random { max_length: 9 rank: 9 } }");
-  MixerTrial trial(random, Backend::kReference);
+  MixerTrial trial(random, ReferenceBackend());
   factorized.values["factorized_random/query"] =
       TrialValues(random, trial.parameters().Get("random/table"));
   std::vector<float> identity = Zeros(kHeads * 81);
@@ -138,7 +139,7 @@ TEST(Synthesizer, BroadcastFactorsScoreKeysAlikeForEveryQuery) {
 
 TEST(Synthesizer, AShorterInputUsesTheTopLeftBlockOfTheTable) {
   MixerSetting large = Causal(kRandom), small = Causal("term { random { max_length: 7 } }");
-  MixerTrial trial(large, Backend::kReference);
+  MixerTrial trial(large, ReferenceBackend());
   const std::vector<float> table = TrialValues(large, trial.parameters().Get("random/table"));
   std::vector<float> block;
   for (int64_t row = 0; row < kHeads * 9; ++row) {
@@ -146,7 +147,7 @@ TEST(Synthesizer, AShorterInputUsesTheTopLeftBlockOfTheTable) {
   }
   small.values["random/table"] = block;
   EXPECT_EQ(OutputOf(small), OutputOf(large));
-  EXPECT_EQ(OutputOf(small, Backend::kCpu), OutputOf(large, Backend::kCpu));
+  EXPECT_EQ(OutputOf(small, FastBackend()), OutputOf(large, FastBackend()));
 }
 
 // C[j] = A[j mod a] B[j div a]: all a * b scores can differ (tile and repeat, not two tiles).
@@ -171,7 +172,7 @@ TEST(Synthesizer, FactorizedDenseIsAnOuterProduct) {
 }
 
 TEST(Synthesizer, FixedRandomHasNoGradient) {
-  MixerTrial trial(Causal("term { random { max_length: 9 trainable: false } }"), Backend::kCpu);
+  MixerTrial trial(Causal("term { random { max_length: 9 trainable: false } }"), FastBackend());
   trial.Run();
   EXPECT_FALSE(trial.Gradients().contains("random/table"));
   EXPECT_EQ(Norm(trial.memory().Gradient(trial.parameters().Get("random/table"))), 0);
@@ -208,12 +209,12 @@ TEST(AttentionDropout, DropsWholeKeysOfAHeadAndKeepsTheMean) {
   const Scope root(recording);
   const Value x = builder.Constant({DType::kF32, {kRows, kLength, kTrialWidth}}, 1);
   builder.Output("y", mixer->Build(root, {.x = x}));
-  ArenaMemory memory(parameters, Backend::kCpu);
+  ArenaMemory memory(parameters, FastBackend());
   for (const Parameter& parameter : parameters.all()) {
     if (parameter.name == "random/table") continue;  // zeros
     memory.SetParameter(parameter, std::vector<float>(parameter.shape.size(), 0.1f));
   }
-  Executable executable(std::move(builder).Build(), Backend::kCpu, memory.arenas());
+  Executable executable(std::move(builder).Build(), FastBackend(), memory.arenas());
   std::vector<int32_t> keys;
   for (int32_t row = 0; row < kRows; ++row) {
     keys.push_back(row);

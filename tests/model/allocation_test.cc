@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/thread.h"
+#include "kernels/tested.h"
 #include "model/allocation_counter.h"
 #include "model/model_trial.h"
 
@@ -18,7 +19,7 @@ TEST_P(Allocations, NoneInARun) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     ModelSetting setting{.config = TinyModel(GetParam().second, "dropout: 0.1")};
     setting.activations = activations;
-    ModelTrial trial(setting, RandomBatch({2, 9, 6}, 32), Backend::kCpu);
+    ModelTrial trial(setting, RandomBatch({2, 9, 6}, 32), FastBackend());
     trial.executable().Run();  // threads make their own objects the first time they are asked
     for (int run = 1; run < 3; ++run) {
       const int64_t before = AllocationCount();

@@ -7,6 +7,7 @@
 
 #include "golden/compare.h"
 #include "golden/reader.h"
+#include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "program/numbers.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 struct Fixture {
   const char* file;
-  Backend backend;
+  Backend* backend;
   bool recompute;
 };
 
@@ -26,7 +27,7 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
         google::protobuf::TextFormat::ParseFromString(golden_.Attribute("/", "config"), &config_));
     model_ = std::make_unique<EncoderDecoder>(config_);
     parameters_ = DeclareParameters(*model_);
-    memory_ = std::make_unique<ArenaMemory>(parameters_, GetParam().backend);
+    memory_ = std::make_unique<ArenaMemory>(parameters_, *GetParam().backend);
     size_t stored = 0;
     for (const Parameter& parameter : parameters_.all()) {
       memory_->SetParameter(parameter, golden_.Floats("parameters/" + parameter.name).values);
@@ -43,7 +44,7 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
     const BatchShape shape{source.shape[0], source.shape[1], target.shape[1]};
     Executable executable(
         TrainingProgram(*model_, parameters_, DType::kF32, shape, loss, GetParam().recompute),
-        GetParam().backend, memory_->arenas());
+        *GetParam().backend, memory_->arenas());
     for (const std::string& name : golden_.Datasets("inputs")) {
       const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
       executable.SetInput(name, std::span<const int32_t>(values));
@@ -78,8 +79,8 @@ TEST_P(GoldenT5, Logits) {
   const GoldenArray<int32_t> segments = golden_.Ints("inputs/decoder_segments");
   const BatchShape shape{stored.shape[0], golden_.Ints("inputs/encoder_ids").shape[1],
                          stored.shape[1]};
-  Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape), GetParam().backend,
-                        memory_->arenas());
+  Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape),
+                        *GetParam().backend, memory_->arenas());
   for (const std::string& name : golden_.Datasets("inputs")) {
     const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
@@ -102,16 +103,16 @@ TEST_P(GoldenT5, LossAndGradientsPerSlotWithZLoss) {
 std::string CaseName(const testing::TestParamInfo<Fixture>& info) {
   std::string name = info.param.file;
   name = name.substr(0, name.find('.'));
-  name += info.param.backend == Backend::kReference ? "_reference" : "_cpu";
+  name += IsReference(*info.param.backend) ? "_reference" : "_fast";
   return name + (info.param.recompute ? "_recompute" : "");
 }
 
 std::vector<Fixture> Fixtures() {
   std::vector<Fixture> fixtures;
   for (const char* file : {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5"}) {
-    fixtures.push_back({file, Backend::kReference, false});
-    fixtures.push_back({file, Backend::kCpu, false});
-    fixtures.push_back({file, Backend::kCpu, true});
+    fixtures.push_back({file, &ReferenceBackend(), false});
+    fixtures.push_back({file, &FastBackend(), false});
+    fixtures.push_back({file, &FastBackend(), true});
   }
   return fixtures;
 }
@@ -141,7 +142,7 @@ TEST_P(MutatedT5, FailsTheComparison) {
       google::protobuf::TextFormat::ParseFromString(golden.Attribute("/", "config"), &config));
   const EncoderDecoder model(config);
   ParameterStore parameters = DeclareParameters(model);
-  ArenaMemory memory(parameters, Backend::kReference);
+  ArenaMemory memory(parameters, ReferenceBackend());
   for (const Parameter& parameter : parameters.all()) {
     memory.SetParameter(parameter, golden.Floats("parameters/" + parameter.name).values);
   }
@@ -154,7 +155,7 @@ TEST_P(MutatedT5, FailsTheComparison) {
   const float inverse = 1 / static_cast<float>(tokens);
   // The largest error of a gradient; ExpectGolden allows 1e-5.
   const auto error = [&](const Program& run) {
-    Executable executable(run, Backend::kReference, memory.arenas());
+    Executable executable(run, ReferenceBackend(), memory.arenas());
     for (const std::string& name : golden.Datasets("inputs")) {
       const std::vector<int32_t> values = golden.Ints("inputs/" + name).values;
       executable.SetInput(name, std::span<const int32_t>(values));

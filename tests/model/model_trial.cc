@@ -98,7 +98,7 @@ void SetBatch(const TrialBatch& batch, Executable& executable) {
   set("dropout_keys", batch.dropout_keys);
 }
 
-ModelTrial::ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend backend,
+ModelTrial::ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend& backend,
                        TransientMemory transients)
     : model_(setting.config), parameters_(DeclareParameters(model_)) {
   memory_ = std::make_unique<ArenaMemory>(parameters_, backend);

@@ -37,7 +37,7 @@ struct ModelSetting {
 
 class ModelTrial {
  public:
-  ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend backend,
+  ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend& backend,
              TransientMemory transients = TransientMemory::kPlain);
 
   // Runs once from empty gradients and returns the loss.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "nn/layers.h"
 #include "program/finite_differences.h"
@@ -42,13 +43,13 @@ TEST_P(EveryMixer, GradientsAgreeWithCentralDifferences) {
   setting.loss = {.z_loss = 1e-2, .label_smoothing = 0.1};
   // A hidden layer without kinks, which central differences would step over.
   setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
-  ModelTrial trial(setting, Batch(), Backend::kReference);
+  ModelTrial trial(setting, Batch(), ReferenceBackend());
   ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
 }
 
 TEST_P(EveryMixer, BackendsAgree) {
-  ModelTrial reference(Setting(), Batch(), Backend::kReference),
-      cpu(Setting(), Batch(), Backend::kCpu);
+  ModelTrial reference(Setting(), Batch(), ReferenceBackend()),
+      cpu(Setting(), Batch(), FastBackend());
   const double truth = reference.Run();
   EXPECT_NEAR(cpu.Run(), truth, 2e-6 * truth);
   ExpectSameGradients(cpu, reference, 1e-5);
@@ -56,9 +57,9 @@ TEST_P(EveryMixer, BackendsAgree) {
 
 TEST_P(EveryMixer, BFloat16TrainsLikeFloat) {
   ModelSetting setting = Setting();
-  ModelTrial wide(setting, Batch(), Backend::kCpu);
+  ModelTrial wide(setting, Batch(), FastBackend());
   setting.activations = DType::kBF16;
-  ModelTrial narrow(setting, Batch(), Backend::kCpu);
+  ModelTrial narrow(setting, Batch(), FastBackend());
   const double truth = wide.Run();
   EXPECT_NEAR(narrow.Run(), truth, 0.01 * truth);
   const auto found = narrow.Gradients();
@@ -79,9 +80,9 @@ TEST_P(EveryMixer, RecomputingGivesTheSameBitsInASmallerArena) {
     setting.config.set_encoder_layers(6);
     setting.config.mutable_feed_forward()->set_width(256);
     setting.activations = activations;
-    ModelTrial stored(setting, Batch(), Backend::kCpu);
+    ModelTrial stored(setting, Batch(), FastBackend());
     setting.recompute = true;
-    ModelTrial recomputed(setting, Batch(), Backend::kCpu);
+    ModelTrial recomputed(setting, Batch(), FastBackend());
     EXPECT_EQ(stored.Run(), recomputed.Run());
     EXPECT_EQ(stored.Gradients(), recomputed.Gradients());
     EXPECT_LT(recomputed.executable().plan().arena_bytes, stored.executable().plan().arena_bytes);
@@ -95,8 +96,8 @@ TEST_P(EveryMixer, NothingReadsWhatIsDead) {
       setting.config.set_dropout(0.2);
       setting.activations = activations;
       setting.recompute = recompute;
-      ModelTrial plain(setting, Batch(), Backend::kCpu);
-      ModelTrial painted(setting, Batch(), Backend::kCpu, TransientMemory::kPainted);
+      ModelTrial plain(setting, Batch(), CpuBackend());
+      ModelTrial painted(setting, Batch(), CpuBackend(), TransientMemory::kPainted);
       EXPECT_EQ(plain.Run(), painted.Run());
       EXPECT_EQ(plain.Gradients(), painted.Gradients());
     }
@@ -104,7 +105,7 @@ TEST_P(EveryMixer, NothingReadsWhatIsDead) {
 }
 
 TEST_P(EveryMixer, LiveBlocksNeverOverlap) {
-  ModelTrial trial(Setting(), Batch(), Backend::kCpu);
+  ModelTrial trial(Setting(), Batch(), FastBackend());
   const MemoryPlan& plan = trial.executable().plan();
   EXPECT_GE(plan.arena_bytes, plan.peak_bytes);
   EXPECT_LE(plan.arena_bytes, plan.peak_bytes * 3 / 2);
@@ -135,8 +136,8 @@ TEST_P(EveryMixer, PaddingLeavesLossAndGradients) {
       }
     }
   }
-  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
-    const double tolerance = backend == Backend::kReference ? 1e-12 : 1e-5;
+  for (Backend& backend : Backends()) {
+    const double tolerance = IsReference(backend) ? 1e-12 : 1e-5;
     ModelTrial with(Setting(), padded, backend), without(Setting(), plain, backend);
     const double loss = without.Run();
     EXPECT_NEAR(with.Run(), loss, tolerance * loss);
@@ -169,8 +170,8 @@ TEST_P(EveryMixer, PackingLeavesLossAndGradients) {
     apart.targets[row * 5 + place] = packed.targets[i];
     apart.decoder_segments[row * 5 + place] = 1;
   }
-  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
-    const double tolerance = backend == Backend::kReference ? 1e-12 : 1e-5;
+  for (Backend& backend : Backends()) {
+    const double tolerance = IsReference(backend) ? 1e-12 : 1e-5;
     ModelTrial together(setting, packed, backend), alone(setting, apart, backend);
     const double loss = alone.Run();
     EXPECT_NEAR(together.Run(), loss, tolerance * loss);
@@ -218,16 +219,16 @@ TEST_P(ModelDropout, GradientsAgreeWithCentralDifferences) {
     ModelSetting setting = Setting();
     setting.recompute = recompute;
     setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
-    ModelTrial trial(setting, Batch(), Backend::kReference);
+    ModelTrial trial(setting, Batch(), ReferenceBackend());
     ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
   }
 }
 
 TEST_P(ModelDropout, IsAFunctionOfTheKey) {
-  ModelTrial first(Setting(), Batch(), Backend::kCpu), second(Setting(), Batch(), Backend::kCpu);
+  ModelTrial first(Setting(), Batch(), FastBackend()), second(Setting(), Batch(), FastBackend());
   TrialBatch other = Batch();
   other.dropout_keys[0] += 1;
-  ModelTrial third(Setting(), other, Backend::kCpu);
+  ModelTrial third(Setting(), other, FastBackend());
   const double loss = first.Run();
   EXPECT_EQ(second.Run(), loss);
   EXPECT_EQ(first.Gradients(), second.Gradients());
@@ -235,8 +236,8 @@ TEST_P(ModelDropout, IsAFunctionOfTheKey) {
 }
 
 TEST_P(ModelDropout, BackendsDrawTheSameMasks) {
-  ModelTrial reference(Setting(), Batch(), Backend::kReference),
-      cpu(Setting(), Batch(), Backend::kCpu);
+  ModelTrial reference(Setting(), Batch(), ReferenceBackend()),
+      cpu(Setting(), Batch(), FastBackend());
   const double loss = reference.Run();
   EXPECT_NEAR(cpu.Run(), loss, 2e-6 * loss);
   ExpectSameGradients(cpu, reference, 1e-5);
@@ -256,7 +257,7 @@ TEST_P(ModelDropout, KeepsTheMeanInThePatternAskedFor) {
   builder.Output("first", Dropout(root, ones, 0.25));
   builder.Output("second", Dropout(root, ones, 0.25));
   EXPECT_EQ(Dropout(root, ones, 0), ones);
-  Executable executable(std::move(builder).Build(), Backend::kCpu, {});
+  Executable executable(std::move(builder).Build(), FastBackend(), {});
   SetBatch(RandomBatch({kRows, 1, 1}, kVocabulary), executable);
   executable.Run();
   const std::vector<double> y = Numbers(executable.Tensor("first"));
@@ -299,9 +300,9 @@ TEST(Loss, LabelSmoothingAndZLossHaveTheirClosedForms) {
                                .inverse_denominator = 0.125};
     TrialBatch batch = Batch();
     batch.targets[3] = 0;  // does not count
-    ModelTrial trial(setting, batch, Backend::kReference);
+    ModelTrial trial(setting, batch, ReferenceBackend());
     Executable logits_of(LogitsProgram(trial.model(), trial.parameters(), DType::kF32, batch.shape),
-                         Backend::kReference, trial.memory().arenas());
+                         ReferenceBackend(), trial.memory().arenas());
     SetBatch(batch, logits_of);
     logits_of.Run();
     const std::vector<double> logits = Numbers(logits_of.Tensor("logits"));

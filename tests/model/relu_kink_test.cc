@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "program/numbers.h"
 
@@ -31,14 +32,14 @@ class NoisyStep {
           return config;
         }()),
         parameters_(DeclareParameters(model_)),
-        memory_(parameters_, Backend::kCpu) {
+        memory_(parameters_, FastBackend()) {
     Program program = TrainingProgram(model_, parameters_, DType::kF32, kShape, {}, false);
     for (size_t i = 0; i < program.backward_begin; ++i) {
       if (program.steps[i].op->name != std::string_view("relu")) continue;
       inputs_.push_back("relu_input_" + std::to_string(i));
       program.outputs[inputs_.back()] = program.steps[i].inputs[0];
     }
-    executable_.emplace(std::move(program), Backend::kCpu, memory_.arenas());
+    executable_.emplace(std::move(program), FastBackend(), memory_.arenas());
     SetBatch(RandomBatch(kShape, 32), *executable_);
     const float inverse = 0.01f;
     executable_->SetInput("inverse_denominator", std::span(&inverse, 1));

@@ -4,6 +4,7 @@
 
 #include "golden/compare.h"
 #include "golden/reader.h"
+#include "kernels/tested.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "program/arena_memory.h"
@@ -20,7 +21,8 @@ OptimizerConfig ConfigOf(const GoldenFile& golden, const std::string& group) {
   return config;
 }
 
-class GoldenOptimizer : public testing::TestWithParam<std::tuple<std::string, Backend>> {};
+class GoldenOptimizer
+    : public testing::TestWithParam<std::tuple<std::string, std::reference_wrapper<Backend>>> {};
 
 TEST_P(GoldenOptimizer, TenSteps) {
   const auto& [kind, backend] = GetParam();
@@ -64,11 +66,10 @@ TEST_P(GoldenOptimizer, TenSteps) {
 
 INSTANTIATE_TEST_SUITE_P(Formulas, GoldenOptimizer,
                          testing::Combine(testing::Values("adafactor", "adamw", "adamw_rms"),
-                                          testing::Values(Backend::kReference, Backend::kCpu)),
+                                          testing::ValuesIn(Backends())),
                          [](const auto& info) {
                            return std::get<0>(info.param) +
-                                  (std::get<1>(info.param) == Backend::kReference ? "_reference"
-                                                                                  : "_cpu");
+                                  (IsReference(std::get<1>(info.param)) ? "_reference" : "_fast");
                          });
 
 TEST(Schedule, MatchesTheRecordedRates) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "kernels/tested.h"
 #include "program/arena_memory.h"
 #include "program/numbers.h"
 
@@ -34,12 +35,13 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
 
   // The parameters after three updates by gradients `factor` times the usual.
   std::map<std::string, std::vector<double>> Train(double factor, double gradient_scale,
-                                                   Backend backend) const {
+                                                   Backend& backend) const {
     const ParameterStore parameters = Parameters();
     const auto optimizer = MakeOptimizer(Config(), parameters);
     ArenaMemory memory(parameters, backend, optimizer->state_elements());
-    Executable update(optimizer->UpdateProgram(parameters), backend, memory.arenas(),
-                      TransientMemory::kPainted);
+    const auto transients =
+        backend.device().is_host() ? TransientMemory::kPainted : TransientMemory::kPlain;
+    Executable update(optimizer->UpdateProgram(parameters), backend, memory.arenas(), transients);
     for (const Parameter& p : parameters.all()) {
       memory.SetParameter(p, NormalNumbers(p.name, p.shape.size()));
     }
@@ -60,7 +62,7 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
 };
 
 TEST_P(EveryOptimizer, ChangesWhatLearnsAndNothingElse) {
-  const auto values = Train(1, 1, Backend::kCpu);
+  const auto values = Train(1, 1, FastBackend());
   const ParameterStore parameters = Parameters();
   for (const Parameter& p : parameters.all()) {
     const std::vector<float> start = NormalNumbers(p.name, p.shape.size());
@@ -74,15 +76,15 @@ TEST_P(EveryOptimizer, ChangesWhatLearnsAndNothingElse) {
 }
 
 TEST_P(EveryOptimizer, TakesTheGradientTimesItsScale) {
-  const auto scaled = Train(1, 0.25, Backend::kReference);
-  for (const auto& [name, values] : Train(0.25, 1, Backend::kReference)) {
+  const auto scaled = Train(1, 0.25, ReferenceBackend());
+  for (const auto& [name, values] : Train(0.25, 1, ReferenceBackend())) {
     EXPECT_LT(LargestError(scaled.at(name), values), 1e-6) << name;
   }
 }
 
 TEST_P(EveryOptimizer, BackendsAgree) {
-  const auto cpu = Train(1, 1, Backend::kCpu);
-  for (const auto& [name, values] : Train(1, 1, Backend::kReference)) {
+  const auto cpu = Train(1, 1, FastBackend());
+  for (const auto& [name, values] : Train(1, 1, ReferenceBackend())) {
     EXPECT_LT(LargestError(cpu.at(name), values), 2e-6) << name;
   }
 }
@@ -105,11 +107,11 @@ TEST_P(EveryOptimizer, KeepsItsTensorsApart) {
 TEST_P(EveryOptimizer, RefusesMissingArenas) {
   const ParameterStore parameters = Parameters();
   const auto optimizer = MakeOptimizer(Config(), parameters);
-  ArenaMemory memory(parameters, Backend::kCpu, optimizer->state_elements());
+  ArenaMemory memory(parameters, FastBackend(), optimizer->state_elements());
   for (const auto arena : {&Arenas::parameters, &Arenas::gradients, &Arenas::state}) {
     Arenas arenas = memory.arenas();
     arenas.*arena = nullptr;
-    EXPECT_THROW(Executable(optimizer->UpdateProgram(parameters), Backend::kCpu, arenas), Error);
+    EXPECT_THROW(Executable(optimizer->UpdateProgram(parameters), FastBackend(), arenas), Error);
   }
 }
 
@@ -120,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Optim, EveryOptimizer,
 
 TEST(GradientNorm, SumsTheSquaresOfTheWholeArena) {
   const ParameterStore parameters = Parameters();
-  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+  for (Backend& backend : Backends()) {
     ArenaMemory memory(parameters, backend);
     double expected = 0;
     for (const Parameter& p : parameters.all()) {

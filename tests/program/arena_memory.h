@@ -1,7 +1,6 @@
-// Parameter, gradient and state arenas of one backend's element type, for tests.
+// Parameter, gradient and state arenas of one backend, for tests.
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -12,57 +11,67 @@ namespace syntra {
 
 class ArenaMemory {
  public:
-  ArenaMemory(const ParameterStore& store, Backend backend, int64_t state_elements = 0)
-      : backend_(backend),
-        parameters_(store.arena_elements()),
-        gradients_(store.arena_elements()),
-        state_(state_elements) {}
+  ArenaMemory(const ParameterStore& store, Backend& backend, int64_t state_elements = 0)
+      : parameters_(backend, store.arena_elements()),
+        gradients_(backend, store.arena_elements()),
+        state_(backend, state_elements) {}
 
-  Arenas arenas() {
-    return {parameters_.data(backend_), gradients_.data(backend_), state_.data(backend_)};
-  }
+  Arenas arenas() { return {parameters_.data(), gradients_.data(), state_.data()}; }
   template <typename T>
   void SetParameter(const Parameter& parameter, const std::vector<T>& values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      parameters_.wide[parameter.offset + i] = values[i];
-      parameters_.narrow[parameter.offset + i] = static_cast<float>(values[i]);
-    }
+    parameters_.Set(parameter.offset, std::span<const T>(values));
   }
   std::vector<double> ParameterValues(const Parameter& p) const {
-    return parameters_.Get(backend_, p.offset, p.shape.size());
+    return parameters_.Get(p.offset, p.shape.size());
   }
   std::vector<double> Gradient(const Parameter& p) const {
-    return gradients_.Get(backend_, p.offset, p.shape.size());
+    return gradients_.Get(p.offset, p.shape.size());
   }
   void ClearGradients() { gradients_.Clear(); }
   void SetGradient(const Parameter& parameter, std::span<const float> values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      gradients_.wide[parameter.offset + i] = values[i];
-      gradients_.narrow[parameter.offset + i] = values[i];
-    }
+    gradients_.Set(parameter.offset, values);
   }
 
  private:
-  struct Arena {
-    explicit Arena(int64_t elements) : narrow(elements), wide(elements) {}
-    void* data(Backend backend) {
-      return backend == Backend::kReference ? static_cast<void*>(wide.data()) : narrow.data();
+  // Elements are f32 as the backend holds it.
+  class Numbers {
+   public:
+    Numbers(Backend& backend, int64_t elements)
+        : device_(backend.device()),
+          wide_(backend.Held({DType::kF32, {1}}).dtype == DType::kF64),
+          memory_(device_.Allocate(elements * element_bytes(), "a test's arena")) {}
+
+    void* data() { return memory_.data(); }
+    template <typename T>
+    void Set(int64_t offset, std::span<const T> values) {
+      wide_ ? SetAs<double>(offset, values) : SetAs<float>(offset, values);
     }
-    std::vector<double> Get(Backend backend, int64_t offset, int64_t count) const {
-      if (backend == Backend::kReference) {
-        return {wide.begin() + offset, wide.begin() + offset + count};
-      }
-      return {narrow.begin() + offset, narrow.begin() + offset + count};
+    std::vector<double> Get(int64_t offset, int64_t count) const {
+      return wide_ ? GetAs<double>(offset, count) : GetAs<float>(offset, count);
     }
-    void Clear() {
-      std::ranges::fill(narrow, 0.0f);
-      std::ranges::fill(wide, 0.0);
+    void Clear() { device_.Clear(memory_.data(), memory_.size()); }
+
+   private:
+    size_t element_bytes() const { return wide_ ? sizeof(double) : sizeof(float); }
+    template <typename Element, typename T>
+    void SetAs(int64_t offset, std::span<const T> values) {
+      const std::vector<Element> elements(values.begin(), values.end());
+      device_.CopyIn(memory_.data() + offset * sizeof(Element), elements.data(),
+                     elements.size() * sizeof(Element));
     }
-    std::vector<float> narrow;
-    std::vector<double> wide;
+    template <typename Element>
+    std::vector<double> GetAs(int64_t offset, int64_t count) const {
+      std::vector<Element> elements(count);
+      device_.CopyOut(elements.data(), memory_.data() + offset * sizeof(Element),
+                      count * sizeof(Element));
+      return {elements.begin(), elements.end()};
+    }
+
+    Device& device_;
+    bool wide_;
+    Buffer memory_;
   };
-  Backend backend_;
-  Arena parameters_, gradients_, state_;
+  Numbers parameters_, gradients_, state_;
 };
 
 }  // namespace syntra

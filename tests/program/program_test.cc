@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/tested.h"
 #include "program/builder.h"
 #include "program/finite_differences.h"
 
@@ -56,7 +57,7 @@ class Sketch {
 
 // A differentiated program in memory, its parameters and inputs filled.
 struct Running {
-  explicit Running(Sketch sketch, Backend backend = Backend::kReference,
+  explicit Running(Sketch sketch, Backend& backend = ReferenceBackend(),
                    TransientMemory transients = TransientMemory::kPlain)
       : parameters(std::move(sketch.parameters)),
         memory(parameters, backend),
@@ -180,7 +181,7 @@ TEST_P(Compositions, GradientsAgreeWithCentralDifferences) {
 }
 
 TEST_P(Compositions, BackendsAgree) {
-  Running reference(Record(GetParam())), cpu(Record(GetParam()), Backend::kCpu);
+  Running reference(Record(GetParam())), cpu(Record(GetParam()), FastBackend());
   reference.executable.RunChecked();
   cpu.executable.RunChecked();
   EXPECT_NEAR(cpu.executable.Scalar("loss"), reference.executable.Scalar("loss"), 1e-5);
@@ -190,7 +191,7 @@ TEST_P(Compositions, BackendsAgree) {
 }
 
 TEST_P(Compositions, GradientsReplaceOrAdd) {
-  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+  for (Backend& backend : Backends()) {
     Running running(Record(GetParam()), backend);
     const auto gradients = [&] {
       std::vector<double> all;
@@ -212,7 +213,8 @@ TEST_P(Compositions, GradientsReplaceOrAdd) {
 }
 
 TEST_P(Compositions, NothingReadsWhatIsDead) {
-  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+  for (Backend& backend : Backends()) {
+    if (!backend.device().is_host()) continue;
     Running plain(Record(GetParam()), backend);
     Running painted(Record(GetParam()), backend, TransientMemory::kPainted);
     plain.executable.Run();
@@ -287,7 +289,7 @@ Sketch Tower(bool recompute) {
 }
 
 TEST(Recompute, SameBitsInASmallerArena) {
-  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+  for (Backend& backend : Backends()) {
     Running stored(Tower(false), backend), recomputed(Tower(true), backend);
     stored.executable.Run();
     recomputed.executable.Run();
@@ -296,7 +298,7 @@ TEST(Recompute, SameBitsInASmallerArena) {
       EXPECT_EQ(stored.Gradient(p.name), recomputed.Gradient(p.name)) << p.name;
     }
     // Workspaces of the CPU's products outweigh a layer as small as these.
-    if (backend == Backend::kCpu) continue;
+    if (!IsReference(backend)) continue;
     EXPECT_LT(recomputed.executable.plan().arena_bytes,
               stored.executable.plan().arena_bytes * 2 / 3);
   }
@@ -369,7 +371,7 @@ TEST(Painter, NoticesAWriteOutsideTheOperands) {
 }
 
 TEST(Executable, RunCheckedNamesTheFirstBadStep) {
-  Running running(Record({"", TiedEmbeddings}), Backend::kCpu);
+  Running running(Record({"", TiedEmbeddings}), FastBackend());
   EXPECT_NO_THROW(running.executable.RunChecked());
   const Parameter& in = running.parameters.Get("in");
   std::vector<double> values = running.memory.ParameterValues(in);
@@ -388,18 +390,18 @@ TEST(Executable, RunCheckedNamesTheFirstBadStep) {
 
 TEST(Executable, RefusesMissingArenas) {
   Sketch sketch = Record({"", SharedInput});
-  ArenaMemory memory(sketch.parameters, Backend::kCpu);
+  ArenaMemory memory(sketch.parameters, FastBackend());
   const Program program = std::move(sketch.builder).Build();
   Arenas without_parameters = memory.arenas(), without_gradients = memory.arenas();
   without_parameters.parameters = nullptr;
   without_gradients.gradients = nullptr;
-  EXPECT_THROW(Executable(program, Backend::kCpu, without_parameters), Error);
-  EXPECT_THROW(Executable(program, Backend::kCpu, without_gradients), Error);
-  EXPECT_NO_THROW(Executable(program, Backend::kCpu, memory.arenas()));
+  EXPECT_THROW(Executable(program, FastBackend(), without_parameters), Error);
+  EXPECT_THROW(Executable(program, FastBackend(), without_gradients), Error);
+  EXPECT_NO_THROW(Executable(program, FastBackend(), memory.arenas()));
 }
 
 TEST(Executable, RefusesUnknownNamesAndWrongSizes) {
-  Running running(Record({"", SharedInput}), Backend::kCpu);
+  Running running(Record({"", SharedInput}), FastBackend());
   EXPECT_TRUE(running.executable.Has("loss"));
   EXPECT_FALSE(running.executable.Has("lost"));
   EXPECT_THROW(running.executable.Tensor("lost"), Error);

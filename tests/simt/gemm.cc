@@ -2,6 +2,7 @@
 #include "kernels/cuda/gemm.h"
 
 #include "kernels/bfloat16.h"
+#include "tests/simt/device.h"
 
 namespace syntra::gpu {
 namespace {
@@ -36,28 +37,37 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
 
 size_t Gemm::workspace_bytes() const { return 0; }
 
-void Gemm::Run(const KernelArguments&, const void* a, const void* b, void* c, std::byte*) const {
-  const GemmProblem& p = plan_->problem;
+namespace {
+
+void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const void* b, void* c) {
   const int64_t a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
   const int64_t b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
   const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
-  for (int64_t g = 0; g < plan_->batch.count; ++g) {
+  for (int64_t g = 0; g < batch.count; ++g) {
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
         double sum = 0.0;
         for (int64_t l = 0; l < p.k; ++l) {
           const int64_t left = p.transpose_a ? l * a_stride + i : i * a_stride + l;
           const int64_t right = p.transpose_b ? j * b_stride + l : l * b_stride + j;
-          sum += static_cast<double>(ElementOf(p.ab, a, g * plan_->batch.a_step + left)) *
-                 ElementOf(p.ab, b, g * plan_->batch.b_step + right);
+          sum += static_cast<double>(ElementOf(p.ab, a, g * batch.a_step + left)) *
+                 ElementOf(p.ab, b, g * batch.b_step + right);
         }
-        const int64_t at = g * plan_->batch.c_step + i * c_stride + j;
+        const int64_t at = g * batch.c_step + i * c_stride + j;
         sum *= p.alpha;
         if (p.accumulate) sum += ElementOf(p.c, c, at);
         StoreElement(p.c, c, at, static_cast<float>(sum));
       }
     }
   }
+}
+
+}  // namespace
+
+void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
+               std::byte*) const {
+  simt::Give(call.stream,
+             [plan = *plan_, a, b, c] { Multiply(plan.problem, plan.batch, a, b, c); });
 }
 
 }  // namespace syntra::gpu

@@ -30,6 +30,7 @@ constexpr uintptr_t kCellBytes = 2, kPageCells = 2048;
 using Page = std::array<Cell, kPageCells>;
 
 struct State {
+  bool enabled = true;
   bool running = false;  // a thread has its turn
   bool inside = false;   // this code itself is at work
   Moment now;
@@ -117,6 +118,8 @@ void Access(const void* at, size_t bytes, bool write) {
 
 }  // namespace
 
+void SetEnabled(bool enabled) { the_state.enabled = enabled; }
+
 void StartGrid(int64_t blocks) {
   the_state.first_block = the_state.next_block;
   the_state.next_block += blocks;
@@ -132,7 +135,7 @@ void StartBlock(int64_t block, std::span<const std::byte> shared,
 
 void Enter(int thread) {
   the_state.now.thread = static_cast<int16_t>(thread);
-  the_state.running = true;
+  the_state.running = the_state.enabled;
 }
 void Leave() { the_state.running = false; }
 void PassBarrier() { ++the_state.now.barriers; }

@@ -10,6 +10,9 @@
 
 namespace syntra::simt::race_check {
 
+// On from the start. It takes most of the time of a kernel.
+void SetEnabled(bool enabled);
+
 // Of a grid of so many blocks, then of each.
 void StartGrid(int64_t blocks);
 void StartBlock(int64_t block, std::span<const std::byte> shared,

@@ -7,7 +7,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "core/arena.h"
 #include "dist/tree_sum.h"
+#include "kernels/tested.h"
 #include "train/step.h"
 
 namespace syntra {
@@ -36,18 +38,20 @@ Vector SumOf(std::span<const Vector> sources) {
 
 // As a rank that has these micro-batches.
 Vector AddUp(GradientTree& tree, std::span<const Vector> leaves) {
-  Vector gradients(leaves.front().size());
+  Arena gradients(FastBackend().device(), std::ssize(leaves.front()), "a test's gradients");
   for (const Vector& leaf : leaves) {
-    gradients = leaf;
-    tree.Add(gradients);
+    std::ranges::copy(leaf, gradients.host().begin());
+    gradients.Send();
+    tree.Add(gradients.view());
   }
-  return gradients;
+  gradients.Fetch();
+  return {gradients.host().begin(), gradients.host().end()};
 }
 
 TEST(GradientTree, IsTheTreeOverRanks) {
   for (int64_t count = 1; count <= 17; ++count) {
     const std::vector<Vector> leaves = Leaves(count, 10000);
-    GradientTree tree(count, 10000);
+    GradientTree tree(count, 10000, FastBackend());
     const Vector sum = AddUp(tree, leaves);
     EXPECT_EQ(sum, SumOf(leaves)) << count;
     EXPECT_EQ(AddUp(tree, leaves), sum) << "the next step differs";
@@ -78,7 +82,7 @@ TEST(GradientTree, DoesNotDependOnTheRanks) {
       EXPECT_EQ(own * ranks, count);
       std::vector<Vector> parts;
       for (int64_t rank = 0; rank < ranks; ++rank) {
-        GradientTree tree(own, 100);
+        GradientTree tree(own, 100, FastBackend());
         parts.push_back(AddUp(tree, std::span(leaves).subspan(rank * own, own)));
       }
       EXPECT_EQ(SumOf(parts), sum) << count << " on " << ranks;

@@ -1,10 +1,14 @@
-#include "program/bind.h"
+#include "kernels/backend.h"
 
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <mutex>
 #include <set>
 
 #include "base/log.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/peak.h"
 
 namespace syntra {
 namespace {
@@ -32,8 +36,12 @@ void AddTensor(const TensorType& type, void* to, const void* from) {
   }
 }
 
-// Runs `kernel` into workspace for the outputs that accumulate, then adds.
+// Makes a kernel of the host honour call.accumulate: where it does not, it runs into workspace for
+// the outputs that accumulate, and they are added to afterwards.
 BoundKernel WithAccumulation(BoundKernel kernel, const OpCall& call) {
+  if (kernel.accumulates || std::ranges::find(call.accumulate, true) == call.accumulate.end()) {
+    return kernel;
+  }
   std::vector<size_t> place(call.outputs.size());
   size_t bytes = AlignUp(kernel.workspace_bytes);
   for (size_t i = 0; i < call.outputs.size(); ++i) {
@@ -58,39 +66,56 @@ BoundKernel WithAccumulation(BoundKernel kernel, const OpCall& call) {
   return wrapped;
 }
 
-// Slow paths are allowed but never silent.
-void LogFallback(const Op& op, const OpCall& call) {
-  static std::mutex mutex;
-  static std::set<std::string> seen;
-  const std::scoped_lock lock(mutex);
-  if (seen.insert(op.name).second) {
-    Log().warn("{} {{{}}} has no CPU kernel; the slow reference runs", op.name,
-               call.attributes.ToString());
+class Reference final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+  Device& device() override { return Host(); }
+  TensorType Held(const TensorType& type) const override {
+    return {IsFloat(type.dtype) ? DType::kF64 : type.dtype, type.shape};
   }
-}
+  double PeakFlops(DType) override { return std::numeric_limits<double>::quiet_NaN(); }
+  std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override {
+    return WithAccumulation(BindReferenceOnHost(op, call), call);
+  }
+};
+
+class Cpu final : public Backend {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  Device& device() override { return Host(); }
+  double PeakFlops(DType type) override { return MeasurePeakFlops(type, kBriefPeakSeconds); }
+  std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override {
+    std::optional<BoundKernel> kernel = BindCpuKernel(op, call);
+    if (!kernel) {
+      LogFallback(op, call);
+      kernel = BindReferenceOnHost(op, call);
+    }
+    return WithAccumulation(std::move(*kernel), call);
+  }
+
+ private:
+  // Slow paths are allowed but never silent.
+  void LogFallback(const Op& op, const OpCall& call) {
+    const std::scoped_lock lock(mutex_);
+    if (logged_.insert(op.name).second) {
+      Log().warn("{} {{{}}} has no CPU kernel; the slow reference runs", op.name,
+                 call.attributes.ToString());
+    }
+  }
+  std::mutex mutex_;
+  std::set<std::string> logged_;
+};
 
 }  // namespace
 
-TensorType BackendType(const TensorType& type, Backend backend) {
-  const bool wide = backend == Backend::kReference && IsFloat(type.dtype);
-  return {wide ? DType::kF64 : type.dtype, type.shape};
+Backend& ReferenceBackend() {
+  static Reference reference;
+  return reference;
 }
 
-BoundKernel BindKernel(const Op& op, const OpCall& call, Backend backend) {
-  ErrorContext context([&] { return fmt::format("binding {}", op.name); });
-  OpCall typed = call;
-  for (TensorType& type : typed.inputs) type = BackendType(type, backend);
-  for (TensorType& type : typed.outputs) type = BackendType(type, backend);
-  std::optional<BoundKernel> kernel;
-  if (backend == Backend::kCpu) {
-    kernel = BindCpuKernel(op, typed);
-    if (!kernel) LogFallback(op, typed);
-  }
-  if (!kernel) kernel = BindReferenceOnHost(op, typed);
-  const bool accumulates =
-      std::find(typed.accumulate.begin(), typed.accumulate.end(), true) != typed.accumulate.end();
-  if (accumulates && !kernel->accumulates) return WithAccumulation(std::move(*kernel), typed);
-  return std::move(*kernel);
+Backend& CpuBackend() {
+  static Cpu cpu;
+  return cpu;
 }
 
 }  // namespace syntra

@@ -1,0 +1,172 @@
+#include "kernels/cuda/attention_step.h"
+
+#include "kernels/cuda/attention_terms.h"
+#include "kernels/cuda/launch.h"
+
+namespace syntra::attention {
+namespace {
+
+constexpr int kStepThreads = 128;
+// Lanes that share a key's dot product, each with eight elements at a time.
+constexpr int kKeyLanes = 8;
+// What every GPU has without asking: scores of more keys take the kernel of tiles.
+constexpr int64_t kMostKeys = 8192;
+
+// In shared memory, followed by a score for each key.
+struct StepStorage {
+  alignas(16) float sums[kStepThreads][kEight];
+  float of_warp[kStepThreads / kWarp];
+};
+
+template <typename T>
+struct Step {
+  Terms<T> terms;
+  T* y;
+  float* log_sum_exp;
+  bool accumulate_y, accumulate_log_sum_exp;
+};
+
+__device__ float BlockMax(float value, float* scratch) {
+  value = WarpMax(value);
+  if (LaneIndex() == 0) scratch[WarpIndex()] = value;
+  SyncThreads();
+  float largest = -INFINITY;
+  for (int warp = 0; warp < WarpCount(); ++warp) largest = fmaxf(largest, scratch[warp]);
+  SyncThreads();
+  return largest;
+}
+
+// scores[j] = query . key_j, by groups of lanes.
+template <typename T>
+__device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
+  const int lane = ThreadIndex() % kKeyLanes;
+  const T* query = terms.query + (b * terms.heads + h) * terms.head_size;
+  for (int64_t first = 0; first < terms.keys; first += kStepThreads / kKeyLanes) {
+    const int64_t j = first + ThreadIndex() / kKeyLanes;
+    const T* key = terms.key + ((b * terms.keys + (j < terms.keys ? j : 0)) * terms.heads + h) *
+                                   terms.head_size;
+    float sum = 0.0f;
+    for (int64_t k = lane * kEight; k < terms.head_size; k += kKeyLanes * kEight) {
+      const auto left = static_cast<int>(terms.head_size - k);
+      const int count = left < kEight ? left : kEight;
+      const Eight q = LoadEight(query + k, count), p = LoadEight(key + k, count);
+#pragma unroll
+      for (int e = 0; e < kEight; ++e) sum += q[e] * p[e];
+    }
+    for (int mask = kKeyLanes / 2; mask > 0; mask /= 2) sum += ShuffleXor(sum, mask);
+    if (lane == 0 && j < terms.keys) scores[j] = sum;
+  }
+}
+
+// u . p_j; threads with neighbouring keys read neighbouring entries of the table.
+template <typename T>
+__device__ float PositionScore(const Terms<T>& terms, int64_t b, int64_t h, int64_t j) {
+  const T* u = terms.u + (b * terms.heads + h) * terms.features;
+  float sum = 0.0f;
+  for (int64_t f = 0; f < terms.features; ++f) {
+    sum += ToFloat(u[f]) * ToFloat(FromFloat<T>(terms.PositionAt(b, h, j, f)));
+  }
+  return sum;
+}
+
+// Adds the other terms, masks, and returns the largest score of this thread's keys.
+template <typename T>
+__device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
+  float largest = -INFINITY;
+  for (int64_t j = ThreadIndex(); j < terms.keys; j += kStepThreads) {
+    float score = -INFINITY;
+    if (terms.Allows(b, 0, j)) {
+      score = terms.Others(b, h, 0, j) + (terms.query != nullptr ? scores[j] : 0.0f);
+      if (terms.u != nullptr) score += PositionScore(terms, b, h, j);
+    }
+    scores[j] = score;
+    largest = fmaxf(largest, score);
+  }
+  return largest;
+}
+
+// y = sum_j weights_j value_j / sum: a thread takes eight columns of every so many keys.
+template <typename T>
+__device__ void MixValues(const Step<T>& call, int64_t b, int64_t h, const float* weights,
+                          float inverse_sum, StepStorage& shared) {
+  const Terms<T>& terms = call.terms;
+  const int groups = static_cast<int>((terms.head_size + kEight - 1) / kEight);
+  const int parts = kStepThreads / groups;
+  const int column = ThreadIndex() % groups * kEight, part = ThreadIndex() / groups;
+  const auto left = static_cast<int>(terms.head_size - column);
+  const int count = left < kEight ? left : kEight;
+  Eight sum = {};
+  if (part < parts) {
+    for (int64_t j = part; j < terms.keys; j += parts) {
+      const Eight value = LoadEight(
+          terms.value + ((b * terms.keys + j) * terms.heads + h) * terms.head_size + column, count);
+#pragma unroll
+      for (int e = 0; e < kEight; ++e) sum[e] += weights[j] * value[e];
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kEight; ++e) shared.sums[ThreadIndex()][e] = sum[e];
+  SyncThreads();
+  T* y = call.y + (b * terms.heads + h) * terms.head_size;
+  for (int64_t k = ThreadIndex(); k < terms.head_size; k += kStepThreads) {
+    float total = 0.0f;
+    for (int p = 0; p < parts; ++p) total += shared.sums[p * groups + k / kEight][k % kEight];
+    StoreResult(total * inverse_sum, y + k, call.accumulate_y);
+  }
+}
+
+// A block takes one (example, head).
+template <typename T>
+__global__ void __launch_bounds__(kStepThreads) StepKernel(Step<T> call) {
+  auto& shared = Shared<StepStorage>();
+  auto* scores = reinterpret_cast<float*>(SharedBytes() + sizeof(StepStorage));
+  const Terms<T>& terms = call.terms;
+  const int64_t h = BlockIndex() % terms.heads, b = BlockIndex() / terms.heads;
+  if (terms.query != nullptr) ScoreKeys(terms, b, h, scores);
+  SyncThreads();
+  const float largest = BlockMax(FinishScores(terms, b, h, scores), shared.of_warp);
+  // Nothing is allowed: any finite reference gives zeros.
+  const float reference = largest == -INFINITY ? 0.0f : largest;
+  float sum = 0.0f;
+  for (int64_t j = ThreadIndex(); j < terms.keys; j += kStepThreads) {
+    scores[j] = expf(scores[j] - reference);
+    sum += scores[j];
+  }
+  sum = BlockSum(sum, shared.of_warp);
+  if (call.log_sum_exp != nullptr && ThreadIndex() == 0) {
+    const float value = sum > 0.0f ? largest + logf(sum) : -INFINITY;
+    StoreResult(value, call.log_sum_exp + BlockIndex(), call.accumulate_log_sum_exp);
+  }
+  if (call.y != nullptr) {
+    MixValues(call, b, h, scores, sum > 0.0f ? 1.0f / sum : 0.0f, shared);
+  }
+}
+
+}  // namespace
+
+bool IsStep(const Sizes& sizes) {
+  return sizes.queries == 1 && sizes.keys <= kMostKeys && sizes.head_size <= kStepThreads * kEight;
+}
+
+BoundKernel BindStep(const OpCall& call, const Sizes& sizes) {
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.run = [sizes, dtype = call.inputs[kValue].dtype, accumulate_y = Accumulates(call, kY),
+                accumulate_log_sum_exp =
+                    Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
+    WithActivation(dtype, [&](auto type) {
+      using T = decltype(type);
+      Step<T> step{Terms<T>::Of(sizes, arguments), syntra::Output<T>(arguments, kY),
+                   syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
+                   accumulate_log_sum_exp};
+      step.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
+      Launch(arguments,
+             {sizes.batch * sizes.heads, kStepThreads,
+              sizeof(StepStorage) + sizes.keys * sizeof(float)},
+             StepKernel<T>, step);
+    });
+  };
+  return kernel;
+}
+
+}  // namespace syntra::attention

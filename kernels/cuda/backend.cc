@@ -1,0 +1,39 @@
+#include "kernels/cuda/backend.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace syntra {
+namespace {
+
+// Dense products as NVIDIA's data sheets give them, in 1e12 FLOP/s: bf16 on tensor cores with f32
+// sums, and IEEE f32, which has no tensor cores. The first name that is part of the device's
+// counts.
+struct Peak {
+  std::string_view name;
+  double bf16, f32;
+};
+constexpr Peak kPeaks[] = {{"B200", 2250, 75},       {"GH200", 989.4, 67},  {"H200", 989.4, 67},
+                           {"H100 PCIe", 756, 51},   {"H100 NVL", 835, 60}, {"H100", 989.4, 67},
+                           {"A100", 312, 19.5},      {"A30", 165, 10.3},    {"A40", 149.7, 37.4},
+                           {"A10", 125, 31.2},       {"L40S", 362, 91.6},   {"L4", 121, 30.3},
+                           {"RTX 4090", 165.2, 82.6}};
+
+}  // namespace
+
+double CudaBackend::PeakFlops(DType type) {
+  const auto* peak = std::ranges::find_if(kPeaks, [&](const Peak& known) {
+    return device_->name().find(known.name) != std::string_view::npos;
+  });
+  if (peak == std::end(kPeaks)) return std::numeric_limits<double>::quiet_NaN();
+  return 1e12 * (type == DType::kBF16 ? peak->bf16 : peak->f32);
+}
+
+std::optional<BoundKernel> CudaBackend::Bind(const Op& op, const OpCall& call) {
+  std::optional<BoundKernel> kernel = BindCudaKernel(op, call);
+  const bool adds = std::ranges::find(call.accumulate, true) != call.accumulate.end();
+  if (kernel && adds && !kernel->accumulates) return std::nullopt;
+  return kernel;
+}
+
+}  // namespace syntra

@@ -1,0 +1,24 @@
+// The CUDA kernels and the device that they run on.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "kernels/backend.h"
+
+namespace syntra {
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  std::string_view name() const override { return "cuda"; }
+  Device& device() override { return *device_; }
+  double PeakFlops(DType type) override;
+  std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override;
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,204 @@
+// The GPU as a device: memory, one stream, CUDA graphs.
+#include <cuda_runtime.h>
+
+#include <filesystem>
+
+#include "base/text.h"
+#include "kernels/cuda.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/check.h"
+
+namespace syntra {
+namespace {
+
+std::string VersionText(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+int DriverVersion() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
+}
+
+int RuntimeVersion() {
+  int version = 0;
+  return cudaRuntimeGetVersion(&version) == cudaSuccess ? version : 0;
+}
+
+std::string Bytes(size_t bytes) { return HumanBytes(static_cast<double>(bytes)); }
+
+void Destroy(cudaGraph_t graph) { cudaGraphDestroy(graph); }
+
+// Work that was taken down, for as long as anybody may give it again.
+class Graph {
+ public:
+  Graph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    SYNTRA_CUDA(cudaGraphInstantiate(&graph_, graph, 0));
+    // What the launch needs on the device is made now.
+    SYNTRA_CUDA(cudaGraphUpload(graph_, stream));
+  }
+  ~Graph() { cudaGraphExecDestroy(graph_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void Launch() const { SYNTRA_CUDA(cudaGraphLaunch(graph_, stream_)); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+  cudaStream_t stream_;
+};
+
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(int index) {
+    SYNTRA_CUDA(cudaSetDevice(index));
+    cudaDeviceProp properties;
+    SYNTRA_CUDA(cudaGetDeviceProperties(&properties, index));
+    name_ = fmt::format("{} (GPU {})", properties.name, index);
+    constexpr int kOldest = 8;  // bf16 on tensor cores, cp.async
+    if (properties.major < kOldest) {
+      Fail(ExitCode::kResources, "{} has compute capability {}.{}; the kernels need {}.0 or newer",
+           name_, properties.major, properties.minor, kOldest);
+    }
+    SYNTRA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  ~GpuDevice() override { cudaStreamDestroy(stream_); }
+
+  std::string_view name() const override { return name_; }
+  bool is_host() const override { return false; }
+  void* stream() const override { return stream_; }
+
+  Buffer Allocate(size_t bytes, const char* purpose) override {
+    if (bytes == 0) return {};
+    void* data = nullptr;
+    if (const cudaError_t status = cudaMalloc(&data, bytes); status != cudaSuccess) {
+      size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      Fail(ExitCode::kResources, "{} has no {} for {}: {} of its {} are free ({})", name_,
+           Bytes(bytes), purpose, Bytes(free), Bytes(total), cudaGetErrorString(status));
+    }
+    Buffer buffer(static_cast<std::byte*>(data), bytes,
+                  [](std::byte* memory, size_t) { cudaFree(memory); });
+    Clear(data, bytes);
+    return buffer;
+  }
+
+  Buffer AllocateStaging(size_t bytes, const char* purpose) override {
+    if (bytes == 0) return {};
+    void* data = nullptr;
+    if (const cudaError_t status = cudaMallocHost(&data, bytes); status != cudaSuccess) {
+      Fail(ExitCode::kResources, "cannot get {} of page-locked host memory for {}: {}",
+           Bytes(bytes), purpose, cudaGetErrorString(status));
+    }
+    return {static_cast<std::byte*>(data), bytes,
+            [](std::byte* memory, size_t) { cudaFreeHost(memory); }};
+  }
+
+  void CopyIn(void* to, const void* from, size_t bytes) override {
+    SYNTRA_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
+    Wait();
+  }
+  void CopyOut(void* to, const void* from, size_t bytes) override {
+    SYNTRA_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
+    Wait();
+  }
+  void Clear(void* data, size_t bytes) override {
+    if (bytes > 0) SYNTRA_CUDA(cudaMemsetAsync(data, 0, bytes, stream_));
+  }
+  void Wait() override { SYNTRA_CUDA(cudaStreamSynchronize(stream_)); }
+
+  std::function<void()> Capture(std::function<void()> enqueue) override {
+    cudaGraph_t graph = nullptr;
+    SYNTRA_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    try {
+      enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(stream_, &graph);
+      Destroy(graph);
+      throw;
+    }
+    SYNTRA_CUDA(cudaStreamEndCapture(stream_, &graph));
+    const std::unique_ptr<CUgraph_st, void (*)(cudaGraph_t)> owned(graph, &Destroy);
+    return [work = std::make_shared<Graph>(graph, stream_)] { work->Launch(); };
+  }
+
+ private:
+  std::string name_;
+  cudaStream_t stream_ = nullptr;
+};
+
+// Why cudaGetDeviceCount found nothing.
+std::string Explain(cudaError_t status) {
+  const int driver = DriverVersion();
+  if (driver == 0) {
+    return "no NVIDIA driver (libcuda.so.1) is installed, or it cannot be loaded here";
+  }
+  if (status == cudaErrorInsufficientDriver) {
+    return fmt::format(
+        "the NVIDIA driver is too old: it supports CUDA {}, this build needs {}; update the driver "
+        "or build with an older toolkit",
+        VersionText(driver), VersionText(RuntimeVersion()));
+  }
+  if (status == cudaErrorNoDevice) return "the NVIDIA driver shows no GPU to this process";
+  return fmt::format("CUDA cannot start: {} ({})", cudaGetErrorString(status),
+                     cudaGetErrorName(status));
+}
+
+std::string Describe(int index) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return "unknown";
+  return fmt::format("{}, compute capability {}.{}, {} processors, {}", properties.name,
+                     properties.major, properties.minor, properties.multiProcessorCount,
+                     Bytes(properties.totalGlobalMem));
+}
+
+// Whether somebody hid the GPUs from this process on purpose.
+bool Hidden() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible && (*visible == '\0' || *visible == '-');
+}
+
+}  // namespace
+
+namespace internal {
+void CudaFailed(cudaError_t status, const char* call) {
+  const auto fail = [&](const std::string& advice) {
+    Fail(ExitCode::kResources, "{}: {} ({}){}", call, cudaGetErrorString(status),
+         cudaGetErrorName(status), advice);
+  };
+  switch (status) {
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+      return fail(
+          "; this build has no code for this GPU: build with -DCMAKE_CUDA_ARCHITECTURES=native "
+          "on its machine");
+    case cudaErrorUnsupportedPtxVersion:
+      return fail("; update the NVIDIA driver, or build with -DCMAKE_CUDA_ARCHITECTURES=native");
+    case cudaErrorDevicesUnavailable:
+      return fail("; another process uses the GPU alone (nvidia-smi shows its compute mode)");
+    default:
+      return fail("");
+  }
+}
+}  // namespace internal
+
+GpuReport FindGpus() {
+  GpuReport report;
+  report.versions = fmt::format("driver for CUDA {}, runtime {}", VersionText(DriverVersion()),
+                                VersionText(RuntimeVersion()));
+  const cudaError_t status = cudaGetDeviceCount(&report.count);
+  if (status != cudaSuccess) {
+    report.count = 0;
+    report.problem = Explain(status);
+    report.broken = !Hidden() && std::filesystem::exists("/dev/nvidiactl");
+    cudaGetLastError();
+  }
+  for (int i = 0; i < report.count; ++i) report.facts.push_back(Describe(i));
+  return report;
+}
+
+std::unique_ptr<Backend> OpenGpu(int index) {
+  return std::make_unique<CudaBackend>(std::make_unique<GpuDevice>(index));
+}
+
+}  // namespace syntra

@@ -1,0 +1,28 @@
+#include "core/arena.h"
+
+namespace syntra {
+
+Arena::Arena(Device& device, int64_t elements, const char* purpose)
+    : device_(&device),
+      elements_(elements),
+      purpose_(purpose),
+      values_(device.Allocate(elements * sizeof(float), purpose)) {}
+
+void Arena::Clear() { device_->Clear(values_.data(), values_.size()); }
+
+std::span<float> Arena::host() {
+  const bool same = device_->is_host();
+  if (!same && copy_.size() == 0) copy_ = device_->AllocateStaging(values_.size(), purpose_);
+  return {reinterpret_cast<float*>((same ? values_ : copy_).data()),
+          static_cast<size_t>(elements_)};
+}
+
+void Arena::Fetch() {
+  if (!device_->is_host()) device_->CopyOut(host().data(), values_.data(), values_.size());
+}
+
+void Arena::Send() {
+  if (!device_->is_host()) device_->CopyIn(values_.data(), host().data(), values_.size());
+}
+
+}  // namespace syntra

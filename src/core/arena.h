@@ -1,0 +1,35 @@
+// A flat arena of f32 in a device's memory, and the host's copy of it. In the host's own memory
+// they are one, and nothing is copied.
+#pragma once
+
+#include <span>
+
+#include "core/tensor.h"
+
+namespace syntra {
+
+class Arena {
+ public:
+  Arena() = default;
+  // Zeros. Throws Error(kResources) naming `purpose` if the memory cannot be had.
+  Arena(Device& device, int64_t elements, const char* purpose);
+
+  int64_t elements() const { return elements_; }
+  void* data() const { return values_.data(); }
+  TensorView view() const { return {values_.data(), {DType::kF32, {elements_}}, device_}; }
+  void Clear();
+
+  // The host's copy: what the last Fetch brought, or what was written to it since.
+  std::span<float> host();
+  void Fetch();
+  void Send();
+
+ private:
+  Device* device_ = &Host();
+  int64_t elements_ = 0;
+  const char* purpose_ = "";
+  Buffer values_;
+  Buffer copy_;  // made when it is first asked for
+};
+
+}  // namespace syntra

@@ -1,0 +1,102 @@
+// Training on a GPU against training on the CPU: the host's GPU of tests/simt, or a real one.
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+// Smooth, and without updates that divide by one gradient's size: rounding stays small.
+const Arguments kSettings{"model.feed_forward.activation=GATED_GELU",
+                          "optimizer.kind=ADAFACTOR",
+                          "optimizer.min_factored_size=16",
+                          "optimizer.schedule.rate=0.02",
+                          "train.steps=4",
+                          "train.micro_batch_size=2",
+                          "train.reduction=EXACT",
+                          "evaluation.batches=1",
+                          "checkpoint.every=1",
+                          "checkpoint.keep=30"};
+constexpr int64_t kSteps = 4;
+
+class Gpu : public TinyRun {
+ protected:
+  static Arguments With(const std::string& setting) {
+    Arguments settings = kSettings;
+    settings.push_back(setting);
+    return settings;
+  }
+  static StartOptions OnGpu(int ranks = 1) {
+    return {.program = SYNTRA_GPU_BINARY, .ranks = ranks};
+  }
+
+  void TrainOnGpu(const std::string& name, const Arguments& settings = With("train.device=CUDA"),
+                  int ranks = 1) const {
+    Train(name, settings, OnGpu(ranks));
+  }
+  // Copies a run and its checkpoints up to `step`.
+  void Fork(const std::string& from, const std::string& to, int64_t step) const {
+    std::filesystem::copy(Directory(from), Directory(to), std::filesystem::copy_options::recursive);
+    for (int64_t later = step + 1; later <= kSteps; ++later) RemoveAll(CheckpointPath(to, later));
+    std::filesystem::remove(Directory(to) / "STATUS");
+  }
+};
+
+TEST_F(Gpu, TrainsAsTheCpuDoes) {
+  Train("cpu", With("train.device=CPU"));
+  TrainOnGpu("gpu");
+  ExpectSameCurve("cpu", "gpu", kSteps, 2e-6);
+  ExpectSameParameters("cpu", "gpu", 1, 1e-6);
+}
+
+TEST_F(Gpu, GoesOnWhereTheCpuStoppedAndTheOtherWayRound) {
+  Train("cpu", With("train.device=CPU"));
+  TrainOnGpu("gpu");
+  Fork("cpu", "cpu_then_gpu", 2);
+  TrainOnGpu("cpu_then_gpu");
+  ExpectSameCurve("cpu", "cpu_then_gpu", kSteps, 2e-6);
+  Fork("gpu", "gpu_then_cpu", 2);
+  Train("gpu_then_cpu", With("train.device=CPU"));
+  ExpectSameCurve("gpu", "gpu_then_cpu", kSteps, 2e-6);
+  Fork("gpu", "gpu_then_gpu", 2);
+  TrainOnGpu("gpu_then_gpu");
+  EXPECT_EQ(Trace(Directory("gpu_then_gpu"), kSteps), Trace(Directory("gpu"), kSteps));
+}
+
+TEST_F(Gpu, TwoRanksOnOneGpuAreOneRank) {
+  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  TrainOnGpu("one");
+  TrainOnGpu("two", With("train.device=CUDA"), 2);
+  EXPECT_EQ(Trace(Directory("two"), kSteps), Trace(Directory("one"), kSteps));
+}
+
+TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
+  Train("cpu", With("train.device=CPU"));
+  const auto on = [&](const Arguments& arguments, const std::string& device) {
+    Arguments all = arguments;
+    for (const std::string& word : {std::string("--checkpoint"), Directory("cpu").string(),
+                                    std::string("--set"), "train.device=" + device}) {
+      all.push_back(word);
+    }
+    const Outcome outcome = Run(all, OnGpu());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const auto cpu = nlohmann::json::parse(on({"eval", "--json"}, "CPU"));
+  const auto gpu = nlohmann::json::parse(on({"eval", "--json"}, "CUDA"));
+  EXPECT_NEAR(cpu["log_perplexity"], gpu["log_perplexity"], 1e-5);
+  EXPECT_EQ(cpu["tokens"], gpu["tokens"]);
+  EXPECT_EQ(on({"generate", "--samples", "2"}, "CPU"), on({"generate", "--samples", "2"}, "CUDA"));
+}
+
+TEST_F(Gpu, IsSaidToBeMissing) {
+  StartOptions none = OnGpu();
+  none.environment = {"SYNTRA_SIMT_GPUS=0", "CUDA_VISIBLE_DEVICES="};
+  const Outcome outcome = Run(Pretrain("gpu", With("train.device=CUDA")), none);
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(outcome.Says("no GPU to compute on")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("train.device: CPU")) << outcome.err;
+  // Who leaves the choice to the program computes on the CPU.
+  Train("auto", kSettings, none);
+}
+
+}  // namespace
+}  // namespace syntra

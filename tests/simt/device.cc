@@ -1,0 +1,133 @@
+#include "tests/simt/device.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "base/text.h"
+#include "kernels/cuda.h"
+#include "kernels/cuda/backend.h"
+#include "tests/simt/race_check.h"
+#include "tests/simt/simt.h"
+
+namespace syntra {
+namespace simt {
+
+void Give(void* stream, std::function<void()> work) {
+  if (stream == nullptr) return work();
+  static_cast<Stream*>(stream)->given.push_back(std::move(work));
+}
+
+namespace {
+
+int64_t Number(const char* variable, int64_t otherwise) {
+  int64_t value = otherwise;
+  if (const char* text = std::getenv(variable)) ParseInt64(text, &value);
+  return value;
+}
+
+constexpr size_t kPage = 4096;
+
+// Shared with the buffers, which may outlive the device.
+class Memory {
+ public:
+  explicit Memory(size_t bytes) : free_(bytes), total_(bytes) {}
+
+  std::byte* Take(size_t bytes, const char* purpose) {
+    const size_t size = AlignUp(bytes, kPage);
+    void* data = size > free_ ? MAP_FAILED
+                              : mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
+      const auto text = [](size_t n) { return HumanBytes(static_cast<double>(n)); };
+      Fail(ExitCode::kResources, "the host's GPU has no {} for {}: {} of its {} are free",
+           text(bytes), purpose, text(free_), text(total_));
+    }
+    free_ -= size;
+    sizes_[data] = size;
+    return static_cast<std::byte*>(data);
+  }
+  void GiveBack(void* data) {
+    free_ += sizes_.at(data);
+    munmap(data, sizes_.at(data));
+    sizes_.erase(data);
+  }
+  void Protect(int protection) {
+    for (const auto& [data, size] : sizes_) mprotect(data, size, protection);
+  }
+
+ private:
+  size_t free_, total_;
+  std::map<void*, size_t> sizes_;
+};
+
+class SimtDevice final : public Device {
+ public:
+  SimtDevice() : memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
+    // Programs run the same kernels again and again; the kernels' own tests look for races.
+    race_check::SetEnabled(false);
+  }
+
+  std::string_view name() const override { return "the host's GPU"; }
+  bool is_host() const override { return false; }
+  void* stream() const override { return &stream_; }
+
+  Buffer Allocate(size_t bytes, const char* purpose) override {
+    if (bytes == 0) return {};
+    return {memory_->Take(bytes, purpose), bytes,
+            [memory = memory_](std::byte* data, size_t) { memory->GiveBack(data); }};
+  }
+  Buffer AllocateStaging(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
+
+  void CopyIn(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+  void CopyOut(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+  void Clear(void* data, size_t bytes) override {
+    if (bytes > 0) Give(&stream_, [=] { std::memset(data, 0, bytes); });
+  }
+  void Wait() override {
+    SYNTRA_CHECK(!stream_.capturing, "waiting for work that is taken down");
+    memory_->Protect(PROT_READ | PROT_WRITE);
+    for (const auto& work : stream_.given) work();
+    stream_.given.clear();
+    memory_->Protect(PROT_NONE);
+    const std::string complaints = TakeComplaints();
+    SYNTRA_CHECK(complaints.empty(), "kernels went wrong:\n{}", complaints);
+  }
+
+  std::function<void()> Capture(std::function<void()> enqueue) override {
+    Wait();
+    stream_.capturing = true;
+    enqueue();
+    stream_.capturing = false;
+    return [this, works = std::exchange(stream_.given, {})] {
+      stream_.given.insert(stream_.given.end(), works.begin(), works.end());
+    };
+  }
+
+ private:
+  void Copy(void* to, const void* from, size_t bytes) {
+    if (bytes > 0) Give(&stream_, [=] { std::memcpy(to, from, bytes); });
+    Wait();
+  }
+
+  std::shared_ptr<Memory> memory_;
+  mutable Stream stream_;
+};
+
+}  // namespace
+}  // namespace simt
+
+GpuReport FindGpus() {
+  GpuReport report;
+  report.count = static_cast<int>(simt::Number("SYNTRA_SIMT_GPUS", 1));
+  if (report.count == 0) report.problem = "SYNTRA_SIMT_GPUS hides the host's GPU";
+  report.facts.assign(report.count, "threads as fibers, for tests");
+  return report;
+}
+
+std::unique_ptr<Backend> OpenGpu(int) {
+  return std::make_unique<CudaBackend>(std::make_unique<simt::SimtDevice>());
+}
+
+}  // namespace syntra

@@ -1,0 +1,23 @@
+// The host's GPU as a device: memory that only its own work can reach, and work that is done as
+// late as CUDA may do it. Host code that touches the GPU's memory ends with a segmentation fault;
+// host code that does not wait reads old values.
+//
+// Environment, read when a device is opened: SYNTRA_SIMT_GPUS (1): how many there are;
+// SYNTRA_SIMT_MEMORY: bytes of memory of each.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace syntra::simt {
+
+// What KernelArguments::stream points to.
+struct Stream {
+  std::vector<std::function<void()>> given;
+  bool capturing = false;
+};
+
+// Gives work to a stream. Null: it is done at once.
+void Give(void* stream, std::function<void()> work);
+
+}  // namespace syntra::simt
