@@ -1,20 +1,18 @@
 #include "kernels/cuda/gemm.h"
 
-#include <cublasLt.h>
-
 #include <numeric>
 #include <utility>
 
-#include "kernels/cuda/check.h"
+#include "kernels/cuda/cublas.h"
 
 namespace syntra::gpu {
 namespace {
 
 void CheckCublas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  Fail(ExitCode::kResources, "{}: {}", call, cublasLtGetStatusString(status));
+  Fail(ExitCode::kResources, "{}: {}", call, Cublas().cublasLtGetStatusString(status));
 }
-#define SYNTRA_CUBLAS(call) CheckCublas(call, #call)
+#define SYNTRA_CUBLAS(call) CheckCublas(Cublas().call, #call)
 
 // The most scratch that the library may ask for: what its heuristics want for the largest products.
 constexpr uint64_t kMostWorkspace = 32 << 20;
@@ -31,7 +29,7 @@ cublasLtHandle_t Handle() {
 cudaDataType TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
 // A library object that is destroyed with its owner.
-template <typename Pointer, cublasStatus_t (*Destroy)(Pointer)>
+template <typename Pointer, cublasStatus_t (*CublasLt::*Destroy)(Pointer)>
 class Owned {
  public:
   Owned() = default;
@@ -41,7 +39,7 @@ class Owned {
     return *this;
   }
   ~Owned() {
-    if (pointer_ != nullptr) Destroy(pointer_);
+    if (pointer_ != nullptr) (Cublas().*Destroy)(pointer_);
   }
   Pointer get() const { return pointer_; }
   Pointer* address() { return &pointer_; }
@@ -50,9 +48,9 @@ class Owned {
   Pointer pointer_ = nullptr;
 };
 
-using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Operation = Owned<cublasLtMatmulDesc_t, &CublasLt::cublasLtMatmulDescDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, &CublasLt::cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, &CublasLt::cublasLtMatmulPreferenceDestroy>;
 
 // An operand stored by rows.
 struct Matrix {
@@ -139,12 +137,12 @@ Gemm::Gemm(const GemmProblem& p, const GemmBatch& batch) : plan_(std::make_uniqu
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
   cublasLtMatmulHeuristicResult_t found = {};
   int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+  const cublasStatus_t status = Cublas().cublasLtMatmulAlgoGetHeuristic(
       Handle(), plan.operation.get(), plan.left.get(), plan.right.get(), plan.result.get(),
       plan.result.get(), PreferenceOf(b, a, c).get(), 1, &found, &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
     Fail(ExitCode::kInternal, "cuBLASLt has no {} product {} x {} x {}: {}", NameOf(p.ab), p.m, p.n,
-         p.k, cublasLtGetStatusString(status));
+         p.k, Cublas().cublasLtGetStatusString(status));
   }
   plan.algorithm = found.algo;
   plan.workspace_bytes = found.workspaceSize;
