@@ -1,4 +1,4 @@
-# What launch/quickstart and launch/test share: messages, packages, machine limits, configure and build.
+# What launch/quickstart, launch/test and launch/bundle share: messages, packages, machine limits, configure and build.
 # shellcheck shell=bash
 # Sourced with the repository root as working directory and `set -euo pipefail`.
 
@@ -169,9 +169,11 @@ explain_build() {
   stop $BUILD_FAILED "$2 failed (log: $1)"
 }
 
-# build DIRECTORY TARGET [CMAKE_OPTION...]: log in DIRECTORY/build.log, a hint of the progress here.
+# build DIRECTORY TARGETS [CMAKE_OPTION...]: log in DIRECTORY/build.log, a hint of the progress here. TARGETS is one
+# argument of words.
 build() {
-  local directory=$1 target=$2
+  local directory=$1 targets
+  read -ra targets <<<"$2"
   shift 2
   mkdir -p "$directory"
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
@@ -182,7 +184,7 @@ build() {
   fi
   local start=$SECONDS said=0 progress
   # In this process group: ^C stops it too.
-  ninja -C "$directory" -j "$jobs" "$target" >>"$log" 2>&1 &
+  ninja -C "$directory" -j "$jobs" "${targets[@]}" >>"$log" 2>&1 &
   local ninja=$!
   while kill -0 "$ninja" 2>/dev/null; do
     progress=$(tail -n 1 "$log" | grep -oE '^\[[0-9]+/[0-9]+\]' || true)
@@ -199,5 +201,5 @@ build() {
   done
   if ! wait "$ninja"; then explain_build "$log" "compiling"; fi
   clear_status_line
-  say "Built $target in $((SECONDS - start)) s"
+  say "Built ${targets[*]} in $((SECONDS - start)) s"
 }
