@@ -209,6 +209,10 @@ HWY_EXPORT(AdafactorFull);
 
 namespace {
 
+bool ChangesAnything(const KernelArguments& arguments) {
+  return std::isfinite(Input<float>(arguments, 1)[1]);
+}
+
 AdafactorHyper HyperOf(const KernelArguments& arguments, double clip_threshold) {
   const float* hyper = Input<float>(arguments, 1);
   return {hyper[0], hyper[2], clip_threshold, hyper[1]};
@@ -227,6 +231,7 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
     const int64_t count = shape.size();
     kernel.workspace_bytes = 2 * ElementBlocks(count) * sizeof(double);
     kernel.run = [=](const KernelArguments& arguments) {
+      if (!ChangesAnything(arguments)) return;
       HWY_DYNAMIC_DISPATCH(AdafactorFull)
       (HyperOf(arguments, clip_threshold), Input<float>(arguments, 0), Output<float>(arguments, 0),
        Output<float>(arguments, 1), count, reinterpret_cast<double*>(arguments.workspace));
@@ -243,6 +248,7 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
                                    row_per_column};
   kernel.workspace_bytes = AdafactorLayout::Of(matrices).bytes;
   kernel.run = [=](const KernelArguments& arguments) {
+    if (!ChangesAnything(arguments)) return;
     HWY_DYNAMIC_DISPATCH(AdafactorFactored)
     (matrices, HyperOf(arguments, clip_threshold), Input<float>(arguments, 0),
      Output<float>(arguments, 0), Output<float>(arguments, row_per_column ? 2 : 1),

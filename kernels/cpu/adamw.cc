@@ -70,6 +70,7 @@ std::optional<BoundKernel> cpu_adamw(const OpCall& call) {
                                Output<float>(arguments, 1), Output<float>(arguments, 2)};
     AdamwFactors f = constant;
     f.gradient_scale = hyper[1];
+    if (!std::isfinite(f.gradient_scale)) return;
     if (rms_scaled) {
       const double squares = HWY_DYNAMIC_DISPATCH(AdamwParameterSquares)(
           tensors.parameter, count, reinterpret_cast<double*>(arguments.workspace));

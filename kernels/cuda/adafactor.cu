@@ -19,6 +19,7 @@ struct Hyper {
   __device__ float rate() const { return values[0]; }
   __device__ float gradient_scale() const { return values[1]; }
   __device__ float beta2() const { return values[2]; }
+  __device__ bool changes_anything() const { return std::isfinite(gradient_scale()); }
   __device__ float Average(float average, float value) const {
     return beta2() * average + (1.0f - beta2()) * value;
   }
@@ -53,6 +54,7 @@ struct FullTerm {
     return gradient[i] * hyper.gradient_scale() / sqrtf(average[i]);
   }
   __device__ double operator()(int64_t i) const {
+    if (!hyper.changes_anything()) return 0.0;
     const float g = gradient[i] * hyper.gradient_scale();
     average[i] = hyper.Average(average[i], g * g + kSquareFloor);
     const double x = At(i);
@@ -157,6 +159,7 @@ __global__ void ColumnPartsKernel(Factored call) {
 // Updates both moving averages of a matrix and leaves the factors: a block takes a matrix.
 __global__ void FactorsKernel(Factored call) {
   auto& shared = Shared<SumStorage>();
+  if (!call.hyper.changes_anything()) return;
   const Matrices& shape = call.shape;
   const int64_t parts = shape.parts(), matrix = BlockIndex();
   double row_total = 0.0, column_total = 0.0;
@@ -197,6 +200,7 @@ struct Apply {
   int64_t size;
 
   __device__ void operator()(int64_t i, int count) const {
+    if (!hyper.changes_anything()) return;
     const float step = StepOf(hyper, *norms, clip_threshold, size);
     for (int64_t k = i; k < i + count; ++k) parameter[k] -= step * update.At(k);
   }

@@ -32,6 +32,7 @@ struct Adamw {
   }
 
   __device__ void operator()(int64_t i, int count) const {
+    if (!std::isfinite(hyper[1])) return;
     const Factors f = FactorsNow();
     const Eight g = LoadEight(gradient + i, count);
     Eight p = LoadEight(parameter + i, count), first = LoadEight(m + i, count),

@@ -12,6 +12,7 @@ namespace syntra {
 namespace {
 
 std::string VersionText(int version) {
+  if (version == 0) return "none";
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
@@ -46,6 +47,20 @@ class Graph {
  private:
   cudaGraphExec_t graph_ = nullptr;
   cudaStream_t stream_;
+};
+
+class EventMark final : public Device::Mark {
+ public:
+  explicit EventMark(cudaStream_t stream) : stream_(stream) {
+    SYNTRA_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  }
+  ~EventMark() override { cudaEventDestroy(event_); }
+  void Set() override { SYNTRA_CUDA(cudaEventRecord(event_, stream_)); }
+  void Wait() override { SYNTRA_CUDA(cudaEventSynchronize(event_)); }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t event_ = nullptr;
 };
 
 class GpuDevice final : public Device {
@@ -94,18 +109,18 @@ class GpuDevice final : public Device {
             [](std::byte* memory, size_t) { cudaFreeHost(memory); }};
   }
 
-  void CopyIn(void* to, const void* from, size_t bytes) override {
+  void Send(void* to, const void* from, size_t bytes) override {
     SYNTRA_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
-    Wait();
   }
-  void CopyOut(void* to, const void* from, size_t bytes) override {
+  void Fetch(void* to, const void* from, size_t bytes) override {
     SYNTRA_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
-    Wait();
   }
   void Clear(void* data, size_t bytes) override {
     if (bytes > 0) SYNTRA_CUDA(cudaMemsetAsync(data, 0, bytes, stream_));
   }
   void Wait() override { SYNTRA_CUDA(cudaStreamSynchronize(stream_)); }
+
+  std::unique_ptr<Mark> MakeMark() override { return std::make_unique<EventMark>(stream_); }
 
   std::function<void()> Capture(std::function<void()> enqueue) override {
     cudaGraph_t graph = nullptr;
@@ -184,7 +199,7 @@ void CudaFailed(cudaError_t status, const char* call) {
 
 GpuReport FindGpus() {
   GpuReport report;
-  report.versions = fmt::format("driver for CUDA {}, runtime {}", VersionText(DriverVersion()),
+  report.versions = fmt::format("driver's CUDA {}, runtime {}", VersionText(DriverVersion()),
                                 VersionText(RuntimeVersion()));
   const cudaError_t status = cudaGetDeviceCount(&report.count);
   if (status != cudaSuccess) {

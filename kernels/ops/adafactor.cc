@@ -1,6 +1,7 @@
 // Adafactor (Shazeer and Stern 2018), as in Mesh TensorFlow: no momentum, relative step sizes.
 // gradient any shape, hyper [3] = (rate, gradient_scale, beta2); updates parameter p and `full`, of
 // p's shape, or the factored pair: row lacks p's axis D0 = row_axis, column lacks D1 = column_axis.
+// Nothing changes if gradient_scale is not finite.
 //   g = gradient * gradient_scale;  u = g^2 + 1e-30;  EMA(s, a) = beta2 s + (1 - beta2) a
 //   factored:  row = EMA(row, mean_{D0} u);  column = EMA(column, mean_{D1} u);
 //              x = g * rsqrt(row / mean_{D1} row) * rsqrt(column)
@@ -88,6 +89,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const auto hyper = inputs[1].numbers, p = outputs[0].numbers;
+  if (!std::isfinite(hyper[1])) return;
   const double rate = hyper[0], beta2 = hyper[2];
   const Shape& shape = inputs[0].type.shape;
   std::vector<double> x(inputs[0].numbers.begin(), inputs[0].numbers.end()), u(x.size());

@@ -1,5 +1,6 @@
 // AdamW (Loshchilov and Hutter 2019). gradient any shape, hyper [5] = (rate, gradient_scale,
 // bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, weight_decay); updates parameter p, m and v.
+// Nothing changes if gradient_scale is not finite.
 //   g = gradient * gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   plain:       p -= rate * weight_decay * p;  p -= rate * (m / bias1) / (sqrt(v / bias2) +
 //   epsilon) rms_scaled:  step = rate * max(1e-3, RMS(p)) * sqrt(bias2) / bias1;
@@ -32,6 +33,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const double decay = rate * hyper[4];
   const double beta1 = call.attributes.Number("beta1"), beta2 = call.attributes.Number("beta2");
   const double epsilon = call.attributes.Number("epsilon");
+  if (!std::isfinite(scale)) return;
   const bool rms_scaled = call.attributes.Flag("rms_scaled");
   const double step = rate * std::max(1e-3, RootMeanSquare(p)) * std::sqrt(bias2) / bias1;
   for (size_t i = 0; i < p.size(); ++i) {

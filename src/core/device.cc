@@ -12,13 +12,25 @@ class HostDevice final : public Device {
   void* stream() const override { return nullptr; }
   Buffer Allocate(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
   Buffer AllocateStaging(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
-  void CopyIn(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
-  void CopyOut(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  void Send(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+  void Fetch(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
   void Clear(void* data, size_t bytes) override {
     if (bytes > 0) std::memset(data, 0, bytes);
   }
   void Wait() override {}
+  std::unique_ptr<Mark> MakeMark() override {
+    struct Passed final : Mark {
+      void Set() override {}
+      void Wait() override {}
+    };
+    return std::make_unique<Passed>();
+  }
   std::function<void()> Capture(std::function<void()> enqueue) override { return enqueue; }
+
+ private:
+  static void Copy(void* to, const void* from, size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string_view>
 
 #include "core/buffer.h"
@@ -31,13 +32,31 @@ class Device {
   // Host memory that copies to and from the device are fast from.
   virtual Buffer AllocateStaging(size_t bytes, const char* purpose) = 0;
 
-  // `from` is host memory; waits until it may change.
-  virtual void CopyIn(void* to, const void* from, size_t bytes) = 0;
-  // `to` is host memory; waits until the bytes are there.
-  virtual void CopyOut(void* to, const void* from, size_t bytes) = 0;
+  // Gives a copy from host memory, which must not change before the copy is done, or to host
+  // memory, where the bytes are not there before.
+  virtual void Send(void* to, const void* from, size_t bytes) = 0;
+  virtual void Fetch(void* to, const void* from, size_t bytes) = 0;
+  // The same, and waits.
+  void CopyIn(void* to, const void* from, size_t bytes) {
+    Send(to, from, bytes);
+    Wait();
+  }
+  void CopyOut(void* to, const void* from, size_t bytes) {
+    Fetch(to, from, bytes);
+    Wait();
+  }
   virtual void Clear(void* data, size_t bytes) = 0;
   // Waits until everything given so far is done.
   virtual void Wait() = 0;
+
+  // A place in the order of work.
+  class Mark {
+   public:
+    virtual ~Mark() = default;
+    virtual void Set() = 0;   // behind what was given so far
+    virtual void Wait() = 0;  // until the work before it is done; at once if it was never set
+  };
+  virtual std::unique_ptr<Mark> MakeMark() = 0;
 
   // Takes down the work that `enqueue` gives, without doing it. Calling the result gives it as one
   // piece; nothing but that work happens then. The host, which has no such thing, returns

@@ -57,6 +57,11 @@ class ParameterStore {
   int64_t trainable_element_count() const;
   int64_t arena_elements() const { return arena_elements_; }  // padding included
 
+  // The arena of gradients ends with sums over the examples of a step, which go the gradients' way
+  // over micro-batches and ranks: each in a place of kSumElements, behind arena_elements().
+  static constexpr int64_t kSumElements = 16, kMostSums = 2;
+  int64_t gradient_elements() const { return arena_elements_ + kMostSums * kSumElements; }
+
  private:
   std::deque<Parameter> parameters_;
   std::unordered_map<std::string, int> index_;

@@ -1,5 +1,7 @@
 #include "model/programs.h"
 
+#include "program/step_sums.h"
+
 namespace syntra {
 namespace {
 
@@ -9,9 +11,13 @@ bool IndexesByPosition(const MixerConfig& mixer) {
   return mixer.attention().index_by() == AttentionConfig::SEGMENT_POSITION;
 }
 
-// Records everything from token ids to the loss, and returns the loss.
-Value RecordLoss(const EncoderDecoder& model, Recording& recording, const BatchShape& shape,
-                 const LossOptions& options, bool recompute) {
+struct LossValues {
+  Value loss, statistics;
+};
+
+// Records everything from token ids to the loss.
+LossValues RecordLoss(const EncoderDecoder& model, Recording& recording, const BatchShape& shape,
+                      const LossOptions& options, bool recompute) {
   ProgramBuilder& program = recording.program;
   const Scope root(recording);
   const ModelConfig& config = model.config();
@@ -39,7 +45,7 @@ Value RecordLoss(const EncoderDecoder& model, Recording& recording, const BatchS
                       program.Input("inverse_denominator", {DType::kF32, {1}})});
   program.Output("loss", outputs[0]);
   program.Output("statistics", outputs[1]);
-  return outputs[0];
+  return {outputs[0], outputs[1]};
 }
 
 }  // namespace
@@ -67,7 +73,11 @@ Program TrainingProgram(const EncoderDecoder& model, ParameterStore& parameters,
                       .training = true,
                       .dropout_keys = builder.Input("dropout_keys", Integers({shape.rows, 2})),
                       .dropout_noise = model.config().dropout_noise()};
-  builder.Differentiate(RecordLoss(model, recording, shape, loss, recompute));
+  const LossValues values = RecordLoss(model, recording, shape, loss, recompute);
+  builder.Differentiate(values.loss);
+  const StepSums sums = StepSums::Of(builder, parameters);
+  builder.AddToStepSum(sums.objective, values.loss);
+  builder.AddToStepSum(sums.statistics, values.statistics);
   return std::move(builder).Build();
 }
 

@@ -16,7 +16,8 @@ struct Factors {
 
 class Adafactor final : public Optimizer {
  public:
-  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters) : config_(config) {
+  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters)
+      : Optimizer(config.clip_norm()), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       const Factors factors = FactorsOf(parameter.shape);

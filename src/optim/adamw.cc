@@ -9,7 +9,8 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimizerConfig& config, const ParameterStore& parameters) : config_(config) {
+  AdamW(const OptimizerConfig& config, const ParameterStore& parameters)
+      : Optimizer(config.clip_norm()), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       AddState(parameter.name + "/m", parameter.shape);

@@ -1,6 +1,7 @@
 #include "optim/optimizer.h"
 
 #include "core/buffer.h"
+#include "program/step_sums.h"
 
 namespace syntra {
 
@@ -21,20 +22,22 @@ Value Optimizer::StateValue(ProgramBuilder& builder, const std::string& name) co
 
 Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   ProgramBuilder builder;
-  const Value hyper = builder.Input("hyper", {DType::kF32, {hyper_size()}});
+  // All gradients as one tensor: the padding between them stays zero.
+  Parameter arena;
+  arena.name = "all";
+  arena.shape = {parameters.arena_elements()};
+  const StepSums sums = StepSums::Of(builder, parameters);
+  const Value sum_squares = RecordOne(builder, "sum_squares", {}, {builder.GradientOf(arena)});
+  const Value hyper = RecordOne(
+      builder, "clip_by_norm", {{"clip_norm", clip_norm_}},
+      {builder.Input("hyper", {DType::kF32, {hyper_size()}}), sum_squares, sums.objective});
   for (const Parameter& parameter : parameters.all()) {
     if (parameter.trainable) RecordUpdate(builder, parameter, hyper);
   }
-  return std::move(builder).Build();
-}
-
-Program GradientNormProgram(const ParameterStore& parameters) {
-  ProgramBuilder builder;
-  // The arena as one tensor: its padding stays zero.
-  Parameter arena;
-  arena.name = "arena";
-  arena.shape = {parameters.arena_elements()};
-  builder.Output("sum_squares", RecordOne(builder, "sum_squares", {}, {builder.GradientOf(arena)}));
+  builder.Output("sum_squares", sum_squares);
+  builder.Output("hyper_now", hyper);
+  builder.Output("objective", sums.objective);
+  builder.Output("statistics", sums.statistics);
   return std::move(builder).Build();
 }
 

@@ -22,7 +22,7 @@ struct StateTensor {
 struct UpdateFacts {
   int64_t step = 0;           // counted from 0
   double rate = 0;            // learning rate
-  double gradient_scale = 1;  // gradients are multiplied by this first (clipping)
+  double gradient_scale = 1;  // gradients are multiplied by this, beside clipping
 };
 
 class Optimizer {
@@ -31,12 +31,16 @@ class Optimizer {
   const std::vector<StateTensor>& state() const { return state_; }
   int64_t state_elements() const { return state_elements_; }
 
-  // Updates every trainable parameter in place from the gradient arena. Its input "hyper" is filled
-  // by Hyper before each run.
+  // Updates every trainable parameter in place from the gradient arena, clipped as configured, or
+  // nothing if the gradients or the objective (program/step_sums.h) are not finite.
+  // Its input "hyper" is filled by Hyper before each run. Outputs: "sum_squares" f32[1] over all
+  // gradients; "hyper_now", in which entry 1 has become the factor of the gradients, NaN for a step
+  // that changed nothing; "objective" f32[1], "statistics" f32[3]: the step's sums.
   Program UpdateProgram(const ParameterStore& parameters) const;
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
  protected:
+  explicit Optimizer(double clip_norm) : clip_norm_(clip_norm) {}
   // Appends a state tensor and returns it.
   const StateTensor& AddState(std::string name, Shape shape);
   virtual int64_t hyper_size() const = 0;
@@ -46,14 +50,12 @@ class Optimizer {
   Value StateValue(ProgramBuilder& builder, const std::string& name) const;
 
  private:
+  double clip_norm_;  // 0: none
   std::vector<StateTensor> state_;
   int64_t state_elements_ = 0;
 };
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters);
-
-// Output "sum_squares" f32[1]: over the whole gradient arena.
-Program GradientNormProgram(const ParameterStore& parameters);
 
 }  // namespace syntra

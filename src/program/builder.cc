@@ -47,6 +47,27 @@ Value ProgramBuilder::GradientOf(const syntra::Parameter& parameter) {
                 .offset = parameter.offset});
 }
 
+Value ProgramBuilder::StepSum(const std::string& name, TensorType type,
+                              const ParameterStore& parameters, int place) {
+  SYNTRA_CHECK(
+      place < ParameterStore::kMostSums && type.shape.size() <= ParameterStore::kSumElements,
+      "{} {} at place {} of the step's sums", name, ToString(type), place);
+  return Named({.type = type,
+                .kind = ValueKind::kGradient,
+                .name = name,
+                .offset = parameters.arena_elements() + place * ParameterStore::kSumElements});
+}
+
+void ProgramBuilder::AddToStepSum(Value sum, Value value) {
+  Step step = MakeStep("copy", {{"dtype", std::string(NameOf(TypeOf(sum).dtype))}}, {value});
+  SYNTRA_CHECK(step.call.outputs[0] == TypeOf(sum), "{} added to {}", ToString(TypeOf(value)),
+               ToString(TypeOf(sum)));
+  step.call.accumulate[0] = true;
+  step.outputs = {sum};
+  program_.steps.push_back(std::move(step));
+  region_of_step_.push_back(-1);
+}
+
 Value ProgramBuilder::State(const std::string& name, TensorType type, int64_t offset) {
   return Named({.type = type, .kind = ValueKind::kState, .name = name, .offset = offset});
 }

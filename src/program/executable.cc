@@ -139,6 +139,7 @@ void Executable::PlaceInputs() {
   });
   inputs_ = device_.Allocate(bytes, "inputs");
   if (!device_.is_host()) sent_ = device_.AllocateStaging(bytes, "inputs to be sent");
+  inputs_sent_ = device_.MakeMark();
   each([&](size_t i, const ValueInfo& info) {
     address_[i] = inputs_.data() + place[i];
     host_address_[i] = (device_.is_host() ? inputs_ : sent_).data() + place[i];
@@ -211,9 +212,8 @@ bool Executable::Has(std::string_view name) const {
 
 TensorView Executable::Tensor(std::string_view name) const {
   if (const auto it = program_.outputs.find(std::string(name)); it != program_.outputs.end()) {
-    const TensorView view = View(it->second), host = HostView(it->second);
-    if (host.data != view.data) device_.CopyOut(host.data, view.data, view.type.bytes());
-    return host;
+    device_.Wait();
+    return HostView(it->second);
   }
   const Value input = InputNamed(name);
   if (!input) Fail(ExitCode::kInternal, "the program has no tensor {}", name);
@@ -224,6 +224,7 @@ template <typename T>
 void Executable::Write(std::string_view name, std::span<const T> values) {
   const Value input = InputNamed(name);
   SYNTRA_CHECK(input, "the program has no input {}", name);
+  inputs_sent_->Wait();
   const TensorView view = HostView(input);
   SYNTRA_CHECK(static_cast<int64_t>(values.size()) == view.type.shape.size(), "input {}", name);
   if (view.type.dtype == DType::kF64) {
@@ -247,7 +248,17 @@ double Executable::Scalar(std::string_view name) const {
 }
 
 void Executable::SendInputs() {
-  if (sent_.size() > 0) device_.CopyIn(inputs_.data(), sent_.data(), sent_.size());
+  if (sent_.size() == 0) return;
+  device_.Send(inputs_.data(), sent_.data(), sent_.size());
+  inputs_sent_->Set();
+}
+
+void Executable::FetchOutputs() {
+  if (device_.is_host()) return;
+  for (const auto& [name, value] : program_.outputs) {
+    const TensorView view = View(value);
+    device_.Fetch(host_address_[value.id], view.data, view.type.bytes());
+  }
 }
 
 void Executable::RunStep(size_t i, Gradients gradients) {
@@ -262,6 +273,7 @@ void Executable::RunStep(size_t i, Gradients gradients) {
 
 void Executable::RunSteps(Gradients gradients) {
   for (size_t i = 0; i < steps_.size(); ++i) RunStep(i, gradients);
+  FetchOutputs();
 }
 
 void Executable::Run(Gradients gradients) {
@@ -282,6 +294,7 @@ void Executable::RunChecked() {
     RunStep(i);
     CheckStep(i);
   }
+  FetchOutputs();
 }
 
 void Executable::CheckStep(size_t i) const {
@@ -312,6 +325,7 @@ void Executable::RunTimed(OpTimes& times) {
     times[program_.steps[i].op->name] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }
+  FetchOutputs();
 }
 
 MemoryPlan PlanOn(Backend& backend, const Program& program) {

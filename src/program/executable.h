@@ -60,12 +60,14 @@ class Executable {
   // Writes an input, converting to the element type that the backend holds.
   void SetInput(std::string_view name, std::span<const float> values);
   void SetInput(std::string_view name, std::span<const int32_t> values);
-  // An input as it was written, or a named output as it is now, in host memory; until the next
-  // call for that name. Waits for the runs before. Throws for other names.
+  // An input as it was written, or a named output of the last run, in host memory. Waits for that
+  // run. Throws for other names.
   TensorView Tensor(std::string_view name) const;
   // The first element of a named floating-point output.
   double Scalar(std::string_view name) const;
 
+  // On a GPU the runs only give work; the second run of a kind takes it down, later ones give it as
+  // one piece.
   void Run(Gradients gradients = Gradients::kAdd);
   // As Run, but after each step checks that its floating-point outputs are finite; throws
   // Error(kDiverged) naming the first step that is not.
@@ -96,6 +98,7 @@ class Executable {
   void ConnectSteps();
   void PaintTransients();
   void SendInputs();
+  void FetchOutputs();
   void RunSteps(Gradients gradients);
   void RunStep(size_t i, Gradients gradients = Gradients::kAdd);
   void CheckStep(size_t i) const;
@@ -114,6 +117,7 @@ class Executable {
   std::vector<void*> address_;  // per value
   // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.
   Buffer sent_, fetched_;
+  std::unique_ptr<Device::Mark> inputs_sent_;
   std::vector<std::byte*> host_address_;  // per value: inputs, constants, named outputs
   std::array<Replay, 2> replays_;         // by Gradients
   std::unique_ptr<Painter> painter_;

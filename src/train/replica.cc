@@ -30,20 +30,15 @@ void SetInputs(Executable& executable, const Batch& batch, double inverse_denomi
   executable.SetInput("inverse_denominator", std::span(&factor, 1));
 }
 
-LossSums ReadSums(const Executable& executable) {
+LossSums ReadSums(const Executable& executable, const char* objective) {
   const std::span<float> statistics = executable.Tensor("statistics").As<float>();
-  return {executable.Scalar("loss"), statistics[0], statistics[1], statistics[2]};
+  return {executable.Scalar(objective), statistics[0], statistics[1], statistics[2]};
 }
 
 }  // namespace
 
 DType ActivationType(TrainConfig::Precision precision) {
   return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
-}
-
-LossSums LossSums::operator+(const LossSums& other) const {
-  return {objective + other.objective, negative_log_p + other.negative_log_p, z_loss + other.z_loss,
-          tokens + other.tokens};
 }
 
 Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
@@ -56,9 +51,8 @@ Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DTy
   values_ = Arena(backend.device(), elements, "parameters");
   if (!optimizer) return;
   optimizer_ = MakeOptimizer(*optimizer, parameters_);
-  gradients_ = Arena(backend.device(), elements, "gradients");
+  gradients_ = Arena(backend.device(), parameters_.gradient_elements(), "gradients");
   state_ = Arena(backend.device(), optimizer_->state_elements(), "optimizer state");
-  norm_ = std::make_unique<Executable>(GradientNormProgram(parameters_), backend, arenas());
   update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, arenas());
 }
 
@@ -121,7 +115,7 @@ Executable& Replica::Evaluation(const BatchShape& shape) {
                     [&] { return EvaluationProgram(model_, parameters_, activations_, shape); });
 }
 
-LossSums Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients) {
+void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients) {
   Executable& executable = Training(ShapeOf(batch));
   SetInputs(executable, batch, facts.inverse_denominator);
   std::vector<int32_t> keys(2 * batch.rows);
@@ -132,14 +126,13 @@ LossSums Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gra
   }
   executable.SetInput("dropout_keys", std::span<const int32_t>(keys));
   executable.Run(gradients);
-  return ReadSums(executable);
 }
 
 LossSums Replica::Evaluate(const Batch& batch) {
   Executable& executable = Evaluation(ShapeOf(batch));
   SetInputs(executable, batch, 1.0);
   executable.Run();
-  return ReadSums(executable);
+  return ReadSums(executable, "loss");
 }
 
 std::unique_ptr<GreedyDecoder> Replica::MakeDecoder(const DecodeShape& shape) {
@@ -147,15 +140,16 @@ std::unique_ptr<GreedyDecoder> Replica::MakeDecoder(const DecodeShape& shape) {
                                          backend_);
 }
 
-double Replica::GradientNorm() {
-  norm_->Run();
-  return std::sqrt(norm_->Scalar("sum_squares"));
-}
-
 void Replica::Update(const UpdateFacts& facts) {
   const std::vector<float> hyper = optimizer_->Hyper(facts);
   update_->SetInput("hyper", std::span<const float>(hyper));
   update_->Run();
+}
+
+UpdateOutcome Replica::Outcome() const {
+  const double factor = update_->Tensor("hyper_now").As<float>()[1];
+  return {ReadSums(*update_, "objective"), std::sqrt(update_->Scalar("sum_squares")),
+          !std::isfinite(factor)};
 }
 
 void Replica::ForgetState() { state_.Clear(); }

@@ -26,9 +26,13 @@ struct LossSums {
   double negative_log_p = 0;  // over target tokens
   double z_loss = 0;
   double tokens = 0;
-
-  LossSums operator+(const LossSums& other) const;
   double PerToken() const { return tokens > 0 ? negative_log_p / tokens : 0; }
+};
+
+struct UpdateOutcome {
+  LossSums sums;             // of the step
+  double gradient_norm = 0;  // before clipping
+  bool skipped = false;      // norm or objective was not finite: nothing was changed
 };
 
 // What surrounds the sums of one micro-batch.
@@ -55,14 +59,16 @@ class Replica {
   std::vector<TensorRecord> Tensors();
   void Commit();
 
-  // The gradients of the batch's loss, added to the gradient arena or in the place of what it held.
-  LossSums Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients);
+  // Gives the work of the batch's gradients, added to the gradient arena or in the place of what it
+  // held, and with them what the batch adds to the step's sums.
+  void Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients);
   LossSums Evaluate(const Batch& batch);
   Arena& gradients() { return gradients_; }
   Backend& backend() const { return backend_; }
-  // Joint norm of all gradients.
-  double GradientNorm();
+  // Gives the work of the update by the arena's gradients.
   void Update(const UpdateFacts& facts);
+  // What became of the step, once the last update is done.
+  UpdateOutcome Outcome() const;
   // Zeroes the optimizer state, as if a checkpoint had not held it.
   void ForgetState();
 
@@ -99,7 +105,7 @@ class Replica {
   LossOptions loss_;
   bool recompute_ = false;
   std::vector<Bound> training_, evaluation_;
-  std::unique_ptr<Executable> norm_, update_;
+  std::unique_ptr<Executable> update_;
 };
 
 }  // namespace syntra

@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "dist/tree_sum.h"
 #include "optim/schedule.h"
 #include "train/failpoint.h"
 
@@ -64,7 +63,7 @@ StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ran
       ranks_(ranks),
       partition_(BatchPartition::Of(config.train(), ranks.size())) {
   if (config.train().reduction() == TrainConfig::EXACT) {
-    tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().arena_elements(),
+    tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().gradient_elements(),
                   replica.backend());
   }
 }
@@ -90,36 +89,31 @@ double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   return 1.0 / std::max(1.0, tokens);
 }
 
-LossSums StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
-  std::vector<LossSums> sums;
+void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
   for (const Batch& batch : batches) {
-    const bool alone = sums.empty() || tree_;
-    sums.push_back(
-        replica_.Differentiate(batch, facts, alone ? Gradients::kReplace : Gradients::kAdd));
+    const bool alone = &batch == &batches.front() || tree_;
+    replica_.Differentiate(batch, facts, alone ? Gradients::kReplace : Gradients::kAdd);
     if (tree_) tree_->Add(replica_.gradients().view());
   }
-  std::vector<const LossSums*> leaves;
-  for (const LossSums& leaf : sums) leaves.push_back(&leaf);
-  LossSums total;
-  TreeSum<LossSums>(leaves, &total, 1);
-  return total;
 }
 
+// On a GPU everything up to Outcome only gives work, which the GPU does without pause.
 StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note) {
   using Clock = std::chrono::steady_clock;
   const BatchFacts facts{.seed = config_.train().seed(),
                          .step = step,
                          .inverse_denominator = InverseDenominator(batches)};
   StepResult result;
+  result.learning_rate =
+      LearningRate(config_.optimizer().schedule(), step, config_.train().steps());
   const auto begin = Clock::now();
   if (At("lost_state", step)) replica_.ForgetState();
-  result.sums = Differentiate(batches, facts);
+  Differentiate(batches, facts);
   if (At("gradient_nan", step)) {
     replica_.gradients().Fetch();
     replica_.gradients().host()[0] = std::numeric_limits<float>::quiet_NaN();
     replica_.gradients().Send();
   }
-
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
@@ -127,39 +121,29 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
   result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 
-  result.gradient_norm = replica_.GradientNorm();
-  result.learning_rate =
-      LearningRate(config_.optimizer().schedule(), step, config_.train().steps());
+  replica_.Update({.step = step, .rate = result.learning_rate});
+  const UpdateOutcome outcome = replica_.Outcome();
+  result.sums = outcome.sums;
+  result.gradient_norm = outcome.gradient_norm;
   // All ranks hold the same sums, so all decide alike.
-  if (!std::isfinite(result.sums.objective) || !std::isfinite(result.gradient_norm)) {
-    result.skipped = true;
+  result.skipped = outcome.skipped;
+  if (result.skipped) {
     Log().warn("step {} skipped: the {} is not finite{}", step + 1,
                std::isfinite(result.sums.objective) ? "gradient" : "loss", FirstBadGradient());
-    return result;
   }
-  const double limit = config_.optimizer().clip_norm();
-  const double scale =
-      limit > 0 && result.gradient_norm > limit ? limit / result.gradient_norm : 1.0;
-  replica_.Update({.step = step, .rate = result.learning_rate, .gradient_scale = scale});
   return result;
 }
 
 // All small numbers of a step travel in one collective.
 void StepRunner::Share(const RankNote& note, double compute_seconds, StepResult* result) {
-  LossSums& sums = result->sums;
-  std::array<double, 7> shared{sums.objective,
-                               sums.negative_log_p,
-                               sums.z_loss,
-                               sums.tokens,
-                               note.stop ? 1.0 : 0.0,
-                               note.save ? 1.0 : 0.0,
-                               note.data_seconds + compute_seconds};
-  const std::vector<double> all = ranks_.AllGather(std::span<const double>(shared));
-  TreeSumRows(all, shared);
-  sums = {shared[0], shared[1], shared[2], shared[3]};
-  result->requests_to_stop = static_cast<int>(shared[4]);
-  result->requests_to_save = static_cast<int>(shared[5]);
-  for (size_t at = 6; at < all.size(); at += shared.size()) result->rank_seconds.push_back(all[at]);
+  const std::array<double, 3> mine{note.stop ? 1.0 : 0.0, note.save ? 1.0 : 0.0,
+                                   note.data_seconds + compute_seconds};
+  const std::vector<double> all = ranks_.AllGather(std::span<const double>(mine));
+  for (size_t at = 0; at < all.size(); at += mine.size()) {
+    result->requests_to_stop += static_cast<int>(all[at]);
+    result->requests_to_save += static_cast<int>(all[at + 1]);
+    result->rank_seconds.push_back(all[at + 2]);
+  }
 }
 
 bool StepRunner::At(const char* failpoint, int64_t step) const {

@@ -55,7 +55,7 @@ class StepRunner {
   double InverseDenominator(const std::vector<Batch>& batches);
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
   // Leaves this rank's gradients in the replica's arena.
-  LossSums Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
+  void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
   std::string FirstBadGradient() const;
   bool At(const char* failpoint, int64_t step) const;
 

@@ -39,7 +39,7 @@ class EarlyStop : public TinyRun {
     for (int i = 0; i < 10; ++i) text += once;
     ReplaceFileDurably(training_, text);
   }
-  static bool CanUse(int ranks) { return ranks == 1 || !std::string(SYNTRA_MPIRUN).empty(); }
+  static bool CanUse(int ranks) { return ranks == 1 || !MpirunPath().empty(); }
 
   const Arguments kRarely{"evaluation.every=10", "checkpoint.every=0"};
 };

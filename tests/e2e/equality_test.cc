@@ -25,7 +25,7 @@ Arguments With(Arguments settings, const Arguments& more) {
 }
 
 TEST_F(Equality, TwoRanksAreOne) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Train("one", kAdafactor);
   Train("two", kAdafactor, {.ranks = 2});
   ExpectSameCurve("one", "two", 10, 1e-6);
@@ -36,7 +36,7 @@ TEST_F(Equality, TwoRanksAreOne) {
 }
 
 TEST_F(Equality, TwoRanksAreOneForAdamW) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Train("one", kSmooth);
   Train("two", kSmooth, {.ranks = 2});
   ExpectSameCurve("one", "two", 3, 1e-6);
@@ -81,7 +81,7 @@ TEST_F(Equality, ARunAgainIsTheSame) {
   Train("a", settings);
   Train("b", settings);
   EXPECT_EQ(Trace(Directory("a"), 8), Trace(Directory("b"), 8));
-  if (std::string(SYNTRA_MPIRUN).empty()) return;
+  if (MpirunPath().empty()) return;
   Train("c", settings, {.ranks = 2});
   Train("d", settings, {.ranks = 2});
   EXPECT_EQ(Trace(Directory("c"), 8), Trace(Directory("d"), 8));
@@ -106,7 +106,7 @@ class Exact : public TinyRun, public testing::WithParamInterface<ExactCase> {
 };
 
 TEST_P(Exact, OneTwoAndFourRanksAreTheSame) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Arguments settings = Settings("EXACT", GetParam().settings);
   Train("one", With(settings, {"train.threads=2"}));
   Train("two", settings, {.ranks = 2});
@@ -140,7 +140,7 @@ class ExactControl : public Exact {};
 
 // Another order of the same sums shows in the comparison.
 TEST_P(ExactControl, AnotherTreeShows) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Arguments settings = Settings("FAST", GetParam().settings);
   Train("one", settings);
   Train("two", settings, {.ranks = 2});

@@ -12,7 +12,7 @@ class Fault : public TinyRun {};
 
 TEST_F(Fault, ANanGradientIsSkippedOnAllRanksAlike) {
   for (const int ranks : {1, 2}) {
-    if (ranks > 1 && std::string(SYNTRA_MPIRUN).empty()) break;
+    if (ranks > 1 && MpirunPath().empty()) break;
     const std::string name = "ranks-" + std::to_string(ranks);
     const Outcome outcome =
         Run(Pretrain(name, {"train.compare_replicas_every=1"}),
@@ -81,7 +81,7 @@ TEST_F(Fault, SkippedStepsAreCountedOverRestarts) {
 }
 
 TEST_F(Fault, TooManySkippedStepsEndAllRanks) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Outcome outcome = Run(Pretrain("run", {"train.max_skipped_steps=3"}),
                               {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
   EXPECT_EQ(outcome.code, 6) << outcome.err;
@@ -90,7 +90,7 @@ TEST_F(Fault, TooManySkippedStepsEndAllRanks) {
 // Only one replica trained on another batch: the gradients are summed, so the replicas stay equal;
 // only one lost its state: they do not, and that is found.
 TEST_F(Fault, ReplicasThatDifferAreFound) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Arguments settings{"train.compare_replicas_every=4"};
   EXPECT_EQ(Run(Pretrain("batch", settings),
                 {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=wrong_batch@6:1"}})
@@ -103,7 +103,7 @@ TEST_F(Fault, ReplicasThatDifferAreFound) {
 }
 
 TEST_F(Fault, AStragglerIsNamedOnce) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Outcome outcome =
       Run(Pretrain("run"), {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=slow_rank@1-20:1"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -160,7 +160,7 @@ TEST_F(Request, StopFile) {
   EXPECT_FALSE(std::filesystem::exists(Directory("run") / "STOP"));
 }
 TEST_F(Request, SignalToOneRank) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   ExpectStopsAndContinues({.ranks = 2}, [](Program& run) {
     const std::vector<pid_t> ranks = run.RankPids();
     ASSERT_EQ(ranks.size(), 2u);
@@ -168,7 +168,7 @@ TEST_F(Request, SignalToOneRank) {
   });
 }
 TEST_F(Request, SignalToMpirun) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   ExpectStopsAndContinues({.ranks = 2}, [](Program& run) { run.Signal(SIGUSR1); });
 }
 

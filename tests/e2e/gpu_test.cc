@@ -62,7 +62,7 @@ TEST_F(Gpu, GoesOnWhereTheCpuStoppedAndTheOtherWayRound) {
 }
 
 TEST_F(Gpu, TwoRanksOnOneGpuAreOneRank) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   TrainOnGpu("one");
   TrainOnGpu("two", With("train.device=CUDA"), 2);
   EXPECT_EQ(Trace(Directory("two"), kSteps), Trace(Directory("one"), kSteps));

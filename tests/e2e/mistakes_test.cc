@@ -80,7 +80,7 @@ TEST_F(Mistake, NotACheckpointDirectory) {
 class MistakeOfAllRanks : public Mistake {
  protected:
   void SetUp() override {
-    if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+    if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
     Mistake::SetUp();
   }
 };

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <sstream>
 #include <thread>
 
@@ -22,17 +23,23 @@ void Redirect(const Path& path, int flags, int descriptor) {
   close(file);
 }
 
+std::string FromEnvironment(const char* variable, const char* otherwise) {
+  const char* value = std::getenv(variable);
+  return value ? value : otherwise;
+}
+
 std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
                                      const StartOptions& options) {
   std::vector<std::string> words = options.wrapper;
   if (options.ranks > 1) {
-    for (const char* word :
-         {SYNTRA_MPIRUN, "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n"}) {
+    words.push_back(MpirunPath());
+    for (const char* word : {"--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n"}) {
       words.push_back(word);
     }
     words.push_back(std::to_string(options.ranks));
   }
-  words.push_back(options.program);
+  words.push_back(options.program.empty() ? FromEnvironment("SYNTRA_TEST_PROGRAM", SYNTRA_BINARY)
+                                          : options.program);
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -55,6 +62,8 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
 bool Alive(pid_t pid) { return kill(pid, 0) == 0; }
 
 }  // namespace
+
+std::string MpirunPath() { return FromEnvironment("SYNTRA_TEST_MPIRUN", SYNTRA_MPIRUN); }
 
 double MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -1,5 +1,6 @@
 // A started `syntra`, alone or as the ranks of mpirun, for tests that watch it, signal it and kill
-// it.
+// it. Environment, for programs that were carried to another machine: SYNTRA_TEST_PROGRAM and
+// SYNTRA_TEST_MPIRUN take the place of this build's.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,7 @@ struct Outcome {
 };
 
 struct StartOptions {
-  std::string program = SYNTRA_BINARY;
+  std::string program;                   // empty: `syntra` of this build
   int ranks = 1;                         // more than one: under mpirun
   std::vector<std::string> environment;  // NAME=VALUE
   std::string input;                     // of stdin
@@ -62,6 +63,9 @@ class Program {
 // Starts it and waits.
 Outcome RunProgram(const Path& scratch, const std::vector<std::string>& arguments,
                    const StartOptions& options = {});
+
+// Where mpirun is; empty: it is not installed.
+std::string MpirunPath();
 
 double MonotonicSeconds();
 void SleepSeconds(double seconds);

@@ -21,7 +21,7 @@ void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 class Resume : public TinyRun, public testing::WithParamInterface<Case> {
  protected:
   void SetUp() override {
-    if (GetParam().ranks > 1 && std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+    if (GetParam().ranks > 1 && MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
     TinyRun::SetUp();
   }
   Arguments Settings(const std::string& more) const {
@@ -179,7 +179,7 @@ void PrintTo(const Move& move, std::ostream* out) { *out << move.from << " to " 
 class ResumeElsewhere : public TinyRun, public testing::WithParamInterface<Move> {
  protected:
   void SetUp() override {
-    if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+    if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
     TinyRun::SetUp();
   }
   void TrainTwice(const Arguments& settings, const Arguments& later) const {

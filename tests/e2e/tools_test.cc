@@ -226,7 +226,7 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
         .get<double>();
   };
   for (const int ranks : {1, 2}) {
-    if (ranks > 1 && std::string(SYNTRA_MPIRUN).empty()) break;
+    if (ranks > 1 && MpirunPath().empty()) break;
     const std::string name = "ranks-" + std::to_string(ranks);
     Train(name, {"train.steps=6", "train.micro_batch_size=2"}, {.ranks = ranks});
     const Json first = Metrics(name)[1];
@@ -251,7 +251,7 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
 class ToolsOfRanks : public Tools {};
 
 TEST_F(ToolsOfRanks, EvalIsTheSameWithTwo) {
-  if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "no mpirun";
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Train("run");
   const Arguments arguments{"eval",
                             "--checkpoint",

@@ -120,19 +120,83 @@ INSTANTIATE_TEST_SUITE_P(Optim, EveryOptimizer,
                                          OptimizerConfig::ADAMW_RMS),
                          [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
 
-TEST(GradientNorm, SumsTheSquaresOfTheWholeArena) {
-  const ParameterStore parameters = Parameters();
-  for (Backend& backend : Backends()) {
-    ArenaMemory memory(parameters, backend);
-    double expected = 0;
+// One update of every parameter by normal gradients, and what it says of itself.
+struct OneUpdate {
+  explicit OneUpdate(Backend& backend, OptimizerConfig::Kind kind, double clip_norm)
+      : parameters(Parameters()),
+        optimizer(MakeOptimizer(ConfigOf(kind, clip_norm), parameters)),
+        memory(parameters, backend, optimizer->state_elements()),
+        update(optimizer->UpdateProgram(parameters), backend, memory.arenas()) {
     for (const Parameter& p : parameters.all()) {
       const std::vector<float> gradient = NormalNumbers(p.name, p.shape.size());
       memory.SetGradient(p, gradient);
-      for (const float g : gradient) expected += static_cast<double>(g) * g;
+      memory.SetParameter(p, gradient);
+      for (const float g : gradient) squares += static_cast<double>(g) * g;
     }
-    Executable norm(GradientNormProgram(parameters), backend, memory.arenas());
-    norm.Run();
-    EXPECT_NEAR(norm.Scalar("sum_squares"), expected, 1e-6 * expected);
+  }
+  static OptimizerConfig ConfigOf(OptimizerConfig::Kind kind, double clip_norm) {
+    OptimizerConfig config;
+    config.set_kind(kind);
+    config.set_clip_norm(clip_norm);
+    config.set_min_factored_size(4);
+    return config;
+  }
+  // Of what the update made of the gradients' factor, which was 1.
+  double Run() {
+    const std::vector<float> hyper = optimizer->Hyper({.step = 0, .rate = 0.01});
+    update.SetInput("hyper", std::span<const float>(hyper));
+    update.Run();
+    return Numbers(update.Tensor("hyper_now"))[1];
+  }
+  std::vector<std::vector<double>> Values() const {
+    std::vector<std::vector<double>> values;
+    for (const Parameter& p : parameters.all()) values.push_back(memory.ParameterValues(p));
+    return values;
+  }
+
+  ParameterStore parameters;
+  std::unique_ptr<Optimizer> optimizer;
+  ArenaMemory memory;
+  Executable update;
+  double squares = 0;
+};
+
+TEST(Update, ClipsByTheNormOfAllGradients) {
+  for (Backend& backend : Backends()) {
+    OneUpdate plain(backend, OptimizerConfig::ADAMW, 0),
+        loose(backend, OptimizerConfig::ADAMW, 1e6), tight(backend, OptimizerConfig::ADAMW, 0.5);
+    EXPECT_EQ(plain.Run(), 1);
+    EXPECT_EQ(loose.Run(), 1);
+    EXPECT_NEAR(tight.Run(), 0.5 / std::sqrt(tight.squares), 1e-6);
+    EXPECT_NEAR(tight.update.Scalar("sum_squares"), tight.squares, 1e-6 * tight.squares);
+  }
+}
+
+// A gradient, or the objective, which lies behind them.
+TEST(Update, ChangesNothingIfSomethingIsNotFinite) {
+  const float bad[] = {std::numeric_limits<float>::infinity(), std::nanf("")};
+  for (Backend& backend : Backends()) {
+    for (const auto kind : {OptimizerConfig::ADAFACTOR, OptimizerConfig::ADAMW}) {
+      for (const float value : bad) {
+        for (const bool objective : {false, true}) {
+          OneUpdate step(backend, kind, 1);
+          Parameter place = step.parameters.all().back();
+          place.shape = {1};
+          if (objective) place.offset = step.parameters.arena_elements();
+          step.memory.SetGradient(place, std::span(&value, 1));
+          const auto before = step.Values();
+          EXPECT_TRUE(std::isnan(step.Run()));
+          EXPECT_EQ(step.Values(), before);
+          // And nothing has got into the optimizer's state.
+          const float good = 0;
+          step.memory.SetGradient(place, std::span(&good, 1));
+          EXPECT_TRUE(std::isfinite(step.Run()));
+          for (const auto& values : step.Values()) {
+            for (const double v : values) EXPECT_TRUE(std::isfinite(v));
+          }
+        }
+      }
+    }
   }
 }
 

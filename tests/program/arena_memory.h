@@ -13,7 +13,7 @@ class ArenaMemory {
  public:
   ArenaMemory(const ParameterStore& store, Backend& backend, int64_t state_elements = 0)
       : parameters_(backend, store.arena_elements()),
-        gradients_(backend, store.arena_elements()),
+        gradients_(backend, store.gradient_elements()),
         state_(backend, state_elements) {}
 
   Arenas arenas() { return {parameters_.data(), gradients_.data(), state_.data()}; }

@@ -80,8 +80,8 @@ class SimtDevice final : public Device {
   }
   Buffer AllocateStaging(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
 
-  void CopyIn(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
-  void CopyOut(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+  void Send(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+  void Fetch(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
   void Clear(void* data, size_t bytes) override {
     if (bytes > 0) Give(&stream_, [=] { std::memset(data, 0, bytes); });
   }
@@ -93,6 +93,17 @@ class SimtDevice final : public Device {
     memory_->Protect(PROT_NONE);
     const std::string complaints = TakeComplaints();
     SYNTRA_CHECK(complaints.empty(), "kernels went wrong:\n{}", complaints);
+  }
+
+  // Whoever waits for a part of the work gets all of it done.
+  std::unique_ptr<Mark> MakeMark() override {
+    struct LateMark final : Mark {
+      explicit LateMark(SimtDevice& owner) : device(owner) {}
+      void Set() override {}
+      void Wait() override { device.Wait(); }
+      SimtDevice& device;
+    };
+    return std::make_unique<LateMark>(*this);
   }
 
   std::function<void()> Capture(std::function<void()> enqueue) override {
@@ -108,7 +119,6 @@ class SimtDevice final : public Device {
  private:
   void Copy(void* to, const void* from, size_t bytes) {
     if (bytes > 0) Give(&stream_, [=] { std::memcpy(to, from, bytes); });
-    Wait();
   }
 
   std::shared_ptr<Memory> memory_;

@@ -1,0 +1,23 @@
+// clip_by_norm: a handful of numbers.
+#include <algorithm>
+
+#include "kernels/math/clip.h"
+#include "kernels/op.h"
+#include "kernels/operands.h"
+
+namespace syntra {
+
+std::optional<BoundKernel> cpu_clip_by_norm(const OpCall& call) {
+  if (!IsF32(call.inputs[0])) return std::nullopt;
+  BoundKernel kernel;
+  kernel.run = [limit = call.attributes.Number("clip_norm"),
+                count = call.inputs[0].shape.size()](const KernelArguments& arguments) {
+    float* hyper = Output<float>(arguments, 0);
+    std::copy_n(Input<float>(arguments, 0), count, hyper);
+    hyper[1] *= static_cast<float>(
+        ClipFactor(*Input<float>(arguments, 1), *Input<float>(arguments, 2), limit));
+  };
+  return kernel;
+}
+
+}  // namespace syntra

@@ -1,0 +1,33 @@
+// clip_by_norm: a handful of numbers, which the host need not see before the update runs.
+#include "kernels/cuda/launch.h"
+#include "kernels/math/clip.h"
+#include "kernels/operands.h"
+
+namespace syntra {
+namespace {
+
+using namespace gpu;
+
+__global__ void ClipKernel(const float* hyper, const float* sum_squares, const float* objective,
+                           double limit, int64_t count, float* result) {
+  const auto factor = static_cast<float>(ClipFactor(*sum_squares, *objective, limit));
+  for (int64_t i = ThreadIndex(); i < count; i += ThreadCount()) {
+    result[i] = i == 1 ? hyper[i] * factor : hyper[i];
+  }
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cuda_clip_by_norm(const OpCall& call) {
+  if (!IsF32(call.inputs[0])) return std::nullopt;
+  BoundKernel kernel;
+  kernel.run = [limit = call.attributes.Number("clip_norm"),
+                count = call.inputs[0].shape.size()](const KernelArguments& arguments) {
+    Launch(arguments, {1, kWarp}, ClipKernel, Input<float>(arguments, 0),
+           Input<float>(arguments, 1), Input<float>(arguments, 2), limit, count,
+           Output<float>(arguments, 0));
+  };
+  return kernel;
+}
+
+}  // namespace syntra

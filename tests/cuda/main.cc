@@ -1,0 +1,16 @@
+// Every test of a backend, on a GPU; skipped as a whole where there is none.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "kernels/cuda.h"
+
+int main(int argc, char** argv) {
+  const syntra::GpuReport found = syntra::FindGpus();
+  if (found.count == 0) {
+    std::printf("[  SKIPPED ] no GPU: %s\n", found.problem.c_str());
+    return 0;
+  }
+  testing::InitGoogleTest(&argc, argv);  // makes the cases, which needs the backend
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,65 @@
+// The CUDA kernels on a GPU. Operands of single kernels are copied there and back with their
+// guards.
+#include "kernels/cuda.h"
+#include "tests/kernels/tested.h"
+
+namespace syntra {
+namespace {
+
+// The GPU's copy of an operand and its guards.
+class Copy {
+ public:
+  Copy(Device& device, void* host, size_t bytes)
+      : device_(device),
+        host_(static_cast<std::byte*>(host) - kTestedGuard),
+        memory_(device.Allocate(bytes + 2 * kTestedGuard, "a test operand")) {
+    device_.CopyIn(memory_.data(), host_, memory_.size());
+  }
+  std::byte* data() const { return memory_.data() + kTestedGuard; }
+  void Return() const { device_.CopyOut(host_, memory_.data(), memory_.size()); }
+
+ private:
+  Device& device_;
+  std::byte* host_;
+  Buffer memory_;
+};
+
+}  // namespace
+
+Backend& FastBackend() {
+  static const std::unique_ptr<Backend> gpu = OpenGpu(0);
+  return *gpu;
+}
+
+std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
+  std::optional<BoundKernel> kernel = BindCudaKernel(op, call);
+  if (!kernel) return kernel;
+  const size_t workspace_bytes = kernel->workspace_bytes;
+  kernel->run = [inner = std::move(kernel->run), call,
+                 workspace_bytes](const KernelArguments& arguments) {
+    Device& device = FastBackend().device();
+    std::vector<Copy> copies;
+    const auto place = [&](void* host, size_t bytes) -> void* {
+      return host ? copies.emplace_back(device, host, bytes).data() : nullptr;
+    };
+    std::vector<void*> inputs, outputs;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      inputs.push_back(place(arguments.inputs[i], call.inputs[i].bytes()));
+    }
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      outputs.push_back(place(arguments.outputs[i], call.outputs[i].bytes()));
+    }
+    void* workspace = place(arguments.workspace, workspace_bytes);
+    inner({inputs, outputs, static_cast<std::byte*>(workspace), device.stream()});
+    for (const Copy& copy : copies) copy.Return();
+  };
+  return kernel;
+}
+
+void InSeveralWays(const std::function<void(const std::string& way)>& run) {
+  for (const char* way : {"a first run", "a second run", "a third run"}) run(way);
+}
+
+std::string TakeComplaints() { return ""; }
+
+}  // namespace syntra
