@@ -364,8 +364,9 @@ void CommitCopies() { TheBlock().CommitCopies(); }
 void WaitForCopies(int left) { TheBlock().WaitForCopies(left); }
 
 MatrixRows::MatrixRows(const void* own) {
-  if (reinterpret_cast<uintptr_t>(own) % 16 != 0) {
+  if (const size_t astray = reinterpret_cast<uintptr_t>(own) % kCopyBytes; astray != 0) {
     Complain(fmt::format("thread {} gives a matrix row that is not aligned", ThreadIndex()));
+    own = static_cast<const std::byte*>(own) - astray;
   }
   slots_ = Exchange(~0u, &own, sizeof(own));
 }
