@@ -1,9 +1,9 @@
 // attention on the GPU: tiles of scores, a softmax that is kept up to date as keys pass by
 // (Milakov and Gimelshein 2018; Dao et al. 2022, FlashAttention, algorithm 1), and the product with
-// the values. A block takes 64 queries of one (example, head).
+// the values. A block takes 64 queries of one (example, head). The shared class has kernels of its
+// own (attention_shared.h) and leaves few examples to these.
+#include "kernels/cuda/attention_shared.h"
 #include "kernels/cuda/attention_step.h"
-#include "kernels/cuda/attention_terms.h"
-#include "kernels/cuda/launch.h"
 
 namespace syntra {
 namespace attention {
@@ -64,43 +64,11 @@ __device__ float UpdateRow(Fragment (&scores)[kTileColumns], int half, RowState&
   return factor;
 }
 
-template <typename T, int kHeadSize>
-__global__ void __launch_bounds__(kTileThreads) AttentionKernel(Forward<T> call) {
-  auto& shared = Shared<Storage<T, kHeadSize>>();
+// Stores what the softmax and the sums of a warp's 16 queries came to.
+template <typename T, int kColumns>
+__device__ void StoreOutputs(const Forward<T>& call, int64_t b, int64_t h, int64_t first_query,
+                             const RowState (&state)[2], const Fragment (&y)[kColumns]) {
   const Terms<T>& terms = call.terms;
-  const int64_t tiles = (terms.queries + kTile - 1) / kTile;
-  const int64_t first_query = BlockIndex() % tiles * kTile;
-  const int64_t h = BlockIndex() / tiles % terms.heads, b = BlockIndex() / tiles / terms.heads;
-  constexpr int kColumns = kHeadSize / 8;
-  Fragment scores[kTileColumns], y[kColumns] = {};
-  RowState state[2];
-  T* own = shared.probabilities + WarpIndex() * 16 * kTileStride;
-  const int64_t end = KeyEnd(terms, first_query);
-  for (int64_t first_key = 0; first_key < end; first_key += kTile) {
-    Scores(terms, b, h, first_query, first_key, shared.features, scores);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float factor = UpdateRow(scores, half, state[half]);
-#pragma unroll
-      for (Fragment& fragment : y) {
-        fragment.sum[2 * half] *= factor;
-        fragment.sum[2 * half + 1] *= factor;
-      }
-    }
-#pragma unroll
-    for (int n = 0; n < kTileColumns; ++n) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        own[FragmentRow(k) * kTileStride + n * 8 + FragmentColumn(k)] =
-            FromFloat<T>(scores[n].sum[k]);
-      }
-    }
-    SyncThreads();  // the values of the last tile are no longer in use
-    LoadColumns(terms.value, b, terms.keys, terms.heads, terms.head_size, h, first_key, kHeadSize,
-                terms.head_size, shared.value);
-    SyncThreads();
-    AddProduct(y, own, kTileStride, shared.value, kTileStride, kTile);
-  }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int64_t i = first_query + WarpIndex() * 16 + FragmentRow(2 * half);
@@ -126,14 +94,36 @@ __global__ void __launch_bounds__(kTileThreads) AttentionKernel(Forward<T> call)
   }
 }
 
-constexpr int64_t kLargestHead = 128;
-
-// Calls body with the least head size that kernels are made for, as a constant.
-template <typename Body>
-void WithHeadSize(int64_t head_size, const Body& body) {
-  if (head_size <= 32) return body(std::integral_constant<int, 32>());
-  if (head_size <= 64) return body(std::integral_constant<int, 64>());
-  return body(std::integral_constant<int, kLargestHead>());
+template <typename T, int kHeadSize>
+__global__ void __launch_bounds__(kTileThreads) AttentionKernel(Forward<T> call) {
+  auto& shared = Shared<Storage<T, kHeadSize>>();
+  const Terms<T>& terms = call.terms;
+  T* own = shared.probabilities + WarpIndex() * 16 * kTileStride;
+  ForTiles(terms, Tiles(terms.queries), [&](int64_t b, int64_t h, int64_t tile) {
+    const int64_t first_query = tile * kTile;
+    Fragment scores[kTileColumns], y[kHeadSize / 8] = {};
+    RowState state[2];
+    const int64_t end = KeyEnd(terms, first_query);
+    for (int64_t first_key = 0; first_key < end; first_key += kTile) {
+      Scores(terms, b, h, first_query, first_key, shared.features, scores);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float factor = UpdateRow(scores, half, state[half]);
+#pragma unroll
+        for (Fragment& fragment : y) {
+          fragment.sum[2 * half] *= factor;
+          fragment.sum[2 * half + 1] *= factor;
+        }
+      }
+      StoreTile(scores, false, shared.probabilities);
+      SyncThreads();  // the values of the last tile are no longer in use
+      LoadColumns(terms.value, b, terms.keys, terms.heads, terms.head_size, h, first_key, kHeadSize,
+                  terms.head_size, shared.value);
+      SyncThreads();
+      AddProduct(y, own, kTileStride, shared.value, kTileStride, kTile);
+    }
+    StoreOutputs(call, b, h, first_query, state, y);
+  });
 }
 
 }  // namespace
@@ -146,8 +136,11 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   if (!IsActivation(call.inputs[kValue])) return std::nullopt;
   if (IsStep(sizes)) return BindStep(call, sizes);
   if (sizes.head_size > kLargestHead) return std::nullopt;
+  WorkspaceLayout layout;
+  const std::optional<SharedAttention> shared = SharedAttention::For(sizes, call.inputs, layout);
   BoundKernel kernel;
   kernel.accumulates = true;
+  kernel.workspace_bytes = layout.bytes();
   kernel.run = [=, accumulate_y = Accumulates(call, kY),
                 accumulate_log_sum_exp =
                     Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
@@ -157,10 +150,18 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
                          syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
                          accumulate_log_sum_exp};
       forward.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
-      const int64_t tiles = (sizes.queries + kTile - 1) / kTile;
+      if (shared) {
+        const SharedScores<T> scores =
+            shared->Run(arguments, forward.terms, {forward.log_sum_exp, accumulate_log_sum_exp});
+        if (forward.y != nullptr) {
+          MixValues(arguments, scores, {forward.terms.value, forward.y, accumulate_y});
+        }
+        if (!shared->may_leave()) return;
+        forward.terms.examples = scores.left;
+      }
       WithHeadSize(sizes.head_size, [&](auto head_size) {
         Launch(arguments,
-               {sizes.batch * sizes.heads * tiles, kTileThreads, sizeof(Storage<T, head_size()>)},
+               TileGrid(forward.terms, Tiles(sizes.queries), sizeof(Storage<T, head_size()>)),
                AttentionKernel<T, head_size()>, forward);
       });
     });

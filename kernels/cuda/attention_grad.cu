@@ -8,31 +8,13 @@
 //   outer     da, db            a block takes 64 queries, keys pass by
 //   table     dtable, dbias     a block takes 64 x 64 scores, examples pass by
 //   positions dpositions        a block takes 64 keys and 64 features, examples and queries pass by
-#include "kernels/cuda/attention_terms.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/workspace.h"
+//
+// The shared class has kernels of its own (attention_shared.h) and leaves few examples to these.
+#include "kernels/cuda/attention_shared.h"
 
 namespace syntra {
 namespace attention {
 namespace {
-
-constexpr int64_t Tiles(int64_t count) { return (count + kTile - 1) / kTile; }
-
-template <typename T>
-struct Backward {
-  Terms<T> terms;
-  const T *y, *dy;
-  const float* log_sum_exp;                  // [B, H, T]
-  float* means;                              // D, [B, H, T]
-  T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not wanted
-  float *dpositions, *dtable, *dbias;
-  float* bias_parts;  // [query tiles, key tiles, H, kDiagonals]
-  bool accumulate[kGradientOutputCount];
-
-  __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {
-    return (b * terms.heads + h) * terms.queries + i;
-  }
-};
 
 // Diagonals of a tile: differences of key and query from -63 to 63.
 constexpr int kDiagonals = 2 * kTile;
@@ -72,20 +54,6 @@ __device__ void ScoreGradients(const Backward<T>& call, int64_t b, int64_t h, in
   }
 }
 
-// Stores a warp's 16 rows of a tile, or columns if `transposed`, to shared memory.
-template <typename T>
-__device__ void StoreTile(const Fragment (&tile)[kTileColumns], bool transposed, T* to) {
-#pragma unroll
-  for (int n = 0; n < kTileColumns; ++n) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int row = WarpIndex() * 16 + FragmentRow(k), column = n * 8 + FragmentColumn(k);
-      to[transposed ? column * kTileStride + row : row * kTileStride + column] =
-          FromFloat<T>(tile[n].sum[k]);
-    }
-  }
-}
-
 // Stores the warp's 16 rows of 64 sums to rows [first, first + 64) of the head's columns [column,
 // column + 64) of an activation [B, rows, heads * width].
 template <typename T>
@@ -109,18 +77,18 @@ __device__ void StoreRows(const Fragment (&sums)[kTileColumns], int64_t b, int64
 template <typename T>
 __global__ void MeansKernel(Backward<T> call) {
   const Terms<T>& terms = call.terms;
-  const int64_t rows = terms.batch * terms.heads * terms.queries;
+  const int64_t rows = terms.ExampleCount() * terms.heads * terms.queries;
   const int64_t step = BlockCount() * WarpCount();
   for (int64_t row = BlockIndex() * WarpCount() + WarpIndex(); row < rows; row += step) {
     const int64_t i = row % terms.queries, h = row / terms.queries % terms.heads;
-    const int64_t b = row / terms.queries / terms.heads;
+    const int64_t b = terms.Example(row / terms.queries / terms.heads);
     const int64_t at = ((b * terms.queries + i) * terms.heads + h) * terms.head_size;
     float sum = 0.0f;
     for (int64_t d = LaneIndex(); d < terms.head_size; d += kWarp) {
       sum += ToFloat(call.dy[at + d]) * ToFloat(call.y[at + d]);
     }
     sum = WarpSum(sum);
-    if (LaneIndex() == 0) call.means[row] = sum;
+    if (LaneIndex() == 0) call.means[call.RowOf(b, h, i)] = sum;
   }
 }
 
@@ -139,30 +107,29 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads) QueryGradKernel(Backward<T> call, bool of_u) {
   auto& shared = Shared<ProductStorage<T>>();
   const Terms<T>& terms = call.terms;
-  const int64_t width = of_u ? terms.features : terms.head_size;
-  const int64_t column = BlockIndex() % Tiles(width) * kTile, rest = BlockIndex() / Tiles(width);
-  const int64_t first_query = rest % Tiles(terms.queries) * kTile;
-  const int64_t h = rest / Tiles(terms.queries) % terms.heads;
-  const int64_t b = rest / Tiles(terms.queries) / terms.heads;
-  Fragment probabilities[kTileColumns], d_scores[kTileColumns], sums[kTileColumns] = {};
-  const int64_t end = KeyEnd(terms, first_query);
-  for (int64_t first_key = 0; first_key < end; first_key += kTile) {
-    ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities, d_scores);
-    StoreTile(d_scores, false, shared.d_scores);
-    // The other operand by columns: [column][key].
-    if (of_u) {
-      LoadPositions(terms, b, h, first_key, column, 1, kTileStride, shared.first);
-    } else {
-      LoadColumns(terms.key + column, b, terms.keys, terms.heads, terms.head_size, h, first_key,
-                  kTile, terms.head_size - column, shared.first);
+  const int64_t width = of_u ? terms.features : terms.head_size, columns = Tiles(width);
+  ForTiles(terms, Tiles(terms.queries) * columns, [&](int64_t b, int64_t h, int64_t tile) {
+    const int64_t column = tile % columns * kTile, first_query = tile / columns * kTile;
+    Fragment probabilities[kTileColumns], d_scores[kTileColumns], sums[kTileColumns] = {};
+    const int64_t end = KeyEnd(terms, first_query);
+    for (int64_t first_key = 0; first_key < end; first_key += kTile) {
+      ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities, d_scores);
+      StoreTile(d_scores, false, shared.d_scores);
+      // The other operand by columns: [column][key].
+      if (of_u) {
+        LoadPositions(terms, b, h, first_key, column, 1, kTileStride, shared.first);
+      } else {
+        LoadColumns(terms.key + column, b, terms.keys, terms.heads, terms.head_size, h, first_key,
+                    kTile, terms.head_size - column, shared.first);
+      }
+      SyncThreads();
+      AddProduct(sums, shared.d_scores + WarpIndex() * 16 * kTileStride, kTileStride, shared.first,
+                 kTileStride, kTile);
+      SyncThreads();
     }
-    SyncThreads();
-    AddProduct(sums, shared.d_scores + WarpIndex() * 16 * kTileStride, kTileStride, shared.first,
-               kTileStride, kTile);
-    SyncThreads();
-  }
-  StoreRows(sums, b, terms.queries, terms.heads, width, h, first_query, column,
-            call.accumulate[of_u ? kU : kQuery], of_u ? call.du : call.dquery);
+    StoreRows(sums, b, terms.queries, terms.heads, width, h, first_query, column,
+              call.accumulate[of_u ? kU : kQuery], of_u ? call.du : call.dquery);
+  });
 }
 
 // dV = P^T dY and dK = dS^T Q.
@@ -170,39 +137,39 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads) KeyGradKernel(Backward<T> call) {
   auto& shared = Shared<ProductStorage<T>>();
   const Terms<T>& terms = call.terms;
-  const int64_t tiles = Tiles(terms.keys), columns = Tiles(terms.head_size);
-  const int64_t column = BlockIndex() % columns * kTile, rest = BlockIndex() / columns;
-  const int64_t first_key = rest % tiles * kTile;
-  const int64_t h = rest / tiles % terms.heads, b = rest / tiles / terms.heads;
-  Fragment probabilities[kTileColumns], d_scores[kTileColumns];
-  Fragment dvalue[kTileColumns] = {}, dkey[kTileColumns] = {};
+  const int64_t columns = Tiles(terms.head_size);
   const int own = WarpIndex() * 16 * kTileStride;
-  for (int64_t first_query = 0; first_query < terms.queries; first_query += kTile) {
-    if (first_key >= KeyEnd(terms, first_query)) continue;
-    ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities, d_scores);
-    StoreTile(probabilities, true, shared.probabilities);
-    StoreTile(d_scores, true, shared.d_scores);
-    const auto load = [&](const T* from, T* to) {
-      LoadColumns(from + column, b, terms.queries, terms.heads, terms.head_size, h, first_query,
-                  kTile, terms.head_size - column, to);
+  ForTiles(terms, Tiles(terms.keys) * columns, [&](int64_t b, int64_t h, int64_t tile) {
+    const int64_t column = tile % columns * kTile, first_key = tile / columns * kTile;
+    Fragment probabilities[kTileColumns], d_scores[kTileColumns];
+    Fragment dvalue[kTileColumns] = {}, dkey[kTileColumns] = {};
+    for (int64_t first_query = 0; first_query < terms.queries; first_query += kTile) {
+      if (first_key >= KeyEnd(terms, first_query)) continue;
+      ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities, d_scores);
+      StoreTile(probabilities, true, shared.probabilities);
+      StoreTile(d_scores, true, shared.d_scores);
+      const auto load = [&](const T* from, T* to) {
+        LoadColumns(from + column, b, terms.queries, terms.heads, terms.head_size, h, first_query,
+                    kTile, terms.head_size - column, to);
+      };
+      load(call.dy, shared.first);
+      if (call.dkey != nullptr) load(terms.query, shared.second);
+      SyncThreads();
+      AddProduct(dvalue, shared.probabilities + own, kTileStride, shared.first, kTileStride, kTile);
+      if (call.dkey != nullptr) {
+        AddProduct(dkey, shared.d_scores + own, kTileStride, shared.second, kTileStride, kTile);
+      }
+      SyncThreads();
+    }
+    const auto store = [&](const Fragment(&sums)[kTileColumns], Input g, T* to) {
+      if (to != nullptr) {
+        StoreRows(sums, b, terms.keys, terms.heads, terms.head_size, h, first_key, column,
+                  call.accumulate[g], to);
+      }
     };
-    load(call.dy, shared.first);
-    if (call.dkey != nullptr) load(terms.query, shared.second);
-    SyncThreads();
-    AddProduct(dvalue, shared.probabilities + own, kTileStride, shared.first, kTileStride, kTile);
-    if (call.dkey != nullptr) {
-      AddProduct(dkey, shared.d_scores + own, kTileStride, shared.second, kTileStride, kTile);
-    }
-    SyncThreads();
-  }
-  const auto store = [&](const Fragment(&sums)[kTileColumns], Input g, T* to) {
-    if (to != nullptr) {
-      StoreRows(sums, b, terms.keys, terms.heads, terms.head_size, h, first_key, column,
-                call.accumulate[g], to);
-    }
-  };
-  store(dvalue, kValue, call.dvalue);
-  store(dkey, kKey, call.dkey);
+    store(dvalue, kValue, call.dvalue);
+    store(dkey, kKey, call.dkey);
+  });
 }
 
 template <typename T>
@@ -217,43 +184,46 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Backward<T> call) {
   auto& shared = Shared<ScoreStorage<T>>();
   const Terms<T>& terms = call.terms;
-  const int64_t tiles = Tiles(terms.queries), first_query = BlockIndex() % tiles * kTile;
-  const int64_t h = BlockIndex() / tiles % terms.heads, b = BlockIndex() / tiles / terms.heads;
-  Fragment probabilities[kTileColumns], d_scores[kTileColumns];
-  // The first half of the threads takes da of a query each, the second half db.
-  const int64_t i = first_query + ThreadIndex() % kTile;
-  const bool of_a = ThreadIndex() < kTile;
-  const int64_t row = (b * terms.queries + i) * terms.heads + h;
-  T* to = of_a ? call.da : call.db;
-  const int64_t size = of_a ? terms.a_size : terms.b_size;
-  const bool accumulate = call.accumulate[of_a ? kA : kB];
-  // Columns of the result in pieces that fit registers.
-  for (int64_t first = 0; first < (terms.a_size > terms.b_size ? terms.a_size : terms.b_size);
-       first += kEight) {
-    Eight sums = {};
-    const int64_t end = KeyEnd(terms, first_query);
-    for (int64_t first_key = 0; first_key < end; first_key += kTile) {
-      ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities, d_scores);
-      StoreTile(d_scores, false, shared.d_scores);
-      SyncThreads();
-      for (int j = 0; j < kTile; ++j) {
-        if (to == nullptr || i >= terms.queries || first_key + j >= terms.keys) break;
-        const int64_t n = terms.KeyPosition(b, first_key + j);
-        const int64_t x = n % terms.a_size, y = n / terms.a_size, own = (of_a ? x : y) - first;
-        if (own < 0 || own >= kEight) continue;
-        const float other = of_a ? ToFloat(terms.b[row * terms.b_size + y])
-                                 : ToFloat(terms.a[row * terms.a_size + x]);
+  ForTiles(terms, Tiles(terms.queries), [&](int64_t b, int64_t h, int64_t tile) {
+    const int64_t first_query = tile * kTile;
+    Fragment probabilities[kTileColumns], d_scores[kTileColumns];
+    // The first half of the threads takes da of a query each, the second half db.
+    const int64_t i = first_query + ThreadIndex() % kTile;
+    const bool of_a = ThreadIndex() < kTile;
+    const int64_t row = (b * terms.queries + i) * terms.heads + h;
+    T* to = of_a ? call.da : call.db;
+    const int64_t size = of_a ? terms.a_size : terms.b_size;
+    const bool accumulate = call.accumulate[of_a ? kA : kB];
+    // Columns of the result in pieces that fit registers.
+    for (int64_t first = 0; first < (terms.a_size > terms.b_size ? terms.a_size : terms.b_size);
+         first += kEight) {
+      Eight sums = {};
+      const int64_t end = KeyEnd(terms, first_query);
+      for (int64_t first_key = 0; first_key < end; first_key += kTile) {
+        ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities,
+                       d_scores);
+        StoreTile(d_scores, false, shared.d_scores);
+        SyncThreads();
+        for (int j = 0; j < kTile; ++j) {
+          if (to == nullptr || i >= terms.queries || first_key + j >= terms.keys) break;
+          const int64_t n = terms.KeyPosition(b, first_key + j);
+          const int64_t x = n % terms.a_size, y = n / terms.a_size, own = (of_a ? x : y) - first;
+          if (own < 0 || own >= kEight) continue;
+          const float other = of_a ? ToFloat(terms.b[row * terms.b_size + y])
+                                   : ToFloat(terms.a[row * terms.a_size + x]);
 #pragma unroll
-        for (int k = 0; k < kEight; ++k) {
-          if (k == own) sums[k] += shared.d_scores[ThreadIndex() % kTile * kTileStride + j] * other;
+          for (int k = 0; k < kEight; ++k) {
+            if (k == own)
+              sums[k] += shared.d_scores[ThreadIndex() % kTile * kTileStride + j] * other;
+          }
         }
+        SyncThreads();
       }
-      SyncThreads();
+      if (to == nullptr || i >= terms.queries || first >= size) continue;
+      const int count = static_cast<int>(size - first < kEight ? size - first : kEight);
+      StoreResult(sums, to + row * size + first, count, accumulate);
     }
-    if (to == nullptr || i >= terms.queries || first >= size) continue;
-    const int count = static_cast<int>(size - first < kEight ? size - first : kEight);
-    StoreResult(sums, to + row * size + first, count, accumulate);
-  }
+  });
 }
 
 // The sum of a tile's dS over the batch, from which the bias's diagonals and, where positions do
@@ -266,8 +236,9 @@ __global__ void __launch_bounds__(kTileThreads) BiasGradKernel(Backward<T> call)
   const int64_t first_key = tile % Tiles(terms.keys) * kTile;
   const int64_t first_query = tile / Tiles(terms.keys) * kTile;
   Fragment probabilities[kTileColumns], d_scores[kTileColumns], sums[kTileColumns] = {};
-  for (int64_t b = 0; b < terms.batch; ++b) {
-    ScoreGradients(call, b, h, first_query, first_key, shared.features, probabilities, d_scores);
+  for (int64_t n = 0; n < terms.ExampleCount(); ++n) {
+    ScoreGradients(call, terms.Example(n), h, first_query, first_key, shared.features,
+                   probabilities, d_scores);
     for (int n = 0; n < kTileColumns; ++n) {
       for (int k = 0; k < 4; ++k) sums[n].sum[k] += d_scores[n].sum[k];
     }
@@ -346,7 +317,8 @@ __global__ void __launch_bounds__(kTileThreads) TableGradKernel(Backward<T> call
   };
   for (int64_t head = 0; head < heads; ++head) {
     const int64_t h = terms.table_heads == 1 ? head : table_head;
-    for (int64_t b = 0; b < terms.batch; ++b) {
+    for (int64_t n = 0; n < terms.ExampleCount(); ++n) {
+      const int64_t b = terms.Example(n);
       if (by_tile) {
         add(b, h, tile / key_tiles * kTile, tile % key_tiles * kTile);
         continue;
@@ -402,7 +374,8 @@ __global__ void __launch_bounds__(kTileThreads)
   };
   for (int64_t head = 0; head < heads; ++head) {
     const int64_t h = terms.positions_per_head ? positions_head : head;
-    for (int64_t b = 0; b < terms.batch; ++b) {
+    for (int64_t n = 0; n < terms.ExampleCount(); ++n) {
+      const int64_t b = terms.Example(n);
       if (by_tile) {
         add(b, h, tile * kTile);
         continue;
@@ -420,28 +393,30 @@ struct SetZero {
 template <typename T>
 void Run(const KernelArguments& arguments, const Backward<T>& call) {
   const Terms<T>& z = call.terms;
-  const int64_t units = z.batch * z.heads;
+  const auto of_examples = [&](int64_t tiles) {
+    return TileGrid(z, tiles, sizeof(ProductStorage<T>));
+  };
   const Grid products{1, kTileThreads, sizeof(ProductStorage<T>)};
   const Grid scores{1, kTileThreads, sizeof(ScoreStorage<T>)};
   const auto blocks = [](Grid grid, int64_t count) {
     grid.blocks = count;
     return grid;
   };
-  Launch(arguments, GridFor(units * z.queries * kWarp), MeansKernel<T>, call);
+  Launch(arguments, GridFor(z.batch * z.heads * z.queries * kWarp), MeansKernel<T>, call);
   if (call.dquery != nullptr) {
-    Launch(arguments, blocks(products, units * Tiles(z.queries) * Tiles(z.head_size)),
-           QueryGradKernel<T>, call, false);
+    Launch(arguments, of_examples(Tiles(z.queries) * Tiles(z.head_size)), QueryGradKernel<T>, call,
+           false);
   }
   if (call.du != nullptr) {
-    Launch(arguments, blocks(products, units * Tiles(z.queries) * Tiles(z.features)),
-           QueryGradKernel<T>, call, true);
+    Launch(arguments, of_examples(Tiles(z.queries) * Tiles(z.features)), QueryGradKernel<T>, call,
+           true);
   }
   if (call.dkey != nullptr || call.dvalue != nullptr) {
-    Launch(arguments, blocks(products, units * Tiles(z.keys) * Tiles(z.head_size)),
-           KeyGradKernel<T>, call);
+    Launch(arguments, of_examples(Tiles(z.keys) * Tiles(z.head_size)), KeyGradKernel<T>, call);
   }
   if (call.da != nullptr || call.db != nullptr) {
-    Launch(arguments, blocks(scores, units * Tiles(z.queries)), OuterGradKernel<T>, call);
+    Launch(arguments, TileGrid(z, Tiles(z.queries), sizeof(ScoreStorage<T>)), OuterGradKernel<T>,
+           call);
   }
   const auto start = [&](Input g, float* to, int64_t count) {
     if (!call.accumulate[g]) Elementwise(arguments, count, SetZero{to});
@@ -478,6 +453,9 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   const DType dtype = call.inputs[kValue].dtype;
   if (!IsActivation(call.inputs[kValue])) return std::nullopt;
   WorkspaceLayout layout;
+  const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
+  std::optional<SharedGradients> gradients;
+  if (shared) gradients.emplace(call, z, *shared, layout);
   const size_t means = layout.Place(z.batch * z.heads * z.queries * sizeof(float));
   const size_t parts =
       call.outputs[kBias].present()
@@ -509,6 +487,13 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
                            reinterpret_cast<float*>(arguments.workspace + parts),
                            {}};
       for (size_t g = 0; g < accumulate.size(); ++g) backward.accumulate[g] = accumulate[g];
+      if (shared) {
+        const SharedScores<T> scores = shared->Run(arguments, backward.terms, {});
+        gradients->Run(arguments, scores, backward);
+        if (!shared->may_leave()) return;
+        backward.terms.examples = scores.left;
+        backward.accumulate[kTable] = backward.accumulate[kBias] = true;
+      }
       Run(arguments, backward);
     });
   };

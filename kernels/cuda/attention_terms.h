@@ -2,6 +2,7 @@
 // how a tile of scores is made of them.
 #pragma once
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/mma.h"
 #include "kernels/operands.h"
 #include "kernels/ops/attention.h"
@@ -14,6 +15,17 @@ using namespace gpu;
 constexpr int kTile = 64, kTileWarps = kTile / 16, kTileThreads = kTileWarps * kWarp;
 constexpr int kTileColumns = kTile / 8;  // fragments of a warp side by side
 constexpr int kTileStride = SharedStride(kTile);
+constexpr int64_t Tiles(int64_t count) { return (count + kTile - 1) / kTile; }
+
+constexpr int64_t kLargestHead = 128;
+
+// Calls body with the least head size that kernels are made for, as a constant.
+template <typename Body>
+void WithHeadSize(int64_t head_size, const Body& body) {
+  if (head_size <= 32) return body(std::integral_constant<int, 32>());
+  if (head_size <= 64) return body(std::integral_constant<int, 64>());
+  return body(std::integral_constant<int, kLargestHead>());
+}
 
 template <typename T>
 struct Terms {
@@ -29,6 +41,8 @@ struct Terms {
   const float* bias;
   const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *query_start;
   bool causal;
+  // The examples that are computed: how many, then which, in ascending order; null: all.
+  const int32_t* examples;
 
   // Of the inputs that attention and attention_grad share.
   static Terms Of(const Sizes& z, const KernelArguments& arguments) {
@@ -62,8 +76,12 @@ struct Terms {
             in(kQueryPositions, int32_t{}),
             in(kKeyPositions, int32_t{}),
             nullptr,
-            z.causal};
+            z.causal,
+            nullptr};
   }
+
+  __device__ int64_t ExampleCount() const { return examples != nullptr ? examples[0] : batch; }
+  __device__ int64_t Example(int64_t n) const { return examples != nullptr ? examples[1 + n] : n; }
 
   __device__ int64_t Start() const { return query_start != nullptr ? *query_start : 0; }
   // By which a query and a key meet table, positions, a and b.
@@ -104,6 +122,42 @@ struct Terms {
     return sum;
   }
 };
+
+// What attention_grad reads and writes.
+template <typename T>
+struct Backward {
+  Terms<T> terms;
+  const T *y, *dy;
+  const float* log_sum_exp;                  // [B, H, T]
+  float* means;                              // D, [B, H, T]
+  T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not wanted
+  float *dpositions, *dtable, *dbias;
+  float* bias_parts;  // [query tiles, key tiles, H, diagonals of a tile]
+  bool accumulate[kGradientOutputCount];
+
+  __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {
+    return (b * terms.heads + h) * terms.queries + i;
+  }
+};
+
+// Blocks for `tiles` of each example and head. With a list of examples, whose length only the
+// device knows, no more than are at work at once.
+template <typename T>
+Grid TileGrid(const Terms<T>& terms, int64_t tiles, size_t shared_bytes) {
+  constexpr int64_t kMostBlocks = 132 * 8;
+  const int64_t all = terms.batch * terms.heads * tiles;
+  return {terms.examples != nullptr ? std::min(all, kMostBlocks) : all, kTileThreads, shared_bytes};
+}
+
+// Calls body(b, h, tile) for the block's share of the tiles; all threads must call it.
+template <typename T, typename Body>
+__device__ __forceinline__ void ForTiles(const Terms<T>& terms, int64_t tiles, const Body& body) {
+  const int64_t end = terms.ExampleCount() * terms.heads * tiles;
+  for (int64_t item = BlockIndex(); item < end; item += BlockCount()) {
+    body(terms.Example(item / tiles / terms.heads), item / tiles % terms.heads, item % tiles);
+    SyncThreads();  // shared memory is free again
+  }
+}
 
 // Copies rows [first, first + 64) of the head's columns [column, column + 64) of an activation
 // [B, rows, heads * width] to shared memory, zero beyond; all threads of the block.
@@ -190,6 +244,20 @@ __device__ void Scores(const Terms<T>& terms, int64_t b, int64_t h, int64_t firs
       const int64_t j = first_key + n * 8 + FragmentColumn(k);
       scores[n].sum[k] =
           terms.Allows(b, i, j) ? scores[n].sum[k] + terms.Others(b, h, i, j) : -INFINITY;
+    }
+  }
+}
+
+// Stores a warp's 16 rows of a tile, or columns if `transposed`, to shared memory.
+template <typename T>
+__device__ void StoreTile(const Fragment (&tile)[kTileColumns], bool transposed, T* to) {
+#pragma unroll
+  for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int row = WarpIndex() * 16 + FragmentRow(k), column = n * 8 + FragmentColumn(k);
+      to[transposed ? column * kTileStride + row : row * kTileStride + column] =
+          FromFloat<T>(tile[n].sum[k]);
     }
   }
 }

@@ -19,6 +19,8 @@ namespace syntra::gpu {
 
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFF;
+// Moved by one asynchronous copy, from and to multiples of as many.
+inline constexpr size_t kCopyBytes = 16;
 
 #if defined(__CUDACC__)
 
@@ -42,6 +44,26 @@ __device__ __forceinline__ T ShuffleXor(T value, int mask) {
 __device__ __forceinline__ std::byte* SharedBytes() {
   extern __shared__ __align__(128) std::byte memory[];
   return memory;
+}
+
+__device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+// Copies kCopyBytes of global memory, or zeros if they are not there, to shared memory. The copy is
+// under way until the thread waits for the group of copies that it commits it with, and other
+// threads' copies until a barrier after their wait.
+__device__ __forceinline__ void CopyAsync(void* to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void CommitCopies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Waits for the copies of all groups that this thread has committed, but for the last kLeft.
+template <int kLeft>
+__device__ __forceinline__ void WaitForCopies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
 __device__ __forceinline__ BFloat16 ToBFloat16(float value) {
@@ -70,6 +92,15 @@ T ShuffleXor(T value, int mask) {
 }
 
 inline std::byte* SharedBytes() { return simt::SharedMemory(); }
+
+inline void CopyAsync(void* to, const void* from, bool there) {
+  simt::CopyAsync(to, there ? from : nullptr);
+}
+inline void CommitCopies() { simt::CommitCopies(); }
+template <int kLeft>
+void WaitForCopies() {
+  simt::WaitForCopies(kLeft);
+}
 
 using syntra::ToBFloat16;
 using syntra::ToFloat;

@@ -67,9 +67,10 @@ class CaseBuilder {
 };
 
 // By example: all one segment; then packed rows that end in padding, where the queries also have a
-// segment that no key has; then nothing but padding.
+// segment that no key has; then nothing but padding; then one segment before padding.
 int32_t SegmentAt(int64_t example, int64_t row, int64_t rows, bool query) {
   if (example == 0) return 1;
+  if (example == 3) return row < rows * 2 / 3 ? 4 : 0;
   if (example == 2 || row == rows - 1) return 0;
   if (query && row == rows - 2) return 9;
   return row < rows / 2 ? 1 : 2;
@@ -109,6 +110,8 @@ std::vector<OpCase> Cases() {
   for (DType type : {DType::kF32, DType::kBF16}) {
     const CaseSizes self, cross{.queries = 5, .keys = 7},
         packed{.batch = 3, .queries = 8, .keys = 8};
+    const CaseSizes padded{.batch = 4, .queries = 8, .keys = 8, .head_size = 8};
+    const CaseSizes padded_cross{.batch = 4, .queries = 5, .keys = 9, .head_size = 8};
     const CaseSizes step{.queries = 1, .keys = 7};
     const auto add = [&](const char* name, const CaseBuilder& builder) {
       cases.push_back(builder.Build(name));
@@ -124,6 +127,16 @@ std::vector<OpCase> Cases() {
     add("random_packed", CaseBuilder(type, packed).Table(2, 8, 10).Segments());
     add("random_shared_heads", CaseBuilder(type, self).Table(1, 7, 7));
     add("random_shared_queries", CaseBuilder(type, self).Table(2, 1, 7));
+    add("random_padded", CaseBuilder(type, padded).Table(2, 9, 9).Segments());
+    add("random_padded_causal_bias",
+        CaseBuilder(type, padded, true).Table(2, 8, 8).Bias().Segments());
+    add("random_padded_cross_bias",
+        CaseBuilder(type, padded_cross).Table(2, 6, 9).Bias().Segments());
+    add("random_padded_shared_heads", CaseBuilder(type, padded).Table(1, 8, 11).Segments());
+    add("random_padded_one_row", CaseBuilder(type, padded, true).Table(1, 1, 9).Segments());
+    add("bias_padded", CaseBuilder(type, padded).Bias().Segments());
+    add("bias_causal", CaseBuilder(type, self, true).Bias());
+    add("mean", CaseBuilder(type, self));
     add("dense", CaseBuilder(type, self).Dense(3, 8, false));
     add("dense_per_head_packed", CaseBuilder(type, packed).Dense(3, 8, true).Segments());
     add("dense_dot", CaseBuilder(type, self, true).Dense(4, 6, false).Dot());

@@ -246,15 +246,17 @@ std::vector<uint32_t> Subsets(size_t n) {
 
 TEST_P(KernelSweep, LeavesOutWhatNobodyNeeds) {
   if (op_.updates) GTEST_SKIP() << "updates its outputs";
-  for (uint32_t subset : Subsets(call_.outputs.size())) {
+  std::vector<size_t> present;
+  for (size_t i = 0; i < call_.outputs.size(); ++i) {
+    if (call_.outputs[i].present()) present.push_back(i);
+  }
+  for (uint32_t subset : Subsets(present.size())) {
     SCOPED_TRACE("leaving out the set " + std::to_string(subset));
     OpCall call = call_;
-    bool any = false;
-    for (size_t i = 0; i < call.outputs.size(); ++i) {
-      if (subset >> i & 1) call.outputs[i] = {DType::kNone, {}};
-      any = any || call.outputs[i].present();
+    for (size_t n = 0; n < present.size(); ++n) {
+      if (subset >> n & 1) call.outputs[present[n]] = {DType::kNone, {}};
     }
-    if (any) ExpectResults(call, RunWith(call, before_, false));
+    ExpectResults(call, RunWith(call, before_, false));
   }
 }
 

@@ -135,6 +135,40 @@ void AddAttention(Cases& cases, DType dtype) {
   add("shared_table", false, {{7, F32({1, kTable, kTable})}, {9, segments}, {10, segments}});
 }
 
+// The scores of all examples alike, over several tiles of 128, for every size of head that kernels
+// are made for. All examples end in padding but the first; example 2 is packed.
+void AddSharedAttention(Cases& cases, DType dtype) {
+  struct Sizes {
+    int64_t batch, queries, keys, heads, head_size;
+  };
+  const auto add = [&](const char* name, bool causal, const Sizes& z, TensorType table, bool bias) {
+    std::vector<TensorType> types(14, None());
+    types[2] = {dtype, {z.batch, z.keys, z.heads * z.head_size}};
+    types[7] = std::move(table);
+    if (bias) types[8] = F32({z.heads, z.queries + z.keys - 1});
+    types[9] = I32({z.batch, z.queries});
+    types[10] = I32({z.batch, z.keys});
+    const auto fill = [z](int input, std::span<int32_t> values) {
+      const int64_t rows = input == 9 ? z.queries : z.keys;
+      for (int64_t e = 0; e < std::ssize(values); ++e) {
+        const int64_t example = e / rows, row = e % rows;
+        const bool second = example == 2 && row >= rows / 2;
+        values[e] = row >= rows - 9 * example ? 0 : second ? 8 : 7;
+      }
+    };
+    cases.push_back({"attention",
+                     {std::string("large_") + name + "_" + DTypeName(dtype),
+                      {{"heads", z.heads}, {"causal", causal}},
+                      types,
+                      fill}});
+  };
+  add("shared_32", false, {5, 130, 130, 2, 32}, F32({2, 131, 140}), false);
+  add("shared_64_causal", true, {3, 150, 150, 2, 64}, F32({2, 150, 150}), true);
+  add("shared_128_cross", false, {4, 40, 170, 1, 128}, F32({1, 40, 170}), true);
+  add("shared_40_bias", true, {4, 139, 70, 2, 40}, None(), true);
+  add("shared_96_row", false, {3, 60, 133, 2, 96}, F32({2, 1, 140}), false);
+}
+
 }  // namespace
 
 std::vector<LargeCase> LargeCases() {
@@ -143,6 +177,7 @@ std::vector<LargeCase> LargeCases() {
     for (int64_t width : {67, 1030}) AddActivations(cases, dtype, width);
     AddProducts(cases, dtype);
     AddAttention(cases, dtype);
+    AddSharedAttention(cases, dtype);
   }
   AddMasks(cases);
   AddTables(cases);

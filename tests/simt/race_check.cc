@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "tests/simt/simt.h"
@@ -32,7 +33,7 @@ using Page = std::array<Cell, kPageCells>;
 struct State {
   bool enabled = true;
   bool running = false;  // a thread has its turn
-  bool inside = false;   // this code itself is at work
+  bool aside = false;    // an Aside lives
   Moment now;
   int64_t first_block = 0, next_block = 0;  // of this grid, and behind its last
   std::array<uint32_t, kMostThreads / kWarp> exchanges{};
@@ -89,12 +90,18 @@ void NoteRead(Cell& cell, const Moment& now, bool shared) {
   if (cell.reads[0].thread / kWarp == cell.reads[1].thread / kWarp) cell.reads[1] = now;
 }
 
+// From instrumented code.
 void Access(const void* at, size_t bytes, bool write) {
-  if (!the_state.running || the_state.inside) return;
+  if (the_state.running && !the_state.aside) Note(at, bytes, write);
+}
+
+}  // namespace
+
+void Note(const void* at, size_t bytes, bool write) {
+  const Aside aside;
   const auto address = reinterpret_cast<uintptr_t>(at);
   if (IsWithin(address, the_state.stacks)) return;
   const bool shared = IsWithin(address, the_state.shared);
-  the_state.inside = true;
   Moment now = the_state.now;
   now.exchanges = the_state.exchanges[now.thread / kWarp];
   for (uintptr_t i = address / kCellBytes; i * kCellBytes < address + bytes; ++i) {
@@ -113,10 +120,10 @@ void Access(const void* at, size_t bytes, bool write) {
       NoteRead(cell, now, shared);
     }
   }
-  the_state.inside = false;
 }
 
-}  // namespace
+Aside::Aside() : before_(std::exchange(the_state.aside, true)) {}
+Aside::~Aside() { the_state.aside = before_; }
 
 void SetEnabled(bool enabled) { the_state.enabled = enabled; }
 

@@ -21,6 +21,22 @@ void StartBlock(int64_t block, std::span<const std::byte> shared,
 void Enter(int thread);
 void Leave();
 
+// What the thread whose turn it is touches, where no instrumented code does it.
+void Note(const void* at, size_t bytes, bool write);
+
+// While one lives, instrumented accesses do not count: they are those of the host's GPU itself,
+// some of whose templates the linker takes from instrumented files.
+class Aside {
+ public:
+  Aside();
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+ private:
+  bool before_;
+};
+
 // All threads of the block, or the lanes of a warp that met, are past this point.
 void PassBarrier();
 void PassWarp(int warp);

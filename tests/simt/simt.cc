@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -62,11 +63,20 @@ struct KeepStack {
 
 enum class State { kReady, kAtBarrier, kInWarp, kDone };
 
+// Of 16 bytes, under way.
+struct Copy {
+  std::byte* to;
+  const std::byte* from;  // null: zeros
+  int64_t group;          // of its thread
+};
+
 struct Thread {
   context::fiber fiber;
   context::fiber scheduler;
   State state = State::kReady;
   uint32_t mask = 0;  // of the lanes it waits for
+  std::deque<Copy> copies;
+  int64_t group = 0;  // that its next copy belongs to
 };
 
 // What the lanes of a warp hand over: one half is read while the other is written.
@@ -89,6 +99,9 @@ class Block {
 
   void WaitAtBarrier() { Wait(State::kAtBarrier, 0); }
   const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes);
+  void CopyAsync(std::byte* to, const std::byte* from);
+  void CommitCopies() { ++threads_[current_].group; }
+  void WaitForCopies(int left);
 
  private:
   void Wait(State state, uint32_t mask);
@@ -147,6 +160,10 @@ Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kerne
                          threads_[i].scheduler = std::move(scheduler);
                          kernel();
                          threads_[i].state = State::kDone;
+                         if (!threads_[i].copies.empty()) {
+                           Complain(fmt::format("thread {} never waited for {} of its copies", i,
+                                                threads_[i].copies.size()));
+                         }
                          return std::move(threads_[i].scheduler);
                        });
   }
@@ -175,6 +192,45 @@ const std::byte* Block::Exchange(uint32_t mask, const void* value, size_t bytes)
   if (bytes > 0) std::memcpy(&slots[lane * kSlotBytes], value, bytes);
   Wait(State::kInWarp, mask);
   return slots.data();
+}
+
+// What the copy touches, it may touch at any time from here to the wait; both ends are noted.
+void NoteCopy(const Copy& copy) {
+  race_check::Note(copy.to, kCopyBytes, true);
+  if (copy.from != nullptr) race_check::Note(copy.from, kCopyBytes, false);
+}
+
+void Block::CopyAsync(std::byte* to, const std::byte* from) {
+  const race_check::Aside aside;
+  const auto aligned = [](const void* at) {
+    return reinterpret_cast<uintptr_t>(at) % kCopyBytes == 0;
+  };
+  if (to < shared_ || to + kCopyBytes > shared_ + grid_.shared_bytes) {
+    return Complain(fmt::format("thread {} copies to what is not shared memory", current_));
+  }
+  if (!aligned(to) || !aligned(from)) {
+    return Complain(fmt::format("thread {} copies bytes that are not aligned", current_));
+  }
+  Thread& thread = threads_[current_];
+  const Copy copy{to, from, thread.group};
+  NoteCopy(copy);
+  thread.copies.push_back(copy);
+  std::fill_n(to, kCopyBytes, kUnwritten);
+}
+
+void Block::WaitForCopies(int left) {
+  const race_check::Aside aside;
+  Thread& thread = threads_[current_];
+  while (!thread.copies.empty() && thread.copies.front().group + left < thread.group) {
+    const Copy copy = thread.copies.front();
+    NoteCopy(copy);
+    if (copy.from != nullptr) {
+      std::copy_n(copy.from, kCopyBytes, copy.to);
+    } else {
+      std::fill_n(copy.to, kCopyBytes, std::byte{0});
+    }
+    thread.copies.pop_front();
+  }
 }
 
 bool Block::ReleaseBarrier() {
@@ -286,6 +342,7 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
 std::string TakeComplaints() { return std::exchange(the_world.complaints, {}); }
 
 void Complain(const std::string& what) {
+  const race_check::Aside aside;
   std::string& all = the_world.complaints;
   // The first ones tell; a race in a loop would fill the memory.
   if (all.size() < 4000) all += what + '\n';
@@ -299,6 +356,25 @@ std::byte* SharedMemory() { return TheBlock().shared(); }
 void SyncThreads() { TheBlock().WaitAtBarrier(); }
 const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes) {
   return TheBlock().Exchange(mask, value, bytes);
+}
+void CopyAsync(void* to, const void* from) {
+  TheBlock().CopyAsync(static_cast<std::byte*>(to), static_cast<const std::byte*>(from));
+}
+void CommitCopies() { TheBlock().CommitCopies(); }
+void WaitForCopies(int left) { TheBlock().WaitForCopies(left); }
+
+MatrixRows::MatrixRows(const void* own) {
+  if (const size_t astray = reinterpret_cast<uintptr_t>(own) % kCopyBytes; astray != 0) {
+    Complain(fmt::format("thread {} gives a matrix row that is not aligned", ThreadIndex()));
+    own = static_cast<const std::byte*>(own) - astray;
+  }
+  slots_ = Exchange(~0u, &own, sizeof(own));
+}
+
+const void* MatrixRows::At(int matrix, int row) const {
+  const void* at;
+  std::memcpy(&at, slots_ + (matrix * 8 + row) * kSlotBytes, sizeof(at));
+  return at;
 }
 
 }  // namespace syntra::simt

@@ -57,6 +57,14 @@ void SyncThreads();
 // looked at.
 const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes);
 
+// Copies 16 bytes, zeros from null, to the block's shared memory. They arrive as late as they may,
+// when the thread waits for the group it committed them with; until then NaN lies in their place.
+inline constexpr size_t kCopyBytes = 16;
+void CopyAsync(void* to, const void* from);
+void CommitCopies();
+// Leaves the last `left` of the thread's committed groups under way.
+void WaitForCopies(int left);
+
 // The value of another lane of the mask.
 template <typename T>
 T ShuffleFrom(uint32_t mask, T value, int lane) {
@@ -70,5 +78,16 @@ T ShuffleFrom(uint32_t mask, T value, int lane) {
   std::memcpy(&value, slots + lane * kSlotBytes, sizeof(T));
   return value;
 }
+
+// The rows of four 8 x 8 matrices of 16-bit elements whose addresses the lanes of a warp give: lane
+// 8 q + r that of row r of matrix q.
+class MatrixRows {
+ public:
+  explicit MatrixRows(const void* own);
+  const void* At(int matrix, int row) const;
+
+ private:
+  const std::byte* slots_;
+};
 
 }  // namespace syntra::simt

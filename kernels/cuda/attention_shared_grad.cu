@@ -1,0 +1,317 @@
+// attention_grad of the shared class (attention_shared.h). With g_b[i] = dY_b[i] / D_b[i] and
+// delta_b[i] = g_b[i] . Y_b[i],
+//
+//   dV_b[j]   = m_b[j] sum_i E[i,j] g_b[i]
+//   dS[h,i,j] = E[i,j] sum_b m_b[j] (g_b[i] . V_b[j] - delta_b[i])
+//
+// The sum over the batch is the inner dimension of one product; g is rounded to T before both, so
+// that the two terms of dS cancel as they should. Few tiles of scores are split into parts of the
+// batch, which are added up in their order as dtable and dbias are formed.
+#include "kernels/cuda/attention_shared.h"
+#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rows.h"
+
+namespace syntra::attention {
+namespace {
+
+// The operands of both products.
+template <typename T>
+struct Scaled {
+  const T *y, *dy;
+  T* g;          // [B, T, H * K]
+  float* delta;  // [B, H, T]
+};
+
+// g and delta of the examples that fit. The lanes of a row's head take eight elements each.
+template <typename T, int kHead>
+__global__ void ScaleKernel(SharedScores<T> scores, Scaled<T> scaled) {
+  constexpr int kLanes = kHead / kEight;
+  const int64_t rows = scores.batch * scores.queries * scores.heads;
+  const int64_t step = BlockCount() * ThreadCount();
+  for (int64_t first = BlockIndex() * ThreadCount(); first < rows * kLanes; first += step) {
+    const int64_t row = (first + ThreadIndex()) / kLanes;
+    const int column = ThreadIndex() % kLanes * kEight;
+    const int64_t h = row % scores.heads, i = row / scores.heads % scores.queries;
+    const int64_t b = row / scores.heads / scores.queries;
+    const bool there = row < rows && scores.Fits(b);
+    float delta = 0.0f;
+    if (there && column < scores.head_size) {
+      const int64_t left = scores.head_size - column, at = row * scores.head_size + column;
+      const int count = static_cast<int>(left < kEight ? left : kEight);
+      const float inverse = scores.inverse_sums[scores.RowOf(b, h, i)];
+      const Eight dy = LoadEight(scaled.dy + at, count), y = LoadEight(scaled.y + at, count);
+      Eight g;
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) {
+        g[k] = inverse > 0.0f ? ToFloat(FromFloat<T>(dy[k] * inverse)) : 0.0f;
+        delta += g[k] * y[k];
+      }
+      StoreEight(g, scaled.g + at, count);
+    }
+    for (int mask = kLanes / 2; mask > 0; mask /= 2) delta += ShuffleXor(delta, mask);
+    if (there && column == 0) scaled.delta[scores.RowOf(b, h, i)] = delta;
+  }
+}
+
+// What the gradients of scores are made of: parts of their sums, [parts, H, T, stride], which
+// nobody has written where E is zero for all of a tile.
+template <typename T>
+struct ScoreSums {
+  SharedScores<T> scores;
+  int64_t parts;
+  float* sums;
+
+  __device__ float* At(int64_t part, int64_t h, int64_t i) const {
+    return sums + ((part * scores.heads + h) * scores.queries + i) * scores.stride;
+  }
+  // dS of `count` keys from a multiple of eight on.
+  __device__ Eight Gradients(int64_t h, int64_t i, int64_t key, int count) const {
+    const Eight e = LoadEight(scores.Exponentials(h, i) + key, count);
+    Eight result = {};
+    for (int64_t part = 0; part < parts; ++part) {
+      const Eight term = LoadEight(At(part, h, i) + key, count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) result[k] += term[k];
+    }
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) result[k] = e[k] > 0.0f ? result[k] * e[k] : 0.0f;
+    return result;
+  }
+  __device__ float Gradient(int64_t h, int64_t i, int64_t key) const {
+    const float e = ToFloat(scores.Exponentials(h, i)[key]);
+    float sum = 0.0f;
+    if (!(e > 0.0f)) return sum;
+    for (int64_t part = 0; part < parts; ++part) sum += At(part, h, i)[key];
+    return sum * e;
+  }
+};
+
+// The product for a tile of 128 x 128 scores, a part of the batch passing by.
+template <typename T, int kHead>
+class ScoreProduct {
+ public:
+  static constexpr int kSteps = kHead / kInner<T>;  // of an example
+  using Tile = OperandTile<T, false>;
+
+  __device__ ScoreProduct(const ScoreSums<T>& sums, const T* g, const T* value, const float* delta)
+      : scores_(sums.scores), delta_(delta) {
+    const int64_t key_tiles = (scores_.keys + kSide - 1) / kSide;
+    const int64_t query_tiles = (scores_.queries + kSide - 1) / kSide;
+    first_key_ = static_cast<int>(BlockIndex() % key_tiles * kSide);
+    first_query_ = static_cast<int>(BlockIndex() / key_tiles % query_tiles * kSide);
+    const int64_t rest = BlockIndex() / key_tiles / query_tiles;
+    part_ = rest % sums.parts;
+    h_ = rest / sums.parts;
+    first_example_ = scores_.batch * part_ / sums.parts;
+    examples_ = static_cast<int>(scores_.batch * (part_ + 1) / sums.parts - first_example_);
+    const int64_t row_step = scores_.heads * scores_.head_size;
+    const int64_t column = h_ * scores_.head_size + Tile::Column();
+    g_ = g + (first_query_ + Tile::Row()) * row_step + column;
+    value_ = value + (first_key_ + Tile::Row()) * row_step + column;
+  }
+
+  // None where keys come later than all of the queries.
+  __device__ int Steps() const {
+    return scores_.causal && first_key_ >= first_query_ + kSide ? 0 : examples_ * kSteps;
+  }
+
+  __device__ void Copy(int step, Tile& a, Tile& b) const {
+    const int64_t example = first_example_ + step / kSteps;
+    if (!Counts(example)) return;
+    const int column = step % kSteps * kInner<T>;
+    const int64_t row_step = scores_.heads * scores_.head_size;
+    const bool there = column + Tile::Column() < scores_.head_size;
+    a.Copy(g_ + example * scores_.queries * row_step + column, row_step,
+           there ? scores_.query_lengths[example] - first_query_ : 0);
+    b.Copy(value_ + example * scores_.keys * row_step + column, row_step,
+           there ? scores_.key_lengths[example] - first_key_ : 0);
+  }
+
+  __device__ void Add(int step, const Tile& a, const Tile& b, WarpSums& sums) const {
+    const int64_t example = first_example_ + step / kSteps;
+    if (!Counts(example)) return;
+    if (step % kSteps != kSteps - 1) return AddTiles(a, b, sums);
+    float delta[kWarpRows][2];  // asked for before the product that hides the way from memory
+#pragma unroll
+    for (int m = 0; m < kWarpRows; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int64_t i = first_query_ + WarpRow() + 16 * m + FragmentRow(2 * half);
+        delta[m][half] = i < scores_.queries ? delta_[scores_.RowOf(example, h_, i)] : 0.0f;
+      }
+    }
+    AddTiles(a, b, sums);
+    const int keys = scores_.key_lengths[example] - first_key_ - WarpColumn();
+#pragma unroll
+    for (int n = 0; n < kWarpColumns; ++n) {
+#pragma unroll
+      for (int m = 0; m < kWarpRows; ++m) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (8 * n + FragmentColumn(i) < keys) sums[m][n].sum[i] -= delta[m][i / 2];
+        }
+      }
+    }
+  }
+
+  __device__ void Store(const ScoreSums<T>& to, StagedSums& staged, const WarpSums& sums) const {
+    const int64_t key = first_key_ + StagedColumn();
+    StoreSums(staged, sums, [&](int row, const Eight& values) {
+      if (first_query_ + row < scores_.queries && key < scores_.stride) {
+        StoreEight(values, to.At(part_, h_, first_query_ + row) + key, kEight);
+      }
+    });
+  }
+
+ private:
+  __device__ bool Counts(int64_t example) const {
+    return scores_.key_lengths[example] > first_key_ &&
+           scores_.query_lengths[example] > first_query_;
+  }
+
+  const SharedScores<T>& scores_;
+  const T *g_, *value_;  // the thread's own part of the first example's tiles
+  const float* delta_;
+  int first_key_, first_query_, examples_;
+  int64_t part_, h_, first_example_;
+};
+
+template <typename T, int kHead>
+__global__ void __launch_bounds__(kProductThreads, 2)
+    ScoreSumsKernel(ScoreSums<T> to, const T* g, const T* value, const float* delta) {
+  auto& shared = Shared<PipelineStorage<T, false, false>>();
+  const ScoreProduct<T, kHead> product(to, g, value, delta);
+  WarpSums sums = {};
+  Multiply(shared.stages, product.Steps(), product, sums);
+  product.Store(to, shared.sums[WarpIndex()], sums);
+}
+
+// dtable where queries have rows of their own: sums over the heads that share it.
+template <typename T>
+struct TableGradient {
+  ScoreSums<T> sums;
+  float* dtable;
+  int64_t heads, queries, keys;  // of the table
+  bool accumulate;
+
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    const SharedScores<T>& scores = sums.scores;
+    const int64_t i = row % queries, left = scores.keys - column;
+    const int64_t first = row / queries, end = heads == 1 ? scores.heads : first + 1;
+    Eight result = {};
+    for (int64_t h = first; h < end && i < scores.queries && left > 0; ++h) {
+      const Eight term =
+          sums.Gradients(h, i, column, static_cast<int>(left < count ? left : count));
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) result[k] += term[k];
+    }
+    StoreResult(result, dtable + row * keys + column, count, accumulate);
+  }
+};
+
+// Sums of dS along lines through the queries: dbias along diagonals, and dtable down the columns
+// where all queries share a row.
+template <typename T>
+struct LineGradient {
+  ScoreSums<T> sums;
+  float* result;         // [heads, lines]
+  int64_t heads, lines;  // heads 1: of all
+  bool diagonal, accumulate;
+
+  // A line's key for query i; it may be none.
+  __device__ int64_t Key(int64_t line, int64_t i) const {
+    return diagonal ? line + i - (sums.scores.queries - 1) : line;
+  }
+};
+
+// A warp's lanes take neighbouring lines, the block's warps every eighth query.
+template <typename T>
+__global__ void LineGradientKernel(LineGradient<T> call) {
+  auto& shared = Shared<ColumnStorage>();
+  const SharedScores<T>& scores = call.sums.scores;
+  const int64_t tiles = (call.lines + kWarp - 1) / kWarp, head = BlockIndex() / tiles;
+  const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
+  const int64_t end = call.heads == 1 ? scores.heads : head + 1;
+  float sum = 0.0f;
+  for (int64_t h = head; h < end; ++h) {
+    for (int64_t i = WarpIndex(); i < scores.queries; i += WarpCount()) {
+      const int64_t key = call.Key(line, i);
+      if (key >= 0 && key < scores.keys) sum += call.sums.Gradient(h, i, key);
+    }
+  }
+  shared.sum[WarpIndex()][LaneIndex()] = sum;
+  SyncThreads();
+  if (WarpIndex() != 0 || line >= call.lines) return;
+  float total = 0.0f;
+  for (int warp = 0; warp < WarpCount(); ++warp) total += shared.sum[warp][LaneIndex()];
+  StoreResult(total, call.result + head * call.lines + line, call.accumulate);
+}
+
+template <typename T>
+void SumLines(const KernelArguments& arguments, const LineGradient<T>& call) {
+  const int64_t blocks = call.heads * ((call.lines + kWarp - 1) / kWarp);
+  Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
+}
+
+// Parts of the batch, as many as fill the multiprocessors of an H100 with two blocks each.
+int64_t PartsFor(const Sizes& z, int64_t tiles) {
+  constexpr int64_t kBlocks = 132 * 2;
+  return std::clamp<int64_t>(kBlocks / tiles, 1, z.batch);
+}
+
+int64_t ScoreTiles(const Sizes& z) {
+  return z.heads * ((z.queries + kSide - 1) / kSide) * ((z.keys + kSide - 1) / kSide);
+}
+
+}  // namespace
+
+SharedGradients::SharedGradients(const OpCall& call, const Sizes& sizes,
+                                 const SharedAttention& shared, WorkspaceLayout& layout)
+    : z_(sizes), parts_(PartsFor(sizes, ScoreTiles(sizes))) {
+  scaled_ = layout.Place(call.inputs[kGivenDY].bytes());
+  means_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
+  const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();
+  const int64_t elements = parts_ * z_.heads * z_.queries * shared.stride();
+  sums_ = of_scores ? layout.Place(elements * sizeof(float)) : 0;
+}
+
+template <typename T>
+void SharedGradients::Run(const KernelArguments& arguments, const SharedScores<T>& scores,
+                          const Backward<T>& call) const {
+  const Terms<T>& terms = call.terms;
+  const Scaled<T> scaled{call.y, call.dy, reinterpret_cast<T*>(arguments.workspace + scaled_),
+                         reinterpret_cast<float*>(arguments.workspace + means_)};
+  const ScoreSums<T> sums{scores, parts_, reinterpret_cast<float*>(arguments.workspace + sums_)};
+  const bool of_scores = call.dtable != nullptr || call.dbias != nullptr;
+  WithHeadSize(z_.head_size, [&](auto head) {
+    const int64_t items = z_.batch * z_.queries * z_.heads * (head() / kEight);
+    Launch(arguments, GridFor(items), ScaleKernel<T, head()>, scores, scaled);
+    if (of_scores) {
+      Launch(arguments,
+             {ScoreTiles(z_) * parts_, kProductThreads, sizeof(PipelineStorage<T, false, false>)},
+             ScoreSumsKernel<T, head()>, sums, scaled.g, terms.value, scaled.delta);
+    }
+  });
+  if (call.dvalue != nullptr) {
+    MixGradients(arguments, scores, {scaled.g, call.dvalue, call.accumulate[kValue]});
+  }
+  if (call.dtable != nullptr && terms.table_queries > 1) {
+    Rowwise(arguments, terms.table_heads * terms.table_queries, terms.table_keys,
+            TableGradient<T>{sums, call.dtable, terms.table_heads, terms.table_queries,
+                             terms.table_keys, call.accumulate[kTable]});
+  } else if (call.dtable != nullptr) {
+    SumLines(arguments, LineGradient<T>{sums, call.dtable, terms.table_heads, terms.table_keys,
+                                        false, call.accumulate[kTable]});
+  }
+  if (call.dbias != nullptr) {
+    SumLines(arguments, LineGradient<T>{sums, call.dbias, z_.heads, z_.queries + z_.keys - 1, true,
+                                        call.accumulate[kBias]});
+  }
+}
+
+template void SharedGradients::Run(const KernelArguments&, const SharedScores<float>&,
+                                   const Backward<float>&) const;
+template void SharedGradients::Run(const KernelArguments&, const SharedScores<BFloat16>&,
+                                   const Backward<BFloat16>&) const;
+
+}  // namespace syntra::attention
