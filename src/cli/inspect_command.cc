@@ -56,6 +56,7 @@ Action SetUpCheckpoint(CLI::App& app) {
 
 struct Preview {
   std::string input, target;
+  std::vector<int32_t> encoder_ids, decoder_ids, targets;
 };
 
 std::vector<Preview> PreviewExamples(const Config& config, int64_t count) {
@@ -67,14 +68,18 @@ std::vector<Preview> PreviewExamples(const Config& config, int64_t count) {
   std::vector<Preview> examples;
   const Batch batch = data.Get(0, count, 0, count);
   for (int64_t row = 0; row < count; ++row) {
-    // Without EOS, which would end the text: packed rows hold several examples.
-    const auto text = [&](const std::vector<int32_t>& ids, int64_t length) {
-      std::vector<int32_t> kept(ids.begin() + row * length, ids.begin() + (row + 1) * length);
-      std::erase(kept, tokenizer.eos_id());
-      return tokenizer.Decode(kept);
+    const auto row_of = [row](const std::vector<int32_t>& ids, int64_t length) {
+      return std::vector<int32_t>(ids.begin() + row * length, ids.begin() + (row + 1) * length);
     };
-    examples.push_back(
-        {text(batch.encoder_ids, batch.input_length), text(batch.targets, batch.target_length)});
+    // Without EOS, which would end the text: packed rows hold several examples.
+    const auto text = [&](std::vector<int32_t> ids) {
+      std::erase(ids, tokenizer.eos_id());
+      return tokenizer.Decode(ids);
+    };
+    const std::vector<int32_t> encoder_ids = row_of(batch.encoder_ids, batch.input_length);
+    const std::vector<int32_t> targets = row_of(batch.targets, batch.target_length);
+    examples.push_back({text(encoder_ids), text(targets), encoder_ids,
+                        row_of(batch.decoder_ids, batch.target_length), targets});
   }
   return examples;
 }
@@ -94,7 +99,11 @@ Action SetUpData(CLI::App& app) {
     const std::vector<Preview> examples = PreviewExamples(options->Load(kForTraining), form->count);
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Preview& example : examples) {
-      list.push_back({{"input", example.input}, {"target", example.target}});
+      list.push_back({{"input", example.input},
+                      {"target", example.target},
+                      {"encoder_ids", example.encoder_ids},
+                      {"decoder_ids", example.decoder_ids},
+                      {"targets", example.targets}});
       if (!form->json) fmt::print("input:  {}\ntarget: {}\n\n", example.input, example.target);
     }
     if (form->json) {

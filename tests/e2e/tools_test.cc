@@ -96,6 +96,12 @@ TEST_F(Tools, Inspect) {
   for (const Json& example : data.at("examples")) {
     EXPECT_NE(example.at("input").get<std::string>().find("<extra_id_0>"), std::string::npos);
     EXPECT_TRUE(example.at("target").get<std::string>().starts_with("<extra_id_0>"));
+    EXPECT_EQ(example.at("encoder_ids").size(), 32u);
+    const auto targets = example.at("targets").get<std::vector<int32_t>>();
+    const auto decoder_ids = example.at("decoder_ids").get<std::vector<int32_t>>();
+    ASSERT_EQ(decoder_ids.size(), targets.size());
+    EXPECT_EQ(decoder_ids[0], 0);
+    EXPECT_EQ(decoder_ids[1], targets[0]);
   }
 }
 

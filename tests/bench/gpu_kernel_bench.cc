@@ -1,0 +1,300 @@
+// Speed of the GPU kernels that the goals name, at the sizes of T5-base. Prints a line of JSON for
+// the device and one for each case:
+//   {"name": "shared attention", "op": "attention", "seconds": 1e-4, "samples": [...],
+//    "flops": 1.0e11, "bytes": 2e8, "tflops_per_second": 1000.0, "gbytes_per_second": 2000.0}
+// seconds: the median sample; a sample is the mean of several runs in a row, by events. bytes:
+// every operand once.
+//
+//   gpu_kernel_bench [BATCH [LENGTH]]    128 examples of 512 positions by default
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/bfloat16.h"
+#include "kernels/cuda/check.h"
+#include "kernels/op.h"
+#include "kernels/ops/attention.h"
+
+namespace syntra {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSkipped = 77;
+constexpr int64_t kHeads = 12, kHeadSize = 64, kWidth = 768;
+
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(size_t bytes) {
+    if (bytes > 0) SYNTRA_CUDA(cudaMalloc(&data_, bytes));
+  }
+  DeviceBuffer(DeviceBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~DeviceBuffer() { cudaFree(data_); }
+
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { SYNTRA_CUDA(cudaEventCreate(&event_)); }
+  Event(const Event&) = delete;
+  ~Event() { cudaEventDestroy(event_); }
+
+  void Record(cudaStream_t stream) { SYNTRA_CUDA(cudaEventRecord(event_, stream)); }
+  // Waits for this event.
+  double SecondsSince(const Event& start) const {
+    float milliseconds = 0;
+    SYNTRA_CUDA(cudaEventSynchronize(event_));
+    SYNTRA_CUDA(cudaEventElapsedTime(&milliseconds, start.event_, event_));
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class Stream {
+ public:
+  Stream() { SYNTRA_CUDA(cudaStreamCreate(&stream_)); }
+  Stream(const Stream&) = delete;
+  ~Stream() { cudaStreamDestroy(stream_); }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Normal numbers of a spread that keeps a softmax of dot products busy: a GPU is faster on zeros.
+DeviceBuffer RandomTensor(const TensorType& type) {
+  constexpr int64_t kPeriod = int64_t{1} << 20;
+  static const std::vector<float> floats = [] {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal(0.0f, 0.3f);
+    std::vector<float> drawn(kPeriod);
+    for (float& value : drawn) value = normal(random);
+    return drawn;
+  }();
+  static const std::vector<BFloat16> halves = [] {
+    std::vector<BFloat16> rounded(kPeriod);
+    std::ranges::transform(floats, rounded.begin(), [](float value) { return ToBFloat16(value); });
+    return rounded;
+  }();
+  DeviceBuffer buffer(type.bytes());
+  if (!type.present()) return buffer;
+  SYNTRA_CHECK(type.dtype == DType::kF32 || type.dtype == DType::kBF16, "random {}",
+               ToString(type));
+  const size_t element = SizeOf(type.dtype);
+  const void* source = type.dtype == DType::kF32 ? static_cast<const void*>(floats.data())
+                                                 : static_cast<const void*>(halves.data());
+  for (int64_t at = 0; at < type.shape.size(); at += kPeriod) {
+    const size_t bytes = std::min(kPeriod, type.shape.size() - at) * element;
+    SYNTRA_CUDA(cudaMemcpy(static_cast<std::byte*>(buffer.data()) + at * element, source, bytes,
+                           cudaMemcpyHostToDevice));
+  }
+  return buffer;
+}
+
+TensorType None() { return {DType::kNone, {}}; }
+
+double Bytes(const std::vector<TensorType>& types) {
+  double bytes = 0;
+  for (const TensorType& type : types) bytes += static_cast<double>(type.bytes());
+  return bytes;
+}
+
+// One op call bound to operands in the GPU's memory.
+class Workload {
+ public:
+  // Operands come from `given` (null: random). Throws Error(kInternal) if there is no kernel.
+  Workload(std::string_view op, OpCall call, std::vector<void*> given = {})
+      : op_(GetOp(op)), call_(std::move(call)) {
+    call_.outputs = op_.infer(call_.attributes, call_.inputs);
+    call_.accumulate.assign(call_.outputs.size(), false);
+    std::optional<BoundKernel> kernel = BindCudaKernel(op_, call_);
+    SYNTRA_CHECK(kernel.has_value(), "no CUDA kernel for {}", op);
+    kernel_ = std::move(*kernel);
+    given.resize(call_.inputs.size(), nullptr);
+    for (size_t i = 0; i < call_.inputs.size(); ++i) {
+      buffers_.push_back(given[i] ? DeviceBuffer() : RandomTensor(call_.inputs[i]));
+      inputs_.push_back(given[i] ? given[i] : buffers_.back().data());
+    }
+    for (const TensorType& type : call_.outputs) results_.emplace_back(type.bytes());
+    for (const DeviceBuffer& result : results_) outputs_.push_back(result.data());
+    workspace_ = DeviceBuffer(kernel_.workspace_bytes);
+  }
+
+  const OpCall& call() const { return call_; }
+  void* input(int i) const { return inputs_[i]; }
+  void* output(int i) const { return outputs_[i]; }
+
+  void Run() const {
+    kernel_.run({inputs_, outputs_, static_cast<std::byte*>(workspace_.data()), stream_.get()});
+  }
+
+  // The mean seconds of a run in each sample, in order of size.
+  std::vector<double> Samples() const {
+    constexpr int kSamples = 11;
+    constexpr double kSampleSeconds = 0.01;
+    Mean(1);  // loads the kernels
+    const int runs = static_cast<int>(std::clamp(kSampleSeconds / Mean(2), 1.0, 100.0));
+    std::vector<double> samples;
+    for (int i = 0; i < kSamples; ++i) samples.push_back(Mean(runs));
+    std::ranges::sort(samples);
+    return samples;
+  }
+
+  void Report(const std::string& name) const {
+    const std::vector<double> samples = Samples();
+    const double seconds = samples[samples.size() / 2];
+    const double flops = op_.flops ? op_.flops(call_) : 0;
+    const double bytes = Bytes(call_.inputs) + Bytes(call_.outputs);
+    const Json line = {{"name", name},
+                       {"op", op_.name},
+                       {"seconds", seconds},
+                       {"samples", samples},
+                       {"flops", flops},
+                       {"bytes", bytes},
+                       {"tflops_per_second", 1e-12 * flops / seconds},
+                       {"gbytes_per_second", 1e-9 * bytes / seconds}};
+    fmt::print("{}\n", line.dump());
+    std::fflush(stdout);
+  }
+
+ private:
+  double Mean(int runs) const {
+    Event start, end;
+    start.Record(stream_.get());
+    for (int i = 0; i < runs; ++i) Run();
+    end.Record(stream_.get());
+    return end.SecondsSince(start) / runs;
+  }
+
+  const Op& op_;
+  OpCall call_;
+  BoundKernel kernel_;
+  Stream stream_;
+  std::vector<DeviceBuffer> buffers_, results_;
+  DeviceBuffer workspace_;
+  std::vector<void*> inputs_, outputs_;
+};
+
+struct Sizes {
+  int64_t batch = 128, length = 512;
+
+  TensorType activation() const { return {DType::kBF16, {batch, length, kWidth}}; }
+};
+
+// Self-attention of the encoder by the given operands, and its gradient for the same values.
+void ReportAttention(const Sizes& sizes, const std::string& name,
+                     std::initializer_list<attention::Input> present) {
+  using namespace attention;
+  std::vector<TensorType> inputs(kInputCount, None());
+  for (const Input input : present) {
+    inputs[input] = input == kTable  ? TensorType{DType::kF32, {kHeads, sizes.length, sizes.length}}
+                    : input == kBias ? TensorType{DType::kF32, {kHeads, 2 * sizes.length - 1}}
+                                     : sizes.activation();
+  }
+  const Attributes attributes = {{"heads", kHeads}, {"causal", false}};
+  const Workload forward("attention", {attributes, inputs, {}, {}});
+  forward.Report(name);
+
+  inputs.resize(kSharedInputs);
+  std::vector<void*> given;
+  for (int i = 0; i < kSharedInputs; ++i) given.push_back(forward.input(i));
+  for (const Output output : {kY, kLogSumExp}) {
+    inputs.push_back(forward.call().outputs[output]);
+    given.push_back(forward.output(output));
+  }
+  inputs.push_back(sizes.activation());
+  Workload("attention_grad", {attributes, inputs, {}, {}}, given).Report(name);
+}
+
+void ReportNorm(const Sizes& sizes) {
+  const TensorType x = sizes.activation(), scale{DType::kF32, {kWidth}};
+  const Workload forward(
+      "add_norm", {{{"epsilon", 1e-6}, {"rate", 0.0}, {"site", int64_t{0}}, {"per_element", false}},
+                   {x, x, scale, None()},
+                   {},
+                   {}});
+  forward.Report("residual and norm");
+  Workload("add_norm_grad",
+           {{{"rate", 0.0}, {"site", int64_t{0}}, {"per_element", false}},
+            {x, scale, forward.call().outputs[2], x, x, None()},
+            {},
+            {}},
+           {forward.output(0), forward.input(2), forward.output(2)})
+      .Report("residual and norm");
+}
+
+void ReportDevice() {
+  cudaDeviceProp device;
+  int driver = 0, runtime = 0;
+  SYNTRA_CUDA(cudaGetDeviceProperties(&device, 0));
+  SYNTRA_CUDA(cudaDriverGetVersion(&driver));
+  SYNTRA_CUDA(cudaRuntimeGetVersion(&runtime));
+  const auto version = [](int number) {
+    return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+  };
+  const Json line = {{"device", device.name},
+                     {"driver_cuda", version(driver)},
+                     {"runtime_cuda", version(runtime)}};
+  fmt::print("{}\n", line.dump());
+}
+
+bool ParsePositive(const char* text, int64_t* value) {
+  const char* end = text + std::strlen(text);
+  return std::from_chars(text, end, *value).ptr == end && *value > 0;
+}
+
+int Main(int argc, char** argv) {
+  using enum attention::Input;
+  Sizes sizes;
+  if (argc > 3 || (argc > 1 && !ParsePositive(argv[1], &sizes.batch)) ||
+      (argc > 2 && !ParsePositive(argv[2], &sizes.length))) {
+    fmt::print(stderr, "usage: gpu_kernel_bench [BATCH [LENGTH]]\n");
+    return 2;
+  }
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess || devices == 0) {
+    fmt::print(stderr, "SKIPPED: no GPU: {}\n",
+               status == cudaSuccess ? "none is visible" : cudaGetErrorString(status));
+    return kSkipped;
+  }
+  ReportDevice();
+  ReportAttention(sizes, "shared attention", {kValue, kTable});
+  ReportAttention(sizes, "dot product", {kQuery, kKey, kValue});
+  ReportAttention(sizes, "dot product with relative bias", {kQuery, kKey, kValue, kBias});
+  ReportAttention(sizes, "dot product with table", {kQuery, kKey, kValue, kTable});
+  ReportNorm(sizes);
+  return 0;
+}
+
+}  // namespace
+}  // namespace syntra
+
+int main(int argc, char** argv) {
+  try {
+    return syntra::Main(argc, argv);
+  } catch (const syntra::Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,280 @@
+"""What the step benchmarks share: processes that take turns, medians of ratios, tables, results."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parent.parent
+MOST_PEER_SPREAD: Final = 0.15  # Beyond it the median of a few pairs says little.
+FLOPS_TOLERANCE: Final = 0.01
+PEAK_DRIFT: Final = 0.15
+FOREIGN_SHARE: Final = 0.05
+SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- the machine ------------------------------------------------------------------------------
+
+
+def processor_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return platform.processor()
+
+
+def children_by_parent() -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            fields = process_fields(int(entry.name))
+            if fields:
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    return children
+
+
+def process_fields(process: int) -> list[str]:
+    """The fields of /proc/<process>/stat after the name, or none if the process is gone."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text[text.rindex(")") + 2 :].split()
+
+
+def own_ticks() -> int:
+    """Processor time of this process, its descendants and those of them that have ended."""
+    children = children_by_parent()
+    total, queue = 0, [os.getpid()]
+    while queue:
+        process = queue.pop()
+        queue += children.get(process, [])
+        fields = process_fields(process)
+        total += sum(int(field) for field in fields[11:15])
+    return total
+
+
+def machine_ticks() -> tuple[int, int]:
+    """Processor time of all processes, and time stolen by the hypervisor."""
+    line = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0]
+    values = [int(field) for field in line.split()[1:]]
+    user, nice, system, steal = values[0], values[1], values[2], values[7]
+    return user + nice + system, steal
+
+
+class Watch:
+    """Sums the processor time that others used while `measuring`."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.foreign = 0.0
+        self.stolen = 0.0
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        tick: float = 1.0 / os.sysconf("SC_CLK_TCK")
+        start, own, (busy, stolen) = time.monotonic(), own_ticks(), machine_ticks()
+        yield
+        busy_now, stolen_now = machine_ticks()
+        foreign = (busy_now - busy) - (own_ticks() - own)
+        self.seconds += time.monotonic() - start
+        self.foreign += max(0, foreign) * tick
+        self.stolen += (stolen_now - stolen) * tick
+
+    def share(self) -> float:
+        """In processors: 1.0 is one processor kept busy by others."""
+        return (self.foreign + self.stolen) / self.seconds if self.seconds > 0 else 0.0
+
+
+def first_line(*command: str | Path) -> str:
+    """What a command prints first, run in the repository's root; empty if it cannot run."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    except OSError:
+        return ""
+    return result.stdout.strip().split("\n", 1)[0]
+
+
+def versions(syntra: Path, python: Path) -> dict[str, str]:
+    return {
+        "syntra": first_line(syntra, "--version"),
+        "commit": first_line("git", "describe", "--always", "--dirty"),
+        "python": first_line(python, "--version"),
+        "torch": first_line(python, "-c", "import torch; print(torch.__version__)"),
+    }
+
+
+# --- processes that step on demand ------------------------------------------------------------
+
+
+class Stepper:
+    """A process that prints a line when its first step is done, then steps once a line.
+
+    It takes a turn of `lines_per_turn` lines at a time.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        environment: Mapping[str, str],
+        lines_per_turn: int = 1,
+    ) -> None:
+        self.command = [str(part) for part in command]
+        self.lines_per_turn = lines_per_turn
+        start = time.perf_counter()
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
+        try:
+            self.ready = self._read()
+        except BaseException:
+            self.kill()
+            raise
+        self.to_first_step = time.perf_counter() - start
+        self.seconds: list[float] = []
+        self.summary: dict[str, Any] = {}
+
+    def _read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"ended early ({self.process.wait()}): {' '.join(self.command)}")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def step(self) -> float:
+        """Takes a turn; the mean seconds of its lines."""
+        time.sleep(SETTLE_SECONDS)
+        assert self.process.stdin is not None
+        self.process.stdin.write("step\n" * self.lines_per_turn)
+        self.process.stdin.flush()
+        answers = [self._read() for _ in range(self.lines_per_turn)]
+        seconds = statistics.mean(float(answer["seconds"]) for answer in answers)
+        self.seconds.append(seconds)
+        return seconds
+
+    def close(self) -> int:
+        """Ends the process; its peak of resident memory in bytes."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.summary = self._read()
+        code = self.process.wait()
+        self.kill()
+        if code != 0:
+            raise RuntimeError(f"failed: {' '.join(self.command)}")
+        return int(self.summary["peak_resident_bytes"])
+
+    def kill(self) -> None:
+        """Nothing, if it has ended, but closing what led to it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+# --- ratios -----------------------------------------------------------------------------------
+
+
+def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
+    return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
+
+
+def spread(seconds: Sequence[float]) -> float:
+    return max(seconds) / min(seconds) - 1
+
+
+def speed_over(peer: Sequence[float], product: Sequence[float]) -> float:
+    """How many times as fast as the peer: the median ratio of neighbouring steps.
+
+    A peer whose steps differ too much is taken at its fastest.
+    """
+    if spread(peer) > MOST_PEER_SPREAD:
+        return min(peer) / statistics.median(product)
+    return median_ratio(peer, product)
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A goal and what was measured. Percentages are given as shares of 1."""
+
+    name: str
+    measured: float
+    target: float
+    at_most: bool = False
+    percent: bool = False
+    unit: str = "x"
+
+    def met(self) -> bool:
+        return self.measured <= self.target if self.at_most else self.measured >= self.target
+
+    def cells(self, void: bool) -> tuple[str, ...]:
+        def text(value: float) -> str:
+            return f"{100 * value:.2f} %" if self.percent else f"{value:.4f}{self.unit}"
+
+        relation = "<=" if self.at_most else ">="
+        verdict = "void" if void else "met" if self.met() else "missed"
+        return self.name, text(self.measured), f"{relation} {text(self.target)}", verdict
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def reasons_void(result: Mapping[str, Any]) -> list[str]:
+    """What makes a whole run worthless."""
+    reasons = []
+    if result["peak_drift"] > PEAK_DRIFT:
+        reasons.append(f"the machine's peak moved by {100 * result['peak_drift']:.0f} %")
+    if result["foreign_processor_share"] > FOREIGN_SHARE:
+        share = 100 * result["foreign_processor_share"]
+        reasons.append(f"others used {share:.0f} % of a processor")
+    return reasons
+
+
+def check_same_model(parameters: int, peer: Mapping[str, Any], product_flops: float) -> None:
+    if peer["parameters"] != parameters:
+        raise RuntimeError(f"the peer has {peer['parameters']} parameters, not {parameters}")
+    if abs(peer["flops"] / product_flops - 1) > FLOPS_TOLERANCE:
+        raise RuntimeError(f"FLOPs differ: peer {peer['flops']}, product {product_flops}")
+
+
+def date_now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def write_result(result: Mapping[str, Any], benchmark: str, directory: Path) -> Path:
+    """Writes <benchmark>-<machine>-<date>.json; `result` names its machine and date."""
+    machine = "".join(c if c.isalnum() else " " for c in result["machine"]).lower().split()
+    date = result["date"].replace(":", "")
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{benchmark}-{'-'.join(machine)}-{date}.json"
+    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return path
