@@ -39,6 +39,12 @@ class Communicator {
   // In place; views of f32. Views of this and the next three lie in host memory or a device's.
   virtual void AllReduceSum(TensorView view) = 0;
 
+  // Starts the sum of a view, after the work given so far to its device; work given to the device
+  // afterwards may run beside it. What is given after FinishSums comes after all sums that were
+  // started. Neither waits for the device.
+  virtual void StartAllReduceSum(TensorView view) { AllReduceSum(view); }
+  virtual void FinishSums() {}
+
   // Share r of a view is its elements [r * n, (r + 1) * n) with n = elements / size(), which must
   // divide. ReduceScatter sums f32 views and leaves this rank's share of the sum in place; the
   // other shares keep what this rank put there. AllGather copies every rank's own share to all, any

@@ -122,7 +122,7 @@ class GpuDevice final : public Device {
 
   std::unique_ptr<Mark> MakeMark() override { return std::make_unique<EventMark>(stream_); }
 
-  std::function<void()> Capture(std::function<void()> enqueue) override {
+  std::function<void()> Capture(const std::function<void()>& enqueue) override {
     cudaGraph_t graph = nullptr;
     SYNTRA_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     try {

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/error.h"
+
 namespace syntra {
 namespace {
 
@@ -25,7 +27,9 @@ class HostDevice final : public Device {
     };
     return std::make_unique<Passed>();
   }
-  std::function<void()> Capture(std::function<void()> enqueue) override { return enqueue; }
+  std::function<void()> Capture(const std::function<void()>&) override {
+    Fail(ExitCode::kInternal, "work of the host cannot be taken down");
+  }
 
  private:
   static void Copy(void* to, const void* from, size_t bytes) {

@@ -59,9 +59,8 @@ class Device {
   virtual std::unique_ptr<Mark> MakeMark() = 0;
 
   // Takes down the work that `enqueue` gives, without doing it. Calling the result gives it as one
-  // piece; nothing but that work happens then. The host, which has no such thing, returns
-  // `enqueue` itself.
-  virtual std::function<void()> Capture(std::function<void()> enqueue) = 0;
+  // piece; nothing but that work happens then. Not for the host, which gives no work.
+  virtual std::function<void()> Capture(const std::function<void()>& enqueue) = 0;
 };
 
 Device& Host();

@@ -100,6 +100,7 @@ Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
   PlaceArenas(arenas);
   PlaceOutputs();
   ConnectSteps();
+  SetSegments({steps_.size()});
   if (memory == TransientMemory::kPainted) PaintTransients();
 }
 
@@ -271,21 +272,40 @@ void Executable::RunStep(size_t i, Gradients gradients) {
   if (painter_) painter_->EndStep(i, program_);
 }
 
-void Executable::RunSteps(Gradients gradients) {
-  for (size_t i = 0; i < steps_.size(); ++i) RunStep(i, gradients);
-  FetchOutputs();
+void Executable::RunSegment(const Segment& segment, Gradients gradients) {
+  for (size_t i = segment.begin; i < segment.end; ++i) RunStep(i, gradients);
+  if (segment.end == steps_.size()) FetchOutputs();
 }
 
-void Executable::Run(Gradients gradients) {
-  SendInputs();
-  Replay& replay = replays_[static_cast<size_t>(gradients)];
-  if (!replay.warm) {
-    RunSteps(gradients);
-    replay.warm = true;
-    return;
+void Executable::SetSegments(const std::vector<size_t>& ends) {
+  segments_.clear();
+  size_t begin = 0;
+  for (const size_t end : ends) {
+    SYNTRA_CHECK(end >= begin && end <= steps_.size(), "a segment [{}, {}) of {} steps", begin, end,
+                 steps_.size());
+    segments_.push_back({begin, end, {}});
+    begin = end;
   }
-  if (!replay.work) replay.work = device_.Capture([this, gradients] { RunSteps(gradients); });
-  replay.work();
+  SYNTRA_CHECK(begin == steps_.size(), "segments of {} of {} steps", begin, steps_.size());
+}
+
+void Executable::Run(Gradients gradients, const AfterSegment& after) {
+  SendInputs();
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const Segment& segment = segments_[i];
+    Replay& replay = segments_[i].replays[static_cast<size_t>(gradients)];
+    if (device_.is_host() || !replay.warm) {
+      RunSegment(segment, gradients);
+      replay.warm = true;
+    } else {
+      if (!replay.work) {
+        replay.work =
+            device_.Capture([&segment, gradients, this] { RunSegment(segment, gradients); });
+      }
+      replay.work();
+    }
+    if (after) after(i);
+  }
 }
 
 void Executable::RunChecked() {

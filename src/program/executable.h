@@ -66,9 +66,14 @@ class Executable {
   // The first element of a named floating-point output.
   double Scalar(std::string_view name) const;
 
-  // On a GPU the runs only give work; the second run of a kind takes it down, later ones give it as
-  // one piece.
-  void Run(Gradients gradients = Gradients::kAdd);
+  // Cuts the program into segments of steps: the i-th ends before step ends[i]; ends ascend, the
+  // last is the number of steps. At first there is one segment.
+  void SetSegments(const std::vector<size_t>& ends);
+
+  // `after`: called with the number of each segment whose work was given. On a GPU the runs only
+  // give work; the second run of a kind takes it down, later ones give each segment as one piece.
+  using AfterSegment = std::function<void(size_t segment)>;
+  void Run(Gradients gradients = Gradients::kAdd, const AfterSegment& after = {});
   // As Run, but after each step checks that its floating-point outputs are finite; throws
   // Error(kDiverged) naming the first step that is not.
   void RunChecked();
@@ -85,10 +90,14 @@ class Executable {
     std::vector<void*> inputs, outputs;
     std::byte* workspace = nullptr;
   };
-  // Runs with one choice of Gradients.
+  // Runs of a segment with one choice of Gradients.
   struct Replay {
     bool warm = false;           // it ran once, so everything that it needs is loaded
     std::function<void()> work;  // then: as one piece
+  };
+  struct Segment {
+    size_t begin, end;
+    std::array<Replay, 2> replays;  // by Gradients
   };
 
   void PlaceTransients();
@@ -99,7 +108,7 @@ class Executable {
   void PaintTransients();
   void SendInputs();
   void FetchOutputs();
-  void RunSteps(Gradients gradients);
+  void RunSegment(const Segment& segment, Gradients gradients);
   void RunStep(size_t i, Gradients gradients = Gradients::kAdd);
   void CheckStep(size_t i) const;
   Value InputNamed(std::string_view name) const;
@@ -119,7 +128,7 @@ class Executable {
   Buffer sent_, fetched_;
   std::unique_ptr<Device::Mark> inputs_sent_;
   std::vector<std::byte*> host_address_;  // per value: inputs, constants, named outputs
-  std::array<Replay, 2> replays_;         // by Gradients
+  std::vector<Segment> segments_;
   std::unique_ptr<Painter> painter_;
 };
 

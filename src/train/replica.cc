@@ -96,27 +96,47 @@ void Replica::SetLoss(const LossOptions& loss, bool recompute) {
   recompute_ = recompute;
 }
 
-Executable& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
-                                const std::function<Program()>& record) {
+Replica::Bound& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
+                                    const std::function<Program()>& record) {
   const auto same = [&](const Bound& other) { return other.shape == shape; };
-  if (const auto it = std::ranges::find_if(bound, same); it != bound.end()) return *it->executable;
-  bound.push_back({shape, std::make_unique<Executable>(record(), backend_, arenas())});
-  return *bound.back().executable;
+  if (const auto it = std::ranges::find_if(bound, same); it != bound.end()) return *it;
+  return bound.emplace_back(
+      Bound{shape, std::make_unique<Executable>(record(), backend_, arenas()), {}});
 }
 
-Executable& Replica::Training(const BatchShape& shape) {
-  return FindOrBind(training_, shape, [&] {
+Replica::Bound& Replica::BindTraining(const BatchShape& shape) {
+  Bound& bound = FindOrBind(training_, shape, [&] {
     return TrainingProgram(model_, parameters_, activations_, shape, loss_, recompute_);
   });
+  if (bucket_elements_ == 0 || !bound.buckets.empty()) return bound;
+  const Program& program = bound.executable->program();
+  bound.buckets = GradientBuckets(program, gradients_.elements(), parameters_.arena_elements(),
+                                  bucket_elements_);
+  std::vector<size_t> ends;
+  for (const GradientBucket& bucket : bound.buckets) ends.push_back(bucket.ready);
+  ends.back() = program.steps.size();
+  bound.executable->SetSegments(ends);
+  return bound;
+}
+
+Executable& Replica::Training(const BatchShape& shape) { return *BindTraining(shape).executable; }
+
+TensorView Replica::PieceOf(const GradientBucket& bucket) const {
+  return {static_cast<float*>(gradients_.data()) + bucket.begin,
+          {DType::kF32, {bucket.end - bucket.begin}},
+          gradients_.view().device};
 }
 
 Executable& Replica::Evaluation(const BatchShape& shape) {
-  return FindOrBind(evaluation_, shape,
-                    [&] { return EvaluationProgram(model_, parameters_, activations_, shape); });
+  return *FindOrBind(evaluation_, shape, [&] {
+            return EvaluationProgram(model_, parameters_, activations_, shape);
+          }).executable;
 }
 
-void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients) {
-  Executable& executable = Training(ShapeOf(batch));
+void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
+                            const std::function<void(TensorView)>& ready) {
+  Bound& bound = BindTraining(ShapeOf(batch));
+  Executable& executable = *bound.executable;
   SetInputs(executable, batch, facts.inverse_denominator);
   std::vector<int32_t> keys(2 * batch.rows);
   for (int64_t row = 0; row < batch.rows; ++row) {
@@ -125,7 +145,8 @@ void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradien
     keys[2 * row + 1] = static_cast<int32_t>(key.high);
   }
   executable.SetInput("dropout_keys", std::span<const int32_t>(keys));
-  executable.Run(gradients);
+  if (!ready) return executable.Run(gradients);
+  executable.Run(gradients, [&](size_t segment) { ready(PieceOf(bound.buckets.at(segment))); });
 }
 
 LossSums Replica::Evaluate(const Batch& batch) {

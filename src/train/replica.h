@@ -14,6 +14,7 @@
 #include "decode/greedy.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
+#include "program/buckets.h"
 #include "program/executable.h"
 
 namespace syntra {
@@ -61,7 +62,10 @@ class Replica {
 
   // Gives the work of the batch's gradients, added to the gradient arena or in the place of what it
   // held, and with them what the batch adds to the step's sums.
-  void Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients);
+  // With SetBuckets, `ready` is called with each piece of the arena once the work that fills it is
+  // given.
+  void Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
+                     const std::function<void(TensorView)>& ready = {});
   LossSums Evaluate(const Batch& batch);
   Arena& gradients() { return gradients_; }
   Backend& backend() const { return backend_; }
@@ -75,8 +79,10 @@ class Replica {
   // A decoder that reads this replica's parameters; the replica must outlive it.
   std::unique_ptr<GreedyDecoder> MakeDecoder(const DecodeShape& shape);
 
-  // Chosen before the first Differentiate.
+  // Chosen before the first Differentiate: the loss, and the size of the pieces in which the ranks
+  // add gradients, 0: all at once.
   void SetLoss(const LossOptions& loss, bool recompute);
+  void SetBuckets(int64_t elements) { bucket_elements_ = elements; }
   // The bound training program for a shape, made on first use.
   Executable& Training(const BatchShape& shape);
 
@@ -87,12 +93,15 @@ class Replica {
   struct Bound {
     BatchShape shape;
     std::unique_ptr<Executable> executable;
+    std::vector<GradientBucket> buckets;  // of a training program, by segment
   };
 
   Arenas arenas() const { return {values_.data(), gradients_.data(), state_.data()}; }
   Executable& Evaluation(const BatchShape& shape);
-  Executable& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
-                         const std::function<Program()>& record);
+  Bound& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
+                    const std::function<Program()>& record);
+  Bound& BindTraining(const BatchShape& shape);
+  TensorView PieceOf(const GradientBucket& bucket) const;
 
   std::span<float> HostValues(const Parameter& parameter);
 
@@ -104,6 +113,7 @@ class Replica {
   Arena values_, gradients_, state_;
   LossOptions loss_;
   bool recompute_ = false;
+  int64_t bucket_elements_ = 0;
   std::vector<Bound> training_, evaluation_;
   std::unique_ptr<Executable> update_;
 };

@@ -16,6 +16,9 @@ namespace syntra {
 
 namespace {
 
+// 25 MiB: networks reach their rate from 16 MiB on, and a tail of 32 would hide nothing.
+constexpr int64_t kBucketElements = (int64_t{25} << 20) / sizeof(float);
+
 // Whether the ranks' micro-batches are subtrees of the tree over all `leaves` of a step.
 bool SharesTree(int64_t leaves, int64_t ranks) {
   return ranks == 1 || (leaves % ranks == 0 && std::has_single_bit(uint64_t(leaves / ranks)));
@@ -65,6 +68,9 @@ StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ran
   if (config.train().reduction() == TrainConfig::EXACT) {
     tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().gradient_elements(),
                   replica.backend());
+  } else if (ranks.size() > 1 && !replica.backend().device().is_host()) {
+    buckets_ = true;
+    replica.SetBuckets(kBucketElements);
   }
 }
 
@@ -92,9 +98,23 @@ double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
 void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
   for (const Batch& batch : batches) {
     const bool alone = &batch == &batches.front() || tree_;
-    replica_.Differentiate(batch, facts, alone ? Gradients::kReplace : Gradients::kAdd);
+    const Gradients gradients = alone ? Gradients::kReplace : Gradients::kAdd;
+    if (buckets_ && &batch == &batches.back()) {
+      replica_.Differentiate(batch, facts, gradients,
+                             [&](TensorView piece) { StartSum(piece, facts.step); });
+    } else {
+      replica_.Differentiate(batch, facts, gradients);
+    }
     if (tree_) tree_->Add(replica_.gradients().view());
   }
+}
+
+void StepRunner::StartSum(TensorView gradients, int64_t step) {
+  if (At("gradient_nan", step)) {
+    const float bad = std::numeric_limits<float>::quiet_NaN();
+    gradients.device->CopyIn(gradients.data, &bad, sizeof(bad));
+  }
+  ranks_.StartAllReduceSum(gradients);
 }
 
 // On a GPU everything up to Outcome only gives work, which the GPU does without pause.
@@ -109,15 +129,11 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   const auto begin = Clock::now();
   if (At("lost_state", step)) replica_.ForgetState();
   Differentiate(batches, facts);
-  if (At("gradient_nan", step)) {
-    replica_.gradients().Fetch();
-    replica_.gradients().host()[0] = std::numeric_limits<float>::quiet_NaN();
-    replica_.gradients().Send();
-  }
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
-  ranks_.AllReduceSum(replica_.gradients().view());
+  if (!buckets_) StartSum(replica_.gradients().view(), step);
+  ranks_.FinishSums();
   Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
   result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 

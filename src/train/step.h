@@ -54,8 +54,10 @@ class StepRunner {
  private:
   double InverseDenominator(const std::vector<Batch>& batches);
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
-  // Leaves this rank's gradients in the replica's arena.
+  // Leaves this rank's gradients in the replica's arena, or with buckets starts their sums over the
+  // ranks.
   void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
+  void StartSum(TensorView gradients, int64_t step);
   std::string FirstBadGradient() const;
   bool At(const char* failpoint, int64_t step) const;
 
@@ -64,6 +66,7 @@ class StepRunner {
   Communicator& ranks_;
   BatchPartition partition_;
   std::optional<GradientTree> tree_;  // with train.reduction EXACT
+  bool buckets_ = false;              // gradients are summed over the ranks while others are made
 };
 
 }  // namespace syntra

@@ -1,4 +1,5 @@
-// Training on a GPU against training on the CPU: the host's GPU of tests/simt, or a real one.
+// Training on a GPU against training on the CPU: the host's GPU of tests/simt, or a real one if
+// SYNTRA_TEST_GPU_PROGRAM names a `syntra` that has it.
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -19,13 +20,15 @@ constexpr int64_t kSteps = 4;
 
 class Gpu : public TinyRun {
  protected:
-  static Arguments With(const std::string& setting) {
+  template <typename... Settings>
+  static Arguments With(const Settings&... more) {
     Arguments settings = kSettings;
-    settings.push_back(setting);
+    (settings.push_back(more), ...);
     return settings;
   }
   static StartOptions OnGpu(int ranks = 1) {
-    return {.program = SYNTRA_GPU_BINARY, .ranks = ranks};
+    const char* program = std::getenv("SYNTRA_TEST_GPU_PROGRAM");
+    return {.program = program ? program : SYNTRA_GPU_BINARY, .ranks = ranks};
   }
 
   void TrainOnGpu(const std::string& name, const Arguments& settings = With("train.device=CUDA"),
@@ -66,6 +69,16 @@ TEST_F(Gpu, TwoRanksOnOneGpuAreOneRank) {
   TrainOnGpu("one");
   TrainOnGpu("two", With("train.device=CUDA"), 2);
   EXPECT_EQ(Trace(Directory("two"), kSteps), Trace(Directory("one"), kSteps));
+}
+
+// Summed piece by piece beside the backward half, which FAST does.
+TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const Arguments fast = With("train.device=CUDA", "train.reduction=FAST");
+  TrainOnGpu("one", fast);
+  TrainOnGpu("two", fast, 2);
+  ExpectSameCurve("one", "two", kSteps, 2e-6);
+  ExpectSameParameters("one", "two", 1, 1e-6);
 }
 
 TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {

@@ -57,6 +57,8 @@ TEST_P(EveryMixer, BackendsAgree) {
 
 TEST_P(EveryMixer, BFloat16TrainsLikeFloat) {
   ModelSetting setting = Setting();
+  // One ReLU whose input rounding moves over zero would turn a gradient of so few tokens.
+  setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
   ModelTrial wide(setting, Batch(), FastBackend());
   setting.activations = DType::kBF16;
   ModelTrial narrow(setting, Batch(), FastBackend());

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "program/numbers.h"
 
@@ -32,14 +31,14 @@ class NoisyStep {
           return config;
         }()),
         parameters_(DeclareParameters(model_)),
-        memory_(parameters_, FastBackend()) {
+        memory_(parameters_, CpuBackend()) {
     Program program = TrainingProgram(model_, parameters_, DType::kF32, kShape, {}, false);
     for (size_t i = 0; i < program.backward_begin; ++i) {
       if (program.steps[i].op->name != std::string_view("relu")) continue;
       inputs_.push_back("relu_input_" + std::to_string(i));
       program.outputs[inputs_.back()] = program.steps[i].inputs[0];
     }
-    executable_.emplace(std::move(program), FastBackend(), memory_.arenas());
+    executable_.emplace(std::move(program), CpuBackend(), memory_.arenas());
     SetBatch(RandomBatch(kShape, 32), *executable_);
     const float inverse = 0.01f;
     executable_->SetInput("inverse_denominator", std::span(&inverse, 1));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "kernels/tested.h"
+#include "program/buckets.h"
 #include "program/builder.h"
 #include "program/finite_differences.h"
 
@@ -450,6 +451,47 @@ TEST(Builder, RefusesOneNameForTwoThings) {
 TEST(Region, RefusesNesting) {
   Sketch s;
   EXPECT_THROW(s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);
+}
+
+// Each piece of the arena holds its last values once its segment has run.
+TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
+  for (Backend& backend : Backends()) {
+    if (!backend.device().is_host()) continue;  // the arena is looked at between segments
+    Running running(Record(GetParam()), backend);
+    const int64_t elements = running.parameters.arena_elements();
+    running.executable.Run(Gradients::kReplace);
+    const auto gradients = [&] {
+      std::vector<double> all;
+      for (const Parameter& p : running.parameters.all()) {
+        const std::vector<double> values = running.memory.Gradient(p);
+        all.resize(p.offset);  // padding
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      all.resize(elements);
+      return all;
+    };
+    const std::vector<double> last = gradients();
+    const auto buckets = GradientBuckets(running.executable.program(),
+                                         running.parameters.gradient_elements(), elements, 20);
+    std::vector<size_t> ends;
+    int64_t covered = 0;
+    for (const GradientBucket& bucket : buckets) {
+      ends.push_back(bucket.ready);
+      covered += bucket.end - bucket.begin;
+    }
+    EXPECT_EQ(covered, running.parameters.gradient_elements());
+    EXPECT_TRUE(std::ranges::is_sorted(ends));
+    ends.back() = running.executable.program().steps.size();
+    running.executable.SetSegments(ends);
+    running.memory.ClearGradients();
+    running.executable.Run(Gradients::kReplace, [&](size_t segment) {
+      const std::vector<double> now = gradients();
+      const GradientBucket& bucket = buckets.at(segment);
+      for (int64_t i = bucket.begin; i < std::min(bucket.end, elements); ++i) {
+        EXPECT_EQ(now[i], last[i]) << "element " << i << " after segment " << segment;
+      }
+    });
+  }
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ class SimtDevice final : public Device {
     return std::make_unique<LateMark>(*this);
   }
 
-  std::function<void()> Capture(std::function<void()> enqueue) override {
+  std::function<void()> Capture(const std::function<void()>& enqueue) override {
     Wait();
     stream_.capturing = true;
     enqueue();

@@ -1,0 +1,53 @@
+#include "program/buckets.h"
+
+#include <algorithm>
+#include <map>
+
+namespace syntra {
+namespace {
+
+// By offset: when each gradient is ready.
+std::map<int64_t, size_t> ReadyByOffset(const Program& program) {
+  std::map<int64_t, size_t> ready;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    for (const Value output : program.steps[i].outputs) {
+      if (!output || program.info(output).kind != ValueKind::kGradient) continue;
+      ready[program.info(output).offset] = i + 1;
+    }
+  }
+  return ready;
+}
+
+// Until when some gradient that begins before `end` and, as the next begins behind `begin`, reaches
+// into [begin, end) is written.
+size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t end) {
+  auto first = ready.upper_bound(begin);
+  if (first != ready.begin()) --first;
+  size_t latest = 0;
+  for (auto it = first; it != ready.end() && it->first < end; ++it) {
+    latest = std::max(latest, it->second);
+  }
+  return latest;
+}
+
+}  // namespace
+
+std::vector<GradientBucket> GradientBuckets(const Program& program, int64_t elements,
+                                            int64_t parameters_end, int64_t bucket_elements) {
+  const std::map<int64_t, size_t> ready = ReadyByOffset(program);
+  std::vector<GradientBucket> buckets;
+  const auto add = [&](int64_t begin, int64_t end) {
+    buckets.push_back({begin, end, ReadyIn(ready, begin, end)});
+  };
+  // From behind, as the gradients come.
+  for (int64_t end = parameters_end; end > 0;) {
+    const int64_t begin = std::max<int64_t>(0, end - bucket_elements);
+    add(begin, end);
+    end = begin;
+  }
+  if (elements > parameters_end) add(parameters_end, elements);
+  std::ranges::stable_sort(buckets, {}, &GradientBucket::ready);
+  return buckets;
+}
+
+}  // namespace syntra

@@ -1,0 +1,23 @@
+// The gradient arena cut into pieces that are summed over the ranks while the rest of the backward
+// half still runs (Li et al. 2020, PyTorch Distributed).
+#pragma once
+
+#include <vector>
+
+#include "program/program.h"
+
+namespace syntra {
+
+struct GradientBucket {
+  int64_t begin = 0, end = 0;  // elements of the arena of gradients
+  size_t ready = 0;            // once so many steps of the program have run, nothing writes to it
+};
+
+// Buckets that cover the arena [0, elements), of about `bucket_elements` each but for the last of
+// either part, in the order in which they are ready. Parameters lie in the order of the forward
+// half, so neighbours are ready at about the same time; what lies from `parameters_end` on is the
+// step's sums, which are ready last and get a bucket of their own.
+std::vector<GradientBucket> GradientBuckets(const Program& program, int64_t elements,
+                                            int64_t parameters_end, int64_t bucket_elements);
+
+}  // namespace syntra
