@@ -1,6 +1,8 @@
 // The GPU as a device: memory, one stream, CUDA graphs.
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/text.h"
@@ -52,11 +54,17 @@ class Graph {
 class EventMark final : public Device::Mark {
  public:
   explicit EventMark(cudaStream_t stream) : stream_(stream) {
-    SYNTRA_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+    SYNTRA_CUDA(cudaEventCreate(&event_));
   }
   ~EventMark() override { cudaEventDestroy(event_); }
   void Set() override { SYNTRA_CUDA(cudaEventRecord(event_, stream_)); }
   void Wait() override { SYNTRA_CUDA(cudaEventSynchronize(event_)); }
+  double SecondsSince(const Mark& earlier) const override {
+    float milliseconds = 0;
+    SYNTRA_CUDA(
+        cudaEventElapsedTime(&milliseconds, static_cast<const EventMark&>(earlier).event_, event_));
+    return 1e-3 * milliseconds;
+  }
 
  private:
   cudaStream_t stream_;
@@ -92,8 +100,12 @@ class GpuDevice final : public Device {
       Fail(ExitCode::kResources, "{} has no {} for {}: {} of its {} are free ({})", name_,
            Bytes(bytes), purpose, Bytes(free), Bytes(total), cudaGetErrorString(status));
     }
+    use_->Add(bytes);
     Buffer buffer(static_cast<std::byte*>(data), bytes,
-                  [](std::byte* memory, size_t) { cudaFree(memory); });
+                  [use = use_](std::byte* memory, size_t size) {
+                    cudaFree(memory);
+                    use->now -= size;
+                  });
     Clear(data, bytes);
     return buffer;
   }
@@ -108,6 +120,13 @@ class GpuDevice final : public Device {
     return {static_cast<std::byte*>(data), bytes,
             [](std::byte* memory, size_t) { cudaFreeHost(memory); }};
   }
+
+  size_t free_bytes() const override {
+    size_t free = 0, total = 0;
+    SYNTRA_CUDA(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+  size_t peak_bytes() const override { return use_->most; }
 
   void Send(void* to, const void* from, size_t bytes) override {
     SYNTRA_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
@@ -138,8 +157,15 @@ class GpuDevice final : public Device {
   }
 
  private:
+  // Shared with the buffers, which may outlive the device.
+  struct Use {
+    size_t now = 0, most = 0;
+    void Add(size_t bytes) { most = std::max(most, now += bytes); }
+  };
+
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  std::shared_ptr<Use> use_ = std::make_shared<Use>();
 };
 
 // Why cudaGetDeviceCount found nothing.

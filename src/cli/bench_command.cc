@@ -87,6 +87,8 @@ class Bench {
   explicit Bench(const Config& config)
       : activations_(ActivationType(config.train().precision())),
         backend_(ChooseBackend(config.train().device(), nullptr)),
+        begin_(device().MakeMark()),
+        end_(device().MakeMark()),
         replica_(config.model(), &config.optimizer(), activations_, *backend_),
         batch_(RandomBatch(config)) {
     replica_.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
@@ -98,6 +100,7 @@ class Bench {
   // that the GPU does not pause, unless they are to be told apart.
   std::array<double, 2> Step(bool apart = false) {
     const int64_t index = next_++;
+    begin_->Set();
     std::array<double, 2> seconds;
     const auto timed = [&](size_t phase, auto&& run) {
       const auto start = Clock::now();
@@ -115,11 +118,16 @@ class Bench {
     });
     timed(1, [&] {
       replica_.Update({.step = index, .rate = 1e-4});
+      end_->Set();
       backend_->device().Wait();
     });
     return seconds;
   }
   static constexpr const char* kPhases[] = {"forward and backward", "update"};
+
+  // Of the last step: from its first work on the device to its last.
+  double device_seconds() const { return end_->SecondsSince(*begin_); }
+  Device& device() { return backend_->device(); }
 
   Executable& Training() {
     return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
@@ -132,6 +140,7 @@ class Bench {
  private:
   DType activations_;
   std::shared_ptr<Backend> backend_;
+  std::unique_ptr<Device::Mark> begin_, end_;
   Replica replica_;
   Batch batch_;
   int64_t next_ = 0;
@@ -227,7 +236,10 @@ Action SetUpBench(CLI::App& app) {
                  {"seconds", seconds},
                  {"flops", bench.flops()},
                  {"mfu", bench.flops() / (median * peak)},
-                 {"peak_resident_bytes", PeakResidentBytes()}});
+                 {"peak_resident_bytes", PeakResidentBytes()},
+                 {"device", bench.device().name()},
+                 {"peak_device_bytes", bench.device().peak_bytes()},
+                 {"kernel_seconds", bench.device_seconds()}});
       return ExitCode::kDone;
     }
     fmt::print(

@@ -8,10 +8,10 @@
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/report_options.h"
-#include "cli/sizes.h"
 #include "data/pattern.h"
 #include "data/tokenizer.h"
 #include "train/run_directory.h"
+#include "train/sizes.h"
 
 namespace syntra {
 namespace {

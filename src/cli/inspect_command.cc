@@ -6,9 +6,9 @@
 #include "checkpoint/read.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/sizes.h"
 #include "data/training_data.h"
 #include "train/run_directory.h"
+#include "train/sizes.h"
 #include "train/snapshot.h"
 
 namespace syntra {

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/report_options.h"
-#include "cli/sizes.h"
+#include "train/sizes.h"
 
 namespace syntra {
 namespace {

@@ -1,11 +1,27 @@
 #include "core/device.h"
 
+#include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 
 namespace syntra {
 namespace {
+
+// Where work is done as it is given.
+class ClockMark final : public Device::Mark {
+ public:
+  void Set() override { at_ = Clock::now(); }
+  void Wait() override {}
+  double SecondsSince(const Mark& earlier) const override {
+    return std::chrono::duration<double>(at_ - static_cast<const ClockMark&>(earlier).at_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point at_;
+};
 
 class HostDevice final : public Device {
  public:
@@ -13,6 +29,9 @@ class HostDevice final : public Device {
   bool is_host() const override { return true; }
   void* stream() const override { return nullptr; }
   Buffer Allocate(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
+  // The system decides, and other allocations count as much.
+  size_t free_bytes() const override { return std::numeric_limits<size_t>::max(); }
+  size_t peak_bytes() const override { return 0; }
   Buffer AllocateStaging(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
   void Send(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
   void Fetch(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
@@ -20,13 +39,7 @@ class HostDevice final : public Device {
     if (bytes > 0) std::memset(data, 0, bytes);
   }
   void Wait() override {}
-  std::unique_ptr<Mark> MakeMark() override {
-    struct Passed final : Mark {
-      void Set() override {}
-      void Wait() override {}
-    };
-    return std::make_unique<Passed>();
-  }
+  std::unique_ptr<Mark> MakeMark() override { return std::make_unique<ClockMark>(); }
   std::function<void()> Capture(const std::function<void()>&) override {
     Fail(ExitCode::kInternal, "work of the host cannot be taken down");
   }

@@ -29,6 +29,10 @@ class Device {
 
   // Zeroed. Throws Error(kResources) naming `purpose` and the sizes when memory cannot be had.
   virtual Buffer Allocate(size_t bytes, const char* purpose) = 0;
+  // Of the device's memory, in bytes: what can still be had, and the most that Allocate had handed
+  // out at one time.
+  virtual size_t free_bytes() const = 0;
+  virtual size_t peak_bytes() const = 0;
   // Host memory that copies to and from the device are fast from.
   virtual Buffer AllocateStaging(size_t bytes, const char* purpose) = 0;
 
@@ -55,6 +59,8 @@ class Device {
     virtual ~Mark() = default;
     virtual void Set() = 0;   // behind what was given so far
     virtual void Wait() = 0;  // until the work before it is done; at once if it was never set
+    // From `earlier`, which the same device made, to here: the time of the work between them.
+    virtual double SecondsSince(const Mark& earlier) const = 0;
   };
   virtual std::unique_ptr<Mark> MakeMark() = 0;
 

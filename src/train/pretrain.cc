@@ -22,6 +22,7 @@
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_status.h"
+#include "train/sizes.h"
 #include "train/snapshot.h"
 #include "train/step.h"
 #include "train/stragglers.h"
@@ -192,6 +193,7 @@ void Run::OpenData() {
 // The step that the run stands at; 0 for a new one.
 int64_t Run::StartOrContinue() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kSave);
+  CheckFits(config_, ranks_.size(), backend_);
   replica_.emplace(config_.model(), &config_.optimizer(),
                    ActivationType(config_.train().precision()), backend_);
   replica_->SetLoss({config_.train().z_loss(), config_.train().label_smoothing()},

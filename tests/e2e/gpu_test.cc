@@ -100,6 +100,20 @@ TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
   EXPECT_EQ(on({"generate", "--samples", "2"}, "CPU"), on({"generate", "--samples", "2"}, "CUDA"));
 }
 
+TEST_F(Gpu, SaysWhatWouldFit) {
+  StartOptions small = OnGpu();
+  if (small.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "a GPU's memory cannot be made small";
+  small.environment = {"SYNTRA_SIMT_MEMORY=1000000"};
+  const Outcome outcome = Run(Pretrain("gpu", With("train.micro_batch_size=8")), small);
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(outcome.Says("the run needs")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("train.micro_batch_size: ")) << outcome.err;
+  small.environment = {"SYNTRA_SIMT_MEMORY=100000"};
+  const Outcome none = Run(Pretrain("none", With("train.micro_batch_size=8")), small);
+  EXPECT_EQ(none.code, 4);
+  EXPECT_TRUE(none.Says("no micro-batch fits")) << none.err;
+}
+
 TEST_F(Gpu, IsSaidToBeMissing) {
   StartOptions none = OnGpu();
   none.environment = {"SYNTRA_SIMT_GPUS=0", "CUDA_VISIBLE_DEVICES="};

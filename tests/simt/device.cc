@@ -53,6 +53,8 @@ class Memory {
     munmap(data, sizes_.at(data));
     sizes_.erase(data);
   }
+  size_t free_bytes() const { return free_; }
+  size_t total_bytes() const { return total_; }
   void Protect(int protection) {
     for (const auto& [data, size] : sizes_) mprotect(data, size, protection);
   }
@@ -78,6 +80,8 @@ class SimtDevice final : public Device {
     return {memory_->Take(bytes, purpose), bytes,
             [memory = memory_](std::byte* data, size_t) { memory->GiveBack(data); }};
   }
+  size_t free_bytes() const override { return memory_->free_bytes(); }
+  size_t peak_bytes() const override { return memory_->total_bytes() - memory_->free_bytes(); }
   Buffer AllocateStaging(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
 
   void Send(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
@@ -101,6 +105,7 @@ class SimtDevice final : public Device {
       explicit LateMark(SimtDevice& owner) : device(owner) {}
       void Set() override {}
       void Wait() override { device.Wait(); }
+      double SecondsSince(const Mark&) const override { return 0; }
       SimtDevice& device;
     };
     return std::make_unique<LateMark>(*this);

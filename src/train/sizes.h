@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "configs/schema/config.pb.h"
+#include "kernels/backend.h"
 
 namespace syntra {
 
@@ -31,7 +32,12 @@ struct LiveBlock {
 };
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count);
 
-// For one of `ranks` ranks.
-Sizes SizesOf(const Config& config, int ranks);
+// For one of `ranks` ranks that compute on the backend.
+Sizes SizesOf(const Config& config, int ranks, Backend& backend = CpuBackend());
+
+// Throws Error(kResources) if a rank of the run does not fit into the free memory of the backend's
+// device: with the sizes of its parts, and the micro-batch that would fit. The host is not looked
+// at.
+void CheckFits(const Config& config, int ranks, Backend& backend);
 
 }  // namespace syntra
