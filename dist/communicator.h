@@ -1,13 +1,17 @@
 // What the ranks of a data-parallel job do together. Every call is collective: all ranks make the
-// same calls in the same order, and each call blocks until this rank's part is done.
+// same calls in the same order. A call for host memory returns when this rank's part is done. One
+// for a device's memory follows the work given to the device before, as a kernel would, and the
+// work given afterwards follows it.
 //
 // Sums are taken element by element over a fixed binary tree of ranks, ((0+1)+(2+3))+..., the lower
 // rank on the left. So every rank gets the same bits, repeated runs get the same bits, and partial
 // sums that a rank forms by the same tree over its own micro-batches give the same bits at 1, 2, 4,
-// 8 ranks.
+// 8 ranks. `nccl` sums a device's views in an order of its own, and keeps only the first two.
 //
-// Errors of the transport are Error(kPeerLost). A rank that fails by itself must call Abort: its
-// peers would wait for it for ever (only the watchdog would end them), and so would MPI_Finalize.
+// Errors of the transport are Error(kPeerLost). One that work for a device meets shows in a later
+// call; what was read from the device before that call counts for nothing. A rank that fails by
+// itself must call Abort: its peers would wait for it for ever (only the watchdog would end them),
+// and so would MPI_Finalize.
 #pragma once
 
 #include <memory>
@@ -34,15 +38,16 @@ class Communicator {
   virtual int ranks_on_host() const = 0;
   // This rank's place among them.
   virtual int rank_on_host() const = 0;
-  virtual std::string_view name() const = 0;  // "self", "mpi"
+  virtual std::string_view name() const = 0;  // "self", "mpi", "nccl"
 
   // In place; views of f32. Views of this and the next three lie in host memory or a device's.
   virtual void AllReduceSum(TensorView view) = 0;
 
-  // Starts the sum of a view, after the work given so far to its device; work given to the device
-  // afterwards may run beside it. What is given after FinishSums comes after all sums that were
-  // started. Neither waits for the device.
+  // AllReduceSum that may run beside the work given to the view's device after it, which leaves the
+  // view alone until FinishSums. Not inside Device::Capture.
   virtual void StartAllReduceSum(TensorView view) { AllReduceSum(view); }
+  // The work given to the device from now on follows all sums started so far. The host does not
+  // wait.
   virtual void FinishSums() {}
 
   // Share r of a view is its elements [r * n, (r + 1) * n) with n = elements / size(), which must

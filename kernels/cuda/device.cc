@@ -71,6 +71,35 @@ class EventMark final : public Device::Mark {
   cudaEvent_t event_ = nullptr;
 };
 
+class GpuSideStream final : public SideStream {
+ public:
+  explicit GpuSideStream(cudaStream_t main) : main_(main) {
+    int lowest = 0, highest = 0;
+    SYNTRA_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    SYNTRA_CUDA(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming));
+    SYNTRA_CUDA(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, highest));
+  }
+  ~GpuSideStream() override {
+    cudaStreamDestroy(side_);
+    cudaEventDestroy(reached_);
+  }
+
+  void* stream() const override { return side_; }
+  void Fork() override { Order(main_, side_); }
+  void Join() override { Order(side_, main_); }
+
+ private:
+  // A stream that waits keeps to what the event recorded last, so one event serves all.
+  void Order(cudaStream_t first, cudaStream_t then) {
+    SYNTRA_CUDA(cudaEventRecord(reached_, first));
+    SYNTRA_CUDA(cudaStreamWaitEvent(then, reached_, 0));
+  }
+
+  cudaStream_t main_;
+  cudaStream_t side_ = nullptr;
+  cudaEvent_t reached_ = nullptr;
+};
+
 class GpuDevice final : public Device {
  public:
   explicit GpuDevice(int index) {
@@ -78,6 +107,9 @@ class GpuDevice final : public Device {
     cudaDeviceProp properties;
     SYNTRA_CUDA(cudaGetDeviceProperties(&properties, index));
     name_ = fmt::format("{} (GPU {})", properties.name, index);
+    for (const char byte : properties.uuid.bytes) {
+      identity_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
     constexpr int kOldest = 8;  // bf16 on tensor cores, cp.async
     if (properties.major < kOldest) {
       Fail(ExitCode::kResources, "{} has compute capability {}.{}; the kernels need {}.0 or newer",
@@ -88,6 +120,7 @@ class GpuDevice final : public Device {
   ~GpuDevice() override { cudaStreamDestroy(stream_); }
 
   std::string_view name() const override { return name_; }
+  std::string_view identity() const override { return identity_; }
   bool is_host() const override { return false; }
   void* stream() const override { return stream_; }
 
@@ -156,6 +189,10 @@ class GpuDevice final : public Device {
     return [work = std::make_shared<Graph>(graph, stream_)] { work->Launch(); };
   }
 
+  std::unique_ptr<SideStream> OpenSideStream() override {
+    return std::make_unique<GpuSideStream>(stream_);
+  }
+
  private:
   // Shared with the buffers, which may outlive the device.
   struct Use {
@@ -163,7 +200,7 @@ class GpuDevice final : public Device {
     void Add(size_t bytes) { most = std::max(most, now += bytes); }
   };
 
-  std::string name_;
+  std::string name_, identity_;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<Use> use_ = std::make_shared<Use>();
 };

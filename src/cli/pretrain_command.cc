@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/commands.h"
+#include "cli/communicator.h"
 #include "cli/config_options.h"
 #include "cli/ranks.h"
 #include "train/pretrain.h"
@@ -40,7 +41,9 @@ Action SetUpPretrain(CLI::App& app) {
     return WithRanks([&](Communicator& ranks) {
       const Config config = options->Load(kForTraining);
       const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
-      const PretrainOutcome outcome = Pretrain(config, ranks, *backend);
+      const std::shared_ptr<Communicator> sums =
+          ChooseCommunicator(config.train(), ranks, backend->device());
+      const PretrainOutcome outcome = Pretrain(config, *sums, *backend);
       if (ranks.rank() == 0) Print(outcome, config);
       return outcome.code;
     });

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/host.h"
 
 namespace syntra {
 namespace {
@@ -23,9 +24,18 @@ class ClockMark final : public Device::Mark {
   Clock::time_point at_;
 };
 
+// The host's work is done when it is given.
+class HostSideStream final : public SideStream {
+ public:
+  void* stream() const override { return nullptr; }
+  void Fork() override {}
+  void Join() override {}
+};
+
 class HostDevice final : public Device {
  public:
   std::string_view name() const override { return "host"; }
+  std::string_view identity() const override { return identity_; }
   bool is_host() const override { return true; }
   void* stream() const override { return nullptr; }
   Buffer Allocate(size_t bytes, const char* purpose) override { return {bytes, purpose}; }
@@ -43,11 +53,16 @@ class HostDevice final : public Device {
   std::function<void()> Capture(const std::function<void()>&) override {
     Fail(ExitCode::kInternal, "work of the host cannot be taken down");
   }
+  std::unique_ptr<SideStream> OpenSideStream() override {
+    return std::make_unique<HostSideStream>();
+  }
 
  private:
   static void Copy(void* to, const void* from, size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+
+  const std::string identity_ = HostName();
 };
 
 }  // namespace

@@ -11,6 +11,21 @@
 
 namespace syntra {
 
+// Another order of work on a device, beside the device's own, for what may run at the same time.
+class SideStream {
+ public:
+  virtual ~SideStream() = default;
+  SideStream() = default;
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
+
+  virtual void* stream() const = 0;
+  // What is given here from now on comes after all that was given to the device so far.
+  virtual void Fork() = 0;
+  // What is given to the device from now on comes after all that was given here so far.
+  virtual void Join() = 0;
+};
+
 // Copies, clears and kernels run in the order in which they were given. On a GPU these calls only
 // give work, unless they say that they wait; what goes wrong with it shows in a later call, as
 // Error(kResources).
@@ -22,6 +37,8 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   virtual std::string_view name() const = 0;  // for people
+  // Of the hardware: two processes that have the same text share it.
+  virtual std::string_view identity() const = 0;
   // Whether the host reads and writes this device's memory directly.
   virtual bool is_host() const = 0;
   // What orders the work: KernelArguments::stream.
@@ -67,6 +84,10 @@ class Device {
   // Takes down the work that `enqueue` gives, without doing it. Calling the result gives it as one
   // piece; nothing but that work happens then. Not for the host, which gives no work.
   virtual std::function<void()> Capture(const std::function<void()>& enqueue) = 0;
+
+  // Of high priority, so that what others wait for gets processors. To be closed before the
+  // device; not to be forked or joined inside Capture.
+  virtual std::unique_ptr<SideStream> OpenSideStream() = 0;
 };
 
 Device& Host();

@@ -1,6 +1,7 @@
-// The contract of every communicator. Started plainly it tests `self`, under mpirun `mpi`; the
-// optional argument is how many ranks share memory. All ranks run the same cases; a failure on any
-// rank makes its exit code, and so mpirun's, non-zero.
+// The contract of every communicator. Usage: communicator_test [host|device|nccl [RANKS]]. Started
+// plainly it tests `self`, under mpirun `mpi`, with views in the host's memory or a GPU's, or
+// `nccl` over it; RANKS is how many ranks share memory. All ranks run the same cases; a failure on
+// any rank makes its exit code, and so mpirun's, non-zero.
 #include "dist/communicator.h"
 
 #include <gtest/gtest.h>
@@ -10,17 +11,43 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/digest.h"
 #include "dist/mpi.h"
+#include "dist/nccl.h"
 #include "dist/tree_sum.h"
+#include "kernels/cuda.h"
 
 namespace syntra {
 namespace {
 
-std::unique_ptr<Communicator> communicator;
+Communicator* communicator = nullptr;
+Device* device = &Host();  // of the views
 
-TensorView View(std::span<float> values) {
-  return {values.data(), {DType::kF32, Shape{static_cast<int64_t>(values.size())}}};
-}
+// A vector on the device.
+template <typename T>
+class Placed {
+ public:
+  explicit Placed(const std::vector<T>& values)
+      : count_(static_cast<int64_t>(values.size())),
+        memory_(device->Allocate(values.size() * sizeof(T), "a tested vector")) {
+    device->CopyIn(memory_.data(), values.data(), memory_.size());
+  }
+
+  TensorView view() const { return {memory_.data(), {DTypeOf<T>(), Shape{count_}}, device}; }
+  std::vector<T> Get() const {
+    std::vector<T> values(count_);
+    device->CopyOut(values.data(), memory_.data(), memory_.size());
+    return values;
+  }
+  // Work for the device that nobody waits for.
+  void Clear(int64_t first, int64_t count) {
+    device->Clear(memory_.data() + first * sizeof(T), count * sizeof(T));
+  }
+
+ private:
+  int64_t count_;
+  Buffer memory_;
+};
 
 // A reproducible value of mixed sign and magnitude for an element of a rank's vector.
 float Value(int rank, int64_t i, int salt) {
@@ -37,28 +64,59 @@ std::vector<float> Mine(int64_t count, int salt = 0) {
   return values;
 }
 
-// The sum over ranks that every rank must see, bit for bit.
-std::vector<float> ExpectedSum(int64_t count, int salt = 0) {
-  const int size = communicator->size();
-  std::vector<float> sum(count), terms(size);
-  std::vector<const float*> sources;
-  for (const float& term : terms) sources.push_back(&term);
-  for (int64_t i = 0; i < count; ++i) {
-    for (int rank = 0; rank < size; ++rank) terms[rank] = Value(rank, i, salt);
-    TreeSum<float>(sources, &sum[i], 1);
-  }
-  return sum;
-}
-
 bool SameBits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-TEST(Communicator, AllReduceSumIsTheTreeSumOnEveryRank) {
+bool SumsAsTheTree() { return communicator->name() != "nccl" || device->is_host(); }
+
+// Whether `sum` may be what all ranks see for an element with these terms: bit for bit the tree's,
+// or as near as every order of additions comes.
+bool IsSum(float sum, std::span<const float> terms) {
+  if (SumsAsTheTree()) {
+    std::vector<const float*> sources;
+    for (const float& term : terms) sources.push_back(&term);
+    float tree = 0;
+    TreeSum<float>(sources, &tree, 1);
+    return SameBits({&sum, 1}, {&tree, 1});
+  }
+  double exact = 0, magnitude = 0;
+  for (const float term : terms) {
+    exact += term;
+    magnitude += std::abs(term);
+  }
+  const double roundings = static_cast<double>(terms.size() - 1) * std::ldexp(1.0, -24);
+  return std::abs(sum - exact) <= roundings / (1 - roundings) * magnitude;
+}
+
+// Elements [first, first + sums.size()) of a sum of every rank's `term(rank, i)`.
+template <typename Term>
+void ExpectSums(std::span<const float> sums, int64_t first, const Term& term) {
+  std::vector<float> terms(communicator->size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    for (int rank = 0; rank < communicator->size(); ++rank) terms[rank] = term(rank, first + i);
+    ASSERT_TRUE(IsSum(sums[i], terms)) << "element " << first + i << " of " << sums.size();
+  }
+}
+
+void ExpectSums(std::span<const float> sums, int salt = 0) {
+  ExpectSums(sums, 0, [&](int rank, int64_t i) { return Value(rank, i, salt); });
+}
+
+void ExpectSameOnAllRanks(std::span<const float> values) {
+  const Digest digest = DigestOf(std::as_bytes(values));
+  const std::vector<double> mine(digest.begin(), digest.end());
+  const std::vector<double> all = communicator->AllGather(std::span(mine));
+  for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], mine[i % mine.size()]);
+}
+
+TEST(Communicator, AllReduceSumIsTheSumOnEveryRank) {
   for (const int64_t count : {1, 15, 16, 17, 1000, 65536, 1000003}) {
-    std::vector<float> values = Mine(count);
-    communicator->AllReduceSum(View(values));
-    EXPECT_TRUE(SameBits(values, ExpectedSum(count))) << count;
+    const Placed<float> values(Mine(count));
+    communicator->AllReduceSum(values.view());
+    const std::vector<float> sums = values.Get();
+    ExpectSums(sums);
+    ExpectSameOnAllRanks(sums);
   }
 }
 
@@ -66,53 +124,92 @@ TEST(Communicator, AllReduceSumIsTheTreeSumOnEveryRank) {
 TEST(Communicator, RepeatsWithTheSameBits) {
   for (int round = 0; round < 40; ++round) {
     const int64_t count = round % 3 == 0 ? 700001 : round % 3 == 1 ? 3 : 40000;
-    std::vector<float> values = Mine(count, round % 3);
-    communicator->AllReduceSum(View(values));
-    std::vector<float> again = Mine(count, round % 3);
-    communicator->AllReduceSum(View(again));
-    ASSERT_TRUE(SameBits(values, again)) << round;
-    if (round < 3) {
-      EXPECT_TRUE(SameBits(values, ExpectedSum(count, round % 3)));
+    const Placed<float> values(Mine(count, round % 3)), again(Mine(count, round % 3));
+    communicator->AllReduceSum(values.view());
+    communicator->AllReduceSum(again.view());
+    ASSERT_TRUE(SameBits(values.Get(), again.Get())) << round;
+    if (round < 3) ExpectSums(values.Get(), round % 3);
+  }
+}
+
+// As a backward pass hands over its buckets: each is written by work that nobody waits for, and
+// summed beside what comes next.
+TEST(Communicator, StartedSumsFollowTheWorkBeforeAndPrecedeTheWorkAfterTheFinish) {
+  const std::vector<int64_t> counts{40, 4000, 300000, 12, 70000};
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Placed<float>> buckets;
+    for (size_t b = 0; b < counts.size(); ++b) buckets.emplace_back(Mine(counts[b], b));
+    for (size_t b = counts.size(); b-- > 0;) {
+      // Before: rank 0 has nothing to add to the first half.
+      if (communicator->rank() == 0) buckets[b].Clear(0, counts[b] / 2);
+      communicator->StartAllReduceSum(buckets[b].view());
+    }
+    communicator->Barrier();
+    communicator->FinishSums();
+    for (size_t b = 0; b < counts.size(); ++b) {
+      const int64_t kept = counts[b] * 3 / 4;
+      // After: the last quarter of the sum is not wanted.
+      buckets[b].Clear(kept, counts[b] - kept);
+      const std::vector<float> sums = buckets[b].Get();
+      ExpectSums(std::span(sums).first(kept), 0, [&](int rank, int64_t i) {
+        return rank == 0 && i < counts[b] / 2 ? 0 : Value(rank, i, b);
+      });
+      for (int64_t i = kept; i < counts[b]; ++i) ASSERT_EQ(sums[i], 0);
     }
   }
+  communicator->FinishSums();  // of none
 }
 
 TEST(Communicator, ReduceScatterLeavesTheOwnShare) {
   const int rank = communicator->rank(), size = communicator->size();
   for (const int64_t share : {1, 15, 1000, 300007}) {
-    std::vector<float> values = Mine(share * size);
-    communicator->ReduceScatter(View(values));
-    const std::vector<float> expected = ExpectedSum(share * size), before = Mine(share * size);
-    for (int owner = 0; owner < size; ++owner) {
-      const std::span<const float> got = std::span(values).subspan(owner * share, share);
-      const auto& source = owner == rank ? expected : before;
-      EXPECT_TRUE(SameBits(got, std::span(source).subspan(owner * share, share)));
-    }
+    const std::vector<float> before = Mine(share * size);
+    const Placed<float> values(before);
+    communicator->ReduceScatter(values.view());
+    std::vector<float> after = values.Get();
+    ExpectSums(std::span(after).subspan(rank * share, share), rank * share,
+               [](int r, int64_t i) { return Value(r, i, 0); });
+    // The other shares are as they were.
+    std::copy_n(before.begin() + rank * share, share, after.begin() + rank * share);
+    EXPECT_TRUE(SameBits(after, before)) << share;
     // Gathering the shares completes the all-reduce.
-    communicator->AllGather(View(values));
-    EXPECT_TRUE(SameBits(values, expected)) << share;
+    communicator->AllGather(values.view());
+    ExpectSums(values.Get());
+    ExpectSameOnAllRanks(values.Get());
   }
 }
 
 TEST(Communicator, AllGatherTakesAnyType) {
   const int rank = communicator->rank(), size = communicator->size();
   for (const int64_t share : {1, 3, 5000}) {
-    std::vector<uint16_t> values(share * size, 0xFFFF);
+    std::vector<BFloat16> values(share * size, BFloat16{0xFFFF});
     for (int64_t i = 0; i < share; ++i)
-      values[rank * share + i] = static_cast<uint16_t>(rank * 7 + i);
-    communicator->AllGather({values.data(), {DType::kBF16, Shape{share * size}}});
+      values[rank * share + i].bits = static_cast<uint16_t>(rank * 7 + i);
+    const Placed<BFloat16> placed(values);
+    communicator->AllGather(placed.view());
+    values = placed.Get();
     for (int64_t i = 0; i < share * size; ++i) {
-      ASSERT_EQ(values[i], static_cast<uint16_t>(i / share * 7 + i % share));
+      ASSERT_EQ(values[i].bits, static_cast<uint16_t>(i / share * 7 + i % share));
     }
   }
 }
 
 TEST(Communicator, Broadcast) {
   for (int root = 0; root < communicator->size(); ++root) {
-    std::vector<float> values = Mine(1234);
-    communicator->Broadcast(View(values), root);
+    const Placed<float> placed(Mine(1234));
+    communicator->Broadcast(placed.view(), root);
+    const std::vector<float> values = placed.Get();
     for (int64_t i = 0; i < 1234; ++i) ASSERT_EQ(values[i], Value(root, i, 0));
   }
+}
+
+// Whatever serves the device's views.
+TEST(Communicator, ServesHostMemoryInTheOrderOfTheTree) {
+  std::vector<float> sums = Mine(1000);
+  communicator->AllReduceSum({sums.data(), {DType::kF32, Shape{1000}}});
+  Device* const tested = std::exchange(device, &Host());
+  ExpectSums(sums);
+  device = tested;
 }
 
 TEST(Communicator, ShortVectorsOfDoubles) {
@@ -149,48 +246,87 @@ TEST(Communicator, GatherKeepsRankOrder) {
 }
 
 TEST(Communicator, RefusesWrongViews) {
-  std::vector<int32_t> values(communicator->size());
-  const TensorView view{values.data(), {DType::kI32, Shape{communicator->size()}}};
-  EXPECT_THROW(communicator->AllReduceSum(view), Error);
-  EXPECT_THROW(communicator->Broadcast(view, communicator->size()), Error);
+  const Placed<int32_t> values(std::vector<int32_t>(communicator->size()));
+  EXPECT_THROW(communicator->AllReduceSum(values.view()), Error);
+  EXPECT_THROW(communicator->StartAllReduceSum(values.view()), Error);
+  EXPECT_THROW(communicator->Broadcast(values.view(), communicator->size()), Error);
   if (communicator->size() > 1) {
-    std::vector<float> uneven(communicator->size() + 1);
-    EXPECT_THROW(communicator->ReduceScatter(View(uneven)), Error);
+    const Placed<float> uneven(std::vector<float>(communicator->size() + 1));
+    EXPECT_THROW(communicator->ReduceScatter(uneven.view()), Error);
+    EXPECT_THROW(communicator->AllGather(uneven.view()), Error);
   }
 }
 
-// A figure for the log, not a check: shared machines swing too much.
+// Figures for the log, not a check: shared machines swing too much.
+template <typename Call>
+double BestSeconds(const Call& call) {
+  double seconds = 1e9;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    communicator->Barrier();
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    device->Wait();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    seconds = std::min(seconds, elapsed.count());
+  }
+  return seconds;
+}
+
 TEST(Communicator, PrintsBandwidth) {
-  if (communicator->size() == 1) GTEST_SKIP() << "one rank moves nothing";
-  const auto best = [](const auto& call) {
-    double seconds = 1e9;
-    for (int repeat = 0; repeat < 4; ++repeat) {
-      communicator->Barrier();
-      const auto start = std::chrono::steady_clock::now();
-      call();
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      seconds = std::min(seconds, elapsed.count());
-    }
-    return seconds;
-  };
+  if (communicator->size() == 1) return;  // which moves nothing
   for (const int64_t megabytes : {1, 64}) {
     const int64_t count = (megabytes << 18) / communicator->size() * communicator->size();
-    std::vector<float> values(count), sum(count);
-    const double own = best([&] { communicator->AllReduceSum(View(values)); });
-    const double scatter = best([&] { communicator->ReduceScatter(View(values)); });
-    const double library = best([&] {
-      MPI_Allreduce(values.data(), sum.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM,
+    const Placed<float> values{std::vector<float>(count)};
+    std::vector<float> mine(count), sum(count);
+    const double own = BestSeconds([&] { communicator->AllReduceSum(values.view()); });
+    const double scatter = BestSeconds([&] { communicator->ReduceScatter(values.view()); });
+    const double library = BestSeconds([&] {
+      MPI_Allreduce(mine.data(), sum.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM,
                     MPI_COMM_WORLD);
     });
     if (communicator->rank() == 0) {
       const double gigabytes = megabytes * 1048576e-9;
-      printf(
-          "%2d MiB, %d ranks: all-reduce %.1f GB/s, reduce-scatter %.1f GB/s, MPI_Allreduce %.1f "
-          "GB/s\n",
-          static_cast<int>(megabytes), communicator->size(), gigabytes / own, gigabytes / scatter,
+      fmt::print(
+          "{:2} MiB on {}, {} ranks: all-reduce {:.1f} GB/s, reduce-scatter {:.1f} GB/s; on the "
+          "host MPI_Allreduce {:.1f} GB/s\n",
+          megabytes, device->name(), communicator->size(), gigabytes / own, gigabytes / scatter,
           gigabytes / library);
     }
   }
+}
+
+// Why the ranks cannot test on GPUs; empty: they can.
+std::string WhyNoGpu(bool one_each) {
+  const GpuReport found = FindGpus();
+  if (found.count == 0) return "no GPU: " + found.problem;
+  if (!one_each || communicator->ranks_on_host() <= found.count) return "";
+  return fmt::format("{} ranks need a GPU each, there are {}", communicator->ranks_on_host(),
+                     found.count);
+}
+
+int TestAll() {
+  // One rank reports; the others speak up only when something fails.
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (communicator->rank() != 0) delete listeners.Release(listeners.default_result_printer());
+  const int result = RUN_ALL_TESTS();
+  if (result != 0 && communicator->rank() != 0) {
+    fmt::print(stderr, "rank {}: {} cases failed\n", communicator->rank(),
+               testing::UnitTest::GetInstance()->failed_test_count());
+  }
+  return result;
+}
+
+int TestOnGpu(bool with_nccl) {
+  if (const std::string reason = WhyNoGpu(with_nccl); !reason.empty()) {
+    if (communicator->rank() == 0) fmt::print("[  SKIPPED ] {}\n", reason);
+    return 0;
+  }
+  const std::unique_ptr<Backend> gpu = OpenGpu(communicator->rank_on_host() % FindGpus().count);
+  device = &gpu->device();
+  if (!with_nccl) return TestAll();
+  NcclCommunicator nccl(*communicator, *device, nccl::Load());
+  communicator = &nccl;
+  return TestAll();
 }
 
 }  // namespace
@@ -199,21 +335,15 @@ TEST(Communicator, PrintsBandwidth) {
 int main(int argc, char** argv) {
   using namespace syntra;
   testing::InitGoogleTest(&argc, argv);
-  const int ranks_per_host = argc > 1 ? atoi(argv[1]) : 0;
-  if (getenv("OMPI_COMM_WORLD_SIZE")) {
-    communicator = std::make_unique<MpiCommunicator>(&argc, &argv,
-                                                     MpiOptions{.ranks_per_host = ranks_per_host});
+  const std::string tested = argc > 1 ? argv[1] : "host";
+  const int ranks_per_host = argc > 2 ? std::atoi(argv[2]) : 0;
+  std::unique_ptr<Communicator> host;
+  if (std::getenv("OMPI_COMM_WORLD_SIZE")) {
+    host = std::make_unique<MpiCommunicator>(&argc, &argv,
+                                             MpiOptions{.ranks_per_host = ranks_per_host});
   } else {
-    communicator = MakeCommunicator(&argc, &argv);
+    host = MakeCommunicator(&argc, &argv);
   }
-  // One rank reports; the others speak up only when something fails.
-  auto& listeners = testing::UnitTest::GetInstance()->listeners();
-  if (communicator->rank() != 0) delete listeners.Release(listeners.default_result_printer());
-  const int result = RUN_ALL_TESTS();
-  if (result != 0 && communicator->rank() != 0) {
-    fprintf(stderr, "rank %d: %d cases failed\n", communicator->rank(),
-            testing::UnitTest::GetInstance()->failed_test_count());
-  }
-  communicator.reset();
-  return result;
+  communicator = host.get();
+  return tested == "host" ? TestAll() : TestOnGpu(tested == "nccl");
 }

@@ -17,6 +17,7 @@ const Arguments kSettings{"model.feed_forward.activation=GATED_GELU",
                           "checkpoint.every=1",
                           "checkpoint.keep=30"};
 constexpr int64_t kSteps = 4;
+const std::string kFakeNccl = std::string("LD_LIBRARY_PATH=") + SYNTRA_FAKE_NCCL_FOLDER;
 
 class Gpu : public TinyRun {
  protected:
@@ -79,6 +80,40 @@ TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
   TrainOnGpu("two", fast, 2);
   ExpectSameCurve("one", "two", kSteps, 2e-6);
   ExpectSameParameters("one", "two", 1, 1e-6);
+}
+
+TEST_F(Gpu, NcclSumsWhereEveryRankHasAGpuAndTheOrderIsOpen) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the host's GPU plays NCCL's part";
+  constexpr int64_t kFewSteps = 3;
+  const auto train = [&](const std::string& reduction, const std::string& gpus) {
+    StartOptions options = OnGpu(2);
+    options.environment = {kFakeNccl, "SYNTRA_SIMT_GPUS=" + gpus};
+    Arguments settings = With("train.device=CUDA");
+    settings.push_back("train.reduction=" + reduction);
+    settings.push_back(fmt::format("train.steps={}", kFewSteps));
+    const Outcome outcome = Run(Pretrain(reduction + gpus, settings), options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome;
+  };
+  const Outcome fast = train("FAST", "2"), exact = train("EXACT", "2"), shared = train("FAST", "1");
+  EXPECT_TRUE(fast.Says("NCCL 2.28.9 sums the gradients")) << fast.err;
+  EXPECT_TRUE(exact.Says("not NCCL: rank 0: train.reduction EXACT fixes")) << exact.err;
+  EXPECT_TRUE(shared.Says("not NCCL: ranks 0 and 1 share a GPU")) << shared.err;
+  ExpectSameCurve("FAST2", "EXACT2", kFewSteps, 2e-6);
+  ExpectSameCurve("FAST2", "FAST1", kFewSteps, 2e-6);
+}
+
+TEST_F(Gpu, RankThatNcclLosesEndsTheRun) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the host's GPU plays NCCL's part";
+  StartOptions options = OnGpu(2);
+  options.environment = {kFakeNccl, "SYNTRA_SIMT_GPUS=2", "SYNTRA_FAKE_NCCL=lost"};
+  Arguments settings = With("train.device=CUDA");
+  settings.push_back("train.reduction=FAST");
+  const Outcome outcome = Run(Pretrain("lost", settings), options);
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_TRUE(outcome.Says("error: NCCL lost a rank: remote process exited")) << outcome.err;
 }
 
 TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {

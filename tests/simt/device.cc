@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/host.h"
 #include "base/text.h"
 #include "kernels/cuda.h"
 #include "kernels/cuda/backend.h"
@@ -64,14 +65,32 @@ class Memory {
   std::map<void*, size_t> sizes_;
 };
 
+class SimtDevice;
+
+class SimtSideStream final : public SideStream {
+ public:
+  SimtSideStream(SimtDevice& device, bool early) : device_(device), early_(early) {}
+  void* stream() const override { return &stream_; }
+  void Fork() override;
+  void Join() override;
+
+ private:
+  SimtDevice& device_;
+  bool early_;
+  mutable Stream stream_;
+};
+
 class SimtDevice final : public Device {
  public:
-  SimtDevice() : memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
+  explicit SimtDevice(int index)
+      : identity_(fmt::format("GPU {} of {}", index, HostName())),
+        memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
     // Programs run the same kernels again and again; the kernels' own tests look for races.
     race_check::SetEnabled(false);
   }
 
   std::string_view name() const override { return "the host's GPU"; }
+  std::string_view identity() const override { return identity_; }
   bool is_host() const override { return false; }
   void* stream() const override { return &stream_; }
 
@@ -90,13 +109,8 @@ class SimtDevice final : public Device {
     if (bytes > 0) Give(&stream_, [=] { std::memset(data, 0, bytes); });
   }
   void Wait() override {
-    SYNTRA_CHECK(!stream_.capturing, "waiting for work that is taken down");
-    memory_->Protect(PROT_READ | PROT_WRITE);
-    for (const auto& work : stream_.given) work();
-    stream_.given.clear();
-    memory_->Protect(PROT_NONE);
-    const std::string complaints = TakeComplaints();
-    SYNTRA_CHECK(complaints.empty(), "kernels went wrong:\n{}", complaints);
+    RefuseInCapture();
+    Do(stream_);
   }
 
   // Whoever waits for a part of the work gets all of it done.
@@ -121,14 +135,45 @@ class SimtDevice final : public Device {
     };
   }
 
+  std::unique_ptr<SideStream> OpenSideStream() override {
+    const char* when = std::getenv("SYNTRA_SIMT_SIDE");
+    return std::make_unique<SimtSideStream>(*this, when && std::string_view(when) == "early");
+  }
+
+  void RefuseInCapture() const {
+    SYNTRA_CHECK(!stream_.capturing, "waiting for work that is taken down");
+  }
+  void Do(Stream& stream) {
+    memory_->Protect(PROT_READ | PROT_WRITE);
+    for (const auto& work : std::exchange(stream.given, {})) work();
+    memory_->Protect(PROT_NONE);
+    const std::string complaints = TakeComplaints();
+    SYNTRA_CHECK(complaints.empty(), "kernels went wrong:\n{}", complaints);
+  }
+
  private:
   void Copy(void* to, const void* from, size_t bytes) {
     if (bytes > 0) Give(&stream_, [=] { std::memcpy(to, from, bytes); });
   }
 
+  std::string identity_;
   std::shared_ptr<Memory> memory_;
   mutable Stream stream_;
 };
+
+void SimtSideStream::Fork() {
+  device_.RefuseInCapture();
+  if (early_) device_.Wait();
+}
+
+void SimtSideStream::Join() {
+  device_.RefuseInCapture();
+  if (early_) return device_.Do(stream_);
+  // The device goes on after this work; what is given here later is not part of it.
+  Give(device_.stream(), [works = std::exchange(stream_.given, {})] {
+    for (const auto& work : works) work();
+  });
+}
 
 }  // namespace
 }  // namespace simt
@@ -141,8 +186,8 @@ GpuReport FindGpus() {
   return report;
 }
 
-std::unique_ptr<Backend> OpenGpu(int) {
-  return std::make_unique<CudaBackend>(std::make_unique<simt::SimtDevice>());
+std::unique_ptr<Backend> OpenGpu(int index) {
+  return std::make_unique<CudaBackend>(std::make_unique<simt::SimtDevice>(index));
 }
 
 }  // namespace syntra

@@ -1,0 +1,214 @@
+#include "dist/nccl.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+
+// Throws Error(kPeerLost) naming the call unless it succeeds, in the end or within so many seconds.
+#define SYNTRA_NCCL(call) SYNTRA_NCCL_WITHIN(INFINITY, call)
+#define SYNTRA_NCCL_WITHIN(seconds, call) Call(#call, seconds, [&] { return call; })
+
+namespace syntra {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+bool IsError(nccl::Result result) {
+  return result != nccl::kSuccess && result != nccl::kInProgress;
+}
+
+void CheckSum(const TensorView& view) {
+  SYNTRA_CHECK(view.type.dtype == DType::kF32, "sum of {}", ToString(view.type));
+}
+
+// Elements of a share.
+size_t ShareOf(const TensorView& view, int ranks) {
+  SYNTRA_CHECK(view.type.shape.size() % ranks == 0, "{} in {} equal shares", ToString(view.type),
+               ranks);
+  return view.type.shape.size() / ranks;
+}
+
+std::byte* At(const TensorView& view, size_t byte) {
+  return static_cast<std::byte*>(view.data) + byte;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(Communicator& host, Device& device, const nccl::Library& library,
+                                   const NcclOptions& options)
+    : host_(host),
+      device_(device),
+      nccl_(library),
+      options_(options),
+      exceptions_(std::uncaught_exceptions()),
+      side_(device.OpenSideStream()) {
+  Connect();
+  watcher_ = std::thread([this] { Watch(); });
+}
+
+void NcclCommunicator::Connect() {
+  nccl::Id id{};
+  if (rank() == 0) SYNTRA_NCCL(nccl_.ncclGetUniqueId(&id));
+  host_.Broadcast({id.bytes, {DType::kI32, Shape{sizeof(id) / 4}}}, 0);
+  nccl::Config config;
+  SYNTRA_NCCL_WITHIN(options_.connect_seconds,
+                     nccl_.ncclCommInitRankConfig(&comm_, size(), id, rank(), &config));
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  watcher_.join();
+  // A rank that leaves with an error cannot wait for the others, nor break what they wait for
+  // before it has told them its error: the end of the process takes what is left.
+  if (!problem_.empty() || std::uncaught_exceptions() > exceptions_) return;
+  try {
+    SYNTRA_NCCL_WITHIN(options_.connect_seconds, nccl_.ncclCommFinalize(comm_));
+    SYNTRA_NCCL(nccl_.ncclCommDestroy(std::exchange(comm_, nullptr)));
+  } catch (const Error& error) {
+    Log().warn("{}", error.what());
+  }
+}
+
+void NcclCommunicator::Call(const char* name, double seconds,
+                            const std::function<nccl::Result()>& call) {
+  std::unique_lock lock(mutex_);
+  ThrowIfLost();
+  const auto start = Clock::now();
+  nccl::Result result = call();
+  while (result == nccl::kInProgress && comm_ != nullptr) {
+    wake_.wait_for(lock, std::chrono::milliseconds(1));
+    ThrowIfLost();
+    result = State();
+    if (result == nccl::kInProgress && Seconds(Clock::now() - start).count() > seconds) {
+      Lose(fmt::format("{} is not done after {} s, so a rank is lost or cannot be reached (with "
+                       "NCCL_DEBUG=INFO in the environment NCCL tells more)",
+                       name, seconds),
+           result);
+    }
+  }
+  if (IsError(result)) Lose(fmt::format("{} failed", name), result);
+  ThrowIfLost();
+}
+
+nccl::Result NcclCommunicator::State() {
+  nccl::Result state = nccl::kSuccess;
+  const nccl::Result asked = nccl_.ncclCommGetAsyncError(comm_, &state);
+  return asked == nccl::kSuccess ? state : asked;
+}
+
+void NcclCommunicator::Lose(const std::string& what, nccl::Result result) {
+  problem_ = fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result));
+  if (const std::string last = nccl_.ncclGetLastError(comm_); !last.empty()) {
+    problem_ += fmt::format(" ({})", last);
+  }
+  wake_.notify_all();
+}
+
+void NcclCommunicator::ThrowIfLost() const {
+  if (!problem_.empty()) throw Error(ExitCode::kPeerLost, problem_);
+}
+
+void NcclCommunicator::Watch() {
+  std::unique_lock lock(mutex_);
+  const auto ends = [this] { return stopping_ || !problem_.empty(); };
+  while (!wake_.wait_for(lock, Seconds(options_.poll_seconds), ends)) {
+    if (const nccl::Result state = State(); IsError(state)) Lose("NCCL lost a rank", state);
+  }
+  if (problem_.empty()) return;
+  // The main thread may wait for a kernel that waits for the lost rank. Aborting makes the kernel
+  // return with half a sum; the main thread's next call here throws before any rank can use it.
+  // Aborting may wait for the lost rank, too, so nobody waits for it.
+  std::thread([abort = nccl_.ncclCommAbort, comm = comm_] { abort(comm); }).detach();
+  if (wake_.wait_for(lock, Seconds(options_.end_seconds), [this] { return stopping_; })) return;
+  fmt::print(stderr, "rank {}: error: {}\n", rank(), problem_);
+  std::fflush(stderr);
+  // Without destructors, which would wait for the device. The driver ends what runs on it.
+  _exit(static_cast<int>(ExitCode::kPeerLost));
+}
+
+Communicator& NcclCommunicator::OnHost() {
+  const std::lock_guard lock(mutex_);
+  ThrowIfLost();
+  return host_;
+}
+
+bool NcclCommunicator::Serves(const TensorView& view) const {
+  SYNTRA_CHECK(view.device->is_host() || view.device == &device_, "a view of {} for NCCL on {}",
+               view.device->name(), device_.name());
+  return !view.device->is_host();
+}
+
+void NcclCommunicator::StartAllReduceSum(TensorView view) {
+  if (!Serves(view)) return OnHost().AllReduceSum(view);
+  CheckSum(view);
+  side_->Fork();
+  SYNTRA_NCCL(nccl_.ncclAllReduce(view.data, view.data, view.type.shape.size(), nccl::kFloat32,
+                                  nccl::kSum, comm_, side_->stream()));
+}
+
+void NcclCommunicator::FinishSums() {
+  OnHost();
+  side_->Join();
+}
+
+void NcclCommunicator::AllReduceSum(TensorView view) {
+  StartAllReduceSum(view);
+  FinishSums();
+}
+
+void NcclCommunicator::ReduceScatter(TensorView view) {
+  if (!Serves(view)) return OnHost().ReduceScatter(view);
+  CheckSum(view);
+  const size_t share = ShareOf(view, size());
+  side_->Fork();
+  SYNTRA_NCCL(nccl_.ncclReduceScatter(view.data, At(view, rank() * share * sizeof(float)), share,
+                                      nccl::kFloat32, nccl::kSum, comm_, side_->stream()));
+  side_->Join();
+}
+
+void NcclCommunicator::AllGather(TensorView view) {
+  if (!Serves(view)) return OnHost().AllGather(view);
+  const size_t bytes = ShareOf(view, size()) * SizeOf(view.type.dtype);
+  side_->Fork();
+  SYNTRA_NCCL(nccl_.ncclAllGather(At(view, rank() * bytes), view.data, bytes, nccl::kInt8, comm_,
+                                  side_->stream()));
+  side_->Join();
+}
+
+void NcclCommunicator::Broadcast(TensorView view, int root) {
+  if (!Serves(view)) return OnHost().Broadcast(view, root);
+  SYNTRA_CHECK(root >= 0 && root < size(), "broadcast of {} from rank {} of {}",
+               ToString(view.type), root, size());
+  side_->Fork();
+  SYNTRA_NCCL(nccl_.ncclBroadcast(view.data, view.data, view.type.bytes(), nccl::kInt8, root, comm_,
+                                  side_->stream()));
+  side_->Join();
+}
+
+std::vector<double> NcclCommunicator::AllGather(std::span<const double> values) {
+  return OnHost().AllGather(values);
+}
+void NcclCommunicator::AllReduceSum(std::span<double> values) { OnHost().AllReduceSum(values); }
+void NcclCommunicator::AllReduceMax(std::span<double> values) { OnHost().AllReduceMax(values); }
+void NcclCommunicator::Barrier() { OnHost().Barrier(); }
+std::vector<std::string> NcclCommunicator::Gather(std::string_view text) {
+  return OnHost().Gather(text);
+}
+
+void NcclCommunicator::Abort(ExitCode code) {
+  host_.Abort(code);
+  __builtin_unreachable();  // virtual functions lose the attribute
+}
+
+}  // namespace syntra

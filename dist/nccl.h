@@ -1,0 +1,93 @@
+// GPUs connected by NCCL. Views of the device go through NCCL, on a stream beside the device's own;
+// everything in the host's memory goes through another communicator.
+//
+// NCCL sums in an order of its own: the same bits on every rank, and in every run on the same
+// machines, but not those of the tree (communicator.h).
+//
+// NCCL's communicator is non-blocking: no call of it holds its caller while it connects to other
+// ranks, so deadlines and errors reach what waits for a lost rank, and one lock keeps the two
+// threads that use the communicator apart, as NCCL demands.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dist/communicator.h"
+#include "dist/nccl_library.h"
+
+namespace syntra {
+
+struct NcclOptions {
+  // What connecting to the other ranks, and taking leave of them, may take.
+  double connect_seconds = 60;
+  // How often errors that no call returns are looked for.
+  double poll_seconds = 0.1;
+  // What the caller may take to end the process after one; then it is ended.
+  double end_seconds = 10;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  // Collective over `host`, which serves views in host memory; each rank's `device` is another GPU.
+  // Both outlive this. Throws Error(kPeerLost) if the ranks cannot be connected.
+  NcclCommunicator(Communicator& host, Device& device, const nccl::Library& library,
+                   const NcclOptions& options = {});
+  // Collective, unless an error is under way.
+  ~NcclCommunicator() override;
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+  int ranks_on_host() const override { return host_.ranks_on_host(); }
+  int rank_on_host() const override { return host_.rank_on_host(); }
+  std::string_view name() const override { return "nccl"; }
+  void AllReduceSum(TensorView view) override;
+  void StartAllReduceSum(TensorView view) override;
+  void FinishSums() override;
+  void ReduceScatter(TensorView view) override;
+  void AllGather(TensorView view) override;
+  void Broadcast(TensorView view, int root) override;
+  std::vector<double> AllGather(std::span<const double> values) override;
+  void AllReduceSum(std::span<double> values) override;
+  void AllReduceMax(std::span<double> values) override;
+  void Barrier() override;
+  std::vector<std::string> Gather(std::string_view text) override;
+  [[noreturn]] void Abort(ExitCode code) override;
+
+ private:
+  void Connect();
+  // The host's communicator. Throws if a rank is lost, as everything does.
+  Communicator& OnHost();
+  // Whether NCCL serves the view.
+  bool Serves(const TensorView& view) const;
+  // Calls NCCL and waits, so many seconds at most, until what the call leaves to the background is
+  // done. `name`: of the call, for people.
+  void Call(const char* name, double seconds, const std::function<nccl::Result()>& call);
+
+  // With mutex_ held:
+  nccl::Result State();
+  void Lose(const std::string& what, nccl::Result result);
+  void ThrowIfLost() const;
+
+  void Watch();
+
+  Communicator& host_;
+  Device& device_;
+  const nccl::Library& nccl_;
+  const NcclOptions options_;
+  const int exceptions_;  // under way when this was made
+  std::unique_ptr<SideStream> side_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  nccl::Comm* comm_ = nullptr;
+  std::string problem_;  // what broke the communicator for good; empty: nothing
+  bool stopping_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace syntra

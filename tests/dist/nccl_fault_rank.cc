@@ -1,0 +1,40 @@
+// A rank whose GPU sums by the stand-in for NCCL, which is told which fault to make. Usage:
+// nccl_fault_rank [leave]; leave: rank 1 has an error of its own.
+#include <cstdio>
+#include <string_view>
+
+#include "dist/nccl.h"
+#include "kernels/cuda.h"
+
+namespace syntra {
+namespace {
+
+void Run(Communicator& host, bool leave) {
+  const std::unique_ptr<Backend> gpu = OpenGpu(0);
+  Device& device = gpu->device();
+  NcclCommunicator ranks(host, device, nccl::Load(),
+                         {.connect_seconds = 1, .poll_seconds = 0.001, .end_seconds = 1});
+  const Buffer values = device.Allocate(4000, "a vector");
+  for (int step = 1; step <= 5; ++step) {
+    if (leave && step == 3 && host.rank() == 1) Fail(ExitCode::kData, "an error of this rank");
+    ranks.AllReduceSum({values.data(), {DType::kF32, Shape{1000}}, &device});
+    device.Wait();
+    ranks.Barrier();
+  }
+}
+
+}  // namespace
+}  // namespace syntra
+
+int main(int argc, char** argv) {
+  using namespace syntra;
+  const bool leave = argc > 1 && std::string_view(argv[1]) == "leave";
+  const std::unique_ptr<Communicator> host = MakeCommunicator(&argc, &argv);
+  try {
+    Run(*host, leave);
+  } catch (const Error& error) {
+    fmt::print(stderr, "thrown: {}\n", error.what());
+    std::fflush(stderr);
+    host->Abort(error.code());
+  }
+}

@@ -1,0 +1,81 @@
+// What becomes of a job of two ranks when NCCL fails.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string output;
+};
+
+class NcclFault : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "mpirun is not installed";
+  }
+
+  // Whatever happens, it happens within seconds.
+  static Outcome Run(const std::string& fault, const std::string& argument = "") {
+    const std::string command = fmt::format(
+        "LD_LIBRARY_PATH={} SYNTRA_FAKE_NCCL={} OMP_NUM_THREADS=1 {} --oversubscribe "
+        "--allow-run-as-root --bind-to none --timeout 60 -n 2 {} {} 2>&1",
+        SYNTRA_FAKE_NCCL_FOLDER, fault, SYNTRA_MPIRUN, SYNTRA_NCCL_FAULT_RANK, argument);
+    Outcome outcome;
+    const auto start = std::chrono::steady_clock::now();
+    FILE* output = popen(command.c_str(), "r");
+    for (int byte; (byte = fgetc(output)) != EOF;) outcome.output += static_cast<char>(byte);
+    const int status = pclose(output);
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    return outcome;
+  }
+
+  static void ExpectPeerLost(const Outcome& outcome, const std::string& message) {
+    EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::kPeerLost)) << outcome.output;
+    EXPECT_NE(outcome.output.find(message), std::string::npos) << outcome.output;
+  }
+};
+
+TEST_F(NcclFault, NoneEndsInOrder) {
+  const Outcome outcome = Run("none");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST_F(NcclFault, ConnectingForEverHasADeadline) {
+  ExpectPeerLost(Run("alone"), "rank(), &config) is not done after 1 s");
+}
+
+TEST_F(NcclFault, FailureInTheBackgroundNamesTheCall) {
+  ExpectPeerLost(Run("refused"),
+                 "rank(), &config) failed: unhandled system error (the planted fault)");
+}
+
+// The kernel that hangs is ended, and the main thread says so.
+TEST_F(NcclFault, AsynchronousErrorEndsTheJob) {
+  ExpectPeerLost(Run("lost"), "thrown: NCCL lost a rank: remote process exited");
+}
+
+TEST_F(NcclFault, AsynchronousErrorEndsTheJobThoughAbortingHangs) {
+  const Outcome outcome = Run("stuck");
+  ExpectPeerLost(outcome, ": error: NCCL lost a rank: remote process exited");
+  EXPECT_EQ(outcome.output.find("thrown"), std::string::npos) << outcome.output;
+}
+
+TEST_F(NcclFault, ErrorOfOneRankIsNotHiddenByTheOthers) {
+  const Outcome outcome = Run("none", "leave");
+  EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::kData)) << outcome.output;
+  EXPECT_NE(outcome.output.find("thrown: an error of this rank"), std::string::npos);
+  EXPECT_EQ(outcome.output.find("nccl"), std::string::npos) << outcome.output;
+}
+
+}  // namespace
+}  // namespace syntra
