@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tests/base/source_directory.h"
 
 namespace syntra {
 namespace {
@@ -91,7 +92,7 @@ void AddDatasets(hid_t group, const std::string& prefix, std::vector<std::string
 }  // namespace
 
 GoldenFile::GoldenFile(const std::string& name)
-    : path_(std::string(SYNTRA_GOLDEN_DIR "/") + name),
+    : path_(SourceDirectory() + "/tests/golden/" + name),
       file_(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {
   if (file_ < 0) {
     Fail(ExitCode::kData, "cannot open the fixture {}; see tests/golden/README.md", path_);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/source_directory.h"
 #include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "nn/layers.h"
@@ -337,7 +338,7 @@ TEST(Sizes, ModelsHaveThePublishedParameterCounts) {
       {"paper/c4_syn_d", 224476160}, {"paper/c4_syn_rv", 292109312}, {"paper/c4_syn_dv", 243350528},
       {"paper/c4_syn_fr", 207174656}};
   for (const auto& [name, count] : counts) {
-    std::ifstream file(SYNTRA_SOURCE_DIR "/configs/" + name + ".textproto");
+    std::ifstream file(SourceDirectory() + "/configs/" + name + ".textproto");
     std::stringstream text;
     text << file.rdbuf();
     Config config;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/source_directory.h"
 #include "kernels/tested.h"
 #include "program/buckets.h"
 #include "program/builder.h"
@@ -243,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(Program, Compositions,
                          [](const auto& info) { return std::string(info.param.name); });
 
 std::string Stored(const std::string& name) {
-  std::ifstream file(std::string(SYNTRA_SOURCE_DIR) + "/tests/program/" + name);
+  std::ifstream file(SourceDirectory() + "/tests/program/" + name);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
