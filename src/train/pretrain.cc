@@ -286,6 +286,10 @@ bool Run::EvaluateNow(int64_t step) {
 void Run::SaveNow(int64_t step, Occasion occasion) {
   if (saved_step_ == step) return;
   const Watchdog::Phase phase(*watchdog_, RunPhase::kSave, step);
+  // A communicator that lost a rank may leave wrong sums in a device and shows it in its next call:
+  // that call comes when all sums are done, and before they are kept.
+  backend_.device().Wait();
+  ranks_.Barrier();
   double failed = 0;
   if (is_chief()) {
     const auto start = Clock::now();

@@ -17,7 +17,6 @@ const Arguments kSettings{"model.feed_forward.activation=GATED_GELU",
                           "checkpoint.every=1",
                           "checkpoint.keep=30"};
 constexpr int64_t kSteps = 4;
-const std::string kFakeNccl = std::string("LD_LIBRARY_PATH=") + SYNTRA_FAKE_NCCL_FOLDER;
 
 class Gpu : public TinyRun {
  protected:
@@ -82,38 +81,43 @@ TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
   ExpectSameParameters("one", "two", 1, 1e-6);
 }
 
-TEST_F(Gpu, NcclSumsWhereEveryRankHasAGpuAndTheOrderIsOpen) {
-  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
-  if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the host's GPU plays NCCL's part";
-  constexpr int64_t kFewSteps = 3;
-  const auto train = [&](const std::string& reduction, const std::string& gpus) {
+// The GPUs of two ranks, and the stand-in for NCCL.
+class TwoRanks : public Gpu {
+ protected:
+  static constexpr int64_t kFewSteps = 3;
+
+  void SetUp() override {
+    if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+    if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the host's GPU plays NCCL's part";
+    Gpu::SetUp();
+  }
+  Outcome TrainTwo(const std::string& name, const std::string& reduction, int gpus,
+                   const std::string& fault = "none") const {
     StartOptions options = OnGpu(2);
-    options.environment = {kFakeNccl, "SYNTRA_SIMT_GPUS=" + gpus};
-    Arguments settings = With("train.device=CUDA");
-    settings.push_back("train.reduction=" + reduction);
-    settings.push_back(fmt::format("train.steps={}", kFewSteps));
-    const Outcome outcome = Run(Pretrain(reduction + gpus, settings), options);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return outcome;
-  };
-  const Outcome fast = train("FAST", "2"), exact = train("EXACT", "2"), shared = train("FAST", "1");
-  EXPECT_TRUE(fast.Says("NCCL 2.28.9 sums the gradients")) << fast.err;
+    options.environment = {std::string("LD_LIBRARY_PATH=") + SYNTRA_FAKE_NCCL_FOLDER,
+                           fmt::format("SYNTRA_SIMT_GPUS={}", gpus), "SYNTRA_FAKE_NCCL=" + fault};
+    const Arguments settings = With("train.device=CUDA", "train.reduction=" + reduction,
+                                    fmt::format("train.steps={}", kFewSteps));
+    return Run(Pretrain(name, settings), options);
+  }
+};
+
+TEST_F(TwoRanks, SumByNcclWhereEachHasAGpuAndTheOrderIsOpen) {
+  const Outcome nccl = TrainTwo("nccl", "FAST", 2), exact = TrainTwo("exact", "EXACT", 2),
+                shared = TrainTwo("shared", "FAST", 1);
+  EXPECT_TRUE(nccl.Says("NCCL 2.28.9 sums the gradients")) << nccl.err;
   EXPECT_TRUE(exact.Says("not NCCL: rank 0: train.reduction EXACT fixes")) << exact.err;
   EXPECT_TRUE(shared.Says("not NCCL: ranks 0 and 1 share a GPU")) << shared.err;
-  ExpectSameCurve("FAST2", "EXACT2", kFewSteps, 2e-6);
-  ExpectSameCurve("FAST2", "FAST1", kFewSteps, 2e-6);
+  ExpectSameCurve("nccl", "exact", kFewSteps, 2e-6);
+  ExpectSameCurve("nccl", "shared", kFewSteps, 2e-6);
 }
 
-TEST_F(Gpu, RankThatNcclLosesEndsTheRun) {
-  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
-  if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the host's GPU plays NCCL's part";
-  StartOptions options = OnGpu(2);
-  options.environment = {kFakeNccl, "SYNTRA_SIMT_GPUS=2", "SYNTRA_FAKE_NCCL=lost"};
-  Arguments settings = With("train.device=CUDA");
-  settings.push_back("train.reduction=FAST");
-  const Outcome outcome = Run(Pretrain("lost", settings), options);
-  EXPECT_EQ(outcome.code, 7) << outcome.err;
-  EXPECT_TRUE(outcome.Says("error: NCCL lost a rank: remote process exited")) << outcome.err;
+TEST_F(TwoRanks, EndWhenNcclLosesOneAndSaveNothingOfTheStep) {
+  EXPECT_EQ(TrainTwo("whole", "FAST", 2).code, 0);
+  const Outcome lost = TrainTwo("lost", "FAST", 2, "lost");
+  EXPECT_EQ(lost.code, 7) << lost.err;
+  EXPECT_TRUE(lost.Says("error: NCCL lost a rank: remote process exited")) << lost.err;
+  ExpectSameParameters("whole", "lost", NewestStep("lost"), 0);
 }
 
 TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
