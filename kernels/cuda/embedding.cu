@@ -1,9 +1,12 @@
 // embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
 // in position order. The positions are sorted by id, stably and without atomics on floats: each
 // chunk of positions counts its ids, the counts give every (chunk, id) its place, and within a
-// chunk a position's rank is the number of equal ids before it.
+// chunk a position's rank is the number of equal ids before it. The sorted positions are then added
+// in runs of equal length, so that a frequent id is no one thread's work; parts of ids that reach
+// over several runs are added afterwards.
 #include "kernels/cuda/rows.h"
 #include "kernels/operands.h"
+#include "kernels/workspace.h"
 
 namespace syntra {
 namespace {
@@ -134,22 +137,72 @@ __global__ void PlaceKernel(SortedPositions sorted) {
   }
 }
 
-template <typename T>
-struct SumRows {
+// Sorted positions that are added together.
+constexpr int64_t kRun = 64;
+inline int64_t Runs(int64_t positions) { return (positions + kRun - 1) / kRun; }
+
+__device__ void Add(Eight& sum, const Eight& term) {
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) sum[k] += term[k];
+}
+
+// What the runs leave: sums of ids that lie in one run, and parts of the others.
+struct RowSums {
   SortedPositions sorted;
-  const T* dy;
   float* dtable;
+  float *heads, *tails;  // [runs, width]: of an id that began in a run before; that goes on
   int64_t width;
   bool accumulate;
+};
+
+template <typename T>
+struct SumRun {
+  RowSums sums;
+  const T* dy;
+
+  __device__ void Put(const Eight& sum, int64_t run, int32_t id, int64_t column, int count) const {
+    const int64_t begin = run * kRun;
+    const bool begins = sums.sorted.first[id] >= begin;
+    const bool ends = sums.sorted.first[id + 1] <= begin + kRun;
+    if (begins && ends) {
+      StoreResult(sum, sums.dtable + id * sums.width + column, count, sums.accumulate);
+    } else {
+      StoreEight(sum, (begins ? sums.tails : sums.heads) + run * sums.width + column, count);
+    }
+  }
+
+  __device__ void operator()(int64_t run, int64_t column, int count) const {
+    const SortedPositions& sorted = sums.sorted;
+    const int64_t begin = run * kRun, left = sorted.positions - begin;
+    const int64_t end = begin + (left < kRun ? left : kRun);
+    Eight sum = {};
+    for (int64_t place = begin; place < end; ++place) {
+      const int32_t position = sorted.order[place], id = sorted.ids[position];
+      Add(sum, LoadEight(dy + position * sums.width + column, count));
+      if (place + 1 == end || place + 1 == sorted.first[id + 1]) {
+        Put(sum, run, id, column, count);
+        sum = {};
+      }
+    }
+  }
+};
+
+// The ids that no run has finished: none of a batch's positions has them, or several runs' do.
+struct FinishRows {
+  RowSums sums;
 
   __device__ void operator()(int64_t id, int64_t column, int count) const {
+    const int64_t begin = sums.sorted.first[id], end = sums.sorted.first[id + 1];
+    const int64_t first = begin / kRun, last = (end - 1) / kRun;
+    if (begin < end && first == last) return;
     Eight sum = {};
-    for (int32_t i = sorted.first[id]; i < sorted.first[id + 1]; ++i) {
-      const Eight row = LoadEight(dy + sorted.order[i] * width + column, count);
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) sum[k] += row[k];
+    if (begin < end) {
+      sum = LoadEight(sums.tails + first * sums.width + column, count);
+      for (int64_t run = first + 1; run <= last; ++run) {
+        Add(sum, LoadEight(sums.heads + run * sums.width + column, count));
+      }
     }
-    StoreResult(sum, dtable + id * width + column, count, accumulate);
+    StoreResult(sum, sums.dtable + id * sums.width + column, count, sums.accumulate);
   }
 };
 
@@ -186,24 +239,34 @@ std::optional<BoundKernel> cuda_embedding_grad(const OpCall& call) {
   SortedPositions shape = {};
   shape.positions = dy.shape.rows();
   shape.vocabulary = call.outputs[0].shape[0];
-  const size_t counts = AlignUp(shape.chunks() * shape.vocabulary * sizeof(int32_t));
-  const size_t first = AlignUp((shape.vocabulary + 1) * sizeof(int32_t));
+  const int64_t width = dy.shape[-1], runs = Runs(shape.positions);
+  WorkspaceLayout layout;
+  const size_t counts = layout.Place(shape.chunks() * shape.vocabulary * sizeof(int32_t));
+  const size_t first = layout.Place((shape.vocabulary + 1) * sizeof(int32_t));
+  const size_t order = layout.Place(shape.positions * sizeof(int32_t));
+  const size_t heads = layout.Place(runs * width * sizeof(float));
+  const size_t tails = layout.Place(runs * width * sizeof(float));
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = counts + first + AlignUp(shape.positions * sizeof(int32_t));
+  kernel.workspace_bytes = layout.bytes();
   kernel.run = [=, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
     SortedPositions sorted = shape;
     sorted.ids = Input<int32_t>(arguments, 0);
-    sorted.counts = reinterpret_cast<int32_t*>(arguments.workspace);
-    sorted.first = reinterpret_cast<int32_t*>(arguments.workspace + counts);
-    sorted.order = reinterpret_cast<int32_t*>(arguments.workspace + counts + first);
+    sorted.counts = reinterpret_cast<int32_t*>(arguments.workspace + counts);
+    sorted.first = reinterpret_cast<int32_t*>(arguments.workspace + first);
+    sorted.order = reinterpret_cast<int32_t*>(arguments.workspace + order);
     Sort(arguments, sorted);
+    const RowSums sums{sorted,
+                       Output<float>(arguments, 0),
+                       reinterpret_cast<float*>(arguments.workspace + heads),
+                       reinterpret_cast<float*>(arguments.workspace + tails),
+                       width,
+                       accumulate};
     WithActivation(dy.dtype, [&](auto type) {
       using T = decltype(type);
-      Rowwise(arguments, sorted.vocabulary, dy.shape[-1],
-              SumRows<T>{sorted, Input<T>(arguments, 1), Output<float>(arguments, 0), dy.shape[-1],
-                         accumulate});
+      Rowwise(arguments, runs, width, SumRun<T>{sums, Input<T>(arguments, 1)});
     });
+    Rowwise(arguments, sorted.vocabulary, width, FinishRows{sums});
   };
   return kernel;
 }

@@ -74,6 +74,10 @@ std::vector<OpCase> GradCases() {
                      {{"vocabulary", 40}},
                      {I32({3, 33}), {dtype, {3, 33, 67}}},
                      FillBetween(0, 3)});
+    cases.push_back({name + "_frequent",
+                     {{"vocabulary", 3}},
+                     {I32({1, 300}), {dtype, {1, 300, 9}}},
+                     FillBetween(0, 1)});
   }
   return cases;
 }

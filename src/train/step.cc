@@ -134,11 +134,15 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   const auto ready = Clock::now();
   if (!buckets_) StartSum(replica_.gradients().view(), step);
   ranks_.FinishSums();
-  Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
   result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 
   replica_.Update({.step = step, .rate = result.learning_rate});
   const UpdateOutcome outcome = replica_.Outcome();
+  // Behind the wait for the device: a communicator that lost a rank says so here, before anybody
+  // believes what it summed.
+  const auto done = Clock::now();
+  Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
+  result.sync_seconds += std::chrono::duration<double>(Clock::now() - done).count();
   result.sums = outcome.sums;
   result.gradient_norm = outcome.gradient_norm;
   // All ranks hold the same sums, so all decide alike.
