@@ -16,6 +16,161 @@ namespace syntra {
 namespace attention {
 namespace {
 
+// Elements from one row of a shared tile to the next: as many as the tile has columns and eight
+// more, so that the lanes of a fragment meet different banks.
+constexpr int SharedStride(int columns) { return columns + 8; }
+
+// c[n] += A B[8 n .. 8 n + 8]^T: 16 rows of A and 8 kColumns rows of B, both `depth` elements long
+// (a multiple of 16) and `a_stride`, `b_stride` apart.
+template <int kColumns>
+__device__ __forceinline__ void AddProduct(Fragment (&c)[kColumns], const BFloat16* a, int a_stride,
+                                           const BFloat16* b, int b_stride, int depth) {
+  const int line = LaneIndex() / 4, pair = LaneIndex() % 4 * 2;
+  for (int k = pair; k < depth; k += 16) {
+    const FragmentA rows = {PairAt(a + line * a_stride + k), PairAt(a + (line + 8) * a_stride + k),
+                            PairAt(a + line * a_stride + k + 8),
+                            PairAt(a + (line + 8) * a_stride + k + 8)};
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+      const BFloat16* column = b + (8 * n + line) * b_stride + k;
+      Mma(c[n], rows, {PairAt(column), PairAt(column + 8)});
+    }
+  }
+}
+
+template <int kColumns>
+__device__ __forceinline__ void AddProduct(Fragment (&c)[kColumns], const float* a, int a_stride,
+                                           const float* b, int b_stride, int depth) {
+  for (int k = 0; k < depth; ++k) {
+    const float top = a[FragmentRow(0) * a_stride + k], low = a[FragmentRow(2) * a_stride + k];
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+      const float even = b[(8 * n + FragmentColumn(0)) * b_stride + k];
+      const float odd = b[(8 * n + FragmentColumn(1)) * b_stride + k];
+      c[n].sum[0] += top * even;
+      c[n].sum[1] += top * odd;
+      c[n].sum[2] += low * even;
+      c[n].sum[3] += low * odd;
+    }
+  }
+}
+
+// A block of four warps takes 64 queries; each warp has 16 of them against 64 keys at a time.
+constexpr int kTile = 64;
+constexpr int kTileColumns = kTile / 8;  // fragments of a warp side by side
+constexpr int kTileRow = SharedStride(kTile);
+constexpr int64_t Tiles(int64_t count) { return (count + kTile - 1) / kTile; }
+
+// Copies rows [first, first + 64) of the head's columns [column, column + 64) of an activation
+// [B, rows, heads * width] to shared memory, zero beyond; all threads of the block.
+template <typename T>
+__device__ void LoadRows(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
+                         int64_t h, int64_t first, int64_t column, T* to) {
+  constexpr int kPieces = kTile / kEight;
+  for (int item = ThreadIndex(); item < kTile * kPieces; item += kTileThreads) {
+    const int row = item / kPieces, piece = item % kPieces * kEight;
+    const int64_t left = first + row < rows ? width - column - piece : 0;
+    const int count = static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
+    const T* source = from + ((b * rows + first + row) * heads + h) * width + column + piece;
+    StoreEight(LoadEight(source, count), to + row * kTileRow + piece, kEight);
+  }
+}
+
+// The same for `columns` columns from `from`'s on, of which `left` are there, with rows and columns
+// exchanged: to[column][row].
+template <typename T>
+__device__ void LoadColumns(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
+                            int64_t h, int64_t first, int columns, int64_t left, T* to) {
+  for (int item = ThreadIndex(); item < kTile * columns; item += kTileThreads) {
+    const int row = item / columns, column = item % columns;
+    const bool there = first + row < rows && column < left;
+    const int64_t i = ((b * rows + first + row) * heads + h) * width + column;
+    to[column * kTileRow + row] = there ? from[i] : FromFloat<T>(0.0f);
+  }
+}
+
+// Entries of the table of positions for 64 keys and 64 features, one from the next by these steps.
+template <typename T>
+__device__ void LoadPositions(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
+                              int64_t feature, int key_step, int feature_step, T* to) {
+  for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
+    const int key = item % kTile, column = item / kTile;
+    to[key * key_step + column * feature_step] =
+        FromFloat<T>(terms.PositionAt(b, h, first + key, feature + column));
+  }
+}
+
+// Room for 64 queries and 64 keys with 64 of their features.
+template <typename T>
+struct FeatureTiles {
+  alignas(16) T query[kTile * kTileRow];
+  alignas(16) T key[kTile * kTileRow];
+};
+
+// Adds the products of the warp's 16 rows of `tiles.query` with those of `tiles.key`, once all
+// threads have loaded them; afterwards they may load others.
+template <typename T>
+__device__ void AddFeatures(const FeatureTiles<T>& tiles, Fragment (&sums)[kTileColumns]) {
+  SyncThreads();
+  AddProduct(sums, tiles.query + WarpIndex() * 16 * kTileRow, kTileRow, tiles.key, kTileRow, kTile);
+  SyncThreads();
+}
+
+// The scores of a warp's 16 queries against 64 keys, -inf where not allowed. All threads of the
+// block, none of which may still use `tiles`.
+template <typename T>
+__device__ void Scores(const Terms<T>& terms, int64_t b, int64_t h, int64_t first_query,
+                       int64_t first_key, FeatureTiles<T>& tiles,
+                       Fragment (&scores)[kTileColumns]) {
+  for (Fragment& fragment : scores) fragment = {};
+  const int64_t query_features = terms.query != nullptr ? terms.head_size : 0;
+  const int64_t u_features = terms.u != nullptr ? terms.features : 0;
+  for (int64_t f = 0; f < query_features; f += kTile) {
+    LoadRows(terms.query, b, terms.queries, terms.heads, terms.head_size, h, first_query, f,
+             tiles.query);
+    LoadRows(terms.key, b, terms.keys, terms.heads, terms.head_size, h, first_key, f, tiles.key);
+    AddFeatures(tiles, scores);
+  }
+  for (int64_t f = 0; f < u_features; f += kTile) {
+    LoadRows(terms.u, b, terms.queries, terms.heads, terms.features, h, first_query, f,
+             tiles.query);
+    LoadPositions(terms, b, h, first_key, f, kTileRow, 1, tiles.key);
+    AddFeatures(tiles, scores);
+  }
+#pragma unroll
+  for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int64_t i = first_query + WarpIndex() * 16 + FragmentRow(k);
+      const int64_t j = first_key + n * 8 + FragmentColumn(k);
+      scores[n].sum[k] =
+          terms.Allows(b, i, j) ? scores[n].sum[k] + terms.Others(b, h, i, j) : -INFINITY;
+    }
+  }
+}
+
+// Stores a warp's 16 rows of a tile, or columns if `transposed`, to shared memory.
+template <typename T>
+__device__ void StoreTile(const Fragment (&tile)[kTileColumns], bool transposed, T* to) {
+#pragma unroll
+  for (int n = 0; n < kTileColumns; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int row = WarpIndex() * 16 + FragmentRow(k), column = n * 8 + FragmentColumn(k);
+      to[transposed ? column * kTileRow + row : row * kTileRow + column] =
+          FromFloat<T>(tile[n].sum[k]);
+    }
+  }
+}
+
+// Keys that no query of the 64 from `first_query` on may see begin here.
+template <typename T>
+__device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
+  if (!terms.causal) return terms.keys;
+  const int64_t end = first_query + kTile + terms.Start();
+  return end < terms.keys ? end : terms.keys;
+}
+
 // Diagonals of a tile: differences of key and query from -63 to 63.
 constexpr int kDiagonals = 2 * kTile;
 
@@ -96,10 +251,10 @@ __global__ void MeansKernel(Backward<T> call) {
 template <typename T>
 struct ProductStorage {
   FeatureTiles<T> features;
-  alignas(16) T probabilities[kTile * kTileStride];
-  alignas(16) T d_scores[kTile * kTileStride];
-  alignas(16) T first[kTile * kTileStride];
-  alignas(16) T second[kTile * kTileStride];
+  alignas(16) T probabilities[kTile * kTileRow];
+  alignas(16) T d_scores[kTile * kTileRow];
+  alignas(16) T first[kTile * kTileRow];
+  alignas(16) T second[kTile * kTileRow];
 };
 
 // dQ = dS K, and dU = dS p^T: columns of the one and then of the other.
@@ -117,14 +272,14 @@ __global__ void __launch_bounds__(kTileThreads) QueryGradKernel(Backward<T> call
       StoreTile(d_scores, false, shared.d_scores);
       // The other operand by columns: [column][key].
       if (of_u) {
-        LoadPositions(terms, b, h, first_key, column, 1, kTileStride, shared.first);
+        LoadPositions(terms, b, h, first_key, column, 1, kTileRow, shared.first);
       } else {
         LoadColumns(terms.key + column, b, terms.keys, terms.heads, terms.head_size, h, first_key,
                     kTile, terms.head_size - column, shared.first);
       }
       SyncThreads();
-      AddProduct(sums, shared.d_scores + WarpIndex() * 16 * kTileStride, kTileStride, shared.first,
-                 kTileStride, kTile);
+      AddProduct(sums, shared.d_scores + WarpIndex() * 16 * kTileRow, kTileRow, shared.first,
+                 kTileRow, kTile);
       SyncThreads();
     }
     StoreRows(sums, b, terms.queries, terms.heads, width, h, first_query, column,
@@ -138,7 +293,7 @@ __global__ void __launch_bounds__(kTileThreads) KeyGradKernel(Backward<T> call) 
   auto& shared = Shared<ProductStorage<T>>();
   const Terms<T>& terms = call.terms;
   const int64_t columns = Tiles(terms.head_size);
-  const int own = WarpIndex() * 16 * kTileStride;
+  const int own = WarpIndex() * 16 * kTileRow;
   ForTiles(terms, Tiles(terms.keys) * columns, [&](int64_t b, int64_t h, int64_t tile) {
     const int64_t column = tile % columns * kTile, first_key = tile / columns * kTile;
     Fragment probabilities[kTileColumns], d_scores[kTileColumns];
@@ -155,9 +310,9 @@ __global__ void __launch_bounds__(kTileThreads) KeyGradKernel(Backward<T> call) 
       load(call.dy, shared.first);
       if (call.dkey != nullptr) load(terms.query, shared.second);
       SyncThreads();
-      AddProduct(dvalue, shared.probabilities + own, kTileStride, shared.first, kTileStride, kTile);
+      AddProduct(dvalue, shared.probabilities + own, kTileRow, shared.first, kTileRow, kTile);
       if (call.dkey != nullptr) {
-        AddProduct(dkey, shared.d_scores + own, kTileStride, shared.second, kTileStride, kTile);
+        AddProduct(dkey, shared.d_scores + own, kTileRow, shared.second, kTileRow, kTile);
       }
       SyncThreads();
     }
@@ -175,7 +330,7 @@ __global__ void __launch_bounds__(kTileThreads) KeyGradKernel(Backward<T> call) 
 template <typename T>
 struct ScoreStorage {
   FeatureTiles<T> features;
-  float d_scores[kTile * kTileStride];
+  float d_scores[kTile * kTileRow];
 };
 
 // da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is
@@ -213,8 +368,7 @@ __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Backward<T> call
                                    : ToFloat(terms.a[row * terms.a_size + x]);
 #pragma unroll
           for (int k = 0; k < kEight; ++k) {
-            if (k == own)
-              sums[k] += shared.d_scores[ThreadIndex() % kTile * kTileStride + j] * other;
+            if (k == own) sums[k] += shared.d_scores[ThreadIndex() % kTile * kTileRow + j] * other;
           }
         }
         SyncThreads();
@@ -250,7 +404,7 @@ __global__ void __launch_bounds__(kTileThreads) BiasGradKernel(Backward<T> call)
   float sum = 0.0f;
   for (int i = 0; i < kTile; ++i) {
     const int j = i + d - kTile;
-    if (j >= 0 && j < kTile) sum += shared.d_scores[i * kTileStride + j];
+    if (j >= 0 && j < kTile) sum += shared.d_scores[i * kTileRow + j];
   }
   call.bias_parts[BlockIndex() * kDiagonals + d] = sum;
 }
@@ -310,7 +464,7 @@ __global__ void __launch_bounds__(kTileThreads) TableGradKernel(Backward<T> call
     SyncThreads();
     for (int i = 0; i < kTile && first_query + i < terms.queries; ++i) {
       const int64_t m = terms.table_queries == 1 ? 0 : terms.QueryPosition(b, first_query + i);
-      AddToOwnColumns(terms, b, first_key, shared.d_scores + i * kTileStride,
+      AddToOwnColumns(terms, b, first_key, shared.d_scores + i * kTileRow,
                       table + m * terms.table_keys);
     }
     SyncThreads();
@@ -352,8 +506,8 @@ __global__ void __launch_bounds__(kTileThreads)
       LoadColumns(terms.u + feature, b, terms.queries, terms.heads, terms.features, h, query, kTile,
                   terms.features - feature, shared.first);
       SyncThreads();
-      AddProduct(sums, shared.d_scores + WarpIndex() * 16 * kTileStride, kTileStride, shared.first,
-                 kTileStride, kTile);
+      AddProduct(sums, shared.d_scores + WarpIndex() * 16 * kTileRow, kTileRow, shared.first,
+                 kTileRow, kTile);
       SyncThreads();
     }
     // Keys of other segments may share a position: their warps and rows take turns.
