@@ -34,7 +34,7 @@ __device__ float QuadSum(float value) {
 
 // Turns the scores of row `half` (0: the lane's upper row, 1: the lower) into exponentials relative
 // to the row's largest so far. Returns what older sums of the row are to be multiplied by.
-template <int kN>
+template <typename T, int kN>
 __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, RowState& state) {
   float largest = state.largest;
 #pragma unroll
@@ -43,17 +43,17 @@ __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, Row
   }
   largest = QuadMax(largest);
   // Nothing was allowed so far: any finite reference gives zeros.
-  const float reference = largest == -INFINITY ? 0.0f : largest * kLog2E;
+  const float offset = largest == -INFINITY ? 0.0f : OffsetOf<T>(largest);
   float sum = 0.0f;
 #pragma unroll
   for (Fragment& fragment : scores) {
 #pragma unroll
     for (int k = 2 * half; k < 2 * half + 2; ++k) {
-      fragment.sum[k] = Exp2(fmaf(fragment.sum[k], kLog2E, -reference));
+      fragment.sum[k] = Exponential<T>(fragment.sum[k], offset);
       sum += fragment.sum[k];
     }
   }
-  const float factor = Exp2(fmaf(state.largest, kLog2E, -reference));
+  const float factor = Exponential<T>(state.largest, offset);
   state.sum = state.sum * factor + sum;  // of the lane's own columns until the end
   state.largest = largest;
   return factor;
@@ -99,7 +99,7 @@ class AttentionTile {
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float factor = UpdateRow(scores_[m], half, state_[m][half]);
+        const float factor = UpdateRow<T>(scores_[m], half, state_[m][half]);
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
 #pragma unroll
@@ -154,16 +154,10 @@ class AttentionTile {
   }
 
   __device__ void StoreY(int m, int c) {
-    T* to = call_.y + (b_ * terms_.queries * terms_.heads + h_) * terms_.head_size;
-    const int64_t step = terms_.heads * terms_.head_size;
-    StoreRowsOfSums(
+    StoreTile(
         *reinterpret_cast<RowsOfSums*>(stages_), y_[c][m],
-        [&](int row, int column, const Eight& values) {
-          const int64_t i = RowOf(m) + row, left = terms_.head_size - c * kColumns - column;
-          if (i >= terms_.queries || left <= 0) return;
-          StoreResult(values, to + i * step + c * kColumns + column,
-                      static_cast<int>(left < kEight ? left : kEight), call_.accumulate_y);
-        });
+        TargetAt(terms_, call_.y, terms_.queries, terms_.head_size, b_, h_, call_.accumulate_y),
+        RowOf(m), c * kColumns);
   }
 
   const Forward<T>& call_;
@@ -222,8 +216,8 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   });
   if (!memory) return std::nullopt;
   WorkspaceLayout layout;
-  const PreparedTerms prepared(sizes, call.inputs, layout);
   const std::optional<SharedAttention> shared = SharedAttention::For(sizes, call.inputs, layout);
+  const PreparedTerms prepared(sizes, call.inputs, layout);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();

@@ -7,8 +7,21 @@
 
 namespace syntra::attention {
 
-// Scores are turned into exponents of two on their way into the exponential.
+// Exponentials of scores relative to one of them or to log_sum_exp. In bf16 one multiply-add makes
+// the exponents, of two; it would cost f32 the last bits of large scores.
 constexpr float kLog2E = 1.44269504f;
+template <typename T>
+__device__ __forceinline__ float OffsetOf(float reference) {
+  return sizeof(T) == sizeof(float) ? reference : reference * kLog2E;
+}
+template <typename T>
+__device__ __forceinline__ float Exponential(float score, float offset) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return expf(score - offset);
+  } else {
+    return Exp2(fmaf(score, kLog2E, -offset));
+  }
+}
 
 // What one side brings to the tiles: operands of the products that scores are sums of, and rows
 // whose products with the other side's are the gradients of probabilities.
@@ -34,6 +47,13 @@ __device__ Source<T> RowsAt(const Terms<T>& terms, const T* from, int64_t rows, 
   if (from == nullptr) return {};
   return {from + (b * rows * terms.heads + h) * width, static_cast<int>(rows),
           static_cast<int>(width), terms.heads * width};
+}
+
+template <typename T>
+__device__ Target<T> TargetAt(const Terms<T>& terms, T* to, int64_t rows, int64_t width, int64_t b,
+                              int64_t h, bool accumulate) {
+  return {to + (b * rows * terms.heads + h) * width, static_cast<int>(rows),
+          static_cast<int>(width), terms.heads * width, accumulate};
 }
 
 // Queries with their u and, in the backward pass, dy.
@@ -257,20 +277,19 @@ class PreparedTerms {
   size_t query_ranges_ = 0, key_ranges_ = 0, position_rows_ = 0;
 };
 
-// The most of a block's shared memory that GPUs from the A100 on give.
-constexpr size_t kMostShared = 160 << 10;
-
-// Shared memory of a block: tiles of its own rows, and one stage or two of passing ones.
+// Shared memory of a block: what stays, and one stage or two of tiles that pass by.
 struct TileMemory {
   int stages;
   size_t bytes;
 
-  // nullopt: not even one stage fits.
+  // Two stages within what an A100 gives a block, or one within what an H100 does; nullopt: not
+  // even one fits.
   static std::optional<TileMemory> For(size_t own, size_t stage) {
-    for (const int stages : {2, 1}) {
-      const size_t bytes = own + std::max(stages * stage, sizeof(RowsOfSums));
-      if (bytes <= kMostShared) return TileMemory{stages, bytes};
-    }
+    const auto bytes = [&](int stages) {
+      return own + std::max(stages * stage, sizeof(RowsOfSums));
+    };
+    if (bytes(2) <= 163 << 10) return TileMemory{2, bytes(2)};
+    if (bytes(1) <= 227 << 10) return TileMemory{1, bytes(1)};
     return std::nullopt;
   }
 };

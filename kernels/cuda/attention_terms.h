@@ -139,15 +139,9 @@ struct Backward {
   Terms<T> terms;
   const T *y, *dy;
   const float* log_sum_exp;                  // [B, H, T]
-  float* means;                              // D, [B, H, T]
   T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not wanted
   float *dpositions, *dtable, *dbias;
-  float* bias_parts;  // [query tiles, key tiles, H, diagonals of a tile]
   bool accumulate[kGradientOutputCount];
-
-  __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {
-    return (b * terms.heads + h) * terms.queries + i;
-  }
 };
 
 // Blocks for `tiles` of each example and head. With a list of examples, whose length only the

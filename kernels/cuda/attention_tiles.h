@@ -96,26 +96,38 @@ __device__ __forceinline__ void AddScores(const BFloat16* own, const BFloat16* p
   }
 }
 
+// Adds up sixteen columns apart from the rest, so that large scores keep their last bits.
 template <int kM, int kN>
 __device__ __forceinline__ void AddScores(const float* own, const float* passing,
                                           Fragment (&sums)[kM][kN]) {
-  constexpr int kStride = kTileStride<float>;
+  constexpr int kStride = kTileStride<float>, kApart = 16;
+  for (int first = 0; first < kColumns; first += kApart) {
+    Fragment part[kM][kN] = {};
 #pragma unroll 4
-  for (int k = 0; k < kColumns; ++k) {
-    float column[kN][2];
+    for (int k = first; k < first + kApart; ++k) {
+      float column[kN][2];
 #pragma unroll
-    for (int n = 0; n < kN; ++n) {
-      column[n][0] = passing[(8 * n + FragmentColumn(0)) * kStride + k];
-      column[n][1] = passing[(8 * n + FragmentColumn(1)) * kStride + k];
+      for (int n = 0; n < kN; ++n) {
+        column[n][0] = passing[(8 * n + FragmentColumn(0)) * kStride + k];
+        column[n][1] = passing[(8 * n + FragmentColumn(1)) * kStride + k];
+      }
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+        const float row[] = {own[(16 * m + FragmentRow(0)) * kStride + k],
+                             own[(16 * m + FragmentRow(2)) * kStride + k]};
+#pragma unroll
+        for (int n = 0; n < kN; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) part[m][n].sum[i] += row[i / 2] * column[n][i % 2];
+        }
+      }
     }
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
-      const float row[] = {own[(16 * m + FragmentRow(0)) * kStride + k],
-                           own[(16 * m + FragmentRow(2)) * kStride + k]};
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sums[m][n].sum[i] += row[i / 2] * column[n][i % 2];
+        for (int i = 0; i < 4; ++i) sums[m][n].sum[i] += part[m][n].sum[i];
       }
     }
   }
@@ -193,6 +205,27 @@ __device__ __forceinline__ void StoreRowsOfSums(RowsOfSums& staged, const Fragme
   for (int row = LaneIndex() / kN; row < 16; row += kRowsAtOnce) {
     store(row, column, LoadEight(own + row * kSumsStride + column, kEight));
   }
+}
+
+// Rows of a result as one head of one example has them.
+template <typename T>
+struct Target {
+  T* to;  // its first row
+  int rows, width;
+  int64_t step;  // elements between rows
+  bool accumulate;
+};
+
+// Stores the sums of the warp's own rows, from `row` on, and 64 columns.
+template <int kN, typename T>
+__device__ __forceinline__ void StoreTile(RowsOfSums& staged, const Fragment (&sums)[kN],
+                                          const Target<T>& target, int row, int column) {
+  StoreRowsOfSums(staged, sums, [&](int own, int piece, const Eight& values) {
+    const int left = target.width - column - piece;
+    if (row + own >= target.rows || left <= 0) return;
+    StoreResult(values, target.to + (row + own) * target.step + column + piece,
+                left < kEight ? left : kEight, target.accumulate);
+  });
 }
 
 // Uses tiles that pass by, two stages of memory taking turns where there is room for them. By all
