@@ -2,6 +2,7 @@
 // (Milakov and Gimelshein 2018; Dao et al. 2022, FlashAttention, algorithm 1), and the product with
 // the values. A block takes 64 queries of one (example, head). The shared class has kernels of its
 // own (attention_shared.h) and leaves few examples to these.
+#include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/attention_shared.h"
 #include "kernels/cuda/attention_step.h"
 
@@ -17,14 +18,7 @@ struct Forward {
   bool accumulate_y, accumulate_log_sum_exp;
 };
 
-template <typename T, int kHeadSize>
-struct Storage {
-  FeatureTiles<T> features;
-  alignas(16) T probabilities[kTile * kTileStride];
-  alignas(16) T value[kHeadSize * kTileStride];  // [column][key]
-};
-
-// What a lane keeps of the softmax of its two rows.
+// What a lane keeps of the softmax of a row.
 struct RowState {
   float largest = -INFINITY, sum = 0.0f;
 };
@@ -40,90 +34,170 @@ __device__ float QuadSum(float value) {
 
 // Turns the scores of row `half` (0: the lane's upper row, 1: the lower) into exponentials relative
 // to the row's largest so far. Returns what older sums of the row are to be multiplied by.
-__device__ float UpdateRow(Fragment (&scores)[kTileColumns], int half, RowState& state) {
+template <typename T, int kN>
+__device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, RowState& state) {
   float largest = state.largest;
 #pragma unroll
-  for (Fragment& fragment : scores) {
+  for (const Fragment& fragment : scores) {
     largest = fmaxf(largest, fmaxf(fragment.sum[2 * half], fragment.sum[2 * half + 1]));
   }
   largest = QuadMax(largest);
   // Nothing was allowed so far: any finite reference gives zeros.
-  const float reference = largest == -INFINITY ? 0.0f : largest;
+  const float offset = largest == -INFINITY ? 0.0f : OffsetOf<T>(largest);
   float sum = 0.0f;
 #pragma unroll
   for (Fragment& fragment : scores) {
 #pragma unroll
     for (int k = 2 * half; k < 2 * half + 2; ++k) {
-      fragment.sum[k] = expf(fragment.sum[k] - reference);
+      fragment.sum[k] = Exponential<T>(fragment.sum[k], offset);
       sum += fragment.sum[k];
     }
   }
-  const float factor = state.largest == -INFINITY ? 0.0f : expf(state.largest - reference);
-  state.sum = state.sum * factor + QuadSum(sum);
+  const float factor = Exponential<T>(state.largest, offset);
+  state.sum = state.sum * factor + sum;  // of the lane's own columns until the end
   state.largest = largest;
   return factor;
 }
 
-// Stores what the softmax and the sums of a warp's 16 queries came to.
-template <typename T, int kColumns>
-__device__ void StoreOutputs(const Forward<T>& call, int64_t b, int64_t h, int64_t first_query,
-                             const RowState (&state)[2], const Fragment (&y)[kColumns]) {
-  const Terms<T>& terms = call.terms;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t i = first_query + WarpIndex() * 16 + FragmentRow(2 * half);
-    if (i >= terms.queries) continue;
-    const float inverse = state[half].sum > 0.0f ? 1.0f / state[half].sum : 0.0f;
-    if (call.log_sum_exp != nullptr && LaneIndex() % 4 == 0) {
-      const float value =
-          state[half].sum > 0.0f ? state[half].largest + logf(state[half].sum) : -INFINITY;
-      StoreResult(value, call.log_sum_exp + (b * terms.heads + h) * terms.queries + i,
-                  call.accumulate_log_sum_exp);
+// Heads of up to kHead columns. A warp has 16 kM queries, more where registers allow, because each
+// key that it loads serves them all.
+template <typename T, int kHead>
+class AttentionTile {
+ public:
+  static constexpr int kChunks = kHead / kColumns;
+  static constexpr int kM = kChunks == 1 && sizeof(T) == sizeof(BFloat16) ? 2 : 1;
+  static constexpr int kN = kPassingFragments<T>, kQueries = kTileWarps * 16 * kM;
+  static constexpr int kPassingTile = kPassing<T> * kTileStride<T>;
+  static constexpr int kOwnTile = kQueries * kTileStride<T>;
+
+  __device__ AttentionTile(const Forward<T>& call, T* memory, int64_t b, int64_t h, int64_t tile)
+      : call_(call), terms_(call.terms), b_(b), h_(h), own_(memory), keys_(Keys(terms_, b, h)) {
+    next_ = {static_cast<int>(tile) * kQueries, -kPassing<T>, false};
+    const Side<T> queries = Queries<T>(terms_, nullptr, b, h);
+    queries.template Copy<kQueries>(next_.own, own_);
+    stages_ = own_ + queries.TileCount() * kOwnTile;
+  }
+
+  __device__ bool Begin(int stage) {
+    if (!FindNext<false>(terms_, b_, kQueries, next_)) return false;
+    keys_.template Copy<kPassing<T>>(next_.passing, Stage(stage));
+    return true;
+  }
+
+  __device__ void Prepare() {
+    place_ = next_;
+    StartScores<false>(terms_, b_, h_, place_, scores_);
+  }
+
+  __device__ void Use(int stage) {
+    const T* tile = Stage(stage);
+    for (int c = 0; c < keys_.Features(); ++c, tile += kPassingTile) {
+      AddScores(WarpRows<kM>(own_ + c * kOwnTile), tile, scores_);
     }
-    if (call.y == nullptr) continue;
-    T* row = call.y + ((b * terms.queries + i) * terms.heads + h) * terms.head_size;
+    if (!place_.all) MaskScores<false>(terms_, b_, place_, scores_);
 #pragma unroll
-    for (int n = 0; n < kColumns; ++n) {
-      for (int k = 2 * half; k < 2 * half + 2; ++k) {
-        const int64_t column = n * 8 + FragmentColumn(k);
-        if (column < terms.head_size) {
-          StoreResult(y[n].sum[k] * inverse, row + column, call.accumulate_y);
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float factor = UpdateRow<T>(scores_[m], half, state_[m][half]);
+#pragma unroll
+        for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+          for (Fragment& fragment : y_[c][m]) {
+            fragment.sum[2 * half] *= factor;
+            fragment.sum[2 * half + 1] *= factor;
+          }
         }
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (c < keys_.value.TileCount()) AddMixed(scores_, tile + c * kPassingTile, y_[c]);
+    }
+  }
+
+  // Once no stage is in use.
+  __device__ void Store() {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) FinishRow(m, half);
+      if (call_.y == nullptr) continue;
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) StoreY(m, c);
+    }
+  }
+
+ private:
+  __device__ T* Stage(int stage) const {
+    return stages_ + stage * keys_.TileCount() * kPassingTile;
+  }
+  __device__ int RowOf(int m) const { return next_.own + (WarpIndex() * kM + m) * 16; }
+
+  // Divides the row by its sum and stores its log_sum_exp.
+  __device__ void FinishRow(int m, int half) {
+    const float sum = QuadSum(state_[m][half].sum), inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    const int i = RowOf(m) + FragmentRow(2 * half);
+    if (call_.log_sum_exp != nullptr && LaneIndex() % 4 == 0 && i < terms_.queries) {
+      StoreResult(sum > 0.0f ? state_[m][half].largest + logf(sum) : -INFINITY,
+                  call_.log_sum_exp + (b_ * terms_.heads + h_) * terms_.queries + i,
+                  call_.accumulate_log_sum_exp);
+    }
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (Fragment& fragment : y_[c][m]) {
+        fragment.sum[2 * half] *= inverse;
+        fragment.sum[2 * half + 1] *= inverse;
       }
     }
   }
+
+  __device__ void StoreY(int m, int c) {
+    StoreTile(
+        *reinterpret_cast<RowsOfSums*>(stages_), y_[c][m],
+        TargetAt(terms_, call_.y, terms_.queries, terms_.head_size, b_, h_, call_.accumulate_y),
+        RowOf(m), c * kColumns);
+  }
+
+  const Forward<T>& call_;
+  const Terms<T>& terms_;
+  int64_t b_, h_;
+  T *own_, *stages_;
+  Side<T> keys_;
+  Place next_, place_;
+  Fragment scores_[kM][kN], y_[kChunks][kM][kFragments] = {};
+  RowState state_[kM][2];
+};
+
+template <typename Tile, typename T>
+__global__ void __launch_bounds__(kTileThreads, 2) AttentionKernel(Forward<T> call, int stages) {
+  T* memory = reinterpret_cast<T*>(SharedBytes());
+  const int64_t tiles = (call.terms.queries + Tile::kQueries - 1) / Tile::kQueries;
+  ForTiles(call.terms, tiles, [&](int64_t b, int64_t h, int64_t index) {
+    Tile tile(call, memory, b, h, index);
+    PassStages(stages, tile);
+    tile.Store();
+  });
 }
 
-template <typename T, int kHeadSize>
-__global__ void __launch_bounds__(kTileThreads) AttentionKernel(Forward<T> call) {
-  auto& shared = Shared<Storage<T, kHeadSize>>();
-  const Terms<T>& terms = call.terms;
-  T* own = shared.probabilities + WarpIndex() * 16 * kTileStride;
-  ForTiles(terms, Tiles(terms.queries), [&](int64_t b, int64_t h, int64_t tile) {
-    const int64_t first_query = tile * kTile;
-    Fragment scores[kTileColumns], y[kHeadSize / 8] = {};
-    RowState state[2];
-    const int64_t end = KeyEnd(terms, first_query);
-    for (int64_t first_key = 0; first_key < end; first_key += kTile) {
-      Scores(terms, b, h, first_query, first_key, shared.features, scores);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float factor = UpdateRow(scores, half, state[half]);
-#pragma unroll
-        for (Fragment& fragment : y) {
-          fragment.sum[2 * half] *= factor;
-          fragment.sum[2 * half + 1] *= factor;
-        }
-      }
-      StoreTile(scores, false, shared.probabilities);
-      SyncThreads();  // the values of the last tile are no longer in use
-      LoadColumns(terms.value, b, terms.keys, terms.heads, terms.head_size, h, first_key, kHeadSize,
-                  terms.head_size, shared.value);
-      SyncThreads();
-      AddProduct(y, own, kTileStride, shared.value, kTileStride, kTile);
-    }
-    StoreOutputs(call, b, h, first_query, state, y);
+// Calls body with the tiles' type for the size of the heads.
+template <typename T, typename Body>
+void WithTile(int64_t head_size, const Body& body) {
+  if (head_size <= kColumns) return body(std::type_identity<AttentionTile<T, kColumns>>());
+  body(std::type_identity<AttentionTile<T, kLargestHead>>());
+}
+
+template <typename T>
+std::optional<TileMemory> MemoryFor(const Sizes& z, bool dot) {
+  const int64_t values = Chunks(z.head_size);
+  const int64_t features = (dot ? values : 0) + Chunks(z.features);
+  std::optional<TileMemory> memory;
+  WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
+    memory = TileMemory::For(features * Tile::kOwnTile * sizeof(T),
+                             (features + values) * Tile::kPassingTile * sizeof(T));
   });
+  return memory;
 }
 
 }  // namespace
@@ -136,8 +210,14 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   if (!IsActivation(call.inputs[kValue])) return std::nullopt;
   if (IsStep(sizes)) return BindStep(call, sizes);
   if (sizes.head_size > kLargestHead) return std::nullopt;
+  std::optional<TileMemory> memory;
+  WithActivation(dtype, [&](auto type) {
+    memory = MemoryFor<decltype(type)>(sizes, call.inputs[kQuery].present());
+  });
+  if (!memory) return std::nullopt;
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(sizes, call.inputs, layout);
+  const PreparedTerms prepared(sizes, call.inputs, layout);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
@@ -159,10 +239,11 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
         if (!shared->may_leave()) return;
         forward.terms.examples = scores.left;
       }
-      WithHeadSize(sizes.head_size, [&](auto head_size) {
-        Launch(arguments,
-               TileGrid(forward.terms, Tiles(sizes.queries), sizeof(Storage<T, head_size()>)),
-               AttentionKernel<T, head_size()>, forward);
+      prepared.Run(arguments, forward.terms);
+      WithTile<T>(sizes.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
+        const int64_t tiles = (sizes.queries + Tile::kQueries - 1) / Tile::kQueries;
+        Launch(arguments, TileGrid(forward.terms, tiles, memory->bytes), AttentionKernel<Tile, T>,
+               forward, memory->stages);
       });
     });
   };

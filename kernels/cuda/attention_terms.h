@@ -1,21 +1,15 @@
 // The score terms of attention on the GPU (kernels/README.md, "attention"): where each lies, and
-// how a tile of scores is made of them.
+// which blocks take which.
 #pragma once
 
+#include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/mma.h"
 #include "kernels/operands.h"
 #include "kernels/ops/attention.h"
 
 namespace syntra::attention {
 
 using namespace gpu;
-
-// A block of four warps takes 64 queries; each warp has 16 of them against 64 keys at a time.
-constexpr int kTile = 64, kTileWarps = kTile / 16, kTileThreads = kTileWarps * kWarp;
-constexpr int kTileColumns = kTile / 8;  // fragments of a warp side by side
-constexpr int kTileStride = SharedStride(kTile);
-constexpr int64_t Tiles(int64_t count) { return (count + kTile - 1) / kTile; }
 
 constexpr int64_t kLargestHead = 128;
 
@@ -26,6 +20,14 @@ void WithHeadSize(int64_t head_size, const Body& body) {
   if (head_size <= 64) return body(std::integral_constant<int, 64>());
   return body(std::integral_constant<int, kLargestHead>());
 }
+
+// The segments of 64 rows: the range of those that are not 0, and whether any is.
+struct SegmentRange {
+  int32_t lowest, highest;
+  bool any_zero;
+
+  __device__ bool Same() const { return !any_zero && lowest == highest; }
+};
 
 template <typename T>
 struct Terms {
@@ -43,6 +45,11 @@ struct Terms {
   bool causal;
   // The examples that are computed: how many, then which, in ascending order; null: all.
   const int32_t* examples;
+  // What kernels of tiles prepare (attention_scores.h): columns of `positions` as rows in T, padded
+  // to multiples of 16 bytes, [H or 1, N, width]; ranges of segments, [B, chunks of rows].
+  const T* position_rows = nullptr;
+  int64_t position_width = 0;
+  const SegmentRange *query_ranges = nullptr, *key_ranges = nullptr;
 
   // Of the inputs that attention and attention_grad share.
   static Terms Of(const Sizes& z, const KernelArguments& arguments) {
@@ -99,6 +106,9 @@ struct Terms {
     return positions[row * position_extent + KeyPosition(b, j)];
   }
 
+  // Whether entries of the table lie as rows and columns of the scores do.
+  __device__ bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
+
   __device__ bool Allows(int64_t b, int64_t i, int64_t j) const {
     if (i >= queries || j >= keys || (causal && j > i + Start())) return false;
     if (query_segments == nullptr) return true;
@@ -129,15 +139,9 @@ struct Backward {
   Terms<T> terms;
   const T *y, *dy;
   const float* log_sum_exp;                  // [B, H, T]
-  float* means;                              // D, [B, H, T]
   T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not wanted
   float *dpositions, *dtable, *dbias;
-  float* bias_parts;  // [query tiles, key tiles, H, diagonals of a tile]
   bool accumulate[kGradientOutputCount];
-
-  __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {
-    return (b * terms.heads + h) * terms.queries + i;
-  }
 };
 
 // Blocks for `tiles` of each example and head. With a list of examples, whose length only the
@@ -157,117 +161,6 @@ __device__ __forceinline__ void ForTiles(const Terms<T>& terms, int64_t tiles, c
     body(terms.Example(item / tiles / terms.heads), item / tiles % terms.heads, item % tiles);
     SyncThreads();  // shared memory is free again
   }
-}
-
-// Copies rows [first, first + 64) of the head's columns [column, column + 64) of an activation
-// [B, rows, heads * width] to shared memory, zero beyond; all threads of the block.
-template <typename T>
-__device__ void LoadRows(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
-                         int64_t h, int64_t first, int64_t column, T* to) {
-  constexpr int kPieces = kTile / kEight;
-  for (int item = ThreadIndex(); item < kTile * kPieces; item += kTileThreads) {
-    const int row = item / kPieces, piece = item % kPieces * kEight;
-    const int64_t left = first + row < rows ? width - column - piece : 0;
-    const int count = static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
-    const T* source = from + ((b * rows + first + row) * heads + h) * width + column + piece;
-    StoreEight(LoadEight(source, count), to + row * kTileStride + piece, kEight);
-  }
-}
-
-// The same for `columns` columns from `from`'s on, of which `left` are there, with rows and columns
-// exchanged: to[column][row].
-template <typename T>
-__device__ void LoadColumns(const T* from, int64_t b, int64_t rows, int64_t heads, int64_t width,
-                            int64_t h, int64_t first, int columns, int64_t left, T* to) {
-  for (int item = ThreadIndex(); item < kTile * columns; item += kTileThreads) {
-    const int row = item / columns, column = item % columns;
-    const bool there = first + row < rows && column < left;
-    const int64_t i = ((b * rows + first + row) * heads + h) * width + column;
-    to[column * kTileStride + row] = there ? from[i] : FromFloat<T>(0.0f);
-  }
-}
-
-// Entries of the table of positions for 64 keys and 64 features, one from the next by these steps.
-template <typename T>
-__device__ void LoadPositions(const Terms<T>& terms, int64_t b, int64_t h, int64_t first,
-                              int64_t feature, int key_step, int feature_step, T* to) {
-  for (int item = ThreadIndex(); item < kTile * kTile; item += kTileThreads) {
-    const int key = item % kTile, column = item / kTile;
-    to[key * key_step + column * feature_step] =
-        FromFloat<T>(terms.PositionAt(b, h, first + key, feature + column));
-  }
-}
-
-// Room for 64 queries and 64 keys with 64 of their features.
-template <typename T>
-struct FeatureTiles {
-  alignas(16) T query[kTile * kTileStride];
-  alignas(16) T key[kTile * kTileStride];
-};
-
-// Adds the products of the warp's 16 rows of `tiles.query` with those of `tiles.key`, once all
-// threads have loaded them; afterwards they may load others.
-template <typename T>
-__device__ void AddFeatures(const FeatureTiles<T>& tiles, Fragment (&sums)[kTileColumns]) {
-  SyncThreads();
-  AddProduct(sums, tiles.query + WarpIndex() * 16 * kTileStride, kTileStride, tiles.key,
-             kTileStride, kTile);
-  SyncThreads();
-}
-
-// The scores of a warp's 16 queries against 64 keys, -inf where not allowed. All threads of the
-// block, none of which may still use `tiles`.
-template <typename T>
-__device__ void Scores(const Terms<T>& terms, int64_t b, int64_t h, int64_t first_query,
-                       int64_t first_key, FeatureTiles<T>& tiles,
-                       Fragment (&scores)[kTileColumns]) {
-  for (Fragment& fragment : scores) fragment = {};
-  const int64_t query_features = terms.query != nullptr ? terms.head_size : 0;
-  const int64_t u_features = terms.u != nullptr ? terms.features : 0;
-  for (int64_t f = 0; f < query_features; f += kTile) {
-    LoadRows(terms.query, b, terms.queries, terms.heads, terms.head_size, h, first_query, f,
-             tiles.query);
-    LoadRows(terms.key, b, terms.keys, terms.heads, terms.head_size, h, first_key, f, tiles.key);
-    AddFeatures(tiles, scores);
-  }
-  for (int64_t f = 0; f < u_features; f += kTile) {
-    LoadRows(terms.u, b, terms.queries, terms.heads, terms.features, h, first_query, f,
-             tiles.query);
-    LoadPositions(terms, b, h, first_key, f, kTileStride, 1, tiles.key);
-    AddFeatures(tiles, scores);
-  }
-#pragma unroll
-  for (int n = 0; n < kTileColumns; ++n) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int64_t i = first_query + WarpIndex() * 16 + FragmentRow(k);
-      const int64_t j = first_key + n * 8 + FragmentColumn(k);
-      scores[n].sum[k] =
-          terms.Allows(b, i, j) ? scores[n].sum[k] + terms.Others(b, h, i, j) : -INFINITY;
-    }
-  }
-}
-
-// Stores a warp's 16 rows of a tile, or columns if `transposed`, to shared memory.
-template <typename T>
-__device__ void StoreTile(const Fragment (&tile)[kTileColumns], bool transposed, T* to) {
-#pragma unroll
-  for (int n = 0; n < kTileColumns; ++n) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int row = WarpIndex() * 16 + FragmentRow(k), column = n * 8 + FragmentColumn(k);
-      to[transposed ? column * kTileStride + row : row * kTileStride + column] =
-          FromFloat<T>(tile[n].sum[k]);
-    }
-  }
-}
-
-// Keys that no query of the 64 from `first_query` on may see begin here.
-template <typename T>
-__device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
-  if (!terms.causal) return terms.keys;
-  const int64_t end = first_query + kTile + terms.Start();
-  return end < terms.keys ? end : terms.keys;
 }
 
 }  // namespace syntra::attention

@@ -66,6 +66,13 @@ __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
+// 2 to a power, to two units in the last place; results below 2^-126 are zero.
+__device__ __forceinline__ float Exp2(float power) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(power));
+  return result;
+}
+
 __device__ __forceinline__ BFloat16 ToBFloat16(float value) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
 }
@@ -101,6 +108,8 @@ template <int kLeft>
 void WaitForCopies() {
   simt::WaitForCopies(kLeft);
 }
+
+inline float Exp2(float power) { return std::exp2(power); }
 
 using syntra::ToBFloat16;
 using syntra::ToFloat;

@@ -105,43 +105,34 @@ __device__ __forceinline__ void LoadMatricesTransposed(uint32_t (&pair)[4], cons
 #endif
 }
 
-// Elements from one row of a shared tile to the next: as many as the tile has columns and eight
-// more, so that the lanes of a fragment meet different banks.
-constexpr int SharedStride(int columns) { return columns + 8; }
-
-// c[n] += A B[8 n .. 8 n + 8]^T: 16 rows of A and 8 kColumns rows of B, both `depth` elements long
-// (a multiple of 16) and `a_stride`, `b_stride` apart.
-template <int kColumns>
-__device__ __forceinline__ void AddProduct(Fragment (&c)[kColumns], const BFloat16* a, int a_stride,
-                                           const BFloat16* b, int b_stride, int depth) {
-  const int line = LaneIndex() / 4, pair = LaneIndex() % 4 * 2;
-  for (int k = pair; k < depth; k += 16) {
-    const FragmentA rows = {PairAt(a + line * a_stride + k), PairAt(a + (line + 8) * a_stride + k),
-                            PairAt(a + line * a_stride + k + 8),
-                            PairAt(a + (line + 8) * a_stride + k + 8)};
-#pragma unroll
-    for (int n = 0; n < kColumns; ++n) {
-      const BFloat16* column = b + (8 * n + line) * b_stride + k;
-      Mma(c[n], rows, {PairAt(column), PairAt(column + 8)});
-    }
+// The pairs of 16 outer by 16 inner elements of an operand in shared memory: a FragmentA, or those
+// of two FragmentB. `tile`: its first element; inner elements follow each other in rows `stride`
+// apart, or if it is `kAcross`, outer ones do.
+template <bool kOfA, bool kAcross>
+__device__ __forceinline__ void LoadOperand(const BFloat16* tile, int stride, uint32_t (&pair)[4]) {
+  const int matrix = LaneIndex() / 8, line = LaneIndex() % 8;
+  const int outer = (kOfA ? matrix % 2 : matrix / 2) * 8;
+  const int inner = (kOfA ? matrix / 2 : matrix % 2) * 8;
+  if constexpr (kAcross) {
+    LoadMatricesTransposed(pair, tile + (inner + line) * stride + outer);
+  } else {
+    LoadMatrices(pair, tile + (outer + line) * stride + inner);
   }
 }
 
-template <int kColumns>
-__device__ __forceinline__ void AddProduct(Fragment (&c)[kColumns], const float* a, int a_stride,
-                                           const float* b, int b_stride, int depth) {
-  for (int k = 0; k < depth; ++k) {
-    const float top = a[FragmentRow(0) * a_stride + k], low = a[FragmentRow(2) * a_stride + k];
-#pragma unroll
-    for (int n = 0; n < kColumns; ++n) {
-      const float even = b[(8 * n + FragmentColumn(0)) * b_stride + k];
-      const float odd = b[(8 * n + FragmentColumn(1)) * b_stride + k];
-      c[n].sum[0] += top * even;
-      c[n].sum[1] += top * odd;
-      c[n].sum[2] += low * even;
-      c[n].sum[3] += low * odd;
-    }
-  }
+__device__ __forceinline__ uint32_t PairOf(float first, float second) {
+#if defined(__CUDACC__)
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+#else
+  return uint32_t{ToBFloat16(first).bits} | uint32_t{ToBFloat16(second).bits} << 16;
+#endif
+}
+
+// Sums of 16 rows and twice 8 columns, as A of a product over those columns.
+__device__ __forceinline__ FragmentA RowsOf(const Fragment& left, const Fragment& right) {
+  return {PairOf(left.sum[0], left.sum[1]), PairOf(left.sum[2], left.sum[3]),
+          PairOf(right.sum[0], right.sum[1]), PairOf(right.sum[2], right.sum[3])};
 }
 
 }  // namespace syntra::gpu

@@ -56,20 +56,6 @@ using WarpSums = Fragment[kWarpRows][kWarpColumns];
 __device__ __forceinline__ int WarpRow() { return WarpIndex() / 2 * kWarpSide; }
 __device__ __forceinline__ int WarpColumn() { return WarpIndex() % 2 * kWarpSide; }
 
-// The pairs of 16 outer by 16 inner elements of a tile: a FragmentA, or those of two FragmentB.
-template <bool kOfA, bool kAcross>
-__device__ __forceinline__ void LoadOperand(const OperandTile<BFloat16, kAcross>& tile, int outer,
-                                            int inner, uint32_t (&pair)[4]) {
-  const int matrix = LaneIndex() / 8, line = LaneIndex() % 8;
-  outer += (kOfA ? matrix % 2 : matrix / 2) * 8;
-  inner += (kOfA ? matrix / 2 : matrix % 2) * 8;
-  if constexpr (kAcross) {
-    LoadMatricesTransposed(pair, tile.At(outer, inner + line));
-  } else {
-    LoadMatrices(pair, tile.At(outer + line, inner));
-  }
-}
-
 // sums += A B, of one piece of each.
 template <bool kAAcross, bool kBAcross>
 __device__ __forceinline__ void AddTiles(const OperandTile<BFloat16, kAAcross>& a,
@@ -79,12 +65,12 @@ __device__ __forceinline__ void AddTiles(const OperandTile<BFloat16, kAAcross>& 
     FragmentA rows[kWarpRows];
 #pragma unroll
     for (int m = 0; m < kWarpRows; ++m) {
-      LoadOperand<true>(a, WarpRow() + 16 * m, k, rows[m].pair);
+      LoadOperand<true, kAAcross>(a.At(WarpRow() + 16 * m, k), a.kStride, rows[m].pair);
     }
 #pragma unroll
     for (int n = 0; n < kWarpColumns; n += 2) {
       uint32_t pair[4];
-      LoadOperand<false>(b, WarpColumn() + 8 * n, k, pair);
+      LoadOperand<false, kBAcross>(b.At(WarpColumn() + 8 * n, k), b.kStride, pair);
 #pragma unroll
       for (int m = 0; m < kWarpRows; ++m) {
         Mma(sums[m][n], rows[m], {pair[0], pair[1]});

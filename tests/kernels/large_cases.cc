@@ -169,6 +169,66 @@ void AddSharedAttention(Cases& cases, DType dtype) {
   add("shared_96_row", false, {3, 60, 133, 2, 96}, F32({2, 1, 140}), false);
 }
 
+// Scores that are products of features, over several tiles of queries and of keys: tiles allowed as
+// a whole, in part and not at all. The first example is of one segment, others are packed and end
+// in padding.
+void AddFeatureAttention(Cases& cases, DType dtype) {
+  struct Sizes {
+    int64_t batch, queries, keys, heads, head_size;
+  };
+  const auto add = [&](const char* name, bool causal, const Sizes& z, int64_t features,
+                       std::map<int, TensorType> others) {
+    const auto rows = [&](int64_t count, int64_t width) {
+      return TensorType{dtype, {z.batch, count, z.heads * width}};
+    };
+    std::vector<TensorType> types(14, None());
+    types[2] = rows(z.keys, z.head_size);
+    if (features > 0) types[3] = rows(z.queries, features);
+    for (const auto& [i, type] : others) types[i] = type;
+    if (types[1].present()) types[0] = rows(z.queries, z.head_size);
+    const auto fill = [z](int input, std::span<int32_t> values) {
+      const bool position = input == 11 || input == 12;
+      const int64_t rows = input == 9 || input == 11 ? z.queries : z.keys;
+      for (int64_t e = 0; e < std::ssize(values); ++e) {
+        const int64_t example = e / rows, row = e % rows;
+        const int32_t segment = row < rows / 2 ? 7 : row < rows - 9 * example ? 8 : 0;
+        values[e] = position ? static_cast<int32_t>(row % 37) : example == 0 ? 7 : segment;
+      }
+    };
+    cases.push_back({"attention",
+                     {std::string("large_") + name + "_" + DTypeName(dtype),
+                      {{"heads", z.heads}, {"causal", causal}},
+                      types,
+                      fill}});
+  };
+  const auto keys = [&](const Sizes& z) {
+    return TensorType{dtype, {z.batch, z.keys, z.heads * z.head_size}};
+  };
+  const auto segments = [](int64_t batch, int64_t rows) { return I32({batch, rows}); };
+  const Sizes causal{1, 260, 70, 1, 64}, mixed{2, 140, 140, 1, 64}, wide{1, 70, 130, 1, 72};
+  const Sizes odd{2, 70, 135, 2, 40}, placed{3, 66, 100, 2, 32};
+  add("features_64_causal", true, causal, 0, {{1, keys(causal)}, {8, F32({1, 329})}});
+  add("features_64_mixed", false, mixed, 64,
+      {{1, keys(mixed)},
+       {4, F32({64, 150})},
+       {7, F32({1, 140, 150})},
+       {8, F32({1, 279})},
+       {9, segments(2, 140)},
+       {10, segments(2, 140)}});
+  add("features_72_row", false, wide, 19,
+      {{1, keys(wide)}, {4, F32({1, 19, 130})}, {7, F32({1, 1, 130})}});
+  add("features_128_dense", true, {2, 70, 80, 1, 128}, 70, {{4, F32({70, 80})}});
+  add("features_40_table", true, odd, 0,
+      {{1, keys(odd)}, {7, F32({2, 70, 135})}, {8, F32({2, 204})}});
+  add("features_32_positions", true, placed, 80,
+      {{4, F32({80, 37})},
+       {7, F32({1, 37, 37})},
+       {9, segments(3, 66)},
+       {10, segments(3, 100)},
+       {11, I32({3, 66})},
+       {12, I32({3, 100})}});
+}
+
 }  // namespace
 
 std::vector<LargeCase> LargeCases() {
@@ -178,6 +238,7 @@ std::vector<LargeCase> LargeCases() {
     AddProducts(cases, dtype);
     AddAttention(cases, dtype);
     AddSharedAttention(cases, dtype);
+    AddFeatureAttention(cases, dtype);
   }
   AddMasks(cases);
   AddTables(cases);

@@ -1,0 +1,424 @@
+// attention_grad's results that are sums of dS itself (attention_grad.h): those of the table and of
+// a and b, and the sums over parts of the batch.
+#include "kernels/cuda/attention_grad.h"
+#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rows.h"
+
+namespace syntra::attention {
+namespace {
+
+// P and dS of tiles of which neither side stays: queries are rows.
+template <typename T>
+class PairGradients {
+ public:
+  static constexpr int kOwnTile = kOwnRows * kTileStride<T>;
+  static constexpr int kPassingTile = kPassing<T> * kTileStride<T>;
+
+  __device__ PairGradients(const Recomputation<T>& work, T* memory)
+      : work_(work), terms_(work.call.terms), stages_(memory) {}
+
+  // Begins to copy both sides.
+  __device__ void Copy(int64_t b, int64_t h, const Place& place, int stage) {
+    const Side<T> queries = Queries(terms_, work_.call.dy, b, h);
+    keys_ = Keys(terms_, b, h);
+    queries.template Copy<kOwnRows>(place.own, Stage(stage));
+    keys_.template Copy<kPassing<T>>(place.passing, PassingOf(Stage(stage)));
+  }
+  __device__ void Start(int64_t b, int64_t h, const Place& place) {
+    StartScores<false>(terms_, b, h, place, scores);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = place.own + WarpIndex() * 16 + FragmentRow(2 * half);
+      statistics_[half] = work_.StatisticsOf(b, h)[row];
+    }
+  }
+  __device__ void Finish(int64_t b, const Place& place, int stage) {
+    FinishScores<false>(
+        terms_, b, place, keys_, Stage(stage), PassingOf(Stage(stage)),
+        [&](int, int k) { return statistics_[k / 2]; }, scores, d_scores);
+  }
+
+  RowScores<T> scores, d_scores;
+
+ private:
+  __device__ T* Stage(int stage) const {
+    return stages_ + stage * keys_.TileCount() * (kOwnTile + kPassingTile);
+  }
+  __device__ T* PassingOf(T* stage) const { return stage + keys_.TileCount() * kOwnTile; }
+
+  const Recomputation<T>& work_;
+  const Terms<T>& terms_;
+  T* stages_;
+  Side<T> keys_;
+  RowStatistics statistics_[2];
+};
+
+// dS of a tile of scores, summed over a part of the batch.
+template <typename T>
+class TableTile {
+ public:
+  __device__ TableTile(const Recomputation<T>& work, T* memory, int64_t h, const Place& place,
+                       int64_t first, int64_t end)
+      : work_(work),
+        h_(h),
+        next_example_(first - 1),
+        end_(end),
+        next_(place),
+        pair_(work, memory) {}
+
+  __device__ bool Begin(int stage) {
+    const Terms<T>& terms = work_.call.terms;
+    for (++next_example_; next_example_ < end_; ++next_example_) {
+      next_b_ = terms.Example(next_example_);
+      const Allowance allowance =
+          AllowanceOf(terms, next_b_, next_.own, kOwnRows, next_.passing, kPassing<T>);
+      next_.all = allowance.all;
+      if (!allowance.any) continue;
+      pair_.Copy(next_b_, h_, next_, stage);
+      return true;
+    }
+    return false;
+  }
+  __device__ void Prepare() {
+    b_ = next_b_;
+    place_ = next_;
+    pair_.Start(b_, h_, place_);
+  }
+  __device__ void Use(int stage) {
+    pair_.Finish(b_, place_, stage);
+#pragma unroll
+    for (int n = 0; n < kPassingFragments<T>; ++n) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sums_[n].sum[k] += pair_.d_scores[0][n].sum[k];
+    }
+  }
+  __device__ void Store(RowsOfSums& staged, float* to, int64_t step) {
+    StoreTile(staged, sums_,
+              Target<float>{to, static_cast<int>(work_.call.terms.queries), static_cast<int>(step),
+                            step, false},
+              next_.own + WarpIndex() * 16, next_.passing);
+  }
+
+ private:
+  const Recomputation<T>& work_;
+  int64_t h_, next_example_, end_, b_, next_b_;
+  Place next_, place_;
+  PairGradients<T> pair_;
+  Fragment sums_[kPassingFragments<T>] = {};
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads, 2)
+    TableSumsKernel(Recomputation<T> work, int stages) {
+  const Terms<T>& terms = work.call.terms;
+  const int64_t key_tiles = Chunks(terms.keys) * (kColumns / kPassing<T>);
+  const int64_t tiles = Chunks(terms.queries) * key_tiles, tile = BlockIndex() % tiles;
+  const int64_t h = BlockIndex() / tiles % terms.heads, part = BlockIndex() / tiles / terms.heads;
+  const Place place{static_cast<int>(tile / key_tiles) * kOwnRows,
+                    static_cast<int>(tile % key_tiles) * kPassing<T>};
+  const int64_t examples = terms.ExampleCount();
+  T* memory = reinterpret_cast<T*>(SharedBytes());
+  TableTile<T> sums(work, memory, h, place, examples * part / work.table_parts,
+                    examples * (part + 1) / work.table_parts);
+  if (place.passing < terms.keys) PassStages(stages, sums);
+  sums.Store(*reinterpret_cast<RowsOfSums*>(memory), work.TableSums(part, h, 0),
+             Chunks(terms.keys) * kColumns);
+}
+
+// dtable where queries have rows of their own: sums over parts, and over the heads that share it.
+template <typename T>
+struct TableRows {
+  Recomputation<T> work;
+
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    const Terms<T>& terms = work.call.terms;
+    const int64_t i = row % terms.table_queries, first = row / terms.table_queries;
+    const int64_t end = terms.table_heads == 1 ? terms.heads : first + 1;
+    Eight sums = {};
+    for (int64_t h = first; h < end && i < terms.queries && column < terms.keys; ++h) {
+      for (int64_t part = 0; part < work.table_parts; ++part) {
+        const Eight term = LoadEight(work.TableSums(part, h, i) + column, kEight);
+#pragma unroll
+        for (int k = 0; k < kEight; ++k) sums[k] += term[k];
+      }
+    }
+    StoreResult(sums, work.call.dtable + row * terms.table_keys + column, count,
+                work.call.accumulate[kTable]);
+  }
+};
+
+// result[group, line] (+)= sum over the items of Sums::Term(group, line, item). A warp's lanes take
+// neighbouring lines, the block's warps every eighth item.
+template <typename Sums>
+__global__ void SumLinesKernel(Sums sums) {
+  auto& shared = Shared<ColumnStorage>();
+  const int64_t tiles = (sums.lines + kWarp - 1) / kWarp, group = BlockIndex() / tiles;
+  const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
+  float sum = 0.0f;
+  for (int64_t item = WarpIndex(); item < sums.items; item += WarpCount()) {
+    if (line < sums.lines) sum += sums.Term(group, line, item);
+  }
+  shared.sum[WarpIndex()][LaneIndex()] = sum;
+  SyncThreads();
+  if (WarpIndex() != 0 || line >= sums.lines) return;
+  float total = 0.0f;
+  for (int warp = 0; warp < WarpCount(); ++warp) total += shared.sum[warp][LaneIndex()];
+  StoreResult(total, sums.result + group * sums.lines + line, sums.accumulate);
+}
+
+template <typename Sums>
+void SumLines(const KernelArguments& arguments, int64_t groups, const Sums& sums) {
+  Launch(arguments, {groups * ((sums.lines + kWarp - 1) / kWarp), kThreads, sizeof(ColumnStorage)},
+         SumLinesKernel<Sums>, sums);
+}
+
+// dbias: lines are differences of key and query.
+template <typename T>
+struct BiasLines {
+  Recomputation<T> work;
+  float* result;
+  bool accumulate;
+  int64_t lines, items;
+
+  __device__ float Term(int64_t h, int64_t line, int64_t item) const {
+    const int64_t difference = line - (work.call.terms.queries - 1);
+    const int64_t tiles = Chunks(work.call.terms.keys);
+    const int64_t warp = item % kTileWarps, tile = item / kTileWarps % tiles;
+    const int64_t x = tile * kOwnRows + warp * 16 + 15 - difference;
+    if (x < 0 || x >= work.LineLength(work.call.terms.queries)) return 0.0f;
+    return work.BiasLine(item / kTileWarps / tiles, h, tile, warp)[x];
+  }
+};
+
+// dtable where all queries share a row: lines are keys.
+template <typename T>
+struct TableColumns {
+  Recomputation<T> work;
+  float* result;
+  bool accumulate;
+  int64_t lines, items;
+
+  __device__ float Term(int64_t table_head, int64_t line, int64_t item) const {
+    const Terms<T>& terms = work.call.terms;
+    if (line >= terms.keys) return 0.0f;
+    const int64_t i = item % terms.queries, part = item / terms.queries % work.table_parts;
+    const int64_t h = terms.table_heads == 1 ? item / terms.queries / work.table_parts : table_head;
+    return work.TableSums(part, h, i)[line];
+  }
+};
+
+// dpositions: a thread takes an entry and looks for the keys that meet it.
+template <typename T>
+__global__ void DensePartsKernel(Recomputation<T> work, int64_t table_heads) {
+  const Terms<T>& terms = work.call.terms;
+  const int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
+  if (item >= table_heads * terms.features * terms.position_extent) return;
+  const int64_t f = item % terms.features, n = item / terms.features % terms.position_extent;
+  const int64_t table_head = item / terms.features / terms.position_extent;
+  const int64_t first = terms.positions_per_head ? table_head : 0;
+  const int64_t end = terms.positions_per_head ? first + 1 : terms.heads;
+  const int64_t width = Chunks(terms.features) * kColumns;
+  float sum = 0.0f;
+  const auto add = [&](int64_t part, int64_t j) {
+    for (int64_t h = first; h < end; ++h) sum += work.DenseParts(part, h)[j * width + f];
+  };
+  if (terms.key_positions == nullptr) {
+    for (int64_t part = 0; part < work.parts && n < terms.keys; ++part) add(part, n);
+  } else {  // parts are examples
+    for (int64_t b = 0; b < terms.batch; ++b) {
+      for (int64_t j = 0; j < terms.keys; ++j) {
+        if (terms.KeyPosition(b, j) == n) add(b, j);
+      }
+    }
+  }
+  StoreResult(sum,
+              work.call.dpositions + (table_head * terms.features + f) * terms.position_extent + n,
+              work.call.accumulate[kPositions]);
+}
+
+// dS of 64 queries and the passing keys, for all threads of the block to read; behind it, memory of
+// tiles. Those of a tile of which nothing is allowed may not be asked for.
+struct SharedScoreGradients {
+  float row[kOwnRows][kSumsStride];
+};
+
+template <typename T>
+__device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& terms, int64_t b,
+                                    int64_t h, Place place, SharedScoreGradients& shared) {
+  place.all = AllowanceOf(terms, b, place.own, kOwnRows, place.passing, kPassing<T>).all;
+  pair.Copy(b, h, place, 0);
+  CommitCopies();
+  pair.Start(b, h, place);
+  WaitForCopies<0>();
+  SyncThreads();
+  pair.Finish(b, place, 0);
+#pragma unroll
+  for (int n = 0; n < kPassingFragments<T>; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      shared.row[WarpIndex() * 16 + FragmentRow(k)][8 * n + FragmentColumn(k)] =
+          pair.d_scores[0][n].sum[k];
+    }
+  }
+  SyncThreads();
+}
+
+// Keys that no query of the 64 from `first_query` on may see begin here.
+template <typename T>
+__device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
+  const int64_t end = first_query + kOwnRows;
+  return terms.causal && end < terms.keys ? end : terms.keys;
+}
+
+// da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is
+// y Na + x. A thread owns a query, so its sums have one order.
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Recomputation<T> work) {
+  auto& shared = Shared<SharedScoreGradients>();
+  const Backward<T>& call = work.call;
+  const Terms<T>& terms = call.terms;
+  PairGradients<T> pair(work, reinterpret_cast<T*>(&shared + 1));
+  ForTiles(terms, Chunks(terms.queries), [&](int64_t b, int64_t h, int64_t tile) {
+    const int64_t first_query = tile * kOwnRows;
+    // The first half of the threads takes da of a query each, the second half db.
+    const int own_row = ThreadIndex() % kOwnRows;
+    const int64_t i = first_query + own_row;
+    const bool of_a = ThreadIndex() < kOwnRows;
+    const int64_t row = (b * terms.queries + i) * terms.heads + h;
+    T* to = of_a ? call.da : call.db;
+    const int64_t size = of_a ? terms.a_size : terms.b_size;
+    const bool accumulate = call.accumulate[of_a ? kA : kB];
+    // Columns of the result in pieces that fit registers.
+    for (int64_t first = 0; first < (terms.a_size > terms.b_size ? terms.a_size : terms.b_size);
+         first += kEight) {
+      Eight sums = {};
+      for (int64_t first_key = 0; first_key < KeyEnd(terms, first_query);
+           first_key += kPassing<T>) {
+        ShareScoreGradients(pair, terms, b, h,
+                            {static_cast<int>(first_query), static_cast<int>(first_key)}, shared);
+        for (int j = 0; j < kPassing<T>; ++j) {
+          if (to == nullptr || i >= terms.queries || first_key + j >= terms.keys) break;
+          const int64_t n = terms.KeyPosition(b, first_key + j);
+          const int64_t x = n % terms.a_size, y = n / terms.a_size, own = (of_a ? x : y) - first;
+          if (own < 0 || own >= kEight) continue;
+          const float other = of_a ? ToFloat(terms.b[row * terms.b_size + y])
+                                   : ToFloat(terms.a[row * terms.a_size + x]);
+#pragma unroll
+          for (int k = 0; k < kEight; ++k) {
+            if (k == own) sums[k] += shared.row[own_row][j] * other;
+          }
+        }
+        SyncThreads();
+      }
+      if (to == nullptr || i >= terms.queries || first >= size) continue;
+      const int count = static_cast<int>(size - first < kEight ? size - first : kEight);
+      StoreResult(sums, to + row * size + first, count, accumulate);
+    }
+  });
+}
+
+// dtable where positions repeat, so that tiles meet at the same entries: a block takes a head of
+// the table and adds query after query. A thread owns the columns that leave the same rest of its
+// number, so no two meet at an entry, whichever positions the keys have.
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) ScatterTableKernel(Recomputation<T> work) {
+  auto& shared = Shared<SharedScoreGradients>();
+  const Terms<T>& terms = work.call.terms;
+  const int64_t heads = terms.table_heads == 1 ? terms.heads : 1;
+  float* table = work.call.dtable + BlockIndex() * terms.table_queries * terms.table_keys;
+  PairGradients<T> pair(work, reinterpret_cast<T*>(&shared + 1));
+  const auto add = [&](int64_t b, int64_t h, int64_t first_query, int64_t first_key) {
+    ShareScoreGradients(pair, terms, b, h,
+                        {static_cast<int>(first_query), static_cast<int>(first_key)}, shared);
+    for (int i = 0; i < kOwnRows && first_query + i < terms.queries; ++i) {
+      const int64_t m = terms.table_queries == 1 ? 0 : terms.QueryPosition(b, first_query + i);
+      for (int j = 0; j < kPassing<T> && first_key + j < terms.keys; ++j) {
+        const int64_t n = terms.KeyPosition(b, first_key + j);
+        if (n % kTileThreads == ThreadIndex()) table[m * terms.table_keys + n] += shared.row[i][j];
+      }
+    }
+    SyncThreads();
+  };
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t n = 0; n < terms.ExampleCount(); ++n) {
+      for (int64_t query = 0; query < terms.queries; query += kOwnRows) {
+        for (int64_t key = 0; key < KeyEnd(terms, query); key += kPassing<T>) {
+          add(terms.Example(n), terms.table_heads == 1 ? head : BlockIndex(), query, key);
+        }
+      }
+    }
+  }
+}
+
+struct SetZero {
+  float* to;
+  __device__ void operator()(int64_t i, int count) const { StoreEight({}, to + i, count); }
+};
+
+template <typename T>
+void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
+              const TileMemory& memory) {
+  const Terms<T>& z = work.call.terms;
+  const bool accumulate = work.call.accumulate[kTable];
+  if (!z.ByRow()) {
+    if (!accumulate) {
+      Elementwise(arguments, z.table_heads * z.table_queries * z.table_keys,
+                  SetZero{work.call.dtable});
+    }
+    return Launch(arguments, {z.table_heads, kTileThreads, memory.bytes}, ScatterTableKernel<T>,
+                  work);
+  }
+  const int64_t tiles = Chunks(z.queries) * Chunks(z.keys) * (kColumns / kPassing<T>);
+  Launch(arguments, {tiles * z.heads * work.table_parts, kTileThreads, memory.bytes},
+         TableSumsKernel<T>, work, memory.stages);
+  if (z.table_queries > 1) {
+    Rowwise(arguments, z.table_heads * z.table_queries, z.table_keys, TableRows<T>{work});
+  } else {
+    const int64_t heads = z.table_heads == 1 ? z.heads : 1;
+    SumLines(arguments, z.table_heads,
+             TableColumns<T>{work, work.call.dtable, accumulate, z.table_keys,
+                             z.queries * work.table_parts * heads});
+  }
+}
+
+}  // namespace
+
+template <typename T>
+std::optional<TileMemory> ScoreMemory(const Sizes& sizes, bool dot) {
+  const GradientSizes<T> z(sizes, dot);
+  return TileMemory::For(sizeof(SharedScoreGradients), z.own_bytes() + z.passing_bytes());
+}
+
+template <typename T>
+void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
+  const Backward<T>& call = work.call;
+  const Terms<T>& z = call.terms;
+  Sizes sizes{};
+  sizes.head_size = z.head_size;
+  sizes.features = z.features;
+  const std::optional<TileMemory> memory = ScoreMemory<T>(sizes, z.query != nullptr);
+  if (call.da != nullptr || call.db != nullptr) {
+    Launch(arguments, TileGrid(z, Chunks(z.queries), memory->bytes), OuterGradKernel<T>, work);
+  }
+  if (call.dtable != nullptr) RunTable(arguments, work, *memory);
+  if (call.dpositions != nullptr) {
+    const int64_t heads = z.positions_per_head ? z.heads : 1;
+    const int64_t entries = heads * z.features * z.position_extent;
+    Launch(arguments, {(entries + kThreads - 1) / kThreads, kThreads}, DensePartsKernel<T>, work,
+           heads);
+  }
+  if (call.dbias != nullptr) {
+    SumLines(arguments, z.heads,
+             BiasLines<T>{work, call.dbias, call.accumulate[kBias], z.queries + z.keys - 1,
+                          work.parts * Chunks(z.keys) * kTileWarps});
+  }
+}
+
+#define SYNTRA_FOR_ACTIVATION(T)                                         \
+  template std::optional<TileMemory> ScoreMemory<T>(const Sizes&, bool); \
+  template void RunScores(const KernelArguments&, const Recomputation<T>&);
+SYNTRA_FOR_ACTIVATION(float)
+SYNTRA_FOR_ACTIVATION(BFloat16)
+#undef SYNTRA_FOR_ACTIVATION
+
+}  // namespace syntra::attention

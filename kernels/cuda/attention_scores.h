@@ -1,0 +1,297 @@
+// Tiles of scores in the registers of a warp: which are needed, the terms that are no products,
+// masks. Rows are the block's own, queries or (kOfKeys) keys; columns pass by.
+#pragma once
+
+#include "kernels/cuda/attention_terms.h"
+#include "kernels/workspace.h"
+
+namespace syntra::attention {
+
+// Exponentials of scores relative to one of them or to log_sum_exp. In bf16 one multiply-add makes
+// the exponents, of two; it would cost f32 the last bits of large scores.
+constexpr float kLog2E = 1.44269504f;
+template <typename T>
+__device__ __forceinline__ float OffsetOf(float reference) {
+  return sizeof(T) == sizeof(float) ? reference : reference * kLog2E;
+}
+template <typename T>
+__device__ __forceinline__ float Exponential(float score, float offset) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return expf(score - offset);
+  } else {
+    return Exp2(fmaf(score, kLog2E, -offset));
+  }
+}
+
+// What one side brings to the tiles: operands of the products that scores are sums of, and rows
+// whose products with the other side's are the gradients of probabilities.
+template <typename T>
+struct Side {
+  Source<T> dot, dense, value;
+
+  __device__ int Features() const { return dot.TileCount() + dense.TileCount(); }
+  __device__ int TileCount() const { return Features() + value.TileCount(); }
+
+  template <int kRows>
+  __device__ __forceinline__ void Copy(int first, T* to) const {
+    to = CopyTiles<kRows>(dot, first, to);
+    to = CopyTiles<kRows>(dense, first, to);
+    CopyTiles<kRows>(value, first, to);
+  }
+};
+
+// Rows of an activation [B, rows, heads * width].
+template <typename T>
+__device__ Source<T> RowsAt(const Terms<T>& terms, const T* from, int64_t rows, int64_t width,
+                            int64_t b, int64_t h) {
+  if (from == nullptr) return {};
+  return {from + (b * rows * terms.heads + h) * width, static_cast<int>(rows),
+          static_cast<int>(width), terms.heads * width};
+}
+
+template <typename T>
+__device__ Target<T> TargetAt(const Terms<T>& terms, T* to, int64_t rows, int64_t width, int64_t b,
+                              int64_t h, bool accumulate) {
+  return {to + (b * rows * terms.heads + h) * width, static_cast<int>(rows),
+          static_cast<int>(width), terms.heads * width, accumulate};
+}
+
+// Queries with their u and, in the backward pass, dy.
+template <typename T>
+__device__ Side<T> Queries(const Terms<T>& terms, const T* dy, int64_t b, int64_t h) {
+  return {RowsAt(terms, terms.query, terms.queries, terms.head_size, b, h),
+          RowsAt(terms, terms.u, terms.queries, terms.features, b, h),
+          RowsAt(terms, dy, terms.queries, terms.head_size, b, h)};
+}
+
+// Keys with the columns of the table of positions that they meet, and values.
+template <typename T>
+__device__ Side<T> Keys(const Terms<T>& terms, int64_t b, int64_t h) {
+  Source<T> dense;
+  if (terms.u != nullptr) {
+    const int64_t head = terms.positions_per_head ? h : 0;
+    dense = {terms.position_rows + head * terms.position_extent * terms.position_width,
+             static_cast<int>(terms.keys), static_cast<int>(terms.position_width),
+             terms.position_width,
+             terms.key_positions == nullptr ? nullptr : terms.key_positions + b * terms.keys};
+  }
+  return {RowsAt(terms, terms.key, terms.keys, terms.head_size, b, h), dense,
+          RowsAt(terms, terms.value, terms.keys, terms.head_size, b, h)};
+}
+
+__device__ inline SegmentRange RangeOf(const SegmentRange* ranges, int64_t b, int64_t rows,
+                                       int first, int count) {
+  ranges += b * Chunks(rows);
+  SegmentRange range = ranges[first / kColumns];
+  for (int chunk = first / kColumns + 1; chunk * kColumns < first + count && chunk < Chunks(rows);
+       ++chunk) {
+    const SegmentRange next = ranges[chunk];
+    range.lowest = next.lowest < range.lowest ? next.lowest : range.lowest;
+    range.highest = next.highest > range.highest ? next.highest : range.highest;
+    range.any_zero = range.any_zero || next.any_zero;
+  }
+  return range;
+}
+
+// What is known of a tile of scores without looking at its rows.
+struct Allowance {
+  bool any;  // false: nothing in it is allowed
+  bool all;  // all of it is there and allowed
+};
+
+template <typename T>
+__device__ Allowance AllowanceOf(const Terms<T>& terms, int64_t b, int first_query, int query_count,
+                                 int first_key, int key_count) {
+  const int64_t last_query = first_query + query_count - 1, last_key = first_key + key_count - 1;
+  Allowance result{true, last_query < terms.queries && last_key < terms.keys};
+  if (terms.causal) {
+    const int64_t start = terms.Start();
+    result.any = first_key <= last_query + start;
+    result.all = result.all && last_key <= first_query + start;
+  }
+  if (terms.query_segments != nullptr && result.any) {
+    const SegmentRange of_queries =
+        RangeOf(terms.query_ranges, b, terms.queries, first_query, query_count);
+    const SegmentRange of_keys = RangeOf(terms.key_ranges, b, terms.keys, first_key, key_count);
+    result.any = of_queries.lowest <= of_keys.highest && of_keys.lowest <= of_queries.highest;
+    result.all =
+        result.all && of_queries.Same() && of_keys.Same() && of_queries.lowest == of_keys.lowest;
+  }
+  return result;
+}
+
+// A tile of scores: its first own row and its first passing row.
+struct Place {
+  int own = 0, passing = 0;
+  bool all = false;  // allowed
+};
+
+// Moves to the next passing tile of which anything may be allowed; false: there is none. `place`
+// begins at minus one tile.
+template <bool kOfKeys, typename T>
+__device__ bool FindNext(const Terms<T>& terms, int64_t b, int own_rows, Place& place) {
+  const int64_t end = kOfKeys ? terms.queries : terms.keys;
+  for (place.passing += kPassing<T>; place.passing < end; place.passing += kPassing<T>) {
+    const Allowance allowance =
+        kOfKeys ? AllowanceOf(terms, b, place.passing, kPassing<T>, place.own, own_rows)
+                : AllowanceOf(terms, b, place.own, own_rows, place.passing, kPassing<T>);
+    place.all = allowance.all;
+    if (allowance.any) return true;
+  }
+  return false;
+}
+
+// Rows and columns of a warp's tile, the last ones again where there are none.
+template <bool kOfKeys, int kM, int kN>
+struct TileRows {
+  int row[kM][2], column[kN][2];
+
+  template <typename T>
+  __device__ TileRows(const Terms<T>& terms, const Place& place) {
+    const auto last = static_cast<int>((kOfKeys ? terms.keys : terms.queries) - 1);
+    const auto last_column = static_cast<int>((kOfKeys ? terms.queries : terms.keys) - 1);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int at = place.own + (WarpIndex() * kM + m) * 16 + FragmentRow(2 * half);
+        row[m][half] = at < last ? at : last;
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const int at = place.passing + 8 * n + FragmentColumn(e);
+        column[n][e] = at < last_column ? at : last_column;
+      }
+    }
+  }
+};
+
+// Calls body(score, i, j) for the query and key of each score, the last ones where there are none.
+template <bool kOfKeys, int kM, int kN, typename T, typename Body>
+__device__ __forceinline__ void ForScores(const Terms<T>& terms, const Place& place,
+                                          Fragment (&scores)[kM][kN], const Body& body) {
+  const TileRows<kOfKeys, kM, kN> rows(terms, place);
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int own = rows.row[m][k / 2], passing = rows.column[n][k % 2];
+        body(scores[m][n].sum[k], kOfKeys ? passing : own, kOfKeys ? own : passing);
+      }
+    }
+  }
+}
+
+// Begins a warp's scores with the terms that are no products of features.
+template <bool kOfKeys, int kM, int kN, typename T>
+__device__ __forceinline__ void StartScores(const Terms<T>& terms, int64_t b, int64_t h,
+                                            const Place& place, Fragment (&scores)[kM][kN]) {
+  if (terms.a != nullptr || (terms.table != nullptr && !terms.ByRow())) {
+    ForScores<kOfKeys>(terms, place, scores,
+                       [&](float& score, int i, int j) { score = terms.Others(b, h, i, j); });
+    return;
+  }
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < kN; ++n) scores[m][n] = {};
+  }
+  if (terms.bias != nullptr) {
+    const float* bias = terms.bias + h * (terms.queries + terms.keys - 1) + terms.queries - 1;
+    if (place.all) {
+      // Counted from the lane's first query and key, so that equal differences are one load.
+      const int own = place.own + WarpIndex() * kM * 16 + FragmentRow(0);
+      const int passing = place.passing + FragmentColumn(0);
+      bias += kOfKeys ? own - passing : passing - own;
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+#pragma unroll
+        for (int n = 0; n < kN; ++n) {
+#pragma unroll
+          for (int k = 0; k < 4; ++k) {
+            const int difference = 8 * n + k % 2 - 16 * m - k / 2 * 8;
+            scores[m][n].sum[k] = bias[kOfKeys ? -difference : difference];
+          }
+        }
+      }
+    } else {
+      ForScores<kOfKeys>(terms, place, scores,
+                         [&](float& score, int i, int j) { score = bias[j - i]; });
+    }
+  }
+  if (terms.table != nullptr) {
+    const int64_t head = terms.table_heads == 1 ? 0 : h;
+    const int64_t row_step = terms.table_queries == 1 ? 0 : terms.table_keys;
+    const float* table =
+        terms.table + head * terms.table_queries * terms.table_keys + terms.Start() * row_step;
+    ForScores<kOfKeys>(terms, place, scores,
+                       [&](float& score, int i, int j) { score += table[i * row_step + j]; });
+  }
+}
+
+// Scores that are not allowed become -inf.
+template <bool kOfKeys, int kM, int kN, typename T>
+__device__ __forceinline__ void MaskScores(const Terms<T>& terms, int64_t b, const Place& place,
+                                           Fragment (&scores)[kM][kN]) {
+  const auto queries = static_cast<int>(terms.queries), keys = static_cast<int>(terms.keys);
+  const int64_t start = terms.Start();
+  const int first_own = place.own + WarpIndex() * kM * 16;
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int own = first_own + 16 * m + FragmentRow(k);
+        const int passing = place.passing + 8 * n + FragmentColumn(k);
+        const int i = kOfKeys ? passing : own, j = kOfKeys ? own : passing;
+        if (i >= queries || j >= keys || (terms.causal && j > i + start)) {
+          scores[m][n].sum[k] = -INFINITY;
+        }
+      }
+    }
+  }
+  if (terms.query_segments == nullptr) return;
+  const int32_t* of_queries = terms.query_segments + b * terms.queries;
+  const int32_t* of_keys = terms.key_segments + b * terms.keys;
+  ForScores<kOfKeys>(terms, place, scores, [&](float& score, int i, int j) {
+    if (of_queries[i] == 0 || of_queries[i] != of_keys[j]) score = -INFINITY;
+  });
+}
+
+// What kernels of tiles need of the operands, made ready in the call's workspace.
+class PreparedTerms {
+ public:
+  PreparedTerms(const Sizes& sizes, std::span<const TensorType> inputs, WorkspaceLayout& layout);
+
+  // Computes it, and says in `terms` where it lies.
+  template <typename T>
+  void Run(const KernelArguments& arguments, Terms<T>& terms) const;
+
+ private:
+  size_t query_ranges_ = 0, key_ranges_ = 0, position_rows_ = 0;
+};
+
+// Shared memory of a block: what stays, and one stage or two of tiles that pass by.
+struct TileMemory {
+  int stages;
+  size_t bytes;
+
+  // Two stages within what an A100 gives a block, or one within what an H100 does; nullopt: not
+  // even one fits.
+  static std::optional<TileMemory> For(size_t own, size_t stage) {
+    const auto bytes = [&](int stages) {
+      return own + std::max(stages * stage, sizeof(RowsOfSums));
+    };
+    if (bytes(2) <= 163 << 10) return TileMemory{2, bytes(2)};
+    if (bytes(1) <= 227 << 10) return TileMemory{1, bytes(1)};
+    return std::nullopt;
+  }
+};
+
+}  // namespace syntra::attention

@@ -1,0 +1,277 @@
+// The passes of attention_grad over queries and over keys (attention_grad.h). A block takes 64 rows
+// of one side in a part of the batch, and 64 columns of each result.
+#include "kernels/cuda/attention_grad.h"
+
+namespace syntra::attention {
+namespace {
+
+// Rows of a warp's tile beside each other, each moved so that a diagonal is a column.
+template <typename T>
+struct SkewedRows {
+  static constexpr int kWidth = 8 * (kPassingFragments<T> + 1);
+  float row[kTileWarps][8][kWidth];
+};
+
+// Which results a pass forms besides dV.
+template <bool kKeys, bool kWithDot, bool kWithDense>
+struct Pass {
+  static constexpr bool kOfKeys = kKeys, kDot = kWithDot, kDense = kWithDense;
+};
+
+template <typename T, typename Pass>
+class SideGradients {
+ public:
+  static constexpr bool kOfKeys = Pass::kOfKeys;
+  static constexpr int kN = kPassingFragments<T>;
+  static constexpr int kPassingTile = kPassing<T> * kTileStride<T>;
+
+  __device__ SideGradients(const Recomputation<T>& work, std::byte* memory, int64_t h, int own,
+                           int chunk)
+      : work_(work), terms_(work.call.terms), h_(h), chunk_(chunk) {
+    next_.own = own;
+    skewed_ = reinterpret_cast<SkewedRows<T>*>(memory);
+    own_ = reinterpret_cast<T*>(memory + (AddsToLine() ? sizeof(SkewedRows<T>) : 0));
+  }
+
+  __device__ void StartPart(int64_t part) {
+    if (!AddsToLine()) return;
+    line_ = work_.BiasLine(part, h_, next_.own / kOwnRows, WarpIndex());
+    for (int64_t x = LaneIndex(); x < work_.LineLength(terms_.queries); x += kWarp) line_[x] = 0;
+  }
+
+  __device__ void StartExample(int64_t b) {
+    b_ = b;
+    next_.passing = -kPassing<T>;
+    const Side<T> queries = Queries(terms_, work_.call.dy, b, h_), keys = Keys(terms_, b, h_);
+    side_ = kOfKeys ? queries : keys;
+    (kOfKeys ? keys : queries).template Copy<kOwnRows>(next_.own, own_);
+    stages_ = own_ + side_.TileCount() * kOwnRows * kTileStride<T>;
+    if constexpr (!kOfKeys) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        own_statistics_[half] = work_.StatisticsOf(b, h_)[OwnRow() + FragmentRow(2 * half)];
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < kFragments; ++c) value_[0][c] = dot_[0][c] = {};
+  }
+
+  __device__ bool Begin(int stage) {
+    if (!FindNext<kOfKeys>(terms_, b_, kOwnRows, next_)) return false;
+    T* to = Stage(stage);
+    side_.template Copy<kPassing<T>>(next_.passing, to);
+    if constexpr (kOfKeys) {
+      constexpr int kAtOnce = kCopyBytes / sizeof(RowStatistics);
+      const int row = ThreadIndex() * kAtOnce;
+      if (row < kPassing<T>) {
+        CopyAsync(StatisticsIn(to) + row, work_.StatisticsOf(b_, h_) + next_.passing + row, true);
+      }
+    }
+    return true;
+  }
+
+  __device__ void Prepare() {
+    place_ = next_;
+    StartScores<kOfKeys>(terms_, b_, h_, place_, scores_);
+  }
+
+  __device__ void Use(int stage) {
+    T* passing = Stage(stage);
+    const RowStatistics* rows = StatisticsIn(passing);
+    FinishScores<kOfKeys>(
+        terms_, b_, place_, side_, own_, passing,
+        [&](int n, int k) {
+          return kOfKeys ? rows[8 * n + FragmentColumn(k)] : own_statistics_[k / 2];
+        },
+        scores_, d_scores_);
+    const int dots = side_.dot.TileCount(), features = side_.Features();
+    if constexpr (kOfKeys) {
+      AddMixed(scores_, TileOf(passing, features, side_.value), value_);
+    }
+    if constexpr (Pass::kDot) AddMixed(d_scores_, TileOf(passing, 0, side_.dot), dot_);
+    if constexpr (Pass::kDense) AddMixed(d_scores_, TileOf(passing, dots, side_.dense), dense_);
+    if (AddsToLine()) AddToLine();
+  }
+
+  // Once no stage is in use.
+  __device__ void StoreExample() {
+    const Backward<T>& call = work_.call;
+    const int64_t width = terms_.head_size;
+    if constexpr (kOfKeys) {
+      Store(value_, call.dvalue, kValue, terms_.keys, width);
+      if constexpr (Pass::kDot) Store(dot_, call.dkey, kKey, terms_.keys, width);
+    } else {
+      if constexpr (Pass::kDot) Store(dot_, call.dquery, kQuery, terms_.queries, width);
+      if constexpr (Pass::kDense) {
+        Store(dense_, call.du, kU, terms_.queries, terms_.features);
+#pragma unroll
+        for (Fragment& fragment : dense_[0]) fragment = {};
+      }
+    }
+  }
+
+  __device__ void StorePart(int64_t part) {
+    if constexpr (kOfKeys && Pass::kDense) {
+      const auto width = static_cast<int>(Chunks(terms_.features) * kColumns);
+      const Target<float> target{work_.DenseParts(part, h_), static_cast<int>(terms_.keys), width,
+                                 width, false};
+      if (chunk_ < Chunks(terms_.features)) {
+        StoreTile(Staged(), dense_[0], target, OwnRow(), chunk_ * kColumns);
+      }
+    }
+  }
+
+ private:
+  __device__ bool AddsToLine() const {
+    return kOfKeys && work_.bias_lines != nullptr && chunk_ == 0;
+  }
+  __device__ int OwnRow() const { return next_.own + WarpIndex() * 16; }
+  __device__ RowsOfSums& Staged() const { return *reinterpret_cast<RowsOfSums*>(stages_); }
+  __device__ T* Stage(int stage) const {
+    constexpr int kStatistics = kOfKeys ? kPassing<T> * sizeof(RowStatistics) / sizeof(T) : 0;
+    return stages_ + stage * (side_.TileCount() * kPassingTile + kStatistics);
+  }
+  __device__ RowStatistics* StatisticsIn(T* stage) const {
+    return reinterpret_cast<RowStatistics*>(stage + side_.TileCount() * kPassingTile);
+  }
+  // The block's columns of a source whose tiles begin at `first`; others' where it has fewer.
+  __device__ const T* TileOf(const T* passing, int first, const Source<T>& source) const {
+    return passing + (first + (chunk_ < source.TileCount() ? chunk_ : 0)) * kPassingTile;
+  }
+
+  __device__ void Store(const Fragment (&sums)[1][kFragments], T* to, Input input, int64_t rows,
+                        int64_t width) {
+    if (to == nullptr || chunk_ >= Chunks(width)) return;
+    StoreTile(Staged(), sums[0],
+              TargetAt(terms_, to, rows, width, b_, h_, work_.call.accumulate[input]), OwnRow(),
+              chunk_ * kColumns);
+  }
+
+  // Adds the diagonals of dS, keys as rows, to the warp's line. Fragments 8 columns apart meet in
+  // the same entries with their upper and lower rows.
+  __device__ void AddToLine() {
+    constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
+    float* line = line_ + place_.passing;
+    float entry[(kEntries + kWarp - 1) / kWarp];
+#pragma unroll
+    for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+      entry[e] = x < kEntries ? line[x] : 0.0f;
+    }
+    const auto& d_scores = d_scores_[0];
+    auto& row = skewed_->row[WarpIndex()];
+#pragma unroll
+    for (int n = 0; n <= kN; ++n) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        row[FragmentRow(0)][8 * n + FragmentColumn(e)] =
+            (n > 0 ? d_scores[n > 0 ? n - 1 : 0].sum[e] : 0.0f) +
+            (n < kN ? d_scores[n < kN ? n : 0].sum[2 + e] : 0.0f);
+      }
+    }
+    SyncWarp();
+#pragma unroll
+    for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+#pragma unroll
+      for (int r = 0; r < 8; ++r) {
+        const int column = x + r - 7;
+        if (column >= 0 && column < kWidth) entry[e] += row[r][column];
+      }
+      if (x < kEntries) line[x] = entry[e];
+    }
+    SyncWarp();
+  }
+
+  const Recomputation<T>& work_;
+  const Terms<T>& terms_;
+  int64_t h_, b_;
+  int chunk_;
+  SkewedRows<T>* skewed_;
+  float* line_;
+  T *own_, *stages_;
+  Side<T> side_;  // that passes by
+  Place next_, place_;
+  RowStatistics own_statistics_[2];
+  RowScores<T> scores_, d_scores_;
+  Fragment value_[1][kFragments], dot_[1][kFragments], dense_[1][kFragments] = {};
+};
+
+template <typename T, typename Pass>
+__global__ void __launch_bounds__(kTileThreads, 2)
+    SideGradientsKernel(Recomputation<T> work, int64_t parts, int chunks, int stages) {
+  const Terms<T>& terms = work.call.terms;
+  const int64_t tiles = Chunks(Pass::kOfKeys ? terms.keys : terms.queries);
+  const auto chunk = static_cast<int>(BlockIndex() % chunks);
+  const auto own = static_cast<int>(BlockIndex() / chunks % tiles * kOwnRows);
+  const int64_t h = BlockIndex() / chunks / tiles % terms.heads;
+  const int64_t part = BlockIndex() / chunks / tiles / terms.heads;
+  SideGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
+  gradients.StartPart(part);
+  const int64_t examples = terms.ExampleCount();
+  for (int64_t n = examples * part / parts; n < examples * (part + 1) / parts; ++n) {
+    gradients.StartExample(terms.Example(n));
+    PassStages(stages, gradients);
+    gradients.StoreExample();
+    SyncThreads();
+  }
+  gradients.StorePart(part);
+}
+
+template <typename T, typename Pass>
+void RunPass(const KernelArguments& arguments, const Recomputation<T>& work, int64_t chunks,
+             const TileMemory& memory) {
+  const Terms<T>& z = work.call.terms;
+  const int64_t parts = Pass::kOfKeys ? work.parts : z.batch;
+  const int64_t blocks = parts * z.heads * Chunks(Pass::kOfKeys ? z.keys : z.queries) * chunks;
+  Launch(arguments, {blocks, kTileThreads, memory.bytes}, SideGradientsKernel<T, Pass>, work, parts,
+         static_cast<int>(chunks), memory.stages);
+}
+
+// Calls body with a Pass.
+template <bool kOfKeys, typename Body>
+void WithPass(bool dot, bool dense, const Body& body) {
+  if (dot && dense) return body(Pass<kOfKeys, true, true>());
+  if (dot) return body(Pass<kOfKeys, true, false>());
+  if (dense) return body(Pass<kOfKeys, false, true>());
+  if constexpr (kOfKeys) body(Pass<true, false, false>());
+}
+
+}  // namespace
+
+template <typename T>
+std::optional<TileMemory> SideMemory(const Sizes& sizes, bool dot, bool bias) {
+  const GradientSizes<T> z(sizes, dot);
+  return TileMemory::For(z.own_bytes() + (bias ? sizeof(SkewedRows<T>) : 0),
+                         z.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
+}
+
+template <typename T>
+void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
+  const Backward<T>& call = work.call;
+  const Terms<T>& z = call.terms;
+  Sizes sizes{};
+  sizes.head_size = z.head_size;
+  sizes.features = z.features;
+  const bool dot = z.query != nullptr;
+  const auto chunks = [&](bool of_head, bool of_features) {
+    return std::max(of_head ? Chunks(z.head_size) : 0, of_features ? Chunks(z.features) : 0);
+  };
+  WithPass<false>(call.dquery != nullptr, call.du != nullptr, [&]<typename Pass>(Pass) {
+    RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense),
+                     *SideMemory<T>(sizes, dot, false));
+  });
+  const bool keys = call.dvalue != nullptr || call.dkey != nullptr || call.dbias != nullptr;
+  if (!keys && call.dpositions == nullptr) return;
+  WithPass<true>(call.dkey != nullptr, call.dpositions != nullptr, [&]<typename Pass>(Pass) {
+    RunPass<T, Pass>(arguments, work, chunks(keys, Pass::kDense),
+                     *SideMemory<T>(sizes, dot, call.dbias != nullptr));
+  });
+}
+
+#define SYNTRA_FOR_ACTIVATION(T)                                              \
+  template std::optional<TileMemory> SideMemory<T>(const Sizes&, bool, bool); \
+  template void RunSides(const KernelArguments&, const Recomputation<T>&);
+SYNTRA_FOR_ACTIVATION(float)
+SYNTRA_FOR_ACTIVATION(BFloat16)
+#undef SYNTRA_FOR_ACTIVATION
+
+}  // namespace syntra::attention
