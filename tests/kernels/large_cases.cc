@@ -205,28 +205,28 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
     return TensorType{dtype, {z.batch, z.keys, z.heads * z.head_size}};
   };
   const auto segments = [](int64_t batch, int64_t rows) { return I32({batch, rows}); };
-  const Sizes causal{1, 260, 70, 1, 64}, mixed{2, 140, 140, 1, 64}, wide{1, 70, 130, 1, 72};
-  const Sizes odd{2, 70, 135, 2, 40}, placed{3, 66, 100, 2, 32};
+  const Sizes causal{1, 260, 70, 1, 64}, mixed{2, 130, 100, 1, 64}, wide{1, 70, 130, 1, 72};
+  const Sizes odd{2, 70, 135, 2, 40}, placed{2, 66, 100, 2, 32};
   add("features_64_causal", true, causal, 0, {{1, keys(causal)}, {8, F32({1, 329})}});
-  add("features_64_mixed", false, mixed, 64,
+  add("features_64_mixed", false, mixed, 24,
       {{1, keys(mixed)},
-       {4, F32({64, 150})},
-       {7, F32({1, 140, 150})},
-       {8, F32({1, 279})},
-       {9, segments(2, 140)},
-       {10, segments(2, 140)}});
+       {4, F32({24, 110})},
+       {7, F32({1, 130, 110})},
+       {8, F32({1, 229})},
+       {9, segments(2, 130)},
+       {10, segments(2, 100)}});
   add("features_72_row", false, wide, 19,
       {{1, keys(wide)}, {4, F32({1, 19, 130})}, {7, F32({1, 1, 130})}});
-  add("features_128_dense", true, {2, 70, 80, 1, 128}, 70, {{4, F32({70, 80})}});
+  add("features_128_dense", true, {1, 70, 80, 1, 128}, 70, {{4, F32({70, 80})}});
   add("features_40_table", true, odd, 0,
       {{1, keys(odd)}, {7, F32({2, 70, 135})}, {8, F32({2, 204})}});
   add("features_32_positions", true, placed, 80,
       {{4, F32({80, 37})},
        {7, F32({1, 37, 37})},
-       {9, segments(3, 66)},
-       {10, segments(3, 100)},
-       {11, I32({3, 66})},
-       {12, I32({3, 100})}});
+       {9, segments(2, 66)},
+       {10, segments(2, 100)},
+       {11, I32({2, 66})},
+       {12, I32({2, 100})}});
 }
 
 }  // namespace
