@@ -131,7 +131,8 @@ TEST(Cli, DoctorAsTextAndJson) {
     EXPECT_TRUE(report.contains(section)) << section;
   }
   EXPECT_EQ(report["accelerators"]["this build found"], SYNTRA_CUDA_SUMMARY);
-  EXPECT_EQ(report["accelerators"]["GPU kernels"], "not part of this version");
+  // The first of them, or why there is none.
+  EXPECT_TRUE(report["accelerators"].contains("GPU 0") || report["accelerators"].contains("GPU"));
 }
 
 TEST(Cli, DoctorWarnsOfTooManyThreads) {
