@@ -142,7 +142,7 @@ TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
 TEST_F(Gpu, SaysWhatWouldFit) {
   StartOptions small = OnGpu();
   if (small.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "a GPU's memory cannot be made small";
-  small.environment = {"SYNTRA_SIMT_MEMORY=1000000"};
+  small.environment = {"SYNTRA_SIMT_MEMORY=1600000"};
   const Outcome outcome = Run(Pretrain("gpu", With("train.micro_batch_size=8")), small);
   EXPECT_EQ(outcome.code, 4);
   EXPECT_TRUE(outcome.Says("the run needs")) << outcome.err;
