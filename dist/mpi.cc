@@ -209,7 +209,7 @@ void MpiCommunicator::ThroughHost(const TensorView& view, int64_t elements,
 }
 
 void MpiCommunicator::AllReduceSum(TensorView view) {
-  constexpr int64_t kPiece = int64_t{4} << 20;  // 16 MiB: larger ones are not faster
+  constexpr int64_t kPiece = int64_t{4} << 20;  // 16 MiB of page-locked memory
   if (!view.device->is_host()) {
     return ThroughHost(view, kPiece, [this](TensorView piece) { AllReduceSum(piece); });
   }

@@ -71,7 +71,7 @@ class Executable {
   void SetSegments(const std::vector<size_t>& ends);
 
   // `after`: called with the number of each segment whose work was given. On a GPU the runs only
-  // give work; the second run of a kind takes it down, later ones give each segment as one piece.
+  // give work; from the second run of a kind on, each segment as one piece.
   using AfterSegment = std::function<void(size_t segment)>;
   void Run(Gradients gradients = Gradients::kAdd, const AfterSegment& after = {});
   // As Run, but after each step checks that its floating-point outputs are finite; throws
