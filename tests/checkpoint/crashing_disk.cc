@@ -30,12 +30,14 @@ std::string DecodeArgument(const std::string& argument) {
   return Decode(std::string_view(argument).substr(path + 1, end - path - 1));
 }
 
-// "NAME(ARGUMENTS) = RESULT".
+// "NAME(ARGUMENTS) = RESULT", with more spaces before the '=' where strace aligns results.
 bool ParseCall(const std::string& line, RecordedCall* call) {
-  const size_t open = line.find('('), close = line.rfind(") = ");
-  if (open == line.npos || close == line.npos || close < open) return false;
+  const size_t open = line.find('('), equals = line.rfind(" = ");
+  if (open == line.npos || equals == line.npos) return false;
+  const size_t close = line.find_last_not_of(' ', equals);
+  if (close < open || line[close] != ')') return false;
   call->name = line.substr(0, open);
-  const bool failed = line[close + 4] == '-' || line[close + 4] == '?';
+  const bool failed = line[equals + 3] == '-' || line[equals + 3] == '?';
   if (failed && call->name != "access") return false;
   for (std::string_view rest = std::string_view(line).substr(open + 1, close - open - 1);;) {
     const size_t comma = rest.find(", ");

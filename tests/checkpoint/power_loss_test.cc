@@ -133,5 +133,22 @@ TEST_F(PowerLoss, OfTheFirstCheckpoint) {
   ExpectSafeAndNoSyncToSpare(root_ / "run" / "checkpoints", -1, 20);
 }
 
+// strace splits a call in the middle of which another thread made one, and aligns the result of the
+// rest.
+TEST(Recording, JoinsInterruptedCalls) {
+  const Path trace = Scratch("interrupted.trace");
+  ReplaceFileDurably(trace, R"(7 fsync(6<\x2f\x61> <unfinished ...>
+8 write(7<\x2f\x62>, "\x63", 1) = 1
+7 <... fsync resumed>)              = 0
+8 unlink("\x2f\x62")                = -1 ENOENT (No such file or directory)
+)");
+  const std::vector<RecordedCall> calls = ReadRecording(trace);
+  RemoveAll(trace);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].name, "write");
+  EXPECT_EQ(calls[1].name, "fsync");
+  EXPECT_EQ(calls[1].arguments, std::vector<std::string>{"/a"});
+}
+
 }  // namespace
 }  // namespace syntra
