@@ -26,6 +26,7 @@ class Attributes {
 
   bool empty() const { return entries_.empty(); }
   std::string ToString() const;  // "heads=8 causal=true"
+  friend bool operator==(const Attributes&, const Attributes&) = default;
 
  private:
   template <typename T>

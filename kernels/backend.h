@@ -24,6 +24,12 @@ class Backend {
   // A kernel for a call of these types, which are held ones; it honours call.accumulate. nullopt:
   // there is none, and nothing else serves.
   virtual std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) = 0;
+
+  // A kernel for several calls of one op, in any order or at once; its operands are those of the
+  // first call, then those of the second, ... nullopt: each call has a kernel of its own.
+  virtual std::optional<BoundKernel> BindMultiTensor(const Op&, std::span<const OpCall>) {
+    return std::nullopt;
+  }
 };
 
 // Computes everything in double precision: floating-point values are held as f64.

@@ -125,6 +125,9 @@ std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call);
 // workspace lie in the GPU's memory.
 std::optional<BoundKernel> BindCudaKernel(const Op& op, const OpCall& call);
 
+// One kernel for several calls of one op; see Backend::BindMultiTensor.
+std::optional<BoundKernel> BindCudaMultiTensor(const Op& op, std::span<const OpCall> calls);
+
 // The reference as a kernel over host tensors of the call's own types (converted through doubles).
 BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call);
 

@@ -1,6 +1,7 @@
 // adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow): a parameter seen as matrices of rows
 // and columns, along the two axes that are factored, or as one run of elements. The hyperparameters
 // are read on the device, so that a captured step follows the schedule.
+#include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
@@ -25,43 +26,6 @@ struct Hyper {
   }
 };
 
-// Begins every workspace: where sums are formed, and what they leave for the step.
-struct Norms {
-  double partial[kElementParts];
-  double x_squares, p_squares;
-};
-
-struct KeepSum {
-  double* to;
-  __device__ void operator()(double sum) const { *to = sum; }
-};
-
-// What clipping and the parameter's own scale leave of the rate.
-__device__ float StepOf(const Hyper& hyper, const Norms& norms, double clip_threshold,
-                        int64_t count) {
-  const auto size = static_cast<double>(count);
-  const double clip = fmax(1.0, sqrt(norms.x_squares / size) / clip_threshold);
-  return static_cast<float>(hyper.rate() * fmax(sqrt(norms.p_squares / size), 1e-3) / clip);
-}
-
-// x = g * rsqrt(v) for an unfactored parameter; the pass that forms the sum of x^2 updates v.
-struct FullTerm {
-  const float* gradient;
-  Hyper hyper;
-  float* average;
-
-  __device__ float At(int64_t i) const {
-    return gradient[i] * hyper.gradient_scale() / sqrtf(average[i]);
-  }
-  __device__ double operator()(int64_t i) const {
-    if (!hyper.changes_anything()) return 0.0;
-    const float g = gradient[i] * hyper.gradient_scale();
-    average[i] = hyper.Average(average[i], g * g + kSquareFloor);
-    const double x = At(i);
-    return x * x;
-  }
-};
-
 // A parameter [outer, rows, middle, columns, inner], where outer, middle and inner are what lies
 // around the factored axes: a matrix for each of their indices.
 struct Matrices {
@@ -70,7 +34,6 @@ struct Matrices {
   bool normalised_by_columns;
 
   __host__ __device__ int64_t count() const { return outer * middle * inner; }
-  __host__ __device__ int64_t size() const { return count() * rows * columns; }
   // Mostly the matrices lie one behind the other.
   __device__ bool dense() const { return middle == 1 && inner == 1; }
 
@@ -105,173 +68,188 @@ struct Matrices {
   }
 };
 
-struct Factored {
-  Matrices shape;
+// The sums of x^2 and of p^2.
+struct Squares {
+  double x, p;
+};
+
+// Begins a tensor's workspace: where the sums are formed, and what they leave for the step.
+struct Norms {
+  Squares partial[kElementParts];
+  float step;
+};
+
+struct Tensor {
+  Matrices shape;  // of a parameter whose second moment is not factored: none
+  int64_t size;
+  double clip_threshold;
   Hyper hyper;
   const float* gradient;
+  float* parameter;
+  float* full_average;
   float *row_average, *column_average;
+  Norms* norms;
   float *row_sums, *column_parts;       // [matrices, rows], [matrices, parts, columns]
   float *row_factors, *column_factors;  // x = g * row_factor * column_factor
 
+  __host__ __device__ bool factored() const { return full_average == nullptr; }
+  __device__ float ScaledGradient(int64_t i) const { return gradient[i] * hyper.gradient_scale(); }
   __device__ float SquareAt(int64_t i) const {
-    const float g = gradient[i] * hyper.gradient_scale();
+    const float g = ScaledGradient(i);
     return g * g + kSquareFloor;
   }
+  // Once the averages are those of this step.
   __device__ float At(int64_t i) const {
+    const float g = ScaledGradient(i);
+    if (!factored()) return g / sqrtf(full_average[i]);
     const Matrices::Place at = shape.PlaceOf(i);
-    return gradient[i] * hyper.gradient_scale() * row_factors[at.matrix * shape.rows + at.row] *
+    return g * row_factors[at.matrix * shape.rows + at.row] *
            column_factors[at.matrix * shape.columns + at.column];
-  }
-  __device__ double operator()(int64_t i) const {
-    const double x = At(i);
-    return x * x;
   }
 };
 
 // Row sums of the squares: a warp takes a row.
-__global__ void RowSumsKernel(Factored call) {
-  const Matrices& shape = call.shape;
-  const int64_t rows = shape.count() * shape.rows, step = BlockCount() * WarpCount();
-  for (int64_t row = BlockIndex() * WarpCount() + WarpIndex(); row < rows; row += step) {
-    float sum = 0.0f;
-    for (int64_t j = LaneIndex(); j < shape.columns; j += kWarp) {
-      sum += call.SquareAt(shape.ElementAt(row / shape.rows, row % shape.rows, j));
+struct SumRows {
+  static int64_t PartsOf(const Tensor& tensor) {
+    constexpr int64_t kMostParts = 1024, kRowsAtOnce = kThreads / kWarp;
+    const int64_t rows = tensor.shape.count() * tensor.shape.rows;
+    return std::min<int64_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce, kMostParts);
+  }
+  __device__ void operator()(const Tensor& tensor, Part part) const {
+    const Matrices& shape = tensor.shape;
+    const int64_t rows = shape.count() * shape.rows, step = part.count * WarpCount();
+    for (int64_t row = part.index * WarpCount() + WarpIndex(); row < rows; row += step) {
+      float sum = 0.0f;
+      for (int64_t j = LaneIndex(); j < shape.columns; j += kWarp) {
+        sum += tensor.SquareAt(shape.ElementAt(row / shape.rows, row % shape.rows, j));
+      }
+      sum = WarpSum(sum);
+      if (LaneIndex() == 0) tensor.row_sums[row] = sum;
     }
-    sum = WarpSum(sum);
-    if (LaneIndex() == 0) call.row_sums[row] = sum;
-  }
-}
-
-// Column sums of the squares over a part of a matrix's rows: a block takes a part.
-__global__ void ColumnPartsKernel(Factored call) {
-  const Matrices& shape = call.shape;
-  const int64_t parts = shape.parts(), matrix = BlockIndex() / parts, part = BlockIndex() % parts;
-  const int64_t first = shape.rows * part / parts, last = shape.rows * (part + 1) / parts;
-  for (int64_t j = ThreadIndex(); j < shape.columns; j += ThreadCount()) {
-    float sum = 0.0f;
-    for (int64_t row = first; row < last; ++row) {
-      sum += call.SquareAt(shape.ElementAt(matrix, row, j));
-    }
-    call.column_parts[BlockIndex() * shape.columns + j] = sum;
-  }
-}
-
-// Updates both moving averages of a matrix and leaves the factors: a block takes a matrix.
-__global__ void FactorsKernel(Factored call) {
-  auto& shared = Shared<SumStorage>();
-  if (!call.hyper.changes_anything()) return;
-  const Matrices& shape = call.shape;
-  const int64_t parts = shape.parts(), matrix = BlockIndex();
-  double row_total = 0.0, column_total = 0.0;
-  for (int64_t i = ThreadIndex(); i < shape.rows; i += ThreadCount()) {
-    const float mean = call.row_sums[matrix * shape.rows + i] / static_cast<float>(shape.columns);
-    float& average = call.row_average[shape.RowAverageAt(matrix, i)];
-    average = call.hyper.Average(average, mean);
-    row_total += average;
-  }
-  for (int64_t j = ThreadIndex(); j < shape.columns; j += ThreadCount()) {
-    float sum = 0.0f;
-    for (int64_t part = 0; part < parts; ++part) {
-      sum += call.column_parts[(matrix * parts + part) * shape.columns + j];
-    }
-    float& average = call.column_average[shape.ColumnAverageAt(matrix, j)];
-    average = call.hyper.Average(average, sum / static_cast<float>(shape.rows));
-    column_total += average;
-    call.column_factors[matrix * shape.columns + j] = 1.0f / sqrtf(average);
-  }
-  const double norm =
-      shape.normalised_by_columns
-          ? BlockSum(column_total, shared.of_warp) / static_cast<double>(shape.columns)
-          : BlockSum(row_total, shared.of_warp) / static_cast<double>(shape.rows);
-  for (int64_t i = ThreadIndex(); i < shape.rows; i += ThreadCount()) {
-    const float average = call.row_average[shape.RowAverageAt(matrix, i)];
-    call.row_factors[matrix * shape.rows + i] = static_cast<float>(sqrt(norm / average));
-  }
-}
-
-// p -= step * x.
-template <typename Update>
-struct Apply {
-  Update update;
-  Hyper hyper;
-  const Norms* norms;
-  double clip_threshold;
-  float* parameter;
-  int64_t size;
-
-  __device__ void operator()(int64_t i, int count) const {
-    if (!hyper.changes_anything()) return;
-    const float step = StepOf(hyper, *norms, clip_threshold, size);
-    for (int64_t k = i; k < i + count; ++k) parameter[k] -= step * update.At(k);
   }
 };
 
-// The sums of x^2 and p^2, then the step. `update`: gives x, and its square as a term of a sum.
-template <typename Update>
-void Finish(const KernelArguments& arguments, const Update& update, double clip_threshold,
-            int64_t count) {
-  auto* norms = reinterpret_cast<Norms*>(arguments.workspace);
-  auto* parameter = Output<float>(arguments, 0);
-  SumElements(arguments, count, update, norms->partial, KeepSum{&norms->x_squares});
-  SumElements(arguments, count, ProductTerm<float, float>{parameter, parameter}, norms->partial,
-              KeepSum{&norms->p_squares});
-  Elementwise(
-      arguments, count,
-      Apply<Update>{update, {Input<float>(arguments, 1)}, norms, clip_threshold, parameter, count});
-}
+// Column sums of the squares over a part of a matrix's rows.
+struct SumColumns {
+  static int64_t PartsOf(const Tensor& tensor) {
+    return tensor.shape.count() * tensor.shape.parts();
+  }
+  __device__ void operator()(const Tensor& tensor, Part block) const {
+    const Matrices& shape = tensor.shape;
+    const int64_t parts = shape.parts(), matrix = block.index / parts, part = block.index % parts;
+    const int64_t first = shape.rows * part / parts, last = shape.rows * (part + 1) / parts;
+    for (int64_t j = ThreadIndex(); j < shape.columns; j += ThreadCount()) {
+      float sum = 0.0f;
+      for (int64_t row = first; row < last; ++row) {
+        sum += tensor.SquareAt(shape.ElementAt(matrix, row, j));
+      }
+      tensor.column_parts[block.index * shape.columns + j] = sum;
+    }
+  }
+};
 
-BoundKernel BindFull(const OpCall& call, double clip_threshold) {
-  BoundKernel kernel;
-  kernel.workspace_bytes = sizeof(Norms);
-  kernel.run = [clip_threshold,
-                count = call.inputs[0].shape.size()](const KernelArguments& arguments) {
-    const FullTerm term{
-        Input<float>(arguments, 0), {Input<float>(arguments, 1)}, Output<float>(arguments, 1)};
-    Finish(arguments, term, clip_threshold, count);
-  };
-  return kernel;
-}
+// Updates both moving averages of a matrix and leaves the factors.
+struct MakeFactors {
+  static int64_t PartsOf(const Tensor& tensor) { return tensor.shape.count(); }
+  __device__ void operator()(const Tensor& tensor, Part part) const {
+    auto& shared = Shared<SumStorage>();
+    if (!tensor.hyper.changes_anything()) return;
+    const Matrices& shape = tensor.shape;
+    const int64_t parts = shape.parts(), matrix = part.index;
+    double row_total = 0.0, column_total = 0.0;
+    for (int64_t i = ThreadIndex(); i < shape.rows; i += ThreadCount()) {
+      const float mean =
+          tensor.row_sums[matrix * shape.rows + i] / static_cast<float>(shape.columns);
+      float& average = tensor.row_average[shape.RowAverageAt(matrix, i)];
+      average = tensor.hyper.Average(average, mean);
+      row_total += average;
+    }
+    for (int64_t j = ThreadIndex(); j < shape.columns; j += ThreadCount()) {
+      float sum = 0.0f;
+      for (int64_t k = 0; k < parts; ++k) {
+        sum += tensor.column_parts[(matrix * parts + k) * shape.columns + j];
+      }
+      float& average = tensor.column_average[shape.ColumnAverageAt(matrix, j)];
+      average = tensor.hyper.Average(average, sum / static_cast<float>(shape.rows));
+      column_total += average;
+      tensor.column_factors[matrix * shape.columns + j] = 1.0f / sqrtf(average);
+    }
+    const double norm =
+        shape.normalised_by_columns
+            ? BlockSum(column_total, shared.of_warp) / static_cast<double>(shape.columns)
+            : BlockSum(row_total, shared.of_warp) / static_cast<double>(shape.rows);
+    for (int64_t i = ThreadIndex(); i < shape.rows; i += ThreadCount()) {
+      const float average = tensor.row_average[shape.RowAverageAt(matrix, i)];
+      tensor.row_factors[matrix * shape.rows + i] = static_cast<float>(sqrt(norm / average));
+    }
+  }
+};
 
-BoundKernel BindFactored(const Matrices& shape, double clip_threshold) {
-  WorkspaceLayout layout;
-  layout.Place(sizeof(Norms));
-  const auto place = [&layout](int64_t count) { return layout.Place(count * sizeof(float)); };
-  const size_t row_sums = place(shape.count() * shape.rows);
-  const size_t column_parts = place(shape.count() * shape.parts() * shape.columns);
-  const size_t row_factors = place(shape.count() * shape.rows);
-  const size_t column_factors = place(shape.count() * shape.columns);
-  BoundKernel kernel;
-  kernel.workspace_bytes = layout.bytes();
-  kernel.run = [=](const KernelArguments& arguments) {
-    const auto floats = [&](size_t at) {
-      return reinterpret_cast<float*>(arguments.workspace + at);
-    };
-    const Factored factored{shape,
-                            {Input<float>(arguments, 1)},
-                            Input<float>(arguments, 0),
-                            Output<float>(arguments, shape.normalised_by_columns ? 2 : 1),
-                            Output<float>(arguments, shape.normalised_by_columns ? 1 : 2),
-                            floats(row_sums),
-                            floats(column_parts),
-                            floats(row_factors),
-                            floats(column_factors)};
-    Launch(arguments, GridFor(shape.count() * shape.rows * kWarp), RowSumsKernel, factored);
-    Launch(arguments, {shape.count() * shape.parts(), kThreads}, ColumnPartsKernel, factored);
-    Launch(arguments, {shape.count(), kThreads, sizeof(SumStorage)}, FactorsKernel, factored);
-    Finish(arguments, factored, clip_threshold, shape.size());
-  };
-  return kernel;
-}
+// Sums x^2 and p^2, and before that updates an average that is not factored.
+struct SumSquares {
+  static int64_t PartsOf(const Tensor& tensor) { return ElementPartsOf(tensor.size); }
+  __device__ void operator()(const Tensor& tensor, Part part) const {
+    auto& shared = Shared<SumStorage>();
+    if (!tensor.hyper.changes_anything()) return;
+    Squares sums = {};
+    const int64_t step = part.count * ThreadCount();
+    for (int64_t i = part.index * ThreadCount() + ThreadIndex(); i < tensor.size; i += step) {
+      if (!tensor.factored()) {
+        float& average = tensor.full_average[i];
+        average = tensor.hyper.Average(average, tensor.SquareAt(i));
+      }
+      const double x = tensor.At(i), p = tensor.parameter[i];
+      sums.x += x * x;
+      sums.p += p * p;
+    }
+    const Squares sum = SumOfBlock(sums, shared);
+    if (ThreadIndex() == 0) tensor.norms->partial[part.index] = sum;
+  }
+  __device__ static Squares SumOfBlock(const Squares& sums, SumStorage& shared) {
+    const double x = BlockSum(sums.x, shared.of_warp);
+    SyncThreads();
+    return {x, BlockSum(sums.p, shared.of_warp)};
+  }
+};
 
-}  // namespace
+// What clipping and the parameter's own scale leave of the rate.
+struct MakeStep {
+  static int64_t PartsOf(const Tensor&) { return 1; }
+  __device__ void operator()(const Tensor& tensor, Part) const {
+    if (!tensor.hyper.changes_anything()) return;
+    Squares sums = {};
+    const int64_t parts = ElementPartsOf(tensor.size);
+    for (int64_t part = ThreadIndex(); part < parts; part += ThreadCount()) {
+      sums.x += tensor.norms->partial[part].x;
+      sums.p += tensor.norms->partial[part].p;
+    }
+    const Squares sum = SumSquares::SumOfBlock(sums, Shared<SumStorage>());
+    if (ThreadIndex() != 0) return;
+    const auto size = static_cast<double>(tensor.size);
+    const double clip = fmax(1.0, sqrt(sum.x / size) / tensor.clip_threshold);
+    const double scale = fmax(sqrt(sum.p / size), 1e-3);
+    tensor.norms->step = static_cast<float>(tensor.hyper.rate() * scale / clip);
+  }
+};
 
-std::optional<BoundKernel> cuda_adafactor(const OpCall& call) {
+// p -= step * x.
+struct Apply {
+  static int64_t PartsOf(const Tensor& tensor) { return ElementwiseParts(tensor.size); }
+  __device__ void operator()(const Tensor& tensor, Part part) const {
+    if (!tensor.hyper.changes_anything()) return;
+    const float step = tensor.norms->step;
+    ElementsOf(tensor.size, part, [&](int64_t i, int count) {
+      for (int64_t k = i; k < i + count; ++k) tensor.parameter[k] -= step * tensor.At(k);
+    });
+  }
+};
+
+// The parameter as matrices along the two axes that are factored.
+Matrices MatricesOf(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
-  if (!IsF32(call.inputs[0])) return std::nullopt;
-  const double clip_threshold = call.attributes.Number("clip_threshold");
   const int64_t row_axis = call.attributes.Int("row_axis");
   const int64_t column_axis = call.attributes.Int("column_axis");
-  if (column_axis < 0) return BindFull(call, clip_threshold);
+  if (column_axis < 0) return {};
   const int64_t first = std::min(row_axis, column_axis), second = std::max(row_axis, column_axis);
   const auto extent = [&](int64_t begin, int64_t end) {
     int64_t product = 1;
@@ -279,10 +257,72 @@ std::optional<BoundKernel> cuda_adafactor(const OpCall& call) {
     return product;
   };
   // `row` lacks row_axis: it has an entry per column of the matrices when that is the axis of rows.
-  return BindFactored(
-      {extent(0, first), extent(first, first + 1), extent(first + 1, second),
-       extent(second, second + 1), extent(second + 1, shape.rank()), row_axis == first},
-      clip_threshold);
+  return {extent(0, first),           extent(first, first + 1),         extent(first + 1, second),
+          extent(second, second + 1), extent(second + 1, shape.rank()), row_axis == first};
+}
+
+// A tensor without its addresses, and where its parts of the workspace begin.
+struct Bound {
+  Tensor tensor;
+  size_t norms, row_sums, column_parts, row_factors, column_factors;
+
+  Bound(const OpCall& call, WorkspaceLayout& layout) : tensor{.shape = MatricesOf(call)} {
+    tensor.size = call.inputs[0].shape.size();
+    tensor.clip_threshold = call.attributes.Number("clip_threshold");
+    const Matrices& shape = tensor.shape;
+    const auto place = [&layout](int64_t count) { return layout.Place(count * sizeof(float)); };
+    norms = layout.Place(sizeof(Norms));
+    row_sums = place(shape.count() * shape.rows);
+    column_parts = place(shape.count() * shape.parts() * shape.columns);
+    row_factors = place(shape.count() * shape.rows);
+    column_factors = place(shape.count() * shape.columns);
+  }
+
+  Tensor At(const KernelArguments& own) const {
+    const auto floats = [&](size_t at) { return reinterpret_cast<float*>(own.workspace + at); };
+    Tensor result = tensor;
+    result.gradient = Input<float>(own, 0);
+    result.hyper = {Input<float>(own, 1)};
+    result.parameter = Output<float>(own, 0);
+    result.norms = reinterpret_cast<Norms*>(own.workspace + norms);
+    if (tensor.shape.count() == 0) {
+      result.full_average = Output<float>(own, 1);
+      return result;
+    }
+    const bool swapped = tensor.shape.normalised_by_columns;
+    result.row_average = Output<float>(own, swapped ? 2 : 1);
+    result.column_average = Output<float>(own, swapped ? 1 : 2);
+    result.row_sums = floats(row_sums);
+    result.column_parts = floats(column_parts);
+    result.row_factors = floats(row_factors);
+    result.column_factors = floats(column_factors);
+    return result;
+  }
+};
+
+}  // namespace
+
+std::optional<BoundKernel> cuda_adafactor(std::span<const OpCall> calls) {
+  WorkspaceLayout layout;
+  std::vector<Bound> bound;
+  for (const OpCall& call : calls) {
+    if (!IsF32(call.inputs[0])) return std::nullopt;
+    bound.emplace_back(call, layout);
+  }
+  BoundKernel kernel;
+  kernel.workspace_bytes = layout.bytes();
+  kernel.run = [bound, places = OperandPlaces(calls),
+                tensors = std::vector<Tensor>()](const KernelArguments& all) mutable {
+    tensors.clear();
+    for (size_t i = 0; i < bound.size(); ++i) tensors.push_back(bound[i].At(places.Of(all, i)));
+    ForEachTensor(all, tensors, SumRows{});
+    ForEachTensor(all, tensors, SumColumns{});
+    ForEachTensor(all, tensors, MakeFactors{}, sizeof(SumStorage));
+    ForEachTensor(all, tensors, SumSquares{}, sizeof(SumStorage));
+    ForEachTensor(all, tensors, MakeStep{}, sizeof(SumStorage));
+    ForEachTensor(all, tensors, Apply{});
+  };
+  return kernel;
 }
 
 }  // namespace syntra

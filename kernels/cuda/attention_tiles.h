@@ -101,6 +101,7 @@ template <int kM, int kN>
 __device__ __forceinline__ void AddScores(const float* own, const float* passing,
                                           Fragment (&sums)[kM][kN]) {
   constexpr int kStride = kTileStride<float>, kApart = 16;
+#pragma unroll 1
   for (int first = 0; first < kColumns; first += kApart) {
     Fragment part[kM][kN] = {};
 #pragma unroll 4
@@ -161,18 +162,25 @@ template <int kM, int kN>
 __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], const float* passing,
                                          Fragment (&sums)[kM][kFragments]) {
 #pragma unroll
-  for (int k = 0; k < 8 * kN; ++k) {
-    const int lane = LaneIndex() / 4 * 4 + k % 8 / 2;
-    const float* columns = passing + k * kTileStride<float>;
+  for (int n = 0; n < kN; ++n) {
+    // A turn has enough to do; copies of it would only fill the instruction cache.
+#pragma unroll 1
+    for (int lane = 0; lane < 4; ++lane) {
 #pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      const float row[] = {ShuffleFrom(weights[m][k / 8].sum[k % 2], lane),
-                           ShuffleFrom(weights[m][k / 8].sum[k % 2 + 2], lane)};
+      for (int odd = 0; odd < 2; ++odd) {
+        const float* columns = passing + (8 * n + 2 * lane + odd) * kTileStride<float>;
 #pragma unroll
-      for (int c = 0; c < kFragments; ++c) {
+        for (int m = 0; m < kM; ++m) {
+          const int from = LaneIndex() / 4 * 4 + lane;
+          const float row[] = {ShuffleFrom(weights[m][n].sum[odd], from),
+                               ShuffleFrom(weights[m][n].sum[odd + 2], from)};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          sums[m][c].sum[i] += row[i / 2] * columns[8 * c + FragmentColumn(i)];
+          for (int c = 0; c < kFragments; ++c) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              sums[m][c].sum[i] += row[i / 2] * columns[8 * c + FragmentColumn(i)];
+            }
+          }
         }
       }
     }

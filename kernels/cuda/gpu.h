@@ -196,6 +196,7 @@ __device__ __forceinline__ Eight LoadEight(const T* from, int count) {
       }
     }
   } else {
+#pragma unroll
     for (int i = 0; i < kEight; ++i) result[i] = i < count ? ToFloat(from[i]) : 0.0f;
   }
   return result;
@@ -215,7 +216,11 @@ __device__ __forceinline__ void StoreEight(const Eight& values, T* to, int count
       reinterpret_cast<Line<T>*>(to)[part] = line;
     }
   } else {
-    for (int i = 0; i < count; ++i) to[i] = FromFloat<T>(values[i]);
+    // Indices that are known keep the values in registers.
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) {
+      if (i < count) to[i] = FromFloat<T>(values[i]);
+    }
   }
 }
 

@@ -51,24 +51,37 @@ struct SumStorage {
   double of_warp[kThreads / kWarp];
 };
 
+__host__ __device__ inline int64_t ElementPartsOf(int64_t count) {
+  const int64_t parts = count / kThreads;
+  return parts < 1 ? 1 : parts > kElementParts ? kElementParts : parts;
+}
+
+// The sum of term(i) over the block's elements of [0, count), the part-th of `parts`.
+template <typename Term>
+__device__ double SumOfPart(int64_t count, const Term& term, int64_t part, int64_t parts,
+                            SumStorage& storage) {
+  double sum = 0.0;
+  const int64_t step = parts * ThreadCount();
+  for (int64_t i = part * ThreadCount() + ThreadIndex(); i < count; i += step) sum += term(i);
+  return BlockSum(sum, storage.of_warp);
+}
+
+// The sum of the parts, by a block.
+__device__ inline double SumOfParts(const double* partial, int64_t parts, SumStorage& storage) {
+  double sum = 0.0;
+  for (int64_t part = ThreadIndex(); part < parts; part += ThreadCount()) sum += partial[part];
+  return BlockSum(sum, storage.of_warp);
+}
+
 template <typename Term>
 __global__ void ElementPartsKernel(int64_t count, Term term, double* partial) {
-  auto& shared = Shared<SumStorage>();
-  double sum = 0.0;
-  const int64_t step = BlockCount() * ThreadCount();
-  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < count; i += step) {
-    sum += term(i);
-  }
-  sum = BlockSum(sum, shared.of_warp);
+  const double sum = SumOfPart(count, term, BlockIndex(), BlockCount(), Shared<SumStorage>());
   if (ThreadIndex() == 0) partial[BlockIndex()] = sum;
 }
 
 template <typename Use>
 __global__ void FinishSumKernel(const double* partial, int64_t parts, Use use) {
-  auto& shared = Shared<SumStorage>();
-  double sum = 0.0;
-  for (int64_t part = ThreadIndex(); part < parts; part += ThreadCount()) sum += partial[part];
-  sum = BlockSum(sum, shared.of_warp);
+  const double sum = SumOfParts(partial, parts, Shared<SumStorage>());
   if (ThreadIndex() == 0) use(sum);
 }
 
@@ -77,7 +90,7 @@ __global__ void FinishSumKernel(const double* partial, int64_t parts, Use use) {
 template <typename Term, typename Use>
 void SumElements(const KernelArguments& call, int64_t count, const Term& term, double* partial,
                  const Use& use) {
-  const int64_t parts = std::clamp<int64_t>(count / kThreads, 1, kElementParts);
+  const int64_t parts = ElementPartsOf(count);
   Launch(call, {parts, kThreads, sizeof(SumStorage)}, ElementPartsKernel<Term>, count, term,
          partial);
   Launch(call, {1, kThreads, sizeof(SumStorage)}, FinishSumKernel<Use>, partial, parts, use);

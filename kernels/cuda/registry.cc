@@ -1,23 +1,34 @@
-// The table behind BindCudaKernel, built from cuda.def.
+// The tables behind BindCudaKernel and BindCudaMultiTensor, built from cuda.def.
 #include "base/name_table.h"
 #include "kernels/op.h"
 
 namespace syntra {
 
 #define SYNTRA_CUDA_KERNEL(name) std::optional<BoundKernel> cuda_##name(const OpCall& call);
+#define SYNTRA_CUDA_MULTI_TENSOR(name) \
+  std::optional<BoundKernel> cuda_##name(std::span<const OpCall> calls);
 #include "kernels/cuda.def"
 #undef SYNTRA_CUDA_KERNEL
+#undef SYNTRA_CUDA_MULTI_TENSOR
 
 namespace {
 
 using BindKernel = std::optional<BoundKernel> (*)(const OpCall&);
+using BindMultiTensor = std::optional<BoundKernel> (*)(std::span<const OpCall>);
 
-const NameTable<BindKernel>& CudaKernels() {
-  static const NameTable<BindKernel> table = [] {
-    NameTable<BindKernel> kernels("CUDA kernel");
-#define SYNTRA_CUDA_KERNEL(name) kernels.Add(#name, &cuda_##name);
+struct CudaKernels {
+  NameTable<BindKernel> single{"CUDA kernel"};
+  NameTable<BindMultiTensor> multi_tensor{"multi-tensor CUDA kernel"};
+};
+
+const CudaKernels& Kernels() {
+  static const CudaKernels table = [] {
+    CudaKernels kernels;
+#define SYNTRA_CUDA_KERNEL(name) kernels.single.Add(#name, &cuda_##name);
+#define SYNTRA_CUDA_MULTI_TENSOR(name) kernels.multi_tensor.Add(#name, &cuda_##name);
 #include "kernels/cuda.def"
 #undef SYNTRA_CUDA_KERNEL
+#undef SYNTRA_CUDA_MULTI_TENSOR
     return kernels;
   }();
   return table;
@@ -26,8 +37,13 @@ const NameTable<BindKernel>& CudaKernels() {
 }  // namespace
 
 std::optional<BoundKernel> BindCudaKernel(const Op& op, const OpCall& call) {
-  const BindKernel* bind = CudaKernels().Find(op.name);
-  return bind ? (*bind)(call) : std::nullopt;
+  if (const BindKernel* bind = Kernels().single.Find(op.name)) return (*bind)(call);
+  return BindCudaMultiTensor(op, std::span(&call, 1));
+}
+
+std::optional<BoundKernel> BindCudaMultiTensor(const Op& op, std::span<const OpCall> calls) {
+  const BindMultiTensor* bind = Kernels().multi_tensor.Find(op.name);
+  return bind ? (*bind)(calls) : std::nullopt;
 }
 
 }  // namespace syntra

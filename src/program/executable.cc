@@ -45,6 +45,42 @@ bool AllFinite(TensorView view) {
   }
 }
 
+// The step after the last of those from `first` on that are updates by one op, none of which uses
+// what another changes.
+size_t EndOfUpdates(const Program& program, size_t first) {
+  const Op* op = program.steps[first].op;
+  std::set<int> used, changed;
+  size_t end = first;
+  for (; op->updates && end < program.steps.size() && program.steps[end].op == op; ++end) {
+    const Step& step = program.steps[end];
+    const auto meets = [](const std::vector<Value>& values, const std::set<int>& others) {
+      return std::ranges::any_of(values, [&](Value v) { return v && others.contains(v.id); });
+    };
+    if (meets(step.inputs, changed) || meets(step.outputs, changed) || meets(step.outputs, used)) {
+      break;
+    }
+    for (const Value input : step.inputs) used.insert(input.id);
+    for (const Value output : step.outputs) changed.insert(output.id);
+  }
+  return end;
+}
+
+OpCall HeldCall(const Step& step, Backend& backend) {
+  OpCall call = step.call;
+  for (TensorType& type : call.inputs) type = backend.Held(type);
+  for (TensorType& type : call.outputs) type = backend.Held(type);
+  return call;
+}
+
+// One kernel for the updates [first, end), if the backend has such.
+std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, size_t end,
+                                       Backend& backend) {
+  if (end - first < 2) return std::nullopt;
+  std::vector<OpCall> calls;
+  for (size_t i = first; i < end; ++i) calls.push_back(HeldCall(program.steps[i], backend));
+  return backend.BindMultiTensor(*program.steps[first].op, calls);
+}
+
 // The kernels of all steps; throws Error(kResources) naming the ops that have none.
 std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
   std::vector<StepKernels> kernels;
@@ -56,10 +92,15 @@ std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
     if (!kernel) missing.insert(op.name + " {" + call.attributes.ToString() + "}");
     return kernel.value_or(BoundKernel());
   };
-  for (const Step& step : program.steps) {
-    OpCall call = step.call;
-    for (TensorType& type : call.inputs) type = backend.Held(type);
-    for (TensorType& type : call.outputs) type = backend.Held(type);
+  while (kernels.size() < program.steps.size()) {
+    const size_t i = kernels.size(), end = EndOfUpdates(program, i);
+    if (auto updates = BindUpdates(program, i, end, backend)) {
+      kernels.push_back({*std::move(updates), {}, end - i});
+      kernels.resize(end, {.steps = 0});
+      continue;
+    }
+    const Step& step = program.steps[i];
+    OpCall call = HeldCall(step, backend);
     StepKernels& bound = kernels.emplace_back(StepKernels{bind(*step.op, call), {}});
     bool first = false;
     for (size_t k = 0; k < step.outputs.size(); ++k) {
@@ -178,16 +219,18 @@ void Executable::PlaceOutputs() {
 }
 
 void Executable::ConnectSteps() {
+  const auto address = [&](const Step& step, Value value) -> void* {
+    if (!value) return nullptr;
+    SYNTRA_CHECK(address_[value.id], "{} uses {}, whose arena is not there", step.op->name,
+                 program_.info(value).name);
+    return address_[value.id];
+  };
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const Step& step = program_.steps[i];
-    const auto address = [&](Value value) -> void* {
-      if (!value) return nullptr;
-      SYNTRA_CHECK(address_[value.id], "{} uses {}, whose arena is not there", step.op->name,
-                   program_.info(value).name);
-      return address_[value.id];
-    };
-    for (const Value v : step.inputs) steps_[i].inputs.push_back(address(v));
-    for (const Value v : step.outputs) steps_[i].outputs.push_back(address(v));
+    for (size_t j = i; j < i + steps_[i].kernels.steps; ++j) {
+      const Step& step = program_.steps[j];
+      for (const Value v : step.inputs) steps_[i].inputs.push_back(address(step, v));
+      for (const Value v : step.outputs) steps_[i].outputs.push_back(address(step, v));
+    }
   }
 }
 
@@ -263,9 +306,10 @@ void Executable::FetchOutputs() {
 }
 
 void Executable::RunStep(size_t i, Gradients gradients) {
-  if (painter_) painter_->BeginStep(i);
   const BoundStep& step = steps_[i];
   const StepKernels& kernels = step.kernels;
+  if (kernels.steps == 0) return;
+  if (painter_) painter_->BeginStep(i);
   const bool replace = gradients == Gradients::kReplace && kernels.replace;
   (replace ? *kernels.replace : kernels.add)
       .run({step.inputs, step.outputs, step.workspace, device_.stream()});
@@ -283,6 +327,8 @@ void Executable::SetSegments(const std::vector<size_t>& ends) {
   for (const size_t end : ends) {
     SYNTRA_CHECK(end >= begin && end <= steps_.size(), "a segment [{}, {}) of {} steps", begin, end,
                  steps_.size());
+    SYNTRA_CHECK(end == steps_.size() || steps_[end].kernels.steps > 0,
+                 "a segment ends at step {}, among updates that one kernel does", end);
     segments_.push_back({begin, end, {}});
     begin = end;
   }

@@ -41,6 +41,8 @@ using OpTimes = std::map<std::string, double>;
 struct StepKernels {
   BoundKernel add;
   std::optional<BoundKernel> replace;
+  // Steps from this one on whose work `add` does; 0: an earlier step's kernel does this one's.
+  size_t steps = 1;
 
   size_t workspace_bytes() const {
     return std::max(add.workspace_bytes, replace ? replace->workspace_bytes : 0);

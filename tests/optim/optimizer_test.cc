@@ -33,10 +33,11 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
     return config;
   }
 
-  // The parameters after three updates by gradients `factor` times the usual.
+  // The parameters after updates by gradients `factor` times the usual.
   std::map<std::string, std::vector<double>> Train(double factor, double gradient_scale,
-                                                   Backend& backend) const {
-    const ParameterStore parameters = Parameters();
+                                                   Backend& backend,
+                                                   const ParameterStore& parameters = Parameters(),
+                                                   int64_t updates = 3) const {
     const auto optimizer = MakeOptimizer(Config(), parameters);
     ArenaMemory memory(parameters, backend, optimizer->state_elements());
     const auto transients =
@@ -45,7 +46,7 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
     for (const Parameter& p : parameters.all()) {
       memory.SetParameter(p, NormalNumbers(p.name, p.shape.size()));
     }
-    for (int64_t step = 0; step < 3; ++step) {
+    for (int64_t step = 0; step < updates; ++step) {
       for (const Parameter& p : parameters.all()) {
         const auto gradient = NormalNumbers("gradient of " + p.name, p.shape.size(), factor, step);
         memory.SetGradient(p, gradient);
@@ -86,6 +87,23 @@ TEST_P(EveryOptimizer, BackendsAgree) {
   const auto cpu = Train(1, 1, FastBackend());
   for (const auto& [name, values] : Train(1, 1, ReferenceBackend())) {
     EXPECT_LT(LargestError(cpu.at(name), values), 2e-6) << name;
+  }
+}
+
+// On a GPU a launch takes a few hundred tensors at most.
+TEST_P(EveryOptimizer, TakesManyTensors) {
+  ParameterStore many;
+  for (int i = 0; i < 600; ++i) {
+    const std::string name = fmt::format("p{}", i);
+    if (i % 3 == 0) {
+      many.Declare({name, {1 + i % 40}, {"x"}, Initializer::Normal(1), true});
+    } else {
+      many.Declare({name, {4 + i % 5, 4 + i % 7}, {"x", "y"}, Initializer::Normal(1), true});
+    }
+  }
+  const auto fast = Train(1, 1, FastBackend(), many, 1);
+  for (const auto& [name, values] : Train(1, 1, ReferenceBackend(), many, 1)) {
+    EXPECT_LT(LargestError(fast.at(name), values), 2e-6) << name;
   }
 }
 
