@@ -2,7 +2,8 @@
 // (Zhang and Sennrich 2019). Its gradient, with g = d_normed * scale and r the inverse root mean
 // square: dx = d_sum + r (g - sum r^2 mean(g sum)), dscale = sum over rows of d_normed sum r.
 //
-// A warp takes a row and keeps it in registers, so that memory is read once and written once.
+// A row is kept in registers, so that memory is read once and written once: by a warp if it is
+// whole pieces and not too long, else by a block.
 #include "kernels/cuda/noise.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
@@ -13,8 +14,73 @@ namespace {
 using namespace gpu;
 
 constexpr int kWarps = kThreads / kWarp;
-constexpr int64_t kPieceColumns = kWarp * kEight;  // of a warp at once
-constexpr int kMostPieces = 16;
+
+// What the threads of a team share; those of a block team use the two sums in turn.
+struct NormStorage {
+  float sums[2][kWarps];
+};
+
+// Threads that take a row together. A member's columns are pieces of eight, as far apart as all
+// members' pieces take.
+struct WarpTeam {
+  static constexpr bool kWholePieces = true;
+  static constexpr int kSize = kWarp, kOfABlock = kWarps;
+
+  __device__ static int Member() { return LaneIndex(); }
+  __device__ static int Index() { return WarpIndex(); }
+  __device__ float Sum(float value) { return WarpSum(value); }
+};
+
+struct BlockTeam {
+  static constexpr bool kWholePieces = false;
+  static constexpr int kSize = kThreads, kOfABlock = 1;
+  int turn = 0;
+
+  __device__ static int Member() { return ThreadIndex(); }
+  __device__ static int Index() { return 0; }
+  __device__ float Sum(float value) {
+    return BlockSum(value, Shared<NormStorage>().sums[turn++ % 2]);
+  }
+};
+
+template <typename Team>
+struct Columns {
+  int64_t width;
+
+  __device__ int64_t At(int piece) const {
+    return (int64_t{piece} * Team::kSize + Team::Member()) * kEight;
+  }
+  __device__ int CountAt(int piece) const {
+    const int64_t left = width - At(piece);
+    return static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
+  }
+};
+
+template <typename Team, typename T>
+__device__ __forceinline__ Eight LoadPiece(const T* from, int count) {
+  if constexpr (!Team::kWholePieces) return LoadEight(from, count);
+  return count == 0 ? Eight{} : LoadWholeEight(from);
+}
+
+template <typename Team, typename T>
+__device__ __forceinline__ void StorePiece(const Eight& values, T* to, int count) {
+  if constexpr (!Team::kWholePieces) {
+    StoreEight(values, to, count);
+  } else if (count > 0) {
+    StoreWholeEight(values, to);
+  }
+}
+
+template <typename Team, typename T>
+__device__ __forceinline__ void AddTo(Eight values, T* to, int64_t i, int count, bool accumulate) {
+  if (to == nullptr) return;
+  if (accumulate) {
+    const Eight before = LoadPiece<Team>(to + i, count);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) values[k] += before[k];
+  }
+  StorePiece<Team>(values, to + i, count);
+}
 
 struct RowMask {
   const int32_t* keys;  // null: no dropout
@@ -23,21 +89,16 @@ struct RowMask {
   bool per_element;
   int64_t positions;
 
+  template <typename Team>
   __device__ void Apply(Eight& values, int64_t row, int64_t column, int64_t width) const {
     if (keys == nullptr) return;
-    const int64_t start = per_element ? row % positions * width : 0;
-    Mask(values, NoiseAt(RowKey(keys + row / positions * 2), site, start + column), keep);
-  }
-};
-
-// The columns of a warp's lane: pieces of eight, 256 columns apart.
-struct LaneColumns {
-  int64_t width;
-
-  __device__ int64_t At(int piece) const { return piece * kPieceColumns + LaneIndex() * kEight; }
-  __device__ int CountAt(int piece) const {
-    const int64_t left = width - At(piece);
-    return static_cast<int>(left < 0 ? 0 : left < kEight ? left : kEight);
+    const int64_t first = (per_element ? row % positions * width : 0) + column;
+    const RandomKey key = RowKey(keys + row / positions * 2);
+    if constexpr (Team::kWholePieces) {
+      Mask(values, WholeNoiseAt(key, site, first), keep);
+    } else {
+      Mask(values, NoiseAt(key, site, first), keep);
+    }
   }
 };
 
@@ -52,43 +113,41 @@ struct AddNorm {
   RowMask mask;
 };
 
-template <typename T, int kPieces>
+template <typename T, typename Team, int kPieces>
 __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
-  const LaneColumns columns{call.width};
-  const int64_t step = BlockCount() * kWarps;
-  for (int64_t row = BlockIndex() * kWarps + WarpIndex(); row < call.rows; row += step) {
+  Team team;
+  const Columns<Team> columns{call.width};
+  const int64_t step = BlockCount() * Team::kOfABlock;
+  for (int64_t row = BlockIndex() * Team::kOfABlock + team.Index(); row < call.rows; row += step) {
     Eight sum[kPieces];
     float squares = 0.0f;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       const int count = columns.CountAt(piece);
       const int64_t column = columns.At(piece), i = row * call.width + column;
-      sum[piece] = LoadEight(call.y + i, count);
-      call.mask.Apply(sum[piece], row, column, call.width);
+      sum[piece] = LoadPiece<Team>(call.y + i, count);
+      call.mask.template Apply<Team>(sum[piece], row, column, call.width);
       if (call.x != nullptr) {
-        const Eight x = LoadEight(call.x + i, count);
+        const Eight x = LoadPiece<Team>(call.x + i, count);
 #pragma unroll
         for (int k = 0; k < kEight; ++k) sum[piece][k] += x[k];
       }
-      if (call.sum != nullptr) StoreEight(sum[piece], call.sum + i, count);
+      if (call.sum != nullptr) StorePiece<Team>(sum[piece], call.sum + i, count);
 #pragma unroll
-      for (int k = 0; k < kEight; ++k) {
-        if (k >= count) sum[piece][k] = 0.0f;
-        squares += sum[piece][k] * sum[piece][k];
-      }
+      for (int k = 0; k < kEight; ++k) squares += sum[piece][k] * sum[piece][k];
     }
-    const float mean = WarpSum(squares) / static_cast<float>(call.width);
+    const float mean = team.Sum(squares) / static_cast<float>(call.width);
     const float inverse = 1.0f / sqrtf(mean + call.epsilon);
-    if (call.inverse_rms != nullptr && LaneIndex() == 0) call.inverse_rms[row] = inverse;
+    if (call.inverse_rms != nullptr && team.Member() == 0) call.inverse_rms[row] = inverse;
     if (call.normed == nullptr) continue;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       const int count = columns.CountAt(piece);
       const int64_t column = columns.At(piece);
-      const Eight scale = LoadEight(call.scale + column, count);
+      const Eight scale = LoadPiece<Team>(call.scale + column, count);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) sum[piece][k] *= inverse * scale[k];
-      StoreEight(sum[piece], call.normed + row * call.width + column, count);
+      StorePiece<Team>(sum[piece], call.normed + row * call.width + column, count);
     }
   }
 }
@@ -105,37 +164,34 @@ struct AddNormGrad {
   RowMask mask;
 };
 
-struct ScaleStorage {
-  float dscale[kMostPieces * kPieceColumns];
-};
-
-// Adds the warps' shares of dscale one after the other, which fixes their order.
-template <int kPieces>
-__device__ void StoreScaleGradient(const Eight* share, const LaneColumns& columns, float* to) {
-  auto& shared = Shared<ScaleStorage>();
-  for (int warp = 0; warp < kWarps; ++warp) {
-    if (WarpIndex() == warp) {
+// Adds the teams' shares of dscale one after the other, which fixes their order.
+template <typename Team, int kPieces>
+__device__ void StoreScaleGradient(const Eight* share, const Columns<Team>& columns, float* to) {
+  auto* shared = reinterpret_cast<float*>(SharedBytes());
+  for (int team = 0; team < Team::kOfABlock; ++team) {
+    SyncThreads();
+    if (Team::Index() != team) continue;
 #pragma unroll
-      for (int piece = 0; piece < kPieces; ++piece) {
+    for (int piece = 0; piece < kPieces; ++piece) {
 #pragma unroll
-        for (int k = 0; k < kEight; ++k) {
-          float& sum = shared.dscale[columns.At(piece) + k];
-          sum = warp == 0 ? share[piece][k] : sum + share[piece][k];
-        }
+      for (int k = 0; k < kEight; ++k) {
+        float& sum = shared[columns.At(piece) + k];
+        sum = team == 0 ? share[piece][k] : sum + share[piece][k];
       }
     }
-    SyncThreads();
   }
-  for (int64_t j = ThreadIndex(); j < columns.width; j += kThreads) to[j] = shared.dscale[j];
+  SyncThreads();
+  for (int64_t j = ThreadIndex(); j < columns.width; j += kThreads) to[j] = shared[j];
 }
 
-template <typename T, int kPieces>
+template <typename T, typename Team, int kPieces>
 __global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> call) {
-  const LaneColumns columns{call.width};
+  Team team;
+  const Columns<Team> columns{call.width};
   const int64_t first = call.rows * BlockIndex() / BlockCount();
   const int64_t last = call.rows * (BlockIndex() + 1) / BlockCount();
   Eight dscale[kPieces] = {};
-  for (int64_t row = first + WarpIndex(); row < last; row += kWarps) {
+  for (int64_t row = first + team.Index(); row < last; row += Team::kOfABlock) {
     const float r = call.inverse_rms[row];
     Eight sum[kPieces], gradient[kPieces] = {};
     float dot = 0.0f;
@@ -143,9 +199,9 @@ __global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> cal
     for (int piece = 0; piece < kPieces && call.d_normed != nullptr; ++piece) {
       const int count = columns.CountAt(piece);
       const int64_t column = columns.At(piece), i = row * call.width + column;
-      sum[piece] = LoadEight(call.sum + i, count);
-      gradient[piece] = LoadEight(call.d_normed + i, count);
-      const Eight scale = LoadEight(call.scale + column, count);
+      sum[piece] = LoadPiece<Team>(call.sum + i, count);
+      gradient[piece] = LoadPiece<Team>(call.d_normed + i, count);
+      const Eight scale = LoadPiece<Team>(call.scale + column, count);
 #pragma unroll
       for (int k = 0; k < kEight; ++k) {
         dscale[piece][k] += gradient[piece][k] * sum[piece][k] * r;
@@ -153,7 +209,7 @@ __global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> cal
         dot += gradient[piece][k] * sum[piece][k];
       }
     }
-    const float shrink = WarpSum(dot) / static_cast<float>(call.width) * r * r * r;
+    const float shrink = team.Sum(dot) / static_cast<float>(call.width) * r * r * r;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       const int count = columns.CountAt(piece);
@@ -165,31 +221,39 @@ __global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> cal
         }
       }
       if (call.d_sum != nullptr) {
-        const Eight d_sum = LoadEight(call.d_sum + i, count);
+        const Eight d_sum = LoadPiece<Team>(call.d_sum + i, count);
 #pragma unroll
         for (int k = 0; k < kEight; ++k) gradient[piece][k] += d_sum[k];
       }
-      if (call.dx != nullptr) StoreResult(gradient[piece], call.dx + i, count, call.accumulate_x);
+      AddTo<Team>(gradient[piece], call.dx, i, count, call.accumulate_x);
       if (call.dy == nullptr) continue;
-      call.mask.Apply(gradient[piece], row, column, call.width);
-      StoreResult(gradient[piece], call.dy + i, count, call.accumulate_y);
+      call.mask.template Apply<Team>(gradient[piece], row, column, call.width);
+      AddTo<Team>(gradient[piece], call.dy, i, count, call.accumulate_y);
     }
   }
   if (call.dscale != nullptr) {
-    StoreScaleGradient<kPieces>(dscale, columns, call.dscale + BlockIndex() * call.width);
+    StoreScaleGradient<Team, kPieces>(dscale, columns, call.dscale + BlockIndex() * call.width);
   }
 }
 
-// Calls body with the least number of pieces, as a constant, that holds a row of `width`.
+// How many pieces each member of a team takes.
+template <typename Team, int kPieces>
+struct Split {};
+
+constexpr int64_t kMostWidth = 2 * BlockTeam::kSize * kEight;
+
+// Calls body with the smallest Split that holds a row of `width`.
 template <typename Body>
-void WithPieces(int64_t width, const Body& body) {
-  const int64_t pieces = (width + kPieceColumns - 1) / kPieceColumns;
-  if (pieces <= 1) return body(std::integral_constant<int, 1>());
-  if (pieces <= 2) return body(std::integral_constant<int, 2>());
-  if (pieces <= 3) return body(std::integral_constant<int, 3>());
-  if (pieces <= 4) return body(std::integral_constant<int, 4>());
-  if (pieces <= 8) return body(std::integral_constant<int, 8>());
-  return body(std::integral_constant<int, kMostPieces>());
+void WithSplit(int64_t width, const Body& body) {
+  const auto fits = [&]<typename Team>(Team, int pieces) {
+    return (!Team::kWholePieces || width % kEight == 0) && width <= pieces * Team::kSize * kEight;
+  };
+  if (fits(WarpTeam(), 1)) return body(Split<WarpTeam, 1>());
+  if (fits(WarpTeam(), 2)) return body(Split<WarpTeam, 2>());
+  if (fits(WarpTeam(), 3)) return body(Split<WarpTeam, 3>());
+  if (fits(WarpTeam(), 4)) return body(Split<WarpTeam, 4>());
+  if (fits(BlockTeam(), 1)) return body(Split<BlockTeam, 1>());
+  return body(Split<BlockTeam, 2>());
 }
 
 RowMask MaskOf(const OpCall& call, const TensorType& keys, int64_t positions) {
@@ -203,9 +267,7 @@ RowMask MaskOf(const OpCall& call, const TensorType& keys, int64_t positions) {
   return mask;
 }
 
-bool IsServed(const TensorType& type) {
-  return IsActivation(type) && type.shape[-1] <= kMostPieces * kPieceColumns;
-}
+bool IsServed(const TensorType& type) { return IsActivation(type) && type.shape[-1] <= kMostWidth; }
 
 }  // namespace
 
@@ -231,8 +293,10 @@ std::optional<BoundKernel> cuda_add_norm(const OpCall& call) {
                       epsilon,
                       mask};
       if (masked) call.mask.keys = Input<int32_t>(arguments, 3);
-      WithPieces(width, [&](auto pieces) {
-        Launch(arguments, GridFor(rows * kWarp), AddNormKernel<T, pieces()>, call);
+      WithSplit(width, [&]<typename Team, int kPieces>(Split<Team, kPieces>) {
+        const Grid grid = GridFor(rows * Team::kSize);
+        Launch(arguments, {grid.blocks, kThreads, sizeof(NormStorage)},
+               AddNormKernel<T, Team, kPieces>, call);
       });
     });
   };
@@ -268,9 +332,10 @@ std::optional<BoundKernel> cuda_add_norm_grad(const OpCall& call) {
                           accumulate_y,
                           mask};
       if (masked) call.mask.keys = Input<int32_t>(arguments, 5);
-      WithPieces(width, [&](auto pieces) {
-        Launch(arguments, {parts, kThreads, pieces() * kPieceColumns * sizeof(float)},
-               AddNormGradKernel<T, pieces()>, call);
+      WithSplit(width, [&]<typename Team, int kPieces>(Split<Team, kPieces>) {
+        constexpr size_t kSharedBytes = kPieces * Team::kSize * kEight * sizeof(float);
+        Launch(arguments, {parts, kThreads, kSharedBytes}, AddNormGradKernel<T, Team, kPieces>,
+               call);
       });
     });
     if (dscale != nullptr) SumParts(arguments, partial, parts, width, dscale, accumulate_scale);

@@ -254,9 +254,9 @@ __device__ __forceinline__ void PassStages(int stages, Steps& steps) {
     if (stages == 2) {
       more = steps.Begin((step + 1) % 2);
       CommitCopies();
-      steps.Use(step % 2);
-    } else {
-      steps.Use(0);
+    }
+    steps.Use(stages == 2 ? step % 2 : 0);  // once, for it is long
+    if (stages == 1) {
       SyncThreads();
       more = steps.Begin(0);
       CommitCopies();

@@ -181,46 +181,53 @@ __device__ __forceinline__ bool IsAligned(const void* pointer) {
   return (reinterpret_cast<uintptr_t>(pointer) & 15) == 0;
 }
 
-// The first `count` of eight elements; the rest are zero.
+// Eight elements from a multiple of 16 bytes on.
 template <typename T>
-__device__ __forceinline__ Eight LoadEight(const T* from, int count) {
+__device__ __forceinline__ Eight LoadWholeEight(const T* from) {
+  constexpr int kElements = Line<T>::kElements;
   Eight result;
-  if (count == kEight && IsAligned(from)) {
-    constexpr int kElements = Line<T>::kElements;
 #pragma unroll
-    for (int part = 0; part < kEight / kElements; ++part) {
-      const Line<T> line = reinterpret_cast<const Line<T>*>(from)[part];
+  for (int part = 0; part < kEight / kElements; ++part) {
+    const Line<T> line = reinterpret_cast<const Line<T>*>(from)[part];
 #pragma unroll
-      for (int i = 0; i < kElements; ++i) {
-        result[part * kElements + i] = ToFloat(line.element[i]);
-      }
+    for (int i = 0; i < kElements; ++i) {
+      result[part * kElements + i] = ToFloat(line.element[i]);
     }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) result[i] = i < count ? ToFloat(from[i]) : 0.0f;
   }
   return result;
 }
 
 template <typename T>
-__device__ __forceinline__ void StoreEight(const Eight& values, T* to, int count) {
-  if (count == kEight && IsAligned(to)) {
-    constexpr int kElements = Line<T>::kElements;
+__device__ __forceinline__ void StoreWholeEight(const Eight& values, T* to) {
+  constexpr int kElements = Line<T>::kElements;
 #pragma unroll
-    for (int part = 0; part < kEight / kElements; ++part) {
-      Line<T> line;
+  for (int part = 0; part < kEight / kElements; ++part) {
+    Line<T> line;
 #pragma unroll
-      for (int i = 0; i < kElements; ++i) {
-        line.element[i] = FromFloat<T>(values[part * kElements + i]);
-      }
-      reinterpret_cast<Line<T>*>(to)[part] = line;
+    for (int i = 0; i < kElements; ++i) {
+      line.element[i] = FromFloat<T>(values[part * kElements + i]);
     }
-  } else {
+    reinterpret_cast<Line<T>*>(to)[part] = line;
+  }
+}
+
+// The first `count` of eight elements, wherever they lie; the rest are zero.
+template <typename T>
+__device__ __forceinline__ Eight LoadEight(const T* from, int count) {
+  if (count == kEight && IsAligned(from)) return LoadWholeEight(from);
+  Eight result;
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) result[i] = i < count ? ToFloat(from[i]) : 0.0f;
+  return result;
+}
+
+template <typename T>
+__device__ __forceinline__ void StoreEight(const Eight& values, T* to, int count) {
+  if (count == kEight && IsAligned(to)) return StoreWholeEight(values, to);
     // Indices that are known keep the values in registers.
 #pragma unroll
-    for (int i = 0; i < kEight; ++i) {
-      if (i < count) to[i] = FromFloat<T>(values[i]);
-    }
+  for (int i = 0; i < kEight; ++i) {
+    if (i < count) to[i] = FromFloat<T>(values[i]);
   }
 }
 

@@ -10,20 +10,29 @@ struct EightWords {
   uint32_t value[kEight];
 };
 
-// The words of elements [first, first + 8) of a row.
-__device__ __forceinline__ EightWords NoiseAt(RandomKey key, uint64_t site, uint64_t first) {
+// The words of elements [first, first + 8) of a row, where first is a multiple of four.
+__device__ __forceinline__ EightWords WholeNoiseAt(RandomKey key, uint64_t site, uint64_t first) {
   EightWords words;
-  if (first % 4 == 0) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const RandomBits bits = RandomAt(key, first / 4 + half, site);
+  for (int half = 0; half < 2; ++half) {
+    const RandomBits bits = RandomAt(key, first / 4 + half, site);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) words.value[4 * half + i] = bits[i];
-    }
-  } else {
-    for (int i = 0; i < kEight; ++i) {
-      words.value[i] = RandomAt(key, (first + i) / 4, site)[(first + i) % 4];
-    }
+    for (int i = 0; i < 4; ++i) words.value[4 * half + i] = bits[i];
+  }
+  return words;
+}
+
+// The same from any element on.
+__device__ __forceinline__ EightWords NoiseAt(RandomKey key, uint64_t site, uint64_t first) {
+  const auto shift = static_cast<int>(first % 4);
+  if (shift == 0) return WholeNoiseAt(key, site, first);
+  const RandomBits bits[] = {RandomAt(key, first / 4, site), RandomAt(key, first / 4 + 1, site),
+                             RandomAt(key, first / 4 + 2, site)};
+  const auto word = [&bits](int i) { return bits[i / 4][i % 4]; };
+  EightWords words;
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) {
+    words.value[i] = shift == 1 ? word(i + 1) : shift == 2 ? word(i + 2) : word(i + 3);
   }
   return words;
 }

@@ -32,6 +32,17 @@ void AddActivations(Cases& cases, DType dtype, int64_t width) {
       {"embedding_grad", {name, {{"vocabulary", 50}}, {I32({3, 41}), x}, FillBetween(0, 49)}});
 }
 
+// Rows that a few threads take and rows that many take, of whole pieces of eight and not.
+void AddWidths(Cases& cases) {
+  const Attributes none = {{"epsilon", 1e-6}, {"rate", 0.0}, {"site", 0}, {"per_element", false}};
+  for (const int64_t width : {40, 264, 1020, 1024, 1032, 2056}) {
+    const TensorType x = {DType::kBF16, {1, 19, width}}, scale = F32({width});
+    const std::string name = "wide_" + std::to_string(width);
+    cases.push_back({"add_norm", {name, none, {x, x, scale, None()}, {}}});
+    cases.push_back({"add_norm_grad", {name, none, {x, scale, F32({1, 19}), x, x, None()}, {}}});
+  }
+}
+
 void AddMasks(Cases& cases) {
   for (int64_t rate : {1, 500, 900, 999}) {
     const Attributes noise = {{"rate", static_cast<double>(rate) / 1000},
@@ -241,6 +252,7 @@ std::vector<LargeCase> LargeCases() {
     AddFeatureAttention(cases, dtype);
   }
   AddMasks(cases);
+  AddWidths(cases);
   AddTables(cases);
   AddParameters(cases);
   return cases;
