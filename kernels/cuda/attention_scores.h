@@ -282,14 +282,16 @@ struct TileMemory {
   int stages;
   size_t bytes;
 
-  // Two stages within what an A100 gives a block, or one within what an H100 does; nullopt: not
-  // even one fits.
+  // Two stages, or one where two do not fit or would leave no room for the first cache; nullopt: not
+  // even one fits into this thread's GPU.
   static std::optional<TileMemory> For(size_t own, size_t stage) {
+    constexpr size_t kMostOfTwo = 163 << 10;
+    const size_t most = MostSharedBytes();
     const auto bytes = [&](int stages) {
       return own + std::max(stages * stage, sizeof(RowsOfSums));
     };
-    if (bytes(2) <= 163 << 10) return TileMemory{2, bytes(2)};
-    if (bytes(1) <= 227 << 10) return TileMemory{1, bytes(1)};
+    if (bytes(2) <= std::min(most, kMostOfTwo)) return TileMemory{2, bytes(2)};
+    if (bytes(1) <= most) return TileMemory{1, bytes(1)};
     return std::nullopt;
   }
 };

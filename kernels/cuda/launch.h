@@ -18,6 +18,19 @@
 
 namespace syntra::gpu {
 
+// Bytes of shared memory that a block of this thread's GPU may have: 163 KiB on sm_80, 99 on sm_86
+// and sm_89, 227 on sm_90.
+inline size_t MostSharedBytes() {
+#if defined(__CUDACC__)
+  int gpu = 0, bytes = 0;
+  SYNTRA_CUDA(cudaGetDevice(&gpu));
+  SYNTRA_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu));
+  return static_cast<size_t>(bytes);
+#else
+  return simt::MostSharedBytes();
+#endif
+}
+
 struct Grid {
   int64_t blocks;
   int threads;

@@ -121,6 +121,7 @@ class Block {
 
 struct World {
   Order order = Order::kForward;
+  size_t most_shared_bytes = 227 << 10;
   std::string complaints;
   Stacks stacks;
   Block* block = nullptr;
@@ -324,8 +325,16 @@ bool RunBlock(const Grid& grid, int64_t index, const std::function<void()>& kern
 
 void SetOrder(Order order) { the_world.order = order; }
 
+size_t MostSharedBytes() { return the_world.most_shared_bytes; }
+void SetMostSharedBytes(size_t bytes) { the_world.most_shared_bytes = bytes; }
+
 void Run(const Grid& grid, const std::function<void()>& kernel) {
   SYNTRA_CHECK(the_world.block == nullptr, "a kernel within a kernel");
+  if (grid.shared_bytes > the_world.most_shared_bytes) {
+    Complain(fmt::format("a block of {} bytes of shared memory, where {} are the most",
+                         grid.shared_bytes, the_world.most_shared_bytes));
+    return;
+  }
   if (grid.blocks < 1 || grid.threads < 1 || grid.threads > kMostThreads ||
       grid.threads % kWarp != 0) {
     Complain(fmt::format("a grid of {} blocks of {} threads", grid.blocks, grid.threads));

@@ -36,6 +36,10 @@ struct Grid {
 enum class Order { kForward, kBackward, kShuffled };
 void SetOrder(Order order);
 
+// Shared memory that a block may have: an H100's until it is set.
+size_t MostSharedBytes();
+void SetMostSharedBytes(size_t bytes);
+
 // Runs the kernel for every thread of the grid, block after block. What goes wrong is kept for
 // TakeComplaints.
 void Run(const Grid& grid, const std::function<void()>& kernel);

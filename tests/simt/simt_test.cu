@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.h"
 
@@ -138,6 +139,37 @@ __global__ void SumOfBlock(double* to, double unit) {
   auto& shared = Shared<SumStorage>();
   const double sum = BlockSum(unit * ThreadIndex(), shared.of_warp);
   to[ThreadIndex()] = sum;
+}
+
+// The shared memory of one GPU, for as long as it lives.
+struct SharedMemoryOf {
+  explicit SharedMemoryOf(size_t bytes) : before(simt::MostSharedBytes()) {
+    simt::SetMostSharedBytes(bytes);
+  }
+  ~SharedMemoryOf() { simt::SetMostSharedBytes(before); }
+  size_t before;
+};
+
+TEST(Simt, RefusesMoreSharedMemoryThanTheGpuHas) {
+  const SharedMemoryOf small(sizeof(Numbers) - 1);
+  std::vector<float> to(kThreads);
+  Launch(kCall, {1, kThreads, sizeof(Numbers)}, Rotate, to.data(), true);
+  EXPECT_NE(simt::TakeComplaints().find("1023 are the most"), std::string::npos);
+}
+
+TEST(Attention, TilesTakeNoMoreSharedMemoryThanTheGpuHas) {
+  for (const size_t most : {99 << 10, 163 << 10, 227 << 10}) {
+    const SharedMemoryOf gpu(most);
+    int last = 2;
+    for (size_t kilobytes = 1; kilobytes < 300; ++kilobytes) {
+      const auto memory = attention::TileMemory::For(kilobytes << 9, kilobytes << 9);
+      const int stages = memory ? memory->stages : 0;
+      EXPECT_LE(memory ? memory->bytes : 0, most);
+      EXPECT_LE(stages, last) << "with more to hold";
+      EXPECT_EQ(stages > 0, kilobytes << 10 <= most);
+      last = stages;
+    }
+  }
 }
 
 TEST(Gpu, BlockSumReachesEveryThread) {
