@@ -1,5 +1,5 @@
-// A matrix product as every backend's library is asked for it: C = alpha op(A) op(B) (+ C), stored
-// by rows.
+// A matrix product as every backend's library is asked for it: C = alpha op(A) op(B) (+ C), or the
+// positive part of that, stored by rows.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct GemmProblem {
   // A and B agree: both kF32 or both kBF16. C: kF32, or kBF16 if they are. Sums are f32.
   DType ab = DType::kF32, c = DType::kF32;
   float alpha = 1.0f;
-  bool accumulate = false;
+  bool accumulate = false, relu = false;  // not both
 };
 
 }  // namespace syntra

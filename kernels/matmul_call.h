@@ -1,4 +1,4 @@
-// The products that calls of matmul and matmul_grad ask for (kernels/README.md).
+// The products that calls of matmul, matmul_relu and matmul_grad ask for (kernels/README.md).
 #pragma once
 
 #include "kernels/gemm_problem.h"
@@ -28,6 +28,12 @@ struct MatmulCall {
     problem.m = a.shape.rows() / result.groups;
     problem.k = a.shape[-1];
     problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
+    return result;
+  }
+
+  static MatmulCall OfRelu(const OpCall& call) {
+    MatmulCall result = Of(call);
+    result.problem.relu = true;
     return result;
   }
 

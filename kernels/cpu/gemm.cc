@@ -167,11 +167,10 @@ dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& 
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (p.alpha != 1.0f) attributes.set_output_scales(0, {p.alpha});
-  if (p.accumulate) {
-    dnnl::post_ops sum;
-    sum.append_sum(1.0f);
-    attributes.set_post_ops(sum);
-  }
+  dnnl::post_ops after;
+  if (p.accumulate) after.append_sum(1.0f);
+  if (p.relu) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  attributes.set_post_ops(after);
   const dnnl::matmul::desc desc(MatrixDesc(p.m, p.k, p.ab, p.transpose_a, p.a_stride), b,
                                 MatrixDesc(p.m, p.n, p.c, false, p.c_stride));
   try {

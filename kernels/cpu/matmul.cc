@@ -1,6 +1,6 @@
-// matmul and matmul_grad by oneDNN. Operands of another element type than the product's are
-// converted into the workspace first, and B is packed into the library's blocked layout where that
-// pays.
+// matmul, matmul_relu and matmul_grad by oneDNN. Operands of another element type than the
+// product's are converted into the workspace first, and B is packed into the library's blocked
+// layout where that pays.
 #include <memory>
 
 #include "kernels/converted.h"
@@ -53,7 +53,7 @@ BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t 
   const auto product = std::make_shared<const Product>(Product{
       std::move(a), std::move(b), std::move(gemm), groups, problem.m * problem.k * size,
       problem.k * problem.n * size, problem.m * problem.n * SizeOf(problem.c), scratch_offset});
-  kernel.accumulates = true;
+  kernel.accumulates = !problem.relu;
   kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;
 }
@@ -108,20 +108,27 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
       PackedProduct{std::move(a), std::move(first), std::move(next), slabs,
                     slab.k * problem.m * SizeOf(problem.ab), slab.k * problem.n * SizeOf(stored_b),
                     packed_offset, scratch_offset});
-  kernel.accumulates = true;
+  kernel.accumulates = !problem.relu;
   kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;
+}
+
+std::optional<BoundKernel> Bind(const OpCall& call, const MatmulCall& product) {
+  if (!AllActivations(call)) return std::nullopt;
+  if (product.groups == 1 && product.problem.m >= kPackingRows) {
+    return BindPacked(call, product.problem);
+  }
+  return BindProduct(call, product.problem, product.groups);
 }
 
 }  // namespace
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
-  if (!AllActivations(call)) return std::nullopt;
-  const MatmulCall product = MatmulCall::Of(call);
-  if (product.groups == 1 && product.problem.m >= kPackingRows) {
-    return BindPacked(call, product.problem);
-  }
-  return BindProduct(call, product.problem, product.groups);
+  return Bind(call, MatmulCall::Of(call));
+}
+
+std::optional<BoundKernel> cpu_matmul_relu(const OpCall& call) {
+  return Bind(call, MatmulCall::OfRelu(call));
 }
 
 std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {

@@ -128,13 +128,13 @@ Gemm::Gemm(const GemmProblem& p, const GemmBatch& batch) : plan_(std::make_uniqu
   plan.right = a.LayoutOf(batch.count);
   plan.result = c.LayoutOf(batch.count);
   SYNTRA_CUBLAS(cublasLtMatmulDescCreate(plan.operation.address(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
-  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
-    const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     SYNTRA_CUBLAS(
         cublasLtMatmulDescSetAttribute(plan.operation.get(), attribute, &value, sizeof(value)));
   };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+  set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
   cublasLtMatmulHeuristicResult_t found = {};
   int count = 0;
   const cublasStatus_t status = Cublas().cublasLtMatmulAlgoGetHeuristic(

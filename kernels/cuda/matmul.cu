@@ -1,4 +1,4 @@
-// matmul and matmul_grad by cuBLASLt. Operands of another element type than the product's are
+// matmul, matmul_relu and matmul_grad by cuBLASLt. Operands of another element type than the product's are
 // converted into the workspace first.
 #include <memory>
 
@@ -29,7 +29,7 @@ BoundKernel Bind(const OpCall& call, const MatmulCall& matmul) {
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
       Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
-  kernel.accumulates = true;
+  kernel.accumulates = !problem.relu;
   kernel.run = [product](const KernelArguments& arguments) {
     product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments, 1),
                       arguments.outputs[0], arguments.workspace + product->scratch_offset);
@@ -41,6 +41,10 @@ BoundKernel Bind(const OpCall& call, const MatmulCall& matmul) {
 
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {
   return Bind(call, MatmulCall::Of(call));
+}
+
+std::optional<BoundKernel> cuda_matmul_relu(const OpCall& call) {
+  return Bind(call, MatmulCall::OfRelu(call));
 }
 
 std::optional<BoundKernel> cuda_matmul_grad(const OpCall& call) {

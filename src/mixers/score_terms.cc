@@ -102,10 +102,11 @@ Value DenseHidden(const Scope& scope, const Term& term, const TermContext& conte
   Value units = context.query_projection;
   if (!shared) {
     const int64_t width = scope.TypeOf(context.x).shape[-1];
-    units = Linear(scope, "hidden", context.x,
-                   {context.heads * hidden,
-                    {"embed", "joined_kv"},
-                    Initializer::Normal(1 / std::sqrt(static_cast<double>(width * hidden)))});
+    const LinearSpec spec{context.heads * hidden,
+                          {"embed", "joined_kv"},
+                          Initializer::Normal(1 / std::sqrt(static_cast<double>(width * hidden)))};
+    if (!term.bias()) return LinearRelu(scope, "hidden", context.x, spec);
+    units = Linear(scope, "hidden", context.x, spec);
   }
   if (term.bias()) {
     const Value bias = scope.Parameter("hidden_bias", {context.heads * hidden}, {"joined_kv"},

@@ -11,12 +11,25 @@ std::string ActivationType(const Scope& scope) {
 
 }  // namespace
 
-Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
+namespace {
+
+Value Product(const Scope& scope, const char* op, const std::string& name, Value x,
+              const LinearSpec& spec) {
   const int64_t in = scope.TypeOf(x).shape[-1];
   const Value weight = scope.Parameter(name, {in, spec.out}, spec.axes, spec.initializer);
   return scope.One(
-      "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", ActivationType(scope)}},
+      op, {{"transpose_a", false}, {"transpose_b", false}, {"dtype", ActivationType(scope)}},
       {x, weight});
+}
+
+}  // namespace
+
+Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
+  return Product(scope, "matmul", name, x, spec);
+}
+
+Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec) {
+  return Product(scope, "matmul_relu", name, x, spec);
 }
 
 Value Embed(const Scope& scope, Value table, Value ids) {
@@ -72,11 +85,12 @@ Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, 
                : Initializer::TruncatedNormal(deviation);
   };
   const LinearSpec wide{config.width(), {"embed", "mlp"}, initializer(in_deviation)};
-  Value hidden = Linear(scope, "input", x, wide);
+  Value hidden;
   if (config.activation() == FeedForwardConfig::GATED_GELU) {
-    hidden = scope.One("gated_gelu", {}, {hidden, Linear(scope, "gate", x, wide)});
+    hidden = scope.One("gated_gelu", {},
+                       {Linear(scope, "input", x, wide), Linear(scope, "gate", x, wide)});
   } else {
-    hidden = scope.One("relu", {}, {hidden});
+    hidden = LinearRelu(scope, "input", x, wide);
   }
   hidden = Dropout(scope, hidden, dropout);
   return Linear(scope, "output", hidden,

@@ -13,6 +13,9 @@ struct LinearSpec {
 };
 Value Linear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
 
+// max(x W, 0).
+Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
+
 // Rows of `table` [V, D] for ids i32 [B, T], in the activation type.
 Value Embed(const Scope& scope, Value table, Value ids);
 

@@ -98,7 +98,9 @@ void AddProducts(Cases& cases, DType dtype) {
         {"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", DTypeName(result)}};
   };
   const TensorType x = {dtype, {2, 100, 130}};
-  cases.push_back({"matmul", {name, with(false, false, dtype), {x, F32({130, 301})}, {}}});
+  for (const char* op : {"matmul", "matmul_relu"}) {
+    cases.push_back({op, {name, with(false, false, dtype), {x, F32({130, 301})}, {}}});
+  }
   cases.push_back(
       {"matmul", {name + "_transposed", with(false, true, dtype), {x, F32({301, 130})}, {}}});
   cases.push_back({"matmul",

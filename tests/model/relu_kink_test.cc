@@ -34,9 +34,9 @@ class NoisyStep {
         memory_(parameters_, CpuBackend()) {
     Program program = TrainingProgram(model_, parameters_, DType::kF32, kShape, {}, false);
     for (size_t i = 0; i < program.backward_begin; ++i) {
-      if (program.steps[i].op->name != std::string_view("relu")) continue;
-      inputs_.push_back("relu_input_" + std::to_string(i));
-      program.outputs[inputs_.back()] = program.steps[i].inputs[0];
+      if (program.steps[i].op->name != std::string_view("matmul_relu")) continue;
+      results_.push_back("relu_" + std::to_string(i));
+      program.outputs[results_.back()] = program.steps[i].outputs[0];
     }
     executable_.emplace(std::move(program), CpuBackend(), memory_.arenas());
     SetBatch(RandomBatch(kShape, 32), *executable_);
@@ -65,7 +65,7 @@ class NoisyStep {
       const std::vector<double> gradient = memory_.Gradient(parameter);
       result.gradients.insert(result.gradients.end(), gradient.begin(), gradient.end());
     }
-    for (const std::string& name : inputs_) {
+    for (const std::string& name : results_) {
       for (const double x : Numbers(executable_->Tensor(name))) result.active.push_back(x > 0);
     }
     return result;
@@ -75,7 +75,7 @@ class NoisyStep {
   EncoderDecoder model_;
   ParameterStore parameters_;
   ArenaMemory memory_;
-  std::vector<std::string> inputs_;
+  std::vector<std::string> results_;
   std::optional<Executable> executable_;
 };
 

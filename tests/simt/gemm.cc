@@ -1,6 +1,8 @@
 // Products on the host in the place of cuBLASLt: sums in double, rounded once.
 #include "kernels/cuda/gemm.h"
 
+#include <algorithm>
+
 #include "kernels/bfloat16.h"
 #include "tests/simt/device.h"
 
@@ -56,6 +58,7 @@ void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const
         const int64_t at = g * batch.c_step + i * c_stride + j;
         sum *= p.alpha;
         if (p.accumulate) sum += ElementOf(p.c, c, at);
+        if (p.relu) sum = std::max(sum, 0.0);
         StoreElement(p.c, c, at, static_cast<float>(sum));
       }
     }
