@@ -108,8 +108,8 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   const bool of_scores = call.outputs[kTable].present() || call.inputs[kA].present();
   bool fits = false;
   WithActivation(dtype, [&]<typename T>(T) {
-    fits = SideMemory<T>(z, dot, call.outputs[kBias].present()) &&
-           (!of_scores || ScoreMemory<T>(z, dot));
+    const GradientSizes<T> sizes(z.head_size, z.features, dot);
+    fits = SideMemory(sizes, call.outputs[kBias].present()) && (!of_scores || ScoreMemory(sizes));
   });
   if (!fits) return std::nullopt;
   WorkspaceLayout layout;

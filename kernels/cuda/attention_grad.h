@@ -102,9 +102,9 @@ template <typename T>
 struct GradientSizes {
   int64_t heads_columns, features, tiles;  // chunks of 64 columns: of a head, of u, of a side
 
-  GradientSizes(const Sizes& z, bool dot)
-      : heads_columns(Chunks(z.head_size)),
-        features(Chunks(z.features)),
+  GradientSizes(int64_t head_size, int64_t feature_count, bool dot)
+      : heads_columns(Chunks(head_size)),
+        features(Chunks(feature_count)),
         tiles((dot ? 2 : 1) * heads_columns + features) {}
 
   size_t own_bytes() const { return tiles * kOwnRows * kTileStride<T> * sizeof(T); }
@@ -115,12 +115,12 @@ struct GradientSizes {
 template <typename T>
 void RunSides(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
-std::optional<TileMemory> SideMemory(const Sizes& sizes, bool dot, bool bias);
+std::optional<TileMemory> SideMemory(const GradientSizes<T>& sizes, bool bias);
 
 // dtable, da, db, and the sums of parts.
 template <typename T>
 void RunScores(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
-std::optional<TileMemory> ScoreMemory(const Sizes& sizes, bool dot);
+std::optional<TileMemory> ScoreMemory(const GradientSizes<T>& sizes);
 
 }  // namespace syntra::attention

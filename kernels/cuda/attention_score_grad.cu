@@ -384,19 +384,16 @@ void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
 }  // namespace
 
 template <typename T>
-std::optional<TileMemory> ScoreMemory(const Sizes& sizes, bool dot) {
-  const GradientSizes<T> z(sizes, dot);
-  return TileMemory::For(sizeof(SharedScoreGradients), z.own_bytes() + z.passing_bytes());
+std::optional<TileMemory> ScoreMemory(const GradientSizes<T>& sizes) {
+  return TileMemory::For(sizeof(SharedScoreGradients), sizes.own_bytes() + sizes.passing_bytes());
 }
 
 template <typename T>
 void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
-  Sizes sizes{};
-  sizes.head_size = z.head_size;
-  sizes.features = z.features;
-  const std::optional<TileMemory> memory = ScoreMemory<T>(sizes, z.query != nullptr);
+  const GradientSizes<T> sizes(z.head_size, z.features, z.query != nullptr);
+  const std::optional<TileMemory> memory = ScoreMemory(sizes);
   if (call.da != nullptr || call.db != nullptr) {
     Launch(arguments, TileGrid(z, Chunks(z.queries), memory->bytes), OuterGradKernel<T>, work);
   }
@@ -414,8 +411,8 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   }
 }
 
-#define SYNTRA_FOR_ACTIVATION(T)                                         \
-  template std::optional<TileMemory> ScoreMemory<T>(const Sizes&, bool); \
+#define SYNTRA_FOR_ACTIVATION(T)                                           \
+  template std::optional<TileMemory> ScoreMemory(const GradientSizes<T>&); \
   template void RunScores(const KernelArguments&, const Recomputation<T>&);
 SYNTRA_FOR_ACTIVATION(float)
 SYNTRA_FOR_ACTIVATION(BFloat16)

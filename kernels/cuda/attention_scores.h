@@ -282,8 +282,8 @@ struct TileMemory {
   int stages;
   size_t bytes;
 
-  // Two stages, or one where two do not fit or would leave no room for the first cache; nullopt: not
-  // even one fits into this thread's GPU.
+  // Two stages, or one where two do not fit or would leave no room for the first cache; nullopt:
+  // not even one fits into this thread's GPU.
   static std::optional<TileMemory> For(size_t own, size_t stage) {
     constexpr size_t kMostOfTwo = 163 << 10;
     const size_t most = MostSharedBytes();

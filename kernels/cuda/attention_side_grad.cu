@@ -238,37 +238,32 @@ void WithPass(bool dot, bool dense, const Body& body) {
 }  // namespace
 
 template <typename T>
-std::optional<TileMemory> SideMemory(const Sizes& sizes, bool dot, bool bias) {
-  const GradientSizes<T> z(sizes, dot);
-  return TileMemory::For(z.own_bytes() + (bias ? sizeof(SkewedRows<T>) : 0),
-                         z.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
+std::optional<TileMemory> SideMemory(const GradientSizes<T>& sizes, bool bias) {
+  return TileMemory::For(sizes.own_bytes() + (bias ? sizeof(SkewedRows<T>) : 0),
+                         sizes.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
 }
 
 template <typename T>
 void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
-  Sizes sizes{};
-  sizes.head_size = z.head_size;
-  sizes.features = z.features;
-  const bool dot = z.query != nullptr;
+  const GradientSizes<T> sizes(z.head_size, z.features, z.query != nullptr);
   const auto chunks = [&](bool of_head, bool of_features) {
     return std::max(of_head ? Chunks(z.head_size) : 0, of_features ? Chunks(z.features) : 0);
   };
   WithPass<false>(call.dquery != nullptr, call.du != nullptr, [&]<typename Pass>(Pass) {
-    RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense),
-                     *SideMemory<T>(sizes, dot, false));
+    RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense), *SideMemory(sizes, false));
   });
   const bool keys = call.dvalue != nullptr || call.dkey != nullptr || call.dbias != nullptr;
   if (!keys && call.dpositions == nullptr) return;
   WithPass<true>(call.dkey != nullptr, call.dpositions != nullptr, [&]<typename Pass>(Pass) {
     RunPass<T, Pass>(arguments, work, chunks(keys, Pass::kDense),
-                     *SideMemory<T>(sizes, dot, call.dbias != nullptr));
+                     *SideMemory(sizes, call.dbias != nullptr));
   });
 }
 
-#define SYNTRA_FOR_ACTIVATION(T)                                              \
-  template std::optional<TileMemory> SideMemory<T>(const Sizes&, bool, bool); \
+#define SYNTRA_FOR_ACTIVATION(T)                                                \
+  template std::optional<TileMemory> SideMemory(const GradientSizes<T>&, bool); \
   template void RunSides(const KernelArguments&, const Recomputation<T>&);
 SYNTRA_FOR_ACTIVATION(float)
 SYNTRA_FOR_ACTIVATION(BFloat16)

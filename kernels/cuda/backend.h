@@ -16,8 +16,7 @@ class CudaBackend final : public Backend {
   Device& device() override { return *device_; }
   double PeakFlops(DType type) override;
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override;
-  std::optional<BoundKernel> BindMultiTensor(const Op& op,
-                                             std::span<const OpCall> calls) override {
+  std::optional<BoundKernel> BindMultiTensor(const Op& op, std::span<const OpCall> calls) override {
     return BindCudaMultiTensor(op, calls);
   }
 

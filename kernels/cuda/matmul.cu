@@ -1,5 +1,5 @@
-// matmul, matmul_relu and matmul_grad by cuBLASLt. Operands of another element type than the product's are
-// converted into the workspace first.
+// matmul, matmul_relu and matmul_grad by cuBLASLt. Operands of another element type than the
+// product's are converted into the workspace first.
 #include <memory>
 
 #include "kernels/converted.h"

@@ -1,7 +1,6 @@
 #include "program/executable.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <set>
 
@@ -381,17 +380,22 @@ void Executable::CheckStep(size_t i) const {
 }
 
 void Executable::RunTimed(OpTimes& times) {
-  using Clock = std::chrono::steady_clock;
+  std::vector<std::unique_ptr<Device::Mark>> ends;
+  const auto mark = [&] {
+    ends.push_back(device_.MakeMark());
+    ends.back()->Set();
+  };
   SendInputs();
-  device_.Wait();
+  mark();
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const auto start = Clock::now();
     RunStep(i);
-    device_.Wait();
-    times[program_.steps[i].op->name] +=
-        std::chrono::duration<double>(Clock::now() - start).count();
+    mark();
   }
   FetchOutputs();
+  device_.Wait();
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    times[program_.steps[i].op->name] += ends[i + 1]->SecondsSince(*ends[i]);
+  }
 }
 
 MemoryPlan PlanOn(Backend& backend, const Program& program) {

@@ -79,7 +79,7 @@ class Executable {
   // As Run, but after each step checks that its floating-point outputs are finite; throws
   // Error(kDiverged) naming the first step that is not.
   void RunChecked();
-  // As Run, adding the seconds of each step, from when the ones before are done, to its op's entry.
+  // As Run, adding the device's seconds of each step to its op's entry.
   void RunTimed(OpTimes& times);
 
   const Program& program() const { return program_; }

@@ -48,6 +48,17 @@ std::string MadeBy(const Program& program, const Block& block) {
   return text;
 }
 
+// The largest micro-batch below `rows` that fits into `bytes`; 0: none does.
+int64_t FittingRows(Config config, int ranks, Backend& backend, int64_t rows, double bytes) {
+  const int64_t per_rank = config.train().batch_size() / ranks;
+  for (int64_t smaller = rows - 1; smaller > 0; --smaller) {
+    if (per_rank % smaller != 0) continue;
+    config.mutable_train()->set_micro_batch_size(static_cast<int32_t>(smaller));
+    if (SizesOf(config, ranks, backend).total_bytes() <= bytes) return smaller;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
@@ -92,21 +103,6 @@ Sizes SizesOf(const Config& config, int ranks, Backend& backend) {
   sizes.checkpoint_bytes = sizes.parameter_bytes + sizes.optimizer_bytes;
   return sizes;
 }
-
-namespace {
-
-// The largest micro-batch below `rows` that fits into `bytes`; 0: none does.
-int64_t FittingRows(Config config, int ranks, Backend& backend, int64_t rows, double bytes) {
-  const int64_t per_rank = config.train().batch_size() / ranks;
-  for (int64_t smaller = rows - 1; smaller > 0; --smaller) {
-    if (per_rank % smaller != 0) continue;
-    config.mutable_train()->set_micro_batch_size(static_cast<int32_t>(smaller));
-    if (SizesOf(config, ranks, backend).total_bytes() <= bytes) return smaller;
-  }
-  return 0;
-}
-
-}  // namespace
 
 void CheckFits(const Config& config, int ranks, Backend& backend) {
   if (backend.device().is_host()) return;
