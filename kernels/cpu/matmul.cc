@@ -1,4 +1,4 @@
-// matmul, matmul_relu and matmul_grad by oneDNN. Operands of another element type than the
+// matmul and matmul_grad by oneDNN. Operands of another element type than the
 // product's are converted into the workspace first, and B is packed into the library's blocked
 // layout where that pays.
 #include <memory>
@@ -113,7 +113,9 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
   return kernel;
 }
 
-std::optional<BoundKernel> Bind(const OpCall& call, const MatmulCall& product) {
+}  // namespace
+
+std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product) {
   if (!AllActivations(call)) return std::nullopt;
   if (product.groups == 1 && product.problem.m >= kPackingRows) {
     return BindPacked(call, product.problem);
@@ -121,14 +123,8 @@ std::optional<BoundKernel> Bind(const OpCall& call, const MatmulCall& product) {
   return BindProduct(call, product.problem, product.groups);
 }
 
-}  // namespace
-
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
-  return Bind(call, MatmulCall::Of(call));
-}
-
-std::optional<BoundKernel> cpu_matmul_relu(const OpCall& call) {
-  return Bind(call, MatmulCall::OfRelu(call));
+  return BindMatmul(call, MatmulCall::Of(call));
 }
 
 std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {

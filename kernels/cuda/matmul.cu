@@ -1,11 +1,12 @@
-// matmul, matmul_relu and matmul_grad by cuBLASLt. Operands of another element type than the
-// product's are converted into the workspace first.
+// matmul and matmul_grad by cuBLASLt. Operands of another element type than the product's are
+// converted into the workspace first.
+#include "kernels/cuda/matmul.h"
+
 #include <memory>
 
 #include "kernels/converted.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
-#include "kernels/matmul_call.h"
 
 namespace syntra {
 namespace {
@@ -16,7 +17,9 @@ struct Product {
   size_t scratch_offset;
 };
 
-BoundKernel Bind(const OpCall& call, const MatmulCall& matmul) {
+}  // namespace
+
+BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   const GemmProblem& problem = matmul.problem;
   BoundKernel kernel;
   WorkspaceLayout layout;
@@ -37,18 +40,12 @@ BoundKernel Bind(const OpCall& call, const MatmulCall& matmul) {
   return kernel;
 }
 
-}  // namespace
-
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {
-  return Bind(call, MatmulCall::Of(call));
-}
-
-std::optional<BoundKernel> cuda_matmul_relu(const OpCall& call) {
-  return Bind(call, MatmulCall::OfRelu(call));
+  return gpu::BindMatmul(call, MatmulCall::Of(call));
 }
 
 std::optional<BoundKernel> cuda_matmul_grad(const OpCall& call) {
-  return Bind(call, MatmulCall::OfGrad(call));
+  return gpu::BindMatmul(call, MatmulCall::OfGrad(call));
 }
 
 }  // namespace syntra

@@ -8,7 +8,7 @@ namespace {
 class Driver : public TinyRun {
  protected:
   Outcome TrainOn(const std::string& device, int version, int init) const {
-    return Run(Pretrain("run", {"train.device=" + device, "train.steps=1"}),
+    return Run(Pretrain("run", {"train.device=" + device, "train.steps=4"}),
                {.environment = {"LD_LIBRARY_PATH=" SYNTRA_FAKE_DRIVER_FOLDER,
                                 fmt::format("FAKE_DRIVER_VERSION={}", version),
                                 fmt::format("FAKE_DRIVER_INIT={}", init)}});

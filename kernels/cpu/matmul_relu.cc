@@ -1,0 +1,10 @@
+// matmul_relu: a product with the library's own ReLU behind it.
+#include "kernels/cpu/matmul.h"
+
+namespace syntra {
+
+std::optional<BoundKernel> cpu_matmul_relu(const OpCall& call) {
+  return BindMatmul(call, MatmulCall::OfRelu(call));
+}
+
+}  // namespace syntra
