@@ -97,7 +97,6 @@ class OperandPlaces {
       outputs += call.outputs.size();
     }
   }
-  size_t size() const { return places_.size(); }
   KernelArguments Of(const KernelArguments& all, size_t i) const {
     const Place& place = places_[i];
     return {all.inputs.subspan(place.input, place.inputs),

@@ -91,12 +91,17 @@ std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
     if (!kernel) missing.insert(op.name + " {" + call.attributes.ToString() + "}");
     return kernel.value_or(BoundKernel());
   };
+  size_t alone_before = 0;  // updates that no one kernel does
   while (kernels.size() < program.steps.size()) {
-    const size_t i = kernels.size(), end = EndOfUpdates(program, i);
-    if (auto updates = BindUpdates(program, i, end, backend)) {
-      kernels.push_back({*std::move(updates), {}, end - i});
-      kernels.resize(end, {.steps = 0});
-      continue;
+    const size_t i = kernels.size();
+    if (i >= alone_before) {
+      const size_t end = EndOfUpdates(program, i);
+      if (auto updates = BindUpdates(program, i, end, backend)) {
+        kernels.push_back({*std::move(updates), {}, end - i});
+        kernels.resize(end, {.steps = 0});
+        continue;
+      }
+      alone_before = end;
     }
     const Step& step = program.steps[i];
     OpCall call = HeldCall(step, backend);
