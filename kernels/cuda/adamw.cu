@@ -27,8 +27,8 @@ struct SumSquares {
   static int64_t PartsOf(const Tensor& tensor) { return ElementPartsOf(tensor.count); }
   __device__ void operator()(const Tensor& tensor, Part part) const {
     const double sum =
-        SumOfPart(tensor.count, ProductTerm<float, float>{tensor.parameter, tensor.parameter},
-                  part.index, part.count, Shared<SumStorage>());
+        SumOfPart(tensor.count, ProductTerm<float, float>{tensor.parameter, tensor.parameter}, part,
+                  Shared<SumStorage>());
     if (ThreadIndex() == 0) tensor.scratch->partial[part.index] = sum;
   }
 };
@@ -102,7 +102,7 @@ std::optional<BoundKernel> cuda_adamw(std::span<const OpCall> calls) {
   std::vector<Tensor> tensors;
   for (const OpCall& call : calls) {
     if (!IsF32(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
-    if (!(call.attributes == attributes)) return std::nullopt;
+    if (call.attributes != attributes) return std::nullopt;
     tensors.push_back({.count = call.outputs[0].shape.size()});
   }
   const bool rms_scaled = attributes.Flag("rms_scaled");

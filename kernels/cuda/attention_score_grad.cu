@@ -151,18 +151,14 @@ struct TableRows {
 // neighbouring lines, the block's warps every eighth item.
 template <typename Sums>
 __global__ void SumLinesKernel(Sums sums) {
-  auto& shared = Shared<ColumnStorage>();
   const int64_t tiles = (sums.lines + kWarp - 1) / kWarp, group = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   float sum = 0.0f;
   for (int64_t item = WarpIndex(); item < sums.items; item += WarpCount()) {
     if (line < sums.lines) sum += sums.Term(group, line, item);
   }
-  shared.sum[WarpIndex()][LaneIndex()] = sum;
-  SyncThreads();
+  const float total = SumOverWarps(sum, Shared<ColumnStorage>());
   if (WarpIndex() != 0 || line >= sums.lines) return;
-  float total = 0.0f;
-  for (int warp = 0; warp < WarpCount(); ++warp) total += shared.sum[warp][LaneIndex()];
   StoreResult(total, sums.result + group * sums.lines + line, sums.accumulate);
 }
 

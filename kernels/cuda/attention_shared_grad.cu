@@ -227,7 +227,6 @@ struct LineGradient {
 // A warp's lanes take neighbouring lines, the block's warps every eighth query.
 template <typename T>
 __global__ void LineGradientKernel(LineGradient<T> call) {
-  auto& shared = Shared<ColumnStorage>();
   const SharedScores<T>& scores = call.sums.scores;
   const int64_t tiles = (call.lines + kWarp - 1) / kWarp, head = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
@@ -239,11 +238,8 @@ __global__ void LineGradientKernel(LineGradient<T> call) {
       if (key >= 0 && key < scores.keys) sum += call.sums.Gradient(h, i, key);
     }
   }
-  shared.sum[WarpIndex()][LaneIndex()] = sum;
-  SyncThreads();
+  const float total = SumOverWarps(sum, Shared<ColumnStorage>());
   if (WarpIndex() != 0 || line >= call.lines) return;
-  float total = 0.0f;
-  for (int warp = 0; warp < WarpCount(); ++warp) total += shared.sum[warp][LaneIndex()];
   StoreResult(total, call.result + head * call.lines + line, call.accumulate);
 }
 

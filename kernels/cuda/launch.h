@@ -74,13 +74,24 @@ inline Grid GridFor(int64_t items) {
   return {std::clamp<int64_t>(blocks, 1, kMostBlocks), kThreads};
 }
 
+// A block's share of what several do: the `index`-th of `count` parts.
+struct Part {
+  int64_t index, count;
+};
+
+// Calls body(i, n) for pieces of n <= 8 elements that cover a block's part of [0, count).
+template <typename Body>
+__device__ void ElementsOf(int64_t count, Part part, const Body& body) {
+  const int64_t step = part.count * ThreadCount() * kEight;
+  for (int64_t i = (part.index * ThreadCount() + ThreadIndex()) * kEight; i < count; i += step) {
+    body(i, static_cast<int>(count - i < kEight ? count - i : kEight));
+  }
+}
+
 // Calls body(i, n) on the device for pieces of n <= 8 elements that cover [0, count).
 template <typename Body>
 __global__ void ElementwiseKernel(int64_t count, Body body) {
-  const int64_t step = BlockCount() * ThreadCount() * kEight;
-  for (int64_t i = (BlockIndex() * ThreadCount() + ThreadIndex()) * kEight; i < count; i += step) {
-    body(i, static_cast<int>(count - i < kEight ? count - i : kEight));
-  }
+  ElementsOf(count, {BlockIndex(), BlockCount()}, body);
 }
 
 // Body: a struct of pointers and numbers with a __device__ operator()(int64_t, int) const.

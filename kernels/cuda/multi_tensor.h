@@ -36,11 +36,6 @@ struct TensorList {
   }
 };
 
-// A block's share of a tensor: the `index`-th of `count` parts.
-struct Part {
-  int64_t index, count;
-};
-
 template <typename Tensor, typename Pass>
 __global__ void EachTensorKernel(const __grid_constant__ TensorList<Tensor> list, Pass pass) {
   const auto block = static_cast<uint32_t>(BlockIndex());
@@ -75,15 +70,6 @@ void ForEachTensor(const KernelArguments& call, const std::vector<Tensor>& all, 
 inline int64_t ElementwiseParts(int64_t count) {
   constexpr int64_t kOfAPart = int64_t{4} * kThreads * kEight;
   return (count + kOfAPart - 1) / kOfAPart;
-}
-
-// Calls body(i, n) for pieces of n <= 8 elements that cover a block's part of [0, count).
-template <typename Body>
-__device__ void ElementsOf(int64_t count, Part part, const Body& body) {
-  const int64_t step = part.count * ThreadCount() * kEight;
-  for (int64_t i = (part.index * ThreadCount() + ThreadIndex()) * kEight; i < count; i += step) {
-    body(i, static_cast<int>(count - i < kEight ? count - i : kEight));
-  }
 }
 
 // Where the operands of each of several calls begin in those of the kernel that does all.

@@ -14,12 +14,23 @@ struct ColumnStorage {
   float sum[kThreads / kWarp][kWarp];
 };
 
+// The sum over the block's warps of what they hold for a lane's column, in a fixed order. The first
+// warp has it.
+__device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
+  storage.sum[WarpIndex()][LaneIndex()] = value;
+  SyncThreads();
+  float total = 0.0f;
+  for (int warp = 0; warp < WarpCount() && WarpIndex() == 0; ++warp) {
+    total += storage.sum[warp][LaneIndex()];
+  }
+  return total;
+}
+
 // result[j] (+)= sum over parts of partial[part, j]. A warp's lanes take 32 columns, the block's
 // warps every eighth part.
 template <typename Result>
 __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t width, Result* result,
                                bool accumulate) {
-  auto& shared = Shared<ColumnStorage>();
   const int64_t column = BlockIndex() * kWarp + LaneIndex();
   float sum = 0.0f;
   if (column < width) {
@@ -27,11 +38,8 @@ __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t widt
       sum += partial[part * width + column];
     }
   }
-  shared.sum[WarpIndex()][LaneIndex()] = sum;
-  SyncThreads();
+  const float total = SumOverWarps(sum, Shared<ColumnStorage>());
   if (WarpIndex() != 0 || column >= width) return;
-  float total = 0.0f;
-  for (int warp = 0; warp < WarpCount(); ++warp) total += shared.sum[warp][LaneIndex()];
   StoreResult(total, result + column, accumulate);
 }
 
@@ -56,13 +64,12 @@ __host__ __device__ inline int64_t ElementPartsOf(int64_t count) {
   return parts < 1 ? 1 : parts > kElementParts ? kElementParts : parts;
 }
 
-// The sum of term(i) over the block's elements of [0, count), the part-th of `parts`.
+// The sum of term(i) over a block's part of the elements [0, count).
 template <typename Term>
-__device__ double SumOfPart(int64_t count, const Term& term, int64_t part, int64_t parts,
-                            SumStorage& storage) {
+__device__ double SumOfPart(int64_t count, const Term& term, Part part, SumStorage& storage) {
   double sum = 0.0;
-  const int64_t step = parts * ThreadCount();
-  for (int64_t i = part * ThreadCount() + ThreadIndex(); i < count; i += step) sum += term(i);
+  const int64_t step = part.count * ThreadCount();
+  for (int64_t i = part.index * ThreadCount() + ThreadIndex(); i < count; i += step) sum += term(i);
   return BlockSum(sum, storage.of_warp);
 }
 
@@ -75,7 +82,7 @@ __device__ inline double SumOfParts(const double* partial, int64_t parts, SumSto
 
 template <typename Term>
 __global__ void ElementPartsKernel(int64_t count, Term term, double* partial) {
-  const double sum = SumOfPart(count, term, BlockIndex(), BlockCount(), Shared<SumStorage>());
+  const double sum = SumOfPart(count, term, {BlockIndex(), BlockCount()}, Shared<SumStorage>());
   if (ThreadIndex() == 0) partial[BlockIndex()] = sum;
 }
 
