@@ -21,6 +21,15 @@ constexpr Peak kPeaks[] = {{"B200", 2250, 75},       {"GH200", 989.4, 67},  {"H2
 
 }  // namespace
 
+void RequireCapability(std::string_view gpu, int major, int minor) {
+  constexpr int kOldest = 8;  // bf16 on tensor cores, cp.async
+  if (major >= kOldest) return;
+  Fail(ExitCode::kResources,
+       "{} has compute capability {}.{}; the kernels need {}.0 or newer: take another GPU, or set "
+       "train.device: CPU",
+       gpu, major, minor, kOldest);
+}
+
 double CudaBackend::PeakFlops(DType type) {
   const auto* peak = std::ranges::find_if(kPeaks, [&](const Peak& known) {
     return device_->name().find(known.name) != std::string_view::npos;

@@ -24,4 +24,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Device> device_;
 };
 
+// Throws Error(kResources) where the kernels cannot run on a GPU of this compute capability.
+void RequireCapability(std::string_view gpu, int major, int minor);
+
 }  // namespace syntra

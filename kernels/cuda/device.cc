@@ -110,11 +110,7 @@ class GpuDevice final : public Device {
     for (const char byte : properties.uuid.bytes) {
       identity_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
-    constexpr int kOldest = 8;  // bf16 on tensor cores, cp.async
-    if (properties.major < kOldest) {
-      Fail(ExitCode::kResources, "{} has compute capability {}.{}; the kernels need {}.0 or newer",
-           name_, properties.major, properties.minor, kOldest);
-    }
+    RequireCapability(name_, properties.major, properties.minor);
     SYNTRA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~GpuDevice() override { cudaStreamDestroy(stream_); }

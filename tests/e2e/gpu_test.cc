@@ -153,6 +153,16 @@ TEST_F(Gpu, SaysWhatWouldFit) {
   EXPECT_TRUE(none.Says("no micro-batch fits")) << none.err;
 }
 
+TEST_F(Gpu, IsRefusedWhereItIsTooOld) {
+  StartOptions old = OnGpu();
+  if (old.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "a GPU's capability cannot be set";
+  old.environment = {"SYNTRA_SIMT_CAPABILITY=75"};
+  const Outcome outcome = Run(Pretrain("gpu", With("train.device=CUDA")), old);
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(outcome.Says("has compute capability 7.5; the kernels need 8.0")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("train.device: CPU")) << outcome.err;
+}
+
 TEST_F(Gpu, IsSaidToBeMissing) {
   StartOptions none = OnGpu();
   none.environment = {"SYNTRA_SIMT_GPUS=0", "CUDA_VISIBLE_DEVICES="};

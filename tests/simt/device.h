@@ -3,9 +3,9 @@
 // host code that does not wait reads old values.
 //
 // Environment, read when a device is opened: SYNTRA_SIMT_GPUS (1): how many there are;
-// SYNTRA_SIMT_MEMORY: bytes of memory of each; SYNTRA_SIMT_SIDE: when the work of side streams is
-// done: "late" (the default): when the device's own work needs it, "early": before the device's own
-// work, as far as Fork allows.
+// SYNTRA_SIMT_MEMORY: bytes of memory of each; SYNTRA_SIMT_CAPABILITY (90): ten times their compute
+// capability; SYNTRA_SIMT_SIDE: when the work of side streams is done: "late" (the default): when
+// the device's own work needs it, "early": before the device's own work, as far as Fork allows.
 #pragma once
 
 #include <functional>
