@@ -242,9 +242,7 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
        {12, I32({2, 100})}});
 }
 
-}  // namespace
-
-std::vector<LargeCase> LargeCases() {
+Cases MakeCases() {
   Cases cases;
   for (DType dtype : kActivationTypes) {
     for (int64_t width : {67, 1030}) AddActivations(cases, dtype, width);
@@ -260,8 +258,15 @@ std::vector<LargeCase> LargeCases() {
   return cases;
 }
 
+}  // namespace
+
+const std::vector<LargeCase>& LargeCases() {
+  static const Cases cases = MakeCases();
+  return cases;
+}
+
 OpCase FindAnyCase(const SweepCase& sweep) {
-  for (LargeCase& large : LargeCases()) {
+  for (const LargeCase& large : LargeCases()) {
     if (large.op == sweep.op && large.test.name == sweep.name) return large.test;
   }
   return FindCase(sweep);

@@ -10,7 +10,7 @@ struct LargeCase {
   OpCase test;
 };
 
-std::vector<LargeCase> LargeCases();
+const std::vector<LargeCase>& LargeCases();
 
 // Among the ops' own cases and the large ones.
 OpCase FindAnyCase(const SweepCase& sweep);

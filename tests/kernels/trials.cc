@@ -53,9 +53,9 @@ std::vector<SweepCase> AllTrials() {
   std::vector<SweepCase> trials = AllCases();
   for (const LargeCase& large : LargeCases()) trials.push_back({large.op, large.test.name});
   const std::vector<SweepCase> with_inputs = trials;
+  const std::vector<std::string> names = OpNames();
   for (const SweepCase& forward : with_inputs) {
     const std::string name = forward.op + kGradSuffix;
-    const std::vector<std::string> names = OpNames();
     if (!std::ranges::count(names, name) || GetOp(name).cases != nullptr) continue;
     if (!Decodes(forward.op, FindAnyCase(forward))) {
       trials.push_back({name, kOfPrefix + forward.name});

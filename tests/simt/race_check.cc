@@ -1,10 +1,11 @@
 #include "tests/simt/race_check.h"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <unordered_map>
-#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "tests/simt/simt.h"
@@ -12,73 +13,99 @@
 namespace syntra::simt::race_check {
 namespace {
 
-// When a thread touched a byte: its block, numbered through all grids, and how many barriers and
-// exchanges it had passed.
-struct Moment {
-  int64_t block = -1;
-  int16_t thread = 0;
-  uint32_t barriers = 0, exchanges = 0;
-};
+// When a thread touched a byte: the stretch between two barriers, counted through all blocks of all
+// grids (0: never), how many exchanges its warp had made since the barrier, and which thread of the
+// block it was. One word, since every access of every kernel compares some; a thread has the same
+// one for as long as its turn lasts.
+using Moment = uint64_t;
+constexpr int kThreadBits = 10, kExchangeBits = 22, kStretchBits = 32;
+constexpr Moment kThreadMask = (Moment{1} << kThreadBits) - 1;
+constexpr Moment kExchangeMask = ((Moment{1} << kExchangeBits) - 1) << kThreadBits;
+static_assert(kMostThreads <= 1 << kThreadBits);
+
+Moment MomentOf(uint64_t stretch, uint64_t exchanges, int thread) {
+  return stretch << (kThreadBits + kExchangeBits) | exchanges << kThreadBits |
+         static_cast<Moment>(thread);
+}
+int ThreadOf(Moment moment) { return static_cast<int>(moment & kThreadMask); }
+int WarpOf(Moment moment) { return ThreadOf(moment) / kWarp; }
 
 // The last write of two bytes, the least that kernels' elements have, and the last reads by two
 // threads of different warps, or of one.
 struct Cell {
-  Moment write;
-  std::array<Moment, 2> reads;
+  Moment write, reads[2];
 };
 
-constexpr uintptr_t kCellBytes = 2, kPageCells = 2048;
-using Page = std::array<Cell, kPageCells>;
+constexpr uintptr_t kCellBytes = 2, kPageCells = 2048, kNearPages = 256;
+struct Page {
+  Cell cells[kPageCells] = {};
+};
 
+struct Range {
+  uintptr_t begin = 0;
+  size_t size = 0;
+  bool Holds(uintptr_t address) const { return address - begin < size; }
+};
+
+// The functions of an access use no templates of the library: an instrumented file could bring its
+// own copy of one, and that would call them.
 struct State {
   bool enabled = true;
   bool running = false;  // a thread has its turn
   bool aside = false;    // an Aside lives
-  Moment now;
-  int64_t first_block = 0, next_block = 0;  // of this grid, and behind its last
-  std::array<uint32_t, kMostThreads / kWarp> exchanges{};
-  std::span<const std::byte> shared, stacks;
+  Moment now = 0;
+  Moment grid = 0, block = 0;  // the first of this grid, and of this block
+  std::vector<Moment> blocks;  // the first of each block of this grid up to this one
+  uint64_t stretch = 0;
+  uint64_t exchanges[kMostThreads / kWarp] = {};
+  Range shared, stacks;
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-  uintptr_t last_number = 0;
-  Page* last_page = nullptr;
+  // Pages found before, each at its number's place.
+  struct {
+    uintptr_t number = 0;
+    Page* page = nullptr;
+  } near[kNearPages];
 };
 State the_state;
 
 // Whether nothing orders what happened at `before` and now. Grids are ordered; shared memory is
 // another one in each block.
-bool Concurrent(const Moment& before, const Moment& now, bool shared) {
-  if (before.block != now.block) return !shared && before.block >= the_state.first_block;
-  if (before.thread == now.thread || before.barriers != now.barriers) return false;
-  return before.thread / kWarp != now.thread / kWarp || before.exchanges == now.exchanges;
+[[gnu::always_inline]] inline bool Concurrent(Moment before, Moment now, bool shared) {
+  if (before < the_state.grid) return false;
+  if (before < the_state.block) return !shared;
+  const Moment other = before ^ now;
+  if (other >> (kThreadBits + kExchangeBits) != 0 || (other & kThreadMask) == 0) return false;
+  return WarpOf(before) != WarpOf(now) || (other & kExchangeMask) == 0;
 }
 
-bool IsWithin(uintptr_t address, std::span<const std::byte> memory) {
-  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
-  return address >= begin && address < begin + memory.size();
+std::string NameOf(Moment moment) {
+  const auto& blocks = the_state.blocks;
+  const auto block = std::upper_bound(blocks.begin(), blocks.end(), moment) - blocks.begin() - 1;
+  return fmt::format("block {} thread {}", block, ThreadOf(moment));
 }
 
-void Report(const char* what, uintptr_t address, const Moment& before, const Moment& now) {
-  const auto shared = reinterpret_cast<uintptr_t>(the_state.shared.data());
-  Complain(fmt::format("race: {} by block {} thread {} and block {} thread {}, {}", what,
-                       before.block - the_state.first_block, before.thread,
-                       now.block - the_state.first_block, now.thread,
-                       IsWithin(address, the_state.shared)
-                           ? fmt::format("shared byte {}", address - shared)
-                           : fmt::format("memory at {:#x}", address)));
+void Report(const char* what, uintptr_t address, Moment before) {
+  const Aside aside;
+  const Range& shared = the_state.shared;
+  Complain(fmt::format("race: {} by {} and {}, {}", what, NameOf(before), NameOf(the_state.now),
+                       shared.Holds(address) ? fmt::format("shared byte {}", address - shared.begin)
+                                             : fmt::format("memory at {:#x}", address)));
 }
 
-Cell& CellAt(uintptr_t cell) {
-  const uintptr_t number = cell / kPageCells;
-  if (the_state.last_page == nullptr || number != the_state.last_number) {
-    std::unique_ptr<Page>& page = the_state.pages[number];
-    if (!page) page = std::make_unique<Page>();
-    the_state.last_number = number;
-    the_state.last_page = page.get();
-  }
-  return (*the_state.last_page)[cell % kPageCells];
+Page* FindPage(uintptr_t number) {
+  const Aside aside;
+  std::unique_ptr<Page>& page = the_state.pages[number];
+  if (!page) page = std::make_unique<Page>();
+  the_state.near[number % kNearPages] = {number, page.get()};
+  return page.get();
 }
 
-void NoteRead(Cell& cell, const Moment& now, bool shared) {
+Page* PageOf(uintptr_t number) {
+  const auto& near = the_state.near[number % kNearPages];
+  return near.number == number && near.page != nullptr ? near.page : FindPage(number);
+}
+
+void NoteRead(Cell& cell, Moment now, bool shared) {
   // Keeps one read of this thread's warp and one of another, if it can: a later write conflicts
   // with at least one of them if it conflicts with any.
   for (Moment& read : cell.reads) {
@@ -87,66 +114,88 @@ void NoteRead(Cell& cell, const Moment& now, bool shared) {
       return;
     }
   }
-  if (cell.reads[0].thread / kWarp == cell.reads[1].thread / kWarp) cell.reads[1] = now;
+  if (WarpOf(cell.reads[0]) == WarpOf(cell.reads[1])) cell.reads[1] = now;
 }
 
-// From instrumented code.
-void Access(const void* at, size_t bytes, bool write) {
-  if (the_state.running && !the_state.aside) Note(at, bytes, write);
+void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
+  for (const Moment read : cell.reads) {
+    if (Concurrent(read, now, shared)) Report("a read and a write", address, read);
+  }
+  cell.write = now;
 }
 
-}  // namespace
-
-void Note(const void* at, size_t bytes, bool write) {
-  const Aside aside;
-  const auto address = reinterpret_cast<uintptr_t>(at);
-  if (IsWithin(address, the_state.stacks)) return;
-  const bool shared = IsWithin(address, the_state.shared);
-  Moment now = the_state.now;
-  now.exchanges = the_state.exchanges[now.thread / kWarp];
-  for (uintptr_t i = address / kCellBytes; i * kCellBytes < address + bytes; ++i) {
-    Cell& cell = CellAt(i);
+void NoteRange(uintptr_t address, size_t bytes, bool write) {
+  if (the_state.stacks.Holds(address)) return;
+  const bool shared = the_state.shared.Holds(address);
+  const Moment now = the_state.now;
+  const uintptr_t end = (address + bytes - 1) / kCellBytes + 1;
+  Page* page = nullptr;
+  for (uintptr_t i = address / kCellBytes; i < end; ++i) {
+    if (page == nullptr || i % kPageCells == 0) page = PageOf(i / kPageCells);
+    Cell& cell = page->cells[i % kPageCells];
+    // Nobody else had a turn since.
+    if ((write ? cell.write : cell.reads[0]) == now) continue;
     if (Concurrent(cell.write, now, shared)) {
-      Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write, now);
+      Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write);
     }
     if (write) {
-      for (const Moment& read : cell.reads) {
-        if (Concurrent(read, now, shared)) {
-          Report("a read and a write", i * kCellBytes, read, now);
-        }
-      }
-      cell.write = now;
+      NoteWrite(cell, i * kCellBytes, now, shared);
     } else {
       NoteRead(cell, now, shared);
     }
   }
 }
 
-Aside::Aside() : before_(std::exchange(the_state.aside, true)) {}
+// From instrumented code.
+void Access(const void* at, size_t bytes, bool write) {
+  if (!the_state.running || the_state.aside) return;
+  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write);
+}
+
+void NextStretch() {
+  SYNTRA_CHECK(++the_state.stretch >> kStretchBits == 0, "too many barriers to tell apart");
+  std::memset(the_state.exchanges, 0, sizeof(the_state.exchanges));
+}
+
+Range RangeOf(std::span<const std::byte> memory) {
+  return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
+}
+
+}  // namespace
+
+void Note(const void* at, size_t bytes, bool write) {
+  if (!the_state.running) return;
+  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write);
+}
+
+Aside::Aside() : before_(the_state.aside) { the_state.aside = true; }
 Aside::~Aside() { the_state.aside = before_; }
 
 void SetEnabled(bool enabled) { the_state.enabled = enabled; }
 
-void StartGrid(int64_t blocks) {
-  the_state.first_block = the_state.next_block;
-  the_state.next_block += blocks;
+void StartGrid() {
+  the_state.grid = MomentOf(the_state.stretch + 1, 0, 0);
+  the_state.blocks.clear();
 }
 
-void StartBlock(int64_t block, std::span<const std::byte> shared,
-                std::span<const std::byte> stacks) {
-  the_state.now = {.block = the_state.first_block + block};
-  the_state.exchanges.fill(0);
-  the_state.shared = shared;
-  the_state.stacks = stacks;
+void StartBlock(std::span<const std::byte> shared, std::span<const std::byte> stacks) {
+  NextStretch();
+  the_state.block = MomentOf(the_state.stretch, 0, 0);
+  the_state.blocks.push_back(the_state.block);
+  the_state.shared = RangeOf(shared);
+  the_state.stacks = RangeOf(stacks);
 }
 
 void Enter(int thread) {
-  the_state.now.thread = static_cast<int16_t>(thread);
+  the_state.now = MomentOf(the_state.stretch, the_state.exchanges[thread / kWarp], thread);
   the_state.running = the_state.enabled;
 }
 void Leave() { the_state.running = false; }
-void PassBarrier() { ++the_state.now.barriers; }
-void PassWarp(int warp) { ++the_state.exchanges[warp]; }
+void PassBarrier() { NextStretch(); }
+void PassWarp(int warp) {
+  SYNTRA_CHECK(++the_state.exchanges[warp] >> kExchangeBits == 0,
+               "too many exchanges to tell apart");
+}
 
 }  // namespace syntra::simt::race_check
 

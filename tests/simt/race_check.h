@@ -13,10 +13,9 @@ namespace syntra::simt::race_check {
 // On from the start. It takes most of the time of a kernel.
 void SetEnabled(bool enabled);
 
-// Of a grid of so many blocks, then of each.
-void StartGrid(int64_t blocks);
-void StartBlock(int64_t block, std::span<const std::byte> shared,
-                std::span<const std::byte> stacks);
+// Of a grid, then of each of its blocks.
+void StartGrid();
+void StartBlock(std::span<const std::byte> shared, std::span<const std::byte> stacks);
 // Around the turns of a thread; accesses outside of turns do not count.
 void Enter(int thread);
 void Leave();
@@ -24,8 +23,8 @@ void Leave();
 // What the thread whose turn it is touches, where no instrumented code does it.
 void Note(const void* at, size_t bytes, bool write);
 
-// While one lives, instrumented accesses do not count: they are those of the host's GPU itself,
-// some of whose templates the linker takes from instrumented files.
+// While one lives, instrumented accesses do not count. So the host's GPU marks its own, since the
+// linker takes some of its templates from instrumented files, and tests runs of no interest here.
 class Aside {
  public:
   Aside();

@@ -284,7 +284,7 @@ void Block::GiveUp() const {
 }
 
 bool Block::Run() {
-  race_check::StartBlock(index_, {shared_, grid_.shared_bytes}, the_world.stacks.memory());
+  race_check::StartBlock({shared_, grid_.shared_bytes}, the_world.stacks.memory());
   const auto done = [](const Thread& t) { return t.state == State::kDone; };
   while (!std::ranges::all_of(threads_, done)) {
     bool moved = false;
@@ -340,7 +340,7 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
     Complain(fmt::format("a grid of {} blocks of {} threads", grid.blocks, grid.threads));
     return;
   }
-  race_check::StartGrid(grid.blocks);
+  race_check::StartGrid();
   // One for all blocks: nothing else may come to lie where it lay.
   const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
   for (int64_t i = 0; i < grid.blocks; ++i) {

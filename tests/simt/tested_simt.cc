@@ -1,5 +1,6 @@
 #include "kernels/cuda.h"
 #include "tests/kernels/tested.h"
+#include "tests/simt/race_check.h"
 #include "tests/simt/simt.h"
 
 namespace syntra {
@@ -15,8 +16,9 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
 
 void InSeveralWays(const std::function<void(const std::string& way)>& run) {
   using simt::Order;
-  for (const auto& [order, way] : {std::pair(Order::kForward, "threads forward"),
-                                   std::pair(Order::kBackward, "threads backward"),
+  // A race is one in any order, and was looked for in the first; here the results count.
+  const simt::race_check::Aside aside;
+  for (const auto& [order, way] : {std::pair(Order::kBackward, "threads backward"),
                                    std::pair(Order::kShuffled, "threads shuffled")}) {
     simt::SetOrder(order);
     run(way);
