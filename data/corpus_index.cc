@@ -1,14 +1,12 @@
 #include "data/corpus_index.h"
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kName[] = "INDEX.json";
 constexpr char kFormat[] = "syntra token corpus";
@@ -70,9 +68,7 @@ void WriteIndex(const Path& directory, const CorpusIndex& index) {
                      {"tokenizer", index.tokenizer},
                      {"settings", index.settings},
                      {"shards", std::move(shards)}};
-  // Paths need not be UTF-8; such bytes are replaced, because they serve people only.
-  ReplaceFileDurably(directory / kName,
-                     root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  ReplaceFileDurably(directory / kName, JsonText(root, 1) + "\n");
 }
 
 CorpusIndex ReadIndex(const Path& directory) {
@@ -82,7 +78,7 @@ CorpusIndex ReadIndex(const Path& directory) {
          path.string());
   }
   try {
-    const Json root = Json::parse(ReadWholeFile(path, kMaxBytes));
+    const Json root = ParseJson(ReadWholeFile(path, kMaxBytes));
     if (root.at("format") != kFormat || root.at("version") != kVersion) {
       Fail(ExitCode::kData, "{} is not a version {} \"{}\"", path.string(), kVersion, kFormat);
     }

@@ -5,7 +5,7 @@
 // form "while reading shard X" to errors thrown below them.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <stdexcept>

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/commands.h"
@@ -27,7 +27,6 @@ namespace syntra {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::ordered_json;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -179,7 +178,7 @@ double Median(std::vector<double> values) {
 }
 
 void PrintLine(const Json& json) {
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", JsonText(json));
   std::fflush(stdout);
 }
 

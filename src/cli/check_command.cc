@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
@@ -117,7 +117,7 @@ class Checker {
 };
 
 void Print(const std::vector<Finding>& findings, bool as_json) {
-  nlohmann::ordered_json json;
+  Json json;
   for (const Finding& finding : findings) {
     json[finding.subject] = {{"ok", finding.good}, {"detail", finding.detail}};
     if (!as_json) {
@@ -125,7 +125,7 @@ void Print(const std::vector<Finding>& findings, bool as_json) {
                  finding.detail);
     }
   }
-  if (as_json) fmt::print("{}\n", json.dump());
+  if (as_json) fmt::print("{}\n", JsonText(json));
 }
 
 }  // namespace

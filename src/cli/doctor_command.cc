@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 
@@ -22,11 +22,11 @@ void PrintText(const MachineReport& report) {
 }
 
 void PrintJson(const MachineReport& report) {
-  nlohmann::ordered_json json;
+  Json json;
   for (const Fact& fact : report.facts) json[fact.section][fact.name] = fact.value;
   json["warnings"] = report.warnings;
   // Values of the environment may hold any bytes.
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", JsonText(json, 2));
 }
 
 }  // namespace

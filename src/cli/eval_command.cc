@@ -1,7 +1,7 @@
 // syntra eval
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
@@ -35,14 +35,13 @@ Action SetUpEval(CLI::App& app) {
       const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config);
       if (ranks.rank() != 0) return ExitCode::kDone;
       if (*as_json) {
-        fmt::print("{}\n", nlohmann::ordered_json{{"checkpoint", loaded.path.string()},
-                                                  {"step", loaded.step},
-                                                  {"log_perplexity", result.log_perplexity},
-                                                  {"tokens", result.tokens},
-                                                  {"batches", result.batches},
-                                                  {"label_checksum",
-                                                   fmt::format("{:016x}", result.label_checksum)}}
-                               .dump());
+        fmt::print("{}\n",
+                   JsonText({{"checkpoint", loaded.path.string()},
+                             {"step", loaded.step},
+                             {"log_perplexity", result.log_perplexity},
+                             {"tokens", result.tokens},
+                             {"batches", result.batches},
+                             {"label_checksum", fmt::format("{:016x}", result.label_checksum)}}));
       } else {
         fmt::print("{}: log-perplexity {:.4f} over {} target tokens (labels {:016x})\n",
                    loaded.path.string(), result.log_perplexity, result.tokens,

@@ -1,7 +1,7 @@
 // syntra inspect data|checkpoint|memory
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/read.h"
 #include "cli/commands.h"
@@ -27,18 +27,17 @@ Action SetUpCheckpoint(CLI::App& app) {
   return [options] {
     const Checkpoint checkpoint = OpenNewest(options->directory);
     if (options->json) {
-      nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+      Json tensors = Json::array();
       for (const auto& [name, entry] : checkpoint.tensors()) {
         const auto dims = entry.type.shape.dims();
         tensors.push_back({{"name", name},
                            {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
                            {"dtype", NameOf(entry.type.dtype)}});
       }
-      fmt::print("{}\n", nlohmann::ordered_json{{"path", checkpoint.path().string()},
-                                                {"step", checkpoint.info().step},
-                                                {"run_id", checkpoint.info().run_id},
-                                                {"tensors", tensors}}
-                             .dump());
+      fmt::print("{}\n", JsonText({{"path", checkpoint.path().string()},
+                                   {"step", checkpoint.info().step},
+                                   {"run_id", checkpoint.info().run_id},
+                                   {"tensors", tensors}}));
       return ExitCode::kDone;
     }
     fmt::print("{}: step {}, run {}\n", checkpoint.path().string(), checkpoint.info().step,
@@ -97,7 +96,7 @@ Action SetUpData(CLI::App& app) {
   app.add_flag("--json", form->json, "Print JSON");
   return [options, form] {
     const std::vector<Preview> examples = PreviewExamples(options->Load(kForTraining), form->count);
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    Json list = Json::array();
     for (const Preview& example : examples) {
       list.push_back({{"input", example.input},
                       {"target", example.target},
@@ -107,7 +106,7 @@ Action SetUpData(CLI::App& app) {
       if (!form->json) fmt::print("input:  {}\ntarget: {}\n\n", example.input, example.target);
     }
     if (form->json) {
-      fmt::print("{}\n", nlohmann::ordered_json{{"examples", list}}.dump());
+      fmt::print("{}\n", JsonText({{"examples", list}}));
     }
     return ExitCode::kDone;
   };
@@ -118,14 +117,14 @@ Action SetUpMemory(CLI::App& app) {
   const auto as_json = std::make_shared<bool>(false);
   app.add_flag("--json", *as_json, "Print JSON");
   return [options, as_json] {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    Json list = Json::array();
     for (const LiveBlock& block : LargestAtPeak(options->Load(kForModel), 30)) {
       list.push_back({{"bytes", block.bytes}, {"type", block.type}, {"made_by", block.made_by}});
       if (*as_json) continue;
       fmt::print("{:>10}  {:24} {}\n", HumanBytes(static_cast<double>(block.bytes)), block.type,
                  block.made_by);
     }
-    if (*as_json) fmt::print("{}\n", nlohmann::ordered_json{{"alive_at_peak", list}}.dump());
+    if (*as_json) fmt::print("{}\n", JsonText({{"alive_at_peak", list}}));
     return ExitCode::kDone;
   };
 }

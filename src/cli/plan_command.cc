@@ -1,7 +1,7 @@
 // syntra plan
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
@@ -34,20 +34,19 @@ void PrintText(const Sizes& sizes) {
 }
 
 void PrintJson(const Sizes& sizes) {
-  fmt::print("{}\n", nlohmann::ordered_json{{"parameters", sizes.parameters},
-                                            {"trainable_parameters", sizes.trainable_parameters},
-                                            {"flops_per_step", sizes.flops_per_step},
-                                            {"micro_batch_rows", sizes.rows},
-                                            {"input_length", sizes.input_length},
-                                            {"target_length", sizes.target_length},
-                                            {"parameter_bytes", sizes.parameter_bytes},
-                                            {"gradient_buffers", sizes.gradient_buffers},
-                                            {"gradient_bytes", sizes.gradient_bytes},
-                                            {"optimizer_bytes", sizes.optimizer_bytes},
-                                            {"activation_bytes", sizes.activation_bytes},
-                                            {"total_bytes", sizes.total_bytes()},
-                                            {"checkpoint_bytes", sizes.checkpoint_bytes}}
-                         .dump());
+  fmt::print("{}\n", JsonText({{"parameters", sizes.parameters},
+                               {"trainable_parameters", sizes.trainable_parameters},
+                               {"flops_per_step", sizes.flops_per_step},
+                               {"micro_batch_rows", sizes.rows},
+                               {"input_length", sizes.input_length},
+                               {"target_length", sizes.target_length},
+                               {"parameter_bytes", sizes.parameter_bytes},
+                               {"gradient_buffers", sizes.gradient_buffers},
+                               {"gradient_bytes", sizes.gradient_bytes},
+                               {"optimizer_bytes", sizes.optimizer_bytes},
+                               {"activation_bytes", sizes.activation_bytes},
+                               {"total_bytes", sizes.total_bytes()},
+                               {"checkpoint_bytes", sizes.checkpoint_bytes}}));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // syntra tokenizer encode|decode|info: a line in, a line out.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 

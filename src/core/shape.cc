@@ -1,5 +1,7 @@
 #include "core/shape.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"

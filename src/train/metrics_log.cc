@@ -1,10 +1,12 @@
 #include "train/metrics_log.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -61,9 +63,7 @@ const Path& CutAfter(const Path& path, int64_t resumed_step) {
 }
 
 void AddField(std::string* line, std::string_view name, double value) {
-  fmt::format_to(
-      std::back_inserter(*line),
-      ",{}:", nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::format_to(std::back_inserter(*line), ",{}:", JsonText(name));
   if (std::isfinite(value)) {
     fmt::format_to(std::back_inserter(*line), "{}", value);
   } else {

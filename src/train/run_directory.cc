@@ -1,10 +1,10 @@
 #include "train/run_directory.h"
 
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.h"
 #include "base/host.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "config/print.h"
 
@@ -20,12 +20,12 @@ std::string NewRunId() {
 std::string ExistingRunId(const Path& file) {
   std::error_code code;
   if (!std::filesystem::exists(file, code)) return {};
-  const auto json = nlohmann::json::parse(ReadWholeFile(file, 1 << 20), nullptr, false);
-  if (!json.is_object() || !json.contains("run_id") || !json["run_id"].is_string()) {
-    Log().warn("{} is not readable; the run gets a new id", file.string());
+  try {
+    return ParseJson(ReadWholeFile(file, 1 << 20)).at("run_id").get<std::string>();
+  } catch (const Json::exception& error) {
+    Log().warn("{} is not readable, and the run gets a new id: {}", file.string(), error.what());
     return {};
   }
-  return json["run_id"].get<std::string>();
 }
 
 }  // namespace
@@ -37,12 +37,12 @@ std::string RunIdOf(const RunDirectory& directory) {
 
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks) {
-  const nlohmann::ordered_json json{{"run_id", run_id},
-                                    {"version", SYNTRA_VERSION},
-                                    {"host", HostName()},
-                                    {"ranks", ranks},
-                                    {"config_digest", ConfigDigest(config)}};
-  ReplaceFileDurably(directory.root / "run.json", json.dump(2) + "\n");
+  const Json json{{"run_id", run_id},
+                  {"version", SYNTRA_VERSION},
+                  {"host", HostName()},
+                  {"ranks", ranks},
+                  {"config_digest", ConfigDigest(config)}};
+  ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory.root / "config.textproto", FullConfigText(config));
 }
 

@@ -6,17 +6,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
 #include "base/host.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string JobId() {
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
@@ -38,15 +36,13 @@ std::string LocalTime() {
 std::string DescribeHolder(const Path& path) {
   // The holder writes its line just after it has the lock.
   for (int attempt = 0; attempt < 10; ++attempt, usleep(20000)) {
-    const Json holder = Json::parse(ReadWholeFile(path, 65536), nullptr, false);
-    if (!holder.is_object()) continue;
     try {
+      const Json holder = ParseJson(ReadWholeFile(path, 65536));
       const std::string job = holder.value("job", "");
       return fmt::format("process {} on {} since {}{}", holder.value("pid", 0),
                          holder.value("host", "?"), holder.value("start", "?"),
                          job.empty() ? "" : fmt::format(" (job {})", job));
-    } catch (const Json::exception&) {
-      break;
+    } catch (const Json::exception&) {  // not yet there
     }
   }
   return "another process";
@@ -76,7 +72,7 @@ RunLock::RunLock(const Path& run_directory) : file_(File::OpenForAppend(run_dire
   }
   const Json holder = {
       {"host", HostName()}, {"pid", getpid()}, {"start", LocalTime()}, {"job", JobId()}};
-  Write(file_, holder.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  Write(file_, JsonText(holder) + "\n");
 }
 
 RunLock::~RunLock() {

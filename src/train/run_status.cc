@@ -1,15 +1,13 @@
 #include "train/run_status.h"
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kDone[] = "done";
 
@@ -23,7 +21,7 @@ Previous ReadStatus(const Path& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return {};
   try {
-    const Json status = Json::parse(ReadWholeFile(path, 65536));
+    const Json status = ParseJson(ReadWholeFile(path, 65536));
     return {status.at("state").get<std::string>(), status.at("step").get<int64_t>(),
             status.at("starts_without_progress").get<int>()};
   } catch (const Json::exception& error) {
@@ -62,7 +60,7 @@ void RunStatus::Write(const char* state, int64_t step, int starts) {
                        {"step", step},
                        {"starts_without_progress", starts},
                        {"updated_unix_time", static_cast<int64_t>(std::time(nullptr))}};
-  ReplaceFileDurably(path_, status.dump() + "\n");
+  ReplaceFileDurably(path_, JsonText(status) + "\n");
 }
 
 void RunStatus::WriteOrWarn(const char* state, int64_t step, int starts) {

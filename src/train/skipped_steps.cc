@@ -1,5 +1,7 @@
 #include "train/skipped_steps.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/text.h"
 

@@ -12,13 +12,13 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cuda/check.h"
 #include "kernels/op.h"
@@ -26,8 +26,6 @@
 
 namespace syntra {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kSkipped = 77;
 constexpr int64_t kHeads = 12, kHeadSize = 64, kWidth = 768;
@@ -173,7 +171,7 @@ class Workload {
                        {"bytes", bytes},
                        {"tflops_per_second", 1e-12 * flops / seconds},
                        {"gbytes_per_second", 1e-9 * bytes / seconds}};
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", JsonText(line));
     std::fflush(stdout);
   }
 
@@ -255,7 +253,7 @@ void ReportDevice() {
   const Json line = {{"device", device.name},
                      {"driver_cuda", version(driver)},
                      {"runtime_cuda", version(runtime)}};
-  fmt::print("{}\n", line.dump());
+  fmt::print("{}\n", JsonText(line));
 }
 
 bool ParsePositive(const char* text, int64_t* value) {

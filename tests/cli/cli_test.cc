@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -125,7 +125,7 @@ TEST(Cli, DoctorAsTextAndJson) {
   EXPECT_TRUE(Has(text.out, "oneDNN")) << text.out;
   const Outcome json = Syntra("doctor --json");
   ASSERT_EQ(json.code, 0) << json.err;
-  const auto report = nlohmann::json::parse(json.out);
+  const auto report = ParseJson(json.out);
   for (const char* section : {"program", "cpu", "topology", "memory", "libraries", "accelerators",
                               "limits", "system", "disk", "warnings"}) {
     EXPECT_TRUE(report.contains(section)) << section;

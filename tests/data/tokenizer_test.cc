@@ -1,8 +1,8 @@
 #include "data/tokenizer.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "core/thread.h"
 #include "data/record_reader.h"
 #include "tests/data/corpus_files.h"
@@ -17,7 +17,7 @@ const Tokenizer& T5() {
   return tokenizer;
 }
 
-nlohmann::json ReadJson(const Path& path) { return nlohmann::json::parse(ReadWholeFile(path)); }
+Json ReadJson(const Path& path) { return ParseJson(ReadWholeFile(path)); }
 
 TEST(Tokenizer, KnowsItsVocabulary) {
   EXPECT_EQ(T5().piece_count(), 32000);

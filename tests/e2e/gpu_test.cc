@@ -132,8 +132,8 @@ TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out;
   };
-  const auto cpu = nlohmann::json::parse(on({"eval", "--json"}, "CPU"));
-  const auto gpu = nlohmann::json::parse(on({"eval", "--json"}, "CUDA"));
+  const auto cpu = ParseJson(on({"eval", "--json"}, "CPU"));
+  const auto gpu = ParseJson(on({"eval", "--json"}, "CUDA"));
   EXPECT_NEAR(cpu["log_perplexity"], gpu["log_perplexity"], 1e-5);
   EXPECT_EQ(cpu["tokens"], gpu["tokens"]);
   EXPECT_EQ(on({"generate", "--samples", "2"}, "CPU"), on({"generate", "--samples", "2"}, "CUDA"));

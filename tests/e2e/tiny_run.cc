@@ -134,10 +134,10 @@ void TinyRun::Train(const std::string& name, const Arguments& settings,
   ASSERT_EQ(outcome.code, 0) << outcome.err;
 }
 
-std::vector<nlohmann::ordered_json> TinyRun::Metrics(const std::string& name) const {
-  std::vector<nlohmann::ordered_json> lines;
+std::vector<Json> TinyRun::Metrics(const std::string& name) const {
+  std::vector<Json> lines;
   for (const std::string& line : Split(ReadWholeFile(Directory(name) / "metrics.jsonl"), '\n')) {
-    if (!line.empty()) lines.push_back(nlohmann::ordered_json::parse(line));
+    if (!line.empty()) lines.push_back(ParseJson(line));
   }
   return lines;
 }
@@ -219,9 +219,9 @@ std::string MetricsTrace(const Path& run_directory) {
   std::string trace;
   for (const std::string& line : Split(ReadWholeFile(run_directory / "metrics.jsonl"), '\n')) {
     if (line.empty()) continue;
-    auto json = nlohmann::ordered_json::parse(line);
+    auto json = ParseJson(line);
     for (const char* time : {"seconds", "tokens_per_second", "mfu"}) json.erase(time);
-    trace += json.dump() + "\n";
+    trace += JsonText(json) + "\n";
   }
   return trace;
 }

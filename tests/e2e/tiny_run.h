@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "tests/e2e/program.h"
 
 namespace syntra {
@@ -33,7 +33,7 @@ class TinyRun : public testing::Test {
 
   Path Directory(const std::string& name) const { return scratch_ / name; }
   // The lines of metrics.jsonl.
-  std::vector<nlohmann::ordered_json> Metrics(const std::string& name) const;
+  std::vector<Json> Metrics(const std::string& name) const;
   // Of the newest checkpoint.
   int64_t NewestStep(const std::string& name) const;
   int64_t LastLoggedStep(const std::string& name) const;

@@ -7,14 +7,12 @@
 namespace syntra {
 namespace {
 
-using Json = nlohmann::json;
-
 class Tools : public TinyRun {
  protected:
   Json RunJson(const Arguments& arguments, const StartOptions& options = {}) const {
     const Outcome outcome = Run(arguments, options);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return Json::parse(outcome.out, nullptr, false);
+    return ParseJson(outcome.out);
   }
   double LoggedPerplexity(const std::string& name, int64_t step) const {
     for (const auto& line : Metrics(name)) {
@@ -166,7 +164,7 @@ TEST_F(Tools, CheckAndDoctor) {
   wrong.insert(wrong.end(), {"--set", "model.vocabulary_size=100"});
   const Outcome outcome = Run(wrong);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_FALSE(Json::parse(outcome.out).at("tokenizer").at("ok"));
+  EXPECT_FALSE(ParseJson(outcome.out).at("tokenizer").at("ok"));
   const Json machine = RunJson({"doctor", "--json"});
   for (const char* peak : {"peak fp32", "peak bf16"}) {
     EXPECT_TRUE(machine.at("cpu").at(peak).is_string()) << machine;
@@ -237,7 +235,7 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
     Train(name, {"train.steps=6", "train.micro_batch_size=2"}, {.ranks = ranks});
     const Json first = Metrics(name)[1];
     ASSERT_TRUE(first.at("mfu").is_number()) << first << " (has this processor no FMA?)";
-    for (const Json line : Metrics(name)) {
+    for (const Json& line : Metrics(name)) {
       if (!line.contains("mfu")) continue;
       EXPECT_NEAR(peak_of(line, plan(ranks)), peak_of(first, plan(ranks)), 1);
       EXPECT_GT(line.at("mfu"), 0);
@@ -249,7 +247,7 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
   const Outcome bench = Run({"bench", "--json", "--steps", "1", "--config", config_.string(),
                              "--set", "train.directory=x", "--set", "train.micro_batch_size=2"});
   ASSERT_EQ(bench.code, 0) << bench.err;
-  const Json result = Json::parse(Split(bench.out, '\n')[1]);
+  const Json result = ParseJson(Split(bench.out, '\n')[1]);
   EXPECT_EQ(4 * result.at("flops").get<double>(), plan(1));
   EXPECT_GT(result.at("mfu"), 0);
 }

@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "tests/train/child.h"
 
@@ -40,7 +40,7 @@ TEST(MetricsLog, ValuesSurviveARoundTrip) {
   for (const double value : values) log.Write(1, {{"x", value}});
   const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
   for (size_t i = 0; i < values.size(); ++i) {
-    EXPECT_EQ(nlohmann::json::parse(lines[i]).at("x").get<double>(), values[i]);
+    EXPECT_EQ(ParseJson(lines[i]).at("x").get<double>(), values[i]);
   }
 }
 
@@ -114,8 +114,8 @@ TEST(MetricsLog, PartOfALineIsTakenBack) {
   EXPECT_EQ(child.Wait(), 0);
   const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(nlohmann::json::parse(lines[0]).at("step"), 1);
-  EXPECT_EQ(nlohmann::json::parse(lines[1]).at("step"), 3);
+  EXPECT_EQ(ParseJson(lines[0]).at("step"), 1);
+  EXPECT_EQ(ParseJson(lines[1]).at("step"), 3);
 }
 
 }  // namespace

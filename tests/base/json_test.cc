@@ -1,0 +1,26 @@
+#include "base/json.h"
+
+#include <gtest/gtest.h>
+
+namespace syntra {
+namespace {
+
+TEST(Json, KeepsTheOrderOfMembers) {
+  EXPECT_EQ(JsonText(ParseJson(R"({"b": 1, "a": [true, null]})")), R"({"b":1,"a":[true,null]})");
+}
+
+TEST(Json, PrintsWhateverBytesAPathHolds) {
+  EXPECT_EQ(JsonText({{"path", "a\xFF\"b"}}), "{\"path\":\"a\uFFFD\\\"b\"}");
+}
+
+TEST(Json, SaysWhereItIsWrong) {
+  try {
+    ParseJson("{\"a\": 1,\n \"b\"}");
+    FAIL() << "took what is no JSON";
+  } catch (const Json::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("line 2"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syntra
