@@ -50,6 +50,7 @@ __device__ __forceinline__ void CopyTile(const Source<T>& source, int first, int
     if (source.width % kElements == 0) {
       CopyAsync(to, from, there);
     } else {
+#pragma unroll 1  // rare; copies of it would only take time to compile
       for (int e = 0; e < kElements; ++e) to[e] = there && e < left ? from[e] : FromFloat<T>(0.0f);
     }
   }
