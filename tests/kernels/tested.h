@@ -19,7 +19,7 @@ inline bool IsReference(const Backend& backend) { return &backend == &ReferenceB
 
 // A kernel of the backend's own, over operands in host memory with kTestedGuard bytes before and
 // behind each; nullopt: it has none.
-inline constexpr size_t kTestedGuard = Buffer::kAlignment;
+inline constexpr size_t kTestedGuard = 16 * Buffer::kAlignment;
 std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call);
 
 // Calls `run` in several ways that must give the same bits: with other numbers of threads, or with

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "kernels/cuda.h"
 #include "kernels/cuda/backend.h"
-#include "tests/simt/race_check.h"
+#include "tests/simt/access_check.h"
 #include "tests/simt/simt.h"
 
 namespace syntra {
@@ -88,7 +88,7 @@ class SimtDevice final : public Device {
     const int64_t capability = Number("SYNTRA_SIMT_CAPABILITY", 90);
     RequireCapability(name(), static_cast<int>(capability / 10), static_cast<int>(capability % 10));
     // Programs run the same kernels again and again; the kernels' own tests look for races.
-    race_check::SetEnabled(false);
+    access_check::SetEnabled(false);
   }
 
   std::string_view name() const override { return "the host's GPU"; }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tests/simt/race_check.h"
+#include "tests/simt/access_check.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -26,9 +26,8 @@ namespace {
 namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 << 10;
-// What shared memory holds when a block starts, and what must still follow it in the end.
+// What shared memory holds when a block starts.
 constexpr auto kUnwritten = std::byte{0xFF};
-constexpr size_t kGuardBytes = 256;
 
 // Stacks of one piece of memory, so that addresses on them are known by their range.
 class Stacks {
@@ -87,7 +86,7 @@ struct Warp {
 
 class Block {
  public:
-  // `shared`: the grid's shared memory and the guard behind it.
+  // `shared`: the grid's shared memory.
   Block(const Grid& grid, int64_t index, const std::function<void()>& kernel, std::byte* shared);
   // False: it had to be given up.
   bool Run();
@@ -152,7 +151,7 @@ Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kerne
       warps_(grid.threads / kWarp),
       order_(OrderOf(grid.threads, index)),
       shared_(shared) {
-  std::fill_n(shared_, grid.shared_bytes + kGuardBytes, kUnwritten);
+  std::fill_n(shared_, grid.shared_bytes, kUnwritten);
   for (int i = 0; i < grid.threads; ++i) {
     const context::stack_context stack = the_world.stacks.Of(i);
     threads_[i].fiber =
@@ -172,9 +171,9 @@ Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kerne
 
 void Block::Resume(int thread) {
   current_ = thread;
-  race_check::Enter(thread);
+  access_check::Enter(thread);
   threads_[thread].fiber = std::move(threads_[thread].fiber).resume();
-  race_check::Leave();
+  access_check::Leave();
 }
 
 void Block::Wait(State state, uint32_t mask) {
@@ -197,12 +196,12 @@ const std::byte* Block::Exchange(uint32_t mask, const void* value, size_t bytes)
 
 // What the copy touches, it may touch at any time from here to the wait; both ends are noted.
 void NoteCopy(const Copy& copy) {
-  race_check::Note(copy.to, kCopyBytes, true);
-  if (copy.from != nullptr) race_check::Note(copy.from, kCopyBytes, false);
+  access_check::Note(copy.to, kCopyBytes, true);
+  if (copy.from != nullptr) access_check::Note(copy.from, kCopyBytes, false);
 }
 
 void Block::CopyAsync(std::byte* to, const std::byte* from) {
-  const race_check::Aside aside;
+  const access_check::Aside aside;
   const auto aligned = [](const void* at) {
     return reinterpret_cast<uintptr_t>(at) % kCopyBytes == 0;
   };
@@ -220,7 +219,7 @@ void Block::CopyAsync(std::byte* to, const std::byte* from) {
 }
 
 void Block::WaitForCopies(int left) {
-  const race_check::Aside aside;
+  const access_check::Aside aside;
   Thread& thread = threads_[current_];
   while (!thread.copies.empty() && thread.copies.front().group + left < thread.group) {
     const Copy copy = thread.copies.front();
@@ -245,7 +244,7 @@ bool Block::ReleaseBarrier() {
     thread.state = State::kReady;
     any = true;
   }
-  if (any) race_check::PassBarrier();
+  if (any) access_check::PassBarrier();
   return any;
 }
 
@@ -266,7 +265,7 @@ bool Block::ReleaseWarps() {
       for (int other = 0; other < kWarp; ++other) {
         if (mask >> other & 1) lanes[other].state = State::kReady;
       }
-      race_check::PassWarp(static_cast<int>(w));
+      access_check::PassWarp(static_cast<int>(w));
       any = true;
     }
   }
@@ -284,7 +283,7 @@ void Block::GiveUp() const {
 }
 
 bool Block::Run() {
-  race_check::StartBlock({shared_, grid_.shared_bytes}, the_world.stacks.memory());
+  access_check::StartBlock({shared_, grid_.shared_bytes}, the_world.stacks.memory());
   const auto done = [](const Thread& t) { return t.state == State::kDone; };
   while (!std::ranges::all_of(threads_, done)) {
     bool moved = false;
@@ -299,11 +298,6 @@ bool Block::Run() {
       GiveUp();
       return false;
     }
-  }
-  const std::byte* guard = shared_ + grid_.shared_bytes;
-  if (std::any_of(guard, guard + kGuardBytes, [](std::byte b) { return b != kUnwritten; })) {
-    Complain(fmt::format("block {} wrote beyond its {} bytes of shared memory", index_,
-                         grid_.shared_bytes));
   }
   return true;
 }
@@ -340,9 +334,11 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
     Complain(fmt::format("a grid of {} blocks of {} threads", grid.blocks, grid.threads));
     return;
   }
-  race_check::StartGrid();
+  access_check::StartGrid();
   // One for all blocks: nothing else may come to lie where it lay.
+  using access_check::kGuardBytes;
   const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
+  const access_check::Forbidden guard({shared.get() + grid.shared_bytes, kGuardBytes});
   for (int64_t i = 0; i < grid.blocks; ++i) {
     if (!RunBlock(grid, i, kernel, shared.get())) the_world.stacks.Forget();
   }
@@ -351,7 +347,7 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
 std::string TakeComplaints() { return std::exchange(the_world.complaints, {}); }
 
 void Complain(const std::string& what) {
-  const race_check::Aside aside;
+  const access_check::Aside aside;
   std::string& all = the_world.complaints;
   // The first ones tell; a race in a loop would fill the memory.
   if (all.size() < 4000) all += what + '\n';

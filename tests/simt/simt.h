@@ -1,7 +1,7 @@
 // The language of GPU kernels on the host: every thread of a block is a fiber, run in turn on one
 // processor, so that barriers, warps and shared memory are what CUDA documents, and mistakes with
 // them are found: a barrier that not all reach, lanes that are not there, reads of shared memory
-// that nobody wrote, and (race_check.h) accesses that no barrier orders.
+// that nobody wrote, and (access_check.h) accesses that no barrier orders.
 //
 // kernels/cuda/gpu.h includes this in place of CUDA's own headers.
 #pragma once

@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.h"
+#include "tests/simt/access_check.h"
 
 namespace syntra {
 namespace {
@@ -115,10 +116,34 @@ __global__ void WriteBeyond(int places) {
 }
 
 TEST(PlantedFaults, AWriteBeyondSharedMemoryIsNamed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer ends the program";
+#endif
   Launch(kCall, {1, kWarp, sizeof(Numbers)}, WriteBeyond, kThreads - 1);
   EXPECT_EQ(simt::TakeComplaints(), "");
   Launch(kCall, {1, kWarp, sizeof(Numbers)}, WriteBeyond, kThreads);
-  EXPECT_NE(simt::TakeComplaints().find("beyond"), std::string::npos);
+  const std::string complaints = simt::TakeComplaints();
+  EXPECT_NE(complaints.find("block 0 thread 0 writes shared byte 1024"), std::string::npos)
+      << complaints;
+}
+
+// One thread reads further than the others.
+__global__ void ReadBeyond(const float* from, float* to) {
+  to[ThreadIndex()] = from[ThreadIndex() + (ThreadIndex() == 3 ? kWarp : 0)];
+}
+
+TEST(PlantedFaults, AReadBesideAnOperandIsNamed) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer ends the program";
+#endif
+  const std::vector<float> from(2 * kWarp);
+  std::vector<float> to(kWarp);
+  Launch(kCall, {1, kWarp}, ReadBeyond, from.data(), to.data());
+  EXPECT_EQ(simt::TakeComplaints(), "");
+  const simt::access_check::Forbidden behind(std::as_bytes(std::span(from).subspan(kWarp)));
+  Launch(kCall, {1, kWarp}, ReadBeyond, from.data(), to.data());
+  const std::string complaints = simt::TakeComplaints();
+  EXPECT_NE(complaints.find("block 0 thread 3 reads memory at"), std::string::npos) << complaints;
 }
 
 __global__ void ReadUnwritten(float* to) { *to = Shared<Numbers>().value[7]; }

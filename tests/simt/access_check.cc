@@ -1,4 +1,4 @@
-#include "tests/simt/race_check.h"
+#include "tests/simt/access_check.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,11 @@
 #include "base/error.h"
 #include "tests/simt/simt.h"
 
-namespace syntra::simt::race_check {
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace syntra::simt::access_check {
 namespace {
 
 // When a thread touched a byte: the stretch between two barriers, counted through all blocks of all
@@ -29,6 +33,9 @@ Moment MomentOf(uint64_t stretch, uint64_t exchanges, int thread) {
 }
 int ThreadOf(Moment moment) { return static_cast<int>(moment & kThreadMask); }
 int WarpOf(Moment moment) { return ThreadOf(moment) / kWarp; }
+
+// In the place of a write: nobody may touch the bytes.
+constexpr Moment kForbidden = ~Moment{0};
 
 // The last write of two bytes, the least that kernels' elements have, and the last reads by two
 // threads of different warps, or of one.
@@ -84,12 +91,23 @@ std::string NameOf(Moment moment) {
   return fmt::format("block {} thread {}", block, ThreadOf(moment));
 }
 
+std::string PlaceOf(uintptr_t address) {
+  const auto [begin, size] = the_state.shared;
+  return Range{begin, size + kGuardBytes}.Holds(address)
+             ? fmt::format("shared byte {}", address - begin)
+             : fmt::format("memory at {:#x}", address);
+}
+
 void Report(const char* what, uintptr_t address, Moment before) {
   const Aside aside;
-  const Range& shared = the_state.shared;
   Complain(fmt::format("race: {} by {} and {}, {}", what, NameOf(before), NameOf(the_state.now),
-                       shared.Holds(address) ? fmt::format("shared byte {}", address - shared.begin)
-                                             : fmt::format("memory at {:#x}", address)));
+                       PlaceOf(address)));
+}
+
+void ReportForbidden(uintptr_t address, bool write) {
+  const Aside aside;
+  Complain(fmt::format("{} {} {}, which is none of the kernel's", NameOf(the_state.now),
+                       write ? "writes" : "reads", PlaceOf(address)));
 }
 
 Page* FindPage(uintptr_t number) {
@@ -135,6 +153,10 @@ void NoteRange(uintptr_t address, size_t bytes, bool write) {
     Cell& cell = page->cells[i % kPageCells];
     // Nobody else had a turn since.
     if ((write ? cell.write : cell.reads[0]) == now) continue;
+    if (cell.write == kForbidden) {
+      ReportForbidden(i * kCellBytes, write);
+      continue;
+    }
     if (Concurrent(cell.write, now, shared)) {
       Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write);
     }
@@ -161,6 +183,14 @@ Range RangeOf(std::span<const std::byte> memory) {
   return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
 }
 
+void Fill(std::span<const std::byte> memory, Moment write) {
+  const Range range = RangeOf(memory);
+  const uintptr_t end = (range.begin + range.size) / kCellBytes;
+  for (uintptr_t i = (range.begin + kCellBytes - 1) / kCellBytes; i < end; ++i) {
+    PageOf(i / kPageCells)->cells[i % kPageCells] = {write, {}};
+  }
+}
+
 }  // namespace
 
 void Note(const void* at, size_t bytes, bool write) {
@@ -170,6 +200,19 @@ void Note(const void* at, size_t bytes, bool write) {
 
 Aside::Aside() : before_(the_state.aside) { the_state.aside = true; }
 Aside::~Aside() { the_state.aside = before_; }
+
+Forbidden::Forbidden(std::span<const std::byte> memory) : memory_(memory) {
+  Fill(memory_, kForbidden);
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(memory_.data(), memory_.size());
+#endif
+}
+Forbidden::~Forbidden() {
+  Fill(memory_, 0);
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(memory_.data(), memory_.size());
+#endif
+}
 
 void SetEnabled(bool enabled) { the_state.enabled = enabled; }
 
@@ -197,17 +240,17 @@ void PassWarp(int warp) {
                "too many exchanges to tell apart");
 }
 
-}  // namespace syntra::simt::race_check
+}  // namespace syntra::simt::access_check
 
 // What instrumented code calls.
-#define SYNTRA_ACCESS(bytes)                                                                \
-  void __tsan_read##bytes(void* at) { syntra::simt::race_check::Access(at, bytes, false); } \
-  void __tsan_write##bytes(void* at) { syntra::simt::race_check::Access(at, bytes, true); } \
-  void __tsan_unaligned_read##bytes(void* at) {                                             \
-    syntra::simt::race_check::Access(at, bytes, false);                                     \
-  }                                                                                         \
-  void __tsan_unaligned_write##bytes(void* at) {                                            \
-    syntra::simt::race_check::Access(at, bytes, true);                                      \
+#define SYNTRA_ACCESS(bytes)                                                                  \
+  void __tsan_read##bytes(void* at) { syntra::simt::access_check::Access(at, bytes, false); } \
+  void __tsan_write##bytes(void* at) { syntra::simt::access_check::Access(at, bytes, true); } \
+  void __tsan_unaligned_read##bytes(void* at) {                                               \
+    syntra::simt::access_check::Access(at, bytes, false);                                     \
+  }                                                                                           \
+  void __tsan_unaligned_write##bytes(void* at) {                                              \
+    syntra::simt::access_check::Access(at, bytes, true);                                      \
   }
 extern "C" {
 SYNTRA_ACCESS(1)
@@ -216,10 +259,10 @@ SYNTRA_ACCESS(4)
 SYNTRA_ACCESS(8)
 SYNTRA_ACCESS(16)
 void __tsan_read_range(void* at, unsigned long bytes) {
-  syntra::simt::race_check::Access(at, bytes, false);
+  syntra::simt::access_check::Access(at, bytes, false);
 }
 void __tsan_write_range(void* at, unsigned long bytes) {
-  syntra::simt::race_check::Access(at, bytes, true);
+  syntra::simt::access_check::Access(at, bytes, true);
 }
 // Counts of shared pointers in host code of the same files.
 int __tsan_atomic32_fetch_add(volatile int* at, int value, int) {
