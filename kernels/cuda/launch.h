@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -42,7 +43,8 @@ struct Grid {
 template <typename... Parameters, typename... Arguments>
 void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+  const std::tuple<std::remove_cvref_t<Parameters>...> values(
+      std::forward<Arguments>(arguments)...);
 #if defined(__CUDACC__)
   constexpr size_t kAlwaysThere = 48 << 10;
   if (grid.shared_bytes > kAlwaysThere) {

@@ -37,7 +37,7 @@ struct TensorList {
 };
 
 template <typename Tensor, typename Pass>
-__global__ void EachTensorKernel(const __grid_constant__ TensorList<Tensor> list, Pass pass) {
+__global__ void EachTensorKernel(const TensorList<Tensor> __grid_constant__ list, Pass pass) {
   const auto block = static_cast<uint32_t>(BlockIndex());
   const int i = list.TensorOf(block);
   const uint32_t begin = i == 0 ? 0 : list.end[i - 1];

@@ -2,6 +2,8 @@
 // for a barrier or for the lanes of its warp. When nobody can go on, the block is given up.
 #include "tests/simt/simt.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/context/fiber.hpp>
@@ -29,27 +31,39 @@ constexpr size_t kStackBytes = 64 << 10;
 // What shared memory holds when a block starts.
 constexpr auto kUnwritten = std::byte{0xFF};
 
-// Stacks of one piece of memory, so that addresses on them are known by their range.
+// Stacks of one piece of memory, so that addresses on them are known by their range. Before each
+// lies a page that ends the program of a thread that needs more.
 class Stacks {
  public:
-  Stacks() : memory_(new std::byte[kMostThreads * kStackBytes]) {}
+  Stacks() {
+    void* memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    SYNTRA_CHECK(memory != MAP_FAILED, "no memory for {} stacks", kMostThreads);
+    memory_ = static_cast<std::byte*>(memory);
+    for (size_t i = 0; i < kMostThreads; ++i) mprotect(memory_ + i * kStackBytes, kPage, PROT_NONE);
+  }
+  ~Stacks() { munmap(memory_, kBytes); }
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+
   context::stack_context Of(int thread) const {
     context::stack_context stack;
-    stack.size = kStackBytes;
-    stack.sp = memory_.get() + (thread + 1) * kStackBytes;
+    stack.size = kStackBytes - kPage;
+    stack.sp = memory_ + (thread + 1) * kStackBytes;
     return stack;
   }
   // After threads that were given up in the middle of their functions, whose frames
   // AddressSanitizer still guards.
   void Forget() {
 #if defined(__SANITIZE_ADDRESS__)
-    __asan_unpoison_memory_region(memory_.get(), kMostThreads * kStackBytes);
+    __asan_unpoison_memory_region(memory_, kBytes);
 #endif
   }
-  std::span<const std::byte> memory() const { return {memory_.get(), kMostThreads * kStackBytes}; }
+  std::span<const std::byte> memory() const { return {memory_, kBytes}; }
 
  private:
-  std::unique_ptr<std::byte[]> memory_;
+  static constexpr size_t kPage = 4096, kBytes = kMostThreads * kStackBytes;
+  std::byte* memory_;
 };
 
 // The stacks belong to all blocks, one after the other.

@@ -17,7 +17,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __grid_constant__
+#define __grid_constant__ &  // constant parameters are not copied for each thread
 
 namespace syntra::simt {
 
