@@ -1,0 +1,56 @@
+// What an executable says on a backend that lacks kernels.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/tested.h"
+#include "program/arena_memory.h"
+#include "program/builder.h"
+#include "program/executable.h"
+
+namespace syntra {
+namespace {
+
+// The tested backend, but for the kernels of some ops.
+class Without final : public Backend {
+ public:
+  explicit Without(std::set<std::string> ops) : ops_(std::move(ops)) {}
+  std::string_view name() const override { return FastBackend().name(); }
+  Device& device() override { return FastBackend().device(); }
+  TensorType Held(const TensorType& type) const override { return FastBackend().Held(type); }
+  double PeakFlops(DType type) override { return FastBackend().PeakFlops(type); }
+  std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override {
+    return ops_.contains(op.name) ? std::nullopt : FastBackend().Bind(op, call);
+  }
+
+ private:
+  std::set<std::string> ops_;
+};
+
+Program SmallProgram() {
+  ProgramBuilder builder;
+  const TensorType type{DType::kF32, {2, 3}};
+  const Value x = builder.Input("x", type);
+  const Value y = RecordOne(builder, "gated_gelu", {}, {RecordOne(builder, "relu", {}, {x}), x});
+  builder.Output("sum", RecordOne(builder, "weighted_sum", {}, {y, x}));
+  return std::move(builder).Build();
+}
+
+TEST(Executable, NamesAllMissingKernels) {
+  const ParameterStore none;
+  ArenaMemory memory(none, FastBackend());
+  Without backend({"gated_gelu", "weighted_sum"});
+  try {
+    Executable(SmallProgram(), backend, memory.arenas());
+    FAIL() << "ran without kernels";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+    EXPECT_NE(what.find("gated_gelu {"), std::string::npos) << what;
+    EXPECT_NE(what.find("weighted_sum {"), std::string::npos) << what;
+    EXPECT_EQ(what.find("relu {"), std::string::npos) << what;
+  }
+}
+
+}  // namespace
+}  // namespace syntra
