@@ -11,8 +11,8 @@ using Json = nlohmann::ordered_json;
 // Throws Json::exception, which says where the text is wrong.
 Json ParseJson(const std::string& text);
 
-// On one line, or with `indent` spaces a level. Bytes that are not UTF-8 (paths may hold such)
-// become U+FFFD.
+// On one line, or with `indent` spaces a level. Bytes that are not UTF-8 (paths and environment
+// variables may hold such) become U+FFFD.
 std::string JsonText(const Json& json, int indent = -1);
 
 }  // namespace syntra

@@ -25,7 +25,6 @@ void PrintJson(const MachineReport& report) {
   Json json;
   for (const Fact& fact : report.facts) json[fact.section][fact.name] = fact.value;
   json["warnings"] = report.warnings;
-  // Values of the environment may hold any bytes.
   fmt::print("{}\n", JsonText(json, 2));
 }
 

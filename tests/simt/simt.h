@@ -1,7 +1,8 @@
 // The language of GPU kernels on the host: every thread of a block is a fiber, run in turn on one
 // processor, so that barriers, warps and shared memory are what CUDA documents, and mistakes with
 // them are found: a barrier that not all reach, lanes that are not there, reads of shared memory
-// that nobody wrote, and (access_check.h) accesses that no barrier orders.
+// that nobody wrote, and (access_check.h) accesses that no barrier orders or to memory that is none
+// of the kernel's.
 //
 // kernels/cuda/gpu.h includes this in place of CUDA's own headers.
 #pragma once
@@ -17,7 +18,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __grid_constant__ &  // constant parameters are not copied for each thread
+#define __grid_constant__ &  // behind the type: such parameters are not copied for each thread
 
 namespace syntra::simt {
 
