@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/commands.h"
 
 namespace syntra {
@@ -64,7 +65,7 @@ void PrintError(const std::string& message) {
 
 ExitCode ParseAndRun(int argc, const char* const* argv) {
   CLI::App root("Syntra pretrains T5-style encoder-decoders with synthetic attention.", "syntra");
-  root.set_version_flag("--version", "syntra " SYNTRA_VERSION);
+  root.set_version_flag("--version", std::string("syntra ") + Version());
   root.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> commands;
   for (const Command& command : kCommands) {

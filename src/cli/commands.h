@@ -16,6 +16,7 @@ Action SetUpTokenizer(CLI::App& app);
 Action SetUpConfig(CLI::App& app);
 Action SetUpDoctor(CLI::App& app);
 Action SetUpCompletion(CLI::App& app);
+Action SetUpManual(CLI::App& app);
 Action SetUpBench(CLI::App& app);
 
 inline constexpr Command kCommands[] = {
@@ -30,6 +31,7 @@ inline constexpr Command kCommands[] = {
     {"config", "Show, compare and explain configurations", SetUpConfig},
     {"doctor", "Report this machine and what the program finds on it", SetUpDoctor},
     {"completion", "Print a shell's completion script", SetUpCompletion},
+    {"manual", "Print a command's manual page", SetUpManual},
     {"bench", "Time the training step of a configuration, op by op", SetUpBench},
 };
 

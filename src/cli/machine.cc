@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "core/thread.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
@@ -93,7 +94,7 @@ class Examination {
   }
 
   void Program() {
-    Add("program", "version", SYNTRA_VERSION);
+    Add("program", "version", Version());
     Add("program", "compiler", __VERSION__);
     Add("program", "build type", SYNTRA_BUILD_TYPE);
   }

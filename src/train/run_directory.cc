@@ -6,6 +6,7 @@
 #include "base/host.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "config/print.h"
 
 namespace syntra {
@@ -38,7 +39,7 @@ std::string RunIdOf(const RunDirectory& directory) {
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks) {
   const Json json{{"run_id", run_id},
-                  {"version", SYNTRA_VERSION},
+                  {"version", Version()},
                   {"host", HostName()},
                   {"ranks", ranks},
                   {"config_digest", ConfigDigest(config)}};

@@ -1,0 +1,164 @@
+// syntra manual [COMMAND]: manual pages in roff, made from the commands' own help.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "cli/commands.h"
+
+namespace syntra {
+namespace {
+
+struct ExitStatus {
+  ExitCode code;
+  const char* meaning;
+};
+
+constexpr std::array kExitStatuses{
+    ExitStatus{ExitCode::kDone, "done"},
+    ExitStatus{ExitCode::kConfig, "usage or configuration"},
+    ExitStatus{ExitCode::kData, "data: corpora, tokenizer"},
+    ExitStatus{ExitCode::kResources, "resources: disk, memory, missing packages"},
+    ExitStatus{ExitCode::kCheckpoint, "no usable checkpoint, or one cannot be written"},
+    ExitStatus{ExitCode::kDiverged, "training cannot make progress; do not requeue"},
+    ExitStatus{ExitCode::kPeerLost, "another rank died or hangs"},
+    ExitStatus{ExitCode::kLocked, "another run owns the directory"},
+    ExitStatus{ExitCode::kInternal, "a bug in this program"},
+    ExitStatus{ExitCode::kRequeue,
+               "stopped on request, nothing is lost; run the same command again"},
+};
+
+// Text of any kind as roff shows it: backslashes, hyphens that can be copied, and no line that
+// begins with a control character.
+std::string Roff(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if ((out.empty() || out.back() == '\n') && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\' || c == '-') out += '\\';
+    out += c == '\\' ? 'e' : c;
+  }
+  return out;
+}
+
+std::vector<const CLI::App*> InnerCommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// "--config FILE ..." as the option's own help has it.
+std::string Usage(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return option.get_name(option.get_positional(), true) +
+         (type.empty() || option.get_items_expected_max() == 0 ? "" : " " + type) +
+         (option.get_items_expected_max() > 1 ? " ..." : "");
+}
+
+std::string OptionEntries(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* option : app.get_options()) {
+    text += fmt::format(".TP\n.B {}\n{}\n", Roff(Usage(*option)), Roff(option->get_description()));
+  }
+  return text;
+}
+
+std::string CommandEntries(const CLI::App& app) {
+  std::string text;
+  for (const CLI::App* command : InnerCommands(app)) {
+    text += fmt::format(".TP\n.B {}\n{}\n", Roff(command->get_name()),
+                        Roff(command->get_description()));
+  }
+  return text;
+}
+
+std::string ExitStatusSection() {
+  std::string text = ".SH EXIT STATUS\n";
+  for (const ExitStatus& status : kExitStatuses) {
+    text += fmt::format(".TP\n.B {}\n{}\n", static_cast<int>(status.code), Roff(status.meaning));
+  }
+  return text;
+}
+
+// The names of the commands that lead to `app`.
+std::string PathOf(const CLI::App& app, char separator) {
+  if (!app.get_parent()) return app.get_name();
+  return PathOf(*app.get_parent(), separator) + separator + app.get_name();
+}
+
+std::string PageName(const CLI::App& app) { return PathOf(app, '-'); }
+std::string CommandName(const CLI::App& app) { return PathOf(app, ' '); }
+
+std::string SeeAlsoSection(const CLI::App& app) {
+  std::vector<std::string> pages;
+  if (const CLI::App* parent = app.get_parent()) {
+    pages.push_back(fmt::format(".BR {} (1)", Roff(PageName(*parent))));
+  } else {
+    for (const CLI::App* command : InnerCommands(app)) {
+      pages.push_back(fmt::format(".BR {} (1)", Roff(PageName(*command))));
+    }
+  }
+  return ".SH SEE ALSO\n" + Join(pages, ",\n") + "\n";
+}
+
+// A command's page; the commands within it have sections of their own.
+std::string Page(const CLI::App& app) {
+  const std::string name = PageName(app), command = CommandName(app);
+  std::string text = fmt::format(
+      ".TH {} 1 \"\" \"syntra {}\" \"Syntra\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n{}\n",
+      Roff(name), Roff(Version()), Roff(name), Roff(app.get_description()), Roff(command),
+      InnerCommands(app).empty() ? "[OPTIONS]" : "COMMAND [OPTIONS]");
+  if (const std::string footer = app.get_footer(); !footer.empty()) {
+    text += ".SH DESCRIPTION\n" + Roff(footer) + "\n";
+  }
+  if (const std::string commands = CommandEntries(app); !commands.empty()) {
+    text += ".SH COMMANDS\n" + commands;
+  }
+  text += ".SH OPTIONS\n" + OptionEntries(app);
+  if (app.get_parent()) {
+    for (const CLI::App* inner : InnerCommands(app)) {
+      text += fmt::format(".SH OPTIONS OF {}\n", Roff(CommandName(*inner))) + OptionEntries(*inner);
+    }
+  }
+  return text + ExitStatusSection() + SeeAlsoSection(app);
+}
+
+const CLI::App& FindCommand(const CLI::App& root, const std::string& name) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : InnerCommands(root)) {
+    if (command->get_name() == name) return *command;
+    known.push_back(command->get_name());
+  }
+  Fail(ExitCode::kConfig, "syntra has no command \"{}\"{}", name, DidYouMean(name, known));
+}
+
+void WritePages(const CLI::App& root, const Path& directory) {
+  CreateDirectories(directory);
+  std::vector<const CLI::App*> all = InnerCommands(root);
+  all.push_back(&root);
+  for (const CLI::App* app : all) {
+    ReplaceFileDurably(directory / (PageName(*app) + ".1"), Page(*app));
+  }
+}
+
+}  // namespace
+
+Action SetUpManual(CLI::App& app) {
+  struct Options {
+    std::string command, directory;
+  };
+  const auto options = std::make_shared<Options>();
+  app.add_option("command", options->command, "A command; without it, the page of syntra itself");
+  app.add_option("--write", options->directory, "Write all pages into this directory");
+  return [options, &app] {
+    const CLI::App& root = *app.get_parent();
+    if (!options->directory.empty()) {
+      WritePages(root, options->directory);
+    } else {
+      fmt::print("{}", Page(options->command.empty() ? root : FindCommand(root, options->command)));
+    }
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace syntra

@@ -1,0 +1,32 @@
+# What the tests of this folder share. Sourced with `set -euo pipefail`.
+# shellcheck shell=bash
+export LC_ALL=C
+SCRATCH=$(mktemp -d)
+readonly SCRATCH
+trap 'rm -rf "$SCRATCH"' EXIT
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# expect TEXT COMMAND...: the command ends well and prints TEXT.
+expect() {
+  local text=$1 output
+  shift
+  if ! output=$("$@" 2>&1 </dev/null); then fail "\"$*\" failed; it printed:"$'\n'"$output"; fi
+  if [[ $output != *"$text"* ]]; then fail "\"$*\" did not print \"$text\" but:"$'\n'"$output"; fi
+}
+
+# expect_program ROOT: the program and what belongs to it lie below ROOT and work.
+expect_program() {
+  local root=$1 file
+  expect 'syntra 0' "$root/bin/syntra" --version
+  for file in man/man1/syntra.1 man/man1/syntra-pretrain.1 bash-completion/completions/syntra \
+    zsh/site-functions/_syntra fish/vendor_completions.d/syntra.fish doc/syntra/LICENSE; do
+    if [[ ! -s $root/share/$file ]]; then fail "share/$file was not installed"; fi
+  done
+  expect 'parameters' env -C "$root/share/syntra" "$root/bin/syntra" plan --config configs/quickstart.textproto
+  expect 'ok     tokenizer' env -C "$root/share/syntra" "$root/bin/syntra" check \
+    --config configs/quickstart.textproto --set train.directory="$SCRATCH/run"
+}
