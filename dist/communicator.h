@@ -1,17 +1,17 @@
 // What the ranks of a data-parallel job do together. Every call is collective: all ranks make the
-// same calls in the same order. A call for host memory returns when this rank's part is done. One
-// for a device's memory follows the work given to the device before, as a kernel would, and the
-// work given afterwards follows it.
+// same calls in the same order. A call on host memory returns when this rank's part is done. A
+// call on a device's memory is enqueued there like a kernel: after the work enqueued before it, and
+// before the work enqueued later.
 //
 // Sums are taken element by element over a fixed binary tree of ranks, ((0+1)+(2+3))+..., the lower
 // rank on the left. So every rank gets the same bits, repeated runs get the same bits, and partial
 // sums that a rank forms by the same tree over its own micro-batches give the same bits at 1, 2, 4,
 // 8 ranks. `nccl` sums a device's views in an order of its own, and keeps only the first two.
 //
-// Errors of the transport are Error(kPeerLost). One that work for a device meets shows in a later
-// call; what was read from the device before that call counts for nothing. A rank that fails by
-// itself must call Abort: its peers would wait for it for ever (only the watchdog would end them),
-// and so would MPI_Finalize.
+// If the transport fails, a call throws Error(kPeerLost). If it fails in work that was enqueued on
+// a device, a later call throws, and everything read from the device before that call is to be
+// discarded. A rank that fails for a reason of its own must call Abort; otherwise its peers, and
+// MPI_Finalize, wait for it until the watchdog ends them.
 #pragma once
 
 #include <memory>
@@ -43,10 +43,10 @@ class Communicator {
   // In place; views of f32. Views of this and the next three lie in host memory or a device's.
   virtual void AllReduceSum(TensorView view) = 0;
 
-  // AllReduceSum that may run beside the work given to the view's device after it, which leaves the
-  // view alone until FinishSums. Not inside Device::Capture.
+  // Starts AllReduceSum on a stream of its own. Work that is enqueued on the view's device
+  // meanwhile must not touch the view before FinishSums. Not inside Device::Capture.
   virtual void StartAllReduceSum(TensorView view) { AllReduceSum(view); }
-  // The work given to the device from now on follows all sums started so far. The host does not
+  // Work enqueued on the device from now on runs after all sums started so far. The host does not
   // wait.
   virtual void FinishSums() {}
 

@@ -66,7 +66,7 @@ MpiCommunicator::MpiCommunicator(int* argc, char*** argv, const MpiOptions& opti
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  segment_.reset();
+  shared_.reset();
   for (MPI_Comm* communicator : {&group_, &peers_, &world_}) {
     if (*communicator != MPI_COMM_NULL) MPI_Comm_free(communicator);
   }
@@ -100,12 +100,12 @@ void MpiCommunicator::Connect(const MpiOptions& options) {
   locals_ = FindRanksPerGroup(options.ranks_per_host);
   if (locals_ > 1) {
     SYNTRA_MPI(MPI_Comm_split(world_, rank_ / locals_, rank_, &group_));
-    segment_ = HostSegment::Create(group_, 2 * piece_bytes_ * size_);
-    int usable = segment_ != nullptr;
+    shared_ = SharedMemory::Create(group_, 2 * piece_bytes_ * size_);
+    int usable = shared_ != nullptr;
     SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, world_));
     if (!usable) {
       if (rank_ == 0) Log().warn("ranks exchange by messages, which is slower than shared memory");
-      segment_.reset();
+      shared_.reset();
       locals_ = 1;
     }
   }
@@ -123,7 +123,7 @@ int64_t MpiCommunicator::Chunk::Length(int owner) const {
 }
 
 std::byte* MpiCommunicator::Shared(int local, int owner, const Chunk& chunk) const {
-  return segment_->slot(local) + (turn_ & 1) * size_ * piece_bytes_ + owner * chunk.piece;
+  return shared_->slot(local) + (turn_ & 1) * size_ * piece_bytes_ + owner * chunk.piece;
 }
 
 void MpiCommunicator::Exchange(std::byte* data, int64_t bytes, int64_t share, bool reduce,
@@ -146,7 +146,7 @@ void MpiCommunicator::ReduceChunk(const Chunk& chunk) {
       if (owner % locals_ == local_) continue;
       Copy(Shared(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
     }
-    segment_->Barrier();
+    shared_->Barrier();
   }
   // This rank sums its group's pieces for the owners in its place in every group.
   std::vector<const float*> sources(locals_);
@@ -185,7 +185,7 @@ void MpiCommunicator::GatherChunk(const Chunk& chunk) {
   for (int owner = local_; owner < size_; owner += locals_) {
     Copy(Shared(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
   }
-  segment_->Barrier();
+  shared_->Barrier();
   for (int owner = 0; owner < size_; ++owner) {
     const int local = owner % locals_;
     if (local == local_) continue;

@@ -13,7 +13,7 @@
 
 #include "core/buffer.h"
 #include "dist/communicator.h"
-#include "dist/host_segment.h"
+#include "dist/shared_memory.h"
 
 namespace syntra {
 
@@ -84,7 +84,7 @@ class MpiCommunicator final : public Communicator {
   int groups_ = 1;
   int64_t piece_bytes_ = 0;
   int64_t turn_ = 0;  // which of the two buffers the next chunk uses
-  std::unique_ptr<HostSegment> segment_;
+  std::unique_ptr<SharedMemory> shared_;
   Buffer sent_, received_;  // one piece for each group
   Buffer staging_;          // of views in a device's memory
 };

@@ -51,18 +51,18 @@ class Graph {
   cudaStream_t stream_;
 };
 
-class EventMark final : public Device::Mark {
+class CudaEvent final : public Device::Event {
  public:
-  explicit EventMark(cudaStream_t stream) : stream_(stream) {
+  explicit CudaEvent(cudaStream_t stream) : stream_(stream) {
     SYNTRA_CUDA(cudaEventCreate(&event_));
   }
-  ~EventMark() override { cudaEventDestroy(event_); }
-  void Set() override { SYNTRA_CUDA(cudaEventRecord(event_, stream_)); }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  void Record() override { SYNTRA_CUDA(cudaEventRecord(event_, stream_)); }
   void Wait() override { SYNTRA_CUDA(cudaEventSynchronize(event_)); }
-  double SecondsSince(const Mark& earlier) const override {
+  double SecondsSince(const Event& earlier) const override {
     float milliseconds = 0;
     SYNTRA_CUDA(
-        cudaEventElapsedTime(&milliseconds, static_cast<const EventMark&>(earlier).event_, event_));
+        cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_));
     return 1e-3 * milliseconds;
   }
 
@@ -168,7 +168,7 @@ class GpuDevice final : public Device {
   }
   void Wait() override { SYNTRA_CUDA(cudaStreamSynchronize(stream_)); }
 
-  std::unique_ptr<Mark> MakeMark() override { return std::make_unique<EventMark>(stream_); }
+  std::unique_ptr<Event> MakeEvent() override { return std::make_unique<CudaEvent>(stream_); }
 
   std::function<void()> Capture(const std::function<void()>& enqueue) override {
     cudaGraph_t graph = nullptr;

@@ -6,7 +6,9 @@
 //   factored:  row = EMA(row, mean_{D0} u);  column = EMA(column, mean_{D1} u);
 //              x = g * rsqrt(row / mean_{D1} row) * rsqrt(column)
 //   else:      full = EMA(full, u);  x = g * rsqrt(full)
+// and in both cases
 //   x /= max(1, RMS(x) / clip_threshold);  p -= rate * max(RMS(p), 1e-3) * x
+// Attributes {row_axis, column_axis (-1: not factored), clip_threshold}.
 #include <algorithm>
 #include <cmath>
 

@@ -1,9 +1,11 @@
 // The residual sum and T5's RMSNorm (Zhang and Sennrich 2019; no mean, no bias) in one pass:
 //   sum = x + dropout(y);  normed = sum * r * scale,  r = 1 / sqrt(mean_d(sum^2) + epsilon).
-// x? and y are [B, T, D], scale [D], keys? [B, 2]; r is [B, T]. Backward, with n = d_normed *
-// scale:
-//   dx = d_sum + r n - sum r^3 / D * sum_d(n sum);  dy = dx * mask;  dscale = sum_{b,t} d_normed
-//   sum r.
+// x? and y are [B, T, D], scale [D], keys? [B, 2] (needed if rate > 0); r is [B, T] f32.
+// Noise is drawn per element (index t * D + d) or once for all t (index d).
+// Attributes {epsilon, rate, site, per_element}.
+// Backward, with n = d_normed * scale, where d_sum or d_normed may be absent:
+//   dx = d_sum + r n - sum r^3 / D * sum_d(n sum)
+//   dy = dx * mask;  dscale = sum_{b,t} d_normed sum r
 #include <algorithm>
 #include <cmath>
 

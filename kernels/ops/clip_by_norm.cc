@@ -2,6 +2,7 @@
 // [N], sum_squares [1], objective [1] -> hyper [N] with entry 1, the factor of the gradients, times
 //   min(1, clip_norm / sqrt(sum_squares)), or 1 where clip_norm is 0;
 //   NaN where sum_squares or objective is not finite: the optimizers' ops then change nothing.
+// Attributes {clip_norm}.
 #include <algorithm>
 
 #include "kernels/math/clip.h"

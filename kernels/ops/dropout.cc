@@ -2,6 +2,7 @@
 // x [B, T, D], keys [B, 2]. `group` consecutive elements of D share a draw; unless per_element, all
 // t do. Noise index: (t * (D / group) if per_element) + d / group. The gradient applies the same
 // mask.
+// Attributes {rate, site, per_element, group}.
 #include "kernels/math/random_mask.h"
 #include "kernels/ops/shapes.h"
 

@@ -1,5 +1,6 @@
 // Greedy choice: argmax_v of scale * hidden . embedding_v, the lowest index among equals.
 // hidden [B, 1, D], embedding [V, D] -> i32 [B, 1].
+// Attributes {scale}.
 #include "kernels/ops/shapes.h"
 
 namespace syntra {

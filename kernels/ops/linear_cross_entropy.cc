@@ -6,6 +6,7 @@
 //   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens)
 // Backward, with p_v = exp(l_v - L):  d l_v = c dloss (p_v (1 + 2 z_loss L) - q_v).
 // The gradient op forms the logits anyway, so it also gives the loss and the statistics.
+// A training program runs the gradient op alone. Attributes {scale, z_loss, label_smoothing}.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,6 @@
 // y = x * weights[index]: x any shape, weights [n] f32. Backward: dx = dy * weights[index];
 // dweights [n] is sum(dy * x) at index, zero elsewhere.
+// Attributes {index}.
 #include <algorithm>
 
 #include "kernels/ops/shapes.h"

@@ -1,5 +1,6 @@
 // The first `length` entries of x along `axis`. Backward: d in that place of a tensor whose extent
 // along `axis` is `full`, zero elsewhere.
+// Attributes {axis, length}, of the gradient {axis, length, full}.
 #include <algorithm>
 
 #include "kernels/ops/shapes.h"

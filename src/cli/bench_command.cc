@@ -86,8 +86,8 @@ class Bench {
   explicit Bench(const Config& config)
       : activations_(ActivationType(config.train().precision())),
         backend_(ChooseBackend(config.train().device(), nullptr)),
-        begin_(device().MakeMark()),
-        end_(device().MakeMark()),
+        begin_(device().MakeEvent()),
+        end_(device().MakeEvent()),
         replica_(config.model(), &config.optimizer(), activations_, *backend_),
         batch_(RandomBatch(config)) {
     replica_.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
@@ -95,11 +95,12 @@ class Bench {
     replica_.InitializeParameters(config.train().seed());
   }
 
-  // Runs one step; the seconds of its phases, in order. On a GPU the first only gives its work, so
-  // that the GPU does not pause, unless they are to be told apart.
+  // Runs one step and returns the seconds of its phases, in order. On a GPU the first phase only
+  // enqueues, so that the GPU does not pause; with `apart` it waits, so that the phases can be told
+  // apart.
   std::array<double, 2> Step(bool apart = false) {
     const int64_t index = next_++;
-    begin_->Set();
+    begin_->Record();
     std::array<double, 2> seconds;
     const auto timed = [&](size_t phase, auto&& run) {
       const auto start = Clock::now();
@@ -117,7 +118,7 @@ class Bench {
     });
     timed(1, [&] {
       replica_.Update({.step = index, .rate = 1e-4});
-      end_->Set();
+      end_->Record();
       backend_->device().Wait();
     });
     return seconds;
@@ -139,7 +140,7 @@ class Bench {
  private:
   DType activations_;
   std::shared_ptr<Backend> backend_;
-  std::unique_ptr<Device::Mark> begin_, end_;
+  std::unique_ptr<Device::Event> begin_, end_;
   Replica replica_;
   Batch batch_;
   int64_t next_ = 0;

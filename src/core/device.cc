@@ -11,12 +11,12 @@ namespace syntra {
 namespace {
 
 // Where work is done as it is given.
-class ClockMark final : public Device::Mark {
+class ClockEvent final : public Device::Event {
  public:
-  void Set() override { at_ = Clock::now(); }
+  void Record() override { at_ = Clock::now(); }
   void Wait() override {}
-  double SecondsSince(const Mark& earlier) const override {
-    return std::chrono::duration<double>(at_ - static_cast<const ClockMark&>(earlier).at_).count();
+  double SecondsSince(const Event& earlier) const override {
+    return std::chrono::duration<double>(at_ - static_cast<const ClockEvent&>(earlier).at_).count();
   }
 
  private:
@@ -49,7 +49,7 @@ class HostDevice final : public Device {
     if (bytes > 0) std::memset(data, 0, bytes);
   }
   void Wait() override {}
-  std::unique_ptr<Mark> MakeMark() override { return std::make_unique<ClockMark>(); }
+  std::unique_ptr<Event> MakeEvent() override { return std::make_unique<ClockEvent>(); }
   std::function<void()> Capture(const std::function<void()>&) override {
     Fail(ExitCode::kInternal, "work of the host cannot be taken down");
   }

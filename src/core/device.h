@@ -1,5 +1,5 @@
-// Memory of a processor and the order of work on it: the host's, or a GPU's with one stream of
-// work.
+// A processor's memory, and the order in which it executes work: the host, or a GPU with one main
+// stream.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace syntra {
 
-// Another order of work on a device, beside the device's own, for what may run at the same time.
+// A second stream of a device, for work that may run beside the main stream's.
 class SideStream {
  public:
   virtual ~SideStream() = default;
@@ -20,15 +20,15 @@ class SideStream {
   SideStream& operator=(const SideStream&) = delete;
 
   virtual void* stream() const = 0;
-  // What is given here from now on comes after all that was given to the device so far.
+  // Work enqueued here from now on runs after everything that was enqueued on the device so far.
   virtual void Fork() = 0;
-  // What is given to the device from now on comes after all that was given here so far.
+  // Work enqueued on the device from now on runs after everything that was enqueued here so far.
   virtual void Join() = 0;
 };
 
-// Copies, clears and kernels run in the order in which they were given. On a GPU these calls only
-// give work, unless they say that they wait; what goes wrong with it shows in a later call, as
-// Error(kResources).
+// Copies, clears and kernels run in the order in which they were enqueued. On a GPU these calls
+// only enqueue work and return, unless they say that they wait. If enqueued work fails, a later
+// call throws Error(kResources).
 class Device {
  public:
   virtual ~Device() = default;
@@ -39,25 +39,25 @@ class Device {
   virtual std::string_view name() const = 0;  // for people
   // Of the hardware: two processes that have the same text share it.
   virtual std::string_view identity() const = 0;
-  // Whether the host reads and writes this device's memory directly.
+  // Whether the host can read and write this device's memory directly.
   virtual bool is_host() const = 0;
-  // What orders the work: KernelArguments::stream.
+  // The main stream, for KernelArguments::stream; null on the host.
   virtual void* stream() const = 0;
 
   // Zeroed. Throws Error(kResources) naming `purpose` and the sizes when memory cannot be had.
   virtual Buffer Allocate(size_t bytes, const char* purpose) = 0;
-  // Of the device's memory, in bytes: what can still be had, and the most that Allocate had handed
-  // out at one time.
+  // Bytes of the device's memory that are free, and the most that Allocate had handed out at one
+  // time.
   virtual size_t free_bytes() const = 0;
   virtual size_t peak_bytes() const = 0;
-  // Host memory that copies to and from the device are fast from.
+  // Host memory from which copies to and from the device are fast (pinned).
   virtual Buffer AllocateStaging(size_t bytes, const char* purpose) = 0;
 
-  // Gives a copy from host memory, which must not change before the copy is done, or to host
-  // memory, where the bytes are not there before.
+  // Send enqueues a copy from host memory, Fetch one to host memory. The host must leave its side
+  // alone until the copy is done.
   virtual void Send(void* to, const void* from, size_t bytes) = 0;
   virtual void Fetch(void* to, const void* from, size_t bytes) = 0;
-  // The same, and waits.
+  // The same, and wait until the copy is done.
   void CopyIn(void* to, const void* from, size_t bytes) {
     Send(to, from, bytes);
     Wait();
@@ -67,26 +67,26 @@ class Device {
     Wait();
   }
   virtual void Clear(void* data, size_t bytes) = 0;
-  // Waits until everything given so far is done.
+  // Waits until everything enqueued so far is done.
   virtual void Wait() = 0;
 
-  // A place in the order of work.
-  class Mark {
+  // A point in the main stream, as a CUDA event.
+  class Event {
    public:
-    virtual ~Mark() = default;
-    virtual void Set() = 0;   // behind what was given so far
-    virtual void Wait() = 0;  // until the work before it is done; at once if it was never set
-    // From `earlier`, which the same device made, to here: the time of the work between them.
-    virtual double SecondsSince(const Mark& earlier) const = 0;
+    virtual ~Event() = default;
+    virtual void Record() = 0;  // behind everything enqueued so far
+    virtual void Wait() = 0;  // until the work before it is done; returns at once if never recorded
+    // Seconds that the work between `earlier`, an event of the same device, and this one took.
+    virtual double SecondsSince(const Event& earlier) const = 0;
   };
-  virtual std::unique_ptr<Mark> MakeMark() = 0;
+  virtual std::unique_ptr<Event> MakeEvent() = 0;
 
-  // Takes down the work that `enqueue` gives, without doing it. Calling the result gives it as one
-  // piece; nothing but that work happens then. Not for the host, which gives no work.
+  // Captures the work that `enqueue` enqueues, without running it, as a CUDA graph does. Each call
+  // of the result enqueues all of it at once. Not for the host, which has no queue.
   virtual std::function<void()> Capture(const std::function<void()>& enqueue) = 0;
 
-  // Of high priority, so that what others wait for gets processors. To be closed before the
-  // device; not to be forked or joined inside Capture.
+  // Its work has high priority, since other ranks may be waiting for it. Close it before the
+  // device, and neither fork nor join it inside Capture.
   virtual std::unique_ptr<SideStream> OpenSideStream() = 0;
 };
 

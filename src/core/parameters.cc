@@ -13,7 +13,7 @@ const Parameter& ParameterStore::Declare(ParameterSpec spec) {
   const int index = static_cast<int>(parameters_.size());
   SYNTRA_CHECK(index_.emplace(spec.name, index).second, "parameter {} is declared twice",
                spec.name);
-  Parameter parameter{std::move(spec), index, arena_elements_};
+  Parameter parameter{std::move(spec), arena_elements_};
   arena_elements_ +=
       static_cast<int64_t>(AlignUp(parameter.shape.size(), Buffer::kAlignment / sizeof(float)));
   return parameters_.emplace_back(std::move(parameter));

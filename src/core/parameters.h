@@ -39,7 +39,6 @@ struct ParameterSpec {
 };
 
 struct Parameter : ParameterSpec {
-  int index = 0;
   int64_t offset = 0;  // in elements, from the start of each flat arena; 64-byte aligned in float
 };
 

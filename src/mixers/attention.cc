@@ -74,7 +74,7 @@ class Attention final : public TokenMixer {
   }
 
  private:
-  // What of a call is not a score term.
+  // The operands of a call besides its score terms.
   struct Placement {
     int64_t width = 0;  // D
     Value bias, segments, positions, start;

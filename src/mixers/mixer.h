@@ -37,7 +37,7 @@ struct MixerStep {
   Value start;
   Value relative_bias;  // f32 [H, length]
   int64_t length = 0;
-  // Gives the cache tensor [B, length, width] called `name`.
+  // Returns the cache tensor [B, length, width] called `name`.
   std::function<Value(const std::string& name, int64_t width)> cache;
 };
 

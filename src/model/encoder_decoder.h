@@ -27,7 +27,6 @@ class EncoderDecoder {
   explicit EncoderDecoder(const ModelConfig& config);
 
   const ModelConfig& config() const { return config_; }
-  const TokenMixer& encoder_mixer() const { return *encoder_mixer_; }
   const TokenMixer& decoder_mixer() const { return *decoder_mixer_; }
 
   // The shared embedding [V, D], and rows of it for ids i32 [B, T].
@@ -39,8 +38,8 @@ class EncoderDecoder {
   Value Decode(const Scope& root, const StackInput& input, const Memory& memory,
                bool recompute) const;
 
-  // Keys and values of every decoder layer's cross-attention, written once per source by
-  // EncodeForSteps and read by every DecodeStep.
+  // Keys and values of every decoder layer's cross-attention: PrepareCross writes them once per
+  // source, every DecodeStep reads them.
   using Cache = std::function<Value(const std::string& name, Shape shape)>;
   struct StepInput {
     Value ids;    // i32 [B, 1]

@@ -6,11 +6,12 @@
 namespace syntra {
 namespace {
 
-// By offset: when each gradient is ready.
+// For each gradient, by its offset in the arena: how many instructions must have run until nothing
+// writes to it.
 std::map<int64_t, size_t> ReadyByOffset(const Program& program) {
   std::map<int64_t, size_t> ready;
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    for (const Value output : program.steps[i].outputs) {
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const Value output : program.instructions[i].outputs) {
       if (!output || program.info(output).kind != ValueKind::kGradient) continue;
       ready[program.info(output).offset] = i + 1;
     }
@@ -18,8 +19,8 @@ std::map<int64_t, size_t> ReadyByOffset(const Program& program) {
   return ready;
 }
 
-// Until when some gradient that begins before `end` and, as the next begins behind `begin`, reaches
-// into [begin, end) is written.
+// The same for the range [begin, end) of the arena: the latest of the gradients that overlap it.
+// The first of them may begin before `begin`.
 size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t end) {
   auto first = ready.upper_bound(begin);
   if (first != ready.begin()) --first;
@@ -39,7 +40,7 @@ std::vector<GradientBucket> GradientBuckets(const Program& program, int64_t elem
   const auto add = [&](int64_t begin, int64_t end) {
     buckets.push_back({begin, end, ReadyIn(ready, begin, end)});
   };
-  // From behind, as the gradients come.
+  // From the end of the arena, since the backward half fills it from there.
   for (int64_t end = parameters_end; end > 0;) {
     const int64_t begin = std::max<int64_t>(0, end - bucket_elements);
     add(begin, end);

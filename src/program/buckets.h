@@ -10,7 +10,7 @@ namespace syntra {
 
 struct GradientBucket {
   int64_t begin = 0, end = 0;  // elements of the arena of gradients
-  size_t ready = 0;            // once so many steps of the program have run, nothing writes to it
+  size_t ready = 0;  // once so many instructions of the program have run, nothing writes to it
 };
 
 // Buckets that cover the arena [0, elements), of about `bucket_elements` each but for the last of

@@ -59,61 +59,63 @@ Value ProgramBuilder::StepSum(const std::string& name, TensorType type,
 }
 
 void ProgramBuilder::AddToStepSum(Value sum, Value value) {
-  Step step = MakeStep("copy", {{"dtype", std::string(NameOf(TypeOf(sum).dtype))}}, {value});
-  SYNTRA_CHECK(step.call.outputs[0] == TypeOf(sum), "{} added to {}", ToString(TypeOf(value)),
-               ToString(TypeOf(sum)));
-  step.call.accumulate[0] = true;
-  step.outputs = {sum};
-  program_.steps.push_back(std::move(step));
-  region_of_step_.push_back(-1);
+  Instruction instruction =
+      MakeInstruction("copy", {{"dtype", std::string(NameOf(TypeOf(sum).dtype))}}, {value});
+  SYNTRA_CHECK(instruction.call.outputs[0] == TypeOf(sum), "{} added to {}",
+               ToString(TypeOf(value)), ToString(TypeOf(sum)));
+  instruction.call.accumulate[0] = true;
+  instruction.outputs = {sum};
+  program_.instructions.push_back(std::move(instruction));
+  region_of_instruction_.push_back(-1);
 }
 
 Value ProgramBuilder::State(const std::string& name, TensorType type, int64_t offset) {
   return Named({.type = type, .kind = ValueKind::kState, .name = name, .offset = offset});
 }
 
-Step ProgramBuilder::MakeStep(std::string_view op, Attributes attributes,
-                              std::vector<Value> inputs) const {
-  Step step;
-  step.op = &GetOp(op);
+Instruction ProgramBuilder::MakeInstruction(std::string_view op, Attributes attributes,
+                                            std::vector<Value> inputs) const {
+  Instruction instruction;
+  instruction.op = &GetOp(op);
   ErrorContext context([&] { return fmt::format("recording {}", op); });
   for (const Value input : inputs) {
-    step.call.inputs.push_back(input ? TypeOf(input) : TensorType{.dtype = DType::kNone});
+    instruction.call.inputs.push_back(input ? TypeOf(input) : TensorType{.dtype = DType::kNone});
   }
-  step.call.outputs = step.op->infer(attributes, step.call.inputs);
-  step.call.attributes = std::move(attributes);
-  step.call.accumulate.assign(step.call.outputs.size(), false);
-  step.inputs = std::move(inputs);
-  return step;
+  instruction.call.outputs = instruction.op->infer(attributes, instruction.call.inputs);
+  instruction.call.attributes = std::move(attributes);
+  instruction.call.accumulate.assign(instruction.call.outputs.size(), false);
+  instruction.inputs = std::move(inputs);
+  return instruction;
 }
 
 std::vector<Value> ProgramBuilder::Record(std::string_view op, Attributes attributes,
                                           std::vector<Value> inputs) {
-  Step step = MakeStep(op, std::move(attributes), std::move(inputs));
-  SYNTRA_CHECK(!step.op->updates, "{} updates its outputs", op);
-  for (const TensorType& type : step.call.outputs) {
-    step.outputs.push_back(type.present() ? NewValue({.type = type}) : Value{});
+  Instruction instruction = MakeInstruction(op, std::move(attributes), std::move(inputs));
+  SYNTRA_CHECK(!instruction.op->updates, "{} updates its outputs", op);
+  for (const TensorType& type : instruction.call.outputs) {
+    instruction.outputs.push_back(type.present() ? NewValue({.type = type}) : Value{});
   }
-  program_.steps.push_back(step);
-  region_of_step_.push_back(open_region_);
-  return step.outputs;
+  program_.instructions.push_back(instruction);
+  region_of_instruction_.push_back(open_region_);
+  return instruction.outputs;
 }
 
 void ProgramBuilder::RecordUpdate(std::string_view op, Attributes attributes,
                                   std::vector<Value> inputs, std::vector<Value> outputs) {
-  Step step = MakeStep(op, std::move(attributes), std::move(inputs));
-  SYNTRA_CHECK(step.op->updates, "{} does not update its outputs", op);
-  for (size_t i = 0; i < step.call.outputs.size(); ++i) {
+  Instruction instruction = MakeInstruction(op, std::move(attributes), std::move(inputs));
+  SYNTRA_CHECK(instruction.op->updates, "{} does not update its outputs", op);
+  for (size_t i = 0; i < instruction.call.outputs.size(); ++i) {
     if (outputs[i]) {
-      SYNTRA_CHECK(step.call.outputs[i] == TypeOf(outputs[i]), "output {} of {} is {}, not {}", i,
-                   op, ToString(TypeOf(outputs[i])), ToString(step.call.outputs[i]));
+      SYNTRA_CHECK(instruction.call.outputs[i] == TypeOf(outputs[i]),
+                   "output {} of {} is {}, not {}", i, op, ToString(TypeOf(outputs[i])),
+                   ToString(instruction.call.outputs[i]));
     } else {
-      step.call.outputs[i].dtype = DType::kNone;
+      instruction.call.outputs[i].dtype = DType::kNone;
     }
   }
-  step.outputs = std::move(outputs);
-  program_.steps.push_back(std::move(step));
-  region_of_step_.push_back(-1);
+  instruction.outputs = std::move(outputs);
+  program_.instructions.push_back(std::move(instruction));
+  region_of_instruction_.push_back(-1);
 }
 
 void ProgramBuilder::Output(const std::string& name, Value value) {
@@ -128,9 +130,9 @@ void ProgramBuilder::Region(bool recompute, const std::function<void()>& record)
 }
 
 void ProgramBuilder::EndForwardHalf() {
-  program_.backward_begin = program_.steps.size();
-  for (const Step& step : program_.steps) {
-    if (step.op->flops) program_.forward_flops += step.op->flops(step.call);
+  program_.backward_begin = program_.instructions.size();
+  for (const Instruction& instruction : program_.instructions) {
+    if (instruction.op->flops) program_.forward_flops += instruction.op->flops(instruction.call);
   }
 }
 

@@ -52,13 +52,14 @@ class ProgramBuilder final : public Recorder {
   // The value of that name; names are unique over all kinds.
   Value Named(ValueInfo info);
   void EndForwardHalf();
-  Step MakeStep(std::string_view op, Attributes attributes, std::vector<Value> inputs) const;
+  Instruction MakeInstruction(std::string_view op, Attributes attributes,
+                              std::vector<Value> inputs) const;
 
   Program program_;
   std::unordered_map<std::string, Value> named_;
-  std::vector<bool> trainable_;      // per value: a parameter that learns
-  std::vector<int> gradient_slot_;   // per value: index of the parameter's gradient value, or -1
-  std::vector<int> region_of_step_;  // -1: always kept
+  std::vector<bool> trainable_;     // per value: a parameter that learns
+  std::vector<int> gradient_slot_;  // per value: index of the parameter's gradient value, or -1
+  std::vector<int> region_of_instruction_;  // -1: always kept
   int regions_ = 0;
   int open_region_ = -1;
 };

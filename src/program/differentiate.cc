@@ -1,7 +1,7 @@
-// Reverse-mode differentiation of a recorded program: one walk from the last step to the first,
-// calling each op's own gradient rule. Steps of a recompute region are recorded again, just before
-// the gradient that needs them; random numbers are counters, so the second time gives the same
-// bits.
+// Reverse-mode differentiation of a recorded program: one walk from the last instruction to the
+// first, calling each op's own gradient rule. Instructions of a recompute region are recorded
+// again, just before the gradient that needs them; random numbers are counters, so the second time
+// gives the same bits.
 #include <algorithm>
 #include <set>
 
@@ -9,11 +9,11 @@
 
 namespace syntra {
 
-// State of one walk, and the GradientRule of the step it stands at.
+// State of one walk, and the GradientRule of the instruction it stands at.
 class ProgramBuilder::Tape final : public GradientRule {
  public:
   explicit Tape(ProgramBuilder& builder)
-      : builder_(builder), forward_steps_(builder.program_.steps.size()) {
+      : builder_(builder), forward_instructions_(builder.program_.instructions.size()) {
     FindDependence();
     FindProducers();
   }
@@ -21,23 +21,23 @@ class ProgramBuilder::Tape final : public GradientRule {
   void Walk(Value loss) {
     SYNTRA_CHECK(depends_[loss.id], "the loss depends on no trainable parameter");
     gradient_[loss.id] = builder_.Constant(builder_.TypeOf(loss), 1.0);
-    for (size_t i = forward_steps_; i-- > 0;) {
-      step_ = builder_.program_.steps[i];
-      if (AnyOutputGradient()) step_.op->gradient(*this);
+    for (size_t i = forward_instructions_; i-- > 0;) {
+      instruction_ = builder_.program_.instructions[i];
+      if (AnyOutputGradient()) instruction_.op->gradient(*this);
       if (superseded_) Drop(i);
     }
   }
 
   Recorder& recorder() override { return builder_; }
-  const Attributes& attributes() const override { return step_.call.attributes; }
-  Value input(int i) const override { return Resolve(step_.inputs[i]); }
-  Value output(int i) const override { return Resolve(step_.outputs[i]); }
+  const Attributes& attributes() const override { return instruction_.call.attributes; }
+  Value input(int i) const override { return Resolve(instruction_.inputs[i]); }
+  Value output(int i) const override { return Resolve(instruction_.outputs[i]); }
   Value output_gradient(int i) const override {
-    const Value value = step_.outputs[i];
+    const Value value = instruction_.outputs[i];
     return value ? GradientValue(value) : Value{};
   }
   bool wants(int i) const override {
-    const Value value = step_.inputs[i];
+    const Value value = instruction_.inputs[i];
     return value && depends_[value.id];
   }
 
@@ -50,7 +50,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     std::vector<size_t> repeated;  // results for a value that the op reads twice: added afterwards
     for (size_t k = 0; k < targets.size(); ++k) {
       if (targets[k] < 0 || !wants(targets[k])) continue;
-      const Value of = step_.inputs[targets[k]];
+      const Value of = instruction_.inputs[targets[k]];
       if (!written.insert(of.id).second) {
         repeated.push_back(k);
         continue;
@@ -59,14 +59,14 @@ class ProgramBuilder::Tape final : public GradientRule {
       if (accumulate[k]) outputs[k] = OwnGradient(of);
     }
     if (written.empty()) return;
-    Step made = builder_.MakeStep(op, std::move(attributes), std::move(inputs));
+    Instruction made = builder_.MakeInstruction(op, std::move(attributes), std::move(inputs));
     for (size_t k = 0; k < targets.size(); ++k) {
       TensorType& type = made.call.outputs[k];
       if (targets[k] < 0 || !wants(targets[k])) {
         type.dtype = DType::kNone;
         continue;
       }
-      const Value of = step_.inputs[targets[k]];
+      const Value of = instruction_.inputs[targets[k]];
       if (!outputs[k]) {
         outputs[k] = builder_.NewValue({.type = type});
         if (std::ranges::find(repeated, k) == repeated.end()) gradient_[of.id] = outputs[k];
@@ -83,7 +83,7 @@ class ProgramBuilder::Tape final : public GradientRule {
 
   void Pass(int i, Value gradient) override {
     if (!wants(i)) return;
-    const Value of = step_.inputs[i];
+    const Value of = instruction_.inputs[i];
     if (builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id)) {
       Contribute("copy", {{"dtype", std::string(NameOf(builder_.TypeOf(of).dtype))}}, {gradient},
                  {i});
@@ -94,28 +94,31 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
  private:
-  void Append(Step step) {
-    builder_.program_.steps.push_back(std::move(step));
-    builder_.region_of_step_.push_back(-1);
+  void Append(Instruction instruction) {
+    builder_.program_.instructions.push_back(std::move(instruction));
+    builder_.region_of_instruction_.push_back(-1);
   }
 
-  // A gradient op's outputs after those that have targets are the outputs of the step itself: they
-  // take the step's place, unless the forward half reads what it gives.
-  void AddOwnOutputs(Step& made) {
+  // A gradient op may also compute the outputs of the instruction that it differentiates; they
+  // follow the outputs that have targets. The instruction is then dropped, unless the forward half
+  // reads its outputs.
+  void AddOwnOutputs(Instruction& made) {
     const size_t own = made.call.outputs.size() - made.outputs.size();
     if (own == 0) return;
-    SYNTRA_CHECK(own == step_.outputs.size(), "targets of {}", made.op->name);
-    superseded_ =
-        std::ranges::none_of(step_.outputs, [&](Value value) { return value && read_[value.id]; });
-    for (const Value output : step_.outputs) {
+    SYNTRA_CHECK(own == instruction_.outputs.size(), "targets of {}", made.op->name);
+    superseded_ = std::ranges::none_of(instruction_.outputs,
+                                       [&](Value value) { return value && read_[value.id]; });
+    for (const Value output : instruction_.outputs) {
       if (!superseded_) made.call.outputs[made.outputs.size()].dtype = DType::kNone;
       made.outputs.push_back(superseded_ ? output : Value{});
     }
   }
 
   void Drop(size_t i) {
-    builder_.program_.steps.erase(builder_.program_.steps.begin() + static_cast<ptrdiff_t>(i));
-    builder_.region_of_step_.erase(builder_.region_of_step_.begin() + static_cast<ptrdiff_t>(i));
+    builder_.program_.instructions.erase(builder_.program_.instructions.begin() +
+                                         static_cast<ptrdiff_t>(i));
+    builder_.region_of_instruction_.erase(builder_.region_of_instruction_.begin() +
+                                          static_cast<ptrdiff_t>(i));
     --builder_.program_.backward_begin;
     superseded_ = false;
   }
@@ -123,31 +126,31 @@ class ProgramBuilder::Tape final : public GradientRule {
   // depends_[v]: whether v is a function of a trainable parameter.
   void FindDependence() {
     depends_ = builder_.trainable_;
-    for (const Step& step : builder_.program_.steps) {
+    for (const Instruction& instruction : builder_.program_.instructions) {
       bool any = false;
-      for (const Value input : step.inputs) any |= input && depends_[input.id];
-      if (!any || !step.op->gradient) continue;
-      for (const Value output : step.outputs) {
+      for (const Value input : instruction.inputs) any |= input && depends_[input.id];
+      if (!any || !instruction.op->gradient) continue;
+      for (const Value output : instruction.outputs) {
         if (output) depends_[output.id] = true;
       }
     }
   }
 
-  // A value of a recompute region is kept if a step outside the region reads it.
+  // A value of a recompute region is kept if a instruction outside the region reads it.
   void FindProducers() {
-    const auto& steps = builder_.program_.steps;
+    const auto& instructions = builder_.program_.instructions;
     producer_.assign(builder_.program_.values.size(), -1);
     kept_.assign(builder_.program_.values.size(), false);
     read_.assign(builder_.program_.values.size(), false);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      for (const Value output : steps[i].outputs) {
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      for (const Value output : instructions[i].outputs) {
         if (output) producer_[output.id] = static_cast<int>(i);
       }
-      for (const Value input : steps[i].inputs) {
+      for (const Value input : instructions[i].inputs) {
         if (input) read_[input.id] = true;
         if (!input || producer_[input.id] < 0) continue;
-        const int region = builder_.region_of_step_[producer_[input.id]];
-        if (region < 0 || region != builder_.region_of_step_[i]) kept_[input.id] = true;
+        const int region = builder_.region_of_instruction_[producer_[input.id]];
+        if (region < 0 || region != builder_.region_of_instruction_[i]) kept_[input.id] = true;
       }
     }
     for (const auto& [name, value] : builder_.program_.outputs) kept_[value.id] = true;
@@ -157,10 +160,11 @@ class ProgramBuilder::Tape final : public GradientRule {
   Value Resolve(Value value) const {
     if (!value || value.id >= static_cast<int>(producer_.size())) return value;
     const int producer = producer_[value.id];
-    if (producer < 0 || kept_[value.id] || builder_.region_of_step_[producer] < 0) return value;
+    if (producer < 0 || kept_[value.id] || builder_.region_of_instruction_[producer] < 0)
+      return value;
     if (const auto it = again_.find(value.id); it != again_.end()) return it->second;
-    // Copy: recording below may move the vector of steps.
-    const Step original = builder_.program_.steps[producer];
+    // Copy: recording below may move the vector of instructions.
+    const Instruction original = builder_.program_.instructions[producer];
     std::vector<Value> inputs;
     for (const Value input : original.inputs) inputs.push_back(Resolve(input));
     const std::vector<Value> outputs =
@@ -177,7 +181,7 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
   bool AnyOutputGradient() const {
-    for (const Value output : step_.outputs) {
+    for (const Value output : instruction_.outputs) {
       if (output && GradientValue(output)) return true;
     }
     return false;
@@ -197,11 +201,11 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
   ProgramBuilder& builder_;
-  const size_t forward_steps_;
-  Step step_;                // a copy: recording moves the vector of steps
-  bool superseded_ = false;  // the step's outputs come from its gradient op
+  const size_t forward_instructions_;
+  Instruction instruction_;  // a copy: recording moves the vector of instructions
+  bool superseded_ = false;  // the instruction's outputs come from its gradient op
   std::vector<bool> depends_, kept_;
-  std::vector<bool> read_;  // by a forward step
+  std::vector<bool> read_;  // by a forward instruction
   std::vector<int> producer_;
   std::unordered_map<int, Value> gradient_;  // by forward value
   std::unordered_map<int, bool> shared_;     // by gradient value

@@ -44,28 +44,30 @@ bool AllFinite(TensorView view) {
   }
 }
 
-// The step after the last of those from `first` on that are updates by one op, none of which uses
-// what another changes.
+// The instruction after the last of those from `first` on that are updates by one op, none of which
+// uses what another changes.
 size_t EndOfUpdates(const Program& program, size_t first) {
-  const Op* op = program.steps[first].op;
+  const Op* op = program.instructions[first].op;
   std::set<int> used, changed;
   size_t end = first;
-  for (; op->updates && end < program.steps.size() && program.steps[end].op == op; ++end) {
-    const Step& step = program.steps[end];
+  for (; op->updates && end < program.instructions.size() && program.instructions[end].op == op;
+       ++end) {
+    const Instruction& instruction = program.instructions[end];
     const auto meets = [](const std::vector<Value>& values, const std::set<int>& others) {
       return std::ranges::any_of(values, [&](Value v) { return v && others.contains(v.id); });
     };
-    if (meets(step.inputs, changed) || meets(step.outputs, changed) || meets(step.outputs, used)) {
+    if (meets(instruction.inputs, changed) || meets(instruction.outputs, changed) ||
+        meets(instruction.outputs, used)) {
       break;
     }
-    for (const Value input : step.inputs) used.insert(input.id);
-    for (const Value output : step.outputs) changed.insert(output.id);
+    for (const Value input : instruction.inputs) used.insert(input.id);
+    for (const Value output : instruction.outputs) changed.insert(output.id);
   }
   return end;
 }
 
-OpCall HeldCall(const Step& step, Backend& backend) {
-  OpCall call = step.call;
+OpCall HeldCall(const Instruction& instruction, Backend& backend) {
+  OpCall call = instruction.call;
   for (TensorType& type : call.inputs) type = backend.Held(type);
   for (TensorType& type : call.outputs) type = backend.Held(type);
   return call;
@@ -76,13 +78,13 @@ std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, siz
                                        Backend& backend) {
   if (end - first < 2) return std::nullopt;
   std::vector<OpCall> calls;
-  for (size_t i = first; i < end; ++i) calls.push_back(HeldCall(program.steps[i], backend));
-  return backend.BindMultiTensor(*program.steps[first].op, calls);
+  for (size_t i = first; i < end; ++i) calls.push_back(HeldCall(program.instructions[i], backend));
+  return backend.BindMultiTensor(*program.instructions[first].op, calls);
 }
 
-// The kernels of all steps; throws Error(kResources) naming the ops that have none.
-std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
-  std::vector<StepKernels> kernels;
+// The kernels of all instructions; throws Error(kResources) naming the ops that have none.
+std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend) {
+  std::vector<InstructionKernels> kernels;
   std::set<int> written;
   std::set<std::string> missing;
   const auto bind = [&](const Op& op, const OpCall& call) {
@@ -92,29 +94,30 @@ std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
     return kernel.value_or(BoundKernel());
   };
   size_t alone_before = 0;  // updates that no one kernel does
-  while (kernels.size() < program.steps.size()) {
+  while (kernels.size() < program.instructions.size()) {
     const size_t i = kernels.size();
     if (i >= alone_before) {
       const size_t end = EndOfUpdates(program, i);
       if (auto updates = BindUpdates(program, i, end, backend)) {
         kernels.push_back({*std::move(updates), {}, end - i});
-        kernels.resize(end, {.steps = 0});
+        kernels.resize(end, {.instructions = 0});
         continue;
       }
       alone_before = end;
     }
-    const Step& step = program.steps[i];
-    OpCall call = HeldCall(step, backend);
-    StepKernels& bound = kernels.emplace_back(StepKernels{bind(*step.op, call), {}});
+    const Instruction& instruction = program.instructions[i];
+    OpCall call = HeldCall(instruction, backend);
+    InstructionKernels& bound =
+        kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
     bool first = false;
-    for (size_t k = 0; k < step.outputs.size(); ++k) {
-      const Value output = step.outputs[k];
+    for (size_t k = 0; k < instruction.outputs.size(); ++k) {
+      const Value output = instruction.outputs[k];
       if (!output || program.info(output).kind != ValueKind::kGradient) continue;
       if (!written.insert(output.id).second) continue;
       call.accumulate[k] = false;
       first = true;
     }
-    if (first) bound.replace = bind(*step.op, call);
+    if (first) bound.replace = bind(*instruction.op, call);
   }
   if (!missing.empty()) {
     Fail(ExitCode::kResources, "no {} kernel for:\n  {}", backend.name(),
@@ -123,9 +126,9 @@ std::vector<StepKernels> BindSteps(const Program& program, Backend& backend) {
   return kernels;
 }
 
-std::vector<size_t> WorkspacesOf(const std::vector<StepKernels>& kernels) {
+std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels) {
   std::vector<size_t> bytes;
-  for (const StepKernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
+  for (const InstructionKernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
   return bytes;
 }
 
@@ -134,38 +137,39 @@ std::vector<size_t> WorkspacesOf(const std::vector<StepKernels>& kernels) {
 Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
                        TransientMemory memory)
     : program_(std::move(program)), backend_(backend), device_(backend.device()) {
-  std::vector<StepKernels> kernels = BindSteps(program_, backend);
+  std::vector<InstructionKernels> kernels = BindInstructions(program_, backend);
   plan_ = PlanMemory(program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
-  for (StepKernels& kernel : kernels) steps_.push_back({std::move(kernel), {}, {}, nullptr});
+  for (InstructionKernels& kernel : kernels)
+    instructions_.push_back({std::move(kernel), {}, {}, nullptr});
   address_.assign(program_.values.size(), nullptr);
   host_address_.assign(program_.values.size(), nullptr);
   PlaceTransients();
   PlaceInputs();
   PlaceArenas(arenas);
   PlaceOutputs();
-  ConnectSteps();
-  SetSegments({steps_.size()});
+  ConnectInstructions();
+  SetSections({instructions_.size()});
   if (memory == TransientMemory::kPainted) PaintTransients();
 }
 
 void Executable::PaintTransients() {
   SYNTRA_CHECK(device_.is_host(), "painted transients in the memory of {}", device_.name());
   std::vector<size_t> used;
-  for (const Block& block : plan_.blocks) {
-    used.push_back(block.value ? View(block.value).type.bytes()
-                               : steps_[block.first].kernels.workspace_bytes());
+  for (const Allocation& allocation : plan_.allocations) {
+    used.push_back(allocation.value ? View(allocation.value).type.bytes()
+                                    : instructions_[allocation.first].kernels.workspace_bytes());
   }
   painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
 }
 
 void Executable::PlaceTransients() {
   transients_ = device_.Allocate(plan_.arena_bytes, "activations");
-  for (const Block& block : plan_.blocks) {
-    if (block.value) {
-      address_[block.value.id] = transients_.data() + block.offset;
+  for (const Allocation& allocation : plan_.allocations) {
+    if (allocation.value) {
+      address_[allocation.value.id] = transients_.data() + allocation.offset;
     } else {
-      steps_[block.first].workspace = transients_.data() + block.offset;
+      instructions_[allocation.first].workspace = transients_.data() + allocation.offset;
     }
   }
 }
@@ -185,7 +189,7 @@ void Executable::PlaceInputs() {
   });
   inputs_ = device_.Allocate(bytes, "inputs");
   if (!device_.is_host()) sent_ = device_.AllocateStaging(bytes, "inputs to be sent");
-  inputs_sent_ = device_.MakeMark();
+  inputs_sent_ = device_.MakeEvent();
   each([&](size_t i, const ValueInfo& info) {
     address_[i] = inputs_.data() + place[i];
     host_address_[i] = (device_.is_host() ? inputs_ : sent_).data() + place[i];
@@ -222,18 +226,20 @@ void Executable::PlaceOutputs() {
   }
 }
 
-void Executable::ConnectSteps() {
-  const auto address = [&](const Step& step, Value value) -> void* {
+void Executable::ConnectInstructions() {
+  const auto address = [&](const Instruction& instruction, Value value) -> void* {
     if (!value) return nullptr;
-    SYNTRA_CHECK(address_[value.id], "{} uses {}, whose arena is not there", step.op->name,
+    SYNTRA_CHECK(address_[value.id], "{} uses {}, whose arena is not there", instruction.op->name,
                  program_.info(value).name);
     return address_[value.id];
   };
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    for (size_t j = i; j < i + steps_[i].kernels.steps; ++j) {
-      const Step& step = program_.steps[j];
-      for (const Value v : step.inputs) steps_[i].inputs.push_back(address(step, v));
-      for (const Value v : step.outputs) steps_[i].outputs.push_back(address(step, v));
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
+      const Instruction& instruction = program_.instructions[j];
+      for (const Value v : instruction.inputs)
+        instructions_[i].inputs.push_back(address(instruction, v));
+      for (const Value v : instruction.outputs)
+        instructions_[i].outputs.push_back(address(instruction, v));
     }
   }
 }
@@ -298,7 +304,7 @@ double Executable::Scalar(std::string_view name) const {
 void Executable::SendInputs() {
   if (sent_.size() == 0) return;
   device_.Send(inputs_.data(), sent_.data(), sent_.size());
-  inputs_sent_->Set();
+  inputs_sent_->Record();
 }
 
 void Executable::FetchOutputs() {
@@ -309,48 +315,49 @@ void Executable::FetchOutputs() {
   }
 }
 
-void Executable::RunStep(size_t i, Gradients gradients) {
-  const BoundStep& step = steps_[i];
-  const StepKernels& kernels = step.kernels;
-  if (kernels.steps == 0) return;
-  if (painter_) painter_->BeginStep(i);
+void Executable::RunInstruction(size_t i, Gradients gradients) {
+  const BoundInstruction& instruction = instructions_[i];
+  const InstructionKernels& kernels = instruction.kernels;
+  if (kernels.instructions == 0) return;
+  if (painter_) painter_->BeginInstruction(i);
   const bool replace = gradients == Gradients::kReplace && kernels.replace;
   (replace ? *kernels.replace : kernels.add)
-      .run({step.inputs, step.outputs, step.workspace, device_.stream()});
-  if (painter_) painter_->EndStep(i, program_);
+      .run({instruction.inputs, instruction.outputs, instruction.workspace, device_.stream()});
+  if (painter_) painter_->EndInstruction(i, program_);
 }
 
-void Executable::RunSegment(const Segment& segment, Gradients gradients) {
-  for (size_t i = segment.begin; i < segment.end; ++i) RunStep(i, gradients);
-  if (segment.end == steps_.size()) FetchOutputs();
+void Executable::RunSection(const Section& section, Gradients gradients) {
+  for (size_t i = section.begin; i < section.end; ++i) RunInstruction(i, gradients);
+  if (section.end == instructions_.size()) FetchOutputs();
 }
 
-void Executable::SetSegments(const std::vector<size_t>& ends) {
-  segments_.clear();
+void Executable::SetSections(const std::vector<size_t>& ends) {
+  sections_.clear();
   size_t begin = 0;
   for (const size_t end : ends) {
-    SYNTRA_CHECK(end >= begin && end <= steps_.size(), "a segment [{}, {}) of {} steps", begin, end,
-                 steps_.size());
-    SYNTRA_CHECK(end == steps_.size() || steps_[end].kernels.steps > 0,
-                 "a segment ends at step {}, among updates that one kernel does", end);
-    segments_.push_back({begin, end, {}});
+    SYNTRA_CHECK(end >= begin && end <= instructions_.size(),
+                 "a section [{}, {}) of {} instructions", begin, end, instructions_.size());
+    SYNTRA_CHECK(end == instructions_.size() || instructions_[end].kernels.instructions > 0,
+                 "a section ends at instruction {}, among updates that one kernel does", end);
+    sections_.push_back({begin, end, {}});
     begin = end;
   }
-  SYNTRA_CHECK(begin == steps_.size(), "segments of {} of {} steps", begin, steps_.size());
+  SYNTRA_CHECK(begin == instructions_.size(), "sections end at {} of {} instructions", begin,
+               instructions_.size());
 }
 
-void Executable::Run(Gradients gradients, const AfterSegment& after) {
+void Executable::Run(Gradients gradients, const AfterSection& after) {
   SendInputs();
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    const Segment& segment = segments_[i];
-    Replay& replay = segments_[i].replays[static_cast<size_t>(gradients)];
+  for (size_t i = 0; i < sections_.size(); ++i) {
+    const Section& section = sections_[i];
+    Replay& replay = sections_[i].replays[static_cast<size_t>(gradients)];
     if (device_.is_host() || !replay.warm) {
-      RunSegment(segment, gradients);
+      RunSection(section, gradients);
       replay.warm = true;
     } else {
       if (!replay.work) {
         replay.work =
-            device_.Capture([&segment, gradients, this] { RunSegment(segment, gradients); });
+            device_.Capture([&section, gradients, this] { RunSection(section, gradients); });
       }
       replay.work();
     }
@@ -360,51 +367,52 @@ void Executable::Run(Gradients gradients, const AfterSegment& after) {
 
 void Executable::RunChecked() {
   SendInputs();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    RunStep(i);
-    CheckStep(i);
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    RunInstruction(i);
+    CheckInstruction(i);
   }
   FetchOutputs();
 }
 
-void Executable::CheckStep(size_t i) const {
-  const Step& step = program_.steps[i];
-  for (size_t k = 0; k < step.outputs.size(); ++k) {
-    if (!step.outputs[k]) continue;
-    const TensorView view = View(step.outputs[k]);
+void Executable::CheckInstruction(size_t i) const {
+  const Instruction& instruction = program_.instructions[i];
+  for (size_t k = 0; k < instruction.outputs.size(); ++k) {
+    if (!instruction.outputs[k]) continue;
+    const TensorView view = View(instruction.outputs[k]);
     std::vector<std::byte> copy(device_.is_host() ? 0 : view.type.bytes());
     if (!device_.is_host()) device_.CopyOut(copy.data(), view.data, copy.size());
     if (AllFinite({device_.is_host() ? view.data : copy.data(), view.type})) continue;
     std::string inputs;
-    for (const Value input : step.inputs) {
+    for (const Value input : instruction.inputs) {
       if (input && !program_.info(input).name.empty()) inputs += ' ' + program_.info(input).name;
     }
-    Fail(ExitCode::kDiverged, "step {} of {}, {}{}, makes a value that is not finite (output {})",
-         i, steps_.size(), step.op->name, inputs.empty() ? "" : " of" + inputs, k);
+    Fail(ExitCode::kDiverged,
+         "instruction {} of {}, {}{}, makes a value that is not finite (output {})", i,
+         instructions_.size(), instruction.op->name, inputs.empty() ? "" : " of" + inputs, k);
   }
 }
 
 void Executable::RunTimed(OpTimes& times) {
-  std::vector<std::unique_ptr<Device::Mark>> ends;
+  std::vector<std::unique_ptr<Device::Event>> ends;
   const auto mark = [&] {
-    ends.push_back(device_.MakeMark());
-    ends.back()->Set();
+    ends.push_back(device_.MakeEvent());
+    ends.back()->Record();
   };
   SendInputs();
   mark();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    RunStep(i);
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    RunInstruction(i);
     mark();
   }
   FetchOutputs();
   device_.Wait();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    times[program_.steps[i].op->name] += ends[i + 1]->SecondsSince(*ends[i]);
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    times[program_.instructions[i].op->name] += ends[i + 1]->SecondsSince(*ends[i]);
   }
 }
 
 MemoryPlan PlanOn(Backend& backend, const Program& program) {
-  return PlanMemory(program, WorkspacesOf(BindSteps(program, backend)), backend);
+  return PlanMemory(program, WorkspacesOf(BindInstructions(program, backend)), backend);
 }
 
 }  // namespace syntra

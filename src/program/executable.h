@@ -36,13 +36,14 @@ enum class Gradients { kAdd, kReplace };
 // Seconds per op name.
 using OpTimes = std::map<std::string, double>;
 
-// The kernels of a step: to add to gradients and, where it is the first of its program to write
-// any, to replace them.
-struct StepKernels {
+// The kernels of an instruction: `add` adds to the gradients that it writes; `replace`, if it is
+// the first of its program to write them, overwrites what the arena held.
+struct InstructionKernels {
   BoundKernel add;
   std::optional<BoundKernel> replace;
-  // Steps from this one on whose work `add` does; 0: an earlier step's kernel does this one's.
-  size_t steps = 1;
+  // How many instructions, from this one on, `add` executes; 0 if an earlier one's kernel does this
+  // one.
+  size_t instructions = 1;
 
   size_t workspace_bytes() const {
     return std::max(add.workspace_bytes, replace ? replace->workspace_bytes : 0);
@@ -52,7 +53,8 @@ struct StepKernels {
 class Executable {
  public:
   // The backend must outlive it. Throws Error(kResources) if memory cannot be had or the backend
-  // lacks kernels, all of which it names; Error(kInternal) if a step uses an arena that is null.
+  // lacks kernels, all of which it names; Error(kInternal) if a instruction uses an arena that is
+  // null.
   Executable(Program program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain);
   Executable(const Executable&) = delete;
@@ -68,36 +70,36 @@ class Executable {
   // The first element of a named floating-point output.
   double Scalar(std::string_view name) const;
 
-  // Cuts the program into segments of steps: the i-th ends before step ends[i]; ends ascend, the
-  // last is the number of steps. At first there is one segment.
-  void SetSegments(const std::vector<size_t>& ends);
+  // Cuts the program into sections of instructions: the i-th ends before instruction ends[i]; ends
+  // ascend, the last is the number of instructions. At first there is one section.
+  void SetSections(const std::vector<size_t>& ends);
 
-  // `after`: called with the number of each segment whose work was given. On a GPU the runs only
-  // give work; from the second run of a kind on, each segment as one piece.
-  using AfterSegment = std::function<void(size_t segment)>;
-  void Run(Gradients gradients = Gradients::kAdd, const AfterSegment& after = {});
-  // As Run, but after each step checks that its floating-point outputs are finite; throws
-  // Error(kDiverged) naming the first step that is not.
+  // `after` is called with the number of each section once its work is enqueued. On a GPU a run
+  // only enqueues; from the second run with the same `gradients` on, each section is one CUDA
+  // graph.
+  using AfterSection = std::function<void(size_t section)>;
+  void Run(Gradients gradients = Gradients::kAdd, const AfterSection& after = {});
+  // As Run, but after each instruction checks that its floating-point outputs are finite; throws
+  // Error(kDiverged) naming the first instruction that is not.
   void RunChecked();
-  // As Run, adding the device's seconds of each step to its op's entry.
+  // As Run, adding the device's seconds of each instruction to its op's entry.
   void RunTimed(OpTimes& times);
 
   const Program& program() const { return program_; }
   const MemoryPlan& plan() const { return plan_; }
-  size_t input_bytes() const { return inputs_.size(); }
 
  private:
-  struct BoundStep {
-    StepKernels kernels;
+  struct BoundInstruction {
+    InstructionKernels kernels;
     std::vector<void*> inputs, outputs;
     std::byte* workspace = nullptr;
   };
-  // Runs of a segment with one choice of Gradients.
+  // How a section runs with one choice of Gradients.
   struct Replay {
-    bool warm = false;           // it ran once, so everything that it needs is loaded
-    std::function<void()> work;  // then: as one piece
+    bool warm = false;           // it ran once, so every kernel is loaded
+    std::function<void()> work;  // from then on: the captured graph
   };
-  struct Segment {
+  struct Section {
     size_t begin, end;
     std::array<Replay, 2> replays;  // by Gradients
   };
@@ -106,13 +108,13 @@ class Executable {
   void PlaceInputs();
   void PlaceArenas(const Arenas& arenas);
   void PlaceOutputs();
-  void ConnectSteps();
+  void ConnectInstructions();
   void PaintTransients();
   void SendInputs();
   void FetchOutputs();
-  void RunSegment(const Segment& segment, Gradients gradients);
-  void RunStep(size_t i, Gradients gradients = Gradients::kAdd);
-  void CheckStep(size_t i) const;
+  void RunSection(const Section& section, Gradients gradients);
+  void RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
+  void CheckInstruction(size_t i) const;
   Value InputNamed(std::string_view name) const;
   TensorView View(Value value) const;
   TensorView HostView(Value value) const;
@@ -122,15 +124,15 @@ class Executable {
   Program program_;
   Backend& backend_;
   Device& device_;
-  std::vector<BoundStep> steps_;
+  std::vector<BoundInstruction> instructions_;
   MemoryPlan plan_;
   Buffer inputs_, transients_;
   std::vector<void*> address_;  // per value
   // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.
   Buffer sent_, fetched_;
-  std::unique_ptr<Device::Mark> inputs_sent_;
+  std::unique_ptr<Device::Event> inputs_sent_;
   std::vector<std::byte*> host_address_;  // per value: inputs, constants, named outputs
-  std::vector<Segment> segments_;
+  std::vector<Section> sections_;
   std::unique_ptr<Painter> painter_;
 };
 

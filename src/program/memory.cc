@@ -7,41 +7,45 @@
 namespace syntra {
 namespace {
 
-std::vector<Block> Lifetimes(const Program& program, const Backend& backend) {
-  std::vector<Block> blocks;
-  std::vector<int> block_of(program.values.size(), -1);
-  for (size_t i = 0; i < program.steps.size(); ++i) {
+std::vector<Allocation> Lifetimes(const Program& program, const Backend& backend) {
+  std::vector<Allocation> allocations;
+  std::vector<int> allocation_of(program.values.size(), -1);
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
     const auto touch = [&](Value value) {
       if (!value || program.info(value).kind != ValueKind::kTransient) return;
-      if (block_of[value.id] < 0) {
-        block_of[value.id] = static_cast<int>(blocks.size());
-        blocks.push_back({value, AlignUp(backend.Held(program.info(value).type).bytes()), i, i, 0});
+      if (allocation_of[value.id] < 0) {
+        allocation_of[value.id] = static_cast<int>(allocations.size());
+        allocations.push_back(
+            {value, AlignUp(backend.Held(program.info(value).type).bytes()), i, i, 0});
       }
-      blocks[block_of[value.id]].last = i;
+      allocations[allocation_of[value.id]].last = i;
     };
-    for (const Value input : program.steps[i].inputs) touch(input);
-    for (const Value output : program.steps[i].outputs) touch(output);
+    for (const Value input : program.instructions[i].inputs) touch(input);
+    for (const Value output : program.instructions[i].outputs) touch(output);
   }
   for (const auto& [name, value] : program.outputs) {
-    if (value && block_of[value.id] >= 0) blocks[block_of[value.id]].last = program.steps.size();
+    if (value && allocation_of[value.id] >= 0)
+      allocations[allocation_of[value.id]].last = program.instructions.size();
   }
-  return blocks;
+  return allocations;
 }
 
-bool Overlap(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+bool Overlap(const Allocation& a, const Allocation& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
-void FindPeak(size_t steps, MemoryPlan& plan) {
-  std::vector<int64_t> change(steps + 2, 0);
-  for (const Block& block : plan.blocks) {
-    change[block.first] += static_cast<int64_t>(block.bytes);
-    change[block.last + 1] -= static_cast<int64_t>(block.bytes);
+void FindPeak(size_t instructions, MemoryPlan& plan) {
+  std::vector<int64_t> change(instructions + 2, 0);
+  for (const Allocation& allocation : plan.allocations) {
+    change[allocation.first] += static_cast<int64_t>(allocation.bytes);
+    change[allocation.last + 1] -= static_cast<int64_t>(allocation.bytes);
   }
   int64_t alive = 0;
   for (size_t i = 0; i < change.size(); ++i) {
     alive += change[i];
     if (alive > static_cast<int64_t>(plan.peak_bytes)) {
       plan.peak_bytes = alive;
-      plan.peak_step = i;
+      plan.peak_instruction = i;
     }
   }
 }
@@ -51,32 +55,34 @@ void FindPeak(size_t steps, MemoryPlan& plan) {
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
                       const Backend& backend, size_t guard_bytes) {
   MemoryPlan plan;
-  plan.blocks = Lifetimes(program, backend);
+  plan.allocations = Lifetimes(program, backend);
   for (size_t i = 0; i < workspace.size(); ++i) {
-    if (workspace[i] > 0) plan.blocks.push_back({{}, AlignUp(workspace[i]), i, i, 0});
+    if (workspace[i] > 0) plan.allocations.push_back({{}, AlignUp(workspace[i]), i, i, 0});
   }
-  for (Block& block : plan.blocks) block.bytes += AlignUp(guard_bytes);
-  FindPeak(program.steps.size(), plan);
+  for (Allocation& allocation : plan.allocations) allocation.bytes += AlignUp(guard_bytes);
+  FindPeak(program.instructions.size(), plan);
 
-  std::vector<size_t> order(plan.blocks.size());
+  std::vector<size_t> order(plan.allocations.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return plan.blocks[a].bytes > plan.blocks[b].bytes; });
-  std::vector<const Block*> placed;  // by offset
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return plan.allocations[a].bytes > plan.allocations[b].bytes;
+  });
+  std::vector<const Allocation*> placed;  // by offset
   for (const size_t index : order) {
-    Block& block = plan.blocks[index];
+    Allocation& allocation = plan.allocations[index];
     size_t offset = 0;
-    for (const Block* other : placed) {
-      if (!Overlap(block, *other)) continue;
-      if (offset + block.bytes <= other->offset) break;
+    for (const Allocation* other : placed) {
+      if (!Overlap(allocation, *other)) continue;
+      if (offset + allocation.bytes <= other->offset) break;
       offset = std::max(offset, other->offset + other->bytes);
     }
-    block.offset = offset;
-    plan.arena_bytes = std::max(plan.arena_bytes, offset + block.bytes);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), &block,
-                         [](const Block* a, const Block* b) { return a->offset < b->offset; }),
-        &block);
+    allocation.offset = offset;
+    plan.arena_bytes = std::max(plan.arena_bytes, offset + allocation.bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), &allocation,
+                                   [](const Allocation* a, const Allocation* b) {
+                                     return a->offset < b->offset;
+                                   }),
+                  &allocation);
   }
   return plan;
 }

@@ -7,23 +7,25 @@
 
 namespace syntra {
 
-struct Block {
+struct Allocation {
   Value value;  // absent: workspace of `first`
   size_t bytes = 0;
-  size_t first = 0;  // step that writes it first
-  size_t last = 0;   // step that reads it last
+  size_t first = 0;  // instruction that writes it first
+  size_t last = 0;   // instruction that reads it last
   size_t offset = 0;
 };
 
 struct MemoryPlan {
-  std::vector<Block> blocks;  // transients, then one workspace per step that wants one
+  std::vector<Allocation>
+      allocations;  // transients, then one workspace per instruction that wants one
   size_t arena_bytes = 0;
-  size_t peak_bytes = 0;  // largest sum of what is alive at one step: the bound no plan can beat
-  size_t peak_step = 0;
+  size_t peak_bytes =
+      0;  // largest sum of what is alive at one instruction: the bound no plan can beat
+  size_t peak_instruction = 0;
 };
 
-// workspace[i]: bytes of scratch that step i wants. Values have the sizes that the backend holds
-// them in. Each block ends with `guard_bytes` that its owner does not use.
+// workspace[i]: bytes of scratch that instruction i wants. Values have the sizes that the backend
+// holds them in. Each allocation ends with `guard_bytes` that its owner does not use.
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
                       const Backend& backend, size_t guard_bytes = 0);
 

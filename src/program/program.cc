@@ -15,21 +15,22 @@ std::string NameOf(const Program& program, Value value) {
 
 std::string Dump(const Program& program) {
   std::string text;
-  for (const Step& step : program.steps) {
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
+  for (const Instruction& instruction : program.instructions) {
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
       if (i > 0) text += ", ";
-      text += NameOf(program, step.outputs[i]);
-      if (!step.outputs[i]) continue;
-      text += ' ' + ToString(program.info(step.outputs[i]).type);
-      if (step.call.accumulate[i]) text += " +";
+      text += NameOf(program, instruction.outputs[i]);
+      if (!instruction.outputs[i]) continue;
+      text += ' ' + ToString(program.info(instruction.outputs[i]).type);
+      if (instruction.call.accumulate[i]) text += " +";
     }
-    text += " = " + step.op->name + '(';
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
+    text += " = " + instruction.op->name + '(';
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
       if (i > 0) text += ", ";
-      text += NameOf(program, step.inputs[i]);
+      text += NameOf(program, instruction.inputs[i]);
     }
     text += ')';
-    if (!step.call.attributes.empty()) text += " {" + step.call.attributes.ToString() + '}';
+    if (!instruction.call.attributes.empty())
+      text += " {" + instruction.call.attributes.ToString() + '}';
     text += '\n';
   }
   for (const auto& [name, value] : program.outputs) {

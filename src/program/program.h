@@ -1,5 +1,5 @@
 // A program: the flat list of op calls that one training, evaluation or decoding step runs. It is
-// recorded once per shape; nothing rewrites it afterwards.
+// recorded once per shape and not rewritten afterwards.
 #pragma once
 
 #include <map>
@@ -23,7 +23,8 @@ struct ValueInfo {
   double constant = 0;  // constants: the value of every element
 };
 
-struct Step {
+// One call of an op on values of the program.
+struct Instruction {
   const Op* op = nullptr;
   OpCall call;  // types
   std::vector<Value> inputs, outputs;
@@ -31,9 +32,9 @@ struct Step {
 
 struct Program {
   std::vector<ValueInfo> values;
-  std::vector<Step> steps;
+  std::vector<Instruction> instructions;
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
-  size_t backward_begin = 0;             // steps before it are the forward half
+  size_t backward_begin = 0;             // instructions before it are the forward half
   double forward_flops = 0;              // as recorded; multiply-adds count 2
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
@@ -42,7 +43,7 @@ struct Program {
   double model_flops() const { return 3 * forward_flops; }
 };
 
-// One line per step, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)
+// One line per instruction, stable across runs: "%7 f32[2, 3] = matmul(%1, encoder/x)
 // {transpose_a=false}".
 std::string Dump(const Program& program);
 

@@ -114,8 +114,8 @@ Replica::Bound& Replica::BindTraining(const BatchShape& shape) {
                                   bucket_elements_);
   std::vector<size_t> ends;
   for (const GradientBucket& bucket : bound.buckets) ends.push_back(bucket.ready);
-  ends.back() = program.steps.size();
-  bound.executable->SetSegments(ends);
+  ends.back() = program.instructions.size();
+  bound.executable->SetSections(ends);
   return bound;
 }
 

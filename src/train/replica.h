@@ -60,18 +60,17 @@ class Replica {
   std::vector<TensorRecord> Tensors();
   void Commit();
 
-  // Gives the work of the batch's gradients, added to the gradient arena or in the place of what it
-  // held, and with them what the batch adds to the step's sums.
-  // With SetBuckets, `ready` is called with each piece of the arena once the work that fills it is
-  // given.
+  // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
+  // batch's part of the step's sums. With SetBuckets, `ready` is called with each piece of the
+  // arena once the work that completes it is enqueued.
   void Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
                      const std::function<void(TensorView)>& ready = {});
   LossSums Evaluate(const Batch& batch);
   Arena& gradients() { return gradients_; }
   Backend& backend() const { return backend_; }
-  // Gives the work of the update by the arena's gradients.
+  // Enqueues the optimizer's update by the gradients in the arena.
   void Update(const UpdateFacts& facts);
-  // What became of the step, once the last update is done.
+  // Waits for the last update and returns what became of the step.
   UpdateOutcome Outcome() const;
   // Zeroes the optimizer state, as if a checkpoint had not held it.
   void ForgetState();

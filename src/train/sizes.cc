@@ -37,10 +37,10 @@ struct Planned {
   }
 };
 
-std::string MadeBy(const Program& program, const Block& block) {
-  const Step& step = program.steps[block.first];
-  std::string text = step.op->name;
-  for (const Value input : step.inputs) {
+std::string MadeBy(const Program& program, const Allocation& allocation) {
+  const Instruction& instruction = program.instructions[allocation.first];
+  std::string text = instruction.op->name;
+  for (const Value input : instruction.inputs) {
     if (input && program.info(input).kind == ValueKind::kParameter) {
       text += ' ' + program.info(input).name;
     }
@@ -64,17 +64,18 @@ int64_t FittingRows(Config config, int ranks, Backend& backend, int64_t rows, do
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
   const Planned planned(config, 1);
   const MemoryPlan plan = PlanOn(CpuBackend(), planned.program);
-  std::vector<Block> alive;
-  for (const Block& block : plan.blocks) {
-    if (block.first <= plan.peak_step && plan.peak_step <= block.last) alive.push_back(block);
+  std::vector<Allocation> alive;
+  for (const Allocation& allocation : plan.allocations) {
+    if (allocation.first <= plan.peak_instruction && plan.peak_instruction <= allocation.last)
+      alive.push_back(allocation);
   }
-  std::ranges::sort(alive, std::greater<>(), &Block::bytes);
+  std::ranges::sort(alive, std::greater<>(), &Allocation::bytes);
   if (alive.size() > count) alive.resize(count);
   std::vector<LiveBlock> list;
-  for (const Block& block : alive) {
+  for (const Allocation& allocation : alive) {
     const std::string type =
-        block.value ? ToString(planned.program.info(block.value).type) : "workspace";
-    list.push_back({block.bytes, type, MadeBy(planned.program, block)});
+        allocation.value ? ToString(planned.program.info(allocation.value).type) : "workspace";
+    list.push_back({allocation.bytes, type, MadeBy(planned.program, allocation)});
   }
   return list;
 }

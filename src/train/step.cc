@@ -118,7 +118,7 @@ void StepRunner::StartSum(TensorView gradients, int64_t step) {
   ranks_.StartAllReduceSum(gradients);
 }
 
-// On a GPU everything up to Outcome only gives work, which the GPU does without pause.
+// On a GPU everything up to Outcome only enqueues work, so that the GPU never waits for the host.
 StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note) {
   using Clock = std::chrono::steady_clock;
   const BatchFacts facts{.seed = config_.train().seed(),

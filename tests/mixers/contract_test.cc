@@ -168,8 +168,8 @@ TEST_P(MixerContract, RecomputedIsStored) {
     recomputed.Run();
     EXPECT_EQ(stored.Y(), recomputed.Y());
     EXPECT_EQ(stored.Gradients(), recomputed.Gradients());
-    EXPECT_GT(recomputed.executable().program().steps.size(),
-              stored.executable().program().steps.size());
+    EXPECT_GT(recomputed.executable().program().instructions.size(),
+              stored.executable().program().instructions.size());
   }
 }
 
@@ -227,30 +227,32 @@ std::map<std::string, std::vector<double>> NaiveBFloat16(MixerTrial& trial) {
                         to.As<float>().begin());
     }
   }
-  for (const Step& step : program.steps) {
+  for (const Instruction& instruction : program.instructions) {
     const bool narrow = std::ranges::any_of(
-        step.call.inputs, [](const TensorType& type) { return type.dtype == DType::kBF16; });
-    const bool products = step.op->name.find("matmul") != std::string::npos;
-    std::vector<std::vector<float>> rounded(step.inputs.size());
+        instruction.call.inputs, [](const TensorType& type) { return type.dtype == DType::kBF16; });
+    const bool products = instruction.op->name.find("matmul") != std::string::npos;
+    std::vector<std::vector<float>> rounded(instruction.inputs.size());
     std::vector<void*> inputs, outputs;
-    std::vector<std::vector<std::byte>> sums(step.outputs.size());
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      inputs.push_back(step.inputs[i] ? values[step.inputs[i].id].data() : nullptr);
-      const bool positions = step.op->name.starts_with("attention") && i == 4;
-      if (!narrow || !(products || positions) || step.call.inputs[i].dtype != DType::kF32) continue;
-      for (const float value : view(step.inputs[i]).As<float>()) {
+    std::vector<std::vector<std::byte>> sums(instruction.outputs.size());
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      inputs.push_back(instruction.inputs[i] ? values[instruction.inputs[i].id].data() : nullptr);
+      const bool positions = instruction.op->name.starts_with("attention") && i == 4;
+      if (!narrow || !(products || positions) || instruction.call.inputs[i].dtype != DType::kF32)
+        continue;
+      for (const float value : view(instruction.inputs[i]).As<float>()) {
         rounded[i].push_back(ToFloat(ToBFloat16(value)));
       }
       inputs[i] = rounded[i].data();
     }
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
-      if (step.outputs[i]) sums[i] = values[step.outputs[i].id];
-      outputs.push_back(step.outputs[i] ? values[step.outputs[i].id].data() : nullptr);
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+      if (instruction.outputs[i]) sums[i] = values[instruction.outputs[i].id];
+      outputs.push_back(instruction.outputs[i] ? values[instruction.outputs[i].id].data()
+                                               : nullptr);
     }
-    BindReferenceOnHost(*step.op, step.call).run({inputs, outputs, nullptr});
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
-      if (!step.outputs[i] || !step.call.accumulate[i]) continue;
-      const TensorView to = view(step.outputs[i]);
+    BindReferenceOnHost(*instruction.op, instruction.call).run({inputs, outputs, nullptr});
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+      if (!instruction.outputs[i] || !instruction.call.accumulate[i]) continue;
+      const TensorView to = view(instruction.outputs[i]);
       for (int64_t k = 0; k < to.type.shape.size(); ++k) {
         if (to.type.dtype == DType::kF32) {
           to.As<float>()[k] += reinterpret_cast<const float*>(sums[i].data())[k];

@@ -180,19 +180,20 @@ TEST_P(MutatedT5, FailsTheComparison) {
                                [&](const auto& output) { return output.second == value; });
   };
   std::set<std::string> tried;
-  for (size_t i = program.backward_begin; i < program.steps.size(); ++i) {
-    const Step& step = program.steps[i];
-    for (size_t k = 0; k < step.outputs.size(); ++k) {
-      if (!step.outputs[k] || reported(step.outputs[k])) continue;
+  for (size_t i = program.backward_begin; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    for (size_t k = 0; k < instruction.outputs.size(); ++k) {
+      if (!instruction.outputs[k] || reported(instruction.outputs[k])) continue;
       // Each kind of result at least once, and every third of the rest.
-      if (!tried.insert(fmt::format("{} {}", step.op->name, k)).second && i % 3 != 0) continue;
-      mutation = {step.op, k};
-      Op wrong = *step.op;
+      if (!tried.insert(fmt::format("{} {}", instruction.op->name, k)).second && i % 3 != 0)
+        continue;
+      mutation = {instruction.op, k};
+      Op wrong = *instruction.op;
       wrong.reference = &WrongReference;
       Program mutated = program;
-      mutated.steps[i].op = &wrong;
+      mutated.instructions[i].op = &wrong;
       EXPECT_GT(error(mutated), 1e-4)
-          << "step " << i << ", result " << k << " of " << step.op->name;
+          << "instruction " << i << ", result " << k << " of " << instruction.op->name;
     }
   }
   EXPECT_GT(tried.size(), 8u);

@@ -112,9 +112,9 @@ TEST_P(EveryMixer, LiveBlocksNeverOverlap) {
   const MemoryPlan& plan = trial.executable().plan();
   EXPECT_GE(plan.arena_bytes, plan.peak_bytes);
   EXPECT_LE(plan.arena_bytes, plan.peak_bytes * 3 / 2);
-  for (size_t i = 0; i < plan.blocks.size(); ++i) {
+  for (size_t i = 0; i < plan.allocations.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
-      const Block &a = plan.blocks[i], &b = plan.blocks[k];
+      const Allocation &a = plan.allocations[i], &b = plan.allocations[k];
       const bool together = a.first <= b.last && b.first <= a.last;
       const bool apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
       EXPECT_TRUE(!together || apart) << i << " and " << k;
@@ -291,7 +291,7 @@ TEST(Evaluation, HasNoDropout) {
   ParameterStore parameters = DeclareParameters(model);
   const Program program = EvaluationProgram(model, parameters, DType::kF32, kShape);
   EXPECT_EQ(Dump(program).find("rate=0.5"), std::string::npos);
-  EXPECT_EQ(program.backward_begin, program.steps.size());
+  EXPECT_EQ(program.backward_begin, program.instructions.size());
 }
 
 // Loss from logits: log Z - sum_v q_v logit_v + z (log Z)^2, with q = 1 - s + s / V at the target

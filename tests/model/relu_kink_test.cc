@@ -34,9 +34,9 @@ class NoisyStep {
         memory_(parameters_, CpuBackend()) {
     Program program = TrainingProgram(model_, parameters_, DType::kF32, kShape, {}, false);
     for (size_t i = 0; i < program.backward_begin; ++i) {
-      if (program.steps[i].op->name != std::string_view("matmul_relu")) continue;
+      if (program.instructions[i].op->name != std::string_view("matmul_relu")) continue;
       results_.push_back("relu_" + std::to_string(i));
-      program.outputs[results_.back()] = program.steps[i].outputs[0];
+      program.outputs[results_.back()] = program.instructions[i].outputs[0];
     }
     executable_.emplace(std::move(program), CpuBackend(), memory_.arenas());
     SetBatch(RandomBatch(kShape, 32), *executable_);

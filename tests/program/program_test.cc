@@ -306,23 +306,23 @@ TEST(Recompute, SameBitsInASmallerArena) {
   }
 }
 
-TEST(MemoryPlan, NoTwoLiveBlocksOverlapAtAnyStep) {
+TEST(MemoryPlan, NoTwoLiveAllocationsOverlap) {
   for (const bool recompute : {false, true}) {
     const Running running(Tower(recompute));
     const MemoryPlan& plan = running.executable.plan();
     EXPECT_GE(plan.arena_bytes, plan.peak_bytes);
     size_t peak = 0;
-    for (size_t step = 0; step < running.executable.program().steps.size(); ++step) {
-      std::vector<Block> alive;
-      for (const Block& block : plan.blocks) {
-        if (block.first <= step && step <= block.last) alive.push_back(block);
+    for (size_t i = 0; i < running.executable.program().instructions.size(); ++i) {
+      std::vector<Allocation> alive;
+      for (const Allocation& allocation : plan.allocations) {
+        if (allocation.first <= i && i <= allocation.last) alive.push_back(allocation);
       }
-      std::ranges::sort(alive, {}, &Block::offset);
+      std::ranges::sort(alive, {}, &Allocation::offset);
       size_t sum = 0, end = 0;
-      for (const Block& block : alive) {
-        EXPECT_GE(block.offset, end) << "at step " << step;
-        end = block.offset + block.bytes;
-        sum += block.bytes;
+      for (const Allocation& allocation : alive) {
+        EXPECT_GE(allocation.offset, end) << "at instruction " << i;
+        end = allocation.offset + allocation.bytes;
+        sum += allocation.bytes;
       }
       EXPECT_LE(end, plan.arena_bytes);
       peak = std::max(peak, sum);
@@ -331,48 +331,49 @@ TEST(MemoryPlan, NoTwoLiveBlocksOverlapAtAnyStep) {
   }
 }
 
-TEST(MemoryPlan, EveryOperandIsAliveAtItsStep) {
+TEST(MemoryPlan, EveryOperandIsAliveAtItsInstruction) {
   const Running running(Tower(true));
   const Program& program = running.executable.program();
-  std::map<int, Block> block_of;
-  for (const Block& block : running.executable.plan().blocks) {
-    if (block.value) block_of[block.value.id] = block;
+  std::map<int, Allocation> allocation_of;
+  for (const Allocation& allocation : running.executable.plan().allocations) {
+    if (allocation.value) allocation_of[allocation.value.id] = allocation;
   }
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    for (const auto* operands : {&program.steps[i].inputs, &program.steps[i].outputs}) {
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const auto* operands :
+         {&program.instructions[i].inputs, &program.instructions[i].outputs}) {
       for (const Value value : *operands) {
         if (!value || program.info(value).kind != ValueKind::kTransient) continue;
-        EXPECT_LE(block_of.at(value.id).first, i);
-        EXPECT_GE(block_of.at(value.id).last, i);
+        EXPECT_LE(allocation_of.at(value.id).first, i);
+        EXPECT_GE(allocation_of.at(value.id).last, i);
       }
     }
   }
 }
 
-// A plan with a mistake: what step 0 writes dies too early.
+// A plan with a mistake: what instruction 0 writes dies too early.
 TEST(Painter, NoticesAWriteOutsideTheOperands) {
   Program program;
-  program.steps.resize(2);
-  program.steps[0].op = program.steps[1].op = &GetOp("relu");
+  program.instructions.resize(2);
+  program.instructions[0].op = program.instructions[1].op = &GetOp("relu");
   MemoryPlan plan;
   plan.arena_bytes = 256;
-  plan.blocks = {{Value{0}, 128, 0, 0, 0}, {Value{1}, 128, 0, 1, 128}};
+  plan.allocations = {{Value{0}, 128, 0, 0, 0}, {Value{1}, 128, 0, 1, 128}};
   std::vector<std::byte> arena(256);
   Painter painter(plan, {64, 64}, arena.data());
-  painter.BeginStep(0);
+  painter.BeginInstruction(0);
   arena[3] = arena[130] = std::byte{1};
-  EXPECT_NO_THROW(painter.EndStep(0, program));
-  painter.BeginStep(1);
+  EXPECT_NO_THROW(painter.EndInstruction(0, program));
+  painter.BeginInstruction(1);
   EXPECT_EQ(arena[3], std::byte{0xFF});  // dead
   EXPECT_EQ(arena[130], std::byte{1});   // alive
   arena[3] = std::byte{2};
-  EXPECT_THROW(painter.EndStep(1, program), Error);
+  EXPECT_THROW(painter.EndInstruction(1, program), Error);
   arena[3] = std::byte{0xFF};
   arena[200] = std::byte{2};  // a guard
-  EXPECT_THROW(painter.EndStep(1, program), Error);
+  EXPECT_THROW(painter.EndInstruction(1, program), Error);
 }
 
-TEST(Executable, RunCheckedNamesTheFirstBadStep) {
+TEST(Executable, RunCheckedNamesTheFirstBadInstruction) {
   Running running(Record({"", TiedEmbeddings}), FastBackend());
   EXPECT_NO_THROW(running.executable.RunChecked());
   const Parameter& in = running.parameters.Get("in");
@@ -385,7 +386,7 @@ TEST(Executable, RunCheckedNamesTheFirstBadStep) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kDiverged);
     const std::string text = error.what();
-    EXPECT_NE(text.find("step 1 of"), std::string::npos) << text;
+    EXPECT_NE(text.find("instruction 1 of"), std::string::npos) << text;
     EXPECT_NE(text.find("matmul of in"), std::string::npos) << text;
   }
 }
@@ -454,10 +455,10 @@ TEST(Region, RefusesNesting) {
   EXPECT_THROW(s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);
 }
 
-// Each piece of the arena holds its last values once its segment has run.
+// Each piece of the arena holds its last values once its section has run.
 TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
   for (Backend& backend : Backends()) {
-    if (!backend.device().is_host()) continue;  // the arena is looked at between segments
+    if (!backend.device().is_host()) continue;  // the arena is looked at between sections
     Running running(Record(GetParam()), backend);
     const int64_t elements = running.parameters.arena_elements();
     running.executable.Run(Gradients::kReplace);
@@ -482,14 +483,14 @@ TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
     }
     EXPECT_EQ(covered, running.parameters.gradient_elements());
     EXPECT_TRUE(std::ranges::is_sorted(ends));
-    ends.back() = running.executable.program().steps.size();
-    running.executable.SetSegments(ends);
+    ends.back() = running.executable.program().instructions.size();
+    running.executable.SetSections(ends);
     running.memory.ClearGradients();
-    running.executable.Run(Gradients::kReplace, [&](size_t segment) {
+    running.executable.Run(Gradients::kReplace, [&](size_t section) {
       const std::vector<double> now = gradients();
-      const GradientBucket& bucket = buckets.at(segment);
+      const GradientBucket& bucket = buckets.at(section);
       for (int64_t i = bucket.begin; i < std::min(bucket.end, elements); ++i) {
-        EXPECT_EQ(now[i], last[i]) << "element " << i << " after segment " << segment;
+        EXPECT_EQ(now[i], last[i]) << "element " << i << " after section " << section;
       }
     });
   }

@@ -116,15 +116,15 @@ class SimtDevice final : public Device {
   }
 
   // Whoever waits for a part of the work gets all of it done.
-  std::unique_ptr<Mark> MakeMark() override {
-    struct LateMark final : Mark {
-      explicit LateMark(SimtDevice& owner) : device(owner) {}
-      void Set() override {}
+  std::unique_ptr<Event> MakeEvent() override {
+    struct LateEvent final : Event {
+      explicit LateEvent(SimtDevice& owner) : device(owner) {}
+      void Record() override {}
       void Wait() override { device.Wait(); }
-      double SecondsSince(const Mark&) const override { return 0; }
+      double SecondsSince(const Event&) const override { return 0; }
       SimtDevice& device;
     };
-    return std::make_unique<LateMark>(*this);
+    return std::make_unique<LateEvent>(*this);
   }
 
   std::function<void()> Capture(const std::function<void()>& enqueue) override {

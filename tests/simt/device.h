@@ -19,7 +19,7 @@ struct Stream {
   bool capturing = false;
 };
 
-// Gives work to a stream. Null: it is done at once.
+// Enqueues work on a stream. Null: the work is done at once.
 void Give(void* stream, std::function<void()> work);
 
 }  // namespace syntra::simt

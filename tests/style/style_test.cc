@@ -85,7 +85,7 @@ std::string ShortName(const std::string& folder) { return fs::path(folder).filen
 
 struct Folder {
   std::string path;
-  int storey = 0;
+  int layer = 0;
   std::set<std::string> may_use;  // short names
 };
 
@@ -112,7 +112,7 @@ std::map<std::string, Folder> Arrows() {
     }
     for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) {
       for (const auto& [other, below] : folders) {
-        const bool all_below = it->str() == "everything" && below.storey < folder.storey;
+        const bool all_below = it->str() == "everything" && below.layer < folder.layer;
         if (all_below || it->str() == other) folder.may_use.insert(other);
       }
     }
@@ -134,7 +134,7 @@ TEST(Arrows, TheTableNamesEveryFolderOnceAndPointsDown) {
   for (const auto& [name, folder] : folders) {
     EXPECT_TRUE(fs::is_directory(Root() / folder.path)) << folder.path;
     for (const std::string& used : folder.may_use) {
-      EXPECT_LT(folders.at(used).storey, folder.storey) << name << " uses " << used;
+      EXPECT_LT(folders.at(used).layer, folder.layer) << name << " uses " << used;
     }
   }
   for (const auto& entry : fs::directory_iterator(Root() / "src")) {

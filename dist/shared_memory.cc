@@ -1,4 +1,4 @@
-#include "dist/host_segment.h"
+#include "dist/shared_memory.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -44,7 +44,7 @@ void WaitFor(std::atomic_ref<uint64_t> counter, uint64_t value) {
 
 }  // namespace
 
-bool HostSegment::Map(const char* name, bool create) {
+bool SharedMemory::Map(const char* name, bool create) {
   const int descriptor = shm_open(name, create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
   if (descriptor < 0) {
     Log().warn("cannot open shared memory {}: {}", name, SystemErrorText(errno));
@@ -68,35 +68,35 @@ bool HostSegment::Map(const char* name, bool create) {
   return reserved;
 }
 
-std::unique_ptr<HostSegment> HostSegment::Create(MPI_Comm host, size_t slot_bytes) {
+std::unique_ptr<SharedMemory> SharedMemory::Create(MPI_Comm host, size_t slot_bytes) {
   int rank, ranks;
   SYNTRA_MPI(MPI_Comm_rank(host, &rank));
   SYNTRA_MPI(MPI_Comm_size(host, &ranks));
   // Whole pages, so that no two ranks' reservations share one.
-  std::unique_ptr<HostSegment> segment(new HostSegment(rank, ranks, AlignUp(slot_bytes, kLine)));
+  std::unique_ptr<SharedMemory> memory(new SharedMemory(rank, ranks, AlignUp(slot_bytes, kLine)));
 
   char name[64] = {};
   int usable = 1;
   if (rank == 0) {
     snprintf(name, sizeof name, "/syntra-%d-%llx", static_cast<int>(getpid()),
              static_cast<unsigned long long>(MonotonicNanoseconds()));
-    usable = segment->Map(name, true);
+    usable = memory->Map(name, true);
   }
   SYNTRA_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, host));
   // Nobody opens the name before it has its size.
   SYNTRA_MPI(MPI_Barrier(host));
-  if (rank != 0) usable = segment->Map(name, false);
+  if (rank != 0) usable = memory->Map(name, false);
   SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, host));
   if (rank == 0) shm_unlink(name);
   if (!usable) return nullptr;
-  return segment;
+  return memory;
 }
 
-HostSegment::~HostSegment() {
+SharedMemory::~SharedMemory() {
   if (base_) munmap(base_, bytes());
 }
 
-void HostSegment::Barrier() {
+void SharedMemory::Barrier() {
   ++arrivals_;
   const auto counter = [&](int rank) {
     return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base_ + rank * kLine));

@@ -13,14 +13,14 @@
 
 namespace syntra {
 
-class HostSegment {
+class SharedMemory {
  public:
   // Collective over `host`. Null on all ranks, with a warning, if any of them cannot have the
   // memory.
-  static std::unique_ptr<HostSegment> Create(MPI_Comm host, size_t slot_bytes);
-  ~HostSegment();
-  HostSegment(const HostSegment&) = delete;
-  HostSegment& operator=(const HostSegment&) = delete;
+  static std::unique_ptr<SharedMemory> Create(MPI_Comm host, size_t slot_bytes);
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
 
   std::byte* slot(int rank) const { return base_ + ranks_ * kLine + rank * slot_bytes_; }
 
@@ -28,10 +28,10 @@ class HostSegment {
   void Barrier();
 
  private:
-  // One counter on a cache line of its own for each rank, at the start of the segment.
+  // One counter on a cache line of its own for each rank, at the start of the shared memory.
   static constexpr size_t kLine = 4096;
 
-  HostSegment(int rank, int ranks, size_t slot_bytes)
+  SharedMemory(int rank, int ranks, size_t slot_bytes)
       : rank_(rank), ranks_(ranks), slot_bytes_(slot_bytes) {}
   size_t bytes() const { return ranks_ * (kLine + slot_bytes_); }
   bool Map(const char* name, bool create);
