@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "core/buffer.h"
 
 namespace syntra {
@@ -28,7 +29,16 @@ std::vector<Block> Lifetimes(const Program& program, const Backend& backend) {
   return blocks;
 }
 
-bool Overlap(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+// What the search for a place reads of a block, side by side: deep models have 10^5 blocks.
+struct Placed {
+  size_t offset, end;
+  size_t first, last;
+};
+
+size_t SumOfBytes(size_t a, size_t b) {
+  return static_cast<size_t>(
+      CheckedAdd(static_cast<int64_t>(a), static_cast<int64_t>(b), "bytes of activations"));
+}
 
 void FindPeak(size_t steps, MemoryPlan& plan) {
   std::vector<int64_t> change(steps + 2, 0);
@@ -38,7 +48,7 @@ void FindPeak(size_t steps, MemoryPlan& plan) {
   }
   int64_t alive = 0;
   for (size_t i = 0; i < change.size(); ++i) {
-    alive += change[i];
+    alive = CheckedAdd(alive, change[i], "bytes of activations");
     if (alive > static_cast<int64_t>(plan.peak_bytes)) {
       plan.peak_bytes = alive;
       plan.peak_step = i;
@@ -62,21 +72,20 @@ MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspa
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return plan.blocks[a].bytes > plan.blocks[b].bytes; });
-  std::vector<const Block*> placed;  // by offset
+  std::vector<Placed> placed;  // by offset
   for (const size_t index : order) {
     Block& block = plan.blocks[index];
     size_t offset = 0;
-    for (const Block* other : placed) {
-      if (!Overlap(block, *other)) continue;
-      if (offset + block.bytes <= other->offset) break;
-      offset = std::max(offset, other->offset + other->bytes);
+    for (const Placed& other : placed) {
+      if (block.last < other.first || other.last < block.first) continue;
+      if (offset + block.bytes <= other.offset) break;
+      offset = std::max(offset, other.end);
     }
     block.offset = offset;
-    plan.arena_bytes = std::max(plan.arena_bytes, offset + block.bytes);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), &block,
-                         [](const Block* a, const Block* b) { return a->offset < b->offset; }),
-        &block);
+    const size_t end = SumOfBytes(offset, block.bytes);
+    plan.arena_bytes = std::max(plan.arena_bytes, end);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::offset),
+                  {offset, end, block.first, block.last});
   }
   return plan;
 }
