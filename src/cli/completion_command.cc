@@ -10,49 +10,54 @@
 namespace syntra {
 namespace {
 
-constexpr const char* kBashScript = R"(# bash completion of syntra: eval "$(syntra completion bash)", or save it as
-#~/.local / share / bash - completion / completions / syntra
+constexpr const char* kBashScript =
+    R"script(# bash completion of syntra: eval "$(syntra completion bash)", or save it as
+# ~/.local/share/bash-completion/completions/syntra
 _syntra() {
   mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" \
                            2>/dev/null)
   [[ ${COMPREPLY[0]} != *[=/] ]] || compopt -o nospace 2>/dev/null
 }
 complete -o default -F _syntra syntra
-)";
+)script";
 
-constexpr const char* kZshScript = R"(#compdef syntra
+constexpr const char* kZshScript =
+    R"script(#compdef syntra
 # zsh completion of syntra: eval "$(syntra completion zsh)" after compinit, or save it as _syntra in
-#a directory of $fpath.
+# a directory of $fpath.
 _syntra() {
   local line word
   local -a whole begun
-  for line in ${(f)"$("${words[1]}" completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)"};
-  do word = $ {
-      line % % $ '\t' *
-    }
-  if [[$word == *[= / ]]]
-    ;
-  then begun += ("$word") else whole +=
-      ("${word//:/\\:}:${line#*$'\t'}")fi done if ((${#whole} + ${#begun} == 0));
-  then _files return fi((${#begun})) && compadd - S '' --"${begun[@]}"((${#whole})) &&
-      _describe syntra whole
+  for line in ${(f)"$("${words[1]}" completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)"}; do
+    word=${line%%$'\t'*}
+    if [[ $word == *[=/] ]]; then
+      begun+=("$word")
+    else
+      whole+=("${word//:/\\:}:${line#*$'\t'}")
+    fi
+  done
+  if (( ${#whole} + ${#begun} == 0 )); then
+    _files
+    return
+  fi
+  (( ${#begun} )) && compadd -S '' -- "${begun[@]}"
+  (( ${#whole} )) && _describe syntra whole
 }
-if
-  [[${funcstack[1]} == _syntra]]; then
+if [[ ${funcstack[1]} == _syntra ]]; then
   _syntra "$@"
 else
   compdef _syntra syntra
 fi
-)";
+)script";
 
 constexpr const char* kFishScript =
-    R"(# fish completion of syntra: save as ~/.config/fish/completions/syntra.fish
+    R"script(# fish completion of syntra: save as ~/.config/fish/completions/syntra.fish
 function __syntra_choices
   set -l words (commandline -opc)
   $words[1] completion fish -- $words[2..-1] (commandline -ct) 2>/dev/null
 end
 complete -c syntra -n 'count (__syntra_choices) >/dev/null' -f -a '(__syntra_choices)'
-)";
+)script";
 
 // bash cuts words at "=" and puts in what stands behind the last cut.
 struct BashWords {

@@ -107,6 +107,7 @@ std::vector<std::string> FieldsCalled(std::string_view name) {
 }
 
 std::vector<std::string> MeantFields(const UnknownField& unknown) {
+  if (unknown.name.empty()) return {};
   const std::string name = Normalized(unknown.name);
   const std::vector<std::string> at_end =
       unknown.last.empty() ? std::vector<std::string>() : FieldsCalled(unknown.last);
