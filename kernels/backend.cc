@@ -86,21 +86,27 @@ class Cpu final : public Backend {
   double PeakFlops(DType type) override { return MeasurePeakFlops(type, kBriefPeakSeconds); }
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override {
     std::optional<BoundKernel> kernel = BindCpuKernel(op, call);
-    if (!kernel) {
-      LogFallback(op, call);
-      kernel = BindReferenceOnHost(op, call);
-    }
+    if (!kernel) kernel = Fallback(op, call);
     return WithAccumulation(std::move(*kernel), call);
   }
 
  private:
-  // Slow paths are allowed but never silent.
-  void LogFallback(const Op& op, const OpCall& call) {
+  // Slow paths are allowed but never silent, once they are taken: plans run nothing.
+  BoundKernel Fallback(const Op& op, const OpCall& call) {
+    BoundKernel kernel = BindReferenceOnHost(op, call);
+    kernel.run = [this, name = op.name, attributes = call.attributes.ToString(),
+                  run = std::move(kernel.run)](const KernelArguments& arguments) {
+      LogOnce(name, attributes);
+      run(arguments);
+    };
+    return kernel;
+  }
+
+  void LogOnce(const std::string& op, const std::string& attributes) {
     const std::scoped_lock lock(mutex_);
-    if (logged_.insert(op.name).second) {
-      Log().warn("{} {{{}}} has no CPU kernel; the slow reference runs", op.name,
-                 call.attributes.ToString());
-    }
+    if (logged_.contains(op)) return;
+    logged_.insert(op);
+    Log().warn("{} {{{}}} has no CPU kernel; the slow reference runs", op, attributes);
   }
   std::mutex mutex_;
   std::set<std::string> logged_;

@@ -80,13 +80,13 @@ struct PackedProduct {
   }
 };
 
-// Equal slabs of rows of operands that are both stored by rows of k.
+// Equal slabs of rows of operands that are both stored by rows of k: as few as possible.
 int64_t SlabsOf(const GemmProblem& problem) {
   constexpr int64_t kMostRows = 4096, kFewestRows = 1024;
-  if (!problem.transpose_a) return 1;
-  int64_t slabs = (problem.k + kMostRows - 1) / kMostRows;
-  while (problem.k % slabs != 0 && problem.k / slabs >= kFewestRows) ++slabs;
-  return problem.k % slabs == 0 ? slabs : 1;
+  if (!problem.transpose_a || problem.k <= kMostRows) return 1;
+  int64_t rows = kMostRows;
+  while (rows >= kFewestRows && problem.k % rows != 0) --rows;
+  return rows >= kFewestRows ? problem.k / rows : 1;
 }
 
 BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {

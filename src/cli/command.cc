@@ -4,11 +4,23 @@
 
 namespace syntra {
 
+std::string FullName(const CLI::App& app) {
+  return app.get_parent() ? FullName(*app.get_parent()) + " " + app.get_name() : app.get_name();
+}
+
+CLI::App* AddCommand(CLI::App& parent, const Command& command) {
+  CLI::App* app = parent.add_subcommand(command.name, command.summary);
+  if (command.example) {
+    app->footer("Example:\n  " + FullName(*app) + " " + command.example);
+  }
+  return app;
+}
+
 Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts) {
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& part : parts) {
-    CLI::App* inner = app.add_subcommand(part.name, part.summary);
+    CLI::App* inner = AddCommand(app, part);
     actions.emplace_back(inner, part.set_up(*inner));
   }
   return [actions] {

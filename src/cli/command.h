@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <string>
 
 #include "base/error.h"
 
@@ -17,11 +18,18 @@ using Action = std::function<ExitCode()>;
 
 struct Command {
   const char* name;
-  const char* summary;  // one line for --help
+  const char* summary;  // one sentence for --help: what the user gets
   // Adds options, arguments and inner subcommands to `app`. What they are parsed into must live as
   // long as the returned action.
   Action (*set_up)(CLI::App& app);
+  const char* example = nullptr;  // its arguments, for --help
 };
+
+// Makes the subcommand with what --help says of it; `command.set_up` is still to be called.
+CLI::App* AddCommand(CLI::App& parent, const Command& command);
+
+// "syntra config show".
+std::string FullName(const CLI::App& app);
 
 // For a command that is only a choice of inner commands.
 Action SetUpParts(CLI::App& app, std::initializer_list<Command> parts);

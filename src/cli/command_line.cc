@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <new>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "config/problem.h"
 
 namespace syntra {
 namespace {
@@ -18,10 +20,6 @@ const CLI::App& Chosen(const CLI::App& root) {
   const CLI::App* app = &root;
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   return *app;
-}
-
-std::string FullName(const CLI::App& app) {
-  return app.get_parent() ? FullName(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
 // Names that could stand where `app` found something unknown.
@@ -63,13 +61,55 @@ void PrintError(const std::string& message) {
   fmt::print(stderr, "{}{}\n", marked ? "" : "error: ", message);
 }
 
+// A problem of a configuration that has no line of a file says in its message where it is.
+Json ProblemJson(const Problem& problem) {
+  const auto& [where, message] = problem;
+  if (where.line > 0) {
+    return {{"file", where.source},
+            {"line", where.line},
+            {"column", where.column},
+            {"message", message}};
+  }
+  const std::string place = where.source.empty() ? "" : where.source + ": ";
+  return {{"file", nullptr}, {"line", nullptr}, {"column", nullptr}, {"message", place + message}};
+}
+
+void PrintErrorAsJson(const Error& error) {
+  Json list = Json::array();
+  if (const auto* config = dynamic_cast<const ConfigError*>(&error)) {
+    for (const Problem& problem : config->problems()) list.push_back(ProblemJson(problem));
+  } else {
+    list.push_back(ProblemJson({{}, error.what()}));
+  }
+  fmt::print("{}\n", JsonText({{"errors", list}}));
+}
+
+bool WantsJson(const CLI::App& root) {
+  const CLI::Option* option = Chosen(root).get_option_no_throw("--json");
+  return option && option->count() > 0;
+}
+
+// Who asked for JSON reads errors as JSON too.
+ExitCode RunReported(const CLI::App& root, const Action& action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    if (!WantsJson(root)) throw;
+    PrintErrorAsJson(error);
+    return error.code();
+  }
+}
+
 ExitCode ParseAndRun(int argc, const char* const* argv) {
   CLI::App root("Syntra pretrains T5-style encoder-decoders with synthetic attention.", "syntra");
+  root.footer(
+      "\"syntra COMMAND --help\" says more of a command; \"syntra config explain\" lists all "
+      "fields.");
   root.set_version_flag("--version", std::string("syntra ") + Version());
   root.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> commands;
   for (const Command& command : kCommands) {
-    CLI::App* app = root.add_subcommand(command.name, command.summary);
+    CLI::App* app = AddCommand(root, command);
     commands.emplace_back(app, command.set_up(*app));
   }
   try {
@@ -84,7 +124,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
     return ExitCode::kConfig;
   }
   for (const auto& [app, action] : commands) {
-    if (app->parsed()) return action();
+    if (app->parsed()) return RunReported(root, action);
   }
   return ExitCode::kInternal;  // require_subcommand lets none through
 }

@@ -20,19 +20,30 @@ Action SetUpManual(CLI::App& app);
 Action SetUpBench(CLI::App& app);
 
 inline constexpr Command kCommands[] = {
-    {"pretrain", "Train a model by span corruption, or continue a run", SetUpPretrain},
-    {"prepare", "Turn corpus files into token shards", SetUpPrepare},
-    {"eval", "Log-perplexity of a checkpoint on the validation split", SetUpEval},
-    {"generate", "Fill the sentinels of input lines", SetUpGenerate},
-    {"plan", "Parameters, arithmetic and memory of a configuration", SetUpPlan},
-    {"check", "Everything that can fail, before it costs anything", SetUpCheck},
-    {"inspect", "Look into data, checkpoints and memory", SetUpInspect},
-    {"tokenizer", "Encode and decode lines with a SentencePiece model", SetUpTokenizer},
-    {"config", "Show, compare and explain configurations", SetUpConfig},
-    {"doctor", "Report this machine and what the program finds on it", SetUpDoctor},
-    {"completion", "Print a shell's completion script", SetUpCompletion},
-    {"manual", "Print a command's manual page", SetUpManual},
-    {"bench", "Time the training step of a configuration, op by op", SetUpBench},
+    {"pretrain",
+     "Train a model by span corruption, or continue the run in train.directory; gives checkpoints "
+     "and metrics",
+     SetUpPretrain, "my.textproto --set train.steps=1000"},
+    {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
+     "--input 'corpus/*.json.gz' --tokenizer t5.model --output prepared"},
+    {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,
+     "--checkpoint runs/a"},
+    {"generate", "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input",
+     SetUpGenerate, "--checkpoint runs/a < lines.txt"},
+    {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",
+     SetUpPlan, "my.textproto --ranks 2"},
+    {"check", "Look at everything that could stop a run, before it costs anything", SetUpCheck,
+     "my.textproto"},
+    {"inspect", "Show training examples, the tensors of a checkpoint, or what takes memory",
+     SetUpInspect},
+    {"tokenizer", "Turn lines into token ids and back with a SentencePiece model", SetUpTokenizer},
+    {"config", "Show what applies, compare two configurations, explain fields", SetUpConfig},
+    {"doctor", "Describe this machine and what the program finds on it, for bug reports",
+     SetUpDoctor},
+    {"completion", "Print the script by which a shell completes commands, fields and values",
+     SetUpCompletion, "bash >> ~/.bashrc"},
+    {"bench", "Measure the time of training steps on random tokens; reads no data", SetUpBench,
+     "my.textproto --ops"},
 };
 
 }  // namespace syntra

@@ -49,11 +49,12 @@ Action SetUpDiff(CLI::App& app) {
 
 Action SetUpExplain(CLI::App& app) {
   const auto field = std::make_shared<std::string>();
-  app.add_option("field", *field, "Dotted path such as optimizer.schedule.rate, or a bare name")
-      ->required()
+  app.add_option("field", *field,
+                 "Dotted path such as optimizer.schedule.rate, a bare name, or what other programs "
+                 "call it, such as lr; without it all fields are listed")
       ->type_name("FIELD");
   return [field] {
-    fmt::print("{}", ExplainField(*field));
+    fmt::print("{}", field->empty() ? ExplainAll() : ExplainField(*field));
     return ExitCode::kDone;
   };
 }
@@ -62,9 +63,12 @@ Action SetUpExplain(CLI::App& app) {
 
 Action SetUpConfig(CLI::App& app) {
   return SetUpParts(
-      app, {{"show", "Print a configuration after layering and --set", SetUpShow},
-            {"diff", "List the fields in which two configurations differ", SetUpDiff},
-            {"explain", "Print what a field means, its default and its limits", SetUpExplain}});
+      app, {{"show", "Print what applies after layering and --set, and its digest", SetUpShow,
+             "my.textproto --full"},
+            {"diff", "List the fields in which two configurations differ", SetUpDiff,
+             "a.textproto b.textproto"},
+            {"explain", "Print what a field means, its default and its limits; alone, list all",
+             SetUpExplain, "optimizer.schedule.rate"}});
 }
 
 }  // namespace syntra

@@ -4,14 +4,35 @@
 
 namespace syntra {
 
+std::vector<std::string> ConfigOptions::Files() const {
+  std::vector<std::string> files;
+  auto next_named = named_files.begin(), next_unnamed = unnamed_files.begin();
+  for (const CLI::Option* option : app->parse_order()) {
+    if (option == named) files.push_back(*next_named++);
+    if (option == unnamed) files.push_back(*next_unnamed++);
+  }
+  return files;
+}
+
+Config ConfigOptions::Load(const ConfigPurpose& purpose) const {
+  const std::vector<std::string> files = Files();
+  if (files.empty()) Fail(ExitCode::kConfig, "no configuration; give a file, e.g. my.textproto");
+  return LoadConfig(files, overrides, purpose);
+}
+
 std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app) {
   auto options = std::make_shared<ConfigOptions>();
+  options->app = &app;
+  options->unnamed = app.add_option("file", options->unnamed_files,
+                                    "Configuration; each file is laid over the ones before it")
+                         ->type_name("FILE");
   // One value each: a list would swallow the arguments that follow.
-  app.add_option("--config", options->files, "Configuration file; more are laid over it in order")
-      ->required()
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  app.add_option("--set", options->overrides, "Change one field, e.g. --set train.steps=1000")
+  options->named = app.add_option("--config", options->named_files, "The same as FILE alone")
+                       ->type_name("FILE")
+                       ->allow_extra_args(false);
+  app.add_option("--set", options->overrides,
+                 "Change one field, e.g. --set train.steps=1000; \"syntra config explain\" lists "
+                 "them")
       ->type_name("FIELD=VALUE")
       ->allow_extra_args(false);
   return options;

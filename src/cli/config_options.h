@@ -1,4 +1,4 @@
-// --config and --set, the same for every command that takes a configuration.
+// Configuration files and --set, the same for every command that takes a configuration.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,27 @@
 #include "cli/command.h"
 #include "config/config.h"
 
+namespace CLI {
+class Option;
+}
+
 namespace syntra {
 
 struct ConfigOptions {
-  std::vector<std::string> files;
+  const CLI::App* app = nullptr;
+  // Files given as --config FILE, and as FILE alone.
+  const CLI::Option *named = nullptr, *unnamed = nullptr;
+  std::vector<std::string> named_files, unnamed_files;
   std::vector<std::string> overrides;
 
-  // Throws Error(kConfig) with all errors.
-  Config Load(const ConfigPurpose& purpose) const { return LoadConfig(files, overrides, purpose); }
+  // In the order of the command line.
+  std::vector<std::string> Files() const;
+
+  // Throws Error(kConfig) with all errors, or if no file was given.
+  Config Load(const ConfigPurpose& purpose) const;
 };
 
-// Adds the options to `app`; --config is then required.
+// Adds the options to `app`. Files can be given with --config or without.
 std::shared_ptr<ConfigOptions> AddConfigOptions(CLI::App& app);
 
 }  // namespace syntra

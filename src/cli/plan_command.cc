@@ -1,15 +1,68 @@
 // syntra plan
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/report_options.h"
+#include "core/thread.h"
+#include "kernels/cuda.h"
+#include "train/replica.h"
 #include "train/sizes.h"
 
 namespace syntra {
 namespace {
+
+// What a step may take on this machine.
+struct TimeEstimate {
+  double peak = NAN;  // FLOP/s of all threads together, measured now; NaN: not known
+  double share = 0;   // of the peak
+  double step = NAN;  // seconds
+  double run = NAN;   // seconds of all steps, without evaluations and checkpoints
+  const char* unknown_because = "the peak of this processor is not known";
+};
+
+// Of a step's FLOPs at the share of the peak that the training step of a 60 M model reached, see
+// "Measured" in README.md.
+TimeEstimate EstimateTime(const Config& config, const Sizes& sizes) {
+  TimeEstimate estimate;
+  const TrainConfig& train = config.train();
+  if (train.device() == TrainConfig::CUDA ||
+      (train.device() == TrainConfig::AUTO && FindGpus().count > 0)) {
+    estimate.unknown_because = "no speed on a GPU has been measured";
+    return estimate;
+  }
+  if (train.threads() > 0) SetThreadCount(train.threads());
+  const DType type = ActivationType(train.precision());
+  estimate.peak = CpuBackend().PeakFlops(type);
+  estimate.share = type == DType::kBF16 ? 0.75 : 0.80;
+  estimate.step = sizes.flops_per_step / (estimate.share * estimate.peak);
+  estimate.run = estimate.step * static_cast<double>(train.steps());
+  return estimate;
+}
+
+void PrintTime(const TimeEstimate& estimate, int ranks) {
+  if (std::isnan(estimate.step)) {
+    fmt::print("time of a step: no estimate, as {}; syntra bench measures it\n",
+               estimate.unknown_because);
+    return;
+  }
+  fmt::print("{:22} {:>18}\n", "time of a step", fmt::format("about {:.2g} s", estimate.step));
+  fmt::print("{:22} {:>18}\n", "time of the run", "about " + HumanDuration(estimate.run));
+  if (ranks > 1) {
+    fmt::print("{:22} {:>18}\n", "  on as many machines",
+               "about " + HumanDuration(estimate.run / ranks));
+  }
+  fmt::print(
+      "The times are estimates: {:.0f} % of the {}FLOP/s that {} thread{} of this machine can "
+      "reach "
+      "now,\nas larger models do; evaluations, checkpoints and communication are not in them.\n"
+      "To measure a step: syntra bench\n",
+      100 * estimate.share, HumanCount(estimate.peak), ThreadCount(),
+      ThreadCount() == 1 ? "" : "s");
+}
 
 void PrintText(const Sizes& sizes) {
   const auto line = [](const char* name, const std::string& value) {
@@ -33,7 +86,7 @@ void PrintText(const Sizes& sizes) {
   line("checkpoint", HumanBytes(sizes.checkpoint_bytes));
 }
 
-void PrintJson(const Sizes& sizes) {
+void PrintJson(const Sizes& sizes, const TimeEstimate& time) {
   fmt::print("{}\n", JsonText({{"parameters", sizes.parameters},
                                {"trainable_parameters", sizes.trainable_parameters},
                                {"flops_per_step", sizes.flops_per_step},
@@ -46,7 +99,11 @@ void PrintJson(const Sizes& sizes) {
                                {"optimizer_bytes", sizes.optimizer_bytes},
                                {"activation_bytes", sizes.activation_bytes},
                                {"total_bytes", sizes.total_bytes()},
-                               {"checkpoint_bytes", sizes.checkpoint_bytes}}));
+                               {"checkpoint_bytes", sizes.checkpoint_bytes},
+                               {"estimated_step_seconds", time.step},
+                               {"estimated_run_seconds", time.run},
+                               {"peak_flops", time.peak},
+                               {"assumed_share_of_peak", time.share}}));
 }
 
 }  // namespace
@@ -55,8 +112,15 @@ Action SetUpPlan(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   return [options, form] {
-    const Sizes sizes = SizesOf(options->Load(kForModel), form->ranks);
-    form->json ? PrintJson(sizes) : PrintText(sizes);
+    const Config config = options->Load(kForModel);
+    const Sizes sizes = SizesOf(config, form->ranks);
+    const TimeEstimate time = EstimateTime(config, sizes);
+    if (form->json) {
+      PrintJson(sizes, time);
+    } else {
+      PrintText(sizes);
+      PrintTime(time, form->ranks);
+    }
     return ExitCode::kDone;
   };
 }

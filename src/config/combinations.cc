@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "config/rules.h"
 #include "core/corruption_lengths.h"
 
@@ -19,13 +20,13 @@ class Report {
   const Config& config() const { return layer_.config; }
 
   // `fields` are all that the check read; the problem is placed at the first that is set.
-  void Add(std::initializer_list<std::string> fields, const std::string& message) const {
+  void Add(const std::vector<std::string>& fields, const std::string& message) const {
     if (std::ranges::any_of(fields, [&](const auto& field) { return layer_.IsBroken(field); })) {
       return;
     }
     const auto set = std::ranges::find_if(
         fields, [&](const auto& field) { return layer_.locations.Find(field) != nullptr; });
-    const std::string& place = set == fields.end() ? *fields.begin() : *set;
+    const std::string& place = set == fields.end() ? fields.front() : *set;
     AddFieldProblem(layer_, fallback_, place, message, problems_);
   }
 
@@ -245,8 +246,8 @@ void RelativeBiasBuckets(const Report& report) {
 }
 
 void SentinelsSuffice(const Report& report) {
-  const std::initializer_list<std::string> fields = {"data.input_length", "data.noise_density",
-                                                     "data.mean_span_length", "data.extra_ids"};
+  const std::vector<std::string> fields = {"data.input_length", "data.noise_density",
+                                           "data.mean_span_length", "data.extra_ids"};
   if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
     return;
   }
@@ -313,12 +314,88 @@ void MilestonesAreCheckpoints(const Report& report) {
                   milestone, every));
 }
 
+// Far above what any machine can train, and far below where sizes could no longer be counted.
+constexpr int64_t kMostTokens = int64_t{1} << 30;
+constexpr double kMostActivations = 0x1p50;
+
+void TokensCanBeCounted(const Report& report) {
+  const int64_t length = report.config().data().input_length();
+  const auto check = [&](const char* field, int64_t rows) {
+    if (rows * length <= kMostTokens) return;
+    report.Add(
+        {field, "data.input_length"},
+        fmt::format("{} {} of data.input_length {} gives {} tokens; at most {} are allowed", field,
+                    rows, length, WithThousands(rows * length), WithThousands(kMostTokens)));
+  };
+  check("train.batch_size", report.config().train().batch_size());
+  check("evaluation.batch_size", report.config().evaluation().batch_size());
+}
+
+// One of the vectors that a layer holds for every token, and the fields that make it so wide.
+struct TokenVector {
+  int64_t elements = 0;
+  std::vector<std::string> fields;
+};
+
+std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
+  std::vector<TokenVector> vectors = {{model.width(), {"model.width"}},
+                                      {model.feed_forward().width(), {"model.feed_forward.width"}}};
+  const auto add = [&](const std::string& path, int64_t heads, const std::string& size_field,
+                       int64_t size) {
+    vectors.push_back({heads * size, {path + ".heads", size_field}});
+  };
+  const CrossAttentionConfig& cross = model.cross_attention();
+  add("model.cross_attention", cross.heads(), "model.cross_attention.head_size", cross.head_size());
+  for (const bool decoder : {false, true}) {
+    const std::string path = decoder ? "model.decoder_mixer.attention" : "model.mixer.attention";
+    const AttentionConfig& attention =
+        (decoder ? model.decoder_mixer() : model.mixer()).attention();
+    add(path, attention.heads(), path + ".head_size", attention.head_size());
+    for (int i = 0; i < attention.term_size(); ++i) {
+      const std::string term = ElementPath(path + ".term", i);
+      const DenseTerm& dense = attention.term(i).dense();
+      const FactorizedDenseTerm& factorized = attention.term(i).factorized_dense();
+      add(path, attention.heads(), term + ".dense.hidden", dense.hidden());
+      add(path, attention.heads(), term + ".factorized_dense.hidden", factorized.hidden());
+      if (!attention.term(i).has_factorized_dense()) continue;
+      add(path, attention.heads(), term + ".factorized_dense.a", factorized.a());
+      add(path, attention.heads(), term + ".factorized_dense.b", factorized.b());
+    }
+  }
+  return vectors;
+}
+
+void ActivationsCanBeCounted(const Report& report) {
+  const Config& config = report.config();
+  const int64_t layers = int64_t{config.model().encoder_layers()} + config.model().decoder_layers();
+  const bool cut = config.train().micro_batch_size() > 0;
+  const int64_t rows = cut ? config.train().micro_batch_size() : config.train().batch_size();
+  const double tokens = static_cast<double>(rows) * config.data().input_length();
+  const std::vector<TokenVector> vectors = VectorsOfAToken(config.model());
+  const TokenVector& widest = *std::ranges::max_element(vectors, {}, &TokenVector::elements);
+  if (tokens * static_cast<double>(widest.elements) * static_cast<double>(layers) <=
+      kMostActivations) {
+    return;
+  }
+  std::vector<std::string> fields = widest.fields;
+  const std::string rows_field = cut ? "train.micro_batch_size" : "train.batch_size";
+  for (const char* field : {"data.input_length", "model.encoder_layers", "model.decoder_layers"}) {
+    fields.push_back(field);
+  }
+  fields.push_back(rows_field);
+  report.Add(fields, fmt::format("{} {} of data.input_length {} in {} layers with {} elements a "
+                                 "token ({}) are more than 2^50 values; lower one of them",
+                                 rows_field, rows, config.data().input_length(), layers,
+                                 WithThousands(widest.elements), Join(widest.fields, ", ")));
+}
+
 constexpr void (*kCombinations[])(const Report&) = {
     MixersNameTheirKind,    TermsNameTheirKind,       OneDotProduct,
     SigmoidGateHasTwoTerms, TablesCoverTheSequence,   SharedQueryHasItsWidth,
     DeviationIsUsed,        VocabularyIsEven,         VocabularyHoldsSentinels,
     RelativeBiasBuckets,    SentinelsSuffice,         MicroBatchesFillTheBatch,
     ScheduleFalls,          MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
+    TokensCanBeCounted,     ActivationsCanBeCounted,
 };
 
 }  // namespace

@@ -1,64 +1,63 @@
 #include "config/explain.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/descriptor.pb.h>
 
-#include <regex>
+#include <algorithm>
+#include <cctype>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/comments.h"
 #include "config/layer.h"
 #include "config/rules.h"
 #include "config/scalar.h"
-#include "config/schema_descriptors.h"
 #include "config/suggest.h"
 
 namespace syntra {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// The schema with source positions; the compiled-in descriptors have none.
-class Comments {
- public:
-  Comments() {
-    google::protobuf::FileDescriptorSet files;
-    SYNTRA_CHECK(
-        files.ParseFromArray(kSchemaDescriptors, static_cast<int>(kSchemaDescriptorsSize)));
-    for (const auto& file : files.file()) SYNTRA_CHECK(pool_.BuildFile(file));
-  }
+constexpr size_t kColumns = 80;
+// Where the sentences of a list of fields begin.
+constexpr size_t kSentenceColumn = 38;
 
-  std::string Of(const FieldDescriptor& field) const {
-    return Text(*pool_.FindFieldByName(field.full_name()));
-  }
-  std::string Of(const Descriptor& message) const {
-    return Text(*pool_.FindMessageTypeByName(message.full_name()));
-  }
-  std::string Of(const google::protobuf::EnumValueDescriptor& value) const {
-    return Text(
-        *pool_.FindEnumTypeByName(value.type()->full_name())->FindValueByName(value.name()));
-  }
-
- private:
-  // The comment above and the one behind, as one paragraph.
-  template <typename Descriptor>
-  static std::string Text(const Descriptor& descriptor) {
-    google::protobuf::SourceLocation location;
-    if (!descriptor.GetSourceLocation(&location)) return "";
-    std::vector<std::string> lines;
-    for (const std::string& comment : {location.leading_comments, location.trailing_comments}) {
-      for (const std::string& line : Split(comment, '\n')) {
-        if (!StripSpace(line).empty()) lines.emplace_back(StripSpace(line));
-      }
+// `text` in lines of at most kColumns that begin at column `indent`, the first without its indent.
+std::string Wrapped(const std::string& text, size_t indent) {
+  std::string lines, line;
+  for (const std::string& word : Split(text, ' ')) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > kColumns) {
+      lines += line + "\n" + std::string(indent, ' ');
+      line.clear();
     }
-    return Join(lines, " ");
+    line += (line.empty() ? "" : " ") + word;
   }
+  return lines + line + "\n";
+}
 
-  DescriptorPool pool_;
-};
+std::string Paragraph(const std::string& text, size_t indent) {
+  return text.empty() ? "" : std::string(indent, ' ') + Wrapped(text, indent);
+}
+
+// `left`, then the text from `column` on; on the next line where `left` is too long.
+std::string InColumns(const std::string& left, const std::string& text, size_t column) {
+  if (text.empty()) return left + "\n";
+  if (left.size() + 2 > column) return left + "\n" + Paragraph(text, column);
+  return left + std::string(column - left.size(), ' ') + Wrapped(text, column);
+}
+
+// Up to a full stop that a word ends with and a capital letter follows: "q_i . k_j" goes on.
+std::string FirstSentence(const std::string& text) {
+  for (size_t i = 1; i + 2 < text.size(); ++i) {
+    if (text[i] == '.' && text[i - 1] != ' ' && text[i + 1] == ' ' && std::isupper(text[i + 2])) {
+      return text.substr(0, i + 1);
+    }
+  }
+  return text;
+}
 
 std::string TypeText(const FieldDescriptor& field) {
   std::string type = field.message_type() ? "message " + field.message_type()->name()
@@ -75,46 +74,83 @@ std::string DefaultText(const FieldDescriptor& field) {
   return ScalarToText(*owner, &field);
 }
 
-std::string ValueLines(const Comments& comments, const EnumDescriptor& type) {
-  std::string text;
+std::string ValueLines(const SchemaComments& comments, const EnumDescriptor& type) {
+  size_t column = 0;
   for (int i = 0; i < type.value_count(); ++i) {
-    const std::string comment = comments.Of(*type.value(i));
-    text +=
-        fmt::format("    {}{}{}\n", type.value(i)->name(), comment.empty() ? "" : "  ", comment);
+    column = std::max(column, type.value(i)->name().size() + 6);
   }
-  return "  values\n" + text;
+  std::string text = "  values\n";
+  for (int i = 0; i < type.value_count(); ++i) {
+    text += InColumns("    " + type.value(i)->name(), comments.Of(*type.value(i)), column);
+  }
+  return text;
 }
 
-std::string FieldLines(const Comments& comments, const Descriptor& message) {
-  std::string text;
-  for (int i = 0; i < message.field_count(); ++i) {
-    const FieldDescriptor& field = *message.field(i);
+// What a field is for: its own comment, or else that of its message.
+std::string CommentOf(const SchemaComments& comments, const FieldDescriptor& field) {
+  const std::string own = comments.Of(field);
+  return own.empty() && field.message_type() ? comments.Of(*field.message_type()) : own;
+}
+
+// Lists all fields below a message, a line each that wraps.
+class FieldTree {
+ public:
+  explicit FieldTree(const SchemaComments& comments) : comments_(comments) {}
+
+  // Lines of `message`, which lies at `path`.
+  void Add(const Descriptor& message, const std::string& path, size_t indent) {
+    if (message.field_count() == 0) return;
+    shown_.emplace(&message, path);
+    for (int i = 0; i < message.field_count(); ++i) AddField(*message.field(i), path, indent);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void AddField(const FieldDescriptor& field, const std::string& path, size_t indent) {
+    const Descriptor* message = field.message_type();
+    std::string sentence = FirstSentence(CommentOf(comments_, field));
+    const auto shown = shown_.find(message);
+    const bool again = message && shown != shown_.end();
+    if (again) sentence += fmt::format(" Fields as in {}.", shown->second);
+    text_ +=
+        InColumns(std::string(indent, ' ') + field.name() + Kind(field), sentence, kSentenceColumn);
+    if (message && !again) Add(*message, FieldPath(path, field.name()), indent + 2);
+  }
+
+  static std::string Kind(const FieldDescriptor& field) {
+    if (field.message_type()) return field.is_repeated() ? "  list" : "";
     const std::string value = DefaultText(field);
-    std::string comment = comments.Of(field);
-    if (comment.empty() && field.message_type()) comment = comments.Of(*field.message_type());
-    text += fmt::format("    {}  {}{}{}{}\n", field.name(), TypeText(field),
-                        value.empty() ? "" : ", default " + value, comment.empty() ? "" : ". ",
-                        comment);
+    const bool says_nothing = value.empty() || value == "\"\"";
+    return fmt::format("  {}{}", field.enum_type() ? field.enum_type()->name() : TypeText(field),
+                       says_nothing ? "" : " = " + value);
   }
-  const bool is_choice = message.oneof_decl_count() > 0;
-  return text.empty() ? "" : (is_choice ? "  one of\n" : "  fields\n") + text;
+
+  const SchemaComments& comments_;
+  std::map<const Descriptor*, std::string> shown_;  // where
+  std::string text_;
+};
+
+std::string FieldLines(const SchemaComments& comments, const std::string& path,
+                       const Descriptor& message) {
+  FieldTree tree(comments);
+  tree.Add(message, path, 4);
+  if (tree.text().empty()) return "";
+  return (message.oneof_decl_count() > 0 ? "  one of\n" : "  fields\n") + tree.text();
 }
 
-std::string Explanation(const Comments& comments, const std::string& path,
+std::string Explanation(const SchemaComments& comments, const std::string& path,
                         const FieldDescriptor& field) {
   std::string text = path + "\n";
   text += fmt::format("  type     {}\n", TypeText(field));
   const std::string value = DefaultText(field), rule = RuleText(field);
   if (!value.empty()) text += fmt::format("  default  {}\n", value);
   if (!rule.empty()) text += fmt::format("  rule     {}\n", rule);
-  if (const std::string comment = comments.Of(field); !comment.empty()) {
-    text += fmt::format("  {}\n", comment);
-  }
+  text += Paragraph(comments.Of(field), 2);
   if (field.enum_type()) text += ValueLines(comments, *field.enum_type());
   if (field.message_type()) {
-    const std::string comment = comments.Of(*field.message_type());
-    if (!comment.empty()) text += fmt::format("  {}\n", comment);
-    text += FieldLines(comments, *field.message_type());
+    text += Paragraph(comments.Of(*field.message_type()), 2);
+    text += FieldLines(comments, path, *field.message_type());
   }
   return text;
 }
@@ -127,40 +163,47 @@ const FieldDescriptor& FindField(const std::string& path) {
   for (const std::string& name : Split(path, '.')) {
     if (!message) Fail(ExitCode::kConfig, "{} has no fields", owner);
     field = message->FindFieldByName(name);
-    if (!field) Fail(ExitCode::kConfig, "{}", UnknownFieldMessage(*message, owner, name));
+    if (!field) Fail(ExitCode::kConfig, "{}", UnknownFieldMessage({*message, owner, name}));
     owner = FieldPath(owner, name);
     message = field->message_type();
   }
   return *field;
 }
 
-void CollectSettable(const Descriptor& message, const std::string& path,
-                     std::vector<std::string>* paths) {
+// The words that the field takes, where they can be listed.
+std::vector<std::string> ValuesOf(const FieldDescriptor& field) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {"true", "false"};
+  std::vector<std::string> values;
+  for (int i = 0; field.enum_type() && i < field.enum_type()->value_count(); ++i) {
+    values.push_back(field.enum_type()->value(i)->name());
+  }
+  return values;
+}
+
+void Collect(const Descriptor& message, const std::string& path, std::vector<FieldPlace>* places) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
     const std::string field_path = FieldPath(path, field.name());
-    if (field.message_type() && !field.is_repeated()) {
-      CollectSettable(*field.message_type(), field_path, paths);
-    } else {
-      paths->push_back(field_path);
-    }
+    const bool enters = field.message_type() && !field.is_repeated();
+    places->push_back({field_path, !enters, ValuesOf(field)});
+    if (enters) Collect(*field.message_type(), field_path, places);
   }
 }
 
 }  // namespace
 
-std::vector<std::string> SettableFields() {
-  std::vector<std::string> paths;
-  CollectSettable(*Config::descriptor(), "", &paths);
-  return paths;
+std::vector<FieldPlace> AllFields() {
+  std::vector<FieldPlace> places;
+  Collect(*Config::descriptor(), "", &places);
+  return places;
 }
 
 std::string ExplainField(const std::string& place) {
-  const Comments comments;
-  const std::string path = std::regex_replace(place, std::regex("\\[[0-9]*\\]"), "");
+  const SchemaComments comments;
+  const std::string path = WithoutIndices(place);
   std::vector<std::string> paths = {path};
   if (!Config::descriptor()->FindFieldByName(path)) {
-    if (const auto named = PathsOfField(path); !named.empty()) paths = named;
+    if (const auto named = FieldsCalled(path); !named.empty()) paths = named;
   }
   std::string text;
   for (const std::string& each : paths) {
@@ -168,6 +211,13 @@ std::string ExplainField(const std::string& place) {
     text += Explanation(comments, each, FindField(each));
   }
   return text;
+}
+
+std::string ExplainAll() {
+  const SchemaComments comments;
+  FieldTree tree(comments);
+  tree.Add(*Config::descriptor(), "", 0);
+  return tree.text();
 }
 
 }  // namespace syntra

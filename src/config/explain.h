@@ -7,11 +7,21 @@
 namespace syntra {
 
 // What the field at a dotted path (list indices are ignored) is: type, default, rule, allowed
-// values or inner fields, and the schema's comment. A bare name stands for every field of that
-// name. Throws Error(kConfig) with a suggestion if there is none.
+// values or the tree of its fields, and the schema's comment. A bare name stands for every field of
+// that name, or with that synonym. Throws Error(kConfig) with a suggestion if there is none.
 std::string ExplainField(const std::string& place);
 
-// Paths of all fields that `--set path=value` can change, in schema order.
-std::vector<std::string> SettableFields();
+// The tree of all fields: name, type, default and first sentence, in 80 columns.
+std::string ExplainAll();
+
+// A field outside lists.
+struct FieldPlace {
+  std::string path;
+  bool settable;                    // by `--set path=value`
+  std::vector<std::string> values;  // of an enum or a bool; else none
+};
+
+// In schema order.
+std::vector<FieldPlace> AllFields();
 
 }  // namespace syntra

@@ -35,7 +35,7 @@ class Assignment {
       const size_t bracket = std::min(steps[i].find('['), steps[i].size());
       const std::string name = steps[i].substr(0, bracket), index = steps[i].substr(bracket);
       const FieldDescriptor* field = message_->GetDescriptor()->FindFieldByName(name);
-      if (!field) return ReportUnknown(name);
+      if (!field) return ReportUnknown(name, i + 1 < steps.size() ? steps.back() : "");
       owner_ = FieldPath(owner_, name);
       if (!KeepsElementKind(field)) return;
       const bool last = i + 1 == steps.size();
@@ -51,11 +51,10 @@ class Assignment {
  private:
   void Report(const std::string& message) { problems_.Add({source_}, message); }
 
-  void ReportUnknown(const std::string& name) {
-    const auto& type = *message_->GetDescriptor();
-    const std::string meant = NearestField(type, name);
-    if (!meant.empty()) layer_.broken.insert(FieldPath(owner_, meant));
-    Report(UnknownFieldMessage(type, owner_, name));
+  void ReportUnknown(const std::string& name, const std::string& last) {
+    const UnknownField unknown{*message_->GetDescriptor(), owner_, name, last};
+    for (const std::string& meant : MeantFields(unknown)) layer_.broken.insert(meant);
+    Report(UnknownFieldMessage(unknown));
   }
 
   void ReportPath(const FieldDescriptor* field, const std::string& index) {

@@ -117,9 +117,9 @@ class Parser {
     const Token& name = Take();
     const auto* field = message->GetDescriptor()->FindFieldByName(std::string(name.text));
     if (!field) {
-      const std::string meant = NearestField(*message->GetDescriptor(), name.text);
-      if (!meant.empty()) layer_.broken.insert(FieldPath(path, meant));
-      Report(name, UnknownFieldMessage(*message->GetDescriptor(), path, name.text));
+      const UnknownField unknown{*message->GetDescriptor(), path, std::string(name.text)};
+      for (const std::string& meant : MeantFields(unknown)) layer_.broken.insert(meant);
+      Report(name, UnknownFieldMessage(unknown));
       SkipValue();
     } else {
       const std::string field_path = FieldPath(path, field->name());

@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -48,7 +47,7 @@ std::string Problems::Text() const {
 }
 
 void Problems::ThrowIfAny() const {
-  if (!empty()) throw Error(ExitCode::kConfig, Text());
+  if (!empty()) throw ConfigError(Text(), InOrder());
 }
 
 std::string Printable(std::string_view text, int most) {

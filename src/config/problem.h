@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace syntra {
 
 struct Location {
@@ -20,6 +22,18 @@ struct Problem {
   std::string message;
 };
 
+// Error(kConfig) that still knows each problem, for those who read them by program.
+class ConfigError : public Error {
+ public:
+  ConfigError(const std::string& text, std::vector<Problem> problems)
+      : Error(ExitCode::kConfig, text), problems_(std::move(problems)) {}
+  // By source and line.
+  const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
 class Problems {
  public:
   void Add(Location where, std::string message);
@@ -28,7 +42,7 @@ class Problems {
 
   // "error: file:3:5: ..." for each problem, by source and line, and "N errors" at the end.
   std::string Text() const;
-  // Throws Error(kConfig) with Text() unless there are none.
+  // Throws ConfigError with Text() unless there are none.
   void ThrowIfAny() const;
 
  private:

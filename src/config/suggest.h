@@ -1,4 +1,5 @@
-// Suggestions for misspelt fields and enum values.
+// What was probably meant by an unknown field or enum value: by its meaning (the `synonym`s of the
+// schema, names that belong elsewhere), then by its spelling.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -9,18 +10,28 @@
 
 namespace syntra {
 
-// The field of `message` that was probably meant by `name`, or "".
-std::string NearestField(const google::protobuf::Descriptor& message, std::string_view name);
+// A field that does not exist, and where it was looked for.
+struct UnknownField {
+  const google::protobuf::Descriptor& message;
+  std::string owner;      // path of the message; empty for the configuration itself
+  std::string name;       // what `message` lacks
+  std::string last = {};  // the last name of the path, if it goes on behind `name`
+};
 
-// `ModelConfig has no field "witdh"; did you mean "width"?`, or where a field of that name exists.
-std::string UnknownFieldMessage(const google::protobuf::Descriptor& message,
-                                const std::string& path, std::string_view name);
+// Paths of the fields that were probably meant: several where one name stands for several.
+std::vector<std::string> MeantFields(const UnknownField& unknown);
+
+// `model has no field "d_modl"; did you mean "width"?`, with the whole path of a field elsewhere.
+std::string UnknownFieldMessage(const UnknownField& unknown);
 
 // `"ADAM" is not one of ADAFACTOR, ADAMW; did you mean "ADAMW"?`
 std::string UnknownValueMessage(const google::protobuf::EnumDescriptor& type,
                                 std::string_view name);
 
-// Dotted paths of all fields called `name` in the configuration, without list indices.
-std::vector<std::string> PathsOfField(std::string_view name);
+// Dotted paths of all fields that `name` is the name or a synonym of, without list indices.
+std::vector<std::string> FieldsCalled(std::string_view name);
+
+// "model.mixer.attention.term[0].random" -> "model.mixer.attention.term.random".
+std::string WithoutIndices(const std::string& path);
 
 }  // namespace syntra

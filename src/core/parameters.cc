@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/random_fill.h"
@@ -14,8 +15,10 @@ const Parameter& ParameterStore::Declare(ParameterSpec spec) {
   SYNTRA_CHECK(index_.emplace(spec.name, index).second, "parameter {} is declared twice",
                spec.name);
   Parameter parameter{std::move(spec), arena_elements_};
-  arena_elements_ +=
-      static_cast<int64_t>(AlignUp(parameter.shape.size(), Buffer::kAlignment / sizeof(float)));
+  arena_elements_ = CheckedAdd(
+      arena_elements_,
+      static_cast<int64_t>(AlignUp(parameter.shape.size(), Buffer::kAlignment / sizeof(float))),
+      "parameters");
   return parameters_.emplace_back(std::move(parameter));
 }
 

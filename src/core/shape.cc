@@ -7,13 +7,22 @@
 #include "base/error.h"
 
 namespace syntra {
+namespace {
+
+// No machine holds as many, and the bytes of any element type can still be counted.
+constexpr int64_t kMostElements = int64_t{1} << 56;
+
+}  // namespace
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   SYNTRA_CHECK(dims.size() <= kMaxRank, "rank {}", dims.size());
   int64_t size = 1;
   for (int i = 0; i < rank_; ++i) {
-    SYNTRA_CHECK(dims[i] > 0 && !__builtin_mul_overflow(size, dims[i], &size),
-                 "extent {} of dimension {} is not usable", dims[i], i);
+    SYNTRA_CHECK(dims[i] > 0, "extent {} of dimension {} is not usable", dims[i], i);
+    if (__builtin_mul_overflow(size, dims[i], &size) || size > kMostElements) {
+      Fail(ExitCode::kConfig, "a tensor of [{}] has more than {} elements; make the model smaller",
+           fmt::join(dims, ", "), kMostElements);
+    }
     dims_[i] = dims[i];
   }
 }

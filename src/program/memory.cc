@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "core/buffer.h"
 
 namespace syntra {
@@ -30,8 +31,16 @@ std::vector<Allocation> Lifetimes(const Program& program, const Backend& backend
   return allocations;
 }
 
-bool Overlap(const Allocation& a, const Allocation& b) {
-  return a.first <= b.last && b.first <= a.last;
+// What the search for a place reads of an allocation, side by side: deep models have 10^5
+// allocations.
+struct Placed {
+  size_t offset, end;
+  size_t first, last;
+};
+
+size_t SumOfBytes(size_t a, size_t b) {
+  return static_cast<size_t>(
+      CheckedAdd(static_cast<int64_t>(a), static_cast<int64_t>(b), "bytes of activations"));
 }
 
 void FindPeak(size_t instructions, MemoryPlan& plan) {
@@ -42,7 +51,7 @@ void FindPeak(size_t instructions, MemoryPlan& plan) {
   }
   int64_t alive = 0;
   for (size_t i = 0; i < change.size(); ++i) {
-    alive += change[i];
+    alive = CheckedAdd(alive, change[i], "bytes of activations");
     if (alive > static_cast<int64_t>(plan.peak_bytes)) {
       plan.peak_bytes = alive;
       plan.peak_instruction = i;
@@ -67,22 +76,20 @@ MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspa
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return plan.allocations[a].bytes > plan.allocations[b].bytes;
   });
-  std::vector<const Allocation*> placed;  // by offset
+  std::vector<Placed> placed;  // by offset
   for (const size_t index : order) {
     Allocation& allocation = plan.allocations[index];
     size_t offset = 0;
-    for (const Allocation* other : placed) {
-      if (!Overlap(allocation, *other)) continue;
-      if (offset + allocation.bytes <= other->offset) break;
-      offset = std::max(offset, other->offset + other->bytes);
+    for (const Placed& other : placed) {
+      if (allocation.last < other.first || other.last < allocation.first) continue;
+      if (offset + allocation.bytes <= other.offset) break;
+      offset = std::max(offset, other.end);
     }
     allocation.offset = offset;
-    plan.arena_bytes = std::max(plan.arena_bytes, offset + allocation.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &allocation,
-                                   [](const Allocation* a, const Allocation* b) {
-                                     return a->offset < b->offset;
-                                   }),
-                  &allocation);
+    const size_t end = SumOfBytes(offset, allocation.bytes);
+    plan.arena_bytes = std::max(plan.arena_bytes, end);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::offset),
+                  {offset, end, allocation.first, allocation.last});
   }
   return plan;
 }

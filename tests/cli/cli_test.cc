@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/file.h"
@@ -44,6 +45,8 @@ TEST(Cli, HelpAndVersion) {
   const Outcome help = Syntra("--help");
   EXPECT_EQ(help.code, 0);
   for (const char* name : {"config", "doctor", "completion"}) EXPECT_TRUE(Has(help.out, name));
+  EXPECT_TRUE(
+      Has(Syntra("config show --help").out, "Example:\n  syntra config show my.textproto --full"));
   EXPECT_EQ(Syntra("config show --help").code, 0);
   const Outcome version = Syntra("--version");
   EXPECT_EQ(version.code, 0);
@@ -63,7 +66,7 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"--versoin", "error: syntra has no option \"--versoin\"; did you mean \"--version\"?"},
       {"config show --confg=x",
        "error: syntra config show has no option \"--confg\"; did you mean \"--config\"?"},
-      {"config show", "error: --config is required"},
+      {"config show", "error: no configuration; give a file, e.g. my.textproto"},
       {"config show --config", "error: --config"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
@@ -81,10 +84,12 @@ TEST(Cli, ConfigErrorsAreListedOnce) {
   const Outcome outcome = Syntra("config show --config " + kPresets +
                                  "t5_v1_0_small.textproto --set model.witdh=3 --set train.steps=0");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err,
-            "error: --set model.witdh=3: model has no field \"witdh\"; did you mean \"width\"?\n"
-            "error: --set train.steps=0: train.steps: 0 is not allowed; must be greater than 0\n"
-            "2 errors\n");
+  EXPECT_EQ(
+      outcome.err,
+      "error: --set model.witdh=3: model has no field \"witdh\"; did you mean \"width\"?\n"
+      "error: --set train.steps=0: train.steps: 0 is not allowed; must be greater than 0, at most "
+      "1000000000000\n"
+      "2 errors\n");
   EXPECT_EQ(outcome.out, "");
   const Outcome missing = Syntra("config diff no-such-file no-other");
   EXPECT_EQ(missing.code, 2);
@@ -117,6 +122,7 @@ TEST(Cli, Explain) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(Has(outcome.out, "at most 0.99")) << outcome.out;
   EXPECT_EQ(Syntra("config explain model.dropuot").code, 2);
+  EXPECT_TRUE(Syntra("config explain").out.starts_with("model ")) << Syntra("config explain").out;
 }
 
 TEST(Cli, DoctorAsTextAndJson) {
@@ -142,23 +148,147 @@ TEST(Cli, DoctorWarnsOfTooManyThreads) {
 
 TEST(Cli, BashCompletion) {
   const auto complete = [](const std::string& words) {
-    return RunShell("eval \"$(\"$syntra\" completion bash)\"; COMP_WORDS=(" + words +
+    return RunShell("eval \"$(\"$syntra\" completion bash)\"; COMP_WORDS=(\"$syntra\" " + words +
                     "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _syntra; echo \"${COMPREPLY[@]}\"")
         .out;
   };
-  EXPECT_EQ(complete("syntra co"), "config completion\n");
-  EXPECT_EQ(complete("syntra config ''").substr(0, 17), "show diff explain");
-  EXPECT_EQ(complete("syntra config show --m"), "--minimal\n");
-  EXPECT_EQ(complete("syntra config show --set train.st"),
-            "train.steps= train.stop_after_minutes=\n");
+  const Path runs = testing::TempDir() + "/runs-" + std::to_string(getpid());
+  std::filesystem::create_directories(runs / "first/checkpoints/step-0000000005");
+  std::filesystem::create_directories(runs / "notes");
+  struct Case {
+    std::string words, answer;
+  };
+  const Case cases[] = {
+      {"co", "config completion"},
+      {"config ''", "show diff explain"},
+      {"inspect ''", "data checkpoint memory"},
+      {"completion ''", "bash zsh fish"},
+      {"config show --m", "--minimal"},
+      {"config show my.textproto ''", ""},
+      {"config explain train.st", "train.steps train.stop_after_minutes"},
+      {"config explain optimizer.sch",
+       "optimizer.schedule optimizer.schedule.kind optimizer.schedule.rate "
+       "optimizer.schedule.warmup_steps optimizer.schedule.final_rate"},
+      {"config show --set train.st", "train.steps= train.stop_after_minutes="},
+      // bash cuts words at "=".
+      {"pretrain --set train.precision =", "FP32 BF16"},
+      {"pretrain --set train.precision = B", "BF16"},
+      {"pretrain --set train.recompute = ''", "true false"},
+      {"pretrain --set train.steps = ''", ""},
+      {"pretrain --set train.precision = BF16 --se", "--set"},
+      {"eval --checkpoint " + (runs / "").string(), (runs / "first/").string()},
+      {"inspect checkpoint " + (runs / "first/").string(), (runs / "first/checkpoints/").string()},
+      {"eval --checkpoint " + (runs / "first/checkpoints/").string(),
+       (runs / "first/checkpoints/step-0000000005/").string()},
+  };
+  for (const Case& each : cases) EXPECT_EQ(complete(each.words), each.answer + "\n") << each.words;
 }
 
-TEST(Cli, OtherCompletionsNameEveryCommand) {
-  for (const char* shell : {"zsh", "fish"}) {
-    const Outcome outcome = Syntra(std::string("completion ") + shell);
-    EXPECT_EQ(outcome.code, 0);
-    for (const char* word : {"config", "doctor", "explain", "optimizer.schedule.rate"}) {
-      EXPECT_TRUE(Has(outcome.out, word)) << shell << " " << word;
+TEST(Cli, WordsAreCompletedWhole) {
+  const Outcome outcome = Syntra("completion fish -- plan --set train.precision=B");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "train.precision=BF16\t\n");
+  EXPECT_EQ(Syntra("completion zsh -- do").out,
+            "doctor\tDescribe this machine and what the program finds on it, for bug reports\n");
+}
+
+TEST(Cli, CompletionScriptsAreOfTheirShells) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Outcome outcome =
+        RunShell(fmt::format("command -v {0} >/dev/null || exit 99; \"$syntra\" completion {0} > "
+                             "$0.script && {0} -n $0.script",
+                             shell));
+    if (outcome.code != 99) EXPECT_EQ(outcome.code, 0) << shell << outcome.err;
+  }
+}
+
+TEST(Cli, FilesWithoutConfigComeInTheirOrder) {
+  const std::string base = testing::TempDir() + "/layer-" + std::to_string(getpid());
+  for (const char* width : {"16", "32", "64"}) {
+    ReplaceFileDurably(base + width, fmt::format("model {{ width: {} }}", width));
+  }
+  const auto width_of = [&](const std::string& files) {
+    const Outcome outcome = Syntra("config show " + files);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out.substr(outcome.out.find('\n') + 1);
+  };
+  const std::string a = base + "16", b = base + "32", c = base + "64";
+  EXPECT_EQ(width_of(a), "model {\n  width: 16\n}\n");
+  EXPECT_EQ(width_of(a + " " + b), width_of("--config " + a + " --config " + b));
+  EXPECT_EQ(width_of(a + " --config " + b + " " + c), width_of(c));
+  EXPECT_EQ(width_of("--config " + c + " " + a + " --config " + b), width_of(b));
+  EXPECT_EQ(width_of(a + " --set model.width=64 " + b), width_of(c));
+}
+
+TEST(Cli, ErrorsAreJsonWhereJsonWasAskedFor) {
+  const std::string file = testing::TempDir() + "/wrong-" + std::to_string(getpid());
+  ReplaceFileDurably(file, "model {\n  d_model: 5\n}\n");
+  const Json in_file = {{"file", file},
+                        {"line", 2},
+                        {"column", 3},
+                        {"message", "model has no field \"d_model\"; did you mean \"width\"?"}};
+  const Json in_override = {{"file", nullptr},
+                            {"line", nullptr},
+                            {"column", nullptr},
+                            {"message",
+                             "--set train.steps=0: train.steps: 0 is not allowed; must be greater "
+                             "than 0, at most 1000000000000"}};
+  for (const char* command : {"check", "plan", "inspect memory", "inspect data", "bench"}) {
+    const Outcome outcome =
+        Syntra(std::string(command) + " --json " + file + " --set train.steps=0");
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_EQ(outcome.err, "") << command;
+    const Json errors = ParseJson(outcome.out).at("errors");
+    for (const Json& error : {in_file, in_override}) {
+      EXPECT_EQ(std::ranges::count(errors, error), 1) << command << errors << error;
+    }
+  }
+  const Outcome missing = Syntra("inspect checkpoint --json no-such-directory");
+  EXPECT_EQ(missing.code, 5);
+  EXPECT_EQ(ParseJson(missing.out).at("errors").size(), 1u) << missing.out;
+}
+
+TEST(Cli, PlanEstimatesTheTime) {
+  const std::string arguments = "plan " + kPresets + "quickstart.textproto --set train.device=CPU";
+  const Outcome json = Syntra(arguments + " --json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const Json plan = ParseJson(json.out);
+  const Outcome text = Syntra(arguments + " --ranks 2");
+  EXPECT_EQ(text.err, "");
+  if (plan.at("peak_flops").is_null()) {
+    EXPECT_TRUE(Has(text.out, "no estimate")) << text.out;
+    GTEST_SKIP() << "the peak of this processor is not known";
+  }
+  const double share = plan.at("assumed_share_of_peak"), peak = plan.at("peak_flops");
+  EXPECT_DOUBLE_EQ(plan.at("estimated_step_seconds").get<double>(),
+                   plan.at("flops_per_step").get<double>() / (share * peak));
+  for (const char* part : {"time of a step", "time of the run", "on as many machines",
+                           "estimates: 80 % of the", "syntra bench"}) {
+    EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
+  }
+}
+
+TEST(Cli, PlanSaysNothingOfKernels) {
+  for (const char* gate : {"SIGMOID", "SOFTMAX"}) {
+    const Outcome outcome = Syntra("plan " + kPresets + "paper/c4_syn_rv.textproto --set " +
+                                   "model.mixer.attention.gate=" + gate +
+                                   " --set train.batch_size=1 --set train.device=CPU");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_FALSE(Has(outcome.out, "kernel")) << outcome.out;
+  }
+}
+
+TEST(Cli, AbsurdSizesAreRefusedAtOnce) {
+  for (const char* sizes :
+       {"--set model.cross_attention.heads=65536 --set model.cross_attention.head_size=65536",
+        "--set model.width=2147483647 --set model.vocabulary_size=2147483646",
+        "--set model.encoder_layers=10000", "--set train.batch_size=2147483647"}) {
+    for (const char* command : {"plan ", "check "}) {
+      const Outcome outcome = Syntra(command + kPresets + "quickstart.textproto " + sizes);
+      EXPECT_EQ(outcome.code, 2) << command << sizes << outcome.err;
+      EXPECT_TRUE(Has(outcome.err, "is not allowed; must be greater than 0, at most"))
+          << outcome.err;
     }
   }
 }

@@ -90,8 +90,8 @@ TEST(ConfigErrors, ColumnsCountCharacters) {
 
 TEST(ConfigErrors, FieldOfAnotherMessage) {
   EXPECT_EQ(OnlyError("model { warmup_steps: 5 }"),
-            "error: x:1:9: model has no field \"warmup_steps\"; there is "
-            "optimizer.schedule.warmup_steps");
+            "error: x:1:9: model has no field \"warmup_steps\"; did you mean "
+            "\"optimizer.schedule.warmup_steps\"?");
 }
 
 TEST(ConfigErrors, OneKindOnly) {

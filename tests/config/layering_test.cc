@@ -86,10 +86,12 @@ TEST(Layering, ErrorsNameTheLayerThatSetTheField) {
         "most 0.99\n"
         "error: " +
             b +
-            ":1:9: train.steps: 0 is not allowed; must be greater than 0\n"
+            ":1:9: train.steps: 0 is not allowed; must be greater than 0, at most "
+            "1000000000000\n"
             "error: " +
             a +
-            ":2:2: train.batch_size: 0 is not allowed; must be greater than 0\n"
+            ":2:2: train.batch_size: 0 is not allowed; must be greater than 0, at most "
+            "1048576\n"
             "7 errors");
   }
 }

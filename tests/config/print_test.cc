@@ -60,7 +60,7 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "optimizer.schedule.warmup_steps\n"
             "  type     int64\n"
             "  default  10000\n"
-            "  rule     at least 0\n"
+            "  rule     at least 0, at most 1000000000000\n"
             "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n");
   const std::string kind = ExplainField("optimizer.schedule.kind");
   EXPECT_NE(kind.find("    COSINE  rate, falling to final_rate along half a cosine\n"),

@@ -1,0 +1,78 @@
+// What the program says of its fields: every one has a comment, lists fit a screen.
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/text.h"
+#include "config/comments.h"
+#include "config/explain.h"
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+namespace {
+
+using google::protobuf::Descriptor;
+
+void ForEachMessage(const Descriptor& message,
+                    const std::function<void(const Descriptor&)>& visit) {
+  visit(message);
+  for (int i = 0; i < message.field_count(); ++i) {
+    if (message.field(i)->message_type()) ForEachMessage(*message.field(i)->message_type(), visit);
+  }
+}
+
+TEST(Schema, EveryFieldAndValueHasAComment) {
+  const SchemaComments comments;
+  int fields = 0;
+  ForEachMessage(*Config::descriptor(), [&](const Descriptor& message) {
+    for (int i = 0; i < message.field_count(); ++i) {
+      const auto& field = *message.field(i);
+      EXPECT_NE(comments.Of(field), "") << field.full_name();
+      ++fields;
+      for (int k = 0; field.enum_type() && k < field.enum_type()->value_count(); ++k) {
+        EXPECT_NE(comments.Of(*field.enum_type()->value(k)), "")
+            << field.enum_type()->value(k)->full_name();
+      }
+    }
+  });
+  EXPECT_GT(fields, 100);
+}
+
+void ExpectFits(const std::string& text) {
+  for (const std::string& line : Split(text, '\n')) {
+    EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
+  }
+}
+
+TEST(Explain, AllFieldsInEightyColumns) {
+  const std::string all = ExplainAll();
+  ExpectFits(all);
+  for (const FieldPlace& field : AllFields()) {
+    // decoder_mixer's are listed once, at mixer.
+    const std::string name = field.path.substr(field.path.rfind('.') + 1);
+    EXPECT_NE(all.find(name), std::string::npos) << field.path;
+  }
+  EXPECT_NE(all.find("\n  width  int32 = 512                  Width of the residual stream\n"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(all.find("Fields as in\n"), std::string::npos);
+  EXPECT_NE(all.find("model.mixer."), std::string::npos);
+}
+
+TEST(Explain, ASubtree) {
+  const std::string train = ExplainField("train");
+  ExpectFits(train);
+  EXPECT_TRUE(train.starts_with("train\n  type     message TrainConfig\n")) << train;
+  EXPECT_NE(train.find("\n    steps  int64 = 524288 "), std::string::npos) << train;
+  const std::string mixer = ExplainField("model.mixer");
+  EXPECT_NE(mixer.find("\n            max_length  int32 = 512 "), std::string::npos) << mixer;
+}
+
+TEST(Explain, EveryFieldInEightyColumns) {
+  for (const FieldPlace& field : AllFields()) ExpectFits(ExplainField(field.path));
+}
+
+}  // namespace
+}  // namespace syntra
