@@ -11,7 +11,7 @@
 namespace syntra {
 namespace {
 
-void PrintText(const Sizes& sizes) {
+void PrintText(const RunSizes& sizes) {
   const auto line = [](const char* name, const std::string& value) {
     fmt::print("{:22} {:>18}\n", name, value);
   };
@@ -29,11 +29,12 @@ void PrintText(const Sizes& sizes) {
                           HumanBytes(sizes.gradient_bytes / buffers));
   line("  optimizer state", HumanBytes(sizes.optimizer_bytes));
   line("  activations", HumanBytes(sizes.activation_bytes));
+  if (sizes.evaluation_bytes > 0) line("  evaluation", HumanBytes(sizes.evaluation_bytes));
   line("  total", HumanBytes(sizes.total_bytes()));
   line("checkpoint", HumanBytes(sizes.checkpoint_bytes));
 }
 
-void PrintJson(const Sizes& sizes) {
+void PrintJson(const RunSizes& sizes) {
   fmt::print("{}\n", JsonText({{"parameters", sizes.parameters},
                                {"trainable_parameters", sizes.trainable_parameters},
                                {"flops_per_step", sizes.flops_per_step},
@@ -45,6 +46,7 @@ void PrintJson(const Sizes& sizes) {
                                {"gradient_bytes", sizes.gradient_bytes},
                                {"optimizer_bytes", sizes.optimizer_bytes},
                                {"activation_bytes", sizes.activation_bytes},
+                               {"evaluation_bytes", sizes.evaluation_bytes},
                                {"total_bytes", sizes.total_bytes()},
                                {"checkpoint_bytes", sizes.checkpoint_bytes}}));
 }
@@ -55,7 +57,7 @@ Action SetUpPlan(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   return [options, form] {
-    const Sizes sizes = SizesOf(options->Load(kForModel), form->ranks);
+    const RunSizes sizes = RunSizesOf(options->Load(kForModel), form->ranks);
     form->json ? PrintJson(sizes) : PrintText(sizes);
     return ExitCode::kDone;
   };
