@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/verify.h"
@@ -86,6 +87,17 @@ std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& conf
   fields.resize(std::min(count, kNamedAtMost));
   const std::string text = Join(fields, ", ");
   return count > kNamedAtMost ? fmt::format("{} and {} more", text, count - kNamedAtMost) : text;
+}
+
+void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source) {
+  const std::string text = MismatchText(mismatch, shard, source);
+  if (mismatch == Mismatch::kSource) {
+    Fail(ExitCode::kCheckpoint,
+         "{}; the run cannot continue with another corpus. Restore the file, choose another "
+         "train.directory or, if the shard is not this run's, remove it",
+         text);
+  }
+  Log().warn("{}; making it again", text);
 }
 
 }  // namespace syntra

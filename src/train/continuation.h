@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint/manifest.h"
+#include "data/prepare.h"
 #include "train/snapshot.h"
 
 namespace syntra {
@@ -31,5 +32,9 @@ std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& co
 
 // The other fields that changed, as "a: 1 -> 2, b: 3 -> 4"; "" if there are none.
 std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config);
+
+// PrepareOptions::on_mismatch of a run that continues. Another corpus would be refused in the end,
+// and the shards of the run's own would be gone: throws Error(kCheckpoint) before.
+void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source);
 
 }  // namespace syntra

@@ -39,7 +39,9 @@ bool CanBeShared(const TrainConfig& config, int ranks) {
 // The largest micro-batch, at most `rows`, with which the run fits; 0: none.
 int64_t FittingRows(Config config, int64_t rows, const std::vector<MemoryLimit>& limits,
                     const RankPlaces& places) {
+  const int64_t per_rank = config.train().batch_size() / places.ranks;
   for (; rows > 0; --rows) {
+    if (per_rank % rows != 0) continue;
     config.mutable_train()->set_micro_batch_size(static_cast<int32_t>(rows));
     if (!CanBeShared(config.train(), places.ranks)) continue;
     if (Fits(RunSizesOf(config, places.ranks, *places.backend), limits, places)) return rows;
@@ -78,7 +80,7 @@ std::string Parts(const RunSizes& sizes) {
 
 }  // namespace
 
-std::string CheckFits(const Config& config, const RankPlaces& places,
+std::string CheckFits(const Config& config, const RunSizes& sizes, const RankPlaces& places,
                       const std::vector<MemoryLimit>& host_limits) {
   const Device& device = places.backend->device();
   std::vector<MemoryLimit> limits = host_limits;
@@ -86,7 +88,6 @@ std::string CheckFits(const Config& config, const RankPlaces& places,
     limits = {{static_cast<int64_t>(device.free_bytes()), fmt::format("{} has free", device.name()),
                false}};
   }
-  const RunSizes sizes = RunSizesOf(config, places.ranks, *places.backend);
   const auto tightest = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
     return static_cast<double>(limit.bytes) - Needed(sizes, limit, places);
   });

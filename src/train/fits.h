@@ -18,8 +18,9 @@ struct RankPlaces {
 
 // "needs 1.2 GiB, this machine has 15.6 GiB". Throws Error(kResources) if what pretraining holds at
 // once does not fit into the free memory of the backend's device or, on the CPU, into one of
-// `limits`: with the sizes of its parts and the largest micro-batch that fits.
-std::string CheckFits(const Config& config, const RankPlaces& places,
+// `limits`: with the sizes of its parts and the largest micro-batch that fits. `sizes` are
+// RunSizesOf the configuration.
+std::string CheckFits(const Config& config, const RunSizes& sizes, const RankPlaces& places,
                       const std::vector<MemoryLimit>& limits = MemoryLimits());
 
 }  // namespace syntra

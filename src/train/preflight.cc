@@ -97,9 +97,8 @@ class Checks {
     Check("token shards", {"tokenizer", "training data", "validation data"},
           [&] { return CheckShards(); });
     Check("checkpoints", {"tokenizer", "run directory"}, [&] { return CheckCheckpoints(); });
-    Check("disk", {"model", "run directory", "token shards", "checkpoints"},
-          [&] { return CheckSpace(); });
-    Check("memory", {"model"}, [&] { return CheckFits(config_, places_); });
+    Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
+    Check("memory", {"model"}, [&] { return CheckFits(config_, sizes_, places_); });
     return std::move(findings_);
   }
 
@@ -171,9 +170,9 @@ class Checks {
       if (is_named && state.finished < state.files) CheckWritable(split.directory, "data.prepared");
     }
     const std::string text =
-        fmt::format("{}: {} of {} are made", prepared.string(), finished, files);
+        fmt::format("{}: {} of {} can be used", prepared.string(), finished, files);
     if (!mismatch.empty()) {
-      return {fmt::format("{}, the others will be made again: {}", text, mismatch),
+      return {fmt::format("{}, and others will be made again: {}", text, mismatch),
               State::kWarning};
     }
     return text;

@@ -54,17 +54,6 @@ void NoteInLogFile(const std::string& message) {
   }
 }
 
-// Another corpus would be refused in the end, and the shards of the run's own would be gone.
-void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source) {
-  if (mismatch == Mismatch::kSource) {
-    Fail(ExitCode::kCheckpoint,
-         "{}; the run cannot continue with another corpus. Restore the file, choose another "
-         "train.directory or, if the shard is not this run's, remove it",
-         MismatchText(mismatch, shard, source));
-  }
-  Log().warn("{}; making it again", MismatchText(mismatch, shard, source));
-}
-
 // A run on rank 0 also owns the directory: lock, status, metrics, progress line.
 struct Chief {
   explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
