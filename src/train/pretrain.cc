@@ -464,16 +464,24 @@ PretrainOutcome Run::Train() {
   return outcome;
 }
 
+// Rank 0 looks at everything; the first rank of each other host at its memory, and every rank at
+// that of a GPU. Returns rank 0's warnings.
+std::vector<std::string> CheckBeforehand(const Config& config, const Communicator& ranks,
+                                         Backend& backend) {
+  const RankPlaces places{
+      .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
+  if (ranks.rank() == 0) return RequireNoFailure(Preflight(config, places));
+  if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
+    CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
+  }
+  return {};
+}
+
 }  // namespace
 
 PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend) {
   ChooseThreads(config.train(), ranks);
-  std::vector<std::string> warnings;
-  if (ranks.rank() == 0) {
-    warnings = RequireNoFailure(Preflight(
-        config,
-        {.ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend}));
-  }
+  const std::vector<std::string> warnings = CheckBeforehand(config, ranks, backend);
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
     return Run(config, ranks, backend, warnings).Train();

@@ -179,13 +179,13 @@ TEST_F(Directories, ADiskThatFillsUpLater) {
   const Arguments wrapper = FilledLater();
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
   const Outcome outcome =
-      Run(Pretrain("run", {"train.steps=600", "evaluation.every=0", "checkpoint.max_failed_saves=3",
-                           "checkpoint.every=100"}),
+      Run(Pretrain("run", {"train.steps=300", "evaluation.every=0", "checkpoint.max_failed_saves=3",
+                           "checkpoint.every=50"}),
           {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_TRUE(outcome.Says("checkpoint at step 100 failed (1 of 3 in a row)")) << outcome.err;
-  EXPECT_TRUE(outcome.Says("checkpoint at step 200 failed (2 of 3 in a row)")) << outcome.err;
-  EXPECT_FALSE(outcome.Says("step 400")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 50 failed (1 of 3 in a row)")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 100 failed (2 of 3 in a row)")) << outcome.err;
+  EXPECT_FALSE(outcome.Says("step 200")) << outcome.err;
 }
 
 // A run that could not save its end is not done.
@@ -193,10 +193,10 @@ TEST_F(Directories, TheLastSaveMustSucceed) {
   const Arguments wrapper = FilledLater();
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
   const Outcome outcome =
-      Run(Pretrain("run", {"train.steps=200", "evaluation.every=0", "checkpoint.every=0"}),
+      Run(Pretrain("run", {"train.steps=100", "evaluation.every=0", "checkpoint.every=0"}),
           {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_TRUE(outcome.Says("step-0000000200")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("step-0000000100")) << outcome.err;
 }
 
 TEST_F(Directories, ReadOnlyRunDirectory) {
