@@ -8,7 +8,6 @@
 namespace syntra {
 namespace {
 
-constexpr char kName[] = "INDEX.json";
 constexpr char kFormat[] = "syntra token corpus";
 constexpr int kVersion = 1;
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
@@ -68,11 +67,11 @@ void WriteIndex(const Path& directory, const CorpusIndex& index) {
                      {"tokenizer", index.tokenizer},
                      {"settings", index.settings},
                      {"shards", std::move(shards)}};
-  ReplaceFileDurably(directory / kName, JsonText(root, 1) + "\n");
+  ReplaceFileDurably(directory / kCorpusIndexName, JsonText(root, 1) + "\n");
 }
 
 CorpusIndex ReadIndex(const Path& directory) {
-  const Path path = directory / kName;
+  const Path path = directory / kCorpusIndexName;
   if (!std::filesystem::exists(path)) {
     Fail(ExitCode::kData, "{} does not exist: the corpus has not been prepared there",
          path.string());

@@ -12,6 +12,8 @@
 
 namespace syntra {
 
+inline constexpr char kCorpusIndexName[] = "INDEX.json";
+
 struct IndexEntry {
   std::string file;    // name of the token shard in the directory
   std::string source;  // path of the corpus file, for people

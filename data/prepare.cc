@@ -29,10 +29,6 @@ constexpr std::chrono::seconds kTimeStep{2};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
-struct Task {
-  Path source, shard;
-};
-
 struct Document {
   std::string text;
   std::vector<int32_t> ids;
@@ -46,7 +42,7 @@ class Preparation {
         settings_(SettingsDigest(options.text_field, tokenizer)) {}
 
   PrepareResult Run() {
-    const std::vector<Task> tasks = ListTasks();
+    const std::vector<ShardTask> tasks = ShardTasks(options_);
     CreateDirectories(options_.directory);
     ReadPreviousIndex();
     progress_.shards_total = static_cast<int64_t>(tasks.size());
@@ -102,7 +98,7 @@ class Preparation {
   }
 
   // What the previous index says of a shard, if neither file has changed since.
-  const IndexEntry* FindUnchanged(const Task& task) const {
+  const IndexEntry* FindUnchanged(const ShardTask& task) const {
     const auto found = unchanged_.find(task.shard.filename().string());
     if (found == unchanged_.end()) return nullptr;
     const IndexEntry& entry = *found->second;
@@ -124,23 +120,6 @@ class Preparation {
     return age > std::chrono::nanoseconds(kTimeStep).count() ? time : 0;
   }
 
-  // Shards are named after their sources, so a corpus may be moved without being prepared again.
-  std::vector<Task> ListTasks() const {
-    std::vector<Task> tasks;
-    std::map<std::string, Path> sources;
-    for (const Path& source : ExpandPatterns(options_.patterns)) {
-      const std::string name = source.filename().string() + ".tokens";
-      const auto [other, is_new] = sources.emplace(name, source);
-      if (!is_new) {
-        Fail(ExitCode::kData,
-             "{} and {} have the same name; token shards are named after their files",
-             other->second.string(), source.string());
-      }
-      tasks.push_back({source, options_.directory / name});
-    }
-    return tasks;
-  }
-
   // Once the holder has finished or died. Not by the kernel's waiting: the caller may want to stop.
   ShardClaim WaitForClaim(const Path& shard) {
     while (true) {
@@ -151,7 +130,7 @@ class Preparation {
   }
 
   // Returns whether the shard had to be made.
-  bool BuildUnlessFinished(const Task& task) {
+  bool BuildUnlessFinished(const ShardTask& task) {
     const ErrorContext context([&] { return "preparing " + task.source.string(); });
     const Digest source = DigestOfFile(task.source);
     if (IsFinished(task, source)) return false;
@@ -159,22 +138,36 @@ class Preparation {
     return true;
   }
 
-  bool IsFinished(const Task& task, const Digest& source) const {
+  bool IsFinished(const ShardTask& task, const Digest& source) {
     if (!std::filesystem::exists(task.shard)) return false;
+    std::optional<Mismatch> mismatch;
     try {
-      const TokenShard shard(task.shard);
-      const ShardFacts& facts = shard.facts();
-      if (facts.source == source && facts.tokenizer == tokenizer_.digest() &&
-          facts.settings == settings_ &&
-          IsAllowed(static_cast<int64_t>(facts.documents + facts.empty_documents),
-                    static_cast<int64_t>(facts.bad_records))) {
-        return true;
-      }
-      Log().info("{} was made from other data or settings; making it again", task.shard.string());
+      mismatch = MismatchOf(TokenShard(task.shard).facts(), source);
     } catch (const Error& error) {
       Log().warn("making a token shard again: {}", error.what());
+      return false;
     }
-    return false;
+    if (mismatch) ReportMismatch(*mismatch, task);
+    return !mismatch;
+  }
+
+  std::optional<Mismatch> MismatchOf(const ShardFacts& facts, const Digest& source) const {
+    if (facts.source != source) return Mismatch::kSource;
+    if (facts.tokenizer != tokenizer_.digest()) return Mismatch::kTokenizer;
+    if (facts.settings != settings_) return Mismatch::kSettings;
+    if (!IsAllowed(static_cast<int64_t>(facts.documents + facts.empty_documents),
+                   static_cast<int64_t>(facts.bad_records))) {
+      return Mismatch::kBadRecords;
+    }
+    return std::nullopt;
+  }
+
+  void ReportMismatch(Mismatch mismatch, const ShardTask& task) {
+    if (options_.on_mismatch) return options_.on_mismatch(mismatch, task.shard, task.source);
+    // One warning speaks for all shards of the corpus.
+    Log().log(warned_ ? spdlog::level::info : spdlog::level::warn, "{}; making it again",
+              MismatchText(mismatch, task.shard, task.source));
+    warned_ = true;
   }
 
   // A shard kept from a run with a laxer policy must not smuggle its bad records in.
@@ -186,7 +179,7 @@ class Preparation {
            static_cast<double>(bad_records) <= std::max(1.0, policy.max_fraction * records);
   }
 
-  void Build(const Task& task, const Digest& source) {
+  void Build(const ShardTask& task, const Digest& source) {
     RemoveLeftovers(task.shard);
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
     BadRecordLedger ledger(task.source, options_.on_bad_record);
@@ -281,11 +274,45 @@ class Preparation {
   Digest settings_;
   PrepareProgress progress_;
   CorpusIndex previous_;
+  bool warned_ = false;                                 // of a shard that does not do
   std::map<std::string, const IndexEntry*> unchanged_;  // of previous_, by the shard's name
   Clock::time_point logged_ = Clock::now();
 };
 
 }  // namespace
+
+std::string MismatchText(Mismatch mismatch, const Path& shard, const Path& source) {
+  switch (mismatch) {
+    case Mismatch::kSource:
+      return fmt::format("{} was made from other bytes than {} has now", shard.string(),
+                         source.string());
+    case Mismatch::kTokenizer:
+      return fmt::format("{} was made with another data.tokenizer", shard.string());
+    case Mismatch::kSettings:
+      return fmt::format("{} was made with another data.text_field or data.extra_ids",
+                         shard.string());
+    case Mismatch::kBadRecords:
+      return fmt::format("{} holds more bad records than data.on_bad_record now lets pass",
+                         shard.string());
+  }
+  return "";
+}
+
+std::vector<ShardTask> ShardTasks(const PrepareOptions& options) {
+  std::vector<ShardTask> tasks;
+  std::map<std::string, Path> sources;
+  for (const Path& source : ExpandPatterns(options.patterns)) {
+    const std::string name = source.filename().string() + ".tokens";
+    const auto [other, is_new] = sources.emplace(name, source);
+    if (!is_new) {
+      Fail(ExitCode::kData,
+           "{} and {} have the same name; token shards are named after their files",
+           other->second.string(), source.string());
+    }
+    tasks.push_back({source, options.directory / name});
+  }
+  return tasks;
+}
 
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer) {
   return Preparation(options, tokenizer).Run();

@@ -18,6 +18,16 @@ struct PrepareProgress {
   int64_t documents = 0, tokens = 0, text_bytes = 0;  // of shards made by this process
 };
 
+// Why a finished shard does not do, and is made again.
+enum class Mismatch {
+  kSource,     // the corpus file has other bytes now
+  kTokenizer,  // another model file
+  kSettings,   // another data.text_field or data.extra_ids
+  kBadRecords  // more bad records than the policy allows now
+};
+// "X was made from other bytes than Y has now"
+std::string MismatchText(Mismatch mismatch, const Path& shard, const Path& source);
+
 struct PrepareOptions {
   std::vector<std::string> patterns;
   Path directory;
@@ -26,6 +36,8 @@ struct PrepareOptions {
   // Called from the calling thread each few hundred documents, and more often while waiting for
   // shards that other processes make; may throw to stop.
   std::function<void(const PrepareProgress&)> on_progress;
+  // Called before a shard is made again; may throw to keep it. Without it, the log has a warning.
+  std::function<void(Mismatch, const Path& shard, const Path& source)> on_mismatch;
 };
 
 struct PrepareResult {
@@ -33,6 +45,14 @@ struct PrepareResult {
   int64_t built = 0;  // shards made by this process
   int64_t kept = 0;   // shards found finished, or made by another process meanwhile
 };
+
+// A corpus file and the token shard that is made of it.
+struct ShardTask {
+  Path source, shard;
+};
+// All of them, in order. Shards are named after their sources, so a corpus may be moved without
+// being prepared again. Throws Error(kData) if patterns match nothing or two files have one name.
+std::vector<ShardTask> ShardTasks(const PrepareOptions& options);
 
 // Makes one token shard for each corpus file in `directory`, then the index, with all threads of
 // the pool; the shards do not depend on their number. Finished shards that verify and were made

@@ -33,6 +33,12 @@ PrepareOptions ValidationPreparation(const DataConfig& config, const Path& prepa
   return Preparation(config, config.validation(), prepared / kValidation);
 }
 
+std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& prepared) {
+  std::vector<PrepareOptions> splits{TrainingPreparation(config, prepared)};
+  if (config.validation_size() > 0) splits.push_back(ValidationPreparation(config, prepared));
+  return splits;
+}
+
 TrainingData::TrainingData(std::unique_ptr<TokenCorpus> corpus, ExampleSettings settings, bool pack,
                            uint64_t seed)
     : corpus_(std::move(corpus)),

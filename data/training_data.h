@@ -22,6 +22,8 @@ class DataConfig;
 // .../validation.
 PrepareOptions TrainingPreparation(const DataConfig& config, const Path& prepared);
 PrepareOptions ValidationPreparation(const DataConfig& config, const Path& prepared);
+// Both, or the first alone if the configuration names no validation data.
+std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& prepared);
 
 class TrainingData {
  public:

@@ -26,7 +26,7 @@ void RequireRegularFile(const Path& path) {
   }
 }
 
-std::string ReadManifest(const Path& path) {
+std::string TextOfManifest(const Path& path) {
   RequireRegularFile(path);
   File file = File::OpenForRead(path);
   const int64_t size = file.Size();
@@ -57,13 +57,16 @@ File OpenVerified(const Path& path, const FileDigest& expected) {
 
 }  // namespace
 
+Manifest ReadManifest(const Path& directory) {
+  return ParseManifest(TextOfManifest(directory / kManifestName));
+}
+
 VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step) {
   const ErrorContext context([&] { return fmt::format("verifying {}", directory.string()); });
   if (TypeOf(directory) != std::filesystem::file_type::directory) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory", directory.string());
   }
-  const Path manifest_path = directory / kManifestName;
-  VerifiedDirectory verified{ParseManifest(ReadManifest(manifest_path)), {}};
+  VerifiedDirectory verified{ReadManifest(directory), {}};
   const Manifest& manifest = verified.manifest;
   if (manifest.info.step != expected_step) {
     Fail(ExitCode::kCheckpoint, "{} holds step {}, not step {}", directory.string(),

@@ -22,4 +22,8 @@ struct VerifiedDirectory {
 // something cannot be read.
 VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step);
 
+// The manifest alone, without a look at the files that it names. Throws Error(kCheckpoint) or
+// Error(kResources).
+Manifest ReadManifest(const Path& directory);
+
 }  // namespace syntra

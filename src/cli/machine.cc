@@ -16,10 +16,10 @@
 #include <clocale>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/memory_limits.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "core/thread.h"
@@ -28,12 +28,6 @@
 
 namespace syntra {
 namespace {
-
-// Files of the kernel: their size is reported as 0, and any may be missing.
-std::string KernelFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 // The value behind "name :" in the first line of that name.
 std::string ValueOf(const std::string& text, std::string_view name) {
@@ -173,9 +167,8 @@ class Examination {
         Add("memory", name, HumanBytes(static_cast<double>(kibibytes) * 1024));
       }
     }
-    int64_t limit = 0;
-    if (ParseInt64(StripSpace(KernelFile("/sys/fs/cgroup/memory.max")), &limit)) {
-      Add("memory", "control group limit", HumanBytes(static_cast<double>(limit)));
+    if (const auto limit = ControlGroupMemory()) {
+      Add("memory", "control group limit", HumanBytes(static_cast<double>(*limit)));
     }
     Add("memory", "transparent huge pages",
         std::string(StripSpace(KernelFile("/sys/kernel/mm/transparent_hugepage/enabled"))));

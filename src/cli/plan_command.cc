@@ -26,7 +26,7 @@ struct TimeEstimate {
 
 // Of a step's FLOPs at the share of the peak that the training step of a 60 M model reached, see
 // "Measured" in README.md.
-TimeEstimate EstimateTime(const Config& config, const Sizes& sizes) {
+TimeEstimate EstimateTime(const Config& config, const RunSizes& sizes) {
   TimeEstimate estimate;
   const TrainConfig& train = config.train();
   if (train.device() == TrainConfig::CUDA ||
@@ -64,7 +64,7 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
       ThreadCount() == 1 ? "" : "s");
 }
 
-void PrintText(const Sizes& sizes) {
+void PrintText(const RunSizes& sizes) {
   const auto line = [](const char* name, const std::string& value) {
     fmt::print("{:22} {:>18}\n", name, value);
   };
@@ -82,11 +82,12 @@ void PrintText(const Sizes& sizes) {
                           HumanBytes(sizes.gradient_bytes / buffers));
   line("  optimizer state", HumanBytes(sizes.optimizer_bytes));
   line("  activations", HumanBytes(sizes.activation_bytes));
+  if (sizes.evaluation_bytes > 0) line("  evaluation", HumanBytes(sizes.evaluation_bytes));
   line("  total", HumanBytes(sizes.total_bytes()));
   line("checkpoint", HumanBytes(sizes.checkpoint_bytes));
 }
 
-void PrintJson(const Sizes& sizes, const TimeEstimate& time) {
+void PrintJson(const RunSizes& sizes, const TimeEstimate& time) {
   fmt::print("{}\n", JsonText({{"parameters", sizes.parameters},
                                {"trainable_parameters", sizes.trainable_parameters},
                                {"flops_per_step", sizes.flops_per_step},
@@ -98,6 +99,7 @@ void PrintJson(const Sizes& sizes, const TimeEstimate& time) {
                                {"gradient_bytes", sizes.gradient_bytes},
                                {"optimizer_bytes", sizes.optimizer_bytes},
                                {"activation_bytes", sizes.activation_bytes},
+                               {"evaluation_bytes", sizes.evaluation_bytes},
                                {"total_bytes", sizes.total_bytes()},
                                {"checkpoint_bytes", sizes.checkpoint_bytes},
                                {"estimated_step_seconds", time.step},
@@ -113,7 +115,7 @@ Action SetUpPlan(CLI::App& app) {
   const auto form = AddReportOptions(app);
   return [options, form] {
     const Config config = options->Load(kForModel);
-    const Sizes sizes = SizesOf(config, form->ranks);
+    const RunSizes sizes = RunSizesOf(config, form->ranks);
     const TimeEstimate time = EstimateTime(config, sizes);
     if (form->json) {
       PrintJson(sizes, time);

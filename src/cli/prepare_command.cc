@@ -3,55 +3,50 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_options.h"
 #include "core/thread.h"
-#include "data/prepare.h"
+#include "data/training_data.h"
+#include "train/run_directory.h"
 #include "train/signals.h"
 
 namespace syntra {
+namespace {
+
+void Prepare(PrepareOptions options, const Tokenizer& tokenizer) {
+  options.on_progress = [](const PrepareProgress&) {
+    if (PollSignals() != StopRequest::kSaveAndStop) return;
+    Fail(ExitCode::kRequeue, "stopped on request; the same command goes on with the shards left");
+  };
+  const PrepareResult result = PrepareCorpus(options, tokenizer);
+  fmt::print(
+      "{}: {} documents, {} tokens in {} shards ({} made, {} kept); {} bad records, {} empty\n",
+      options.directory.string(), WithThousands(result.index.documents()),
+      WithThousands(result.index.tokens()), result.index.shards.size(), result.built, result.kept,
+      result.index.bad_records(), result.index.empty_documents());
+}
+
+}  // namespace
 
 Action SetUpPrepare(CLI::App& app) {
-  struct Options {
-    PrepareOptions prepare;
-    std::string tokenizer, output;
-    int32_t extra_ids = 100;
-    int threads = 0;
-  };
-  const auto options = std::make_shared<Options>();
-  app.add_option("--input", options->prepare.patterns, "Corpus files or glob patterns")
-      ->required()
-      ->type_name("FILE_OR_PATTERN");
-  app.add_option("--tokenizer", options->tokenizer, "SentencePiece model")
-      ->required()
-      ->type_name("MODEL");
-  app.add_option("--output", options->output, "Directory for the token shards")
-      ->required()
+  const auto options = AddConfigOptions(app);
+  const auto output = std::make_shared<std::string>();
+  app.add_option("--output", *output,
+                 "Directory for the token shards, the data.prepared of runs that use them; by "
+                 "default the configuration's")
       ->type_name("DIR");
-  app.add_option("--text-field", options->prepare.text_field, "JSON field or feature with the text")
-      ->capture_default_str();
-  app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
-      ->capture_default_str();
-  app.add_option("--max-bad-fraction", options->prepare.on_bad_record.max_fraction,
-                 "Largest share of bad records that are skipped in a file")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  app.add_flag("--fail-on-bad-record", options->prepare.on_bad_record.fail,
-               "Stop at the first bad record");
-  app.add_option("--threads", options->threads, "Threads; all cores by default")
-      ->check(CLI::Range(1, 4096));
-  return [options] {
-    if (options->threads > 0) SetThreadCount(options->threads);
-    options->prepare.directory = options->output;
-    options->prepare.on_progress = [](const PrepareProgress&) {
-      if (PollSignals() != StopRequest::kSaveAndStop) return;
-      Fail(ExitCode::kRequeue, "stopped on request; the same command goes on with the shards left");
-    };
-    const Tokenizer tokenizer(options->tokenizer, options->extra_ids);
-    const PrepareResult result = PrepareCorpus(options->prepare, tokenizer);
-    fmt::print(
-        "{}: {} documents, {} tokens in {} shards ({} made, {} kept); {} bad records, {} empty\n",
-        options->output, WithThousands(result.index.documents()),
-        WithThousands(result.index.tokens()), result.index.shards.size(), result.built, result.kept,
-        result.index.bad_records(), result.index.empty_documents());
+  return [options, output] {
+    const Config config = options->Load(kForPreparing);
+    const DataConfig& data = config.data();
+    const RunDirectory run{config.train().directory()};
+    if (output->empty() && data.prepared().empty() && run.root.empty()) {
+      Fail(ExitCode::kConfig,
+           "nothing says where the token shards go; give --output DIR, data.prepared or "
+           "train.directory");
+    }
+    if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+    const Tokenizer tokenizer(data.tokenizer(), data.extra_ids());
+    const Path prepared = output->empty() ? run.Prepared(data) : Path(*output);
+    for (const PrepareOptions& split : Preparations(data, prepared)) Prepare(split, tokenizer);
     return ExitCode::kDone;
   };
 }

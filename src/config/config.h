@@ -19,7 +19,7 @@ struct ConfigPurpose {
   bool run = false;              // train.directory, checkpoint.initial
 };
 inline constexpr ConfigPurpose kForModel = {};
-inline constexpr ConfigPurpose kForPreparing = {true, true, true, true};
+inline constexpr ConfigPurpose kForPreparing = {true, true, true, false};
 inline constexpr ConfigPurpose kForTraining = {true, true, true, true};
 inline constexpr ConfigPurpose kForEvaluation = {false, true, true, true};
 inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};

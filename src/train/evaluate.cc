@@ -19,15 +19,27 @@ constexpr double kGrain = 0x1p-20;
 // followed the number of ranks would change the result.
 constexpr int64_t kPieceRows = 16;
 
+int64_t WantedRows(const Config& config) {
+  const int64_t rows = config.evaluation().batch_size();
+  return rows > 0 ? rows : config.train().batch_size();
+}
+
 }  // namespace
+
+std::vector<int64_t> EvaluationRows(const Config& config) {
+  const int64_t batch = WantedRows(config);
+  std::vector<int64_t> rows;
+  if (batch >= kPieceRows) rows.push_back(kPieceRows);
+  if (batch % kPieceRows != 0) rows.push_back(batch % kPieceRows);
+  return rows;
+}
 
 std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData& data,
                                          Communicator& ranks, const Config& config,
                                          const std::function<bool()>& stop) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const EvaluationConfig& how = config.evaluation();
-  const int64_t wanted = how.batch_size() > 0 ? how.batch_size() : config.train().batch_size();
-  const int64_t batch_size = std::min(wanted, data.example_count());
+  const int64_t batch_size = std::min(WantedRows(config), data.example_count());
   const int64_t count = std::min<int64_t>(how.batches(), data.BatchCount(batch_size));
   const int64_t pieces = (batch_size + kPieceRows - 1) / kPieceRows;
   double negative_log_p = 0, tokens = 0;

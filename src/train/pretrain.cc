@@ -11,18 +11,20 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
+#include "train/continuation.h"
 #include "train/evaluate.h"
 #include "train/event_file.h"
 #include "train/failpoint.h"
 #include "train/metrics_log.h"
+#include "train/preflight.h"
 #include "train/progress.h"
 #include "train/requests.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_status.h"
-#include "train/sizes.h"
 #include "train/snapshot.h"
 #include "train/step.h"
 #include "train/stragglers.h"
@@ -66,13 +68,16 @@ struct Chief {
 
 class Run {
  public:
-  Run(const Config& config, Communicator& ranks, Backend& backend)
+  // `warnings` of the preflight go to the log, too.
+  Run(const Config& config, Communicator& ranks, Backend& backend,
+      const std::vector<std::string>& warnings)
       : config_(config),
         ranks_(ranks),
         backend_(backend),
         directory_{config.train().directory()},
         partition_(BatchPartition::Of(config.train(), ranks.size())) {
     TakeDirectory();
+    for (const std::string& warning : warnings) Log().warn("{}", warning);
   }
 
   PretrainOutcome Train();
@@ -145,11 +150,7 @@ void Run::TakeDirectory() {
 bool Run::PrepareData() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
   tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
-  if (tokenizer_->vocabulary_size() > config_.model().vocabulary_size()) {
-    Fail(ExitCode::kConfig,
-         "model.vocabulary_size {} is smaller than the tokenizer's {} pieces and sentinels",
-         config_.model().vocabulary_size(), tokenizer_->vocabulary_size());
-  }
+  const bool continues = !ListCheckpoints(directory_.checkpoints()).empty();
   struct Stopped {};
   int64_t reports = 0;
   const auto prepare = [&](PrepareOptions options) {
@@ -158,18 +159,18 @@ bool Run::PrepareData() {
       MaybeAskToStop("stop_prepare", ++reports);
       if (requests_->StopOfAnyRank()) throw Stopped();
     };
+    if (continues) options.on_mismatch = RefuseOtherCorpus;
     const PrepareResult result = PrepareCorpus(options, *tokenizer_);
     if (result.built > 0) {
       Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
                  WithThousands(result.index.tokens()), options.directory.string());
     }
   };
-  const Path prepared = directory_.Prepared(config_.data());
   double stopped = 0;
   try {
-    prepare(TrainingPreparation(config_.data(), prepared));
-    if (config_.data().validation_size() > 0) {
-      prepare(ValidationPreparation(config_.data(), prepared));
+    for (const PrepareOptions& split :
+         Preparations(config_.data(), directory_.Prepared(config_.data()))) {
+      prepare(split);
     }
   } catch (const Stopped&) {
     stopped = 1;
@@ -193,7 +194,6 @@ void Run::OpenData() {
 // The step that the run stands at; 0 for a new one.
 int64_t Run::StartOrContinue() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kSave);
-  CheckFits(config_, ranks_.size(), backend_);
   replica_.emplace(config_.model(), &config_.optimizer(),
                    ActivationType(config_.train().precision()), backend_);
   replica_->SetLoss({config_.train().z_loss(), config_.train().label_smoothing()},
@@ -205,10 +205,13 @@ int64_t Run::StartOrContinue() {
   ranks_.Barrier();
   if (!is_chief()) found = FindNewestValid(directory_.checkpoints(), Recovery::kReadOnly);
   if (found) {
-    CheckContinues(*found, identity_);
+    const CheckpointSummary summary{found->path(), found->info()};
+    CheckContinues(summary, identity_);
     LoadSnapshot(*found, *replica_, &skipped_);
     saved_step_ = found->info().step;
-    Log().info("continuing from {}", found->path().string());
+    const std::string changes = OtherChanges(summary, config_);
+    Log().info("continuing from {}{}{}", found->path().string(),
+               changes.empty() ? "" : "; changed: ", changes);
     return found->info().step;
   }
   replica_->InitializeParameters(config_.train().seed());
@@ -461,12 +464,27 @@ PretrainOutcome Run::Train() {
   return outcome;
 }
 
+// Rank 0 looks at everything; the first rank of each other host at its memory, and every rank at
+// that of a GPU. Returns rank 0's warnings.
+std::vector<std::string> CheckBeforehand(const Config& config, const Communicator& ranks,
+                                         Backend& backend) {
+  const RankPlaces places{
+      .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
+  if (ranks.rank() == 0) return RequireNoFailure(Preflight(config, places));
+  if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
+    CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
+  }
+  return {};
+}
+
 }  // namespace
 
 PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend) {
   ChooseThreads(config.train(), ranks);
+  const std::vector<std::string> warnings = CheckBeforehand(config, ranks, backend);
+  // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    return Run(config, ranks, backend).Train();
+    return Run(config, ranks, backend, warnings).Train();
   } catch (const Error& error) {
     NoteInLogFile(error.what());
     throw;

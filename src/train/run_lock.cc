@@ -56,19 +56,35 @@ void Write(const File& file, const std::string& text) {
   }
 }
 
-}  // namespace
-
-RunLock::RunLock(const Path& run_directory) : file_(File::OpenForAppend(run_directory / "LOCK")) {
+// False if another process holds the lock.
+bool TryLock(const File& file, int kind) {
   int result;
   do {
-    result = flock(file_.descriptor(), LOCK_EX | LOCK_NB);
+    result = flock(file.descriptor(), kind | LOCK_NB);
   } while (result != 0 && errno == EINTR);
-  if (result != 0 && errno == EWOULDBLOCK) {
-    Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
-         run_directory.string(), DescribeHolder(file_.path()));
-  }
-  if (result != 0) {
-    Fail(ExitCode::kResources, "cannot lock {}: {}", file_.path().string(), SystemErrorText(errno));
+  if (result == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  Fail(ExitCode::kResources, "cannot lock {}: {}", file.path().string(), SystemErrorText(errno));
+}
+
+[[noreturn]] void FailHeld(const Path& run_directory, const Path& file) {
+  Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
+       run_directory.string(), DescribeHolder(file));
+}
+
+}  // namespace
+
+void RunLock::RequireFree(const Path& run_directory) {
+  const Path path = run_directory / "LOCK";
+  if (!std::filesystem::exists(path)) return;
+  // Closing the file ends the lock. It is shared, so two that ask do not meet.
+  if (!TryLock(File::OpenForRead(path), LOCK_SH)) FailHeld(run_directory, path);
+}
+
+RunLock::RunLock(const Path& run_directory) : file_(File::OpenForAppend(run_directory / "LOCK")) {
+  // RequireFree of another process holds the lock for a moment.
+  for (int attempt = 1; !TryLock(file_, LOCK_EX); ++attempt, usleep(20000)) {
+    if (attempt == 5) FailHeld(run_directory, file_.path());
   }
   const Json holder = {
       {"host", HostName()}, {"pid", getpid()}, {"start", LocalTime()}, {"job", JobId()}};

@@ -15,6 +15,9 @@ class RunLock {
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
+  // Throws as the constructor does if another process holds the lock. Creates nothing.
+  static void RequireFree(const Path& run_directory);
+
  private:
   File file_;
 };

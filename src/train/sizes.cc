@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/text.h"
 #include "core/corruption_lengths.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
 #include "program/executable.h"
+#include "train/evaluate.h"
 #include "train/replica.h"
 #include "train/step.h"
 
@@ -48,15 +48,19 @@ std::string MadeBy(const Program& program, const Allocation& allocation) {
   return text;
 }
 
-// The largest micro-batch below `rows` that fits into `bytes`; 0: none does.
-int64_t FittingRows(Config config, int ranks, Backend& backend, int64_t rows, double bytes) {
-  const int64_t per_rank = config.train().batch_size() / ranks;
-  for (int64_t smaller = rows - 1; smaller > 0; --smaller) {
-    if (per_rank % smaller != 0) continue;
-    config.mutable_train()->set_micro_batch_size(static_cast<int32_t>(smaller));
-    if (SizesOf(config, ranks, backend).total_bytes() <= bytes) return smaller;
+// A run with validation data keeps a program for each number of rows that its evaluations compute
+// together.
+double EvaluationBytes(const Config& config, Planned& planned, Backend& backend) {
+  if (config.data().validation_size() == 0) return 0;
+  double bytes = 0;
+  for (const int64_t rows : EvaluationRows(config)) {
+    const BatchShape shape{rows, planned.shape.input_length, planned.shape.target_length};
+    bytes += static_cast<double>(
+        PlanOn(backend, EvaluationProgram(planned.model, planned.parameters,
+                                          ActivationType(config.train().precision()), shape))
+            .arena_bytes);
   }
-  return 0;
+  return bytes;
 }
 
 }  // namespace
@@ -80,12 +84,12 @@ std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
   return list;
 }
 
-Sizes SizesOf(const Config& config, int ranks, Backend& backend) {
-  const Planned planned(config, ranks);
+RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend) {
+  Planned planned(config, ranks);
   const ParameterStore& parameters = planned.parameters;
   const auto optimizer = MakeOptimizer(config.optimizer(), parameters);
   const BatchPartition& partition = planned.partition;
-  Sizes sizes;
+  RunSizes sizes;
   sizes.parameters = parameters.element_count();
   sizes.trainable_parameters = parameters.trainable_element_count();
   sizes.flops_per_step =
@@ -101,25 +105,9 @@ Sizes SizesOf(const Config& config, int ranks, Backend& backend) {
   sizes.gradient_bytes = arena * sizes.gradient_buffers;
   sizes.optimizer_bytes = static_cast<double>(optimizer->state_elements()) * sizeof(float);
   sizes.activation_bytes = static_cast<double>(PlanOn(backend, planned.program).arena_bytes);
+  sizes.evaluation_bytes = EvaluationBytes(config, planned, backend);
   sizes.checkpoint_bytes = sizes.parameter_bytes + sizes.optimizer_bytes;
   return sizes;
-}
-
-void CheckFits(const Config& config, int ranks, Backend& backend) {
-  if (backend.device().is_host()) return;
-  const auto free = static_cast<double>(backend.device().free_bytes());
-  const Sizes sizes = SizesOf(config, ranks, backend);
-  if (sizes.total_bytes() <= free) return;
-  const int64_t rows = FittingRows(config, ranks, backend, sizes.rows, free);
-  Fail(ExitCode::kResources,
-       "{} has {} free, but the run needs {}: parameters {}, gradients {}, optimizer state {}, "
-       "activations of {} examples at a time {}; {}",
-       backend.device().name(), HumanBytes(free), HumanBytes(sizes.total_bytes()),
-       HumanBytes(sizes.parameter_bytes), HumanBytes(sizes.gradient_bytes),
-       HumanBytes(sizes.optimizer_bytes), sizes.rows, HumanBytes(sizes.activation_bytes),
-       rows > 0
-           ? fmt::format("train.micro_batch_size: {} would fit", rows)
-           : "no micro-batch fits: train.recompute, shorter inputs or a smaller model take less");
 }
 
 }  // namespace syntra

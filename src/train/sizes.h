@@ -9,7 +9,7 @@
 
 namespace syntra {
 
-struct Sizes {
+struct RunSizes {
   int64_t parameters = 0;  // all, as papers count them
   int64_t trainable_parameters = 0;
   double flops_per_step = 0;  // forward and backward, whole batch; multiply-adds count 2
@@ -17,10 +17,11 @@ struct Sizes {
   int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
   double parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   double activation_bytes = 0;  // planned arena of one micro-batch, workspace included
+  double evaluation_bytes = 0;  // planned arenas of an evaluation's pieces, which stay beside it
   double checkpoint_bytes = 0;
 
   double total_bytes() const {
-    return parameter_bytes + gradient_bytes + optimizer_bytes + activation_bytes;
+    return parameter_bytes + gradient_bytes + optimizer_bytes + activation_bytes + evaluation_bytes;
   }
 };
 
@@ -32,12 +33,8 @@ struct LiveBlock {
 };
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count);
 
-// For one of `ranks` ranks that compute on the backend.
-Sizes SizesOf(const Config& config, int ranks, Backend& backend = CpuBackend());
-
-// Throws Error(kResources) if a rank of the run does not fit into the free memory of the backend's
-// device: with the sizes of its parts, and the micro-batch that would fit. The host is not looked
-// at.
-void CheckFits(const Config& config, int ranks, Backend& backend);
+// For one of `ranks` ranks that compute on the backend. Throws Error(kConfig) if they cannot share
+// the batch.
+RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend = CpuBackend());
 
 }  // namespace syntra

@@ -9,46 +9,7 @@ namespace syntra {
 namespace {
 
 constexpr const char* kConfig = "config";
-constexpr const char* kTokenizer = "tokenizer_digest";
-constexpr const char* kData = "data_digest";
 constexpr const char* kSkipped = "skipped_steps";
-
-const std::string& Attribute(const Checkpoint& checkpoint, const char* name) {
-  const auto it = checkpoint.info().attributes.find(name);
-  if (it == checkpoint.info().attributes.end()) {
-    Fail(ExitCode::kCheckpoint, "{} has no attribute {}", checkpoint.path().string(), name);
-  }
-  return it->second;
-}
-
-// The part of a configuration that decides what is computed; the rest may change between starts.
-Config WhatDecidesTheNumbers(const Config& config) {
-  Config kept;
-  *kept.mutable_model() = config.model();
-  *kept.mutable_optimizer() = config.optimizer();
-  // A schedule's shape may be changed on purpose; the configuration wins.
-  kept.mutable_optimizer()->clear_schedule();
-  DataConfig& data = *kept.mutable_data();
-  data = config.data();
-  data.clear_train();
-  data.clear_validation();
-  data.clear_tokenizer();
-  data.clear_prepared();
-  data.clear_on_bad_record();
-  data.clear_max_bad_fraction();
-  TrainConfig& train = *kept.mutable_train();
-  train.set_batch_size(config.train().batch_size());
-  train.set_precision(config.train().precision());
-  train.set_seed(config.train().seed());
-  train.set_z_loss(config.train().z_loss());
-  train.set_label_smoothing(config.train().label_smoothing());
-  train.set_loss_denominator(config.train().loss_denominator());
-  train.set_reduction(config.train().reduction());
-  if (config.train().reduction() == TrainConfig::EXACT) {
-    train.set_micro_batch_size(config.train().micro_batch_size());
-  }
-  return kept;
-}
 
 void Read(Checkpoint& checkpoint, const TensorRecord& record) {
   checkpoint.Read(record.name, TensorView{const_cast<std::byte*>(record.data), record.type});
@@ -61,8 +22,8 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
   const CheckpointInfo info{.step = step,
                             .run_id = identity.run_id,
                             .attributes = {{kConfig, MinimalConfigText(identity.config)},
-                                           {kTokenizer, identity.tokenizer_digest},
-                                           {kData, identity.data_digest},
+                                           {kTokenizerAttribute, identity.tokenizer_digest},
+                                           {kDataAttribute, identity.data_digest},
                                            {kSkipped, skipped.ToText()},
                                            {"world_size", std::to_string(identity.world_size)}}};
   SaveCheckpoint(root, info, replica.Tensors(),
@@ -89,27 +50,22 @@ void LoadParameters(Checkpoint& checkpoint, Replica& replica) {
   replica.Commit();
 }
 
-Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,
-                const ConfigPurpose& purpose) {
-  return ParseConfig(checkpoint.path().string(), Attribute(checkpoint, kConfig), overrides,
-                     purpose);
+const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name) {
+  const auto it = info.attributes.find(name);
+  if (it == info.attributes.end()) {
+    Fail(ExitCode::kCheckpoint, "{} has no attribute {}", path.string(), name);
+  }
+  return it->second;
 }
 
-void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity) {
-  std::vector<std::string> differences = ConfigDifferences(
-      WhatDecidesTheNumbers(ConfigOf(checkpoint)), WhatDecidesTheNumbers(identity.config));
-  const auto compare = [&](const char* name, const std::string& now) {
-    const std::string& then = Attribute(checkpoint, name);
-    if (then != now) differences.push_back(fmt::format("{}: {} -> {}", name, then, now));
-  };
-  compare(kTokenizer, identity.tokenizer_digest);
-  compare(kData, identity.data_digest);
-  if (differences.empty()) return;
-  Fail(ExitCode::kCheckpoint,
-       "{} was made with other settings, so the run cannot continue from it:\n  {}\nRestore the "
-       "settings, choose another train.directory, or start from its parameters with "
-       "checkpoint.initial",
-       checkpoint.path().string(), Join(differences, "\n  "));
+Config ConfigOf(const Path& path, const CheckpointInfo& info,
+                std::span<const std::string> overrides, const ConfigPurpose& purpose) {
+  return ParseConfig(path.string(), AttributeOf(path, info, kConfig), overrides, purpose);
+}
+
+Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,
+                const ConfigPurpose& purpose) {
+  return ConfigOf(checkpoint.path(), checkpoint.info(), overrides, purpose);
 }
 
 Checkpoint OpenNewest(const Path& path) {

@@ -11,6 +11,10 @@
 
 namespace syntra {
 
+// Attributes of a checkpoint.
+inline constexpr char kTokenizerAttribute[] = "tokenizer_digest";
+inline constexpr char kDataAttribute[] = "data_digest";
+
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
   std::string run_id;
@@ -31,13 +35,15 @@ void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skippe
 // Parameters only, e.g. to evaluate or to start another run from.
 void LoadParameters(Checkpoint& checkpoint, Replica& replica);
 
+// Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
+const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name);
+
 // The configuration that the checkpoint was made with, under overrides.
+Config ConfigOf(const Path& path, const CheckpointInfo& info,
+                std::span<const std::string> overrides = {},
+                const ConfigPurpose& purpose = kForModel);
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
                 const ConfigPurpose& purpose = kForModel);
-
-// Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
-// checkpoint: the model, the optimizer, the data or the batch changed.
-void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity);
 
 // The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of
 // checkpoints. Throws Error(kCheckpoint) if there is none. Changes nothing.

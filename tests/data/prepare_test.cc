@@ -75,6 +75,25 @@ TEST(Prepare, ChangesAreMadeAgain) {
   EXPECT_EQ(PrepareCorpus(options, other).built, 3);
 }
 
+TEST(Prepare, WhoAsksIsToldWhyAShardDoesNotDo) {
+  const Path corpus = WriteCorpus("mismatch", 1);
+  PrepareOptions options = OptionsFor(corpus);
+  PrepareCorpus(options, T5());
+  std::vector<Mismatch> seen;
+  options.on_mismatch = [&](Mismatch mismatch, const Path&, const Path&) {
+    seen.push_back(mismatch);
+    if (mismatch == Mismatch::kSource) Fail(ExitCode::kCheckpoint, "not that");
+  };
+  const Tokenizer other(SamplePath("spiece.model"), 64);
+  EXPECT_EQ(PrepareCorpus(options, other).built, 1);
+  const Path shard = options.directory / "c-00000-of-00001.json.gz.tokens";
+  const std::string bytes = ReadWholeFile(shard);
+  WriteScratch(corpus / "c-00000-of-00001.json.gz", Gzip("{\"text\":\"new words\"}\n"));
+  EXPECT_THROW(PrepareCorpus(options, other), Error);
+  EXPECT_EQ(ReadWholeFile(shard), bytes);
+  EXPECT_EQ(seen, (std::vector{Mismatch::kSettings, Mismatch::kSource}));
+}
+
 using Time = std::filesystem::file_time_type;
 
 void Rewrite(const Path& path, const std::string& content, Time time) {

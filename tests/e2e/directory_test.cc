@@ -15,6 +15,15 @@ class Directories : public TinyRun {
     if (std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") != 0) return {};
     return {"unshare", "-m", "bash", "-c", command + " && exec \"$@\"", "bash"};
   }
+  // A disk for the run that somebody else fills once the run has its first checkpoint, of 0.75 MiB:
+  // metrics still fit there, a second checkpoint does not.
+  Arguments FilledLater() const {
+    CreateDirectories(Directory("run"));
+    return Mounted(fmt::format(
+        "mount -t tmpfs -o size=4m tmpfs '{0}' && {{ (until [ -e '{1}/MANIFEST' ]; do :; done; "
+        "head -c 2900k /dev/zero > '{0}/other') & }}",
+        Directory("run").string(), CheckpointPath("run", 0).string()));
+  }
 };
 
 TEST_F(Directories, ASecondRunIsTurnedAway) {
@@ -26,7 +35,8 @@ TEST_F(Directories, ASecondRunIsTurnedAway) {
   EXPECT_TRUE(second.Says(fmt::format("is in use by process {} on", first.pid()))) << second.err;
   first.Kill();
   // The lock dies with its holder.
-  EXPECT_EQ(Run(Pretrain("run", {"train.steps=6"})).code, 0);
+  const std::string steps = fmt::format("train.steps={}", std::max<int64_t>(6, NewestStep("run")));
+  EXPECT_EQ(Run(Pretrain("run", {steps})).code, 0);
 }
 
 TEST_F(Directories, ADoneRunSaysSo) {
@@ -52,18 +62,40 @@ TEST_F(Directories, WhatDecidesTheNumbersMayNotChange) {
   // The refused configuration must not be taken for the run's.
   EXPECT_EQ(ReadWholeFile(Directory("run") / "config.textproto"), described);
 
+  // Nothing is tokenized before it is refused.
   WriteSentencePieceModel(tokenizer_, 95);
   const Outcome tokenizer = Run(Pretrain("run"));
   EXPECT_EQ(tokenizer.code, 5);
   EXPECT_TRUE(tokenizer.Says("tokenizer_digest: ")) << tokenizer.err;
+  EXPECT_FALSE(tokenizer.Says("making it again")) << tokenizer.err;
+  WriteSentencePieceModel(tokenizer_, 96);
+
+  // Of other bytes but as long as before, so it must be read to be known.
+  std::string corpus = ReadWholeFile(training_);
+  std::swap(corpus[corpus.find("aa ")], corpus[corpus.find("ba ")]);
+  ReplaceFileDurably(training_, corpus);
+  const Path shard = scratch_ / "prepared/train/train.jsonl.tokens";
+  const auto made = std::filesystem::last_write_time(shard);
+  const Outcome other = Run(Pretrain("run"));
+  EXPECT_EQ(other.code, 5);
+  EXPECT_TRUE(other.Says("was made from other bytes")) << other.err;
+  EXPECT_EQ(std::filesystem::last_write_time(shard), made);
 }
 
 TEST_F(Directories, WhatDoesNotMayChange) {
   Train("run", {"train.steps=10"});
-  Train("run", {"train.steps=16", "optimizer.schedule.kind=COSINE", "optimizer.schedule.rate=0.02",
-                "train.micro_batch_size=2", "evaluation.every=2", "checkpoint.every=3",
-                "train.threads=2"});
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.steps=16", "optimizer.schedule.kind=COSINE",
+                           "optimizer.schedule.rate=0.02", "train.micro_batch_size=2",
+                           "evaluation.every=2", "checkpoint.every=3", "train.threads=2"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(NewestStep("run"), 16);
+  for (const char* part :
+       {"train.steps: 10 -> 16", "optimizer.schedule.rate: 0.01 -> 0.02",
+        "the learning rate of the next step changes from 0 to ",
+        "; changed: train.micro_batch_size: 0 -> 2", "checkpoint.every: 5 -> 3"}) {
+    EXPECT_TRUE(outcome.Says(part)) << part << "\n" << outcome.err;
+  }
 }
 
 TEST_F(Directories, ADamagedCheckpointIsPassedOver) {
@@ -138,33 +170,33 @@ TEST_F(Directories, SmallDiskAtTheStart) {
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
   const Outcome outcome = Run(Pretrain("run"), {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_TRUE(outcome.Says("cannot write a checkpoint of 6")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("has 300.0 KiB free, but the run needs ")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("3 checkpoints")) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "prepared"));
 }
 
 TEST_F(Directories, ADiskThatFillsUpLater) {
-  CreateDirectories(Directory("run"));
-  // One checkpoint of 0.75 MiB fits and a second does not.
-  const Arguments wrapper =
-      Mounted("mount -t tmpfs -o size=1200k tmpfs '" + Directory("run").string() + "'");
+  const Arguments wrapper = FilledLater();
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
   const Outcome outcome =
-      Run(Pretrain("run", {"checkpoint.max_failed_saves=3", "checkpoint.every=2"}),
+      Run(Pretrain("run", {"train.steps=300", "evaluation.every=0", "checkpoint.max_failed_saves=3",
+                           "checkpoint.every=50"}),
           {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_TRUE(outcome.Says("checkpoint at step 2 failed (1 of 3 in a row)")) << outcome.err;
-  EXPECT_TRUE(outcome.Says("checkpoint at step 4 failed (2 of 3 in a row)")) << outcome.err;
-  EXPECT_FALSE(outcome.Says("step 8")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 50 failed (1 of 3 in a row)")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("checkpoint at step 100 failed (2 of 3 in a row)")) << outcome.err;
+  EXPECT_FALSE(outcome.Says("step 200")) << outcome.err;
 }
 
 // A run that could not save its end is not done.
 TEST_F(Directories, TheLastSaveMustSucceed) {
-  CreateDirectories(Directory("run"));
-  const Arguments wrapper =
-      Mounted("mount -t tmpfs -o size=1200k tmpfs '" + Directory("run").string() + "'");
+  const Arguments wrapper = FilledLater();
   if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
-  const Outcome outcome = Run(Pretrain("run", {"checkpoint.every=0"}), {.wrapper = wrapper});
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.steps=100", "evaluation.every=0", "checkpoint.every=0"}),
+          {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_TRUE(outcome.Says("step-0000000020")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("step-0000000100")) << outcome.err;
 }
 
 TEST_F(Directories, ReadOnlyRunDirectory) {

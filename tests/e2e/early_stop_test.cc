@@ -108,14 +108,17 @@ TEST_F(EarlyStop, TheCommandPrepare) {
     ReplaceFileDurably(scratch_ / fmt::format("corpus/part-{}.txt", i), "aa ba ca\n");
   }
   const Path output = scratch_ / "shards";
-  const Arguments arguments{
-      "prepare",     "--input",           (scratch_ / "corpus/part-*").string(),
-      "--tokenizer", tokenizer_.string(), "--extra-ids",
-      "20",          "--output",          output.string()};
+  const Arguments arguments{"prepare",
+                            "--config",
+                            config_.string(),
+                            "--set",
+                            "data.train=" + (scratch_ / "corpus/part-*").string(),
+                            "--output",
+                            output.string()};
   Program program(scratch_, arguments);
   const auto shards = [&] {
     std::error_code code;
-    const std::filesystem::directory_iterator files(output, code);
+    const std::filesystem::directory_iterator files(output / "train", code);
     return std::count_if(begin(files), end(files),
                          [](const auto& file) { return file.path().extension() == ".tokens"; });
   };

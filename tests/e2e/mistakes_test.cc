@@ -72,6 +72,25 @@ TEST_F(Mistake, BatchesThatDoNotDivide) {
               {"train.batch_size 8 is not a multiple of train.micro_batch_size 3"});
 }
 
+// Before anything is tokenized, saved or evaluated.
+TEST_F(Mistake, BatchesThatDoNotFit) {
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.batch_size=200000"}),
+          {.wrapper = {"bash", "-c", "ulimit -v 3000000; exec \"$@\"", "bash"}});
+  ExpectError(outcome, 4, {"of memory, but ulimit -v leaves ", "train.micro_batch_size=", " fits"});
+  EXPECT_FALSE(std::filesystem::exists(Directory("run")));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "prepared"));
+}
+
+TEST_F(Mistake, SeveralAtOnce) {
+  ReplaceFileDurably(Directory("run"), "");
+  const Outcome outcome = Run(Pretrain("run", {"data.text_field=body"}));
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(outcome.Says("data.text_field is \"body\"")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("run is a file; set another train.directory")) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "prepared"));
+}
+
 TEST_F(Mistake, NotACheckpointDirectory) {
   ExpectError(Run({"generate", "--checkpoint", (scratch_ / "corpus").string()}), 5,
               {"holds no checkpoint"});

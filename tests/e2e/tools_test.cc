@@ -165,26 +165,41 @@ TEST_F(Tools, CheckAndDoctor) {
   const Outcome outcome = Run(wrong);
   EXPECT_EQ(outcome.code, 2);
   EXPECT_FALSE(ParseJson(outcome.out).at("tokenizer").at("ok"));
+  // One that needs what has failed was not looked at.
+  EXPECT_EQ(ParseJson(outcome.out).at("token shards").at("state"), "skipped");
+  wrong = arguments;
+  wrong.insert(wrong.end(), {"--set", "model.width=-1"});
+  const Outcome misconfigured = Run(wrong);
+  EXPECT_EQ(misconfigured.code, 2);
+  EXPECT_FALSE(ParseJson(misconfigured.out).at("configuration").at("ok"));
   const Json machine = RunJson({"doctor", "--json"});
   for (const char* peak : {"peak fp32", "peak bf16"}) {
     EXPECT_TRUE(machine.at("cpu").at(peak).is_string()) << machine;
   }
 }
 
+// What `prepare --output X` makes is what data.prepared=X uses.
 TEST_F(Tools, PrepareThenTrainFindsThemMade) {
-  const Path prepared = scratch_ / "prepared";
-  const Arguments arguments{"prepare",     "--input",           training_.string(),
-                            "--tokenizer", tokenizer_.string(), "--extra-ids",
-                            "20",          "--output",          (prepared / "train").string()};
+  const Path prepared = scratch_ / "elsewhere";
+  const Arguments arguments{"prepare", "--config", config_.string(), "--output", prepared.string()};
   const Outcome first = Run(arguments), second = Run(arguments);
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_NE(first.out.find("200 documents"), std::string::npos) << first.out;
   EXPECT_NE(first.out.find("(1 made, 0 kept)"), std::string::npos) << first.out;
-  EXPECT_NE(second.out.find("(0 made, 1 kept)"), std::string::npos) << second.out;
-  const std::string shard = (prepared / "train/train.jsonl.tokens").string();
-  const auto made = std::filesystem::last_write_time(shard);
-  Train("run", {"train.steps=6"});
-  EXPECT_EQ(std::filesystem::last_write_time(shard), made);
+  EXPECT_EQ(second.out.find("(1 made"), std::string::npos) << second.out;
+  const auto made_at = [&](const char* shard) {
+    return std::filesystem::last_write_time(prepared / shard);
+  };
+  const auto training = made_at("train/train.jsonl.tokens");
+  const auto validation = made_at("validation/validation.jsonl.tokens");
+  Train("run", {"train.steps=6", "data.prepared=" + prepared.string()});
+  EXPECT_EQ(made_at("train/train.jsonl.tokens"), training);
+  EXPECT_EQ(made_at("validation/validation.jsonl.tokens"), validation);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "prepared"));
+
+  const Outcome nowhere = Run({"prepare", "--config", config_.string(), "--set", "data.prepared="});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_TRUE(nowhere.Says("nothing says where the token shards go")) << nowhere.err;
 }
 
 TEST_F(Tools, TokenizerRoundTrip) {

@@ -28,9 +28,11 @@ TEST(RunLock, SecondRunIsToldWhoHoldsIt) {
     EXPECT_NE(text.find(fmt::format("process {} on ", holder.pid())), std::string::npos) << text;
     EXPECT_NE(text.find(" since 2"), std::string::npos) << text;
   }
+  EXPECT_THROW(RunLock::RequireFree(directory), Error);
   // Killed, not closed: the kernel releases the lock.
   holder.Signal(SIGKILL);
   holder.Wait();
+  RunLock::RequireFree(directory);
   const RunLock lock(directory);
 }
 

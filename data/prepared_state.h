@@ -1,0 +1,27 @@
+// What is there of a prepared corpus, known from the ends of token shards and the sizes of corpus
+// files: nothing is read through, nothing is changed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "data/prepare.h"
+
+namespace syntra {
+
+struct PreparedState {
+  int64_t files = 0;     // of the corpus
+  int64_t finished = 0;  // have a token shard that seems to do
+  int64_t source_bytes = 0;
+  // Bytes that the token shards to be made will take: surely, and probably. How many tokens a text
+  // has and how well it was compressed is only known afterwards.
+  double least_bytes = 0, probable_bytes = 0;
+  std::string mismatch;               // why the first shard that will be made again does not do
+  std::optional<Digest> data_digest;  // CorpusIndex::DataDigest, if all are finished
+};
+
+// Throws Error(kData) as ShardTasks.
+PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tokenizer);
+
+}  // namespace syntra

@@ -1,0 +1,28 @@
+// How much memory this machine, the control group and the process's limits allow.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace syntra {
+
+struct MemoryLimit {
+  int64_t bytes = 0;
+  std::string who;      // what allows no more: "this machine has", "the control group allows"
+  bool shared = false;  // by all processes of the host, not for each alone
+};
+
+// All limits that are known; nothing for what has none. That of the address space is what is left
+// of it.
+std::vector<MemoryLimit> MemoryLimits();
+
+// What the process's control group and those around it allow, of version 1 or 2. `root`: where the
+// system's files are, for tests.
+std::optional<int64_t> ControlGroupMemory(const std::string& root = "");
+
+// The whole content of a file of the kernel, whose size is not known before; "" if there is none.
+std::string KernelFile(const std::string& path);
+
+}  // namespace syntra

@@ -1,0 +1,103 @@
+#include "train/continuation.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/verify.h"
+#include "config/change.h"
+#include "optim/schedule.h"
+
+namespace syntra {
+namespace {
+
+constexpr size_t kNamedAtMost = 10;
+
+ConfigChanges ChangesSince(const CheckpointSummary& checkpoint, const Config& config) {
+  return ChangesBetween(ConfigOf(checkpoint.path, checkpoint.info), config);
+}
+
+double NextRate(const CheckpointSummary& checkpoint, const Config& config) {
+  return LearningRate(config.optimizer().schedule(), checkpoint.info.step, config.train().steps());
+}
+
+}  // namespace
+
+std::optional<CheckpointSummary> NewestSummary(const Path& root) {
+  std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
+  std::ranges::reverse(checkpoints);
+  std::vector<std::string> reasons;
+  for (const CheckpointRef& checkpoint : checkpoints) {
+    try {
+      return CheckpointSummary{checkpoint.path, ReadManifest(checkpoint.path).info};
+    } catch (const UnsupportedFormat&) {
+      throw;
+    } catch (const Error& error) {
+      reasons.push_back(fmt::format("{}: {}", checkpoint.path.string(), error.what()));
+    }
+  }
+  if (reasons.empty()) return std::nullopt;
+  Fail(ExitCode::kCheckpoint, "no usable checkpoint in {}:\n- {}", root.string(),
+       Join(reasons, "\n- "));
+}
+
+void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  std::vector<std::string> differences = ChangesSince(checkpoint, identity.config).refused;
+  const auto compare = [&](const char* name, const std::string& now) {
+    const std::string& then = AttributeOf(checkpoint.path, checkpoint.info, name);
+    if (!now.empty() && then != now) {
+      differences.push_back(fmt::format("{}: {} -> {}", name, then, now));
+    }
+  };
+  compare(kTokenizerAttribute, identity.tokenizer_digest);
+  compare(kDataAttribute, identity.data_digest);
+  if (!differences.empty()) {
+    Fail(ExitCode::kCheckpoint,
+         "{} was made with other settings, so the run cannot continue from it:\n  {}\nRestore the "
+         "settings, choose another train.directory, or start from its parameters with "
+         "checkpoint.initial",
+         checkpoint.path.string(), Join(differences, "\n  "));
+  }
+  const int64_t steps = identity.config.train().steps();
+  if (checkpoint.info.step > steps) {
+    Fail(ExitCode::kConfig,
+         "train.steps is {}, but {} steps of this run are done ({}); set train.steps to {} or more "
+         "to go on, or choose another train.directory",
+         steps, checkpoint.info.step, checkpoint.path.string(), checkpoint.info.step);
+  }
+}
+
+std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& config) {
+  const std::vector<std::string> fields = ChangesSince(checkpoint, config).scheduled;
+  if (fields.empty()) return "";
+  const Config then = ConfigOf(checkpoint.path, checkpoint.info);
+  const double before = NextRate(checkpoint, then), now = NextRate(checkpoint, config);
+  return fmt::format("{}; {}", Join(fields, ", "),
+                     before == now
+                         ? fmt::format("the learning rate of the next step stays {:.4g}", now)
+                         : fmt::format("the learning rate of the next step changes from {:.4g} to "
+                                       "{:.4g}",
+                                       before, now));
+}
+
+std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config) {
+  std::vector<std::string> fields = ChangesSince(checkpoint, config).free;
+  const size_t count = fields.size();
+  fields.resize(std::min(count, kNamedAtMost));
+  const std::string text = Join(fields, ", ");
+  return count > kNamedAtMost ? fmt::format("{} and {} more", text, count - kNamedAtMost) : text;
+}
+
+void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source) {
+  const std::string text = MismatchText(mismatch, shard, source);
+  if (mismatch == Mismatch::kSource) {
+    Fail(ExitCode::kCheckpoint,
+         "{}; the run cannot continue with another corpus. Restore the file, choose another "
+         "train.directory or, if the shard is not this run's, remove it",
+         text);
+  }
+  Log().warn("{}; making it again", text);
+}
+
+}  // namespace syntra

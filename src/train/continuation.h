@@ -1,0 +1,40 @@
+// Whether a run may go on from a checkpoint with the configuration of now, and what that changes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/manifest.h"
+#include "data/prepare.h"
+#include "train/snapshot.h"
+
+namespace syntra {
+
+// A checkpoint as its manifest describes it; whether its tensors are sound is not looked at.
+struct CheckpointSummary {
+  Path path;
+  CheckpointInfo info;
+};
+
+// The newest checkpoint in `root` whose manifest can be read; nullopt if there is no checkpoint.
+// Throws Error(kCheckpoint) if there are some and none can be read. Changes nothing.
+std::optional<CheckpointSummary> NewestSummary(const Path& root);
+
+// Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
+// checkpoint: the model, the optimizer, the data or the batch changed. A digest of `identity` that
+// is empty is not compared: it is not known yet. Throws Error(kConfig) if more steps are done than
+// the run shall have.
+void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity);
+
+// What becomes of the learning rate: "train.steps: 100 -> 1000; the learning rate of the next step
+// changes from 0.002 to 0.0128"; "" if neither steps nor schedule changed.
+std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& config);
+
+// The other fields that changed, as "a: 1 -> 2, b: 3 -> 4"; "" if there are none.
+std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config);
+
+// PrepareOptions::on_mismatch of a run that continues. Another corpus would be refused in the end,
+// and the shards of the run's own would be gone: throws Error(kCheckpoint) before.
+void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source);
+
+}  // namespace syntra

@@ -1,0 +1,79 @@
+#include "train/disk_needs.h"
+
+#include <sys/stat.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+dev_t FileSystemOf(const Path& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) {
+    Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), SystemErrorText(errno));
+  }
+  return status.st_dev;
+}
+
+struct FileSystem {
+  Path place;
+  double soon = 0, later = 0;
+  std::vector<std::string> parts;
+};
+
+std::map<dev_t, FileSystem> ByFileSystem(const std::vector<DiskNeed>& needs) {
+  std::map<dev_t, FileSystem> systems;
+  for (const DiskNeed& need : needs) {
+    const Path place = ExistingAncestor(need.place);
+    FileSystem& system = systems[FileSystemOf(place)];
+    if (system.place.empty()) system.place = place;
+    system.soon += need.soon;
+    system.later += need.later;
+    if (const double bytes = need.soon + need.later; bytes > 0) {
+      system.parts.push_back(fmt::format("{} {}", need.what, HumanBytes(bytes)));
+    }
+  }
+  return systems;
+}
+
+}  // namespace
+
+Path ExistingAncestor(const Path& path) {
+  Path place = std::filesystem::absolute(path);
+  std::error_code code;
+  while (!std::filesystem::exists(place, code) && place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  return place;
+}
+
+DiskFinding CheckDisk(const std::vector<DiskNeed>& needs) {
+  DiskFinding finding;
+  std::vector<std::string> texts;
+  for (const auto& [device, system] : ByFileSystem(needs)) {
+    const auto free = static_cast<double>(FreeDiskBytes(system.place));
+    const std::string parts = Join(system.parts, ", ");
+    if (free < system.soon) {
+      Fail(
+          ExitCode::kResources,
+          "{} has {} free, but the run needs {} there at once, and {} in all: {}; free some space, "
+          "or choose another place (train.directory, data.prepared)",
+          system.place.string(), HumanBytes(free), HumanBytes(system.soon),
+          HumanBytes(system.soon + system.later), parts);
+    }
+    const bool tight = free < system.soon + system.later;
+    finding.is_tight |= tight;
+    texts.push_back(fmt::format(
+        "{}: {} free, {} needed{}", system.place.string(), HumanBytes(free),
+        HumanBytes(system.soon + system.later),
+        tight ? fmt::format(" before the run ends ({}); it will fail when the disk is full", parts)
+              : ""));
+  }
+  finding.text = Join(texts, "; ");
+  return finding;
+}
+
+}  // namespace syntra

@@ -1,0 +1,29 @@
+// Whether what a run will write fits onto the file systems where it goes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace syntra {
+
+struct DiskNeed {
+  std::string what;  // "3 checkpoints"
+  Path place;        // the directory, which may not exist yet
+  double soon = 0;   // bytes without which the run fails soon
+  double later = 0;  // bytes that come with time, as far as can be told
+};
+
+// The nearest directory at or above `path` that exists; a file in its way is returned, too.
+Path ExistingAncestor(const Path& path);
+
+struct DiskFinding {
+  std::string text;       // "/data: 1.2 GiB free, 300.0 MiB needed", one for each file system
+  bool is_tight = false;  // what comes later does not fit; `text` says so
+};
+
+// Throws Error(kResources), with the numbers, if what is needed soon does not fit.
+DiskFinding CheckDisk(const std::vector<DiskNeed>& needs);
+
+}  // namespace syntra

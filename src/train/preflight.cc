@@ -1,0 +1,285 @@
+#include "train/preflight.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "checkpoint/layout.h"
+#include "data/corpus_index.h"
+#include "data/prepared_state.h"
+#include "data/record_reader.h"
+#include "data/training_data.h"
+#include "train/continuation.h"
+#include "train/disk_needs.h"
+#include "train/run_directory.h"
+#include "train/run_lock.h"
+
+namespace syntra {
+namespace {
+
+// Of a file without a single good record among its first ones, the rest is not awaited.
+constexpr int kFirstRecords = 10;
+// About: a line of metrics.jsonl and its TensorBoard event.
+constexpr double kMetricsBytesPerStep = 700;
+
+using State = Finding::State;
+
+struct Result {
+  std::string text;
+  State state = State::kGood;
+
+  Result(const char* text) : text(text) {}  // NOLINT: a check that is all right returns its text
+  Result(std::string text, State state = State::kGood) : text(std::move(text)), state(state) {}
+};
+
+// Throws Error(kData) if the file cannot be read, or if none of its first records has a text.
+void CheckFirstRecords(const Path& path, const DataConfig& config) {
+  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, config.text_field());
+  BadRecordLedger ledger(path, {.fail = config.on_bad_record() == DataConfig::FAIL});
+  Record record;
+  int bad = 0;
+  for (; bad < kFirstRecords && reader->Next(&record); ++bad) {
+    if (record.fault == RecordFault::kNone) return;
+    if (config.on_bad_record() == DataConfig::FAIL) {
+      ledger.CountBad(record.offset, record.line, record.fault);
+    }
+  }
+  if (bad < 2) return;  // an empty file, or one record, which a corpus may have
+  Fail(ExitCode::kData, "{}: the first {} records are no documents: {} (data.text_field is \"{}\")",
+       path.string(), bad, ReasonOf(record.fault), config.text_field());
+}
+
+std::string CheckFiles(const PrepareOptions& options, const DataConfig& config) {
+  double bytes = 0;
+  const std::vector<ShardTask> tasks = ShardTasks(options);
+  for (const ShardTask& task : tasks) {
+    bytes += static_cast<double>(File::OpenForRead(task.source).Size());
+    CheckFirstRecords(task.source, config);
+  }
+  return fmt::format("{} file{}, {}", tasks.size(), tasks.size() == 1 ? "" : "s",
+                     HumanBytes(bytes));
+}
+
+// Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
+void CheckWritable(const Path& path, const char* field) {
+  const Path place = ExistingAncestor(path);
+  if (!std::filesystem::is_directory(place)) {
+    Fail(ExitCode::kResources, "{} cannot be a directory: {} is a file; set another {}",
+         path.string(), place.string(), field);
+  }
+  if (access(place.c_str(), W_OK | X_OK) != 0) {
+    Fail(ExitCode::kResources, "cannot write to {}: {}; set another {}, or change its rights",
+         place.string(), SystemErrorText(errno), field);
+  }
+}
+
+class Checks {
+ public:
+  Checks(const Config& config, const RankPlaces& places)
+      : config_(config),
+        places_(places),
+        directory_{config.train().directory()},
+        splits_(Preparations(config.data(), directory_.Prepared(config.data()))) {}
+
+  std::vector<Finding> Run() {
+    Check("model", {}, [&] { return CheckModel(); });
+    Check("tokenizer", {}, [&] { return CheckTokenizer(); });
+    Check("training data", {}, [&] { return CheckFiles(splits_.at(0), config_.data()); });
+    Check("validation data", {},
+          [&] { return splits_.size() > 1 ? CheckFiles(splits_.at(1), config_.data()) : "none"; });
+    Check("run directory", {}, [&] { return CheckDirectory(); });
+    Check("lock", {"run directory"}, [&] {
+      RunLock::RequireFree(directory_.root);
+      return "no other run is in the directory";
+    });
+    Check("token shards", {"tokenizer", "training data", "validation data"},
+          [&] { return CheckShards(); });
+    Check("checkpoints", {"tokenizer", "run directory"}, [&] { return CheckCheckpoints(); });
+    Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
+    Check("memory", {"model"}, [&] { return CheckFits(config_, sizes_, places_); });
+    return std::move(findings_);
+  }
+
+ private:
+  template <typename Subject>
+  void Check(const char* name, const std::vector<std::string>& needs, const Subject& subject) {
+    for (const Finding& finding : findings_) {
+      const bool needed = std::ranges::find(needs, finding.subject) != needs.end();
+      if (needed && (finding.state == State::kFailed || finding.state == State::kSkipped)) {
+        findings_.push_back(
+            {name, State::kSkipped, fmt::format("needs the check of \"{}\"", finding.subject)});
+        return;
+      }
+    }
+    try {
+      const Result result = subject();
+      findings_.push_back({name, result.state, result.text});
+    } catch (const Error& error) {
+      findings_.push_back({name, State::kFailed, error.what(), error.code()});
+    }
+  }
+
+  std::string CheckModel() {
+    sizes_ = RunSizesOf(config_, places_.ranks, *places_.backend);
+    return fmt::format("{} parameters", WithThousands(sizes_.parameters));
+  }
+
+  std::string CheckTokenizer() {
+    tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
+    if (tokenizer_->vocabulary_size() > config_.model().vocabulary_size()) {
+      Fail(ExitCode::kConfig,
+           "model.vocabulary_size {} is smaller than the tokenizer's {} pieces and sentinels; set "
+           "it to {} or more",
+           config_.model().vocabulary_size(), tokenizer_->vocabulary_size(),
+           tokenizer_->vocabulary_size());
+    }
+    return fmt::format("{} pieces and {} sentinels", tokenizer_->piece_count(),
+                       tokenizer_->extra_ids());
+  }
+
+  std::string CheckDirectory() const {
+    for (const Path& path :
+         {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.events()}) {
+      CheckWritable(path, "train.directory");
+    }
+    return config_.train().directory();
+  }
+
+  // Shards of a directory that the user named are made again if they do not do, but not in silence:
+  // another run may be waiting for the ones that are there.
+  Result CheckShards() {
+    const Path prepared = directory_.Prepared(config_.data());
+    if (std::filesystem::exists(prepared / kCorpusIndexName) &&
+        !std::filesystem::exists(splits_.at(0).directory)) {
+      Fail(ExitCode::kData,
+           "{0} holds token shards itself, but data.prepared names the directory around \"train\" "
+           "and \"validation\": move its files to {1}, or prepare again with `syntra prepare`",
+           prepared.string(), splits_.at(0).directory.string());
+    }
+    int64_t files = 0, finished = 0;
+    std::string mismatch;
+    for (const PrepareOptions& split : splits_) {
+      const PreparedState& state = states_.emplace_back(LookAtPrepared(split, *tokenizer_));
+      files += state.files;
+      finished += state.finished;
+      if (mismatch.empty()) mismatch = state.mismatch;
+      // Otherwise they are in the run directory.
+      const bool is_named = !config_.data().prepared().empty();
+      if (is_named && state.finished < state.files) CheckWritable(split.directory, "data.prepared");
+    }
+    const std::string text =
+        fmt::format("{}: {} of {} can be used", prepared.string(), finished, files);
+    if (!mismatch.empty()) {
+      return {fmt::format("{}, and others will be made again: {}", text, mismatch),
+              State::kWarning};
+    }
+    return text;
+  }
+
+  Result CheckCheckpoints() {
+    checkpoint_ = NewestSummary(directory_.checkpoints());
+    if (!checkpoint_) return "none yet";
+    RunIdentity identity;
+    identity.config = config_;
+    identity.tokenizer_digest = ToHex(tokenizer_->digest());
+    if (!states_.empty() && states_[0].data_digest) {
+      identity.data_digest = ToHex(*states_[0].data_digest);
+    }
+    CheckContinues(*checkpoint_, identity);
+    CheckSameCorpus();
+    const std::string text =
+        fmt::format("continues at step {} of {}", checkpoint_->info.step, config_.train().steps());
+    if (const std::string change = ScheduleChange(*checkpoint_, config_); !change.empty()) {
+      return {fmt::format("{}: {}", text, change), State::kWarning};
+    }
+    const std::string others = OtherChanges(*checkpoint_, config_);
+    return others.empty() ? text : fmt::format("{}; changed: {}", text, others);
+  }
+
+  // Where the index beside the shards is that of the run, the corpus must be the one it lists:
+  // otherwise files would be tokenized, only to be refused.
+  void CheckSameCorpus() const {
+    const Path path = splits_.at(0).directory / kCorpusIndexName;
+    if (!std::filesystem::exists(path)) return;
+    const CorpusIndex index = ReadIndex(path.parent_path());
+    const std::string& then = AttributeOf(checkpoint_->path, checkpoint_->info, kDataAttribute);
+    if (ToHex(index.DataDigest()) != then) return;
+    std::vector<std::string> before, now;
+    for (const IndexEntry& entry : index.shards) {
+      before.push_back(
+          fmt::format("{} of {} bytes", Path(entry.file).stem().string(), entry.source_bytes));
+    }
+    for (const ShardTask& task : ShardTasks(splits_.at(0))) {
+      now.push_back(fmt::format("{} of {} bytes", task.source.filename().string(),
+                                std::filesystem::file_size(task.source)));
+    }
+    if (before == now) return;
+    const auto [left, right] = std::ranges::mismatch(before, now);
+    Fail(ExitCode::kCheckpoint,
+         "{} was trained on {} files, and data.train names {}; the first that differs is {}, was "
+         "{}. Name the same files in the same order, or choose another train.directory",
+         checkpoint_->path.string(), before.size(), now.size(),
+         right == now.end() ? "missing" : *right, left == before.end() ? "none" : *left);
+  }
+
+  Result CheckSpace() const {
+    const CheckpointConfig& how = config_.checkpoint();
+    const int64_t done = checkpoint_ ? checkpoint_->info.step : 0;
+    const int64_t left = std::max<int64_t>(0, config_.train().steps() - done);
+    const int64_t there = std::ssize(ListCheckpoints(directory_.checkpoints()));
+    // One that is written stands beside those that are kept.
+    const int64_t saves = (how.every() > 0 ? left / how.every() : 0) + (checkpoint_ ? 1 : 2);
+    const int64_t more = left > 0 ? std::clamp<int64_t>(how.keep() + 1 - there, 1, saves) : 0;
+    const int64_t milestones = how.milestone_every() > 0 ? left / how.milestone_every() : 0;
+    std::vector<DiskNeed> needs{
+        {fmt::format("{} checkpoint{}", more, more == 1 ? "" : "s"), directory_.checkpoints(),
+         sizes_.checkpoint_bytes * static_cast<double>(more), 0},
+        {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
+         directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
+        {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left)}};
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const PreparedState& state = states_[i];
+      needs.push_back({"token shards", splits_[i].directory, state.least_bytes,
+                       state.probable_bytes - state.least_bytes});
+    }
+    const DiskFinding finding = CheckDisk(needs);
+    return {finding.text, finding.is_tight ? State::kWarning : State::kGood};
+  }
+
+  const Config& config_;
+  RankPlaces places_;
+  RunDirectory directory_;
+  std::vector<PrepareOptions> splits_;
+  std::vector<Finding> findings_;
+  // What earlier checks leave for later ones.
+  RunSizes sizes_;
+  std::optional<Tokenizer> tokenizer_;
+  std::vector<PreparedState> states_;  // as splits_
+  std::optional<CheckpointSummary> checkpoint_;
+};
+
+}  // namespace
+
+std::vector<Finding> Preflight(const Config& config, const RankPlaces& places) {
+  return Checks(config, places).Run();
+}
+
+std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings) {
+  std::vector<std::string> warnings;
+  std::vector<Finding> failures;
+  for (const Finding& finding : findings) {
+    if (finding.state == Finding::State::kFailed) failures.push_back(finding);
+    if (finding.state == Finding::State::kWarning) {
+      warnings.push_back(fmt::format("{}: {}", finding.subject, finding.detail));
+    }
+  }
+  if (failures.empty()) return warnings;
+  if (failures.size() == 1) throw Error(failures[0].code, failures[0].detail);
+  std::string text;
+  for (const Finding& failure : failures) text += fmt::format("error: {}\n", failure.detail);
+  throw Error(failures[0].code, text + fmt::format("{} errors", failures.size()));
+}
+
+}  // namespace syntra

@@ -1,0 +1,29 @@
+// Everything that would stop a run and can be known before anything is created, tokenized or
+// computed. `check` prints it all; `pretrain` does not start if something is wrong.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "train/fits.h"
+
+namespace syntra {
+
+struct Finding {
+  enum class State { kGood, kWarning, kFailed, kSkipped };
+
+  std::string subject;  // "model", "disk", ...
+  State state = State::kGood;
+  std::string detail;               // what was found, and what to do about it
+  ExitCode code = ExitCode::kDone;  // of a failure
+};
+
+// All checks in order. One that needs what another has not found out is skipped. Changes nothing,
+// and takes seconds even of large corpora: of each file only the first records are read.
+std::vector<Finding> Preflight(const Config& config, const RankPlaces& places);
+
+// Throws one Error with all failures and the code of the first. Returns the warnings.
+std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
+
+}  // namespace syntra

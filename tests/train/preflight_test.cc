@@ -1,0 +1,289 @@
+// What is found before a run costs anything. The models are never made, the corpora a few lines.
+#include "train/preflight.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "checkpoint/save.h"
+#include "config/config.h"
+#include "config/print.h"
+#include "data/training_data.h"
+#include "train/continuation.h"
+#include "train/disk_needs.h"
+#include "train/run_lock.h"
+
+namespace syntra {
+namespace {
+
+using State = Finding::State;
+
+constexpr char kTokenizer[] = SYNTRA_SOURCE_DIR "/data/sample/spiece.model";
+
+class Preflights : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    scratch_ = Path(testing::TempDir()) / fmt::format("syntra-{}-{}", info->name(), getpid());
+    RemoveAll(scratch_);
+    CreateDirectories(scratch_);
+    Write("corpus/a.jsonl", "{\"text\": \"one way\"}\n{\"text\": \"another way\"}\n");
+    Set("train.directory", '"' + Run().string() + '"');
+    Set("data.train", '"' + (scratch_ / "corpus/a.jsonl").string() + '"');
+    Set("data.tokenizer", '"' + std::string(kTokenizer) + '"');
+  }
+  void TearDown() override { RemoveAll(scratch_); }
+
+  Path Run() const { return scratch_ / "run"; }
+  void Write(const std::string& name, const std::string& text) const {
+    CreateDirectories((scratch_ / name).parent_path());
+    ReplaceFileDurably(scratch_ / name, text);
+  }
+  void Set(const std::string& field, const std::string& value) {
+    overrides_.push_back(field + "=" + value);
+  }
+  Config Now() const {
+    return ParseConfig(
+        "x",
+        "model { width: 32 encoder_layers: 1 decoder_layers: 1 } data { input_length: 32 } "
+        "train { steps: 100 batch_size: 8 device: CPU } "
+        "optimizer { schedule { kind: LINEAR rate: 0.01 warmup_steps: 0 } } "
+        "checkpoint { every: 50 }",
+        overrides_, kForModel);
+  }
+  std::vector<Finding> All(int ranks = 1) const {
+    return Preflight(Now(), {.ranks = ranks, .ranks_on_host = ranks});
+  }
+  Finding Of(const std::string& subject) const {
+    for (const Finding& finding : All()) {
+      if (finding.subject == subject) return finding;
+    }
+    ADD_FAILURE() << "no check of " << subject;
+    return {};
+  }
+  void ExpectFailure(const std::string& subject, ExitCode code, const std::string& part) const {
+    const Finding finding = Of(subject);
+    EXPECT_EQ(finding.state, State::kFailed) << finding.detail;
+    EXPECT_EQ(finding.code, code) << finding.detail;
+    EXPECT_NE(finding.detail.find(part), std::string::npos) << finding.detail;
+  }
+  void ExpectWarning(const std::string& subject, const std::string& part) const {
+    const Finding finding = Of(subject);
+    EXPECT_EQ(finding.state, State::kWarning) << finding.detail;
+    EXPECT_NE(finding.detail.find(part), std::string::npos) << finding.detail;
+  }
+
+  // A checkpoint of a run with the configuration of now, which learned from these data.
+  void Save(int64_t step, const std::string& data_digest = "none") const {
+    const Tokenizer tokenizer(kTokenizer, Now().data().extra_ids());
+    const float value = 1;
+    const TensorRecord tensor{
+        "parameters/x", {DType::kF32, {1}}, std::as_bytes(std::span(&value, 1)).data()};
+    SaveCheckpoint(Run() / "checkpoints",
+                   {.step = step,
+                    .run_id = "r",
+                    .attributes = {{"config", MinimalConfigText(Now())},
+                                   {kTokenizerAttribute, ToHex(tokenizer.digest())},
+                                   {kDataAttribute, data_digest}}},
+                   std::span(&tensor, 1), {.keep = 2});
+  }
+  CorpusIndex Prepare() const {
+    const Tokenizer tokenizer(kTokenizer, Now().data().extra_ids());
+    return PrepareCorpus(Preparations(Now().data(), Run() / "prepared").at(0), tokenizer).index;
+  }
+
+  Path scratch_;
+  std::vector<std::string> overrides_;
+};
+
+TEST_F(Preflights, WhatIsRightPassesAndNothingIsMade) {
+  for (const Finding& finding : All()) {
+    EXPECT_EQ(finding.state, State::kGood) << finding.subject << ": " << finding.detail;
+  }
+  EXPECT_FALSE(std::filesystem::exists(Run()));
+}
+
+TEST_F(Preflights, ARunDirectoryThatIsAFile) {
+  Write("run", "");
+  ExpectFailure("run directory", ExitCode::kResources, "run is a file");
+  Set("train.directory", '"' + (Run() / "inner").string() + '"');
+  ExpectFailure("run directory", ExitCode::kResources, "run is a file");
+}
+
+TEST_F(Preflights, PreparedIsAFile) {
+  Write("prep", "");
+  Set("data.prepared", '"' + (scratch_ / "prep").string() + '"');
+  ExpectFailure("token shards", ExitCode::kResources, "prep is a file; set another data.prepared");
+}
+
+TEST_F(Preflights, ALockedRun) {
+  CreateDirectories(Run());
+  {
+    const RunLock lock(Run());
+    ExpectFailure("lock", ExitCode::kLocked, fmt::format("in use by process {}", getpid()));
+  }
+  EXPECT_EQ(Of("lock").state, State::kGood);
+}
+
+TEST_F(Preflights, TheModelOfTheCheckpointsIsAnother) {
+  Save(50);
+  EXPECT_EQ(Of("checkpoints").state, State::kGood);
+  Set("model.width", "64");
+  ExpectFailure("checkpoints", ExitCode::kCheckpoint, "model.width: 32 -> 64");
+}
+
+TEST_F(Preflights, ATokenizerOfOtherBytes) {
+  Save(50);
+  const Path other = scratch_ / "other.model";
+  // A field that nobody reads.
+  ReplaceFileDurably(other, ReadWholeFile(kTokenizer) + std::string("\xA2\x06\x01x", 4));
+  Set("data.tokenizer", '"' + other.string() + '"');
+  ExpectFailure("checkpoints", ExitCode::kCheckpoint, "tokenizer_digest: ");
+}
+
+TEST_F(Preflights, FewerStepsThanAreDone) {
+  Save(100);
+  EXPECT_EQ(Of("checkpoints").state, State::kGood);
+  Set("train.steps", "50");
+  ExpectFailure("checkpoints", ExitCode::kConfig,
+                "train.steps is 50, but 100 steps of this run are done");
+}
+
+TEST_F(Preflights, AChangedScheduleTellsWhatItDoesToTheRate) {
+  Save(50);
+  Set("train.steps", "1000");
+  ExpectWarning("checkpoints",
+                "train.steps: 100 -> 1000; the learning rate of the next step changes from "
+                "0.004949 to 0.009499");
+  Set("train.log_every", "7");
+  Set("train.steps", "100");
+  const Finding free = Of("checkpoints");
+  EXPECT_EQ(free.state, State::kGood);
+  EXPECT_NE(free.detail.find("changed: train.log_every: 1 -> 7"), std::string::npos) << free.detail;
+}
+
+TEST_F(Preflights, AnotherCorpusIsRefusedBeforeItIsTokenized) {
+  const CorpusIndex index = Prepare();
+  Save(50, ToHex(index.DataDigest()));
+  EXPECT_EQ(Of("checkpoints").state, State::kGood);
+  Write("corpus/b.jsonl", "{\"text\": \"more\"}\n{\"text\": \"text\"}\n");
+  Set("data.train", '"' + (scratch_ / "corpus/*.jsonl").string() + '"');
+  ExpectFailure("checkpoints", ExitCode::kCheckpoint,
+                "trained on 1 files, and data.train names 2; the first that differs is b.jsonl");
+  std::filesystem::remove(scratch_ / "corpus/b.jsonl");
+  Write("corpus/a.jsonl", "{\"text\": \"a way\"}\n{\"text\": \"other\"}\n");
+  ExpectFailure("checkpoints", ExitCode::kCheckpoint, "the first that differs is a.jsonl of ");
+}
+
+TEST_F(Preflights, AnEndingThatIsNotKnown) {
+  Write("corpus/a.csv", "text\none way\n");
+  Set("data.train", '"' + (scratch_ / "corpus/a.csv").string() + '"');
+  ExpectFailure("training data", ExitCode::kData, "a.csv");
+  EXPECT_NE(Of("training data").detail.find("jsonl"), std::string::npos);
+}
+
+TEST_F(Preflights, ATextFieldThatNoRecordHas) {
+  Set("data.text_field", "body");
+  ExpectFailure("training data", ExitCode::kData, "data.text_field is \"body\"");
+}
+
+TEST_F(Preflights, WhatNeedsAFailedCheckIsSkipped) {
+  Set("train.batch_size", "7");
+  const std::vector<Finding> findings = All(2);
+  EXPECT_EQ(findings.at(0).state, State::kFailed);
+  for (const Finding& finding : findings) {
+    const bool needs_the_model = finding.subject == "memory" || finding.subject == "disk";
+    EXPECT_EQ(finding.state == State::kSkipped, needs_the_model) << finding.subject;
+  }
+}
+
+TEST_F(Preflights, AllFailuresAreOneError) {
+  Write("run", "");
+  Set("data.text_field", "body");
+  try {
+    RequireNoFailure(All());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kData);  // the first
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("error: ")) << text;
+    EXPECT_NE(text.find("\nerror: "), std::string::npos) << text;
+    EXPECT_NE(text.find("2 errors"), std::string::npos) << text;
+  }
+}
+
+TEST_F(Preflights, ShardsThatLieInDataPreparedItself) {
+  Set("data.prepared", '"' + (scratch_ / "prep").string() + '"');
+  const Tokenizer tokenizer(kTokenizer, 100);
+  PrepareCorpus(
+      {.patterns = {(scratch_ / "corpus/a.jsonl").string()}, .directory = scratch_ / "prep"},
+      tokenizer);
+  ExpectFailure("token shards", ExitCode::kData, "move its files to ");
+}
+
+TEST_F(Preflights, ShardsThatDoNotDoAreNamed) {
+  Prepare();
+  EXPECT_NE(Of("token shards").detail.find("1 of 1 can be used"), std::string::npos);
+  Set("data.extra_ids", "50");
+  ExpectWarning("token shards", "was made with another data.text_field or data.extra_ids");
+}
+
+TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
+  Set("train.batch_size", "96");
+  const auto bytes = [&](int rows) {
+    Config config = Now();
+    config.mutable_train()->set_micro_batch_size(rows);
+    const RunSizes sizes = RunSizesOf(config, 1);
+    return static_cast<int64_t>(sizes.total_bytes() + sizes.checkpoint_bytes);
+  };
+  const auto error_at = [&](int64_t limit) -> std::string {
+    try {
+      CheckFits(Now(), RunSizesOf(Now(), 1), {}, {{limit, "the test has", true}});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kResources);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_at(bytes(96)), "");
+  const std::string text = error_at(bytes(96) - 1);
+  EXPECT_NE(text.find("train.micro_batch_size=48 fits"), std::string::npos) << text;
+  EXPECT_NE(text.find("activations of 96 examples at a time"), std::string::npos) << text;
+  EXPECT_NE(error_at(bytes(24)).find("train.micro_batch_size=24 fits"), std::string::npos);
+  EXPECT_NE(error_at(1000).find("no micro-batch fits"), std::string::npos) << error_at(1000);
+}
+
+TEST_F(Preflights, RanksShareTheirHost) {
+  const RunSizes sizes = RunSizesOf(Now(), 2);
+  const auto both = static_cast<int64_t>(2 * sizes.total_bytes() + sizes.checkpoint_bytes);
+  const RankPlaces places{.ranks = 2, .ranks_on_host = 2};
+  EXPECT_NO_THROW(CheckFits(Now(), sizes, places, {{both, "the test has", true}}));
+  EXPECT_THROW(CheckFits(Now(), sizes, places, {{both - 1, "the test has", true}}), Error);
+  // A limit for each process is not shared.
+  EXPECT_NO_THROW(CheckFits(Now(), sizes, places, {{both - 1, "the test has", false}}));
+}
+
+TEST_F(Preflights, ValidationTakesMemoryToo) {
+  const double without = RunSizesOf(Now(), 1).total_bytes();
+  Set("data.validation", '"' + (scratch_ / "corpus/a.jsonl").string() + '"');
+  EXPECT_GT(RunSizesOf(Now(), 1).total_bytes(), without);
+}
+
+TEST_F(Preflights, DiskSpaceNowAndLater) {
+  const double free = static_cast<double>(FreeDiskBytes(scratch_));
+  EXPECT_FALSE(CheckDisk({{"x", scratch_ / "new", 1, 1}}).is_tight);
+  const DiskFinding later = CheckDisk({{"9 milestones", scratch_ / "new", 1, 2 * free}});
+  EXPECT_TRUE(later.is_tight);
+  EXPECT_NE(later.text.find("9 milestones"), std::string::npos) << later.text;
+  // Two that lie on one file system are added.
+  try {
+    CheckDisk({{"3 checkpoints", scratch_, 0.7 * free, 0}, {"shards", scratch_, 0.7 * free, 0}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+    EXPECT_NE(std::string(error.what()).find("3 checkpoints"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syntra
