@@ -48,6 +48,8 @@ class Preparation {
   PrepareResult Run() {
     const std::vector<Task> tasks = ListTasks();
     CreateDirectories(options_.directory);
+    // Others may be at work here: an hour is far longer than any of them writes without a pause.
+    RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
     progress_.shards_total = static_cast<int64_t>(tasks.size());
     PrepareResult result;
