@@ -44,6 +44,8 @@ class Preparation {
   PrepareResult Run() {
     const std::vector<ShardTask> tasks = ShardTasks(options_);
     CreateDirectories(options_.directory);
+    // Others may be at work here: an hour is far longer than any of them writes without a pause.
+    RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
     progress_.shards_total = static_cast<int64_t>(tasks.size());
     PrepareResult result;

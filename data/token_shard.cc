@@ -129,7 +129,7 @@ Digest TokenShardWriter::Commit(ShardFacts* facts) {
   return digest;
 }
 
-TokenShard::TokenShard(const Path& path, bool verify) : map_(path) {
+TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kData) {
   const auto bytes = map_.bytes();
   if (bytes.size() < sizeof(Preamble) + sizeof(Trailer))
     FailShard(path, "too short for a token shard");

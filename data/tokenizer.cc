@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "base/crash_guard.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 constexpr std::string_view kSentinelOpen = "<extra_id_";
+constexpr char kModel[] = "SentencePiece model";  // of a CrashGuard
 
 std::string SentinelText(int32_t k) { return fmt::format("{}{}>", kSentinelOpen, k); }
 
@@ -79,6 +81,7 @@ Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
   const std::string content = ReadWholeFile(model, kMaxModelBytes);
   digest_ = DigestOf(content);
   auto& processor = implementation_->processor;
+  const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
   const auto status = processor.LoadFromSerializedProto(content);
   if (content.empty() || !status.ok()) {
     Fail(ExitCode::kData,
@@ -106,6 +109,7 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
 }
 
 void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
+  const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
   if (std::unique_ptr<WordCache> words = implementation_->Take()) {
     if (words->Encode(text, ids)) {
       implementation_->GiveBack(std::move(words));
@@ -121,6 +125,7 @@ void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
 
 void Tokenizer::EncodePlainly(std::string_view text, std::vector<int32_t>* ids) const {
   static_assert(std::is_same_v<int, int32_t>);
+  const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
   const auto status = implementation_->processor.Encode(text, ids);
   if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", ReasonOf(status.message()));
 }
@@ -146,6 +151,7 @@ std::vector<int32_t> Tokenizer::EncodeWithSentinels(std::string_view text) const
 }
 
 std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
+  const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
   std::string text;
   std::vector<int> run;
   const auto append = [&](const std::string& piece) {

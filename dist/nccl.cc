@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/output.h"
 
 // Throws Error(kPeerLost) naming the call unless it succeeds, in the end or within so many seconds.
 #define SYNTRA_NCCL(call) SYNTRA_NCCL_WITHIN(INFINITY, call)
@@ -131,7 +132,7 @@ void NcclCommunicator::Watch() {
   // Aborting may wait for the lost rank, too, so nobody waits for it.
   std::thread([abort = nccl_.ncclCommAbort, comm = comm_] { abort(comm); }).detach();
   if (wake_.wait_for(lock, Seconds(options_.end_seconds), [this] { return stopping_; })) return;
-  fmt::print(stderr, "rank {}: error: {}\n", rank(), problem_);
+  PrintError(problem_, fmt::format("rank {}: ", rank()));
   std::fflush(stderr);
   // Without destructors, which would wait for the device. The driver ends what runs on it.
   _exit(static_cast<int>(ExitCode::kPeerLost));

@@ -8,38 +8,96 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
-#include "base/error.h"
+#include "base/crash_guard.h"
+#include "base/text.h"
 
 namespace syntra {
 namespace {
 
+constexpr std::string_view kTemporary = ".tmp-";
+
 [[noreturn]] void FailSystem(const char* action, const Path& path) {
   const int error_number = errno;
-  Fail(ExitCode::kResources, "cannot {} {}: {}", action, path.string(),
-       SystemErrorText(error_number));
+  Fail(ExitCode::kResources, "cannot {} {}: {}{}", action, path.string(),
+       SystemErrorText(error_number),
+       error_number == EFBIG ? ": the limit on file sizes (ulimit -f)" : "");
+}
+
+const char* KindOf(const struct stat& status) {
+  switch (status.st_mode & S_IFMT) {
+    case S_IFDIR:
+      return "a directory";
+    case S_IFIFO:
+      return "a FIFO";
+    case S_IFSOCK:
+      return "a socket";
+    case S_IFLNK:
+      return "a symbolic link";
+    default:
+      return "a device";
+  }
+}
+
+[[noreturn]] void FailNotRegular(const char* action, const Path& path, const struct stat& status,
+                                 ExitCode code) {
+  Fail(code, "cannot {} {}: it is {}, not a file", action, path.string(), KindOf(status));
+}
+
+int Open(const Path& path, int flags) {
+  int descriptor;
+  do {
+    descriptor = open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, 0644);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
 }
 
 int OpenOrFail(const Path& path, int flags, const char* action) {
-  int descriptor;
-  do {
-    descriptor = open(path.c_str(), flags | O_CLOEXEC, 0644);
-  } while (descriptor < 0 && errno == EINTR);
+  const int descriptor = Open(path, flags);
   if (descriptor < 0) FailSystem(action, path);
   return descriptor;
+}
+
+int OpenRegularOrFail(const Path& path, int flags, const char* action,
+                      ExitCode not_regular = ExitCode::kResources) {
+  // Without O_NONBLOCK a FIFO would wait for its other end; regular files know no difference.
+  const int descriptor = Open(path, flags | O_NONBLOCK);
+  const int error_number = errno;
+  struct stat status = {};
+  if (descriptor >= 0) {
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+    close(descriptor);
+    FailNotRegular(action, path, status, not_regular);
+  }
+  // Some are refused by errors that do not name what they are.
+  if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
+      (error_number == ELOOP || error_number == ENXIO || error_number == EISDIR)) {
+    FailNotRegular(action, path, status, not_regular);
+  }
+  errno = error_number;
+  FailSystem(action, path);
 }
 
 }  // namespace
 
 File File::OpenForRead(const Path& path) { return {path, OpenOrFail(path, O_RDONLY, "read")}; }
 
+File File::OpenRegularForRead(const Path& path, ExitCode not_regular) {
+  return {path, OpenRegularOrFail(path, O_RDONLY, "read", not_regular)};
+}
+
+File File::OpenOwnForRead(const Path& path) {
+  return {path, OpenRegularOrFail(path, O_RDONLY | O_NOFOLLOW, "read")};
+}
+
 File File::CreateNew(const Path& path) {
   return {path, OpenOrFail(path, O_WRONLY | O_CREAT | O_EXCL, "create")};
 }
 
 File File::OpenForAppend(const Path& path) {
-  return {path, OpenOrFail(path, O_WRONLY | O_CREAT | O_APPEND, "append to")};
+  return {path, OpenRegularOrFail(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "append to")};
 }
 
 File::File(File&& other) noexcept
@@ -81,6 +139,10 @@ int64_t File::Size() const {
   return status.st_size;
 }
 
+void File::Truncate(int64_t size) {
+  if (ftruncate(descriptor_, size) != 0) FailSystem("truncate", path_);
+}
+
 void File::Sync() {
   if (fsync(descriptor_) != 0) FailSystem("fsync", path_);
 }
@@ -89,52 +151,67 @@ void File::Close() {
   if (close(std::exchange(descriptor_, -1)) != 0) FailSystem("close", path_);
 }
 
-MappedFile::MappedFile(const Path& path) : path_(path) {
-  const File file = File::OpenForRead(path);
-  size_ = file.Size();
-  if (size_ == 0) return;
-  void* address = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
-  if (address == MAP_FAILED) FailSystem("map", path);
-  data_ = static_cast<const std::byte*>(address);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (data_) munmap(const_cast<std::byte*>(data_), size_);
-}
-
-std::string ReadWholeFile(const Path& path, int64_t limit) {
-  File file = File::OpenForRead(path);
-  struct stat status;
-  if (fstat(file.descriptor(), &status) != 0) FailSystem("stat", path);
-  if (S_ISDIR(status.st_mode)) {
-    Fail(ExitCode::kResources, "cannot read {}: it is a directory", path.string());
+struct MappedFile::Mapping {
+  Mapping(const Path& mapped, std::span<const std::byte> content, ExitCode if_cut_short)
+      : path(mapped), bytes(content), range(bytes, path.c_str(), if_cut_short) {}
+  ~Mapping() {
+    if (!bytes.empty()) munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
   }
+
+  Path path;
+  std::span<const std::byte> bytes;
+  MappedRange range;
+};
+
+MappedFile::MappedFile(const Path& path, ExitCode if_cut_short) {
+  const File file = File::OpenRegularForRead(path);
+  const auto size = static_cast<size_t>(file.Size());
+  const std::byte* data = nullptr;
+  if (size > 0) {
+    void* address = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor(), 0);
+    if (address == MAP_FAILED) FailSystem("map", path);
+    data = static_cast<const std::byte*>(address);
+  }
+  mapping_ = std::make_unique<const Mapping>(path, std::span(data, size), if_cut_short);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept = default;
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept = default;
+MappedFile::~MappedFile() = default;
+
+std::span<const std::byte> MappedFile::bytes() const { return mapping_->bytes; }
+const Path& MappedFile::path() const { return mapping_->path; }
+
+namespace {
+
+std::string ReadAll(File file, int64_t limit) {
   std::string content;
-  content.reserve(std::clamp<int64_t>(status.st_size, 0, limit) + 1);
+  content.reserve(std::clamp<int64_t>(file.Size(), 0, limit) + 1);
   std::byte block[65536];
   while (const size_t count = file.Read(block)) {
     if (static_cast<int64_t>(content.size() + count) > limit) {
-      Fail(ExitCode::kResources, "cannot read {}: larger than {} bytes", path.string(), limit);
+      Fail(ExitCode::kResources, "cannot read {}: larger than {} bytes", file.path().string(),
+           limit);
     }
     content.append(reinterpret_cast<const char*>(block), count);
   }
   return content;
 }
 
+}  // namespace
+
+std::string ReadWholeFile(const Path& path, int64_t limit) {
+  return ReadAll(File::OpenRegularForRead(path), limit);
+}
+
+std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0 && errno == ENOENT) return std::nullopt;
+  return ReadAll(File::OpenOwnForRead(path), limit);
+}
+
 void ReplaceFileDurably(const Path& path, std::string_view content) {
-  const Path temporary = path.string() + fmt::format(".tmp-{}", getpid());
+  const Path temporary = path.string() + fmt::format("{}{}", kTemporary, getpid());
   // Left by a process of this id that was killed. If it cannot be removed, creating it says why.
   unlink(temporary.c_str());
   try {
@@ -146,6 +223,20 @@ void ReplaceFileDurably(const Path& path, std::string_view content) {
   } catch (...) {
     unlink(temporary.c_str());
     throw;
+  }
+}
+
+void RemoveTemporaries(const Path& directory, int64_t age) {
+  const int64_t newest =
+      int64_t{1000000000} * (static_cast<int64_t>(std::time(nullptr)) + (age > 0 ? -age : 1));
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
+       entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    const size_t mark = name.rfind(kTemporary);
+    int64_t process = 0;
+    if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &process)) continue;
+    if (ChangeTime(entry->path()) < newest) unlink(entry->path().c_str());
   }
 }
 

@@ -6,20 +6,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/error.h"
 
 namespace syntra {
 
 using Path = std::filesystem::path;
 
 // An open file descriptor.
+//
+// The functions that say "regular" refuse FIFOs, devices, sockets and directories without waiting:
+// opening a FIFO waits for its other end, and a device may have no end. The program's own files
+// (logs, locks, what a run remembers) are also never reached through a symbolic link, which in a
+// directory that someone else has made could lead to any file of the user's.
 class File {
  public:
   static File OpenForRead(const Path& path);
+  // As OpenForRead, of a regular file or a link to one; else throws Error(not_regular).
+  static File OpenRegularForRead(const Path& path, ExitCode not_regular = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);
+  // Of the program's own files, which must be regular.
+  static File OpenOwnForRead(const Path& path);
   static File OpenForAppend(const Path& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -30,6 +43,7 @@ class File {
   // Reads up to bytes.size() bytes; returns how many, 0 at the end of the file.
   size_t Read(std::span<std::byte> bytes);
   int64_t Size() const;
+  void Truncate(int64_t size);
   void Sync();   // fsync
   void Close();  // reports errors that a destructor would have to swallow
   int descriptor() const { return descriptor_; }
@@ -41,28 +55,35 @@ class File {
   int descriptor_;
 };
 
-// A read-only memory map of a whole file. Empty files map to an empty span.
+// A read-only memory map of a whole regular file. Empty files map to an empty span. Reading what
+// another process has cut off since ends this one, with the path and `if_cut_short` as the exit
+// code (crash_guard.h).
 class MappedFile {
  public:
-  explicit MappedFile(const Path& path);
+  explicit MappedFile(const Path& path, ExitCode if_cut_short = ExitCode::kResources);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-  const Path& path() const { return path_; }
+  std::span<const std::byte> bytes() const;
+  const Path& path() const;
 
  private:
-  Path path_;
-  const std::byte* data_ = nullptr;
-  size_t size_ = 0;
+  struct Mapping;
+  std::unique_ptr<const Mapping> mapping_;
 };
 
-// The whole file, refused with Error(kResources) if it is larger than `limit` bytes.
+// The whole of a regular file, refused with Error(kResources) if it is larger than `limit` bytes.
 std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20);
+// The same of one of the program's own files; empty if there is none.
+std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit);
 
 // Replaces `path` in one step: a new file beside it is written, fsynced and renamed over it, then
 // the directory is fsynced. After a crash the old or the new content is there, never a mixture.
 void ReplaceFileDurably(const Path& path, std::string_view content);
+// Removes the files that ReplaceFileDurably left beside its own when its process was killed, unless
+// they changed in the last `age` seconds. For the owner of the directory, or with an age that no
+// file in the making has.
+void RemoveTemporaries(const Path& directory, int64_t age = 0);
 
 // When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.
 int64_t ChangeTime(const Path& path);

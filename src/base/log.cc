@@ -1,26 +1,69 @@
 #include "base/log.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
+
+#include "base/file.h"
+#include "base/output.h"
 
 namespace syntra {
 namespace {
 
+// spdlog's own sinks throw where writing fails, follow links and make files that all may write.
+class Sink : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  virtual void Write(std::string_view line) = 0;
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    // Paths and other words from outside must not command the terminal that shows them.
+    const std::string text = PrintableLines({message.payload.data(), message.payload.size()});
+    spdlog::details::log_msg printable = message;
+    printable.payload = text;
+    spdlog::memory_buf_t line;
+    formatter_->format(printable, line);
+    Write({line.data(), line.size()});
+  }
+  void flush_() override {}
+};
+
+class StderrSink final : public Sink {
+  void Write(std::string_view line) override { WriteAll(STDERR_FILENO, line); }
+};
+
+class FileSink final : public Sink {
+ public:
+  explicit FileSink(File file) : file_(std::move(file)) {}
+
+ private:
+  void Write(std::string_view line) override {
+    try {
+      file_.Write(line);
+    } catch (const Error& error) {
+      if (std::exchange(warned_, true)) return;
+      PrintNote(fmt::format("warning: {}; lines of this log are lost", error.what()));
+    }
+  }
+
+  File file_;
+  bool warned_ = false;
+};
+
 std::shared_ptr<spdlog::logger> MakeLogger(std::vector<spdlog::sink_ptr> sinks) {
   auto logger = std::make_shared<spdlog::logger>("syntra", sinks.begin(), sinks.end());
-  // A full disk or a closed stderr must not end a run that trains correctly.
+  // Lines that there is no memory for are lost; the run goes on.
   logger->set_error_handler([](const std::string&) {});
   logger->set_pattern("%H:%M:%S %^%l%$ %v");
-  logger->flush_on(spdlog::level::warn);
   return logger;
 }
 
 std::shared_ptr<spdlog::logger>& Holder() {
-  static std::shared_ptr<spdlog::logger> logger =
-      MakeLogger({std::make_shared<spdlog::sinks::stderr_sink_mt>()});
+  static std::shared_ptr<spdlog::logger> logger = MakeLogger({std::make_shared<StderrSink>()});
   return logger;
 }
 
@@ -30,18 +73,25 @@ spdlog::logger& Log() { return *Holder(); }
 
 void SetUpLogging(int rank, const std::filesystem::path& directory) {
   std::vector<spdlog::sink_ptr> sinks;
-  if (rank == 0) sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  if (rank == 0) sinks.push_back(std::make_shared<StderrSink>());
   std::string problem;
   if (!directory.empty()) {
     try {
-      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(
-          (directory / fmt::format("rank-{:04}.log", rank)).string()));
-    } catch (const spdlog::spdlog_ex& error) {
+      sinks.push_back(std::make_shared<FileSink>(
+          File::OpenForAppend(directory / fmt::format("rank-{:04}.log", rank))));
+    } catch (const Error& error) {
       problem = error.what();
     }
   }
   Holder() = MakeLogger(std::move(sinks));
   if (!problem.empty()) Log().warn("no log file: {}", problem);
+}
+
+void NoteInLogFile(const std::string& message) {
+  for (const spdlog::sink_ptr& sink : Log().sinks()) {
+    if (!dynamic_cast<FileSink*>(sink.get())) continue;
+    sink->log({"syntra", spdlog::level::err, message});
+  }
 }
 
 }  // namespace syntra

@@ -12,7 +12,11 @@ namespace syntra {
 spdlog::logger& Log();
 
 // Rank 0 logs to stderr and, if `directory` is not empty, every rank appends to
-// directory/rank-NNNN.log. A log file that cannot be written never stops the program.
+// directory/rank-NNNN.log. Neither ever stops the program: that a log file cannot be written is
+// said once on stderr; a line that stderr does not take is in the file.
 void SetUpLogging(int rank, const std::filesystem::path& directory);
+
+// Logs an error to the log file only: for what is printed on stderr anyway.
+void NoteInLogFile(const std::string& message);
 
 }  // namespace syntra

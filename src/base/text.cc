@@ -105,26 +105,52 @@ std::string HumanDuration(double seconds) {
   return fmt::format("{}d{:02}h", total / 86400, total / 3600 % 24);
 }
 
-bool IsUtf8(std::string_view text) {
+namespace {
+// The code point at the start of `text` and its length in bytes; 0 if none is well-formed there.
+size_t FirstUtf8(std::string_view text, uint32_t* code) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (size_t i = 0; i < text.size();) {
-    const unsigned char lead = byte(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const int length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    if (lead < 0xC2 || lead > 0xF4 || i + length > text.size()) return false;
-    uint32_t code = lead & (0xFF >> (length + 1));
-    for (int k = 1; k < length; ++k) {
-      if ((byte(i + k) & 0xC0) != 0x80) return false;
-      code = code << 6 | (byte(i + k) & 0x3F);
-    }
-    const uint32_t smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
-    if (code < smallest || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
-    i += length;
+  const unsigned char lead = byte(0);
+  *code = lead;
+  if (lead < 0x80) return 1;
+  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || length > text.size()) return 0;
+  *code = lead & (0xFF >> (length + 1));
+  for (size_t k = 1; k < length; ++k) {
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+    *code = *code << 6 | (byte(k) & 0x3F);
+  }
+  const uint32_t smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
+  const bool is_good = *code >= smallest && *code <= 0x10FFFF && (*code < 0xD800 || *code > 0xDFFF);
+  return is_good ? length : 0;
+}
+}  // namespace
+
+bool IsUtf8(std::string_view text) {
+  for (uint32_t code; !text.empty();) {
+    const size_t length = FirstUtf8(text, &code);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
+}
+
+std::string Printable(std::string_view text, int most) {
+  std::string printable;
+  for (uint32_t code; !text.empty();) {
+    if (most-- <= 0) return printable + "...";
+    const size_t length = FirstUtf8(text, &code);
+    // C0 and C1 of ISO 6429, and DEL between them.
+    const bool is_control = code < 0x20 || (code >= 0x7F && code < 0xA0);
+    for (const char byte : text.substr(0, std::max<size_t>(length, 1))) {
+      if (length == 0 || is_control) {
+        printable += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      } else {
+        printable += byte;
+      }
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return printable;
 }
 
 namespace {

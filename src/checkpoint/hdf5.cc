@@ -4,17 +4,23 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
+#include "base/failure.h"
 
 namespace syntra {
 namespace {
 
-// Appends one entry of HDF5's error stack, outermost first.
-herr_t AppendReason(unsigned, const H5E_error2_t* entry, void* text) {
-  auto& reasons = *static_cast<std::string*>(text);
+struct Reasons {
+  std::string text;
+  bool out_of_memory = false;
+};
+
+// Adds one entry of HDF5's error stack, outermost first.
+herr_t AddReason(unsigned, const H5E_error2_t* entry, void* data) {
+  auto& reasons = *static_cast<Reasons*>(data);
+  reasons.out_of_memory |= entry->maj_num == H5E_RESOURCE || entry->min_num == H5E_CANTALLOC;
   if (entry->desc && *entry->desc) {
-    if (!reasons.empty()) reasons += "; ";
-    reasons += entry->desc;
+    if (!reasons.text.empty()) reasons.text += "; ";
+    reasons.text += entry->desc;
   }
   return 0;
 }
@@ -38,11 +44,13 @@ void Hdf5Handle::Close() {
 namespace internal {
 
 void Hdf5Failed(const char* call) {
-  std::string reasons;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, AppendReason, &reasons);
+  Reasons reasons;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, AddReason, &reasons);
   const std::string_view text = call;
   const std::string_view function = text.substr(0, text.find('('));
-  Fail(ExitCode::kCheckpoint, "HDF5 {}: {}", function, reasons.empty() ? "failed" : reasons);
+  Fail(reasons.out_of_memory ? ExitCode::kResources : ExitCode::kCheckpoint, "HDF5 {}: {}{}",
+       function, reasons.text.empty() ? "failed" : reasons.text,
+       reasons.out_of_memory ? MemoryLimitNote() : "");
 }
 
 }  // namespace internal

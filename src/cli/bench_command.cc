@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "base/json.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/commands.h"
@@ -180,7 +181,7 @@ double Median(std::vector<double> values) {
 
 void PrintLine(const Json& json) {
   fmt::print("{}\n", JsonText(json));
-  std::fflush(stdout);
+  FlushOutput();
 }
 
 }  // namespace

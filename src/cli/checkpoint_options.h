@@ -25,7 +25,9 @@ struct CheckpointOptions {
   std::vector<std::string> overrides;
 
   // The newest valid checkpoint at or below the path, with its own configuration under the
-  // overrides.
+  // overrides, but for train.directory and data.prepared: without an override these are its run
+  // directory and the place in there, so that a checkpoint from elsewhere chooses nothing that is
+  // written.
   // `ranks` may be null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
 };

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <new>
 
+#include "base/crash_guard.h"
+#include "base/failure.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -53,12 +54,6 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const std::vector<std::string> known = KnownNames(app, is_option);
   const char* kind = is_option ? "option" : known.empty() ? "argument" : "command";
   return fmt::format("{} has no {} \"{}\"{}", name, kind, unknown, DidYouMean(unknown, known));
-}
-
-void PrintError(const std::string& message) {
-  // Configuration errors are lists that say "error:" on each line already.
-  const bool marked = message.starts_with("error: ");
-  fmt::print(stderr, "{}{}\n", marked ? "" : "error: ", message);
 }
 
 // A problem of a configuration that has no line of a file says in its message where it is.
@@ -132,23 +127,17 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
 }  // namespace
 
 int RunCommandLine(int argc, const char* const* argv) {
-  ExitCode code = ExitCode::kInternal;
+  InstallCrashHandlers(Version());
   try {
-    code = ParseAndRun(argc, argv);
-    std::cout.flush();
-    if (std::fflush(stdout) != 0 || !std::cout) {
-      Fail(ExitCode::kResources, "cannot write to standard output");
-    }
-  } catch (const Error& error) {
-    PrintError(error.what());
-    code = error.code();
-  } catch (const std::bad_alloc&) {
-    PrintError("out of memory");
-    code = ExitCode::kResources;
-  } catch (const std::exception& error) {
-    PrintError(fmt::format("{} (a bug in this program)", error.what()));
+    const ExitCode code = ParseAndRun(argc, argv);
+    FlushOutput();
+    return static_cast<int>(code);
+  } catch (...) {
+    EndIfReaderIsGone();
+    const Failure failure = CurrentFailure();
+    PrintError(failure.message);
+    return static_cast<int>(failure.code);
   }
-  return static_cast<int>(code);
 }
 
 }  // namespace syntra

@@ -3,7 +3,7 @@
 
 namespace syntra {
 
-// The process's exit code. Prints errors to stderr.
+// The process's exit code. Prints errors to stderr, those of crashes too (base/crash_guard.h).
 int RunCommandLine(int argc, const char* const* argv);
 
 }  // namespace syntra

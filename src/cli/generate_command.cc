@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "base/output.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "data/training_data.h"
@@ -58,9 +59,8 @@ void ShowSamples(Filler& filler, int64_t count) {
     const Batch batch = data.Get(i, 1, 0, 1);
     std::vector<int32_t> input = RowOf(batch.encoder_ids, 0, batch.input_length);
     input.erase(std::find(input.begin(), input.end(), filler.tokenizer().eos_id()), input.end());
-    std::cout << "input:  " << filler.tokenizer().Decode(input)
-              << "\ntarget: " << filler.tokenizer().Decode(batch.targets)
-              << "\noutput: " << filler.Fill(input) << "\n\n";
+    fmt::print("input:  {}\ntarget: {}\noutput: {}\n\n", filler.tokenizer().Decode(input),
+               filler.tokenizer().Decode(batch.targets), filler.Fill(input));
   }
 }
 
@@ -84,7 +84,8 @@ Action SetUpGenerate(CLI::App& app) {
     for (int64_t number = 1; std::getline(std::cin, line); ++number) {
       const ErrorContext context(
           [&] { return fmt::format("reading line {} of the input", number); });
-      std::cout << filler.Fill(filler.tokenizer().EncodeWithSentinels(line)) << std::endl;
+      fmt::print("{}\n", filler.Fill(filler.tokenizer().EncodeWithSentinels(line)));
+      FlushOutput();
     }
     return ExitCode::kDone;
   };

@@ -2,7 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 
+#include "base/log.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/backend.h"
 #include "cli/commands.h"
@@ -14,23 +17,30 @@
 namespace syntra {
 namespace {
 
-void Print(const PretrainOutcome& outcome, const Config& config) {
+std::string Describe(const PretrainOutcome& outcome, const Config& config) {
   if (outcome.was_done) {
-    fmt::print("the run in {} is done: {} of {} steps\n", config.train().directory(),
-               WithThousands(*outcome.step), WithThousands(config.train().steps()));
-    return;
+    return fmt::format("the run in {} is done: {} of {} steps\n", config.train().directory(),
+                       WithThousands(*outcome.step), WithThousands(config.train().steps()));
   }
+  std::string text;
   if (outcome.last_log_perplexity) {
     const double first = *outcome.first_log_perplexity, last = *outcome.last_log_perplexity;
     // One evaluation, as in a run that continued shortly before its end, shows no change.
     const std::string before = first == last ? "" : fmt::format("{:.4f} -> ", first);
-    fmt::print("validation log-perplexity {}{:.4f} ", before, last);
+    text += fmt::format("validation log-perplexity {}{:.4f} ", before, last);
   }
-  if (outcome.step) fmt::print("after {} steps; ", WithThousands(*outcome.step));
-  fmt::print("run directory {}\n", config.train().directory());
+  if (outcome.step) text += fmt::format("after {} steps; ", WithThousands(*outcome.step));
+  text += fmt::format("run directory {}\n", config.train().directory());
   if (outcome.code == ExitCode::kRequeue) {
-    fmt::print("stopped on request; the same command continues\n");
+    text += "stopped on request; the same command continues\n";
   }
+  return text;
+}
+
+// The run's result is in its directory: a standard output that takes nothing changes no exit code.
+void Print(const std::string& text) {
+  if (WriteAll(STDOUT_FILENO, text)) return;
+  Log().warn("cannot write to standard output: {}", SystemErrorText(errno));
 }
 
 }  // namespace
@@ -44,7 +54,7 @@ Action SetUpPretrain(CLI::App& app) {
       const std::shared_ptr<Communicator> sums =
           ChooseCommunicator(config.train(), ranks, backend->device());
       const PretrainOutcome outcome = Pretrain(config, *sums, *backend);
-      if (ranks.rank() == 0) Print(outcome, config);
+      if (ranks.rank() == 0) Print(Describe(outcome, config));
       return outcome.code;
     });
   };

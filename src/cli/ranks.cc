@@ -2,10 +2,10 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <thread>
 
-#include "base/log.h"
+#include "base/failure.h"
+#include "base/output.h"
 
 namespace syntra {
 namespace {
@@ -21,22 +21,16 @@ void WaitToBeEnded() {
   while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
-std::string Marked(const std::string& message) {
-  return message.starts_with("error: ") ? message : "error: " + message;
-}
-
-[[noreturn]] void Report(Communicator& ranks, const std::string& message, ExitCode code) {
-  Log().flush();
+[[noreturn]] void Report(Communicator& ranks, const Failure& failure) {
   if (ranks.rank() == 0) {
-    fmt::print(stderr, "{}\n", Marked(message));
+    PrintError(failure.message);
   } else {
     // The launcher sends TERM before KILL; the handlers of a run would only take note of it.
     std::signal(SIGTERM, SIG_DFL);
     WaitToBeEnded();
-    fmt::print(stderr, "rank {}: {}\n", ranks.rank(), Marked(message));
+    PrintError(failure.message, fmt::format("rank {}: ", ranks.rank()));
   }
-  std::fflush(nullptr);
-  ranks.Abort(code);
+  ranks.Abort(failure.code);
   __builtin_unreachable();  // virtual functions lose the attribute
 }
 
@@ -49,12 +43,8 @@ ExitCode WithRanks(const std::function<ExitCode(Communicator&)>& work) {
   if (ranks->size() == 1) return work(*ranks);
   try {
     return work(*ranks);
-  } catch (const Error& error) {
-    Report(*ranks, error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    Report(*ranks, "out of memory", ExitCode::kResources);
-  } catch (const std::exception& error) {
-    Report(*ranks, error.what(), ExitCode::kInternal);
+  } catch (...) {
+    Report(*ranks, CurrentFailure());
   }
 }
 

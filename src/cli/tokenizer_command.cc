@@ -34,7 +34,7 @@ Action SetUpEncode(CLI::App& app) {
     while (std::getline(std::cin, line)) {
       const std::vector<int32_t> ids =
           *sentinels ? tokenizer.EncodeWithSentinels(line) : tokenizer.Encode(line);
-      std::cout << fmt::format("{}\n", fmt::join(ids, " "));
+      fmt::print("{}\n", fmt::join(ids, " "));
     }
     return ExitCode::kDone;
   };
@@ -55,7 +55,7 @@ Action SetUpDecode(CLI::App& app) {
         }
         ids.push_back(static_cast<int32_t>(id));
       }
-      std::cout << tokenizer.Decode(ids) << '\n';
+      fmt::print("{}\n", tokenizer.Decode(ids));
     }
     return ExitCode::kDone;
   };

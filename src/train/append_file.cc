@@ -1,7 +1,5 @@
 #include "train/append_file.h"
 
-#include <unistd.h>
-
 #include "base/error.h"
 #include "base/log.h"
 
@@ -25,7 +23,15 @@ void AppendFile::Append(std::string_view record) {
   } catch (const Error& error) {
     WarnOnce(error.what());
     // A part of a record would spoil the one after it.
-    if (size >= 0 && ftruncate(file_->descriptor(), size) != 0) file_.reset();
+    if (size >= 0) DropFrom(size);
+  }
+}
+
+void AppendFile::DropFrom(int64_t size) {
+  try {
+    file_->Truncate(size);
+  } catch (const Error&) {
+    file_.reset();
   }
 }
 

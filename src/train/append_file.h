@@ -19,6 +19,8 @@ class AppendFile {
   void Sync();
 
  private:
+  // Gives up the file if it cannot be cut.
+  void DropFrom(int64_t size);
   void WarnOnce(const char* problem);
 
   Path path_;

@@ -48,14 +48,16 @@ const Path& CutAfter(const Path& path, int64_t resumed_step) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return path;
   try {
-    const MappedFile file(path);
-    const auto bytes = file.bytes();
+    // Refuses a link, which must not be cut.
+    File log = File::OpenForAppend(path);
+    const MappedFile map(path);
+    const auto bytes = map.bytes();
     const size_t kept =
         KeptBytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, resumed_step);
     if (kept == bytes.size()) return path;
     Log().info("{}: dropped {} bytes after step {}", path.string(), bytes.size() - kept,
                resumed_step);
-    std::filesystem::resize_file(path, kept);
+    log.Truncate(static_cast<int64_t>(kept));
   } catch (const std::exception& error) {
     Log().warn("{} may repeat steps: {}", path.string(), error.what());
   }

@@ -1,13 +1,12 @@
 #include "train/pretrain.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
-
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <future>
 #include <optional>
 
+#include "base/failure.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -43,15 +42,6 @@ double SecondsSince(Clock::time_point start) {
 void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
   const int share = std::max(1, ProcessorCount() / ranks.ranks_on_host());
   SetThreadCount(config.threads() > 0 ? config.threads() : share);
-}
-
-// The caller prints an error that ends the run; people look for it in the log file, too.
-void NoteInLogFile(const std::string& message) {
-  for (const spdlog::sink_ptr& sink : Log().sinks()) {
-    if (!dynamic_cast<spdlog::sinks::basic_file_sink_mt*>(sink.get())) continue;
-    sink->log({"syntra", spdlog::level::err, message});
-    sink->flush();
-  }
 }
 
 // A run on rank 0 also owns the directory: lock, status, metrics, progress line.
@@ -131,6 +121,7 @@ void Run::TakeDirectory() {
     CreateDirectoriesDurably(directory_.root);
     chief_.emplace(directory_);
     CreateDirectories(directory_.logs());
+    for (const Path& place : {directory_.root, directory_.logs()}) RemoveTemporaries(place);
     identity_.run_id = RunIdOf(directory_);
   }
   requests_.emplace(RequestOptions{.run_directory = directory_.root,
@@ -485,8 +476,9 @@ PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& bac
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
     return Run(config, ranks, backend, warnings).Train();
-  } catch (const Error& error) {
-    NoteInLogFile(error.what());
+  } catch (...) {
+    // The caller prints it; people look for it in the log file, too.
+    NoteInLogFile(CurrentFailure().message);
     throw;
   }
 }

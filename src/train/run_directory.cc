@@ -19,10 +19,10 @@ std::string NewRunId() {
 }
 
 std::string ExistingRunId(const Path& file) {
-  std::error_code code;
-  if (!std::filesystem::exists(file, code)) return {};
+  const std::optional<std::string> text = ReadOwnFile(file, 1 << 20);
+  if (!text) return {};
   try {
-    return ParseJson(ReadWholeFile(file, 1 << 20)).at("run_id").get<std::string>();
+    return ParseJson(*text).at("run_id").get<std::string>();
   } catch (const Json::exception& error) {
     Log().warn("{} is not readable, and the run gets a new id: {}", file.string(), error.what());
     return {};

@@ -48,11 +48,13 @@ std::string DescribeHolder(const Path& path) {
   return "another process";
 }
 
-void Write(const File& file, const std::string& text) {
-  if (ftruncate(file.descriptor(), 0) != 0 ||
-      write(file.descriptor(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+void Write(File& file, const std::string& text) {
+  try {
+    file.Truncate(0);
+    file.Write(text);
+  } catch (const Error& error) {
     // The lock holds all the same; only its text for people is missing.
-    Log().warn("cannot write {}: {}", file.path().string(), SystemErrorText(errno));
+    Log().warn("{}", error.what());
   }
 }
 

@@ -18,10 +18,10 @@ struct Previous {
 };
 
 Previous ReadStatus(const Path& path) {
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) return {};
+  const std::optional<std::string> text = ReadOwnFile(path, 65536);
+  if (!text) return {};
   try {
-    const Json status = ParseJson(ReadWholeFile(path, 65536));
+    const Json status = ParseJson(*text);
     return {status.at("state").get<std::string>(), status.at("step").get<int64_t>(),
             status.at("starts_without_progress").get<int>()};
   } catch (const Json::exception& error) {

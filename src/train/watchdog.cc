@@ -17,6 +17,8 @@ namespace {
 
 constexpr size_t kMeasuredSteps = 101;
 constexpr size_t kStepsForMedian = 3;
+// Neither follows a link nor waits for the other end of a FIFO.
+constexpr int kOwnFile = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
 double MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -185,13 +187,13 @@ void Watchdog::Expire(const std::string& description) {
   if (!directory.empty()) {
     // The report first: the others look for it soon.
     const Path report = ReportPath(directory, options_.rank);
-    const int file = open(report.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int file = open(report.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
     if (file >= 0) {
       WriteRaw(file, description + "\n");
       close(file);
     }
     const Path path = directory / fmt::format("rank-{:04}.log", options_.rank);
-    log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOwnFile, 0644);
     if (log < 0) log = STDERR_FILENO;
     if (log != STDERR_FILENO) WriteRaw(STDERR_FILENO, "watchdog: " + description + "\n");
   }

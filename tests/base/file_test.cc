@@ -1,6 +1,13 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -47,6 +54,85 @@ TEST(File, MapsEmptyAndFullFiles) {
   EXPECT_TRUE(MappedFile(path).bytes().empty());
   ReplaceFileDurably(path, "abc");
   EXPECT_EQ(MappedFile(path).bytes().size(), 3u);
+}
+
+// Where a file belongs, whatever else stands there is refused at once, also what opening waits for.
+TEST(File, OnlyRegularFilesAreReadAndAppendedTo) {
+  const Path directory = Scratch("kinds");
+  CreateDirectories(directory);
+  const Path fifo = directory / "fifo", socket_path = directory / "socket";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = ""};
+  strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(descriptor);
+  const std::pair<Path, const char*> cases[] = {{fifo, "a FIFO"},
+                                                {socket_path, "a socket"},
+                                                {"/dev/zero", "a device"},
+                                                {directory, "a directory"}};
+  for (const auto& [path, kind] : cases) {
+    const auto expect_refused = [&](const auto& call) {
+      try {
+        call();
+        ADD_FAILURE() << "took " << path;
+      } catch (const Error& error) {
+        const std::string message = error.what();
+        EXPECT_TRUE(message.ends_with(fmt::format("{}: it is {}, not a file", path.string(), kind)))
+            << message;
+      }
+    };
+    expect_refused([&] { File::OpenRegularForRead(path); });
+    expect_refused([&] { ReadWholeFile(path); });
+    expect_refused([&] { ReadOwnFile(path, 100); });
+    expect_refused([&] { MappedFile{path}; });
+    expect_refused([&] { File::OpenForAppend(path); });
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST(File, OwnFilesAreNotReachedThroughLinks) {
+  const Path directory = Scratch("links");
+  CreateDirectories(directory);
+  const Path target = directory / "target", link = directory / "link";
+  ReplaceFileDurably(target, "precious");
+  std::filesystem::create_symlink(target, link);
+  EXPECT_THROW(File::OpenForAppend(link), Error);
+  EXPECT_THROW(ReadOwnFile(link, 100), Error);
+  EXPECT_EQ(ReadOwnFile(directory / "none", 100), std::nullopt);
+  EXPECT_EQ(ReadOwnFile(target, 100), "precious");
+  // A file that the user names may be a link.
+  EXPECT_EQ(ReadWholeFile(link), "precious");
+  ReplaceFileDurably(link, "new");
+  EXPECT_EQ(ReadWholeFile(target), "precious");
+  std::filesystem::remove_all(directory);
+}
+
+TEST(File, NobodyElseMayWriteNewFiles) {
+  const Path path = Scratch("mode.txt");
+  const mode_t before = umask(0);
+  File::OpenForAppend(path).Write("x");
+  umask(before);
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0644));
+}
+
+TEST(File, TemporariesOfKilledProcessesAreRemoved) {
+  const Path directory = Scratch("temporaries");
+  CreateDirectories(directory);
+  for (const char* name : {"STATUS.tmp-12", "a.tmp-", "b.tmp-x", "STATUS", ".tmp-3"}) {
+    ReplaceFileDurably(directory / name, "");
+  }
+  RemoveTemporaries(directory, 3600);
+  EXPECT_TRUE(std::filesystem::exists(directory / "STATUS.tmp-12"));
+  RemoveTemporaries(directory);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    left.push_back(entry.path().filename());
+  }
+  std::ranges::sort(left);
+  EXPECT_EQ(left, (std::vector<std::string>{"STATUS", "a.tmp-", "b.tmp-x"}));
+  RemoveTemporaries(directory / "none");
+  std::filesystem::remove_all(directory);
 }
 
 TEST(File, ReadRefusesTooLargeFiles) {

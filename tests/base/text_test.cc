@@ -28,6 +28,14 @@ TEST(Text, Utf8) {
   EXPECT_FALSE(IsUtf8("\xf4\x90\x80\x80"));  // beyond U+10FFFF
 }
 
+TEST(Text, PrintableCommandsNoTerminal) {
+  EXPECT_EQ(Printable("a\x1b[2J\n\t\x7f"), "a\\x1b[2J\\x0a\\x09\\x7f");
+  // U+009B is an escape sequence's start by itself; letters beside bad bytes stay.
+  EXPECT_EQ(Printable("\xc2\x9b\xc3\xa9\xff\xe2\x82"), "\\xc2\\x9b\xc3\xa9\\xff\\xe2\\x82");
+  EXPECT_EQ(Printable("\xc3\xa9\xc3\xa9\xc3\xa9", 2), "\xc3\xa9\xc3\xa9...");
+  EXPECT_EQ(Printable("ab", 2), "ab");
+}
+
 TEST(Text, NumbersMustFillTheText) {
   int64_t integer;
   double number;

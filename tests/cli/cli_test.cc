@@ -297,6 +297,40 @@ TEST(Cli, FullDiskIsAnError) {
   const Outcome outcome = RunShell("\"$syntra\" doctor > /dev/full");
   EXPECT_EQ(outcome.code, 4);
   EXPECT_TRUE(Has(outcome.err, "error: cannot write to standard output")) << outcome.err;
+  // More than a buffer, so that printing fails and not only its end.
+  const Outcome large = RunShell("\"$syntra\" completion bash > /dev/full");
+  EXPECT_EQ(large.code, 4);
+  EXPECT_EQ(large.err, "error: cannot write to standard output: No space left on device\n");
+  const Outcome limited = RunShell(
+      "ulimit -f 0; \"$syntra\" completion bash > out.$$; code=$?; "
+      "rm -f out.$$; exit $code");
+  EXPECT_EQ(limited.code, 4);
+}
+
+TEST(Cli, ErrorsKeepTheirCodeWhereNobodyHears) {
+  EXPECT_EQ(RunShell("\"$syntra\" nonsense 2>/dev/full").code, 2);
+  EXPECT_EQ(RunShell("\"$syntra\" nonsense 2>&-").code, 2);
+  EXPECT_EQ(
+      RunShell("{ sleep 0.1; \"$syntra\" nonsense; } 2>&1 | true; exit ${PIPESTATUS[0]}").code, 2);
+}
+
+// The convention of programs in pipes: SIGPIPE, of which the shell makes 141.
+TEST(Cli, AReaderThatIsGoneEndsItQuietly) {
+  const Outcome outcome =
+      RunShell("{ sleep 0.1; \"$syntra\" completion bash; } | true; exit ${PIPESTATUS[0]}");
+  EXPECT_EQ(outcome.code, 141);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(Cli, ClosedDescriptorsAreNoError) {
+  EXPECT_EQ(RunShell("\"$syntra\" config explain model.dropout <&- >&- 2>&-").code, 0);
+}
+
+TEST(Cli, ErrorsCommandNoTerminal) {
+  const Outcome outcome = RunShell("\"$syntra\" $'non\\x1b[2Jsense'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(Has(outcome.err, "\"non\\x1b[2Jsense\"")) << outcome.err;
+  EXPECT_FALSE(Has(outcome.err, "\x1b")) << outcome.err;
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 #include "data/tokenizer.h"
 
+#include <unistd.h>
+
 #include <fstream>
 
+#include "base/crash_guard.h"
 #include "base/json.h"
 #include "core/thread.h"
 #include "data/record_reader.h"
+#include "tests/base/child_process.h"
 #include "tests/data/corpus_files.h"
 
 namespace syntra {
@@ -208,6 +212,24 @@ TEST(WordCache, GivesSentencePiecesIdsWithOtherModels) {
     const Tokenizer tokenizer(SharedDataPath() / "spm" / model, 100);
     ExpectPlainIds(tokenizer, SamplePath("c4-validation.00000-of-00001.json.gz"), 200);
   }
+}
+
+// Bytes in the table of normal forms, which SentencePiece follows wherever they lead.
+TEST(Tokenizer, ADamagedModelThatCrashesIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer handles crashes itself";
+#endif
+  std::string content = ReadWholeFile(SamplePath("spiece.model"));
+  content.replace(699117, 512, 512, '\xff');
+  const Path path = Path(testing::TempDir()) / fmt::format("damaged-{}.model", getpid());
+  ReplaceFileDurably(path, content);
+  const Ended ended = RunInChild([&] {
+    InstallCrashHandlers("1");
+    Tokenizer(path, 100).Encode("\u2122");
+  });
+  EXPECT_EQ(ended.code, 3) << ended.err;
+  EXPECT_TRUE(ended.Says("the SentencePiece model " + path.string() + " is damaged")) << ended.err;
+  std::filesystem::remove(path);
 }
 
 }  // namespace

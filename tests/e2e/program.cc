@@ -96,7 +96,6 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
     putenv(const_cast<char*>(variable.c_str()));
   }
   if (options.file_size_limit >= 0) {
-    signal(SIGXFSZ, SIG_IGN);
     const auto bytes = static_cast<rlim_t>(options.file_size_limit);
     const rlimit limit = {bytes, bytes};
     setrlimit(RLIMIT_FSIZE, &limit);

@@ -1,0 +1,45 @@
+// Runs code in a forked child, for tests of what ends a process.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+namespace syntra {
+
+struct Ended {
+  int code = -1;  // the exit code, or 1000 + signal
+  std::string err;
+
+  bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
+};
+
+// `body` ends with code 99 if it returns.
+inline Ended RunInChild(const std::function<void()>& body) {
+  int ends[2];
+  Ended ended;
+  if (pipe(ends) != 0) return ended;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    body();
+    _exit(99);
+  }
+  close(ends[1]);
+  char block[4096];
+  for (ssize_t count; (count = read(ends[0], block, sizeof block)) > 0;) {
+    ended.err.append(block, static_cast<size_t>(count));
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  return ended;
+}
+
+}  // namespace syntra

@@ -1,0 +1,141 @@
+#include "base/crash_guard.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "base/file.h"
+#include "tests/base/child_process.h"
+
+namespace syntra {
+namespace {
+
+void Crash() {
+  volatile int* nowhere = nullptr;
+  *nowhere = 1;
+}
+
+Ended RunGuarded(const std::function<void()>& body) {
+  return RunInChild([&] {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    InstallCrashHandlers("1.2.3");
+    body();
+  });
+}
+
+class Crashes : public testing::Test {
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer handles crashes itself";
+#endif
+  }
+};
+
+TEST_F(Crashes, InsideAGuardIsAnErrorOfWhatIsRead) {
+  const Ended ended = RunGuarded([] {
+    const CrashGuard guard(ExitCode::kData, "SentencePiece model", "/x/a\x1b.model");
+    Crash();
+  });
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(ended.err,
+            "error: the SentencePiece model /x/a?.model is damaged: reading it crashed; restore "
+            "it\n");
+}
+
+TEST_F(Crashes, TheInnermostGuardOfTheThreadCounts) {
+  const CrashGuard other(ExitCode::kData, "other", "thread");
+  const Ended ended = RunGuarded([] {
+    const CrashGuard outer(ExitCode::kData, "outer", "file");
+    { const CrashGuard done(ExitCode::kData, "done", "file"); }
+    std::thread([] {
+      const CrashGuard guard(ExitCode::kCheckpoint, "shard", "/x/y.h5");
+      raise(SIGFPE);
+    }).join();
+  });
+  EXPECT_EQ(ended.code, 5);
+  EXPECT_TRUE(ended.Says("the shard /x/y.h5 is damaged")) << ended.err;
+}
+
+TEST_F(Crashes, WithoutAGuardIsABugThatTheSignalEnds) {
+  const Ended ended = RunGuarded(Crash);
+  EXPECT_EQ(ended.code, 1000 + SIGSEGV);
+  EXPECT_TRUE(ended.Says("error: crash (SIGSEGV) of syntra 1.2.3, a bug in this program"))
+      << ended.err;
+}
+
+TEST_F(Crashes, AMappedFileThatIsCutShortIsNamed) {
+  const Path path = Path(testing::TempDir()) / ("cut-" + std::to_string(getpid()));
+  ReplaceFileDurably(path, std::string(100000, 'x'));
+  const Ended ended = RunGuarded([&] {
+    const MappedFile none("/proc/self/cmdline"), map(path, ExitCode::kData);
+    if (truncate(path.c_str(), 10) != 0) return;
+    // Several threads meet it at once; one speaks.
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        volatile std::byte last = map.bytes().back();
+        static_cast<void>(last);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(ended.err, "error: " + path.string() +
+                           " was cut short while it was in use: from 100000 bytes to 10\n");
+  std::filesystem::remove(path);
+}
+
+// As a library that does not look at what malloc returns.
+TEST_F(Crashes, WithoutMemoryIsAShortageNotABug) {
+  const Ended ended = RunGuarded([] {
+    const rlimit limit{rlim_t{64} << 20, rlim_t{64} << 20};
+    setrlimit(RLIMIT_AS, &limit);
+    Crash();
+  });
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_EQ(ended.err, "error: out of memory: ulimit -v allows 64 MiB of address space\n");
+}
+
+TEST_F(Crashes, ExceptionsThatNothingCatchesHaveTheirCode) {
+  const Ended memory = RunGuarded([] { std::thread([] { throw std::bad_alloc(); }).join(); });
+  EXPECT_EQ(memory.code, 4);
+  EXPECT_EQ(memory.err, "error: out of memory\n");
+  const Ended data = RunGuarded([]() noexcept { Fail(ExitCode::kData, "no data"); });
+  EXPECT_EQ(data.code, 3);
+  EXPECT_EQ(data.err, "error: no data\n");
+  const Ended bug = RunGuarded([] { std::thread([] { throw std::logic_error("wrong"); }).join(); });
+  EXPECT_EQ(bug.code, 1000 + SIGABRT);
+  EXPECT_TRUE(bug.Says("error: wrong (a bug in this program)")) << bug.err;
+}
+
+TEST_F(Crashes, ALibraryThatEndsTheProcessHasACode) {
+  const Ended ended = RunGuarded([] { std::exit(1); });
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_TRUE(ended.Says("a library ended the program")) << ended.err;
+  const Ended model = RunGuarded([] {
+    const CrashGuard guard(ExitCode::kData, "SentencePiece model", "m");
+    std::exit(-1);
+  });
+  EXPECT_EQ(model.code, 3);
+  EXPECT_EQ(RunGuarded([] { std::exit(6); }).code, 6);
+}
+
+TEST_F(Crashes, TheLimitOnFileSizesIsAnError) {
+  const Path path = Path(testing::TempDir()) / ("limited-" + std::to_string(getpid()));
+  const Ended ended = RunGuarded([&]() noexcept {
+    const rlimit limit{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    ReplaceFileDurably(path, std::string(2000, 'x'));
+  });
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_TRUE(ended.Says("File too large: the limit on file sizes (ulimit -f)")) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,52 @@
+// Memory that cannot be had ends a command with code 4 and a sentence, whoever asked for it.
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Memory : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer needs the memory that this test takes away";
+#endif
+  }
+  // It is done, or it says once that memory is short.
+  static void ExpectDoneOrShort(const Outcome& outcome, const std::string& where) {
+    EXPECT_TRUE(outcome.code == 0 || outcome.code == 4)
+        << where << " ended with " << outcome.code << ":\n"
+        << outcome.err;
+    EXPECT_EQ(outcome.code == 4, outcome.Says("error: ")) << where << "\n" << outcome.err;
+  }
+  static StartOptions Limited(int64_t mebibytes) {
+    return {
+        .wrapper = {"bash", "-c", "ulimit -v $0 && exec \"$@\"", std::to_string(mebibytes << 10)}};
+  }
+  static StartOptions Failing(int64_t request, bool once) {
+    StartOptions options{.environment = {"LD_PRELOAD=" SYNTRA_FAILING_MALLOC,
+                                         "FAIL_MALLOC=" + std::to_string(request)}};
+    if (once) options.environment.push_back("FAIL_MALLOC_ONCE=1");
+    return options;
+  }
+};
+
+TEST_F(Memory, TooLittleAddressSpace) {
+  const Arguments plan{"plan", "--config", config_.string()};
+  for (int64_t mebibytes = 200; mebibytes <= 500; mebibytes += 25) {
+    ExpectDoneOrShort(Run(plan, Limited(mebibytes)), fmt::format("plan in {} MiB", mebibytes));
+  }
+}
+
+TEST_F(Memory, RefusedAtSampledRequests) {
+  const Arguments plan{"plan", "--config", config_.string()};
+  for (const bool once : {false, true}) {
+    for (int64_t request = 1; request < 100000; request = request * 3 + 1) {
+      ExpectDoneOrShort(Run(plan, Failing(request, once)),
+                        fmt::format("plan, request {}{}", request, once ? " alone" : ""));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syntra

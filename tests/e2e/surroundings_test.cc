@@ -1,0 +1,124 @@
+// What a process may find around it: closed descriptors, full outputs, other kinds of files where
+// its own belong, files that change under its hands.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Surroundings : public TinyRun {
+ protected:
+  // Runs the program with these redirections of the shell.
+  static StartOptions Redirected(const std::string& redirections) {
+    return {.wrapper = {"bash", "-c", "exec \"$@\" " + redirections, "bash"}};
+  }
+  Arguments ShortRun(const std::string& name = "run") const {
+    return Pretrain(name, {"train.steps=2"});
+  }
+};
+
+TEST_F(Surroundings, MessagesDoNotLandInFilesWhereDescriptorsAreClosed) {
+  EXPECT_EQ(Run(ShortRun(), Redirected("<&- >&- 2>&-")).code, 0);
+  // Each line is JSON.
+  EXPECT_EQ(Metrics("run").size(), 4u);
+}
+
+// What a run says at its end is not its result.
+TEST_F(Surroundings, ARunNeedsNoOutput) {
+  EXPECT_EQ(Run(ShortRun("full"), Redirected(">/dev/full 2>&1")).code, 0);
+  EXPECT_EQ(NewestStep("full"), 2);
+  // A reader that is gone.
+  EXPECT_EQ(Run(ShortRun("pipe"), Redirected("> >(exec <&-) 2>&1; sleep 0.1")).code, 0);
+}
+
+TEST_F(Surroundings, AFullDiskForTheLogIsSaidOnce) {
+  CreateDirectories(Directory("run") / "log");
+  // Room for the checkpoints, which are checked, but not for the log.
+  ReplaceFileDurably(Directory("run") / "log/rank-0000.log", std::string(1300000, '\n'));
+  ReplaceFileDurably(Directory("run") / "metrics.jsonl", std::string(1300000, '\n'));
+  const Outcome outcome = Run(ShortRun(), {.file_size_limit = 1300000});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string log = "rank-0000.log: File too large: the limit on file sizes (ulimit -f)";
+  EXPECT_TRUE(outcome.Says(log)) << outcome.err;
+  EXPECT_EQ(outcome.err.find(log, outcome.err.find(log) + 1), std::string::npos) << outcome.err;
+}
+
+TEST_F(Surroundings, FifosWhereFilesBelongAreRefusedAtOnce) {
+  const std::pair<const char*, int> cases[] = {
+      {"LOCK", 4}, {"STATUS", 4}, {"run.json", 4}, {"metrics.jsonl", 0}, {"log/rank-0000.log", 0}};
+  for (const auto& [name, code] : cases) {
+    const Path directory = Directory(std::string("fifo-") + Path(name).filename().string());
+    CreateDirectories(directory / "log");
+    ASSERT_EQ(mkfifo((directory / name).c_str(), 0600), 0);
+    const Outcome outcome = Run(ShortRun(directory.filename()));
+    EXPECT_EQ(outcome.code, code) << name << outcome.err;
+    EXPECT_TRUE(outcome.Says((directory / name).string() + ": it is a FIFO, not a file"))
+        << outcome.err;
+  }
+  const Path config = scratch_ / "fifo.textproto";
+  ASSERT_EQ(mkfifo(config.c_str(), 0600), 0);
+  const Outcome outcome = Run({"plan", "--config", config.string()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.Says("it is a FIFO, not a file")) << outcome.err;
+}
+
+TEST_F(Surroundings, LinksInARunDirectoryLeadNowhere) {
+  const Path precious = scratch_ / "precious";
+  const std::string content = "{\"step\":99,\"loss\":1}\n";
+  for (const char* name : {"LOCK", "STATUS", "run.json", "metrics.jsonl", "log/rank-0000.log"}) {
+    ReplaceFileDurably(precious, content);
+    const Path directory = Directory(std::string("link-") + Path(name).filename().string());
+    CreateDirectories(directory / "log");
+    std::filesystem::create_symlink(precious, directory / name);
+    const Outcome outcome = Run(ShortRun(directory.filename()));
+    EXPECT_TRUE(outcome.Says((directory / name).string() + ": it is a symbolic link"))
+        << outcome.err;
+    EXPECT_EQ(ReadWholeFile(precious), content) << name;
+  }
+}
+
+TEST_F(Surroundings, WhatAKilledProcessLeftIsRemoved) {
+  CreateDirectories(Directory("run"));
+  ReplaceFileDurably(Directory("run") / "STATUS.tmp-99999", "half");
+  EXPECT_EQ(Run(ShortRun()).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(Directory("run") / "STATUS.tmp-99999"));
+}
+
+TEST_F(Surroundings, AShardThatIsCutWhileTrainingIsNamed) {
+  Program run(scratch_, Pretrain("run", {"train.steps=1000000", "evaluation.every=0"}));
+  ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 1 || !run.running(); }));
+  const Path shard = scratch_ / "prepared/train/train.jsonl.tokens";
+  ASSERT_EQ(truncate(shard.c_str(), 0), 0);
+  const Outcome outcome = run.Wait(30);
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(outcome.Says(shard.string() + " was cut short while it was in use: from "))
+      << outcome.err;
+}
+
+// A checkpoint that somebody else made names places of this machine.
+TEST_F(Surroundings, ACheckpointDoesNotChooseWhereEvalWrites) {
+  Train("run", {"train.steps=5"});
+  const Path victim = scratch_ / "prepared";
+  const Path received = scratch_ / "received";
+  CreateDirectories(received);
+  std::filesystem::rename(CheckpointPath("run", 5), received / "step-0000000005");
+  RemoveAll(victim);
+  RemoveAll(Directory("run"));
+  const Outcome outcome = Run({"eval", "--checkpoint", (received / "step-0000000005").string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(victim));
+  EXPECT_FALSE(std::filesystem::exists(Directory("run")));
+  EXPECT_TRUE(std::filesystem::exists(received / "prepared/validation/INDEX.json"));
+  const Path chosen = scratch_ / "chosen";
+  const Outcome again =
+      Run({"eval", "--checkpoint", received.string(), "--set", "data.prepared=" + chosen.string()});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(std::filesystem::exists(chosen / "validation/INDEX.json"));
+}
+
+}  // namespace
+}  // namespace syntra
