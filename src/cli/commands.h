@@ -9,6 +9,7 @@ Action SetUpPretrain(CLI::App& app);
 Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
+Action SetUpReport(CLI::App& app);
 Action SetUpPlan(CLI::App& app);
 Action SetUpCheck(CLI::App& app);
 Action SetUpInspect(CLI::App& app);
@@ -22,7 +23,8 @@ inline constexpr Command kCommands[] = {
     {"pretrain", "Train a model by span corruption, or continue a run", SetUpPretrain},
     {"prepare", "Turn corpus files into token shards", SetUpPrepare},
     {"eval", "Log-perplexity of a checkpoint on the validation split", SetUpEval},
-    {"generate", "Fill the sentinels of input lines", SetUpGenerate},
+    {"generate", "Fill the gaps <extra_id_N> of input lines", SetUpGenerate},
+    {"report", "Show runs at a glance: steps, log-perplexity, its curve, throughput", SetUpReport},
     {"plan", "Parameters, arithmetic and memory of a configuration", SetUpPlan},
     {"check", "Everything that can fail, before it costs anything", SetUpCheck},
     {"inspect", "Look into data, checkpoints and memory", SetUpInspect},
