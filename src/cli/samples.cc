@@ -10,8 +10,9 @@
 namespace syntra {
 namespace {
 
-// Where in its share of the examples a sample stands.
-constexpr double kPlaceInShare = 0.5;
+// Where in its share of the examples a sample stands. At this place the three samples of the quick
+// start are about books, an illustrator and shoes; others of its corpus are about deaths.
+constexpr double kPlaceInShare = 0.85;
 
 struct Sample {
   int64_t index = 0;  // of the validation example

@@ -53,7 +53,7 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                       ? fmt::format("{} steps of {} rows", steps, train.batch_size())
                       : fmt::format("{} of {} steps are done", WithThousands(start.step), steps)),
       "model: " + DescribeModel(config.model()),
-      fmt::format("data: {}, {} tokens; the run goes through them {:.3g} times",
+      fmt::format("data: {}, {} tokens; the run takes {:.3g} epochs",
                   Count(start.documents, "document"), HumanCount(static_cast<double>(start.tokens)),
                   epochs),
       fmt::format("machine: {} on {}, {} each, {} on {}",
