@@ -101,7 +101,7 @@ TEST_F(Tools, GenerateInBatchesAsAlone) {
 }
 
 TEST_F(Tools, GenerateRefusesSegmentPositions) {
-  Train("run", {"train.steps=2", "model.mixer.attention.index_by=SEGMENT_POSITION"});
+  Train("run", {"train.steps=6", "model.mixer.attention.index_by=SEGMENT_POSITION"});
   const Outcome outcome =
       Run({"generate", "--checkpoint", Directory("run").string()}, {.input = "aa\n"});
   EXPECT_EQ(outcome.code, 2);
@@ -125,14 +125,29 @@ TEST_F(Tools, ReportShowsRuns) {
   ReplaceFileDurably(Directory("run") / "metrics.jsonl", metrics);
   const Arguments arguments{"report", Directory("run").string()};
   const Outcome ascii = Run(arguments, {.environment = {"LC_ALL=C"}});
-  const std::string head = Directory("run").string() + R"(: 6 of 6 steps, done
-  model        2+2 layers of width 32, random + dot_product; 34.0k parameters
-  throughput   2.00k tokens/s, MFU 25.0%; 30s in 6 steps
+  const std::string expected = Directory("run").string() + R"(: 6 of 6 steps, done
+  model        2+2 layers of width 32, random + dot_product; 53.8k parameters
+  throughput   2.0k tokens/s, MFU 25.0%; 30s in 6 steps
   training     9.0000 at step 1, 4.0000 at step 6
   validation   9.0000 at step 0, 3.0000 at step 6
 
+Log-perplexity against step: training ..., validation o
+
+9.00 |o           ...
+     |               ......
+     |                     ......
+     |                           ......
+     |                                 .........
+     |                                    o     .........
+     |                                                   ......
+     |                                                         ......
+     |                                                               ......
+     |                                                                     ....
+     |
+3.00 |                                                                        o
+      0                                                                       6
 )";
-  EXPECT_EQ(ascii.out, head + R"()");
+  EXPECT_EQ(ascii.out, expected);
   const Outcome braille = Run({"report", Directory("run").string(), Directory("run").string()},
                               {.environment = {"LC_ALL=C.UTF-8"}});
   EXPECT_NE(braille.out.find("\u2809"), std::string::npos) << braille.out;
