@@ -32,26 +32,6 @@ std::string ReasonOf(std::string_view message) {
                          : std::string(message);
 }
 
-// Finds the next "<extra_id_K>" with K < limit at or behind `from`.
-bool FindSentinel(std::string_view text, size_t from, int32_t limit, size_t* begin, size_t* end,
-                  int32_t* k) {
-  for (size_t at = text.find(kSentinelOpen, from); at != std::string_view::npos;
-       at = text.find(kSentinelOpen, at + 1)) {
-    const size_t digits = at + kSentinelOpen.size();
-    const size_t close = text.find('>', digits);
-    if (close == std::string_view::npos) return false;
-    int64_t number = 0;
-    if (!ParseInt64(text.substr(digits, close - digits), &number)) continue;
-    if (number < 0 || number >= limit) continue;
-    if (text.substr(at, close + 1 - at) != SentinelText(static_cast<int32_t>(number))) continue;
-    *begin = at;
-    *end = close + 1;
-    *k = static_cast<int32_t>(number);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 struct Tokenizer::Implementation {
@@ -135,15 +115,30 @@ bool Tokenizer::EncodesByWords() const {
   return implementation_->no_words != nullptr;
 }
 
+std::vector<SentinelPlace> Tokenizer::FindSentinels(std::string_view text) const {
+  std::vector<SentinelPlace> places;
+  for (size_t at = text.find(kSentinelOpen); at != std::string_view::npos;
+       at = text.find(kSentinelOpen, at + 1)) {
+    const size_t digits = at + kSentinelOpen.size();
+    const size_t close = text.find('>', digits);
+    if (close == std::string_view::npos) break;
+    int64_t number = 0;
+    if (!ParseInt64(text.substr(digits, close - digits), &number)) continue;
+    if (number < 0 || number >= extra_ids_) continue;
+    const auto k = static_cast<int32_t>(number);
+    if (text.substr(at, close + 1 - at) == SentinelText(k)) places.push_back({at, close + 1, k});
+  }
+  return places;
+}
+
 std::vector<int32_t> Tokenizer::EncodeWithSentinels(std::string_view text) const {
   std::vector<int32_t> ids, part;
-  size_t from = 0, begin, end;
-  int32_t k;
-  while (FindSentinel(text, from, extra_ids_, &begin, &end, &k)) {
-    Encode(text.substr(from, begin - from), &part);
+  size_t from = 0;
+  for (const SentinelPlace& place : FindSentinels(text)) {
+    Encode(text.substr(from, place.begin - from), &part);
     ids.insert(ids.end(), part.begin(), part.end());
-    ids.push_back(SentinelId(k));
-    from = end;
+    ids.push_back(SentinelId(place.k));
+    from = place.end;
   }
   Encode(text.substr(from), &part);
   ids.insert(ids.end(), part.begin(), part.end());

@@ -13,6 +13,12 @@
 
 namespace syntra {
 
+// "<extra_id_K>" in a text: bytes [begin, end).
+struct SentinelPlace {
+  size_t begin, end;
+  int32_t k;
+};
+
 class Tokenizer {
  public:
   // Throws Error(kData) if the file is larger than 256 MiB or not a SentencePiece model with an
@@ -34,6 +40,9 @@ class Tokenizer {
 
   // Like Encode, but "<extra_id_K>" with K < extra_ids becomes sentinel K and cuts the text in two.
   std::vector<int32_t> EncodeWithSentinels(std::string_view text) const;
+
+  // Every "<extra_id_K>" with K < extra_ids, in the order of the text.
+  std::vector<SentinelPlace> FindSentinels(std::string_view text) const;
 
   // Text up to the first EOS. Padding is dropped, sentinels read "<extra_id_K>" between spaces, ids
   // outside the vocabulary read as the unknown piece.

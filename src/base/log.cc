@@ -17,7 +17,8 @@ namespace {
 // spdlog's own sinks throw where writing fails, follow links and make files that all may write.
 class Sink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
-  virtual void Write(std::string_view line) = 0;
+  // `line` is `message` as it is to be written.
+  virtual void Write(std::string line, const spdlog::details::log_msg& message) = 0;
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -27,13 +28,28 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     printable.payload = text;
     spdlog::memory_buf_t line;
     formatter_->format(printable, line);
-    Write({line.data(), line.size()});
+    Write({line.data(), line.size()}, printable);
   }
   void flush_() override {}
 };
 
+const char* ColorOf(spdlog::level::level_enum level) {
+  if (level >= spdlog::level::err) return "\033[31m";
+  return level == spdlog::level::warn ? "\033[33m" : "";
+}
+
+// Lines above the status line, the level's name in a colour where the terminal wants it.
 class StderrSink final : public Sink {
-  void Write(std::string_view line) override { WriteAll(STDERR_FILENO, line); }
+  void Write(std::string line, const spdlog::details::log_msg& message) override {
+    const std::string_view color = ColorOf(message.level);
+    if (colored_ && !color.empty()) {
+      line.insert(message.color_range_end, "\033[0m");
+      line.insert(message.color_range_start, color);
+    }
+    StderrLine().Print(line);
+  }
+
+  const bool colored_ = WantsColor(STDERR_FILENO);
 };
 
 class FileSink final : public Sink {
@@ -41,7 +57,7 @@ class FileSink final : public Sink {
   explicit FileSink(File file) : file_(std::move(file)) {}
 
  private:
-  void Write(std::string_view line) override {
+  void Write(std::string line, const spdlog::details::log_msg&) override {
     try {
       file_.Write(line);
     } catch (const Error& error) {
@@ -70,6 +86,13 @@ std::shared_ptr<spdlog::logger>& Holder() {
 }  // namespace
 
 spdlog::logger& Log() { return *Holder(); }
+
+StatusLine& StderrLine() {
+  // Never destroyed: what is logged while the program ends is written through it.
+  static StatusLine& line =
+      *new StatusLine([](std::string_view text) { WriteAll(STDERR_FILENO, text); });
+  return line;
+}
 
 void SetUpLogging(int rank, const std::filesystem::path& directory) {
   std::vector<spdlog::sink_ptr> sinks;

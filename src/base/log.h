@@ -6,10 +6,15 @@
 
 #include <filesystem>
 
+#include "base/terminal.h"
+
 namespace syntra {
 
 // Logs to stderr until SetUpLogging is called.
 spdlog::logger& Log();
+
+// The line of stderr that is redrawn in place; what is logged is written above it.
+StatusLine& StderrLine();
 
 // Rank 0 logs to stderr and, if `directory` is not empty, every rank appends to
 // directory/rank-NNNN.log. Neither ever stops the program: that a log file cannot be written is

@@ -105,6 +105,29 @@ std::string HumanDuration(double seconds) {
   return fmt::format("{}d{:02}h", total / 86400, total / 3600 % 24);
 }
 
+size_t CodePointCount(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+std::vector<std::string> WrapText(std::string_view text, size_t columns) {
+  std::vector<std::string> lines{""};
+  for (std::string word : Split(text, ' ')) {
+    if (word.empty()) continue;
+    const size_t used = CodePointCount(lines.back());
+    if (used > 0 && used + 1 + CodePointCount(word) > columns) lines.emplace_back();
+    while (CodePointCount(word) > columns) {
+      size_t bytes = word.size();
+      while (CodePointCount(word.substr(0, bytes)) > columns) --bytes;
+      lines.back() = word.substr(0, bytes);
+      word.erase(0, bytes);
+      lines.emplace_back();
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+  }
+  return lines;
+}
+
 namespace {
 // The code point at the start of `text` and its length in bytes; 0 if none is well-formed there.
 size_t FirstUtf8(std::string_view text, uint32_t* code) {

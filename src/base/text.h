@@ -33,6 +33,11 @@ std::string HumanDuration(double seconds);  // 11520 -> "3h12m"; not finite -> "
 // characters, line ends among them, and bytes that are not UTF-8 read "\x1b". For what comes from
 // outside.
 std::string Printable(std::string_view text, int most = std::numeric_limits<int>::max());
+// How many code points a UTF-8 text has: its width on a terminal, as far as letters go.
+size_t CodePointCount(std::string_view text);
+
+// Lines of at most `columns` code points, cut between words; a longer word is cut in two.
+std::vector<std::string> WrapText(std::string_view text, size_t columns);
 
 // True if `text` is well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
 bool IsUtf8(std::string_view text);

@@ -1,92 +1,143 @@
-// syntra generate: fills sentinels; a line in, a line out.
+// syntra generate: fills the gaps of lines; a line in, a line out.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
-#include <iostream>
+#include <cerrno>
 
 #include "base/output.h"
+#include "base/terminal.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
+#include "cli/gaps.h"
+#include "cli/samples.h"
 #include "data/training_data.h"
-#include "data/validation_data.h"
-#include "decode/greedy.h"
 #include "train/run_directory.h"
 
 namespace syntra {
 namespace {
 
-// Decodes texts one by one: the model's output for inputs with sentinels.
-class Filler {
+struct GenerateOptions {
+  int64_t samples = 0;
+  bool raw = false;
+};
+
+// Lines of stdin as they come: a person at a terminal gets an answer after each, and a file is read
+// in blocks.
+class ArrivingLines {
  public:
-  explicit Filler(LoadedModel& loaded)
-      : config_(loaded.config),
-        tokenizer_(config_.data().tokenizer(), config_.data().extra_ids()),
-        lengths_(ExampleSettings::From(config_.data(), tokenizer_)),
-        decoder_(loaded.replica->MakeDecoder({1, lengths_.input_length, lengths_.target_length})) {}
-
-  const Tokenizer& tokenizer() const { return tokenizer_; }
-  const Config& config() const { return config_; }
-
-  // `ids` without EOS. Throws Error(kData) if they do not fit the model's input.
-  std::string Fill(std::vector<int32_t> ids) {
-    ids.push_back(tokenizer_.eos_id());
-    if (static_cast<int64_t>(ids.size()) > lengths_.input_length) {
-      Fail(ExitCode::kData, "an input of {} tokens is longer than data.input_length {}", ids.size(),
-           lengths_.input_length);
+  // Waits for a line; then all that have arrived, without their ends. Empty at the end of stdin.
+  std::vector<std::string> Next() {
+    std::vector<std::string> lines;
+    std::vector<char> buffer(size_t{1} << 17);
+    while (lines.empty()) {
+      const ssize_t count = read(STDIN_FILENO, buffer.data(), buffer.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) Fail(ExitCode::kResources, "cannot read stdin: {}", SystemErrorText(errno));
+      if (count == 0) {
+        if (!rest_.empty()) lines.push_back(std::exchange(rest_, ""));
+        break;
+      }
+      for (std::string_view text(buffer.data(), count); !text.empty();) {
+        const size_t end = text.find('\n');
+        rest_ += text.substr(0, end);
+        if (end == text.npos) break;
+        lines.push_back(std::exchange(rest_, ""));
+        text.remove_prefix(end + 1);
+      }
     }
-    std::vector<int32_t> segments(ids.size(), 1);
-    ids.resize(lengths_.input_length);
-    segments.resize(lengths_.input_length);
-    return tokenizer_.Decode(decoder_->Decode(ids, segments, tokenizer_.eos_id()).front());
+    return lines;
   }
 
  private:
-  const Config& config_;
-  Tokenizer tokenizer_;
-  ExampleSettings lengths_;
-  std::unique_ptr<GreedyDecoder> decoder_;
+  std::string rest_;  // a line whose end has not arrived
 };
 
-std::vector<int32_t> RowOf(const std::vector<int32_t>& values, int64_t row, int64_t length) {
-  return {values.begin() + row * length, values.begin() + (row + 1) * length};
+class LineFiller {
+ public:
+  LineFiller(BatchDecoder& decoder, const Tokenizer& tokenizer, bool raw)
+      : decoder_(decoder), tokenizer_(tokenizer), raw_(raw) {}
+
+  // One line for each; a bad one is reported and becomes an empty line.
+  void Fill(std::vector<std::string>& lines) {
+    std::vector<DecodeRequest> requests;
+    std::vector<size_t> asked;  // the line of each request
+    for (size_t i = 0; i < lines.size(); ++i) {
+      ++number_;
+      if (lines[i].empty() || (!raw_ && tokenizer_.FindSentinels(lines[i]).empty())) continue;
+      DecodeRequest request = RequestFor(tokenizer_, lines[i]);
+      if (static_cast<int64_t>(request.ids.size()) > decoder_.input_length()) {
+        Report(request.ids.size());
+        lines[i].clear();
+        continue;
+      }
+      if (raw_) request.sentinels.clear();
+      requests.push_back(std::move(request));
+      asked.push_back(i);
+    }
+    const auto outputs = decoder_.Decode(requests);
+    for (size_t i = 0; i < asked.size(); ++i) {
+      std::string& line = lines[asked[i]];
+      line = raw_ ? tokenizer_.Decode(outputs[i])
+                  : FillGaps(tokenizer_, line, SpansOf(tokenizer_, outputs[i]));
+    }
+  }
+
+  ExitCode code() const { return bad_lines_ > 0 ? ExitCode::kData : ExitCode::kDone; }
+
+ private:
+  void Report(size_t tokens) {
+    ++bad_lines_;
+    PrintError(fmt::format(
+        "line {} of the input has {} tokens, but the model reads {} (its data.input_length); an "
+        "empty line takes its place",
+        number_, tokens, decoder_.input_length()));
+  }
+
+  BatchDecoder& decoder_;
+  const Tokenizer& tokenizer_;
+  const bool raw_;
+  int64_t number_ = 0, bad_lines_ = 0;
+};
+
+void ShowSamples(BatchDecoder& decoder, const Tokenizer& tokenizer, const Config& config,
+                 const GenerateOptions& options) {
+  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
+  PrepareCorpus(ValidationPreparation(config.data(), prepared), tokenizer);
+  const ValidationData data = ValidationData::Open(config.data(), tokenizer, prepared);
+  fmt::print("{}", SamplesText(decoder, tokenizer, data, options.samples, options.raw,
+                               TerminalColumns(STDOUT_FILENO)));
 }
 
-// Shows validation examples: corrupted input, target, and what the model says.
-void ShowSamples(Filler& filler, int64_t count) {
-  const Config& config = filler.config();
-  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  PrepareCorpus(ValidationPreparation(config.data(), prepared), filler.tokenizer());
-  const ValidationData data = ValidationData::Open(config.data(), filler.tokenizer(), prepared);
-  for (int64_t i = 0; i < std::min(count, data.example_count()); ++i) {
-    const Batch batch = data.Get(i, 1, 0, 1);
-    std::vector<int32_t> input = RowOf(batch.encoder_ids, 0, batch.input_length);
-    input.erase(std::find(input.begin(), input.end(), filler.tokenizer().eos_id()), input.end());
-    fmt::print("input:  {}\ntarget: {}\noutput: {}\n\n", filler.tokenizer().Decode(input),
-               filler.tokenizer().Decode(batch.targets), filler.Fill(input));
+ExitCode FillLines(BatchDecoder& decoder, const Tokenizer& tokenizer, bool raw) {
+  LineFiller filler(decoder, tokenizer, raw);
+  ArrivingLines input;
+  for (auto lines = input.Next(); !lines.empty(); lines = input.Next()) {
+    filler.Fill(lines);
+    for (const std::string& line : lines) fmt::print("{}\n", line);
+    FlushOutput();
   }
+  return filler.code();
 }
 
 }  // namespace
 
 Action SetUpGenerate(CLI::App& app) {
-  const auto options = AddCheckpointOptions(app);
-  const auto samples = std::make_shared<int64_t>(0);
-  app.add_option(
-         "--samples", *samples,
-         "Show this many validation examples with the model's output instead of reading lines")
+  const auto checkpoint = AddCheckpointOptions(app);
+  const auto options = std::make_shared<GenerateOptions>();
+  app.add_flag("--raw", options->raw,
+               "Print the model's own line, with its sentinels, and not the filled text");
+  app.add_option("--samples", options->samples,
+                 "Show this many validation examples with the model's output instead of reading "
+                 "lines")
       ->check(CLI::NonNegativeNumber);
-  return [options, samples] {
-    LoadedModel loaded = options->Load(*samples > 0 ? kForEvaluation : kForGeneration);
-    Filler filler(loaded);
-    if (*samples > 0) {
-      ShowSamples(filler, *samples);
-      return ExitCode::kDone;
-    }
-    std::string line;
-    for (int64_t number = 1; std::getline(std::cin, line); ++number) {
-      const ErrorContext context(
-          [&] { return fmt::format("reading line {} of the input", number); });
-      fmt::print("{}\n", filler.Fill(filler.tokenizer().EncodeWithSentinels(line)));
-      FlushOutput();
-    }
+  return [checkpoint, options] {
+    LoadedModel loaded = checkpoint->Load(options->samples > 0 ? kForEvaluation : kForGeneration);
+    const DataConfig& data = loaded.config.data();
+    const Tokenizer tokenizer(data.tokenizer(), data.extra_ids());
+    const ExampleSettings lengths = ExampleSettings::From(data, tokenizer);
+    BatchDecoder decoder(*loaded.replica, tokenizer, lengths.input_length, lengths.target_length);
+    if (options->samples == 0) return FillLines(decoder, tokenizer, options->raw);
+    ShowSamples(decoder, tokenizer, loaded.config, *options);
     return ExitCode::kDone;
   };
 }

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "data/training_data.h"
+#include "data/validation_data.h"
 #include "train/run_directory.h"
 #include "train/sizes.h"
 #include "train/snapshot.h"
@@ -53,32 +54,50 @@ Action SetUpCheckpoint(CLI::App& app) {
   };
 }
 
+// The first `count` rows of a split: of its first batch of training, or of its validation examples.
+Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validation, int64_t count) {
+  const DataConfig& data = config.data();
+  const Path prepared = RunDirectory{config.train().directory()}.Prepared(data);
+  if (validation) {
+    if (data.validation_size() == 0) Fail(ExitCode::kConfig, "data.validation is not set");
+    PrepareCorpus(ValidationPreparation(data, prepared), tokenizer);
+    const ValidationData rows = ValidationData::Open(data, tokenizer, prepared);
+    count = std::min(count, rows.example_count());
+    return rows.Get(0, count, 0, count);
+  }
+  PrepareCorpus(TrainingPreparation(data, prepared), tokenizer);
+  return TrainingData::Open(data, tokenizer, prepared, config.train().seed())
+      .Get(0, count, 0, count);
+}
+
 struct Preview {
   std::string input, target;
-  std::vector<int32_t> encoder_ids, decoder_ids, targets;
+  std::vector<int32_t> encoder_ids, encoder_segments, decoder_ids, decoder_segments, targets;
 };
 
-std::vector<Preview> PreviewExamples(const Config& config, int64_t count) {
+std::vector<Preview> PreviewExamples(const Config& config, bool validation, int64_t count) {
   const Tokenizer tokenizer(config.data().tokenizer(), config.data().extra_ids());
-  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  PrepareCorpus(TrainingPreparation(config.data(), prepared), tokenizer);
-  const TrainingData data =
-      TrainingData::Open(config.data(), tokenizer, prepared, config.train().seed());
+  const Batch batch = FirstRows(config, tokenizer, validation, count);
   std::vector<Preview> examples;
-  const Batch batch = data.Get(0, count, 0, count);
-  for (int64_t row = 0; row < count; ++row) {
-    const auto row_of = [row](const std::vector<int32_t>& ids, int64_t length) {
-      return std::vector<int32_t>(ids.begin() + row * length, ids.begin() + (row + 1) * length);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    const auto row_of = [row](const std::vector<int32_t>& values, int64_t length) {
+      return std::vector(values.begin() + row * length, values.begin() + (row + 1) * length);
     };
     // Without EOS, which would end the text: packed rows hold several examples.
     const auto text = [&](std::vector<int32_t> ids) {
       std::erase(ids, tokenizer.eos_id());
       return tokenizer.Decode(ids);
     };
-    const std::vector<int32_t> encoder_ids = row_of(batch.encoder_ids, batch.input_length);
-    const std::vector<int32_t> targets = row_of(batch.targets, batch.target_length);
-    examples.push_back({text(encoder_ids), text(targets), encoder_ids,
-                        row_of(batch.decoder_ids, batch.target_length), targets});
+    Preview example{.input = {},
+                    .target = {},
+                    .encoder_ids = row_of(batch.encoder_ids, batch.input_length),
+                    .encoder_segments = row_of(batch.encoder_segments, batch.input_length),
+                    .decoder_ids = row_of(batch.decoder_ids, batch.target_length),
+                    .decoder_segments = row_of(batch.decoder_segments, batch.target_length),
+                    .targets = row_of(batch.targets, batch.target_length)};
+    example.input = text(example.encoder_ids);
+    example.target = text(example.targets);
+    examples.push_back(std::move(example));
   }
   return examples;
 }
@@ -87,21 +106,28 @@ Action SetUpData(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   struct Form {
     int64_t count = 3;
+    std::string split = "train";
     bool json = false;
   };
   const auto form = std::make_shared<Form>();
-  app.add_option("--examples", form->count, "How many of the first training examples")
+  app.add_option("--examples", form->count, "How many of the first rows")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  app.add_flag("--json", form->json, "Print JSON");
+  app.add_option("--split", form->split, "Rows of training, or of validation")
+      ->check(CLI::IsMember({"train", "validation"}))
+      ->capture_default_str();
+  app.add_flag("--json", form->json, "Print JSON, with the rows' ids and segments");
   return [options, form] {
-    const std::vector<Preview> examples = PreviewExamples(options->Load(kForTraining), form->count);
+    const std::vector<Preview> examples =
+        PreviewExamples(options->Load(kForTraining), form->split == "validation", form->count);
     Json list = Json::array();
     for (const Preview& example : examples) {
       list.push_back({{"input", example.input},
                       {"target", example.target},
                       {"encoder_ids", example.encoder_ids},
+                      {"encoder_segments", example.encoder_segments},
                       {"decoder_ids", example.decoder_ids},
+                      {"decoder_segments", example.decoder_segments},
                       {"targets", example.targets}});
       if (!form->json) fmt::print("input:  {}\ntarget: {}\n\n", example.input, example.target);
     }
@@ -133,7 +159,7 @@ Action SetUpMemory(CLI::App& app) {
 
 Action SetUpInspect(CLI::App& app) {
   return SetUpParts(app,
-                    {{"data", "Show corrupted training examples as text", SetUpData},
+                    {{"data", "Show corrupted examples as text", SetUpData},
                      {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
                      {"memory", "List what is alive where a step needs most memory", SetUpMemory}});
 }

@@ -28,13 +28,18 @@ class CacheLayout {
 
 }  // namespace
 
+void CheckDecodes(const EncoderDecoder& model) {
+  if (model.decoder_mixer().traits().incremental) return;
+  Fail(ExitCode::kConfig,
+       "a model with index_by: SEGMENT_POSITION cannot generate: its decoder takes a token's place "
+       "from the segments of a whole row, and decoding has one position at a time; train with "
+       "index_by: ROW to generate");
+}
+
 GreedyDecoder::GreedyDecoder(const EncoderDecoder& model, ParameterStore& parameters, void* values,
                              DType activations, const DecodeShape& shape, Backend& backend)
     : shape_(shape) {
-  if (!model.decoder_mixer().traits().incremental) {
-    Fail(ExitCode::kConfig,
-         "the decoder's mixer cannot decode step by step (tables indexed by segment position)");
-  }
+  CheckDecodes(model);
   CacheLayout layout;
   const Shape source{shape.rows, shape.input_length};
 
@@ -69,7 +74,7 @@ GreedyDecoder::GreedyDecoder(const EncoderDecoder& model, ParameterStore& parame
 
 std::vector<std::vector<int32_t>> GreedyDecoder::Decode(std::span<const int32_t> encoder_ids,
                                                         std::span<const int32_t> encoder_segments,
-                                                        int32_t end_id) {
+                                                        const Ends& ends) {
   encode_->SetInput("encoder_ids", encoder_ids);
   encode_->SetInput("encoder_segments", encoder_segments);
   encode_->Run();
@@ -85,11 +90,8 @@ std::vector<std::vector<int32_t>> GreedyDecoder::Decode(std::span<const int32_t>
     std::ranges::copy(step_->Tensor("next_ids").As<int32_t>(), ids.begin());
     for (int64_t row = 0; row < shape_.rows; ++row) {
       if (done[row]) continue;
-      if (ids[row] == end_id) {
-        done[row] = true;
-      } else {
-        outputs[row].push_back(ids[row]);
-      }
+      done[row] = ends(row, ids[row]);
+      if (!done[row]) outputs[row].push_back(ids[row]);
     }
     if (std::ranges::all_of(done, [](bool d) { return d; })) break;
   }

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -76,6 +77,7 @@ void EventFile::Write(int64_t step, const NamedValues& values) {
   event.set_wall_time(unix_time_());
   event.set_step(step);
   for (const auto& [tag, value] : values) {
+    if (!std::isfinite(value)) continue;
     auto* scalar = event.mutable_summary()->add_value();
     scalar->set_tag(tag);
     scalar->set_simple_value(static_cast<float>(value));

@@ -24,6 +24,7 @@ class EventFile {
   // `unix_time` is the wall clock; null means the system's.
   EventFile(const Path& directory, int64_t first_step, std::function<double()> unix_time = nullptr);
 
+  // The values that are finite, as metrics.jsonl has them.
   void Write(int64_t step, const NamedValues& values);
 
   const Path& path() const { return path_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ctime>
 #include <string_view>
 
 #include "base/error.h"
@@ -64,6 +65,18 @@ const Path& CutAfter(const Path& path, int64_t resumed_step) {
   return path;
 }
 
+// ISO 8601 with milliseconds.
+std::string UtcText(MetricsLog::Clock::time_point time) {
+  using std::chrono::floor, std::chrono::milliseconds;
+  const auto since_1970 = floor<milliseconds>(time).time_since_epoch();
+  const std::time_t seconds = floor<std::chrono::seconds>(since_1970).count();
+  std::tm utc = {};
+  gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     (since_1970 - std::chrono::seconds(seconds)).count());
+}
+
 void AddField(std::string* line, std::string_view name, double value) {
   fmt::format_to(std::back_inserter(*line), ",{}:", JsonText(name));
   if (std::isfinite(value)) {
@@ -75,21 +88,12 @@ void AddField(std::string* line, std::string_view name, double value) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const Path& path, int64_t resumed_step)
-    : file_(CutAfter(path, resumed_step)) {}
-
-void MetricsLog::Write(const StepMetrics& metrics) {
-  NamedValues values = {{"loss", metrics.loss},
-                        {"grad_norm", metrics.grad_norm},
-                        {"learning_rate", metrics.learning_rate},
-                        {"tokens_per_second", metrics.tokens_per_second},
-                        {"seconds", metrics.seconds}};
-  values.insert(values.end(), metrics.extras.begin(), metrics.extras.end());
-  Write(metrics.step, values);
-}
+MetricsLog::MetricsLog(const Path& path, int64_t resumed_step,
+                       std::function<Clock::time_point()> now)
+    : now_(std::move(now)), file_(CutAfter(path, resumed_step)) {}
 
 void MetricsLog::Write(int64_t step, const NamedValues& values) {
-  std::string line = fmt::format("{}{}", kLineStart, step);
+  std::string line = fmt::format("{}{},\"time\":\"{}\"", kLineStart, step, UtcText(now_()));
   for (const auto& [name, value] : values) AddField(&line, name, value);
   line += "}\n";
   file_.Append(line);

@@ -14,6 +14,7 @@
 #include "checkpoint/recover.h"
 #include "core/thread.h"
 #include "train/continuation.h"
+#include "train/describe.h"
 #include "train/evaluate.h"
 #include "train/event_file.h"
 #include "train/failpoint.h"
@@ -54,6 +55,12 @@ struct Chief {
   std::optional<Progress> progress;
   std::optional<Stragglers> stragglers;
   int saves_failed = 0;  // in a row
+
+  // Numbers of a step or an evaluation, for programs and for TensorBoard.
+  void Record(int64_t step, const NamedValues& values) {
+    metrics->Write(step, values);
+    events->Write(step, values);
+  }
 };
 
 class Run {
@@ -234,6 +241,14 @@ void Run::OpenLogs(int64_t step) {
   const std::vector<std::string> hosts = ranks_.Gather(HostName());
   if (!is_chief()) return;
   chief_->stragglers.emplace(hosts);
+  const RunStart start{.step = step,
+                       .documents = training_->index().documents(),
+                       .tokens = training_->index().tokens(),
+                       .rows_in_epoch = training_->RowsInEpoch(0),
+                       .hosts = hosts,
+                       .threads = ThreadCount(),
+                       .backend = std::string(backend_.name())};
+  for (const std::string& line : DescribeStart(config_, start)) Log().info("{}", line);
   DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
   chief_->status.Start(step);
   chief_->metrics.emplace(directory_.metrics(), step);
@@ -263,11 +278,8 @@ bool Run::EvaluateNow(int64_t step) {
   if (is_chief()) {
     const double seconds = SecondsSince(start);
     chief_->progress->Evaluated(seconds);
-    chief_->progress->Clear();
-    const NamedValues values{{"validation_log_perplexity", result->log_perplexity},
-                             {"validation_tokens", static_cast<double>(result->tokens)}};
-    chief_->metrics->Write(step, values);
-    chief_->events->Write(step, values);
+    chief_->Record(step, {{"validation_log_perplexity", result->log_perplexity},
+                          {"validation_tokens", static_cast<double>(result->tokens)}});
     Log().info(
         "step {}: validation log-perplexity {:.4f} over {} tokens (labels {:016x}, {:.1f} s)",
         WithThousands(step), result->log_perplexity, WithThousands(result->tokens),
@@ -302,7 +314,6 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
           chief_->saves_failed >= config_.checkpoint().max_failed_saves()) {
         throw;
       }
-      chief_->progress->Clear();
       Log().error("checkpoint at step {} failed ({} of {} in a row): {}", step,
                   chief_->saves_failed, config_.checkpoint().max_failed_saves(), error.what());
       failed = 1;
@@ -329,27 +340,20 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
                           .seconds = seconds,
                           .data_seconds = data_seconds,
                           .sync_seconds = result.sync_seconds});
-  const StepMetrics metrics{.step = step,
-                            .loss = result.sums.PerToken(),
-                            .grad_norm = result.gradient_norm,
-                            .learning_rate = result.learning_rate,
-                            .tokens_per_second = tokens / seconds,
-                            .seconds = seconds,
-                            .extras = {{"mfu", flops / (seconds * peak_flops_)},
-                                       {"z_loss", result.sums.z_loss / result.sums.tokens},
-                                       {"target_tokens", result.sums.tokens},
-                                       {"skipped", result.skipped ? 1.0 : 0.0}}};
-  chief_->metrics->Write(metrics);
-  chief_->events->Write(step, {{"loss", metrics.loss},
-                               {"grad_norm", metrics.grad_norm},
-                               {"learning_rate", metrics.learning_rate},
-                               {"tokens_per_second", metrics.tokens_per_second}});
+  chief_->Record(step, {{"loss", result.sums.PerToken()},
+                        {"grad_norm", result.gradient_norm},
+                        {"learning_rate", result.learning_rate},
+                        {"tokens_per_second", tokens / seconds},
+                        {"seconds", seconds},
+                        {"mfu", flops / (seconds * peak_flops_)},
+                        {"z_loss", result.sums.z_loss / result.sums.tokens},
+                        {"target_tokens", result.sums.tokens},
+                        {"skipped", result.skipped ? 1.0 : 0.0}});
 }
 
 void Run::WarnOfStraggler(const StepResult& result) {
   if (!is_chief()) return;
   if (const auto warning = chief_->stragglers->Add(result.rank_seconds)) {
-    chief_->progress->Clear();
     Log().warn("{}", *warning);
   }
 }
@@ -447,7 +451,7 @@ PretrainOutcome Run::Train() {
   outcome.first_log_perplexity = first_log_perplexity_;
   outcome.last_log_perplexity = last_log_perplexity_;
   if (is_chief()) {
-    chief_->progress->Finish();
+    chief_->progress.reset();
     // A run that counts as done never writes its last lines again.
     chief_->metrics->Sync();
     chief_->status.Stop(step_, outcome.code == ExitCode::kDone);

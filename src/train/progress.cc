@@ -1,39 +1,23 @@
 #include "train/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace syntra {
 namespace {
 
 constexpr double kLossDecay = 0.98;
-constexpr double kPrintSeconds = 30;
+constexpr double kPrintSeconds = 60;
 constexpr double kRedrawSeconds = 0.1;
-
-bool StderrIsTerminal() {
-  const char* kind = std::getenv("TERM");
-  return isatty(STDERR_FILENO) && kind && std::string_view(kind) != "dumb";
-}
-
-int StderrColumns() {
-  winsize size = {};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-void WriteToStderr(std::string_view text) {
-  // A closed stderr must not end a run.
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
-}
 
 double MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -67,11 +51,12 @@ double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 }  // namespace
 
 Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
-  if (!options_.live) options_.live = !options_.write && StderrIsTerminal();
-  if (!options_.write) options_.write = WriteToStderr;
+  if (!options_.screen) options_.screen = &StderrLine();
+  if (!options_.live) options_.live = IsTerminal(STDERR_FILENO);
+  if (!options_.colored) options_.colored = WantsColor(STDERR_FILENO);
   if (!options_.seconds) options_.seconds = MonotonicSeconds;
   if (!options_.wall_time) options_.wall_time = [] { return std::time(nullptr); };
-  if (!options_.columns) options_.columns = StderrColumns;
+  if (!options_.columns) options_.columns = [] { return TerminalColumns(STDERR_FILENO); };
   printed_at_ = options_.seconds() - (*options_.live ? kRedrawSeconds : 0);
 }
 
@@ -88,37 +73,21 @@ void Progress::Step(const StepProgress& step) {
     loss_sum_ = kLossDecay * loss_sum_ + step.loss;
     loss_weight_ = kLossDecay * loss_weight_ + 1;
   }
-  const bool final = step.step >= options_.steps;
+  const bool live = *options_.live, final = step.step >= options_.steps;
+  const bool asked = !live && options_.log_every > 0 && step.step % options_.log_every == 0;
   const double waited = options_.seconds() - printed_at_;
-  const bool due = *options_.live ? waited >= kRedrawSeconds
-                                  : step.step % options_.log_every == 0 || waited >= kPrintSeconds;
-  if (final || due) Draw(final);
+  if (final || asked || waited >= (live ? kRedrawSeconds : kPrintSeconds)) Draw();
+  if (final) options_.screen->Finish();
 }
 
-void Progress::Draw(bool final) {
+void Progress::Draw() {
   printed_at_ = options_.seconds();
-  std::string line = Line();
-  if (!*options_.live) {
-    options_.write(line + "\n");
-    return;
+  if (*options_.live) {
+    // The last column stays free: writing there makes some terminals wrap.
+    options_.screen->Show(Line(options_.columns() - 1));
+  } else {
+    options_.screen->Print(Line(std::numeric_limits<int>::max()) + "\n");
   }
-  // The last column stays free: writing there makes some terminals wrap.
-  line.resize(std::min<size_t>(line.size(), std::max(options_.columns() - 1, 1)));
-  const size_t length = line.size();
-  line.resize(std::max(length, drawn_), ' ');
-  drawn_ = length;
-  options_.write("\r" + line);
-  if (final) Finish();
-}
-
-void Progress::Clear() {
-  if (drawn_ > 0) options_.write("\r" + std::string(drawn_, ' ') + "\r");
-  drawn_ = 0;
-}
-
-void Progress::Finish() {
-  if (drawn_ > 0) options_.write("\n");
-  drawn_ = 0;
 }
 
 double Progress::Recurring::Left(int64_t step, int64_t steps, int64_t every) const {
@@ -138,22 +107,46 @@ double Progress::SecondsLeft() const {
 
 double Progress::TokensPerSecond() const { return Ratio(tokens_.value, seconds_.value); }
 
-std::string Progress::Line() const {
+std::vector<Progress::Field> Progress::Fields() const {
   const double left = SecondsLeft();
-  std::string line =
-      fmt::format("step {}/{} {:.1f}% loss {:.3f} (ema {:.3f}) |g| {:.3g} lr {:.2e} tok/s {}",
-                  WithThousands(last_.step), WithThousands(options_.steps),
-                  100 * Ratio(last_.step, options_.steps), last_.loss,
-                  loss_weight_ > 0 ? loss_sum_ / loss_weight_ : last_.loss, last_.grad_norm,
-                  last_.learning_rate, HumanCount(TokensPerSecond()));
-  if (!std::isnan(options_.peak_flops)) {
-    line += fmt::format(" MFU {:.1f}%",
-                        100 * Ratio(flops_.value, seconds_.value * options_.peak_flops));
+  const auto share = [](double part, double whole) { return 100 * Ratio(part, whole); };
+  std::vector<Field> fields{{"ETA " + HumanDuration(left), 0}};
+  if (std::isfinite(left)) {
+    fields.push_back({fmt::format(" ({})", WhenText(options_.wall_time(), left)), 5});
   }
-  line += fmt::format(
-      " data {:.1f}% sync {:.1f}% mem {} ETA {}", 100 * Ratio(data_seconds_.value, seconds_.value),
-      100 * Ratio(sync_seconds_.value, seconds_.value), PeakMemory(), HumanDuration(left));
-  if (std::isfinite(left)) line += fmt::format(" ({})", WhenText(options_.wall_time(), left));
+  const auto add = [&](int rank, std::string text) { fields.push_back({"  " + text, rank}); };
+  add(1, fmt::format("step {}/{} {:.1f}%", WithThousands(last_.step), WithThousands(options_.steps),
+                     share(last_.step, options_.steps)));
+  add(2, fmt::format("loss {:.3f}", last_.loss));
+  fields.push_back(
+      {fmt::format(" (ema {:.3f})", loss_weight_ > 0 ? loss_sum_ / loss_weight_ : last_.loss), 6});
+  add(3, fmt::format("tok/s {}", HumanCount(TokensPerSecond())));
+  if (!std::isnan(options_.peak_flops)) {
+    add(4, fmt::format("MFU {:.1f}%", share(flops_.value, seconds_.value * options_.peak_flops)));
+  }
+  add(7, fmt::format("|g| {:.3g}", last_.grad_norm));
+  add(8, fmt::format("lr {:.2e}", last_.learning_rate));
+  add(10, fmt::format("data {:.1f}%", share(data_seconds_.value, seconds_.value)));
+  add(9, fmt::format("sync {:.1f}%", share(sync_seconds_.value, seconds_.value)));
+  add(11, fmt::format("mem {}", PeakMemory()));
+  return fields;
+}
+
+std::string Progress::Line(int columns) const {
+  std::vector<Field> fields = Fields();
+  const auto width = [&] {
+    size_t sum = 0;
+    for (const Field& field : fields) sum += field.text.size();
+    return sum;
+  };
+  while (fields.size() > 1 && width() > static_cast<size_t>(std::max(columns, 0))) {
+    fields.erase(std::ranges::max_element(fields, {}, &Field::rank));
+  }
+  std::string line;
+  for (const Field& field : fields) {
+    const bool bold = *options_.colored && field.rank == 0;
+    line += bold ? "\033[1m" + field.text + "\033[0m" : field.text;
+  }
   return line;
 }
 

@@ -1,10 +1,10 @@
 // The step line that people watch:
 //
-//   step 12,300/65,536 18.8% loss 2.713 (ema 2.741) |g| 0.61 lr 9.02e-03 tok/s 41.2k MFU 37.4% data
-//   0.8% sync 6.1% mem 9.8G ETA 3h12m (Sat 14:05)
+//   ETA 3h12m (Sat 14:05)  step 12,300/65,536 18.8%  loss 2.713 (ema 2.741)  tok/s 41.2k
+//   MFU 37.4%  |g| 0.61  lr 9.02e-03  data 0.8%  sync 6.1%  mem 9.8G
 //
-// in one line. On a terminal it is one live line, redrawn in place and clipped to the width.
-// Elsewhere it is a line every log_every steps, or 30 s after the last one if steps are slow,
+// in one line. On a terminal it is one live line, redrawn in place; where it does not fit, what
+// matters least is left out. Elsewhere it is a whole line a minute, or every log_every steps,
 // without carriage returns. All decisions use the monotonic clock; wall time is only printed.
 #pragma once
 
@@ -14,20 +14,22 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
+
+#include "base/terminal.h"
 
 namespace syntra {
 
 struct ProgressOptions {
-  int64_t steps = 0;  // of the whole run
-  int64_t log_every = 1;
+  int64_t steps = 0;           // of the whole run
+  int64_t log_every = 0;       // steps between lines where they are not live; 0: one a minute
   int64_t evaluate_every = 0;  // 0: only at the end
   int64_t save_every = 0;      // 0: only at the end
   double peak_flops = NAN;     // of all ranks together, per second; NaN: unknown, no MFU
 
   // The surroundings; what is not set is stderr, its terminal and the system's clocks.
-  std::optional<bool> live;
-  std::function<void(std::string_view)> write;
+  StatusLine* screen = nullptr;
+  std::optional<bool> live, colored;
   std::function<double()> seconds;  // monotonic
   std::function<std::time_t()> wall_time;
   std::function<int()> columns;
@@ -49,19 +51,18 @@ struct StepProgress {
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
+  // What is on the screen stays there, and what comes next stands below it.
+  ~Progress() { options_.screen->Finish(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   void Step(const StepProgress& step);
   // An evaluation or a save took so long; the ETA counts on as many more as the run will make.
   void Evaluated(double seconds) { evaluations_.Add(seconds); }
   void Saved(double seconds) { saves_.Add(seconds); }
 
-  // Removes the live line, so that other text can be printed; the next step draws it again.
-  void Clear();
-  // Ends the live line for good.
-  void Finish();
-
-  // The line for the last step, without a line end.
-  std::string Line() const;
+  // The line for the last step, without a line end; at most `columns` wide, if one field fits.
+  std::string Line(int columns) const;
   // Seconds to the end of the run, as far as can be known.
   double SecondsLeft() const;
   double TokensPerSecond() const;
@@ -79,7 +80,13 @@ class Progress {
     void Add(double x) { seconds += x, ++count; }
     double Left(int64_t step, int64_t steps, int64_t every) const;
   };
-  void Draw(bool final);
+  // A part of the line; of those that do not fit the highest rank goes first.
+  struct Field {
+    std::string text;
+    int rank;
+  };
+  std::vector<Field> Fields() const;
+  void Draw();
 
   ProgressOptions options_;
   StepProgress last_;
@@ -87,7 +94,6 @@ class Progress {
   double loss_sum_ = 0, loss_weight_ = 0;
   Recurring evaluations_, saves_;
   double printed_at_ = 0;
-  size_t drawn_ = 0;  // columns of the live line on the screen
 };
 
 }  // namespace syntra

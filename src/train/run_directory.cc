@@ -42,6 +42,8 @@ void DescribeRun(const RunDirectory& directory, const std::string& run_id, const
                   {"version", Version()},
                   {"host", HostName()},
                   {"ranks", ranks},
+                  {"command", CommandLineWords()},
+                  {"working_directory", std::filesystem::current_path().string()},
                   {"config_digest", ConfigDigest(config)}};
   ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory.root / "config.textproto", FullConfigText(config));

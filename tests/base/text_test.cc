@@ -47,5 +47,16 @@ TEST(Text, NumbersMustFillTheText) {
   EXPECT_EQ(number, 2.5e-3);
 }
 
+TEST(Text, WrapText) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(WrapText("the cat sat on the mat", 7), (Lines{"the cat", "sat on", "the mat"}));
+  EXPECT_EQ(WrapText("", 7), Lines{""});
+  EXPECT_EQ(WrapText("  a   b ", 7), Lines{"a b"});
+  EXPECT_EQ(WrapText("a longest word", 5), (Lines{"a", "longe", "st", "word"}));
+  // Columns are code points.
+  EXPECT_EQ(WrapText("\u00e4\u00f6 \u00fc\u00fc\u00fc", 2),
+            (Lines{"\u00e4\u00f6", "\u00fc\u00fc", "\u00fc"}));
+}
+
 }  // namespace
 }  // namespace syntra

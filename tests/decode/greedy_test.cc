@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kRows = 3, kInputs = 9, kOutputs = 12, kVocabulary = 32;
 constexpr int32_t kNoEnd = -1;
+const auto kEndless = [](int64_t, int32_t) { return false; };
 
 // Parameters large enough for outputs that vary.
 constexpr double kSharpness = 3;
@@ -29,7 +30,8 @@ struct Decoding {
                                            int32_t end_id, int64_t max_length = kOutputs) {
     GreedyDecoder decoder(model, parameters, memory.arenas().parameters, activations,
                           {batch.shape.rows, batch.shape.input_length, max_length}, FastBackend());
-    return decoder.Decode(batch.encoder_ids, batch.encoder_segments, end_id);
+    return decoder.Decode(batch.encoder_ids, batch.encoder_segments,
+                          [end_id](int64_t, int32_t id) { return id == end_id; });
   }
 
   EncoderDecoder model;
@@ -106,6 +108,25 @@ TEST(GreedyDecoder, StopsAtTheEndIdRowByRow) {
   }
 }
 
+// What it is asked, row by row: each token once, none behind the end.
+TEST(GreedyDecoder, AsksOnceForEachToken) {
+  Decoding decoding(TinyModel("", kUntied));
+  const TrialBatch batch = Batch();
+  const auto full = decoding.Greedy(batch, DType::kF32, kNoEnd);
+  GreedyDecoder decoder(decoding.model, decoding.parameters, decoding.memory.arenas().parameters,
+                        DType::kF32, {kRows, kInputs, kOutputs}, FastBackend());
+  std::vector<std::vector<int32_t>> asked(kRows);
+  const auto outputs =
+      decoder.Decode(batch.encoder_ids, batch.encoder_segments, [&](int64_t row, int32_t id) {
+        asked[row].push_back(id);
+        return asked[row].size() > static_cast<size_t>(2 * row);
+      });
+  for (int64_t row = 0; row < kRows; ++row) {
+    EXPECT_EQ(asked[row], std::vector(full[row].begin(), full[row].begin() + 2 * row + 1));
+    EXPECT_EQ(outputs[row], std::vector(full[row].begin(), full[row].begin() + 2 * row));
+  }
+}
+
 TEST(GreedyDecoder, StopsAtTheLongestOutput) {
   Decoding decoding(TinyModel("", kUntied));
   const auto full = decoding.Greedy(Batch(), DType::kF32, kNoEnd);
@@ -123,7 +144,7 @@ TEST(GreedyDecoder, ForgetsTheCallBefore) {
   GreedyDecoder decoder(decoding.model, decoding.parameters, decoding.memory.arenas().parameters,
                         DType::kF32, {kRows, kInputs, kOutputs}, FastBackend());
   const auto decode = [&](const TrialBatch& b) {
-    return decoder.Decode(b.encoder_ids, b.encoder_segments, kNoEnd);
+    return decoder.Decode(b.encoder_ids, b.encoder_segments, kEndless);
   };
   const auto first = decode(batch);
   EXPECT_NE(decode(other), first);

@@ -43,12 +43,15 @@ TEST_F(Learning, TenSentencesByHeart) {
   EXPECT_LT(metrics[metrics.size() - 2].at("loss").get<double>(), 0.1);
   EXPECT_LT(metrics.back().at("validation_log_perplexity").get<double>(), 0.1);
 
-  const Outcome outcome =
-      Run({"generate", "--checkpoint", Directory("run").string(), "--samples", "10"});
+  const Arguments generate{"generate", "--checkpoint", Directory("run").string()};
+  Arguments show = generate;
+  show.insert(show.end(), {"--samples", "10", "--raw"});
+  const Outcome outcome = Run(show);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   int samples = 0;
-  std::string target;
+  std::string target, inputs, sentences;
   for (const std::string& line : Split(outcome.out, '\n')) {
+    if (line.starts_with("input:  ")) inputs += line.substr(8) + "\n";
     if (line.starts_with("target: ")) target = line.substr(8);
     if (line.starts_with("output: ")) {
       EXPECT_EQ(line.substr(8), target);
@@ -56,6 +59,24 @@ TEST_F(Learning, TenSentencesByHeart) {
     }
   }
   EXPECT_EQ(samples, 10) << outcome.out;
+
+  // Filled, the inputs are the sentences.
+  for (const std::string& line : Split(ReadWholeFile(validation_), '\n')) {
+    if (!line.empty()) sentences += ParseJson(line).at("text").get<std::string>() + "\n";
+  }
+  EXPECT_EQ(Run(generate, {.input = inputs}).out, sentences);
+  // For people: each gap with what was there and what the model puts.
+  show.pop_back();
+  const Outcome table = Run(show);
+  int gaps = 0;
+  for (const std::string& line : Split(table.out, '\n')) {
+    if (!line.starts_with("  [")) continue;
+    const size_t bar = line.find(" | ");
+    ASSERT_NE(bar, std::string::npos) << line;
+    EXPECT_EQ(StripSpace(line.substr(7, bar - 7)), line.substr(bar + 3)) << line;
+    ++gaps;
+  }
+  EXPECT_EQ(gaps, 10) << table.out;
 }
 
 // Every way of mixing learns something in as many steps.

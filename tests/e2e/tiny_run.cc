@@ -220,7 +220,7 @@ std::string MetricsTrace(const Path& run_directory) {
   for (const std::string& line : Split(ReadWholeFile(run_directory / "metrics.jsonl"), '\n')) {
     if (line.empty()) continue;
     auto json = ParseJson(line);
-    for (const char* time : {"seconds", "tokens_per_second", "mfu"}) json.erase(time);
+    for (const char* time : {"time", "seconds", "tokens_per_second", "mfu"}) json.erase(time);
     trace += JsonText(json) + "\n";
   }
   return trace;

@@ -58,20 +58,106 @@ TEST_F(Tools, EvalDoesNotDependOnMicroBatches) {
 
 TEST_F(Tools, GenerateALineForALine) {
   Train("run", {"train.steps=6"});
-  const Arguments arguments{"generate", "--checkpoint", Directory("run").string()};
-  const Outcome outcome =
-      Run(arguments, {.input = "aa ba <extra_id_0> ca\n\nunknown w\xc3\xb6rds\nno end of line"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(Split(outcome.out, '\n').size(), 5u) << outcome.out;
-  EXPECT_EQ(Run(arguments, {.input = ""}).out, "");
+  const Arguments generate{"generate", "--checkpoint", Directory("run").string()};
+  std::string too_long = "<extra_id_0>";
+  for (int i = 0; i < 100; ++i) too_long += " aa";
+  const Outcome outcome = Run(
+      generate, {.input = "aa ba <extra_id_0> ca\n\n" + too_long + "\nno gap, w\xc3\xb6rds \xff\n" +
+                          too_long + "\nno end of line <extra_id_1>"});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  const std::vector<std::string> lines = Split(outcome.out, '\n');
+  ASSERT_EQ(lines.size(), 7u) << outcome.out;
+  EXPECT_TRUE(lines[0].starts_with("aa ba ")) << outcome.out;
+  EXPECT_EQ(lines[1], "");
+  EXPECT_EQ(lines[2], "");
+  EXPECT_EQ(lines[3], "no gap, w\xc3\xb6rds \xff");
+  EXPECT_EQ(lines[4], "");
+  EXPECT_TRUE(lines[5].starts_with("no end of line")) << outcome.out;
+  for (const char* number : {"3", "5"}) {
+    EXPECT_TRUE(outcome.Says(
+        fmt::format("error: line {} of the input has 102 tokens, but the model reads 32", number)))
+        << outcome.err;
+  }
+  EXPECT_EQ(Run(generate, {.input = ""}).out, "");
+}
 
-  std::string line = "aa\n";
-  for (int i = 0; i < 100; ++i) line += "aa ";
-  const Outcome too_long = Run(arguments, {.input = line + "\n"});
-  EXPECT_EQ(too_long.code, 3);
-  EXPECT_TRUE(too_long.Says("an input of 101 tokens is longer than data.input_length 32"));
-  EXPECT_TRUE(too_long.Says("line 2 of the input")) << too_long.err;
-  EXPECT_EQ(Split(too_long.out, '\n').size(), 2u);
+// A line's answer does not follow from its neighbours, nor from how its bytes arrive.
+TEST_F(Tools, GenerateInBatchesAsAlone) {
+  Train("run", {"train.steps=6"});
+  std::string input, alone;
+  const auto generate = [&](const std::string& lines) {
+    return Run({"generate", "--raw", "--checkpoint", Directory("run").string()}, {.input = lines});
+  };
+  for (int i = 0; i < 40; ++i) {
+    input += fmt::format("a{} <extra_id_0>", static_cast<char>('a' + i % 3));
+    for (int j = 0; j < i % 25; ++j) input += fmt::format(" {}a", static_cast<char>('a' + j));
+    input += i % 2 == 0 ? " <extra_id_1>\n" : "\n";
+  }
+  const auto lines = Split(input, '\n'), together = Split(generate(input).out, '\n');
+  ASSERT_EQ(together.size(), 41u);
+  for (const size_t i : {0, 17, 39}) {
+    EXPECT_EQ(generate(lines[i] + "\n").out, together[i] + "\n") << lines[i];
+  }
+}
+
+TEST_F(Tools, GenerateRefusesSegmentPositions) {
+  Train("run", {"train.steps=6", "model.mixer.attention.index_by=SEGMENT_POSITION"});
+  const Outcome outcome =
+      Run({"generate", "--checkpoint", Directory("run").string()}, {.input = "aa\n"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.Says("index_by: SEGMENT_POSITION cannot generate")) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(Tools, ReportShowsRuns) {
+  Train("run", {"train.steps=6"});
+  std::string metrics;
+  for (int step = 0; step <= 6; ++step) {
+    if (step > 0) {
+      metrics += fmt::format(
+          "{{\"step\":{},\"loss\":{},\"tokens_per_second\":2000,\"seconds\":5,\"mfu\":0.25}}\n",
+          step, 10 - step);
+    }
+    if (step % 3 == 0) {
+      metrics += fmt::format("{{\"step\":{},\"validation_log_perplexity\":{}}}\n", step, 9 - step);
+    }
+  }
+  ReplaceFileDurably(Directory("run") / "metrics.jsonl", metrics);
+  const Arguments arguments{"report", Directory("run").string()};
+  const Outcome ascii = Run(arguments, {.environment = {"LC_ALL=C"}});
+  const std::string expected = Directory("run").string() + R"(: 6 of 6 steps, done
+  model        2+2 layers of width 32, random + dot_product; 53.8k parameters
+  throughput   2.0k tokens/s, MFU 25.0%; 30s in 6 steps
+  training     9.0000 at step 1, 4.0000 at step 6
+  validation   9.0000 at step 0, 3.0000 at step 6
+
+Log-perplexity against step: training ..., validation o
+
+9.00 |o           ...
+     |               ......
+     |                     ......
+     |                           ......
+     |                                 .........
+     |                                    o     .........
+     |                                                   ......
+     |                                                         ......
+     |                                                               ......
+     |                                                                     ....
+     |
+3.00 |                                                                        o
+      0                                                                       6
+)";
+  EXPECT_EQ(ascii.out, expected);
+  const Outcome braille = Run({"report", Directory("run").string(), Directory("run").string()},
+                              {.environment = {"LC_ALL=C.UTF-8"}});
+  EXPECT_NE(braille.out.find("\u2809"), std::string::npos) << braille.out;
+  EXPECT_EQ(Split(braille.out, '\n').size(), 2 * Split(ascii.out, '\n').size());
+  const Json json = RunJson({"report", "--json", Directory("run").string()}).at("runs").at(0);
+  EXPECT_EQ(json.at("validation").at("last").at("log_perplexity"), 3);
+  EXPECT_EQ(json.at("tokens_per_second"), 2000);
+  const Outcome none = Run({"report", scratch_.string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(none.Says("metrics.jsonl is not there")) << none.err;
 }
 
 TEST_F(Tools, Inspect) {
@@ -95,12 +181,31 @@ TEST_F(Tools, Inspect) {
     EXPECT_NE(example.at("input").get<std::string>().find("<extra_id_0>"), std::string::npos);
     EXPECT_TRUE(example.at("target").get<std::string>().starts_with("<extra_id_0>"));
     EXPECT_EQ(example.at("encoder_ids").size(), 32u);
+    EXPECT_EQ(example.at("encoder_segments").size(), 32u);
+    EXPECT_EQ(example.at("encoder_segments")[0], 1);
     const auto targets = example.at("targets").get<std::vector<int32_t>>();
+    EXPECT_EQ(example.at("decoder_segments").size(), targets.size());
     const auto decoder_ids = example.at("decoder_ids").get<std::vector<int32_t>>();
     ASSERT_EQ(decoder_ids.size(), targets.size());
     EXPECT_EQ(decoder_ids[0], 0);
     EXPECT_EQ(decoder_ids[1], targets[0]);
   }
+}
+
+// One example a row, the last ones shorter than a row: nothing of them is in a segment.
+TEST_F(Tools, InspectValidation) {
+  const Json data = RunJson({"inspect", "data", "--json", "--split", "validation", "--examples",
+                             "10000", "--config", config_.string(), "--set", "train.directory=x"});
+  EXPECT_GT(data.at("examples").size(), 10u);
+  EXPECT_LT(data.at("examples").size(), 1000u);
+  int padded = 0;
+  for (const Json& example : data.at("examples")) {
+    const auto ids = example.at("encoder_ids").get<std::vector<int32_t>>();
+    const auto segments = example.at("encoder_segments").get<std::vector<int32_t>>();
+    for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(segments[i], ids[i] != 0);
+    padded += segments.back() == 0;
+  }
+  EXPECT_GT(padded, 0);
 }
 
 TEST_F(Tools, PublishedSizes) {
@@ -219,9 +324,22 @@ TEST_F(Tools, TokenizerRoundTrip) {
 }
 
 TEST_F(Tools, MetricsHaveTheirFields) {
-  Train("run", {"train.steps=6"});
+  const Outcome outcome = Run(Pretrain("run", {"train.steps=6"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(Directory("run") / "tensorboard")) {
+    events += ReadWholeFile(entry.path());
+  }
   int64_t step = 0;
+  std::string time;
   for (const auto& line : Metrics("run")) {
+    // Times of equal form sort as text.
+    EXPECT_GE(line.at("time").get<std::string>(), time);
+    time = line.at("time");
+    for (const auto& [name, value] : line.items()) {
+      if (name == "step" || name == "time" || value.is_null()) continue;
+      EXPECT_NE(events.find(name), std::string::npos) << name << " is not in TensorBoard's file";
+    }
     if (line.contains("validation_log_perplexity")) continue;
     EXPECT_EQ(line.at("step"), ++step);
     for (const char* field : {"loss", "grad_norm", "tokens_per_second", "seconds"}) {
@@ -231,6 +349,27 @@ TEST_F(Tools, MetricsHaveTheirFields) {
     EXPECT_EQ(line.at("skipped"), 0);
   }
   EXPECT_EQ(step, 6);
+  const Json run = ParseJson(ReadWholeFile(Directory("run") / "run.json"));
+  EXPECT_EQ(run.at("command")[1], "pretrain");
+  EXPECT_EQ(run.at("command").back(), "train.steps=6");
+}
+
+// How it begins, and where no terminal is, one progress line for the end of a short run.
+TEST_F(Tools, TrainingSaysWhatItDoes) {
+  const Outcome outcome = Run(Pretrain("run", {"train.steps=6"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const std::string& part :
+       {"info run " + Directory("run").string() + ": 6 steps of 8 rows",
+        std::string("info model: 2+2 layers of width 32, random + dot_product; "),
+        std::string("info data: 200 documents, "),
+        std::string("info machine: 1 rank on 1 host, 1 thread each, FP32 on cpu")}) {
+    EXPECT_TRUE(outcome.Says(part)) << part << "\n" << outcome.err;
+  }
+  int progress = 0;
+  for (const std::string& line : Split(outcome.err, '\n')) progress += line.starts_with("ETA ");
+  EXPECT_EQ(progress, 1) << outcome.err;
+  EXPECT_FALSE(outcome.Says("\033")) << outcome.err;
+  EXPECT_TRUE(Run(Pretrain("run", {"train.steps=8"})).Says(": 6 of 8 steps are done"));
 }
 
 // FLOPs of the plan over seconds over one peak for the whole run.

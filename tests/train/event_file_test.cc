@@ -1,5 +1,6 @@
 #include "train/event_file.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "event.pb.h"
@@ -84,6 +85,15 @@ TEST(EventFile, ReadsBack) {
   EXPECT_EQ(events[2].summary().value(1).value_case(), tensorboard::Summary::Value::kSimpleValue);
   EXPECT_EQ(events[3].step(), 1000000000000);
   EXPECT_EQ(events[3].summary().value(0).simple_value(), -1e-3f);
+}
+
+// As metrics.jsonl writes null.
+TEST(EventFile, WhatIsNotFiniteIsLeftOut) {
+  EventFile file(ScratchDirectory("events-finite"), 1);
+  file.Write(1, {{"mfu", NAN}, {"loss", 2}, {"grad_norm", INFINITY}});
+  const auto events = ReadEvents(file.path());
+  ASSERT_EQ(events.back().summary().value_size(), 1);
+  EXPECT_EQ(events.back().summary().value(0).tag(), "loss");
 }
 
 TEST(EventFile, UnwritableDirectoryDoesNotThrow) {

@@ -11,26 +11,33 @@
 namespace syntra {
 namespace {
 
-StepMetrics At(int64_t step) {
-  return {.step = step,
-          .loss = 2.5,
-          .grad_norm = 0.1,
-          .learning_rate = 1e-5,
-          .tokens_per_second = 40960,
-          .seconds = 0.25};
+const NamedValues kValues = {{"loss", 2.5}, {"learning_rate", 1e-5}, {"seconds", 0.25}};
+
+// A clock that stands at 2023-11-14 22:13:20.045.
+MetricsLog::Clock::time_point Now() {
+  return MetricsLog::Clock::time_point(std::chrono::milliseconds(1700000000045));
 }
 
-TEST(MetricsLog, FixedOrderThenExtras) {
+TEST(MetricsLog, StepTimeAndValuesInTheirOrder) {
   const Path path = ScratchDirectory("metrics") / "metrics.jsonl";
-  MetricsLog log(path, 0);
-  StepMetrics metrics = At(1);
-  metrics.extras = {{"data \"wait\"", 0.5}, {"skipped", NAN}};
-  log.Write(metrics);
+  MetricsLog log(path, 0, Now);
+  NamedValues values = kValues;
+  values.insert(values.end(), {{"data \"wait\"", 0.5}, {"skipped", NAN}});
+  log.Write(1, values);
   log.Write(1, {{"validation_loss", 3}});
-  EXPECT_EQ(ReadWholeFile(path),
-            "{\"step\":1,\"loss\":2.5,\"grad_norm\":0.1,\"learning_rate\":1e-05,"
-            "\"tokens_per_second\":40960,\"seconds\":0.25,\"data \\\"wait\\\"\":0.5,"
-            "\"skipped\":null}\n{\"step\":1,\"validation_loss\":3}\n");
+  const std::string time = "\"time\":\"2023-11-14T22:13:20.045Z\",";
+  EXPECT_EQ(ReadWholeFile(path), "{\"step\":1," + time +
+                                     "\"loss\":2.5,\"learning_rate\":1e-05,\"seconds\":0.25,"
+                                     "\"data \\\"wait\\\"\":0.5,\"skipped\":null}\n{\"step\":1," +
+                                     time + "\"validation_loss\":3}\n");
+}
+
+TEST(MetricsLog, TimeIsTheSystems) {
+  const Path path = ScratchDirectory("metrics-time") / "metrics.jsonl";
+  MetricsLog(path, 0).Write(1, kValues);
+  const std::string time = ParseJson(ReadWholeFile(path)).at("time");
+  EXPECT_GT(time, "2026-01-01T00:00:00.000Z");
+  EXPECT_EQ(time.size(), 24u);
 }
 
 TEST(MetricsLog, ValuesSurviveARoundTrip) {
@@ -47,18 +54,18 @@ TEST(MetricsLog, ValuesSurviveARoundTrip) {
 TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   const Path path = ScratchDirectory("metrics-resume") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0);
-    for (int64_t step = 1; step <= 12; ++step) log.Write(At(step));
+    MetricsLog log(path, 0, Now);
+    for (int64_t step = 1; step <= 12; ++step) log.Write(step, kValues);
   }
   const std::string whole = ReadWholeFile(path);
   const size_t ten = whole.find("{\"step\":11,");
   // The last line cut at every byte.
   for (size_t length = ten; length <= whole.size(); ++length) {
     ReplaceFileDurably(path, whole.substr(0, length));
-    MetricsLog log(path, 10);
+    MetricsLog log(path, 10, Now);
     ASSERT_EQ(ReadWholeFile(path), whole.substr(0, ten)) << length;
-    log.Write(At(11));
-    log.Write(At(12));
+    log.Write(11, kValues);
+    log.Write(12, kValues);
     ASSERT_EQ(ReadWholeFile(path), whole);
   }
   MetricsLog(path, 0);
@@ -69,15 +76,17 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
 TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
   const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
   for (int round = 0; round < 2; ++round) {
-    MetricsLog log(path, 2);
+    MetricsLog log(path, 2, Now);
     if (round == 0) log.Write(1, {{"validation_log_perplexity", 4}});
-    if (round == 0) log.Write(At(2));
+    if (round == 0) log.Write(2, kValues);
     log.Write(2, {{"validation_log_perplexity", 3}});
   }
   const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
   ASSERT_EQ(lines.size(), 4u);  // the last is empty
-  EXPECT_EQ(lines[0], "{\"step\":1,\"validation_log_perplexity\":4}");
-  EXPECT_EQ(lines[2], "{\"step\":2,\"validation_log_perplexity\":3}");
+  EXPECT_EQ(lines[0], R"({"step":1,"time":"2023-11-14T22:13:20.045Z",)"
+                      "\"validation_log_perplexity\":4}");
+  EXPECT_EQ(lines[2], R"({"step":2,"time":"2023-11-14T22:13:20.045Z",)"
+                      "\"validation_log_perplexity\":3}");
 }
 
 TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
@@ -89,10 +98,10 @@ TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
 
 TEST(MetricsLog, FullDiskDoesNotThrow) {
   MetricsLog log("/dev/full", 0);
-  log.Write(At(1));
-  log.Write(At(2));
+  log.Write(1, kValues);
+  log.Write(2, kValues);
   MetricsLog missing("/nonexistent/metrics.jsonl", 0);
-  missing.Write(At(1));
+  missing.Write(1, kValues);
 }
 
 TEST(MetricsLog, PartOfALineIsTakenBack) {
@@ -101,14 +110,14 @@ TEST(MetricsLog, PartOfALineIsTakenBack) {
   Child child([&](const auto&) {
     signal(SIGXFSZ, SIG_IGN);
     MetricsLog log(path, 0);
-    log.Write(At(1));
+    log.Write(1, kValues);
     const int64_t size = std::filesystem::file_size(path);
     const rlimit limit = {static_cast<rlim_t>(size + 10), RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &limit);
-    log.Write(At(2));
+    log.Write(2, kValues);
     const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &none);
-    log.Write(At(3));
+    log.Write(3, kValues);
     return 0;
   });
   EXPECT_EQ(child.Wait(), 0);

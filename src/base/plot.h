@@ -1,0 +1,33 @@
+// Curves in text: braille dots, or one character a cell where the terminal writes only ASCII.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace syntra {
+
+struct PlotPoint {
+  double x = 0, y = 0;
+};
+
+struct PlotRange {
+  double low = 0, high = 0;
+};
+
+struct PlotOptions {
+  int columns = 72, rows = 12;  // of the whole plot without the line below it
+  bool braille = true;
+  PlotRange x, y;  // what the axes show; RangeOf gives them
+};
+
+// From the least to the greatest finite value of a coordinate.
+PlotRange RangeOf(std::span<const std::span<const PlotPoint>> series,
+                  double PlotPoint::*coordinate);
+
+// `curve` as a line, the points of a dot's column averaged, and `marks` as "o" over it, with the
+// ends of both axes named. Points that are not finite are left out. Every line ends with '\n'.
+std::string Plot(std::span<const PlotPoint> curve, std::span<const PlotPoint> marks,
+                 const PlotOptions& options);
+
+}  // namespace syntra

@@ -1,0 +1,42 @@
+// What a terminal is like, and the line at its foot that is redrawn in place.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace syntra {
+
+// Whether a file descriptor is a terminal that can redraw a line: TERM is set and not "dumb".
+bool IsTerminal(int descriptor);
+// 80 where it is not known.
+int TerminalColumns(int descriptor);
+// Whether to write colours: on a terminal, or where CLICOLOR_FORCE is set and not "0"; never where
+// NO_COLOR is set (no-color.org, bixense.com/clicolors).
+bool WantsColor(int descriptor);
+// Whether the locale of the environment (LC_ALL, LC_CTYPE, LANG) writes UTF-8.
+bool LocaleIsUtf8();
+
+// One line that shows how things stand while other text scrolls by above it. Text that does not
+// clear it first would be glued to it, so everything that shares the terminal goes through Print.
+// May be used from several threads.
+class StatusLine {
+ public:
+  // `write` puts text on the screen.
+  explicit StatusLine(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
+
+  // Draws `line` in the place of what was shown. It must fit the terminal's width.
+  void Show(std::string_view line);
+  // Writes whole lines above the line.
+  void Print(std::string_view text);
+  // Leaves the line on the screen; what comes next stands below it.
+  void Finish();
+
+ private:
+  std::mutex mutex_;
+  std::function<void(std::string_view)> write_;
+  std::string shown_;
+};
+
+}  // namespace syntra

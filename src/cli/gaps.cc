@@ -1,0 +1,54 @@
+#include "cli/gaps.h"
+
+namespace syntra {
+namespace {
+
+// What stands for the space before a word in SentencePiece's pieces, U+2581.
+constexpr std::string_view kSpaceMark = "\u2581";
+
+}  // namespace
+
+DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text) {
+  DecodeRequest request{tokenizer.EncodeWithSentinels(text), {}};
+  request.ids.push_back(tokenizer.eos_id());
+  for (const SentinelPlace& place : tokenizer.FindSentinels(text)) {
+    request.sentinels.insert(tokenizer.SentinelId(place.k));
+  }
+  return request;
+}
+
+Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output) {
+  Spans spans;
+  std::vector<int32_t>* span = nullptr;  // null before the first sentinel and in one seen before
+  for (const int32_t id : output) {
+    if (id == tokenizer.eos_id()) break;
+    const int32_t k = tokenizer.SentinelId(0) - id;
+    if (k >= 0 && k < tokenizer.extra_ids()) {
+      const auto [it, fresh] = spans.try_emplace(k);
+      span = fresh ? &it->second : nullptr;
+    } else if (span) {
+      span->push_back(id);
+    }
+  }
+  return spans;
+}
+
+std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans) {
+  std::string filled;
+  size_t from = 0;
+  for (const SentinelPlace& place : tokenizer.FindSentinels(text)) {
+    const auto span = spans.find(place.k);
+    if (span == spans.end()) continue;
+    filled += text.substr(from, place.begin - from);
+    from = place.end;
+    const bool empty = span->second.empty();
+    const bool new_word = !empty && tokenizer.PieceOf(span->second.front()).starts_with(kSpaceMark);
+    if (!new_word && filled.ends_with(' ')) filled.pop_back();
+    // At the start of the line the space behind an empty span stands between nothing.
+    if (empty && filled.empty() && text.substr(from).starts_with(' ')) ++from;
+    filled += tokenizer.Decode(span->second);
+  }
+  return filled.append(text.substr(from));
+}
+
+}  // namespace syntra

@@ -1,0 +1,28 @@
+// Texts with gaps "<extra_id_K>", and what fills them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/batch_decoder.h"
+#include "data/tokenizer.h"
+
+namespace syntra {
+
+// What a text asks a model for: its ids, EOS included, and its sentinels.
+DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text);
+
+// The span of each sentinel of a target or an output, by K; of one that comes twice, the first.
+using Spans = std::map<int32_t, std::vector<int32_t>>;
+Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output);
+
+// `text` with the spans in the place of the gaps; all else stays as it is. A gap that has no span
+// stays a gap. A span that begins inside a word joins the word before it, and an empty one leaves
+// no second space.
+std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans);
+
+}  // namespace syntra

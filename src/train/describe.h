@@ -1,0 +1,27 @@
+// Runs in a few words, for the start of one and for `syntra report`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+// "3+3 layers of width 192, random + dot_product; 13.4M parameters".
+std::string DescribeModel(const ModelConfig& model);
+
+// What only a run that has begun knows.
+struct RunStart {
+  int64_t step = 0;  // where it stands
+  int64_t documents = 0, tokens = 0;
+  int64_t rows_in_epoch = 0;
+  std::vector<std::string> hosts;  // of each rank
+  int threads = 1;                 // of a rank
+  std::string backend;
+};
+
+// The lines with which a run begins: directory and steps, model, data, machine.
+std::vector<std::string> DescribeStart(const Config& config, const RunStart& start);
+
+}  // namespace syntra

@@ -1,0 +1,23 @@
+// What metrics.jsonl tells of a run.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/file.h"
+#include "base/plot.h"
+
+namespace syntra {
+
+struct RunHistory {
+  int64_t step = 0;                         // the last one that was trained
+  std::vector<PlotPoint> loss, validation;  // by step, in nats a target token
+  double seconds = 0;                       // of all steps together
+  double tokens_per_second = 0, mfu = 0;    // over all steps; MFU is NaN where it is not known
+  int64_t skipped = 0;                      // steps that were not finite
+};
+
+// Throws Error(kConfig) if there is no such file. Lines that are no metrics are left out.
+RunHistory ReadRunHistory(const Path& metrics);
+
+}  // namespace syntra

@@ -1,0 +1,82 @@
+// Filling gaps: texts in, texts out, with T5's vocabulary.
+#include "cli/gaps.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/samples.h"
+
+namespace syntra {
+namespace {
+
+class Gaps : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tokenizer_ = new Tokenizer(SYNTRA_SOURCE_DIR "/data/sample/spiece.model", 100);
+  }
+  static void TearDownTestSuite() { delete tokenizer_; }
+
+  static int32_t PieceId(const std::string& piece) {
+    for (int32_t id = 0; id < tokenizer_->piece_count(); ++id) {
+      if (tokenizer_->PieceOf(id) == piece) return id;
+    }
+    ADD_FAILURE() << "no piece " << piece;
+    return 0;
+  }
+  // What a model says: text with sentinels.
+  static std::string Fill(const std::string& line, const std::string& output) {
+    return FillGaps(*tokenizer_, line,
+                    SpansOf(*tokenizer_, tokenizer_->EncodeWithSentinels(output)));
+  }
+
+  static inline Tokenizer* tokenizer_ = nullptr;
+};
+
+TEST_F(Gaps, SpansStandInThePlaceOfGaps) {
+  EXPECT_EQ(Fill("The cat sat on <extra_id_0> mat.", "<extra_id_0> the <extra_id_1> of"),
+            "The cat sat on the mat.");
+  EXPECT_EQ(Fill("<extra_id_7> and <extra_id_2>.", "<extra_id_2> mice <extra_id_7> Cats"),
+            "Cats and mice.");
+  // All else stays as it is, byte for byte.
+  EXPECT_EQ(Fill("\t\xff  A  <extra_id_0>\xe2\x80\xa6 ", "<extra_id_0> b"),
+            "\t\xff  A  b\xe2\x80\xa6 ");
+  EXPECT_EQ(Fill("no gap <extra_id_100> <extra_id_x>", "<extra_id_0> b"),
+            "no gap <extra_id_100> <extra_id_x>");
+}
+
+TEST_F(Gaps, WhatTheModelLeavesOutStaysAGap) {
+  EXPECT_EQ(Fill("a <extra_id_0> b <extra_id_1> c", "<extra_id_1> x"), "a <extra_id_0> b x c");
+  // An empty span is an answer.
+  EXPECT_EQ(Fill("a <extra_id_0> b", "<extra_id_0> <extra_id_1>"), "a b");
+  EXPECT_EQ(Fill("<extra_id_0> a <extra_id_1>.", "<extra_id_0> <extra_id_1>"), "a.");
+  // Of a sentinel that comes twice the first counts; what stands before all belongs to none.
+  EXPECT_EQ(Fill("a <extra_id_0> b", "w <extra_id_0> x <extra_id_1> y <extra_id_0> z"), "a x b");
+}
+
+TEST_F(Gaps, ASpanInsideAWordJoinsIt) {
+  const Spans spans{{0, {PieceId("ing"), PieceId("\u2581foot")}}, {1, {PieceId("ball")}}};
+  EXPECT_EQ(FillGaps(*tokenizer_, "He was play <extra_id_0> <extra_id_1> all day", spans),
+            "He was playing football all day");
+}
+
+TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
+  const DecodeRequest request = RequestFor(*tokenizer_, "a <extra_id_3> b <extra_id_0>");
+  EXPECT_EQ(request.ids.back(), tokenizer_->eos_id());
+  EXPECT_EQ(request.sentinels,
+            (std::set<int32_t>{tokenizer_->SentinelId(3), tokenizer_->SentinelId(0)}));
+}
+
+TEST(Samples, AreSpreadOverTheExamples) {
+  for (const int64_t examples : {10, 11, 1000}) {
+    int64_t before = -1;
+    for (int64_t i = 0; i < 10; ++i) {
+      const int64_t index = SampleIndex(i, 10, examples);
+      EXPECT_GT(index, before);
+      before = index;
+    }
+    EXPECT_LT(before, examples);
+  }
+  EXPECT_GT(SampleIndex(1, 3, 300) - SampleIndex(0, 3, 300), 90);
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,44 @@
+#include "train/run_history.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "tests/train/child.h"
+
+namespace syntra {
+namespace {
+
+TEST(RunHistory, ReadsWhatMetricsSay) {
+  const Path path = ScratchDirectory("history") / "metrics.jsonl";
+  ReplaceFileDurably(path, R"(# a note
+{"step":0,"time":"2026-01-01T00:00:00.000Z","validation_log_perplexity":10.5}
+{"step":1,"loss":10,"tokens_per_second":100,"seconds":1,"mfu":0.5,"skipped":0}
+{"step":2,"loss":null,"tokens_per_second":400,"seconds":3,"mfu":0.1,"skipped":1}
+{"step":2,"validation_log_perplexity":9}
+{"step":3,"lo)");
+  const RunHistory history = ReadRunHistory(path);
+  EXPECT_EQ(history.step, 2);
+  ASSERT_EQ(history.loss.size(), 2u);
+  EXPECT_EQ(history.loss[0].y, 10);
+  EXPECT_TRUE(std::isnan(history.loss[1].y));
+  ASSERT_EQ(history.validation.size(), 2u);
+  EXPECT_EQ(history.validation[1].x, 2);
+  EXPECT_EQ(history.validation[1].y, 9);
+  EXPECT_EQ(history.seconds, 4);
+  EXPECT_EQ(history.tokens_per_second, 325);
+  EXPECT_DOUBLE_EQ(history.mfu, 0.2);
+  EXPECT_EQ(history.skipped, 1);
+}
+
+TEST(RunHistory, NoFile) {
+  try {
+    ReadRunHistory("/nonexistent/metrics.jsonl");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("/nonexistent"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace syntra
