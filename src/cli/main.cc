@@ -3,8 +3,7 @@
 #include "train/signals.h"
 
 int main(int argc, char** argv) {
-  // First of all: a signal that meets no handler ends the process, and MPI takes long to start.
-  syntra::InstallSignalHandlers();
+  syntra::IgnoreBrokenPipes();
   syntra::DieWithParent();
   return syntra::RunCommandLine(argc, argv);
 }

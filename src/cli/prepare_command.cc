@@ -39,6 +39,7 @@ Action SetUpPrepare(CLI::App& app) {
   app.add_option("--threads", options->threads, "Threads; all cores by default")
       ->check(CLI::Range(1, 4096));
   return [options] {
+    InstallSignalHandlers();
     if (options->threads > 0) SetThreadCount(options->threads);
     options->prepare.directory = options->output;
     options->prepare.on_progress = [](const PrepareProgress&) {

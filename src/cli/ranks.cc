@@ -1,11 +1,15 @@
 #include "cli/ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "base/log.h"
+#include "dist/launch.h"
+#include "train/agreement.h"
 
 namespace syntra {
 namespace {
@@ -40,22 +44,51 @@ std::string Marked(const std::string& message) {
   __builtin_unreachable();  // virtual functions lose the attribute
 }
 
+// Runs the work, or ends the job with its error.
+ExitCode RunOrReport(Communicator& ranks, Watchdog& watchdog,
+                     const std::function<ExitCode()>& work) {
+  const auto report = [&](const std::string& message, ExitCode code) {
+    const Watchdog::Phase end(watchdog, RunPhase::kEnd);
+    Report(ranks, message, code);
+  };
+  try {
+    return work();
+  } catch (const Error& error) {
+    report(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    report("out of memory", ExitCode::kResources);
+  } catch (const std::exception& error) {
+    report(error.what(), ExitCode::kInternal);
+  }
+  return ExitCode::kInternal;  // not reached: the job has ended
+}
+
 }  // namespace
 
-ExitCode WithRanks(const std::function<ExitCode(Communicator&)>& work) {
+ExitCode WithRanks(const std::string& command, const RankWork& work) {
+  const Launch launch = DetectLaunch([](const char* name) { return std::getenv(name); });
+  Watchdog watchdog({.rank = launch.rank,
+                     .ranks = std::max(1, launch.expected_ranks),
+                     .job_directory = launch.job_directory});
+  watchdog.Activity("joining the other ranks");
   int argc = 0;
   char** argv = nullptr;
-  const std::unique_ptr<Communicator> ranks = MakeCommunicator(&argc, &argv);
-  if (ranks->size() == 1) return work(*ranks);
-  try {
-    return work(*ranks);
-  } catch (const Error& error) {
-    Report(*ranks, error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    Report(*ranks, "out of memory", ExitCode::kResources);
-  } catch (const std::exception& error) {
-    Report(*ranks, error.what(), ExitCode::kInternal);
+  std::unique_ptr<Communicator> ranks = MakeCommunicator(&argc, &argv);
+  watchdog.Activity("starting");
+  watchdog.Alive();
+  ExitCode code;
+  if (ranks->size() == 1) {
+    code = work(*ranks, watchdog);
+  } else {
+    code = RunOrReport(*ranks, watchdog, [&] {
+      CheckSameProgram(*ranks, command);
+      return work(*ranks, watchdog);
+    });
   }
+  const Watchdog::Phase end(watchdog, RunPhase::kEnd);
+  watchdog.Activity("taking leave of the other ranks");
+  ranks.reset();
+  return code;
 }
 
 }  // namespace syntra

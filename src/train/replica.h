@@ -59,6 +59,10 @@ class Replica {
   // host memory, where they can be written; Commit makes that count.
   std::vector<TensorRecord> Tensors();
   void Commit();
+  // Of parameters and optimizer state: what a checkpoint holds.
+  double bytes() const {
+    return static_cast<double>(values_.elements() + state_.elements()) * sizeof(float);
+  }
 
   // Gives the work of the batch's gradients, added to the gradient arena or in the place of what it
   // held, and with them what the batch adds to the step's sums.

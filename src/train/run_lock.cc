@@ -1,6 +1,6 @@
 #include "train/run_lock.h"
 
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +15,9 @@
 
 namespace syntra {
 namespace {
+
+// The holder's line is far shorter; what is longer is not its line.
+constexpr int64_t kLongestLine = 65536;
 
 std::string JobId() {
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
@@ -37,12 +40,14 @@ std::string DescribeHolder(const Path& path) {
   // The holder writes its line just after it has the lock.
   for (int attempt = 0; attempt < 10; ++attempt, usleep(20000)) {
     try {
-      const Json holder = ParseJson(ReadWholeFile(path, 65536));
+      const Json holder = ParseJson(ReadWholeFile(path, kLongestLine));
       const std::string job = holder.value("job", "");
       return fmt::format("process {} on {} since {}{}", holder.value("pid", 0),
                          holder.value("host", "?"), holder.value("start", "?"),
                          job.empty() ? "" : fmt::format(" (job {})", job));
     } catch (const Json::exception&) {  // not yet there
+    } catch (const Error&) {            // not readable
+      break;
     }
   }
   return "another process";
@@ -56,28 +61,57 @@ void Write(const File& file, const std::string& text) {
   }
 }
 
+FileLock Take(const Path& run_directory) {
+  const Path path = run_directory / "LOCK";
+  std::optional<FileLock> lock = FileLock::Try(path);
+  if (lock) return std::move(*lock);
+  Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
+       run_directory.string(), DescribeHolder(path));
+}
+
 }  // namespace
 
-RunLock::RunLock(const Path& run_directory) : file_(File::OpenForAppend(run_directory / "LOCK")) {
-  int result;
-  do {
-    result = flock(file_.descriptor(), LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0 && errno == EWOULDBLOCK) {
-    Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
-         run_directory.string(), DescribeHolder(file_.path()));
+RunLock::RunLock(const Path& run_directory)
+    : directory_(run_directory), lock_(Take(run_directory)) {
+  struct stat status;
+  if (stat(directory_.c_str(), &status) != 0) {
+    Fail(ExitCode::kResources, "cannot look at {}: {}", directory_.string(),
+         SystemErrorText(errno));
   }
-  if (result != 0) {
-    Fail(ExitCode::kResources, "cannot lock {}: {}", file_.path().string(), SystemErrorText(errno));
-  }
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
   const Json holder = {
       {"host", HostName()}, {"pid", getpid()}, {"start", LocalTime()}, {"job", JobId()}};
-  Write(file_, JsonText(holder) + "\n");
+  Write(lock_.file(), JsonText(holder) + "\n");
 }
 
 RunLock::~RunLock() {
   // Emptied, not removed: removing a lock file lets two processes lock two files of the same name.
-  if (file_.descriptor() >= 0) Write(file_, "");
+  Write(lock_.file(), "");
+}
+
+bool RunLock::DirectoryIsThere() const {
+  struct stat status;
+  if (stat(directory_.c_str(), &status) != 0) {
+    // Other errors say nothing of the name: a file server may be away for a moment.
+    return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  }
+  return status.st_dev == device_ && status.st_ino == inode_;
+}
+
+void RunLock::CheckHeld() const {
+  if (!DirectoryIsThere()) {
+    Fail(ExitCode::kResources,
+         "the run directory {} was removed or moved while the run trained, so nothing more can be "
+         "saved; if it was moved, set train.directory to its new place and start again",
+         directory_.string());
+  }
+  if (!lock_.IsStillNamed()) {
+    Fail(ExitCode::kLocked,
+         "{} was removed or replaced while this run held it, so another run may use the directory; "
+         "this run ends and saves nothing more",
+         lock_.path().string());
+  }
 }
 
 }  // namespace syntra
