@@ -1,5 +1,7 @@
 // Ranks that were started with other settings, programs, data or checkpoints: all end before they
 // train, with one message.
+#include <fstream>
+
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -18,6 +20,16 @@ class Agreement : public TinyRun {
                                            .environment = {"OMPI_MCA_orte_execute_quiet=1"},
                                            .other_arguments = Pretrain("run", other),
                                            .other_folder = folder});
+  }
+  // A program that is `syntra` on rank 0, and this shell command on rank 1.
+  std::string Wrapper(const std::string& command) const {
+    const Path path = scratch_ / "wrapper";
+    ReplaceFileDurably(path,
+                       fmt::format("#!/bin/sh\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then {}; fi\n"
+                                   "exec {} \"$@\"\n",
+                                   command, SYNTRA_BINARY));
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path.string();
   }
   // One message, and nothing else.
   static void ExpectOneMessage(const Outcome& outcome) {
@@ -67,15 +79,15 @@ TEST_F(Agreement, SettingsAreComparedFieldByField) {
 
 TEST_F(Agreement, AMixerThatOneRankLacks) {
   const Outcome outcome =
-      Start({}, {"model.decoder_mixer=attention { heads: 2 head_size: 16 term { "
-                 "dot_product {} } }"});
+      Start({}, {"model.decoder_mixer={ attention { heads: 2 head_size: 16 term { dense {} } } }"});
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   ExpectOneMessage(outcome);
-  EXPECT_TRUE(outcome.Says("nothing on rank 0, ")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("model.decoder_mixer.attention.heads: nothing on rank 0, 2 on rank 1"))
+      << outcome.err;
 }
 
 TEST_F(Agreement, ThreadsMayDiffer) {
-  const Outcome outcome = Start({"train.steps=2"}, {"train.steps=2", "train.threads=2"});
+  const Outcome outcome = Start({"train.steps=3"}, {"train.steps=3", "train.threads=2"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
@@ -110,21 +122,32 @@ TEST_F(Agreement, DataAreCompared) {
   EXPECT_EQ(NewestStep("run"), -1);
 }
 
+TEST_F(Agreement, ProgramsAreCompared) {
+  const Path copy = scratch_ / "syntra";
+  std::filesystem::copy(SYNTRA_BINARY, copy);
+  std::ofstream(copy, std::ios::app) << "another build";
+  const Outcome outcome =
+      Run(Pretrain("run"), {.program = Wrapper(fmt::format("exec {} \"$@\"", copy.string())),
+                            .ranks = 2,
+                            .environment = {"OMPI_MCA_orte_execute_quiet=1"}});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  ExpectOneMessage(outcome);
+  EXPECT_TRUE(outcome.Says("different programs:\n  program file: ")) << outcome.err;
+}
+
 // As where the run directory is not on a shared file system.
 TEST_F(Agreement, CheckpointsAreCompared) {
-  Train("run", {"train.steps=5"});
-  const Path wrapper = scratch_ / "with-own-checkpoints";
-  ReplaceFileDurably(wrapper, fmt::format("#!/bin/sh\nif [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then\n"
-                                          "  exec unshare -m sh -c 'mount -t tmpfs tmpfs {} && "
-                                          "exec \"$@\"' sh {} \"$@\"\nfi\nexec {} \"$@\"\n",
-                                          (Directory("run") / "checkpoints").string(),
-                                          SYNTRA_BINARY, SYNTRA_BINARY));
-  std::filesystem::permissions(wrapper, std::filesystem::perms::owner_all);
   if (std::system("unshare -m mount -t tmpfs tmpfs /mnt 2>/dev/null") != 0) {
     GTEST_SKIP() << "no mount namespaces here";
   }
+  Train("run", {"train.steps=5"});
+  const std::string hide = fmt::format("mount -t tmpfs tmpfs {} && exec \"$@\"",
+                                       CheckpointPath("run", 5).parent_path().string());
   const Outcome outcome =
-      Run(Pretrain("run", {"train.steps=10"}), {.program = wrapper.string(), .ranks = 2});
+      Run(Pretrain("run", {"train.steps=10"}),
+          {.program =
+               Wrapper(fmt::format("exec unshare -m sh -c '{}' sh {} \"$@\"", hide, SYNTRA_BINARY)),
+           .ranks = 2});
   EXPECT_EQ(outcome.code, 5) << outcome.err;
   EXPECT_TRUE(outcome.Says("newest checkpoint, step: 5 on rank 0, none on rank 1")) << outcome.err;
 }

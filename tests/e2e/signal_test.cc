@@ -26,10 +26,10 @@ class Signals : public TinyRun {
 };
 
 TEST_F(Signals, CommandsThatDoNotSaveDie) {
-  Train("run", {"train.steps=1"});
+  Train("run", {"train.steps=3"});
   const std::string run = Directory("run").string();
   const Arguments commands[] = {{"generate", "--checkpoint", run},
-                                {"tokenizer", "encode", "--tokenizer", tokenizer_.string()},
+                                {"tokenizer", "encode", "--model", tokenizer_.string()},
                                 {"bench", "--config", config_.string(), "--wait-for-line"}};
   for (const Arguments& command : commands) {
     for (const int signal : {SIGTERM, SIGINT}) {
@@ -70,7 +70,7 @@ TEST_F(Signals, TheLauncherTurnsCtrlCIntoACheckpoint) {
 TEST_F(Signals, TheLauncherPassesCodesOn) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Arguments launcher{SYNTRA_SOURCE_DIR "/launch/ranks", "2"};
-  EXPECT_EQ(Run(Pretrain("run", {"train.steps=2"}), {.wrapper = launcher}).code, 0);
+  EXPECT_EQ(Run(Pretrain("run", {"train.steps=3"}), {.wrapper = launcher}).code, 0);
   EXPECT_EQ(Run(Pretrain("run", {"train.stepz=2"}), {.wrapper = launcher}).code, 2);
 }
 
