@@ -28,6 +28,7 @@ constexpr size_t kBlockBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kTimeStep{2};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
+constexpr std::chrono::seconds kBetweenTouches{1};
 
 struct Document {
   std::string text;
@@ -57,12 +58,14 @@ class Preparation {
       Report();
       result.index.shards[i] = std::move(entry);
     };
-    const auto make = [&](size_t i) {
+    const auto make = [&](size_t i, const ShardClaim& claim) {
+      claim_ = &claim;
       const int64_t source_time = SettledTime(tasks[i].source);
       const bool built = BuildUnlessFinished(tasks[i]);
       IndexEntry entry = EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source);
       entry.file_time = SettledTime(tasks[i].shard);
       entry.source_time = source_time;
+      claim_ = nullptr;
       finish(i, built, std::move(entry));
     };
     std::vector<size_t> elsewhere;
@@ -70,14 +73,13 @@ class Preparation {
       if (const IndexEntry* entry = FindUnchanged(tasks[i])) {
         finish(i, false, *entry);
       } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(tasks[i].shard)) {
-        make(i);
+        make(i, *claim);
       } else {
         elsewhere.push_back(i);
       }
     }
     for (const size_t i : elsewhere) {
-      const ShardClaim claim = WaitForClaim(tasks[i].shard);
-      make(i);
+      make(i, WaitForClaim(tasks[i].shard));
     }
     ReportEmpty(result.index);
     if (result.index != previous_) WriteIndex(options_.directory, result.index);
@@ -126,6 +128,7 @@ class Preparation {
   ShardClaim WaitForClaim(const Path& shard) {
     while (true) {
       if (std::optional<ShardClaim> claim = ShardClaim::Try(shard)) return std::move(*claim);
+      progress_.sign_of_life = ShardClaim::TouchedAt(shard);
       Report();
       std::this_thread::sleep_for(kBetweenTries);
     }
@@ -264,6 +267,10 @@ class Preparation {
   void Report() {
     if (options_.on_progress) options_.on_progress(progress_);
     const auto now = Clock::now();
+    if (claim_ && now - touched_ > kBetweenTouches) {
+      claim_->Touch();
+      touched_ = now;
+    }
     if (now - logged_ < kBetweenLines) return;
     logged_ = now;
     Log().info("{}: {} of {} shards, {} documents, {} tokens made here",
@@ -278,7 +285,8 @@ class Preparation {
   CorpusIndex previous_;
   bool warned_ = false;                                 // of a shard that does not do
   std::map<std::string, const IndexEntry*> unchanged_;  // of previous_, by the shard's name
-  Clock::time_point logged_ = Clock::now();
+  const ShardClaim* claim_ = nullptr;                   // of the shard that is being made
+  Clock::time_point logged_ = Clock::now(), touched_ = Clock::now();
 };
 
 }  // namespace

@@ -16,6 +16,9 @@ namespace syntra {
 struct PrepareProgress {
   int64_t shards_done = 0, shards_total = 0;
   int64_t documents = 0, tokens = 0, text_bytes = 0;  // of shards made by this process
+  // While waiting for another process's shard: changes as that process works on it.
+  int64_t sign_of_life = 0;
+  friend bool operator==(const PrepareProgress&, const PrepareProgress&) = default;
 };
 
 // Why a finished shard does not do, and is made again.

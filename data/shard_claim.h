@@ -1,10 +1,9 @@
-// One process's claim on a shard while it makes it. The claim is a lock of the kernel's, so it ends
-// with the process, however that ends; the lock file alone means nothing.
+// One process's claim on a shard while it makes it: a lock that ends with the process.
 #pragma once
 
 #include <optional>
 
-#include "base/file.h"
+#include "base/file_lock.h"
 
 namespace syntra {
 
@@ -15,10 +14,15 @@ class ShardClaim {
   ShardClaim(ShardClaim&& other) noexcept = default;
   ~ShardClaim();
 
- private:
-  explicit ShardClaim(File file) : file_(std::move(file)) {}
+  // Tells those who wait for the claim that the work goes on.
+  void Touch() const;
+  // When the holder of a shard's claim last touched it; changes as the holder works.
+  static int64_t TouchedAt(const Path& shard);
 
-  File file_;
+ private:
+  explicit ShardClaim(FileLock lock) : lock_(std::move(lock)) {}
+
+  FileLock lock_;
 };
 
 }  // namespace syntra

@@ -11,18 +11,29 @@ int Number(const char* text) {
   return text && ParseInt64(text, &value) ? static_cast<int>(value) : 0;
 }
 
+std::string Text(const char* text) { return text ? text : ""; }
+
 }  // namespace
 
 Launch DetectLaunch(const Environment& get) {
+  const std::string directory = Text(get("PMIX_SERVER_TMPDIR"));
   // mpirun first: inside a Slurm job its ranks see Slurm's variables too.
   if (const int ranks = Number(get("OMPI_COMM_WORLD_SIZE"))) {
-    return {.use_mpi = true, .under_mpirun = true, .expected_ranks = ranks, .launcher = "mpirun"};
+    return {.use_mpi = true,
+            .under_mpirun = true,
+            .expected_ranks = ranks,
+            .rank = Number(get("OMPI_COMM_WORLD_RANK")),
+            .job_directory = directory,
+            .launcher = "mpirun"};
   }
   // Set by srun only; a batch script, which mpirun or a plain start will follow, does not have it.
   const int tasks = Number(get("SLURM_STEP_NUM_TASKS"));
-  if (get("PMIX_RANK")) {
-    return {
-        .use_mpi = true, .expected_ranks = tasks, .launcher = tasks ? "srun" : "a PMIx launcher"};
+  if (const char* rank = get("PMIX_RANK")) {
+    return {.use_mpi = true,
+            .expected_ranks = tasks,
+            .rank = Number(rank),
+            .job_directory = directory,
+            .launcher = tasks ? "srun" : "a PMIx launcher"};
   }
   if (tasks > 1) {
     Fail(
@@ -32,7 +43,10 @@ Launch DetectLaunch(const Environment& get) {
         tasks);
   }
   if (const int ranks = Number(get("PMI_SIZE")); ranks > 1) {
-    return {.use_mpi = true, .expected_ranks = ranks, .launcher = "another MPI's launcher"};
+    return {.use_mpi = true,
+            .expected_ranks = ranks,
+            .rank = Number(get("PMI_RANK")),
+            .launcher = "another MPI's launcher"};
   }
   return {};
 }

@@ -12,7 +12,10 @@ struct Launch {
   bool use_mpi = false;
   bool under_mpirun = false;  // Open MPI's mpirun is the parent
   int expected_ranks = 1;     // 0: the launcher does not say
-  std::string launcher;       // "mpirun", "srun", "another MPI's launcher" or ""
+  int rank = 0;               // as the launcher numbers them; 0 if it does not say
+  // Of the job on this machine, removed with it by the launcher; empty: there is none.
+  std::string job_directory;
+  std::string launcher;  // "mpirun", "srun", "another MPI's launcher" or ""
 };
 
 // `get` looks up an environment variable and returns null where there is none.

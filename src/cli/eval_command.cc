@@ -1,21 +1,45 @@
 // syntra eval
 #include <CLI/CLI.hpp>
+#include <optional>
 
+#include "base/digest.h"
 #include "base/json.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
 #include "data/training_data.h"
+#include "train/agreement.h"
 #include "train/evaluate.h"
 #include "train/run_directory.h"
 
 namespace syntra {
 namespace {
 
-ValidationData OpenValidation(const Config& config, const Tokenizer& tokenizer) {
+ValidationData OpenValidation(const Config& config, const Tokenizer& tokenizer,
+                              Watchdog& watchdog) {
   const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  PrepareCorpus(ValidationPreparation(config.data(), prepared), tokenizer);
+  {
+    const Watchdog::Phase phase(watchdog, RunPhase::kPrepare);
+    PrepareOptions options = ValidationPreparation(config.data(), prepared);
+    options.on_progress = [&, previous = PrepareProgress()](const PrepareProgress& now) mutable {
+      if (now != previous) watchdog.Alive();
+      previous = now;
+    };
+    PrepareCorpus(options, tokenizer);
+  }
   return ValidationData::Open(config.data(), tokenizer, prepared);
+}
+
+constexpr const char* kRemedy =
+    "Give all ranks the same files, on a shared file system or as equal copies";
+
+void CheckSameModel(Communicator& ranks, const LoadedModel& loaded) {
+  CheckSameSettings(ranks, loaded.config, loaded.backend->device().is_host());
+  CheckAgreement(
+      ranks,
+      {{"checkpoint, step", std::to_string(loaded.step)},
+       {"parameters, digest", fmt::format("{:016x}", loaded.replica->ParameterDigest())}},
+      ExitCode::kCheckpoint, "checkpoints", kRemedy);
 }
 
 }  // namespace
@@ -25,14 +49,23 @@ Action SetUpEval(CLI::App& app) {
   const auto as_json = std::make_shared<bool>(false);
   app.add_flag("--json", *as_json, "Print JSON");
   return [options, as_json] {
-    return WithRanks([&](Communicator& ranks) {
+    return WithRanks("eval", [&](Communicator& ranks, Watchdog& watchdog) {
+      std::optional<Watchdog::Phase> phase;
+      phase.emplace(watchdog, RunPhase::kLoad, 0, BytesBelow(options->checkpoint));
       LoadedModel loaded = options->Load(kForEvaluation, &ranks);
+      CheckSameModel(ranks, loaded);
       if (loaded.config.data().validation_size() == 0) {
         Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
       }
       const Tokenizer tokenizer(loaded.config.data().tokenizer(), loaded.config.data().extra_ids());
-      const ValidationData data = OpenValidation(loaded.config, tokenizer);
-      const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config);
+      const ValidationData data = OpenValidation(loaded.config, tokenizer, watchdog);
+      CheckAgreement(ranks, {{"data.validation, digest", ToHex(data.index().DataDigest())}},
+                     ExitCode::kData, "data", kRemedy);
+      const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config, [&] {
+        phase.emplace(watchdog, RunPhase::kEvaluation, loaded.step);
+        return false;
+      });
+      phase.reset();
       if (ranks.rank() != 0) return ExitCode::kDone;
       if (*as_json) {
         fmt::print("{}\n",

@@ -5,8 +5,7 @@
 
 int main(int argc, char** argv) {
   syntra::OpenStandardDescriptors();
-  // Early: a signal that meets no handler ends the process, and MPI takes long to start.
-  syntra::InstallSignalHandlers();
+  syntra::IgnoreBrokenPipes();
   syntra::DieWithParent();
   return syntra::RunCommandLine(argc, argv);
 }

@@ -35,6 +35,7 @@ Action SetUpPrepare(CLI::App& app) {
                  "default the configuration's")
       ->type_name("DIR");
   return [options, output] {
+    InstallSignalHandlers();
     const Config config = options->Load(kForPreparing);
     const DataConfig& data = config.data();
     const RunDirectory run{config.train().directory()};

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <optional>
 
 #include "base/log.h"
 #include "base/output.h"
@@ -12,7 +13,9 @@
 #include "cli/communicator.h"
 #include "cli/config_options.h"
 #include "cli/ranks.h"
+#include "train/agreement.h"
 #include "train/pretrain.h"
+#include "train/signals.h"
 
 namespace syntra {
 namespace {
@@ -48,13 +51,19 @@ void Print(const std::string& text) {
 Action SetUpPretrain(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   return [options] {
-    return WithRanks([&](Communicator& ranks) {
+    // First of all: joining the other ranks takes long enough for a signal to come.
+    InstallSignalHandlers();
+    return WithRanks("pretrain", [&](Communicator& ranks, Watchdog& watchdog) {
       const Config config = options->Load(kForTraining);
       const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
+      CheckSameSettings(ranks, config, backend->device().is_host());
+      // Ends after the ranks that sum on GPUs have taken leave of each other.
+      std::optional<Watchdog::Phase> end;
       const std::shared_ptr<Communicator> sums =
           ChooseCommunicator(config.train(), ranks, backend->device());
-      const PretrainOutcome outcome = Pretrain(config, *sums, *backend);
+      const PretrainOutcome outcome = Pretrain(config, *sums, *backend, watchdog);
       if (ranks.rank() == 0) Print(Describe(outcome, config));
+      end.emplace(watchdog, RunPhase::kEnd);
       return outcome.code;
     });
   };

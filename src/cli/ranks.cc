@@ -1,11 +1,15 @@
 #include "cli/ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "base/failure.h"
 #include "base/output.h"
+#include "dist/launch.h"
+#include "train/agreement.h"
 
 namespace syntra {
 namespace {
@@ -34,18 +38,43 @@ void WaitToBeEnded() {
   __builtin_unreachable();  // virtual functions lose the attribute
 }
 
+// Runs the work, or ends the job with its error.
+ExitCode RunOrReport(Communicator& ranks, Watchdog& watchdog,
+                     const std::function<ExitCode()>& work) {
+  try {
+    return work();
+  } catch (...) {
+    const Watchdog::Phase end(watchdog, RunPhase::kEnd);
+    Report(ranks, CurrentFailure());
+  }
+}
+
 }  // namespace
 
-ExitCode WithRanks(const std::function<ExitCode(Communicator&)>& work) {
+ExitCode WithRanks(const std::string& command, const RankWork& work) {
+  const Launch launch = DetectLaunch([](const char* name) { return std::getenv(name); });
+  Watchdog watchdog({.rank = launch.rank,
+                     .ranks = std::max(1, launch.expected_ranks),
+                     .job_directory = launch.job_directory});
+  watchdog.Activity("joining the other ranks");
   int argc = 0;
   char** argv = nullptr;
-  const std::unique_ptr<Communicator> ranks = MakeCommunicator(&argc, &argv);
-  if (ranks->size() == 1) return work(*ranks);
-  try {
-    return work(*ranks);
-  } catch (...) {
-    Report(*ranks, CurrentFailure());
+  std::unique_ptr<Communicator> ranks = MakeCommunicator(&argc, &argv);
+  watchdog.Activity("starting");
+  watchdog.Alive();
+  ExitCode code;
+  if (ranks->size() == 1) {
+    code = work(*ranks, watchdog);
+  } else {
+    code = RunOrReport(*ranks, watchdog, [&] {
+      CheckSameProgram(*ranks, command);
+      return work(*ranks, watchdog);
+    });
   }
+  const Watchdog::Phase end(watchdog, RunPhase::kEnd);
+  watchdog.Activity("taking leave of the other ranks");
+  ranks.reset();
+  return code;
 }
 
 }  // namespace syntra

@@ -2,14 +2,20 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "dist/communicator.h"
+#include "train/watchdog.h"
 
 namespace syntra {
 
-// Joins the job's ranks and runs `work` on each. An error of rank 0 is printed; one that only
+// A rank's part of a command. The watchdog is in phase kInit.
+using RankWork = std::function<ExitCode(Communicator&, Watchdog&)>;
+
+// Joins the job's ranks, checks that all run this command of the same program, and runs `work` on
+// each, under the watchdog from the start to the end. An error of rank 0 is printed; one that only
 // another rank has is printed with its number. Either ends the whole job with the error's exit
 // code.
-ExitCode WithRanks(const std::function<ExitCode(Communicator&)>& work);
+ExitCode WithRanks(const std::string& command, const RankWork& work);
 
 }  // namespace syntra

@@ -134,14 +134,18 @@ std::string FullConfigText(const Config& config) {
   return ToText(full);
 }
 
+std::vector<std::pair<std::string, std::string>> ConfigValues(const Config& config) {
+  Config full = config;
+  FillDefaults(&full);
+  Values values;
+  Flatten(full, "", &values);
+  return values;
+}
+
 std::vector<std::string> ConfigDifferences(const Config& a, const Config& b) {
-  Values values[2];
+  const Values values[2] = {ConfigValues(a), ConfigValues(b)};
   std::map<std::string, std::string> by_path[2];
-  const Config* const sides[2] = {&a, &b};
   for (int side = 0; side < 2; ++side) {
-    Config full = *sides[side];
-    FillDefaults(&full);
-    Flatten(full, "", &values[side]);
     by_path[side].insert(values[side].begin(), values[side].end());
   }
   std::vector<std::string> differences;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "configs/schema/config.pb.h"
@@ -11,6 +12,10 @@ namespace syntra {
 // Text that LoadConfig reads back. Minimal: only what differs from the defaults. Full: every field.
 std::string MinimalConfigText(const Config& config);
 std::string FullConfigText(const Config& config);
+
+// Every field by its path ("model.mixer.attention.term[0]...") with its value as text, defaults
+// included, in schema order.
+std::vector<std::pair<std::string, std::string>> ConfigValues(const Config& config);
 
 // "path: a -> b" for each field whose value differs, defaults included; "(none)" for what one side
 // lacks.

@@ -12,8 +12,10 @@
 namespace syntra {
 namespace {
 
-constexpr std::string_view kNames[] = {"gradient_nan", "wrong_batch",     "lost_state",
-                                       "stop_prepare", "stop_evaluation", "slow_rank"};
+constexpr std::string_view kNames[] = {
+    "gradient_nan",      "wrong_batch",    "lost_state",     "stop_prepare", "stop_evaluation",
+    "slow_rank",         "freeze_init",    "freeze_prepare", "freeze_load",  "freeze_step",
+    "freeze_evaluation", "freeze_compare", "freeze_save",    "freeze_end"};
 
 struct Order {
   std::string name;

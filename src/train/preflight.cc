@@ -282,4 +282,15 @@ std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings) 
   throw Error(failures[0].code, text + fmt::format("{} errors", failures.size()));
 }
 
+std::vector<std::string> PreflightOfRanks(const Config& config, const Communicator& ranks,
+                                          Backend& backend) {
+  const RankPlaces places{
+      .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
+  if (ranks.rank() == 0) return RequireNoFailure(Preflight(config, places));
+  if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
+    CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
+  }
+  return {};
+}
+
 }  // namespace syntra

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "configs/schema/config.pb.h"
+#include "dist/communicator.h"
 #include "train/fits.h"
 
 namespace syntra {
@@ -25,5 +26,11 @@ std::vector<Finding> Preflight(const Config& config, const RankPlaces& places);
 
 // Throws one Error with all failures and the code of the first. Returns the warnings.
 std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
+
+// What a run does before anything else: rank 0 looks at everything, the first rank of each other
+// host at its memory, and every rank at that of a GPU. Not collective. Throws as RequireNoFailure;
+// returns rank 0's warnings.
+std::vector<std::string> PreflightOfRanks(const Config& config, const Communicator& ranks,
+                                          Backend& backend);
 
 }  // namespace syntra

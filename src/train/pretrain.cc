@@ -13,6 +13,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
+#include "train/agreement.h"
 #include "train/continuation.h"
 #include "train/describe.h"
 #include "train/evaluate.h"
@@ -48,7 +49,7 @@ void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
 // A run on rank 0 also owns the directory: lock, status, metrics, progress line.
 struct Chief {
   explicit Chief(const RunDirectory& directory) : lock(directory.root), status(directory.root) {}
-  RunLock lock;
+  RunLock lock;  // checked before anything is written
   RunStatus status;
   std::optional<MetricsLog> metrics;
   std::optional<EventFile> events;
@@ -66,11 +67,12 @@ struct Chief {
 class Run {
  public:
   // `warnings` of the preflight go to the log, too.
-  Run(const Config& config, Communicator& ranks, Backend& backend,
+  Run(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
       const std::vector<std::string>& warnings)
       : config_(config),
         ranks_(ranks),
         backend_(backend),
+        watchdog_(watchdog),
         directory_{config.train().directory()},
         partition_(BatchPartition::Of(config.train(), ranks.size())) {
     TakeDirectory();
@@ -86,7 +88,7 @@ class Run {
   void OpenData();
   int64_t StartOrContinue();
   bool IsDone(int64_t step);
-  double MeasurePeak();
+  bool Begin();
   void OpenLogs(int64_t step);
   bool EvaluateNow(int64_t step);
   // kLast: the run ends after it, so it must succeed.
@@ -95,7 +97,7 @@ class Run {
   bool Due(int64_t step, int64_t every) const { return every > 0 && step % every == 0; }
   void Report(int64_t step, const StepResult& result, double seconds, double data_seconds);
   void WarnOfStraggler(const StepResult& result);
-  void CompareReplicas(int64_t step);
+  void CompareReplicas(int64_t step, const char* reason);
   void MaybeAskToStop(const char* failpoint, int64_t step) const;
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   ExitCode Loop(int64_t step);
@@ -104,10 +106,10 @@ class Run {
   const Config& config_;
   Communicator& ranks_;
   Backend& backend_;
+  Watchdog& watchdog_;
   RunDirectory directory_;
   BatchPartition partition_;
   std::optional<Chief> chief_;
-  std::optional<Watchdog> watchdog_;
   std::optional<Requests> requests_;
   RunIdentity identity_;
   std::optional<Tokenizer> tokenizer_;
@@ -137,8 +139,7 @@ void Run::TakeDirectory() {
                                    .seconds = config_.train().stop_after_minutes() * 60});
   ranks_.Barrier();
   SetUpLogging(ranks_.rank(), directory_.logs());
-  watchdog_.emplace(WatchdogOptions{
-      .rank = ranks_.rank(), .ranks = ranks_.size(), .directory = directory_.logs()});
+  watchdog_.ReportTo(directory_.logs(), ranks_.rank(), ranks_.size());
   identity_.config = config_;
   identity_.world_size = ranks_.size();
 }
@@ -146,14 +147,18 @@ void Run::TakeDirectory() {
 // False if a rank was asked to stop: finished shards stay, and the next start goes on with the
 // rest.
 bool Run::PrepareData() {
-  const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
+  const Watchdog::Phase phase(watchdog_, RunPhase::kPrepare);
   tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
   const bool continues = !ListCheckpoints(directory_.checkpoints()).empty();
   struct Stopped {};
   int64_t reports = 0;
+  PrepareProgress previous;
   const auto prepare = [&](PrepareOptions options) {
-    options.on_progress = [&](const PrepareProgress&) {
-      watchdog_->Alive();
+    options.on_progress = [&](const PrepareProgress& progress) {
+      // It is called again and again while a rank waits for another one's shard.
+      if (progress != previous) watchdog_.Alive();
+      previous = progress;
+      if (is_chief()) chief_->lock.CheckHeld();
       MaybeAskToStop("stop_prepare", ++reports);
       if (requests_->StopOfAnyRank()) throw Stopped();
     };
@@ -178,20 +183,27 @@ bool Run::PrepareData() {
 }
 
 void Run::OpenData() {
-  const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
   const Path prepared = directory_.Prepared(config_.data());
   training_.emplace(
       TrainingData::Open(config_.data(), *tokenizer_, prepared, config_.train().seed()));
   if (config_.data().validation_size() > 0) {
+    watchdog_.Alive();
     validation_.emplace(ValidationData::Open(config_.data(), *tokenizer_, prepared));
   }
   identity_.tokenizer_digest = ToHex(tokenizer_->digest());
   identity_.data_digest = ToHex(training_->index().DataDigest());
+  const std::string validation =
+      validation_ ? ToHex(validation_->index().DataDigest()) : "no validation data";
+  CheckAgreement(ranks_,
+                 {{"data.tokenizer, digest", identity_.tokenizer_digest},
+                  {"data.train, digest", identity_.data_digest},
+                  {"data.validation, digest", validation}},
+                 ExitCode::kData, "data",
+                 "Give all ranks the same files, on a shared file system or as equal copies");
 }
 
 // The step that the run stands at; 0 for a new one.
 int64_t Run::StartOrContinue() {
-  const Watchdog::Phase phase(*watchdog_, RunPhase::kSave);
   replica_.emplace(config_.model(), &config_.optimizer(),
                    ActivationType(config_.train().precision()), backend_);
   replica_->SetLoss({config_.train().z_loss(), config_.train().label_smoothing()},
@@ -202,6 +214,9 @@ int64_t Run::StartOrContinue() {
   if (is_chief()) found = FindNewestValid(directory_.checkpoints(), Recovery::kSetAside);
   ranks_.Barrier();
   if (!is_chief()) found = FindNewestValid(directory_.checkpoints(), Recovery::kReadOnly);
+  const std::string newest = found ? std::to_string(found->info().step) : "none";
+  CheckAgreement(ranks_, {{"newest checkpoint, step", newest}}, ExitCode::kCheckpoint,
+                 "checkpoints", "The run directory must be on a file system that all ranks share");
   if (found) {
     const CheckpointSummary summary{found->path(), found->info()};
     CheckContinues(summary, identity_);
@@ -226,15 +241,6 @@ bool Run::IsDone(int64_t step) {
   double done = is_chief() && chief_->status.IsDone(step);
   ranks_.AllReduceMax(std::span(&done, 1));
   return done > 0 && step >= config_.train().steps();
-}
-
-// All ranks measure at once, as they will compute: a processor's clock follows how many of its
-// cores work. A rank that does not know makes the sum NaN.
-double Run::MeasurePeak() {
-  ranks_.Barrier();
-  double peak = backend_.PeakFlops(ActivationType(config_.train().precision()));
-  ranks_.AllReduceSum(std::span(&peak, 1));
-  return peak;
 }
 
 void Run::OpenLogs(int64_t step) {
@@ -264,18 +270,21 @@ void Run::OpenLogs(int64_t step) {
 // makes the whole evaluation.
 bool Run::EvaluateNow(int64_t step) {
   if (!validation_) return true;
-  const Watchdog::Phase phase(*watchdog_, RunPhase::kEvaluation, step);
   const auto start = Clock::now();
+  std::optional<Watchdog::Phase> batch(std::in_place, watchdog_, RunPhase::kEvaluation, step);
   const auto result = Evaluate(*replica_, *validation_, ranks_, config_, [&] {
+    batch.emplace(watchdog_, RunPhase::kEvaluation, step);
     MaybeAskToStop("stop_evaluation", step);
     double stop = requests_->Stop();
     ranks_.AllReduceMax(std::span(&stop, 1));
     return stop > 0;
   });
+  batch.reset();
   if (!result) return false;
   last_log_perplexity_ = result->log_perplexity;
   if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
   if (is_chief()) {
+    chief_->lock.CheckHeld();
     const double seconds = SecondsSince(start);
     chief_->progress->Evaluated(seconds);
     chief_->Record(step, {{"validation_log_perplexity", result->log_perplexity},
@@ -291,7 +300,7 @@ bool Run::EvaluateNow(int64_t step) {
 // Only the chief writes; a failed save is tried again at the next occasion, a few times.
 void Run::SaveNow(int64_t step, Occasion occasion) {
   if (saved_step_ == step) return;
-  const Watchdog::Phase phase(*watchdog_, RunPhase::kSave, step);
+  const Watchdog::Phase phase(watchdog_, RunPhase::kSave, step, replica_->bytes());
   // A communicator that lost a rank may leave wrong sums in a device and shows it in its next call:
   // that call comes when all sums are done, and before they are kept.
   backend_.device().Wait();
@@ -299,6 +308,7 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
   double failed = 0;
   if (is_chief()) {
     const auto start = Clock::now();
+    chief_->lock.CheckHeld();
     try {
       // The run that continues from here keeps the lines up to here.
       chief_->metrics->Sync();
@@ -325,12 +335,10 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
 
 void Run::Report(int64_t step, const StepResult& result, double seconds, double data_seconds) {
   if (!is_chief()) return;
+  chief_->lock.CheckHeld();
   const double tokens = static_cast<double>(partition_.batch_size) *
                         static_cast<double>(training_->input_length() + training_->target_length());
-  const Executable& executable = replica_->Training(
-      {partition_.micro_batch_rows, training_->input_length(), training_->target_length()});
-  const double flops =
-      executable.program().model_flops() * static_cast<double>(partition_.micro_batches());
+  const double flops = runner_->Flops(*training_);
   chief_->progress->Step({.step = step,
                           .loss = result.sums.PerToken(),
                           .grad_norm = result.gradient_norm,
@@ -358,18 +366,10 @@ void Run::WarnOfStraggler(const StepResult& result) {
   }
 }
 
-void Run::CompareReplicas(int64_t step) {
-  if (ranks_.size() == 1 || !Due(step, config_.train().compare_replicas_every())) return;
-  // The digest's halves as exact doubles, and negated: equal on all ranks iff max = -max(-x).
-  const uint64_t digest = replica_->ParameterDigest();
-  const double low = static_cast<double>(digest & 0xffffffff);
-  const double high = static_cast<double>(digest >> 32);
-  std::array<double, 4> extremes{low, high, -low, -high};
-  ranks_.AllReduceMax(extremes);
-  if (extremes[0] != -extremes[2] || extremes[1] != -extremes[3]) {
-    Fail(ExitCode::kDiverged,
-         "the replicas of the ranks differ after step {}; a machine computes wrongly", step);
-  }
+void Run::CompareReplicas(int64_t step, const char* reason) {
+  const Watchdog::Phase phase(watchdog_, RunPhase::kCompare, step);
+  if (AgreeOnDigest(ranks_, replica_->ParameterDigest())) return;
+  Fail(ExitCode::kDiverged, "the replicas of the ranks differ after step {}; {}", step, reason);
 }
 
 void Run::MaybeAskToStop(const char* failpoint, int64_t step) const {
@@ -391,12 +391,12 @@ ExitCode Run::Loop(int64_t step) {
   auto next = FetchAside(step);
   while (step < steps) {
     const auto start = Clock::now();
-    std::optional<Watchdog::Phase> phase(std::in_place, *watchdog_, RunPhase::kStep, step);
-    watchdog_->Activity("waiting for data");
+    std::optional<Watchdog::Phase> phase(std::in_place, watchdog_, RunPhase::kStep, step + 1);
+    watchdog_.Activity("waiting for data");
     const std::vector<Batch> batches = next.get();
     const double data_seconds = SecondsSince(start);
     if (step + 1 < steps) next = FetchAside(step + 1);
-    watchdog_->Activity("training");
+    watchdog_.Activity("training");
     const StepResult result = runner_->Run(
         batches, step,
         {.stop = requests_->Stop(), .save = requests_->TakeSave(), .data_seconds = data_seconds});
@@ -405,7 +405,9 @@ ExitCode Run::Loop(int64_t step) {
     Report(step, result, SecondsSince(start), data_seconds);
     WarnOfStraggler(result);
     skipped_.Count(step, result.skipped);
-    CompareReplicas(step);
+    if (ranks_.size() > 1 && Due(step, config_.train().compare_replicas_every())) {
+      CompareReplicas(step, "a machine computes wrongly");
+    }
     bool stop = result.requests_to_stop > 0;
     if (!stop && Due(step, config_.evaluation().every()) && step < steps) stop = !EvaluateNow(step);
     if (stop && step < steps) {
@@ -429,28 +431,43 @@ ExitCode Run::TrainAndEvaluate() {
   return EvaluateNow(step_) ? ExitCode::kDone : ExitCode::kRequeue;
 }
 
+// Everything from prepared data to the first step. False if there is none: the run is done.
+bool Run::Begin() {
+  const Watchdog::Phase phase(
+      watchdog_, RunPhase::kLoad, 0,
+      BytesBelow(directory_.Prepared(config_.data())) + BytesBelow(directory_.checkpoints()));
+  OpenData();
+  step_ = StartOrContinue();
+  if (IsDone(step_)) return false;
+  peak_flops_ = MeasurePeak(ranks_, backend_, ActivationType(config_.train().precision()));
+  watchdog_.ExpectStep(runner_->Flops(*training_) / peak_flops_);
+  if (ranks_.size() > 1) {
+    CompareReplicas(step_, "its checkpoint, or checkpoint.initial, is not the same on all ranks");
+  }
+  OpenLogs(step_);
+  ranks_.Barrier();
+  return true;
+}
+
 PretrainOutcome Run::Train() {
   PretrainOutcome outcome;
   if (!PrepareData()) {
     outcome.code = ExitCode::kRequeue;
     return outcome;
   }
-  OpenData();
-  step_ = StartOrContinue();
+  outcome.was_done = !Begin();
   outcome.step = step_;
-  outcome.was_done = IsDone(step_);
   if (outcome.was_done) {
     Log().info("the run is done: {} of {} steps", step_, config_.train().steps());
     return outcome;
   }
-  peak_flops_ = MeasurePeak();
-  OpenLogs(step_);
   SaveNow(step_);
   outcome.code = TrainAndEvaluate();
   outcome.step = step_;
   outcome.first_log_perplexity = first_log_perplexity_;
   outcome.last_log_perplexity = last_log_perplexity_;
   if (is_chief()) {
+    chief_->lock.CheckHeld();
     chief_->progress.reset();
     // A run that counts as done never writes its last lines again.
     chief_->metrics->Sync();
@@ -459,27 +476,18 @@ PretrainOutcome Run::Train() {
   return outcome;
 }
 
-// Rank 0 looks at everything; the first rank of each other host at its memory, and every rank at
-// that of a GPU. Returns rank 0's warnings.
-std::vector<std::string> CheckBeforehand(const Config& config, const Communicator& ranks,
-                                         Backend& backend) {
-  const RankPlaces places{
-      .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
-  if (ranks.rank() == 0) return RequireNoFailure(Preflight(config, places));
-  if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
-    CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
-  }
-  return {};
-}
-
 }  // namespace
 
-PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend) {
+PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
+                         Watchdog& watchdog) {
   ChooseThreads(config.train(), ranks);
-  const std::vector<std::string> warnings = CheckBeforehand(config, ranks, backend);
+  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
+  const std::vector<std::string> warnings = PreflightOfRanks(config, ranks, backend);
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    return Run(config, ranks, backend, warnings).Train();
+    Run run(config, ranks, backend, watchdog, warnings);
+    phase.reset();
+    return run.Train();
   } catch (...) {
     // The caller prints it; people look for it in the log file, too.
     NoteInLogFile(CurrentFailure().message);

@@ -7,6 +7,7 @@
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
+#include "train/watchdog.h"
 
 namespace syntra {
 
@@ -18,8 +19,9 @@ struct PretrainOutcome {
   std::optional<double> first_log_perplexity, last_log_perplexity;
 };
 
-// All ranks call it together, each with a backend of its own. Throws Error; a rank that does must
-// abort the job.
-PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend);
+// All ranks call it together with the same configuration (agreement.h), each with a backend of its
+// own. Throws Error; a rank that does must abort the job.
+PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
+                         Watchdog& watchdog);
 
 }  // namespace syntra

@@ -59,6 +59,10 @@ class Replica {
   // host memory, where they can be written; Commit makes that count.
   std::vector<TensorRecord> Tensors();
   void Commit();
+  // Of parameters and optimizer state: what a checkpoint holds.
+  double bytes() const {
+    return static_cast<double>(values_.elements() + state_.elements()) * sizeof(float);
+  }
 
   // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
   // batch's part of the step's sums. With SetBuckets, `ready` is called with each piece of the

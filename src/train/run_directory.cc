@@ -31,6 +31,18 @@ std::string ExistingRunId(const Path& file) {
 
 }  // namespace
 
+double BytesBelow(const Path& directory) {
+  double bytes = 0;
+  std::error_code code;
+  for (auto entry = std::filesystem::recursive_directory_iterator(directory, code);
+       !code && entry != std::filesystem::recursive_directory_iterator(); entry.increment(code)) {
+    std::error_code gone;
+    const auto size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) bytes += static_cast<double>(size);
+  }
+  return bytes;
+}
+
 std::string RunIdOf(const RunDirectory& directory) {
   const std::string id = ExistingRunId(directory.root / "run.json");
   return id.empty() ? NewRunId() : id;

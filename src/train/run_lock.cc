@@ -1,6 +1,6 @@
 #include "train/run_lock.h"
 
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +15,9 @@
 
 namespace syntra {
 namespace {
+
+// The holder's line is far shorter; what is longer is not its line.
+constexpr int64_t kLongestLine = 65536;
 
 std::string JobId() {
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
@@ -37,12 +40,14 @@ std::string DescribeHolder(const Path& path) {
   // The holder writes its line just after it has the lock.
   for (int attempt = 0; attempt < 10; ++attempt, usleep(20000)) {
     try {
-      const Json holder = ParseJson(ReadWholeFile(path, 65536));
+      const Json holder = ParseJson(ReadWholeFile(path, kLongestLine));
       const std::string job = holder.value("job", "");
       return fmt::format("process {} on {} since {}{}", holder.value("pid", 0),
                          holder.value("host", "?"), holder.value("start", "?"),
                          job.empty() ? "" : fmt::format(" (job {})", job));
     } catch (const Json::exception&) {  // not yet there
+    } catch (const Error&) {            // not readable
+      break;
     }
   }
   return "another process";
@@ -58,44 +63,71 @@ void Write(File& file, const std::string& text) {
   }
 }
 
-// False if another process holds the lock.
-bool TryLock(const File& file, int kind) {
-  int result;
-  do {
-    result = flock(file.descriptor(), kind | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return true;
-  if (errno == EWOULDBLOCK) return false;
-  Fail(ExitCode::kResources, "cannot lock {}: {}", file.path().string(), SystemErrorText(errno));
+Path LockOf(const Path& run_directory) { return run_directory / "LOCK"; }
+
+[[noreturn]] void FailHeld(const Path& run_directory) {
+  Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
+       run_directory.string(), DescribeHolder(LockOf(run_directory)));
 }
 
-[[noreturn]] void FailHeld(const Path& run_directory, const Path& file) {
-  Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
-       run_directory.string(), DescribeHolder(file));
+FileLock Take(const Path& run_directory) {
+  // RequireFree of another process holds the lock for a moment.
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    if (attempt > 1) usleep(20000);
+    if (std::optional<FileLock> lock = FileLock::Try(LockOf(run_directory))) {
+      return std::move(*lock);
+    }
+  }
+  FailHeld(run_directory);
 }
 
 }  // namespace
 
 void RunLock::RequireFree(const Path& run_directory) {
-  const Path path = run_directory / "LOCK";
-  if (!std::filesystem::exists(path)) return;
-  // Closing the file ends the lock. It is shared, so two that ask do not meet.
-  if (!TryLock(File::OpenForRead(path), LOCK_SH)) FailHeld(run_directory, path);
+  if (!FileLock::IsFree(LockOf(run_directory))) FailHeld(run_directory);
 }
 
-RunLock::RunLock(const Path& run_directory) : file_(File::OpenForAppend(run_directory / "LOCK")) {
-  // RequireFree of another process holds the lock for a moment.
-  for (int attempt = 1; !TryLock(file_, LOCK_EX); ++attempt, usleep(20000)) {
-    if (attempt == 5) FailHeld(run_directory, file_.path());
+RunLock::RunLock(const Path& run_directory)
+    : directory_(run_directory), lock_(Take(run_directory)) {
+  struct stat status;
+  if (stat(directory_.c_str(), &status) != 0) {
+    Fail(ExitCode::kResources, "cannot look at {}: {}", directory_.string(),
+         SystemErrorText(errno));
   }
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
   const Json holder = {
       {"host", HostName()}, {"pid", getpid()}, {"start", LocalTime()}, {"job", JobId()}};
-  Write(file_, JsonText(holder) + "\n");
+  Write(lock_.file(), JsonText(holder) + "\n");
 }
 
 RunLock::~RunLock() {
   // Emptied, not removed: removing a lock file lets two processes lock two files of the same name.
-  if (file_.descriptor() >= 0) Write(file_, "");
+  Write(lock_.file(), "");
+}
+
+bool RunLock::DirectoryIsThere() const {
+  struct stat status;
+  if (stat(directory_.c_str(), &status) != 0) {
+    // Other errors say nothing of the name: a file server may be away for a moment.
+    return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  }
+  return status.st_dev == device_ && status.st_ino == inode_;
+}
+
+void RunLock::CheckHeld() const {
+  if (!DirectoryIsThere()) {
+    Fail(ExitCode::kResources,
+         "the run directory {} was removed or moved while the run trained, so nothing more can be "
+         "saved; if it was moved, set train.directory to its new place and start again",
+         directory_.string());
+  }
+  if (!lock_.IsStillNamed()) {
+    Fail(ExitCode::kLocked,
+         "{} was removed or replaced while this run held it, so another run may use the directory; "
+         "this run ends and saves nothing more",
+         lock_.path().string());
+  }
 }
 
 }  // namespace syntra

@@ -1,9 +1,10 @@
-// One run owns a run directory. The lock is flock(2) on the file LOCK: the kernel releases it when
-// the process ends, however it ends, so there are no stale locks to remove. The file tells people
-// who holds it. Rank 0 holds it; commands that only read take none.
+// One run owns a run directory. The lock is on its file LOCK, which tells people who holds it. Rank
+// 0 holds it; commands that only read take none.
 #pragma once
 
-#include "base/file.h"
+#include <sys/types.h>
+
+#include "base/file_lock.h"
 
 namespace syntra {
 
@@ -17,9 +18,19 @@ class RunLock {
 
   // Throws as the constructor does if another process holds the lock. Creates nothing.
   static void RequireFree(const Path& run_directory);
+  // Call before the run writes into the directory. Throws Error(kResources) if the directory was
+  // removed or moved, since writing would make it anew where nobody looks, and Error(kLocked) if
+  // LOCK was: another run may own the directory now. Costs two calls of the file system.
+  void CheckHeld() const;
 
  private:
-  File file_;
+  // Whether its path still names it.
+  bool DirectoryIsThere() const;
+
+  Path directory_;
+  dev_t device_ = 0;  // of the directory, with the next
+  ino_t inode_ = 0;
+  FileLock lock_;
 };
 
 }  // namespace syntra

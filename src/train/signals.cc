@@ -34,7 +34,7 @@ int64_t MonotonicNanoseconds() {
 void OnStop(int signal) {
   const int64_t now = MonotonicNanoseconds();
   stop_requested.store(true);
-  if (signal == SIGUSR1) return;
+  if (signal == SIGUSR1 || signal == SIGHUP) return;
   int64_t first = 0;
   const bool is_first = first_stop_time.compare_exchange_strong(first, now);
   const int64_t latest = latest_stop_time.exchange(now);
@@ -69,8 +69,12 @@ bool Take(const Path& path) {
 void InstallSignalHandlers() {
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) Handle(signal, OnStop);
   Handle(SIGUSR2, OnSave);
-  Handle(SIGPIPE, SIG_IGN);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) Handle(SIGHUP, OnStop);
 }
+
+void IgnoreBrokenPipes() { Handle(SIGPIPE, SIG_IGN); }
 
 StopRequest PollSignals() {
   if (stop_requested.load()) return StopRequest::kSaveAndStop;

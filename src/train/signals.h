@@ -1,13 +1,15 @@
 // Requests to save and to stop that reach a running job: signals and files in the run directory.
 //
-//   SIGUSR1, SIGTERM, SIGINT, file STOP   save and exit with code 75 (kRequeue)
-//   SIGUSR2, file SAVE                    save and go on
+//   SIGUSR1, SIGTERM, SIGINT, SIGHUP, file STOP   save and exit with code 75 (kRequeue)
+//   SIGUSR2, file SAVE                            save and go on
 //
 // Handlers only set flags; the run polls (requests.h) and combines the flags of all ranks, so all
 // save at the same step even if one rank got the signal. Asking twice means now: SIGINT within 5 s
 // of another INT or TERM, or a second SIGTERM within 5 s of the first request, ends the process at
 // once with 128 + signal. Later SIGTERMs change nothing, since schedulers repeat it when their
-// grace ends.
+// grace ends; nor do SIGHUPs, which a closed terminal and its shell may both send.
+//
+// A command that does not look for requests must not install the handlers: signals then end it.
 #pragma once
 
 #include "base/file.h"
@@ -17,10 +19,12 @@ namespace syntra {
 // In order of strength, so that the largest over the ranks is what all of them do.
 enum class StopRequest : int { kNone = 0, kSave = 1, kSaveAndStop = 2 };
 
-// The first statement of main: a signal that comes before it kills the process, and MPI_Init takes
-// long enough for that to happen. Also ignores SIGPIPE: a closed stdout or stderr must not end a
-// run.
+// Call before anything that takes long: a signal that meets no handler ends the process. A SIGHUP
+// that is ignored already (nohup) stays ignored.
 void InstallSignalHandlers();
+
+// A closed stdout or stderr is then an error of the write, and does not end the process.
+void IgnoreBrokenPipes();
 
 // The strongest request since the last call. kSave is reported once, kSaveAndStop from then on
 // always.

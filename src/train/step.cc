@@ -61,6 +61,14 @@ BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
   return {batch, per_rank, micro};
 }
 
+// A rank that does not know makes the sum NaN.
+double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
+  ranks.Barrier();
+  double peak = backend.PeakFlops(type);
+  ranks.AllReduceSum(std::span(&peak, 1));
+  return peak;
+}
+
 StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ranks)
     : config_(config),
       replica_(replica),
@@ -84,6 +92,12 @@ std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) con
         data.Get(drawn, partition_.batch_size, first + row, partition_.micro_batch_rows));
   }
   return batches;
+}
+
+double StepRunner::Flops(const TrainingData& data) const {
+  const Executable& executable =
+      replica_.Training({partition_.micro_batch_rows, data.input_length(), data.target_length()});
+  return executable.program().model_flops() * static_cast<double>(partition_.micro_batches());
 }
 
 double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {

@@ -42,6 +42,10 @@ struct StepResult {
   std::vector<double> rank_seconds;
 };
 
+// Of all ranks together, in operations a second; NaN: unknown. All measure at once, as they will
+// compute: a processor's clock follows how many of its cores work.
+double MeasurePeak(Communicator& ranks, Backend& backend, DType type);
+
 class StepRunner {
  public:
   StepRunner(const Config& config, Replica& replica, Communicator& ranks);
@@ -50,6 +54,8 @@ class StepRunner {
   // This rank's micro-batches of a step.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
+  // Operations of a step on such data, forward and backward, of all ranks.
+  double Flops(const TrainingData& data) const;
 
  private:
   double InverseDenominator(const std::vector<Batch>& batches);

@@ -1,45 +1,90 @@
 #include "train/watchdog.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <vector>
 
 #include "base/error.h"
 #include "base/host.h"
+#include "base/text.h"
+#include "train/failpoint.h"
 #include "train/stacks.h"
 
 namespace syntra {
 namespace {
 
-constexpr size_t kMeasuredSteps = 101;
-constexpr size_t kStepsForMedian = 3;
 // Neither follows a link nor waits for the other end of a FIFO.
 constexpr int kOwnFile = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr size_t kMeasured = 101;
+constexpr size_t kNeededForMedian = 3;
+// A file system that is slower than this, in bytes a second, counts as hanging.
+constexpr double kSlowestFiles = 10e6;
+// What a first step may take beyond what it takes at best: programs are made, memory is touched for
+// the first time, and a build for debugging is slow.
+constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
+
+struct NamedPhase {
+  RunPhase phase;
+  const char* name;
+  double WatchdogLimits::*limit;
+};
+constexpr NamedPhase kPhases[] = {
+    {RunPhase::kInit, "init", &WatchdogLimits::init},
+    {RunPhase::kPrepare, "prepare", &WatchdogLimits::prepare},
+    {RunPhase::kLoad, "load", &WatchdogLimits::load},
+    {RunPhase::kStep, "step", &WatchdogLimits::step},
+    {RunPhase::kEvaluation, "evaluation", &WatchdogLimits::evaluation},
+    {RunPhase::kCompare, "compare", &WatchdogLimits::compare},
+    {RunPhase::kSave, "save", &WatchdogLimits::save},
+    {RunPhase::kBetween, "between", &WatchdogLimits::between},
+    {RunPhase::kEnd, "end", &WatchdogLimits::end},
+};
+
+const NamedPhase& Named(RunPhase phase) { return kPhases[static_cast<int>(phase)]; }
 
 double MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-const char* NameOf(RunPhase phase) {
-  switch (phase) {
-    case RunPhase::kNone:
-      return "no phase";
-    case RunPhase::kInit:
-      return "init";
-    case RunPhase::kPrepare:
-      return "prepare";
-    case RunPhase::kStep:
-      return "step";
-    case RunPhase::kSave:
-      return "save";
-    case RunPhase::kEvaluation:
-      return "evaluation";
+double* FindLimit(WatchdogLimits* limits, std::string_view name) {
+  for (const NamedPhase& each : kPhases) {
+    if (name == each.name) return &(limits->*each.limit);
   }
-  return "?";
+  if (name == "first_steps") return &limits->first_steps;
+  if (name == "step_medians") return &limits->step_medians;
+  return name == "gather" ? &limits->gather : nullptr;
+}
+
+WatchdogLimits FromEnvironment(WatchdogLimits limits) {
+  const char* text = std::getenv("SYNTRA_WATCHDOG");
+  if (!text || !*text) return limits;
+  for (const std::string& part : Split(text, ',')) {
+    const size_t equals = std::min(part.find('='), part.size());
+    double* limit = FindLimit(&limits, part.substr(0, equals));
+    double seconds = 0;
+    if (!limit || equals == part.size() || !ParseDouble(part.substr(equals + 1), &seconds) ||
+        !(seconds > 0)) {
+      Fail(ExitCode::kConfig,
+           "SYNTRA_WATCHDOG: \"{}\" is not NAME=SECONDS with the name of a limit "
+           "(src/train/README.md lists "
+           "them) and seconds above 0",
+           part);
+    }
+    *limit = seconds;
+  }
+  return limits;
+}
+
+// For tests: a rank that is frozen as it enters a phase.
+void MaybeFreeze(RunPhase phase, int64_t step, const WatchdogOptions& options) {
+  const std::string failpoint = std::string("freeze_") + Named(phase).name;
+  if (Failpoint(failpoint, step, options.rank, options.ranks)) raise(SIGSTOP);
 }
 
 // The logger is not used here: the thread that hangs may hold its lock.
@@ -52,33 +97,20 @@ Path ReportPath(const Path& directory, int rank) {
   return directory / fmt::format("hang-rank-{:04}", rank);
 }
 
-// What every rank reports, and which ranks do not: those are the ones to look at.
-std::string Summary(const WatchdogOptions& options, int* lowest) {
-  std::string lines, silent;
-  *lowest = options.rank;
-  for (int rank = options.ranks - 1; rank >= 0; --rank) {
-    try {
-      lines = "  " + ReadWholeFile(ReportPath(options.directory, rank), 65536) + lines;
-      *lowest = std::min(*lowest, rank);
-    } catch (const Error&) {
-      silent = fmt::format(" {}{}", rank, silent);
-    }
-  }
-  if (!silent.empty()) {
-    lines += fmt::format(
-        "  no report from rank{}: frozen, lost or cut off from the run directory; look at them "
-        "first\n",
-        silent);
-  }
-  return "watchdog: ranks that hang\n" + lines;
+void RemoveReport(const Path& directory, int rank) {
+  if (!directory.empty()) unlink(ReportPath(directory, rank).c_str());
 }
 
 }  // namespace
 
-Watchdog::Watchdog(WatchdogOptions options) : options_(std::move(options)) {
-  if (!options_.directory.empty()) unlink(ReportPath(options_.directory, options_.rank).c_str());
+Watchdog::Watchdog(WatchdogOptions options)
+    : options_(std::move(options)), reports_(options_.job_directory) {
+  options_.limits = FromEnvironment(options_.limits);
+  first_steps_ = options_.limits.first_steps;
+  RemoveReport(reports_, options_.rank);
   PrepareStacks();
   thread_ = std::thread([this] { Watch(); });
+  MaybeFreeze(RunPhase::kInit, 0, options_);
 }
 
 Watchdog::~Watchdog() {
@@ -90,27 +122,43 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step)
+void Watchdog::ReportTo(const Path& directory, int rank, int ranks) {
+  RemoveReport(directory, rank);
+  const std::lock_guard lock(mutex_);
+  options_.rank = rank;
+  options_.ranks = ranks;
+  reports_ = directory;
+  log_ = directory / fmt::format("rank-{:04}.log", rank);
+}
+
+Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step, double bytes)
     : watchdog_(watchdog),
       outer_(watchdog.phase_),
       outer_step_(watchdog.step_),
+      outer_bytes_(watchdog.bytes_),
       start_(MonotonicSeconds()) {
-  watchdog_.Enter(phase, step);
+  MaybeFreeze(phase, step, watchdog_.options_);
+  watchdog_.Enter(phase, step, bytes);
 }
 
 Watchdog::Phase::~Phase() {
-  if (watchdog_.phase_ == RunPhase::kStep) {
+  const RunPhase phase = watchdog_.phase_;
+  if (phase == RunPhase::kStep || phase == RunPhase::kEvaluation) {
     const std::lock_guard lock(watchdog_.mutex_);
-    watchdog_.step_seconds_.push_back(MonotonicSeconds() - start_);
-    if (watchdog_.step_seconds_.size() > kMeasuredSteps) watchdog_.step_seconds_.pop_front();
+    std::deque<double>& seconds =
+        phase == RunPhase::kStep ? watchdog_.step_seconds_ : watchdog_.evaluation_seconds_;
+    seconds.push_back(MonotonicSeconds() - start_);
+    if (seconds.size() > kMeasured) seconds.pop_front();
   }
-  watchdog_.Enter(outer_, outer_step_);
+  watchdog_.Enter(outer_ == RunPhase::kInit ? RunPhase::kBetween : outer_, outer_step_,
+                  outer_bytes_);
 }
 
-void Watchdog::Enter(RunPhase phase, int64_t step) {
+void Watchdog::Enter(RunPhase phase, int64_t step, double bytes) {
   const std::lock_guard lock(mutex_);
   phase_ = phase;
   step_ = step;
+  bytes_ = bytes;
   activity_ = "";
   waited_ = 0;
 }
@@ -125,43 +173,47 @@ void Watchdog::Alive() {
   waited_ = 0;
 }
 
-double Watchdog::Allowed(RunPhase phase) {
+void Watchdog::ExpectStep(double seconds) {
+  if (!std::isfinite(seconds)) return;
   const std::lock_guard lock(mutex_);
-  return AllowedLocked(phase);
+  first_steps_ =
+      std::min(options_.limits.first_steps, kFirstStepSeconds + kFirstStepFactor * seconds);
 }
 
-double Watchdog::AllowedLocked(RunPhase phase) const {
-  switch (phase) {
-    case RunPhase::kNone:
-      return INFINITY;
-    case RunPhase::kInit:
-      return options_.init;
-    case RunPhase::kPrepare:
-      return options_.prepare;
-    case RunPhase::kSave:
-      return options_.save;
-    case RunPhase::kEvaluation:
-      return options_.evaluation;
-    case RunPhase::kStep:
-      break;
-  }
-  if (step_seconds_.size() < kStepsForMedian) return std::max(options_.step, options_.first_steps);
-  std::vector<double> seconds(step_seconds_.begin(), step_seconds_.end());
+double Watchdog::Allowed(RunPhase phase, double bytes) {
+  const std::lock_guard lock(mutex_);
+  return AllowedLocked(phase, bytes);
+}
+
+double Watchdog::AllowedLocked(RunPhase phase, double bytes) const {
+  const double limit = options_.limits.*Named(phase).limit;
+  if (phase == RunPhase::kStep) return AllowedByMedian(step_seconds_, limit);
+  if (phase == RunPhase::kEvaluation) return AllowedByMedian(evaluation_seconds_, limit);
+  return limit + bytes / kSlowestFiles;
+}
+
+double Watchdog::AllowedByMedian(const std::deque<double>& measured, double least) const {
+  if (measured.size() < kNeededForMedian) return std::max(least, first_steps_);
+  std::vector<double> seconds(measured.begin(), measured.end());
   const auto middle = seconds.begin() + seconds.size() / 2;
   std::nth_element(seconds.begin(), middle, seconds.end());
-  return std::max(options_.step, options_.step_medians * *middle);
+  return std::max(least, options_.limits.step_medians * *middle);
 }
 
 std::string Watchdog::Describe() const {
-  const std::string where =
-      phase_ == RunPhase::kStep ? fmt::format("step {}", step_) : NameOf(phase_);
+  std::string where = Named(phase_).name;
+  if (phase_ == RunPhase::kBetween) where = "the time between phases";
+  if (phase_ == RunPhase::kStep) where = fmt::format("step {}", step_);
+  if (phase_ == RunPhase::kEvaluation || phase_ == RunPhase::kSave) {
+    where += fmt::format(" at step {}", step_);
+  }
   return fmt::format("rank {} (process {} on {}) hangs in {}{}{} for {:.0f} s", options_.rank,
                      getpid(), HostName(), where, *activity_ ? ": " : "", activity_, waited_);
 }
 
 void Watchdog::Watch() {
-  const double shortest = std::min({options_.init, options_.prepare, options_.first_steps,
-                                    options_.step, options_.save, options_.evaluation});
+  double shortest = INFINITY;
+  for (const NamedPhase& each : kPhases) shortest = std::min(shortest, options_.limits.*each.limit);
   const double tick = std::clamp(shortest / 20, 0.01, 0.5);
   // A wake-up later than this means that the process was suspended, not that it waited.
   const double longest_tick = 4 * tick;
@@ -172,7 +224,7 @@ void Watchdog::Watch() {
     const double now = MonotonicSeconds();
     waited_ += std::min(now - previous, longest_tick);
     previous = now;
-    if (!stopping_ && waited_ > AllowedLocked(phase_)) {
+    if (!stopping_ && waited_ > AllowedLocked(phase_, bytes_)) {
       const std::string description = Describe();
       // The main thread may wake up and take the lock while the stacks are written.
       lock.unlock();
@@ -181,32 +233,53 @@ void Watchdog::Watch() {
   }
 }
 
-void Watchdog::Expire(const std::string& description) {
-  const Path& directory = options_.directory;
-  int log = STDERR_FILENO;
-  if (!directory.empty()) {
-    // The report first: the others look for it soon.
-    const Path report = ReportPath(directory, options_.rank);
+void Watchdog::Expire(const std::string& description) const {
+  // The report first: the others look for it soon.
+  bool reported = false;
+  if (!reports_.empty()) {
+    const Path report = ReportPath(reports_, options_.rank);
     const int file = open(report.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
-    if (file >= 0) {
+    reported = file >= 0;
+    if (reported) {
       WriteRaw(file, description + "\n");
       close(file);
     }
-    const Path path = directory / fmt::format("rank-{:04}.log", options_.rank);
-    log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOwnFile, 0644);
-    if (log < 0) log = STDERR_FILENO;
-    if (log != STDERR_FILENO) WriteRaw(STDERR_FILENO, "watchdog: " + description + "\n");
   }
+  int log = STDERR_FILENO;
+  if (!log_.empty()) {
+    log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOwnFile, 0644);
+    if (log < 0) log = STDERR_FILENO;
+  }
+  if (log != STDERR_FILENO) WriteRaw(STDERR_FILENO, "watchdog: " + description + "\n");
   WriteRaw(log, "watchdog: " + description + "\n");
   WriteStacks(log);
-  if (!directory.empty() && options_.ranks > 1) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(options_.gather));
-    int lowest = 0;
-    const std::string summary = Summary(options_, &lowest);
-    WriteRaw(log, summary);
-    if (lowest == options_.rank && log != STDERR_FILENO) WriteRaw(STDERR_FILENO, summary);
+  if (reported && options_.ranks > 1) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(options_.limits.gather));
+    WriteSummary(log);
   }
   _exit(static_cast<int>(ExitCode::kPeerLost));
+}
+
+// What every rank reports, and which ranks do not: those are the ones to look at.
+void Watchdog::WriteSummary(int log) const {
+  int lowest = options_.rank;
+  std::string lines, silent;
+  for (int rank = options_.ranks - 1; rank >= 0; --rank) {
+    try {
+      lines = "  " + ReadWholeFile(ReportPath(reports_, rank), 65536) + lines;
+      lowest = std::min(lowest, rank);
+    } catch (const Error&) {
+      silent = fmt::format(" {}{}", rank, silent);
+    }
+  }
+  if (!silent.empty()) {
+    lines +=
+        fmt::format("  no report from rank{}: frozen, lost, {}; look at them first\n", silent,
+                    log_.empty() ? "or on another machine" : "or cut off from the run directory");
+  }
+  const std::string summary = "watchdog: ranks that hang\n" + lines;
+  WriteRaw(log, summary);
+  if (lowest == options_.rank && log != STDERR_FILENO) WriteRaw(STDERR_FILENO, summary);
 }
 
 }  // namespace syntra

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/thread.h"
+#include "data/shard_claim.h"
 #include "tests/data/corpus_files.h"
 
 namespace syntra {
@@ -299,6 +300,39 @@ TEST(Prepare, ProcessesShareTheWork) {
     }
     EXPECT_EQ(files, 9);  // 8 shards and the index: no lock, no temporary file
   }
+}
+
+// A process that waits for another's shard can tell whether that one still works.
+TEST(Prepare, WaitingShowsThatTheHolderWorks) {
+  const Path corpus = WriteCorpus("prepare-holder", 1);
+  PrepareOptions options = OptionsFor(corpus);
+  CreateDirectories(options.directory);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto claim = ShardClaim::Try(options.directory / "c-00000-of-00001.json.gz.tokens");
+    if (write(ends[1], "r", 1) != 1) _exit(1);
+    usleep(100000);
+    claim->Touch();
+    while (true) pause();
+  }
+  char byte;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  struct Enough {};
+  std::vector<PrepareProgress> seen;
+  int calls = 0;
+  options.on_progress = [&](const PrepareProgress& progress) {
+    if (seen.empty() || seen.back() != progress) seen.push_back(progress);
+    if (++calls == 20) throw Enough();
+  };
+  EXPECT_THROW(PrepareCorpus(options, T5()), Enough);
+  // As it was claimed, and touched once.
+  EXPECT_EQ(seen.size(), 2u);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(Prepare, GoesOnAfterAKill) {

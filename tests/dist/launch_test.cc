@@ -29,6 +29,19 @@ TEST(Launch, MpirunAlsoInsideSlurm) {
   EXPECT_EQ(launch.expected_ranks, 4);
 }
 
+// Both are needed before MPI can be asked.
+TEST(Launch, RankAndJobDirectory) {
+  Launch launch = Detect({{"OMPI_COMM_WORLD_SIZE", "4"},
+                          {"OMPI_COMM_WORLD_RANK", "3"},
+                          {"PMIX_RANK", "3"},
+                          {"PMIX_SERVER_TMPDIR", "/tmp/job"}});
+  EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.job_directory, "/tmp/job");
+  launch = Detect({{"PMIX_RANK", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}});
+  EXPECT_EQ(launch.rank, 2);
+  EXPECT_EQ(launch.job_directory, "");
+}
+
 TEST(Launch, SrunWithPmix) {
   const Launch launch = Detect({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}});
   EXPECT_TRUE(launch.use_mpi);

@@ -31,16 +31,26 @@ std::string FromEnvironment(const char* variable, const char* otherwise) {
 std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
                                      const StartOptions& options) {
   std::vector<std::string> words = options.wrapper;
+  const std::string program = options.program.empty()
+                                  ? FromEnvironment("SYNTRA_TEST_PROGRAM", SYNTRA_BINARY)
+                                  : options.program;
+  const auto add = [&](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  const bool one_differs = !options.other_arguments.empty();
   if (options.ranks > 1) {
-    words.push_back(MpirunPath());
-    for (const char* word : {"--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n"}) {
-      words.push_back(word);
-    }
-    words.push_back(std::to_string(options.ranks));
+    const int alike = options.ranks - (one_differs ? 1 : 0);
+    add({MpirunPath(), "--oversubscribe", "--allow-run-as-root", "--bind-to", "none"});
+    add({"-n", std::to_string(alike)});
   }
-  words.push_back(options.program.empty() ? FromEnvironment("SYNTRA_TEST_PROGRAM", SYNTRA_BINARY)
-                                          : options.program);
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  add({program});
+  add(arguments);
+  if (one_differs) {
+    add({":", "-n", "1"});
+    if (!options.other_folder.empty()) add({"-wdir", options.other_folder});
+    add({program});
+    add(options.other_arguments);
+  }
   return words;
 }
 
@@ -86,6 +96,8 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
   pid_ = fork();
   if (pid_ != 0) return;
   setpgid(0, 0);
+  // A test that was started in the background ignores ^C, and shells would hand that on.
+  signal(SIGINT, SIG_DFL);
   Redirect(base_.string() + ".in", O_RDONLY, STDIN_FILENO);
   Redirect(base_.string() + ".out", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
   Redirect(base_.string() + ".err", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);

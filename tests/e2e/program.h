@@ -29,6 +29,9 @@ struct StartOptions {
   std::string input;                     // of stdin
   int64_t file_size_limit = -1;          // bytes; stands for a disk that is full
   std::vector<std::string> wrapper;      // a command that is given the program's command line
+  // Of a last rank beside `ranks` - 1 of the arguments given: what differs on it.
+  std::vector<std::string> other_arguments;  // empty: it is a rank as the others
+  std::string other_folder;                  // that it works in; empty: that of the others
 };
 
 class Program {

@@ -26,12 +26,8 @@ ExitCode Run(Communicator& communicator, const Path& directory, int64_t steps) {
   if (communicator.rank() == 0) lock.emplace(directory);
   SetUpLogging(communicator.rank(), directory);
   communicator.Barrier();
-  Watchdog watchdog({.rank = communicator.rank(),
-                     .ranks = communicator.size(),
-                     .directory = directory,
-                     .first_steps = 2,
-                     .step = 2,
-                     .gather = 0.5});
+  Watchdog watchdog({.limits = {.step = 2, .first_steps = 2, .between = 2, .gather = 0.5}});
+  watchdog.ReportTo(directory, communicator.rank(), communicator.size());
   ReplaceFileDurably(directory / fmt::format("pid-{}", communicator.rank()),
                      std::to_string(getpid()));
   MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), 0);

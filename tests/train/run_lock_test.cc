@@ -72,6 +72,53 @@ TEST(RunLock, OneOfManyWins) {
   EXPECT_EQ(holders, 1);
 }
 
+// Whatever somebody wrote into it.
+TEST(RunLock, AHolderThatCannotBeReadIsAHolder) {
+  const Path directory = ScratchDirectory("run-lock-long");
+  Child holder([&](const auto& ready) { return HoldLock(directory, ready); });
+  std::filesystem::resize_file(directory / "LOCK", 100000);
+  try {
+    const RunLock lock(directory);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kLocked);
+    EXPECT_NE(std::string(error.what()).find("is in use by another process"), std::string::npos);
+  }
+}
+
+// The code of what CheckHeld throws; 0: nothing.
+int CodeOfCheck(const RunLock& lock) {
+  try {
+    lock.CheckHeld();
+  } catch (const Error& error) {
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}
+
+TEST(RunLock, ARemovedLockIsNoticed) {
+  const Path directory = ScratchDirectory("run-lock-removed");
+  const RunLock lock(directory);
+  EXPECT_EQ(CodeOfCheck(lock), 0);
+  std::filesystem::remove(directory / "LOCK");
+  EXPECT_EQ(CodeOfCheck(lock), static_cast<int>(ExitCode::kLocked));
+  // Another run takes it.
+  const RunLock second(directory);
+  EXPECT_EQ(CodeOfCheck(lock), static_cast<int>(ExitCode::kLocked));
+  EXPECT_EQ(CodeOfCheck(second), 0);
+}
+
+TEST(RunLock, AMovedDirectoryIsNoticed) {
+  const Path directory = ScratchDirectory("run-lock-moved");
+  const Path elsewhere = ScratchDirectory("run-lock-elsewhere");
+  const RunLock lock(directory);
+  std::filesystem::rename(directory, elsewhere);
+  EXPECT_EQ(CodeOfCheck(lock), static_cast<int>(ExitCode::kResources));
+  // Another directory took its place.
+  std::filesystem::create_directory(directory);
+  EXPECT_EQ(CodeOfCheck(lock), static_cast<int>(ExitCode::kResources));
+}
+
 TEST(RunLock, DirectoryMissing) {
   try {
     const RunLock lock("/nonexistent");

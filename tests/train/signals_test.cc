@@ -34,7 +34,7 @@ int Deaf(const std::function<void()>& ready) {
 }
 
 TEST(Signals, StopRequests) {
-  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) {
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGHUP}) {
     Child child(Loop);
     child.Signal(signal);
     EXPECT_EQ(child.Wait(), 75) << signal;
@@ -66,6 +66,27 @@ TEST(Signals, UserSignalIsNoFirstRequestToInsistOn) {
   child.Signal(SIGUSR1);
   SleepSeconds(0.1);
   child.Signal(SIGTERM);
+  SleepSeconds(0.1);
+  EXPECT_TRUE(child.running());
+}
+
+// A closed terminal and its shell both send it.
+TEST(Signals, HangupsNeverInsist) {
+  Child child(Deaf);
+  for (int i = 0; i < 3; ++i) {
+    child.Signal(SIGHUP);
+    SleepSeconds(0.05);
+  }
+  EXPECT_TRUE(child.running());
+}
+
+// As nohup leaves it.
+TEST(Signals, AnIgnoredHangupStaysIgnored) {
+  Child child([](const auto& ready) {
+    signal(SIGHUP, SIG_IGN);
+    return Loop(ready);
+  });
+  child.Signal(SIGHUP);
   SleepSeconds(0.1);
   EXPECT_TRUE(child.running());
 }

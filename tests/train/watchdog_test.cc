@@ -1,5 +1,7 @@
 #include "train/watchdog.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "tests/train/child.h"
 
@@ -12,22 +14,26 @@ __attribute__((noinline)) void StuckInTheReduction() {
 
 namespace {
 
-WatchdogOptions Short(const Path& directory) {
-  return {.directory = directory,
-          .init = 1,
-          .prepare = 1,
-          .first_steps = 1,
-          .step = 1,
-          .save = 1,
-          .evaluation = 1,
-          .gather = 0.3};
+WatchdogOptions Short(double seconds = 1) {
+  return {.limits = {.init = seconds,
+                     .prepare = seconds,
+                     .load = seconds,
+                     .step = seconds,
+                     .first_steps = seconds,
+                     .evaluation = seconds,
+                     .compare = seconds,
+                     .save = seconds,
+                     .between = seconds,
+                     .end = seconds,
+                     .gather = 0.3}};
 }
 
 TEST(Watchdog, NamesPhaseAndStackAndExits7) {
   const Path directory = ScratchDirectory("watchdog");
   const auto start = std::chrono::steady_clock::now();
   Child child([&](const auto&) {
-    Watchdog watchdog(Short(directory));
+    Watchdog watchdog(Short());
+    watchdog.ReportTo(directory, 0, 1);
     const Watchdog::Phase step(watchdog, RunPhase::kStep, 1234);
     watchdog.Activity("all-reduce");
     std::thread other([] { StuckInTheReduction(); });
@@ -46,34 +52,57 @@ TEST(Watchdog, NamesPhaseAndStackAndExits7) {
 
 TEST(Watchdog, EveryPhaseIsWatched) {
   const std::pair<RunPhase, const char*> phases[] = {
-      {RunPhase::kInit, "hangs in init"},
-      {RunPhase::kPrepare, "hangs in prepare"},
-      {RunPhase::kSave, "hangs in save"},
-      {RunPhase::kEvaluation, "hangs in evaluation"}};
+      {RunPhase::kInit, "hangs in init for"},
+      {RunPhase::kPrepare, "hangs in prepare for"},
+      {RunPhase::kLoad, "hangs in load for"},
+      {RunPhase::kStep, "hangs in step 7 for"},
+      {RunPhase::kEvaluation, "hangs in evaluation at step 7 for"},
+      {RunPhase::kCompare, "hangs in compare for"},
+      {RunPhase::kSave, "hangs in save at step 7 for"},
+      {RunPhase::kEnd, "hangs in end for"}};
+  std::vector<std::unique_ptr<Child>> children;
+  std::vector<Path> directories;
   for (const auto& [phase, text] : phases) {
-    const Path directory = ScratchDirectory("watchdog-phase");
-    Child child([&, phase = phase](const auto&) {
-      WatchdogOptions options = Short(directory);
-      options.init = options.prepare = options.save = options.evaluation = 0.2;
-      Watchdog watchdog(options);
+    directories.push_back(ScratchDirectory(fmt::format("watchdog-phase-{}", directories.size())));
+    children.push_back(std::make_unique<Child>([&, phase = phase](const auto&) {
+      Watchdog watchdog(Short(0.2));
+      watchdog.ReportTo(directories.back(), 0, 1);
       const Watchdog::Phase outer(watchdog, RunPhase::kStep, 1);
-      const Watchdog::Phase inner(watchdog, phase);
+      const Watchdog::Phase inner(watchdog, phase, 7);
+      SleepSeconds(20);
+      return 0;
+    }));
+  }
+  for (size_t i = 0; i < children.size(); ++i) {
+    EXPECT_EQ(children[i]->Wait(), 7) << phases[i].second;
+    const std::string log = ReadWholeFile(directories[i] / "rank-0000.log");
+    EXPECT_NE(log.find(phases[i].second), std::string::npos) << log;
+  }
+}
+
+// Whoever enters no phase, or has left all of them, is watched all the same.
+TEST(Watchdog, NoTimeIsUnwatched) {
+  for (const bool after_a_phase : {false, true}) {
+    const Path directory = ScratchDirectory("watchdog-no-phase");
+    Child child([&](const auto&) {
+      Watchdog watchdog(Short(0.2));
+      watchdog.ReportTo(directory, 0, 1);
+      if (after_a_phase) const Watchdog::Phase prepare(watchdog, RunPhase::kPrepare);
+      watchdog.Activity("doing nothing");
       SleepSeconds(20);
       return 0;
     });
     EXPECT_EQ(child.Wait(), 7);
-    EXPECT_NE(ReadWholeFile(directory / "rank-0000.log").find(text), std::string::npos) << text;
+    const char* text = after_a_phase ? "hangs in the time between phases: doing nothing for"
+                                     : "hangs in init: doing nothing for";
+    const std::string log = ReadWholeFile(directory / "rank-0000.log");
+    EXPECT_NE(log.find(text), std::string::npos) << log;
   }
 }
 
 TEST(Watchdog, WorkingRunsAreLeftAlone) {
-  WatchdogOptions options = Short({});
-  options.init = options.prepare = options.first_steps = options.step = 0.3;
-  Watchdog watchdog(options);
-  {
-    const Watchdog::Phase init(watchdog, RunPhase::kInit);
-    SleepSeconds(0.1);
-  }
+  Watchdog watchdog(Short(0.3));
+  SleepSeconds(0.1);
   {
     const Watchdog::Phase prepare(watchdog, RunPhase::kPrepare);
     for (int i = 0; i < 6; ++i) {
@@ -85,15 +114,10 @@ TEST(Watchdog, WorkingRunsAreLeftAlone) {
     const Watchdog::Phase step(watchdog, RunPhase::kStep, i);
     SleepSeconds(0.1);
   }
-  // No phase, no deadline.
-  SleepSeconds(0.6);
 }
 
-TEST(Watchdog, StepsAreMeasuredByTheirMedian) {
-  WatchdogOptions options;
-  options.step = 0.1;
-  options.first_steps = 50;
-  Watchdog watchdog(options);
+TEST(Watchdog, StepsAndBatchesAreMeasuredByTheirOwnMedians) {
+  Watchdog watchdog({.limits = {.step = 0.1, .first_steps = 50, .evaluation = 0.1}});
   for (const double seconds : {0.01, 0.01, 0.3, 0.01, 0.01}) {
     EXPECT_GE(watchdog.Allowed(RunPhase::kStep), 0.1);
     const Watchdog::Phase step(watchdog, RunPhase::kStep, 1);
@@ -101,7 +125,49 @@ TEST(Watchdog, StepsAreMeasuredByTheirMedian) {
   }
   EXPECT_GE(watchdog.Allowed(RunPhase::kStep), 0.2);
   EXPECT_LT(watchdog.Allowed(RunPhase::kStep), 3);
-  EXPECT_EQ(watchdog.Allowed(RunPhase::kInit), 60);
+  // Nothing is known of evaluations yet.
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 50);
+  for (int i = 0; i < 3; ++i) const Watchdog::Phase batch(watchdog, RunPhase::kEvaluation, 1);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 0.1);
+}
+
+TEST(Watchdog, LimitsFollowWhatIsKnown) {
+  Watchdog watchdog({});
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kInit), 120);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kSave), 300);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kSave, 1e9), 400);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kLoad, 1e9), 700);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kStep), 1800);
+  watchdog.ExpectStep(NAN);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kStep), 1800);
+  watchdog.ExpectStep(2);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kStep), 500);
+  watchdog.ExpectStep(1000);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kStep), 1800);
+}
+
+TEST(Watchdog, TheEnvironmentSetsLimits) {
+  Child child([](const auto&) {
+    setenv("SYNTRA_WATCHDOG", "save=5,first_steps=7.5", 1);
+    Watchdog watchdog({});
+    const bool right = watchdog.Allowed(RunPhase::kSave) == 5 &&
+                       watchdog.Allowed(RunPhase::kStep) == 60 &&
+                       watchdog.Allowed(RunPhase::kInit) == 120;
+    return right ? 0 : 1;
+  });
+  EXPECT_EQ(child.Wait(), 0);
+  for (const char* wrong : {"save", "save=", "save=x", "save=0", "save=-1", "saves=5", "save=1,"}) {
+    Child refused([&](const auto&) {
+      setenv("SYNTRA_WATCHDOG", wrong, 1);
+      try {
+        Watchdog watchdog({});
+      } catch (const Error& error) {
+        return static_cast<int>(error.code());
+      }
+      return 0;
+    });
+    EXPECT_EQ(refused.Wait(), static_cast<int>(ExitCode::kConfig)) << wrong;
+  }
 }
 
 // Two ranks wait for a third that is frozen.
@@ -110,10 +176,8 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   std::vector<std::unique_ptr<Child>> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(std::make_unique<Child>([&, rank](const auto& ready) {
-      WatchdogOptions options = Short(directory);
-      options.rank = rank;
-      options.ranks = 3;
-      Watchdog watchdog(options);
+      Watchdog watchdog(Short());
+      watchdog.ReportTo(directory, rank, 3);
       const Watchdog::Phase step(watchdog, RunPhase::kStep, 5);
       ready();
       SleepSeconds(30);
@@ -132,6 +196,29 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   ranks[1]->Signal(SIGCONT);
   SleepSeconds(0.3);
   EXPECT_TRUE(ranks[1]->running());
+}
+
+// Before there is a run directory, ranks of a machine report in a directory of the job.
+TEST(Watchdog, RanksThatNeverJoinAreNamed) {
+  const Path directory = ScratchDirectory("watchdog-join");
+  Child child([&](const auto&) {
+    const int errors = open((directory / "stderr").c_str(), O_WRONLY | O_CREAT, 0644);
+    dup2(errors, STDERR_FILENO);
+    WatchdogOptions options = Short(0.2);
+    options.rank = 1;
+    options.ranks = 3;
+    options.job_directory = directory;
+    Watchdog watchdog(options);
+    watchdog.Activity("joining the other ranks");
+    SleepSeconds(20);
+    return 0;
+  });
+  EXPECT_EQ(child.Wait(), 7);
+  const std::string text = ReadWholeFile(directory / "stderr");
+  EXPECT_NE(text.find("hangs in init: joining the other ranks for"), std::string::npos) << text;
+  EXPECT_NE(text.find("no report from rank 0 2: frozen, lost, or on another machine"),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

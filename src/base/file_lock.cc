@@ -1,0 +1,54 @@
+#include "base/file_lock.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+// `kind`: LOCK_EX or LOCK_SH. False if another process holds the lock.
+bool TryLock(const File& file, int kind) {
+  int result;
+  do {
+    result = flock(file.descriptor(), kind | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return true;
+  const int error_number = errno;
+  if (error_number == EWOULDBLOCK) return false;
+  Fail(ExitCode::kResources, "cannot lock {}: {}", file.path().string(),
+       SystemErrorText(error_number));
+}
+
+}  // namespace
+
+bool FileLock::IsFree(const Path& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return true;
+  // Closing the file ends the lock. It is shared, so two that ask do not meet.
+  return TryLock(File::OpenForRead(path), LOCK_SH);
+}
+
+std::optional<FileLock> FileLock::Try(const Path& path) {
+  while (true) {
+    FileLock lock(File::OpenForAppend(path));
+    if (!TryLock(lock.file_, LOCK_EX)) return std::nullopt;
+    // The holder before us may have removed it between our opening and our locking it.
+    if (lock.IsStillNamed()) return lock;
+  }
+}
+
+bool FileLock::IsStillNamed() const {
+  struct stat opened, named;
+  if (fstat(file_.descriptor(), &opened) != 0) return false;
+  if (stat(path().c_str(), &named) != 0) {
+    // Other errors say nothing of the name: a file server may be away for a moment.
+    return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  }
+  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+}  // namespace syntra

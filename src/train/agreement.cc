@@ -1,0 +1,167 @@
+#include "train/agreement.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/print.h"
+
+namespace syntra {
+namespace {
+
+// More say nothing new: another file was given.
+constexpr size_t kMostLines = 20;
+// A text may be a whole path; its beginning tells enough.
+constexpr size_t kLongestValue = 200;
+
+constexpr const char* kAbsent = "nothing";
+
+// "rank 3", "ranks 1-4, 7".
+std::string NameRanks(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0, end; begin < ranks.size(); begin = end) {
+    for (end = begin + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) ++end;
+    const int first = ranks[begin], last = ranks[end - 1];
+    parts.push_back(first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
+  }
+  return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", Join(parts, ", "));
+}
+
+std::string Shortened(const std::string& value) {
+  return value.size() <= kLongestValue ? value : value.substr(0, kLongestValue) + "...";
+}
+
+std::string ToText(const Facts& facts) { return JsonText(Json(facts)); }
+Facts ToFacts(const std::string& text) { return ParseJson(text).get<Facts>(); }
+
+// What each rank says, and in which order it is told.
+class Comparison {
+ public:
+  explicit Comparison(const std::vector<std::string>& texts) {
+    // Most ranks say the same, so each text is read once.
+    std::map<std::string, std::vector<int>> ranks_by_text;
+    for (size_t rank = 0; rank < texts.size(); ++rank) {
+      ranks_by_text[texts[rank]].push_back(static_cast<int>(rank));
+    }
+    Add(ToFacts(texts.front()), ranks_by_text[texts.front()]);
+    for (const auto& [text, ranks] : ranks_by_text) {
+      if (text != texts.front()) Add(ToFacts(text), ranks);
+    }
+    total_ = static_cast<int>(texts.size());
+  }
+
+  // "train.steps: 10 on rank 0, 20 on ranks 1-3" for each that differs.
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    for (const std::string& name : names_) {
+      std::map<std::string, std::vector<int>> values = by_name_.at(name);
+      std::vector<bool> says(total_, false);
+      for (const auto& [value, ranks] : values) {
+        for (const int rank : ranks) says[rank] = true;
+      }
+      for (int rank = 0; rank < total_; ++rank) {
+        if (!says[rank]) values[kAbsent].push_back(rank);
+      }
+      if (values.size() > 1) lines.push_back(name + ": " + DescribeValues(values));
+    }
+    return lines;
+  }
+
+ private:
+  void Add(const Facts& facts, const std::vector<int>& ranks) {
+    for (const auto& [name, value] : facts) {
+      auto [place, is_new] = by_name_.try_emplace(name);
+      if (is_new) names_.push_back(name);
+      std::vector<int>& with_value = place->second[value];
+      with_value.insert(with_value.end(), ranks.begin(), ranks.end());
+      std::ranges::sort(with_value);
+    }
+  }
+
+  // The value of the lowest rank first.
+  static std::string DescribeValues(const std::map<std::string, std::vector<int>>& values) {
+    std::vector<std::pair<std::vector<int>, std::string>> sorted;
+    for (const auto& [value, ranks] : values) sorted.emplace_back(ranks, value);
+    std::ranges::sort(sorted);
+    std::vector<std::string> parts;
+    for (const auto& [ranks, value] : sorted) {
+      parts.push_back(fmt::format("{} on {}", Shortened(value), NameRanks(ranks)));
+    }
+    return Join(parts, ", ");
+  }
+
+  int total_ = 0;
+  std::vector<std::string> names_;
+  std::map<std::string, std::map<std::string, std::vector<int>>> by_name_;
+};
+
+// The file that runs; programs of one version may be built from other sources or for other
+// machines.
+std::string ProgramDigest() {
+  try {
+    return ToHex(DigestOfFile("/proc/self/exe"));
+  } catch (const Error&) {
+    return "unreadable";
+  }
+}
+
+}  // namespace
+
+bool AgreeOnDigest(Communicator& ranks, uint64_t digest) {
+  // Its halves are exact as doubles.
+  const std::array<double, 2> mine{static_cast<double>(digest & 0xffffffff),
+                                   static_cast<double>(digest >> 32)};
+  const std::vector<double> all = ranks.AllGather(mine);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != all[i % mine.size()]) return false;
+  }
+  return true;
+}
+
+void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,
+                    const std::string& remedy) {
+  if (ranks.size() == 1) return;
+  const std::string text = ToText(facts);
+  if (AgreeOnDigest(ranks, XXH3_64bits(text.data(), text.size()))) return;
+  const std::vector<std::string> texts = ranks.Gather(text);
+  if (ranks.rank() != 0) {
+    Fail(code, "the ranks of this job have different {}; rank 0 tells which", what);
+  }
+  std::vector<std::string> lines = Comparison(texts).Lines();
+  const size_t count = lines.size();
+  if (count > kMostLines) {
+    lines.resize(kMostLines);
+    lines.push_back(fmt::format("and {} more", count - kMostLines));
+  }
+  Fail(code, "the ranks of this job have different {}:\n  {}\n{}", what, Join(lines, "\n  "),
+       remedy);
+}
+
+void CheckSameProgram(Communicator& ranks, const std::string& command) {
+  if (ranks.size() == 1) return;
+  CheckAgreement(
+      ranks, {{"command", command}, {"version", SYNTRA_VERSION}, {"program file", ProgramDigest()}},
+      ExitCode::kConfig, "programs", "Start the same program with the same command on all ranks");
+}
+
+void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host) {
+  if (ranks.size() == 1) return;
+  Config compared = config;
+  compared.mutable_train()->clear_threads();
+  if (config.train().has_directory()) {
+    compared.mutable_train()->set_directory(
+        std::filesystem::absolute(config.train().directory()).string());
+  }
+  Facts facts = ConfigValues(compared);
+  facts.emplace_back("device", on_host ? "CPU" : "GPU");
+  CheckAgreement(ranks, facts, ExitCode::kConfig, "settings",
+                 "Start all ranks with the same configuration files and options");
+}
+
+}  // namespace syntra

@@ -1,0 +1,36 @@
+// Ranks agree on what decides the run. Each computes its part of the same numbers and makes the
+// same collective calls; ranks with other settings would train on a mixture, or wait for each other
+// for ever. So they compare before they train.
+//
+// All calls are collective. If the ranks differ, all throw: rank 0 an Error that names what differs
+// and on which ranks, the others one that leaves the message to rank 0.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "dist/communicator.h"
+
+namespace syntra {
+
+// Names and values, in the same order on all ranks as far as they are the same.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// `what`: "settings", for the message; `remedy`: a sentence without a full stop.
+void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,
+                    const std::string& remedy);
+
+// The program: its version, its file, the command that it runs. Error(kConfig).
+void CheckSameProgram(Communicator& ranks, const std::string& command);
+
+// The configuration, field by field, and the kind of device. Paths of run directories are compared
+// as absolute ones. Only train.threads may differ, as machines do: no number depends on it.
+// Error(kConfig).
+void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host);
+
+// Whether every rank gives the same digest.
+bool AgreeOnDigest(Communicator& ranks, uint64_t digest);
+
+}  // namespace syntra
