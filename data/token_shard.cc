@@ -51,7 +51,7 @@ TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
     : path_(std::move(path)),
       temporary_(path_.string() + fmt::format(".tmp-{}", getpid())),
       file_([&] {
-        std::filesystem::remove(temporary_);
+        RemoveAll(temporary_);
         return File::CreateNew(temporary_);
       }()),
       token_bytes_(vocabulary_size <= 65536 ? 2 : 4),

@@ -30,9 +30,29 @@ int OpenOrFail(const Path& path, int flags, const char* action) {
   return descriptor;
 }
 
+[[noreturn]] void FailNotRegular(const Path& path, mode_t mode, ExitCode code) {
+  const char* kind = S_ISDIR(mode)    ? "a directory"
+                     : S_ISFIFO(mode) ? "a FIFO"
+                     : S_ISSOCK(mode) ? "a socket"
+                                      : "a device";
+  Fail(code, "cannot read {}: it is {}, not a file", path.string(), kind);
+}
+
 }  // namespace
 
 File File::OpenForRead(const Path& path) { return {path, OpenOrFail(path, O_RDONLY, "read")}; }
+
+File File::OpenRegularForRead(const Path& path, ExitCode not_regular) {
+  struct stat status;
+  // Asked first only because a socket cannot be opened; what is opened is asked again.
+  if (stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) {
+    FailNotRegular(path, status.st_mode, not_regular);
+  }
+  File file{path, OpenOrFail(path, O_RDONLY | O_NONBLOCK, "read")};
+  if (fstat(file.descriptor(), &status) != 0) FailSystem("stat", path);
+  if (!S_ISREG(status.st_mode)) FailNotRegular(path, status.st_mode, not_regular);
+  return file;
+}
 
 File File::CreateNew(const Path& path) {
   return {path, OpenOrFail(path, O_WRONLY | O_CREAT | O_EXCL, "create")};
@@ -90,7 +110,7 @@ void File::Close() {
 }
 
 MappedFile::MappedFile(const Path& path) : path_(path) {
-  const File file = File::OpenForRead(path);
+  const File file = File::OpenRegularForRead(path);
   size_ = file.Size();
   if (size_ == 0) return;
   void* address = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
@@ -149,6 +169,23 @@ void ReplaceFileDurably(const Path& path, std::string_view content) {
   }
 }
 
+bool Exists(const Path& path) {
+  std::error_code code;
+  const bool exists = std::filesystem::exists(path, code);
+  if (code) Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), code.message());
+  return exists;
+}
+
+std::vector<Path> ListDirectory(const Path& path) {
+  std::vector<Path> paths;
+  std::error_code code;
+  std::filesystem::directory_iterator entry(path, code), end;
+  for (; !code && entry != end; entry.increment(code)) paths.push_back(entry->path());
+  if (code) Fail(ExitCode::kResources, "cannot list {}: {}", path.string(), code.message());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 void CreateDirectories(const Path& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
@@ -161,12 +198,7 @@ void CreateDirectoriesDurably(const Path& path) {
   // Without a trailing slash, which would make a directory its own parent.
   const Path directory = (path / "").parent_path();
   if (directory.empty()) return;
-  std::error_code code;
-  const bool exists = std::filesystem::exists(directory, code);
-  if (code) {
-    Fail(ExitCode::kResources, "cannot look at {}: {}", directory.string(), code.message());
-  }
-  if (exists) return;
+  if (Exists(directory)) return;
   CreateDirectoriesDurably(directory.parent_path());
   CreateDirectories(directory);
   SyncDirectory(directory.parent_path());

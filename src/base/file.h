@@ -9,6 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/error.h"
 
 namespace syntra {
 
@@ -18,6 +21,9 @@ using Path = std::filesystem::path;
 class File {
  public:
   static File OpenForRead(const Path& path);
+  // As OpenForRead, for files that others name: never waits, as for the writer of a FIFO, and
+  // refuses with Error(not_regular) what is not a regular file.
+  static File OpenRegularForRead(const Path& path, ExitCode not_regular = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);
   static File OpenForAppend(const Path& path);
@@ -67,6 +73,10 @@ void ReplaceFileDurably(const Path& path, std::string_view content);
 // When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.
 int64_t ChangeTime(const Path& path);
 
+// Whether there is anything of this name.
+bool Exists(const Path& path);
+// What is in a directory, in the order of the names.
+std::vector<Path> ListDirectory(const Path& path);
 void CreateDirectories(const Path& path);
 // As CreateDirectories; what it created survives a crash.
 void CreateDirectoriesDurably(const Path& path);
