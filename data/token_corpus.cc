@@ -50,6 +50,12 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
   }
 }
 
+Digest TokenCorpus::ContentDigest() const {
+  std::string text;
+  for (const TokenShard& shard : shards_) text += ToHex(shard.content()) + '\n';
+  return DigestOf(text);
+}
+
 DocumentGroup TokenCorpus::Group(int64_t group) const {
   const auto above = std::upper_bound(first_groups_.begin(), first_groups_.end(), group);
   const auto shard = static_cast<size_t>(above - first_groups_.begin() - 1);

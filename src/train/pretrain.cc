@@ -187,7 +187,9 @@ void Run::OpenData() {
     validation_.emplace(ValidationData::Open(config_.data(), *tokenizer_, prepared));
   }
   identity_.tokenizer_digest = ToHex(tokenizer_->digest());
-  identity_.data_digest = ToHex(training_->index().DataDigest());
+  identity_.data_digest = ToHex(training_->ContentDigest());
+  identity_.shards_digest = ToHex(training_->index().DataDigest());
+  if (validation_) identity_.validation_digest = ToHex(validation_->ContentDigest());
 }
 
 // The step that the run stands at; 0 for a new one.

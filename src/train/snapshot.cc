@@ -1,5 +1,6 @@
 #include "train/snapshot.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr const char* kConfig = "config";
 constexpr const char* kTokenizer = "tokenizer_digest";
 constexpr const char* kData = "data_digest";
+constexpr const char* kValidation = "validation_digest";
 constexpr const char* kSkipped = "skipped_steps";
 
 const std::string& Attribute(const Checkpoint& checkpoint, const char* name) {
@@ -50,6 +52,20 @@ Config WhatDecidesTheNumbers(const Config& config) {
   return kept;
 }
 
+// Checkpoints of before there was the attribute do not tell.
+void WarnOfOtherValidation(const Checkpoint& checkpoint, const RunIdentity& identity) {
+  const auto& attributes = checkpoint.info().attributes;
+  const auto then = attributes.find(kValidation);
+  if (then == attributes.end() || then->second.empty() || identity.validation_digest.empty() ||
+      then->second == identity.validation_digest) {
+    return;
+  }
+  Log().warn(
+      "the validation corpus is not the one that {} was evaluated on; log-perplexities from here "
+      "on cannot be compared with those before",
+      checkpoint.path().string());
+}
+
 void Read(Checkpoint& checkpoint, const TensorRecord& record) {
   checkpoint.Read(record.name, TensorView{const_cast<std::byte*>(record.data), record.type});
 }
@@ -63,6 +79,7 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                             .attributes = {{kConfig, MinimalConfigText(identity.config)},
                                            {kTokenizer, identity.tokenizer_digest},
                                            {kData, identity.data_digest},
+                                           {kValidation, identity.validation_digest},
                                            {kSkipped, skipped.ToText()},
                                            {"world_size", std::to_string(identity.world_size)}}};
   SaveCheckpoint(root, info, replica.Tensors(),
@@ -103,8 +120,10 @@ void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity) {
     if (then != now) differences.push_back(fmt::format("{}: {} -> {}", name, then, now));
   };
   compare(kTokenizer, identity.tokenizer_digest);
-  compare(kData, identity.data_digest);
-  if (differences.empty()) return;
+  if (Attribute(checkpoint, kData) != identity.shards_digest) {
+    compare(kData, identity.data_digest);
+  }
+  if (differences.empty()) return WarnOfOtherValidation(checkpoint, identity);
   Fail(ExitCode::kCheckpoint,
        "{} was made with other settings, so the run cannot continue from it:\n  {}\nRestore the "
        "settings, choose another train.directory, or start from its parameters with "

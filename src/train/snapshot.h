@@ -16,7 +16,9 @@ struct RunIdentity {
   std::string run_id;
   Config config;
   std::string tokenizer_digest;
-  std::string data_digest;
+  std::string data_digest;        // of what the training corpus says
+  std::string shards_digest;      // of its token shards: what data_digest was in early checkpoints
+  std::string validation_digest;  // of what the validation corpus says; empty: there is none
   int world_size = 1;
 };
 
@@ -36,7 +38,8 @@ Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overr
                 const ConfigPurpose& purpose = kForModel);
 
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
-// checkpoint: the model, the optimizer, the data or the batch changed.
+// checkpoint: the model, the optimizer, the training data or the batch changed. Warns of another
+// validation corpus, which changes no parameter but what log-perplexities are compared with.
 void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity);
 
 // The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of
