@@ -73,11 +73,12 @@ class MemoryShortage : public testing::Test {
     GTEST_SKIP() << "the address sanitizer needs more address space than there is memory";
 #endif
   }
-  // Two short documents around one of 10 MiB, for which a JSON parser takes 90 MiB more.
+  // Two short documents around one of 40 MiB, for which a JSON parser takes 400 MiB more. Less
+  // would fit into what malloc has set aside for other threads.
   static Path WriteCorpus(const Path& directory, const char* name, std::string_view open,
                           std::string_view close) {
     std::string content = fmt::format("{}one{}", open, close);
-    content += fmt::format("{}{}{}", open, std::string(10 * kMebibyte, 'x'), close);
+    content += fmt::format("{}{}{}", open, std::string(40 * kMebibyte, 'x'), close);
     content += fmt::format("{}three{}", open, close);
     return WriteScratch(directory / name, content);
   }
@@ -96,20 +97,20 @@ void ReadAll(const Path& path) {
 TEST_F(MemoryShortage, EndsReadingWithThePlace) {
   const Path directory = ScratchDirectory("shortage");
   const Path json = WriteCorpus(directory, "a.jsonl", "{\"text\":\"", "\"}\n");
-  const Ending plenty = RunShortOfMemory(500, [&] { ReadAll(json); });
+  const Ending plenty = RunShortOfMemory(1000, [&] { ReadAll(json); });
   EXPECT_EQ(plenty.code, 0) << plenty.message;
   // Enough for the line, not for its parser.
-  const Ending parser = RunShortOfMemory(60, [&] { ReadAll(json); });
+  const Ending parser = RunShortOfMemory(250, [&] { ReadAll(json); });
   EXPECT_EQ(parser.code, 4) << parser.message;
   EXPECT_EQ(parser.message,
             json.string() + ": out of memory while reading the record at byte 15, line 2");
   // Not enough for the line.
-  const Ending line = RunShortOfMemory(8, [&] { ReadAll(json); });
+  const Ending line = RunShortOfMemory(60, [&] { ReadAll(json); });
   EXPECT_EQ(line.code, 4) << line.message;
   EXPECT_EQ(line.message,
             json.string() + ": out of memory while reading the record behind byte 0, line 1");
   const Path text = WriteCorpus(directory, "a.txt", "", "\n");
-  EXPECT_EQ(RunShortOfMemory(8, [&] { ReadAll(text); }).code, 4);
+  EXPECT_EQ(RunShortOfMemory(60, [&] { ReadAll(text); }).code, 4);
 }
 
 TEST_F(MemoryShortage, LeavesNoShard) {
@@ -117,7 +118,7 @@ TEST_F(MemoryShortage, LeavesNoShard) {
   const Path json = WriteCorpus(directory, "a.jsonl", "{\"text\":\"", "\"}\n");
   const PrepareOptions options{.patterns = {json}, .directory = directory / "prepared"};
   const Tokenizer tokenizer(SamplePath("spiece.model"), 100);
-  const Ending ending = RunShortOfMemory(60, [&] { PrepareCorpus(options, tokenizer); });
+  const Ending ending = RunShortOfMemory(250, [&] { PrepareCorpus(options, tokenizer); });
   EXPECT_EQ(ending.code, 4) << ending.message;
   EXPECT_NE(ending.message.find("preparing " + json.string()), std::string::npos) << ending.message;
   EXPECT_EQ(ListDirectory(options.directory), std::vector<Path>{});
