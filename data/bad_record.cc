@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/record_reader.h"
 
 namespace syntra {
 namespace {
@@ -43,6 +44,10 @@ std::string_view ReasonOf(RecordFault fault) {
       return "text field is not one string";
     case RecordFault::kNotAnExample:
       return "record is not a tf.Example";
+    case RecordFault::kBadQuotes:
+      return "a quoted field goes on behind its closing quote";
+    case RecordFault::kFieldCount:
+      return "row has not as many fields as the header row";
   }
   return "?";
 }
@@ -53,15 +58,16 @@ RecordFault CheckText(std::string_view text) {
   return RecordFault::kNone;
 }
 
-void BadRecordLedger::CountBad(int64_t offset, int64_t line, RecordFault fault) {
+void BadRecordLedger::CountBad(const Record& record) {
   ++records_;
   ++bad_;
-  ++counts_[static_cast<size_t>(fault)];
+  ++counts_[static_cast<size_t>(record.fault)];
   const std::string message =
-      fmt::format("{}: byte {}, line {}: {}", file_.string(), offset, line, ReasonOf(fault));
+      fmt::format("{}: byte {}, line {}: {}{}{}", file_.string(), record.offset, record.line,
+                  ReasonOf(record.fault), record.detail.empty() ? "" : "; ", record.detail);
   if (policy_.fail) Fail(ExitCode::kData, "{}", message);
   if (bad_ == 1) first_ = message;
-  if (bad_ <= kLoggedOneByOne) Log().warn("skipped: {}", message);
+  if (bad_ <= kLoggedOneByOne && logs_ == Logs::kAll) Log().warn("skipped: {}", message);
   if (bad_ >= kCheckedEarly && bad_ > Limit()) Finish();
 }
 
@@ -89,6 +95,7 @@ void BadRecordLedger::Finish() const {
          "the first is {}",
          file_.string(), bad_, records_, Limit(), policy_.max_fraction, Summary(), first_);
   }
+  if (logs_ == Logs::kNothing) return;
   Log().warn("{}: skipped {} of {} records: {}", file_.string(), bad_, records_, Summary());
 }
 

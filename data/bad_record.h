@@ -24,14 +24,18 @@ enum class RecordFault : uint8_t {
   kNullText,
   kTextNotAString,
   kNotAnExample,
+  kBadQuotes,
+  kFieldCount,
 };
-inline constexpr int kRecordFaultCount = 13;
+inline constexpr int kRecordFaultCount = 15;
 
 // "text is not well-formed UTF-8"
 std::string_view ReasonOf(RecordFault fault);
 
 // kNotUtf8 or kNulCharacter, else kNone.
 RecordFault CheckText(std::string_view text);
+
+struct Record;
 
 struct BadRecordPolicy {
   bool fail = false;           // the first bad record is an error
@@ -41,10 +45,12 @@ struct BadRecordPolicy {
 // Counts one file's bad records and applies the policy. Throws Error(kData).
 class BadRecordLedger {
  public:
-  BadRecordLedger(Path file, BadRecordPolicy policy) : file_(std::move(file)), policy_(policy) {}
+  enum class Logs { kAll, kNothing };
+  BadRecordLedger(Path file, BadRecordPolicy policy, Logs logs = Logs::kAll)
+      : file_(std::move(file)), policy_(policy), logs_(logs) {}
 
   void CountGood() { ++records_; }
-  void CountBad(int64_t offset, int64_t line, RecordFault fault);
+  void CountBad(const Record& record);
   // At the end of the file: logs the counts by reason; fails if there were more bad records than
   // max(1, max_fraction * records), or any with max_fraction 0.
   void Finish() const;
@@ -59,6 +65,7 @@ class BadRecordLedger {
 
   Path file_;
   BadRecordPolicy policy_;
+  Logs logs_;
   int64_t records_ = 0, bad_ = 0;
   std::array<int64_t, kRecordFaultCount> counts_{};
   std::string first_;  // the first bad record, for the final error

@@ -11,11 +11,13 @@
 namespace syntra {
 namespace {
 
+// The first block is small: whoever only looks at a file's first records waits for no more.
+constexpr size_t kFirstBlockBytes = size_t{16} << 10;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
 class PlainSource : public ByteSource {
  public:
-  explicit PlainSource(File file) : file_(std::move(file)) {}
+  explicit PlainSource(File file) : ByteSource(std::move(file)) {}
 
   size_t Read(std::span<std::byte> bytes) override {
     size_t filled = 0;
@@ -26,9 +28,6 @@ class PlainSource : public ByteSource {
     }
     return filled;
   }
-
- private:
-  File file_;
 };
 
 std::string_view ReasonOf(int code) {
@@ -53,7 +52,7 @@ std::string_view ReasonOf(int code) {
 // Any number of gzip members, as `cat a.gz b.gz` makes them.
 class GzipSource : public ByteSource {
  public:
-  explicit GzipSource(File file) : file_(std::move(file)), input_(kBlockBytes) {
+  explicit GzipSource(File file) : ByteSource(std::move(file)), input_(kFirstBlockBytes) {
     isal_inflate_init(&state_);
     state_.crc_flag = ISAL_GZIP;
     state_.next_in = input_.data();
@@ -105,12 +104,14 @@ class GzipSource : public ByteSource {
   }
 
   void Refill() {
-    if (state_.avail_in == 0 && !at_end_) RefillBehind();
+    if (state_.avail_in > 0 || at_end_) return;
+    if (read_ > 0) input_.resize(kBlockBytes);
+    RefillBehind();
   }
 
   // Moves the unread input to the front of the block and reads behind it.
   void RefillBehind() {
-    std::copy_n(state_.next_in, state_.avail_in, input_.data());
+    if (state_.avail_in > 0) std::copy_n(state_.next_in, state_.avail_in, input_.data());
     state_.next_in = input_.data();
     const auto space = std::as_writable_bytes(std::span(input_)).subspan(state_.avail_in);
     const size_t count = file_.Read(space);
@@ -124,7 +125,6 @@ class GzipSource : public ByteSource {
          reason);
   }
 
-  File file_;
   std::vector<uint8_t> input_;
   inflate_state state_;
   int64_t read_ = 0;  // bytes taken from the file
@@ -133,18 +133,12 @@ class GzipSource : public ByteSource {
 
 }  // namespace
 
+File OpenCorpusFile(const Path& path) { return File::OpenRegularForRead(path, ExitCode::kData); }
+
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path) {
-  std::error_code code;
-  if (std::filesystem::is_directory(path, code)) {
-    Fail(ExitCode::kData, "{}: it is a directory, not a file", path.string());
-  }
-  File file = File::OpenForRead(path);
   std::byte magic[2] = {};
-  size_t count = 0;
-  {
-    File probe = File::OpenForRead(path);
-    count = probe.Read(magic);
-  }
+  const size_t count = OpenCorpusFile(path).Read(magic);
+  File file = OpenCorpusFile(path);
   if (count == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b}) {
     return std::make_unique<GzipSource>(std::move(file));
   }

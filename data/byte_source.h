@@ -19,7 +19,17 @@ class ByteSource {
   // Throws Error(kData) naming file, byte offset and reason if the compressed data is damaged or
   // ends early; what was delivered before must then be discarded with the shard.
   virtual size_t Read(std::span<std::byte> bytes) = 0;
+
+  const Path& path() const { return file_.path(); }
+
+ protected:
+  explicit ByteSource(File file) : file_(std::move(file)) {}
+
+  File file_;
 };
+
+// A corpus file, opened. Error(kData) if it is not a regular file; never waits for one.
+File OpenCorpusFile(const Path& path);
 
 // A name ending in ".gz" without gzip content, or without any, is an error.
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path);

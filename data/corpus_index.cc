@@ -72,7 +72,7 @@ void WriteIndex(const Path& directory, const CorpusIndex& index) {
 
 CorpusIndex ReadIndex(const Path& directory) {
   const Path path = directory / kCorpusIndexName;
-  if (!std::filesystem::exists(path)) {
+  if (!Exists(path)) {
     Fail(ExitCode::kData, "{} does not exist: the corpus has not been prepared there",
          path.string());
   }

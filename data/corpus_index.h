@@ -34,7 +34,7 @@ struct CorpusIndex {
   int64_t tokens() const;
   int64_t empty_documents() const;
   int64_t bad_records() const;
-  // Identifies the data: changes if any shard, or their order, does.
+  // Changes if any shard, or their order, does: also if a corpus file was only compressed anew.
   Digest DataDigest() const;
   friend bool operator==(const CorpusIndex&, const CorpusIndex&) = default;
 };

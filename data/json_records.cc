@@ -1,5 +1,8 @@
 #include <simdjson.h>
 
+#include <new>
+
+#include "base/error.h"
 #include "data/line_reader.h"
 #include "data/record_formats.h"
 
@@ -8,45 +11,70 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// What is wrong with a line that simdjson cannot parse. Some codes say nothing about the line.
+RecordFault FaultOf(simdjson::error_code code, const Line& line) {
+  switch (code) {
+    case simdjson::UTF8_ERROR:
+      return RecordFault::kNotUtf8;
+    case simdjson::MEMALLOC:
+    case simdjson::CAPACITY:
+      throw std::bad_alloc();
+    case simdjson::UNINITIALIZED:
+    case simdjson::UNSUPPORTED_ARCHITECTURE:
+    case simdjson::IO_ERROR:
+    case simdjson::UNEXPECTED_ERROR:
+    case simdjson::PARSER_IN_USE:
+    case simdjson::INSUFFICIENT_PADDING:
+      SYNTRA_CHECK(false, "simdjson at line {}: {}", line.number, simdjson::error_message(code));
+    default:
+      return line.complete ? RecordFault::kNotJson : RecordFault::kTruncatedLine;
+  }
+}
+
+std::string NamesIn(const simdjson::dom::object& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object) names.emplace_back(name);
+  return names.empty() ? "the object is empty" : "its fields are " + QuotedNames(names);
+}
+
 class JsonReader : public RecordReader {
  public:
-  JsonReader(std::unique_ptr<ByteSource> source, std::string text_field)
-      : lines_(std::move(source)), text_field_(std::move(text_field)) {}
+  JsonReader(const Path& path, std::string text_field)
+      : RecordReader(path), lines_(OpenByteSource(path)), text_field_(std::move(text_field)) {}
 
-  bool Next(Record* record) override {
+ protected:
+  bool Read(Record* record) override {
     Line line;
     if (!lines_.Next(&line)) return false;
-    *record = {.offset = line.offset, .line = line.number};
-    record->fault = Parse(line, &record->text);
-    if (record->fault != RecordFault::kNone) record->text = {};
+    record->offset = line.offset;
+    record->line = line.number;
+    record->fault = Parse(line, record);
     return true;
   }
 
  private:
   // The DOM parser, not the on-demand one: only it checks what follows the wanted field.
-  RecordFault Parse(const Line& line, std::string_view* text) {
+  RecordFault Parse(const Line& line, Record* record) {
     if (line.too_long) return RecordFault::kLineTooLong;
     if (line.text.starts_with(kByteOrderMark)) return RecordFault::kByteOrderMark;
     if (line.text.find_first_not_of(" \t\r") == std::string_view::npos) {
       return RecordFault::kEmptyLine;
     }
-    static_assert(LineReader::kPadding >= simdjson::SIMDJSON_PADDING);
+    static_assert(TextStream::kPadding >= simdjson::SIMDJSON_PADDING);
     simdjson::dom::element root;
     const simdjson::error_code code =
         parser_.parse(line.text.data(), line.text.size(), /*realloc_if_needed=*/false).get(root);
-    if (code == simdjson::UTF8_ERROR) return RecordFault::kNotUtf8;
-    if (code != simdjson::SUCCESS) {
-      return line.complete ? RecordFault::kNotJson : RecordFault::kTruncatedLine;
-    }
+    if (code != simdjson::SUCCESS) return FaultOf(code, line);
     simdjson::dom::object object;
     if (root.get(object) != simdjson::SUCCESS) return RecordFault::kNotAnObject;
     simdjson::dom::element field;
     if (object.at_key(text_field_).get(field) != simdjson::SUCCESS) {
+      record->detail = NamesIn(object);
       return RecordFault::kMissingText;
     }
     if (field.is_null()) return RecordFault::kNullText;
-    if (field.get(*text) != simdjson::SUCCESS) return RecordFault::kTextNotAString;
-    return CheckText(*text);
+    if (field.get(record->text) != simdjson::SUCCESS) return RecordFault::kTextNotAString;
+    return CheckText(record->text);
   }
 
   LineReader lines_;
@@ -56,9 +84,15 @@ class JsonReader : public RecordReader {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> MakeJsonReader(std::unique_ptr<ByteSource> source,
-                                             std::string text_field) {
-  return std::make_unique<JsonReader>(std::move(source), std::move(text_field));
+std::unique_ptr<RecordReader> OpenJsonRecords(const Path& path, const std::string& text_field) {
+  return std::make_unique<JsonReader>(path, text_field);
+}
+
+bool StartsLikeJson(std::span<const std::byte> bytes) {
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  return start != std::string_view::npos && text[start] == '{';
 }
 
 }  // namespace syntra

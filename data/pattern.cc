@@ -4,6 +4,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <set>
 #include <tuple>
@@ -22,14 +23,19 @@ bool IsWildcard(std::string_view pattern) {
   return pattern.find_first_of("*?[") != std::string_view::npos;
 }
 
+// Without it glob would leave out a directory that it cannot read, for want of descriptors, say.
+// One that is not there holds nothing.
+int IsUnreadable(const char*, int error_number) { return error_number != ENOENT; }
+
 std::vector<std::string> Glob(const std::string& pattern) {
   glob_t found{};
-  const int code = glob(pattern.c_str(), 0, nullptr, &found);
+  const int code = glob(pattern.c_str(), 0, IsUnreadable, &found);
+  const int error_number = errno;
   std::vector<std::string> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (code != 0 && code != GLOB_NOMATCH) {
-    Fail(ExitCode::kData, "pattern {} cannot be expanded: {}", pattern,
-         code == GLOB_NOSPACE ? "out of memory" : "a directory cannot be read");
+    Fail(ExitCode::kResources, "cannot list the files that match {}: {}", pattern,
+         SystemErrorText(code == GLOB_NOSPACE ? ENOMEM : error_number));
   }
   return names;
 }

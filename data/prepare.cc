@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <new>
 #include <optional>
 #include <span>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/thread.h"
+#include "data/byte_source.h"
 #include "data/pattern.h"
 #include "data/record_reader.h"
 #include "data/shard_claim.h"
@@ -96,8 +98,9 @@ class Preparation {
       }
       previous_ = std::move(index);
       for (const IndexEntry& entry : previous_.shards) unchanged_.emplace(entry.file, &entry);
-    } catch (const Error&) {
+    } catch (const Error& error) {
       // There is none yet, or one that is made anew below.
+      if (error.code() != ExitCode::kData) throw;
     }
   }
 
@@ -137,18 +140,25 @@ class Preparation {
   // Returns whether the shard had to be made.
   bool BuildUnlessFinished(const ShardTask& task) {
     const ErrorContext context([&] { return "preparing " + task.source.string(); });
-    const Digest source = DigestOfFile(task.source);
-    if (IsFinished(task, source)) return false;
-    Build(task, source);
-    return true;
+    try {
+      File file = OpenCorpusFile(task.source);
+      const Digest source = DigestOfRest(file);
+      if (IsFinished(task, source)) return false;
+      Build(task, source, file.Size());
+      return true;
+    } catch (const std::bad_alloc&) {
+      Fail(ExitCode::kResources, "out of memory");
+    }
   }
 
   bool IsFinished(const ShardTask& task, const Digest& source) {
-    if (!std::filesystem::exists(task.shard)) return false;
+    if (!Exists(task.shard)) return false;
     std::optional<Mismatch> mismatch;
     try {
       mismatch = MismatchOf(TokenShard(task.shard).facts(), source);
     } catch (const Error& error) {
+      // A shortage of memory, say, is no fault of the shard.
+      if (error.code() != ExitCode::kData) throw;
       Log().warn("making a token shard again: {}", error.what());
       return false;
     }
@@ -184,7 +194,7 @@ class Preparation {
            static_cast<double>(bad_records) <= std::max(1.0, policy.max_fraction * records);
   }
 
-  void Build(const ShardTask& task, const Digest& source) {
+  void Build(const ShardTask& task, const Digest& source, int64_t source_bytes) {
     RemoveLeftovers(task.shard);
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
     BadRecordLedger ledger(task.source, options_.on_bad_record);
@@ -203,7 +213,7 @@ class Preparation {
     }
     ledger.Finish();
     ShardFacts facts{.bad_records = static_cast<uint64_t>(ledger.bad()),
-                     .source_bytes = std::filesystem::file_size(task.source),
+                     .source_bytes = static_cast<uint64_t>(source_bytes),
                      .source = source,
                      .tokenizer = tokenizer_.digest(),
                      .settings = settings_};
@@ -216,7 +226,7 @@ class Preparation {
     size_t count = 0, bytes = 0;
     for (Record record; count < block.size() && bytes < kBlockBytes && reader->Next(&record);) {
       if (record.fault != RecordFault::kNone) {
-        ledger->CountBad(record.offset, record.line, record.fault);
+        ledger->CountBad(record);
         continue;
       }
       ledger->CountGood();
@@ -250,8 +260,8 @@ class Preparation {
   // lives.
   void RemoveLeftovers(const Path& shard) const {
     const std::string prefix = shard.filename().string() + ".tmp-";
-    for (const auto& entry : std::filesystem::directory_iterator(options_.directory)) {
-      if (entry.path().filename().string().starts_with(prefix)) RemoveAll(entry.path());
+    for (const Path& path : ListDirectory(options_.directory)) {
+      if (path.filename().string().starts_with(prefix)) RemoveAll(path);
     }
   }
 

@@ -2,25 +2,36 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
-#include "data/byte_source.h"
 #include "data/record_reader.h"
 
 namespace syntra {
 
 // An object a line, the document in one of its string fields.
-std::unique_ptr<RecordReader> MakeJsonReader(std::unique_ptr<ByteSource> source,
-                                             std::string text_field);
+std::unique_ptr<RecordReader> OpenJsonRecords(const Path& path, const std::string& text_field);
+bool StartsLikeJson(std::span<const std::byte> bytes);
 
-// A document a line.
-std::unique_ptr<RecordReader> MakeTextReader(std::unique_ptr<ByteSource> source);
+// A document a line; `text_field` means nothing.
+std::unique_ptr<RecordReader> OpenTextRecords(const Path& path, const std::string& text_field);
 
-// TFRecord frames of tf.Example messages.
-std::unique_ptr<RecordReader> MakeTfRecordReader(std::unique_ptr<ByteSource> source, Path path,
-                                                 std::string text_feature);
-
+// TFRecord frames of tf.Example messages, the document in one of their features.
+std::unique_ptr<RecordReader> OpenTfRecords(const Path& path, const std::string& text_field);
 // True if `bytes` starts with a TFRecord length whose checksum is right.
-bool StartsLikeTfRecord(std::span<const std::byte> bytes);
+bool StartsLikeTfRecords(std::span<const std::byte> bytes);
+
+// A header row, then rows of as many fields, the document in one column. Comma-separated values as
+// RFC 4180 has them, and tab-separated ones whose fields are taken as they are.
+std::unique_ptr<RecordReader> OpenCsvRecords(const Path& path, const std::string& text_field);
+std::unique_ptr<RecordReader> OpenTsvRecords(const Path& path, const std::string& text_field);
+
+// A column of a Parquet file. Builds without Apache Arrow refuse the file and say what to do.
+std::unique_ptr<RecordReader> OpenParquetRecords(const Path& path, const std::string& text_field);
+// Whether this build has Apache Arrow.
+bool ReadsParquet();
+
+// For messages: `"url", "content"`, not more of them and not longer ones than a person would read.
+std::string QuotedNames(std::span<const std::string> names);
 
 }  // namespace syntra

@@ -11,27 +11,43 @@
 
 namespace syntra {
 
+// A longer record is a bad one.
+inline constexpr size_t kMaxRecordBytes = size_t{64} << 20;
+
 struct Record {
   std::string_view text;  // UTF-8 without NUL; valid until the next call; empty if bad
   int64_t offset = 0;     // of the record's first byte in the uncompressed stream
-  int64_t line = 0;       // line, or record number for TFRecord files; from 1
+  int64_t line = 0;       // line, or record number where a format has no lines; from 1
   RecordFault fault = RecordFault::kNone;
+  std::string detail{};  // of a bad record: what the fault alone does not say
 };
 
 class RecordReader {
  public:
+  explicit RecordReader(Path path) : path_(std::move(path)) {}
   virtual ~RecordReader() = default;
 
   // The next document or bad record; false at the end of the file. Damage that makes the rest of
   // the file untrustworthy (gzip, TFRecord framing) throws Error(kData) with file, byte offset and
-  // reason.
-  virtual bool Next(Record* record) = 0;
+  // reason; a shortage of memory, which says nothing about the record, Error(kResources) with its
+  // place.
+  bool Next(Record* record);
+
+  const Path& path() const { return path_; }
+
+ protected:
+  // What Next does, into a fresh record; may throw std::bad_alloc. Place first, then what can fail.
+  virtual bool Read(Record* record) = 0;
+
+ private:
+  Path path_;
+  int64_t offset_ = 0, line_ = 0;  // of the last record
 };
 
-// The format follows from the name (.json, .jsonl, .txt, .tokens, "tfrecord"; each also .gz) or,
-// where the name says nothing, from the first bytes. `text_field` is the JSON field or tf.Example
-// feature that holds a document; text files hold a document a line, blank lines between them
-// meaning nothing.
+// The format follows from the name (README.md lists them; each also .gz, but for Parquet) or, where
+// the name says nothing, from the first bytes. `text_field` is the JSON field, tf.Example feature
+// or column that holds a document; text files hold a document a line, blank lines between them
+// meaning nothing. Throws Error(kData) if the file is of no known format or has no such column.
 std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::string& text_field);
 
 }  // namespace syntra

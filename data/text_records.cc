@@ -6,9 +6,10 @@ namespace {
 
 class TextReader : public RecordReader {
  public:
-  explicit TextReader(std::unique_ptr<ByteSource> source) : lines_(std::move(source)) {}
+  explicit TextReader(const Path& path) : RecordReader(path), lines_(OpenByteSource(path)) {}
 
-  bool Next(Record* record) override {
+ protected:
+  bool Read(Record* record) override {
     Line line;
     do {
       if (!lines_.Next(&line)) return false;
@@ -18,7 +19,6 @@ class TextReader : public RecordReader {
     record->fault = line.too_long                              ? RecordFault::kLineTooLong
                     : record->text.starts_with("\xEF\xBB\xBF") ? RecordFault::kByteOrderMark
                                                                : CheckText(record->text);
-    if (record->fault != RecordFault::kNone) record->text = {};
     return true;
   }
 
@@ -28,8 +28,8 @@ class TextReader : public RecordReader {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> MakeTextReader(std::unique_ptr<ByteSource> source) {
-  return std::make_unique<TextReader>(std::move(source));
+std::unique_ptr<RecordReader> OpenTextRecords(const Path& path, const std::string&) {
+  return std::make_unique<TextReader>(path);
 }
 
 }  // namespace syntra

@@ -21,7 +21,7 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
   int64_t document_ordinal = 0;
   for (const IndexEntry& entry : index_.shards) {
     const Path path = directory / entry.file;
-    if (!std::filesystem::exists(path)) {
+    if (!Exists(path)) {
       Fail(ExitCode::kData, "{} is missing; prepare the corpus again", path.string());
     }
     const TokenShard& shard = shards_.emplace_back(path, verify);
@@ -48,6 +48,12 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
   if (document_ordinal == 0) {
     Fail(ExitCode::kData, "{} holds no document", directory.string());
   }
+}
+
+Digest TokenCorpus::ContentDigest() const {
+  std::string text;
+  for (const TokenShard& shard : shards_) text += ToHex(shard.content()) + '\n';
+  return DigestOf(text);
 }
 
 DocumentGroup TokenCorpus::Group(int64_t group) const {

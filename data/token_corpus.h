@@ -41,6 +41,8 @@ class TokenCorpus {
               int64_t documents_per_group, bool verify);
 
   const CorpusIndex& index() const { return index_; }
+  // Identifies what the corpus says, shard by shard (TokenShard::content). Needs `verify`.
+  Digest ContentDigest() const;
   int64_t group_count() const { return first_groups_.back(); }
   DocumentGroup Group(int64_t group) const;
   // In corpus order.

@@ -51,7 +51,7 @@ TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
     : path_(std::move(path)),
       temporary_(path_.string() + fmt::format(".tmp-{}", getpid())),
       file_([&] {
-        std::filesystem::remove(temporary_);
+        RemoveAll(temporary_);
         return File::CreateNew(temporary_);
       }()),
       token_bytes_(vocabulary_size <= 65536 ? 2 : 4),
@@ -156,8 +156,14 @@ TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kDa
   const uint64_t trailer_at = AlignedSize(offsets_at + (trailer.documents + 1) * sizeof(uint64_t));
   if (trailer_at + sizeof(Trailer) != bytes.size())
     FailShard(path, "size does not match its counts");
-  if (verify && DigestOf(bytes.first(bytes.size() - sizeof(Digest))) != trailer.digest) {
-    FailShard(path, "damaged: its digest does not match its content");
+  if (verify) {
+    DigestStream digest;
+    digest.Add(bytes.first(trailer_at));
+    content_ = digest.Finish();
+    digest.Add(bytes.subspan(trailer_at, offsetof(Trailer, digest)));
+    if (digest.Finish() != trailer.digest) {
+      FailShard(path, "damaged: its digest does not match its content");
+    }
   }
   facts_ = {trailer.documents,    trailer.tokens, trailer.empty_documents, trailer.bad_records,
             trailer.source_bytes, trailer.source, trailer.tokenizer,       trailer.settings};

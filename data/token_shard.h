@@ -62,6 +62,9 @@ class TokenShard {
 
   const ShardFacts& facts() const { return facts_; }
   const Digest& digest() const { return digest_; }
+  // Of the tokens and of where documents begin: equal for equal texts, tokenizers and settings,
+  // however the corpus file is compressed. Only known with `verify`.
+  const Digest& content() const { return content_; }
   const Path& path() const { return map_.path(); }
   int64_t document_count() const { return static_cast<int64_t>(facts_.documents); }
   int64_t token_count() const { return static_cast<int64_t>(facts_.tokens); }
@@ -76,7 +79,7 @@ class TokenShard {
  private:
   MappedFile map_;
   ShardFacts facts_;
-  Digest digest_{};
+  Digest digest_{}, content_{};
   uint32_t token_bytes_ = 2;
   const std::byte* tokens_ = nullptr;
   const uint64_t* offsets_ = nullptr;

@@ -39,6 +39,7 @@ class TrainingData {
   int64_t input_length() const { return settings_.input_length; }
   int64_t target_length() const { return settings_.target_length; }
   const CorpusIndex& index() const { return corpus_->index(); }
+  Digest ContentDigest() const { return corpus_->ContentDigest(); }
   // Rows of one pass over the data; may differ a little between epochs, as packing does.
   int64_t RowsInEpoch(int64_t epoch) const { return PlanOf(epoch)->row_count(); }
   std::shared_ptr<const EpochPlan> PlanOf(int64_t epoch) const;

@@ -34,6 +34,7 @@ class ValidationData {
   int64_t input_length() const { return settings_.input_length; }
   int64_t target_length() const { return settings_.target_length; }
   const CorpusIndex& index() const { return corpus_->index(); }
+  Digest ContentDigest() const { return corpus_->ContentDigest(); }
 
  private:
   ValidationData(std::unique_ptr<TokenCorpus> corpus, ExampleSettings settings);

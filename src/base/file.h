@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 
@@ -88,6 +89,10 @@ void RemoveTemporaries(const Path& directory, int64_t age = 0);
 // When the content of a file last changed, in nanoseconds since 1970; 0 if there is no such file.
 int64_t ChangeTime(const Path& path);
 
+// Whether there is anything of this name.
+bool Exists(const Path& path);
+// What is in a directory, in the order of the names.
+std::vector<Path> ListDirectory(const Path& path);
 void CreateDirectories(const Path& path);
 // As CreateDirectories; what it created survives a crash.
 void CreateDirectoriesDurably(const Path& path);

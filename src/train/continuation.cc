@@ -18,6 +18,30 @@ ConfigChanges ChangesSince(const CheckpointSummary& checkpoint, const Config& co
   return ChangesBetween(ConfigOf(checkpoint.path, checkpoint.info), config);
 }
 
+// "" in checkpoints that do not tell.
+std::string OptionalAttribute(const CheckpointSummary& checkpoint, const char* name) {
+  const auto it = checkpoint.info.attributes.find(name);
+  return it == checkpoint.info.attributes.end() ? "" : it->second;
+}
+
+// Equal token shards say the same, and are known before the corpus is read.
+bool HasSameShards(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  const std::string& now = identity.shards_digest;
+  return !now.empty() && (now == OptionalAttribute(checkpoint, kShardsAttribute) ||
+                          now == OptionalAttribute(checkpoint, kDataAttribute));
+}
+
+void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
+  const std::string then = OptionalAttribute(checkpoint, kValidationAttribute);
+  if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
+    return;
+  }
+  Log().warn(
+      "the validation corpus is not the one that {} was evaluated on; log-perplexities from here "
+      "on cannot be compared with those before",
+      checkpoint.path.string());
+}
+
 double NextRate(const CheckpointSummary& checkpoint, const Config& config) {
   return LearningRate(config.optimizer().schedule(), checkpoint.info.step, config.train().steps());
 }
@@ -51,7 +75,7 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
     }
   };
   compare(kTokenizerAttribute, identity.tokenizer_digest);
-  compare(kDataAttribute, identity.data_digest);
+  if (!HasSameShards(checkpoint, identity)) compare(kDataAttribute, identity.data_digest);
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,
          "{} was made with other settings, so the run cannot continue from it:\n  {}\nRestore the "
@@ -66,6 +90,7 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
          "to go on, or choose another train.directory",
          steps, checkpoint.info.step, checkpoint.path.string(), checkpoint.info.step);
   }
+  WarnOfOtherValidation(checkpoint, identity);
 }
 
 std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& config) {
@@ -93,8 +118,9 @@ void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source)
   const std::string text = MismatchText(mismatch, shard, source);
   if (mismatch == Mismatch::kSource) {
     Fail(ExitCode::kCheckpoint,
-         "{}; the run cannot continue with another corpus. Restore the file, choose another "
-         "train.directory or, if the shard is not this run's, remove it",
+         "{}; the run cannot continue with another corpus. Restore the file or choose another "
+         "train.directory. If the file only was compressed anew, or the shard is not this run's, "
+         "remove the shard",
          text);
   }
   Log().warn("{}; making it again", text);

@@ -23,7 +23,8 @@ std::optional<CheckpointSummary> NewestSummary(const Path& root);
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
 // checkpoint: the model, the optimizer, the data or the batch changed. A digest of `identity` that
 // is empty is not compared: it is not known yet. Throws Error(kConfig) if more steps are done than
-// the run shall have.
+// the run shall have. Another validation corpus only gives a warning in the log: it changes no
+// parameter, but what log-perplexities are compared with.
 void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity);
 
 // What becomes of the learning rate: "train.steps: 100 -> 1000; the learning rate of the next step

@@ -1,9 +1,7 @@
 #include "train/event_file.h"
 
-#include <isa-l/crc.h>
 #include <unistd.h>
 
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -11,28 +9,14 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/tfrecord.h"
 #include "event.pb.h"
 
 namespace syntra {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 double SystemUnixTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-template <typename T>
-std::string_view BytesOf(const T& value) {
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
-
-// crc32c, rotated and offset as TFRecord asks so that a crc of data with crcs in it stays strong.
-uint32_t MaskedCrc(std::string_view data) {
-  // ISA-L reads the bytes although its parameter is not const.
-  auto* bytes = reinterpret_cast<unsigned char*>(const_cast<char*>(data.data()));
-  const uint32_t crc = ~crc32_iscsi(bytes, static_cast<int>(data.size()), ~uint32_t{0});
-  return std::rotr(crc, 15) + 0xA282EAD8u;
 }
 
 Path NewFileName(const Path& directory, double unix_time) {
@@ -48,16 +32,6 @@ Path NewFileName(const Path& directory, double unix_time) {
 }
 
 }  // namespace
-
-std::string FrameTfRecord(std::string_view data) {
-  SYNTRA_CHECK(data.size() < (size_t{1} << 30), "a record of {} bytes", data.size());
-  const uint64_t length = data.size();
-  const uint32_t length_crc = MaskedCrc(BytesOf(length)), data_crc = MaskedCrc(data);
-  std::string record;
-  record.append(BytesOf(length)).append(BytesOf(length_crc));
-  record.append(data).append(BytesOf(data_crc));
-  return record;
-}
 
 EventFile::EventFile(const Path& directory, int64_t first_step, std::function<double()> unix_time)
     : unix_time_(unix_time ? std::move(unix_time) : SystemUnixTime),

@@ -1,21 +1,15 @@
-// Scalars for TensorBoard: an event file of TFRecords (length, masked crc32c of the length, data,
-// masked crc32c of the data; all little-endian), each an Event message.
+// Scalars for TensorBoard: an event file of TFRecords, each an Event message.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include "base/file.h"
 #include "train/append_file.h"
 #include "train/metrics_log.h"
 
 namespace syntra {
-
-// One TFRecord around `data`.
-std::string FrameTfRecord(std::string_view data);
 
 class EventFile {
  public:

@@ -7,9 +7,10 @@
 
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "data/byte_source.h"
 #include "data/corpus_index.h"
+#include "data/first_records.h"
 #include "data/prepared_state.h"
-#include "data/record_reader.h"
 #include "data/training_data.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
@@ -19,8 +20,6 @@
 namespace syntra {
 namespace {
 
-// Of a file without a single good record among its first ones, the rest is not awaited.
-constexpr int kFirstRecords = 10;
 // About: a line of metrics.jsonl and its TensorBoard event.
 constexpr double kMetricsBytesPerStep = 700;
 
@@ -34,29 +33,11 @@ struct Result {
   Result(std::string text, State state = State::kGood) : text(std::move(text)), state(state) {}
 };
 
-// Throws Error(kData) if the file cannot be read, or if none of its first records has a text.
-void CheckFirstRecords(const Path& path, const DataConfig& config) {
-  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, config.text_field());
-  BadRecordLedger ledger(path, {.fail = config.on_bad_record() == DataConfig::FAIL});
-  Record record;
-  int bad = 0;
-  for (; bad < kFirstRecords && reader->Next(&record); ++bad) {
-    if (record.fault == RecordFault::kNone) return;
-    if (config.on_bad_record() == DataConfig::FAIL) {
-      ledger.CountBad(record.offset, record.line, record.fault);
-    }
-  }
-  if (bad < 2) return;  // an empty file, or one record, which a corpus may have
-  Fail(ExitCode::kData, "{}: the first {} records are no documents: {} (data.text_field is \"{}\")",
-       path.string(), bad, ReasonOf(record.fault), config.text_field());
-}
-
-std::string CheckFiles(const PrepareOptions& options, const DataConfig& config) {
+std::string CheckFiles(const PrepareOptions& options) {
   double bytes = 0;
   const std::vector<ShardTask> tasks = ShardTasks(options);
   for (const ShardTask& task : tasks) {
-    bytes += static_cast<double>(File::OpenForRead(task.source).Size());
-    CheckFirstRecords(task.source, config);
+    bytes += static_cast<double>(OpenCorpusFile(task.source).Size());
   }
   return fmt::format("{} file{}, {}", tasks.size(), tasks.size() == 1 ? "" : "s",
                      HumanBytes(bytes));
@@ -86,9 +67,13 @@ class Checks {
   std::vector<Finding> Run() {
     Check("model", {}, [&] { return CheckModel(); });
     Check("tokenizer", {}, [&] { return CheckTokenizer(); });
-    Check("training data", {}, [&] { return CheckFiles(splits_.at(0), config_.data()); });
+    Check("training data", {}, [&] { return CheckFiles(splits_.at(0)); });
     Check("validation data", {},
-          [&] { return splits_.size() > 1 ? CheckFiles(splits_.at(1), config_.data()) : "none"; });
+          [&] { return splits_.size() > 1 ? CheckFiles(splits_.at(1)) : "none"; });
+    Check("first records", {"training data", "validation data"}, [&] {
+      CheckFirstRecords(config_.data());
+      return "every file begins with documents";
+    });
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
       RunLock::RequireFree(directory_.root);
@@ -185,7 +170,7 @@ class Checks {
     identity.config = config_;
     identity.tokenizer_digest = ToHex(tokenizer_->digest());
     if (!states_.empty() && states_[0].data_digest) {
-      identity.data_digest = ToHex(*states_[0].data_digest);
+      identity.shards_digest = ToHex(*states_[0].data_digest);
     }
     CheckContinues(*checkpoint_, identity);
     CheckSameCorpus();
@@ -204,16 +189,13 @@ class Checks {
     const Path path = splits_.at(0).directory / kCorpusIndexName;
     if (!std::filesystem::exists(path)) return;
     const CorpusIndex index = ReadIndex(path.parent_path());
-    const std::string& then = AttributeOf(checkpoint_->path, checkpoint_->info, kDataAttribute);
-    if (ToHex(index.DataDigest()) != then) return;
+    const auto& attributes = checkpoint_->info.attributes;
+    const auto then = attributes.find(kShardsAttribute);
+    if (then == attributes.end() || ToHex(index.DataDigest()) != then->second) return;
     std::vector<std::string> before, now;
-    for (const IndexEntry& entry : index.shards) {
-      before.push_back(
-          fmt::format("{} of {} bytes", Path(entry.file).stem().string(), entry.source_bytes));
-    }
+    for (const IndexEntry& entry : index.shards) before.push_back(Path(entry.file).stem().string());
     for (const ShardTask& task : ShardTasks(splits_.at(0))) {
-      now.push_back(fmt::format("{} of {} bytes", task.source.filename().string(),
-                                std::filesystem::file_size(task.source)));
+      now.push_back(task.source.filename().string());
     }
     if (before == now) return;
     const auto [left, right] = std::ranges::mismatch(before, now);

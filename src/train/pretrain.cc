@@ -191,13 +191,13 @@ void Run::OpenData() {
     validation_.emplace(ValidationData::Open(config_.data(), *tokenizer_, prepared));
   }
   identity_.tokenizer_digest = ToHex(tokenizer_->digest());
-  identity_.data_digest = ToHex(training_->index().DataDigest());
-  const std::string validation =
-      validation_ ? ToHex(validation_->index().DataDigest()) : "no validation data";
+  identity_.data_digest = ToHex(training_->ContentDigest());
+  identity_.shards_digest = ToHex(training_->index().DataDigest());
+  if (validation_) identity_.validation_digest = ToHex(validation_->ContentDigest());
   CheckAgreement(ranks_,
                  {{"data.tokenizer, digest", identity_.tokenizer_digest},
                   {"data.train, digest", identity_.data_digest},
-                  {"data.validation, digest", validation}},
+                  {"data.validation, digest", identity_.validation_digest}},
                  ExitCode::kData, "data",
                  "Give all ranks the same files, on a shared file system or as equal copies");
 }

@@ -1,5 +1,6 @@
 #include "train/snapshot.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
@@ -24,6 +25,8 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                             .attributes = {{kConfig, MinimalConfigText(identity.config)},
                                            {kTokenizerAttribute, identity.tokenizer_digest},
                                            {kDataAttribute, identity.data_digest},
+                                           {kShardsAttribute, identity.shards_digest},
+                                           {kValidationAttribute, identity.validation_digest},
                                            {kSkipped, skipped.ToText()},
                                            {"world_size", std::to_string(identity.world_size)}}};
   SaveCheckpoint(root, info, replica.Tensors(),
@@ -38,7 +41,7 @@ void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skippe
   }
   for (const TensorRecord& record : records) Read(checkpoint, record);
   replica.Commit();
-  // Checkpoints of before there was the attribute count none.
+  // Early checkpoints do not have the attribute: nothing was skipped.
   const auto& attributes = checkpoint.info().attributes;
   skipped->Restore(attributes.contains(kSkipped) ? attributes.at(kSkipped) : "");
 }

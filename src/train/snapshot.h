@@ -14,13 +14,17 @@ namespace syntra {
 // Attributes of a checkpoint.
 inline constexpr char kTokenizerAttribute[] = "tokenizer_digest";
 inline constexpr char kDataAttribute[] = "data_digest";
+inline constexpr char kShardsAttribute[] = "shards_digest";
+inline constexpr char kValidationAttribute[] = "validation_digest";
 
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
   std::string run_id;
   Config config;
   std::string tokenizer_digest;
-  std::string data_digest;
+  std::string data_digest;    // of what the training corpus says
+  std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
+  std::string validation_digest;  // of what the validation corpus says; empty: there is none
   int world_size = 1;
 };
 

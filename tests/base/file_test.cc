@@ -48,6 +48,52 @@ TEST(File, PathsThatCannotBeAreErrors) {
   EXPECT_THROW(ReadWholeFile("/tmp"), Error);
 }
 
+// The message, after the path.
+std::string RegularFault(const Path& path) {
+  try {
+    File::OpenRegularForRead(path, ExitCode::kData);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kData) << error.what();
+    const std::string prefix = "cannot read " + path.string() + ": ", message = error.what();
+    EXPECT_TRUE(message.starts_with(prefix)) << message;
+    return message.substr(prefix.size());
+  }
+  return "none";
+}
+
+// A FIFO without a writer would keep a plain open waiting for ever.
+TEST(File, OnlyRegularFilesWhereOthersNameThem) {
+  const Path directory = Scratch("kinds");
+  CreateDirectories(directory);
+  ReplaceFileDurably(directory / "plain", "abc");
+  EXPECT_EQ(RegularFault(directory / "plain"), "none");
+  EXPECT_EQ(RegularFault(directory), "it is a directory, not a file");
+  ASSERT_EQ(mkfifo((directory / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(RegularFault(directory / "fifo"), "it is a FIFO, not a file");
+  EXPECT_EQ(RegularFault("/dev/null"), "it is a device, not a file");
+  EXPECT_EQ(RegularFault("/dev/zero"), "it is a device, not a file");
+  const Path socket_path = directory / "socket";
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(RegularFault(socket_path), "it is a socket, not a file");
+  close(descriptor);
+}
+
+TEST(File, ListsInOrder) {
+  const Path directory = Scratch("list");
+  CreateDirectories(directory);
+  for (const char* name : {"b", "a", "c"}) ReplaceFileDurably(directory / name, "");
+  EXPECT_EQ(ListDirectory(directory),
+            (std::vector<Path>{directory / "a", directory / "b", directory / "c"}));
+  EXPECT_THROW(ListDirectory(directory / "a"), Error);
+  EXPECT_THROW(ListDirectory(directory / "absent"), Error);
+  EXPECT_TRUE(Exists(directory));
+  EXPECT_FALSE(Exists(directory / "absent"));
+  EXPECT_FALSE(Exists(directory / "a/inside"));
+}
+
 TEST(File, MapsEmptyAndFullFiles) {
   const Path path = Scratch("map.bin");
   ReplaceFileDurably(path, "");

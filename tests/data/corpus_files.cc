@@ -1,10 +1,8 @@
 #include "tests/data/corpus_files.h"
 
-#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 
 #include "data/example.pb.h"
@@ -56,19 +54,6 @@ std::string Gzip(std::string_view text) {
   EXPECT_EQ(isal_deflate_stateless(&stream), COMP_OK);
   out.resize(stream.total_out);
   return out;
-}
-
-std::string TfRecordFrame(std::string_view data) {
-  const auto masked = [](std::string_view bytes) {
-    std::string copy(bytes);
-    const uint32_t crc = ~crc32_iscsi(reinterpret_cast<unsigned char*>(copy.data()),
-                                      static_cast<int>(copy.size()), 0xffffffffu);
-    const uint32_t value = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-    return std::string(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  const uint64_t size = data.size();
-  const std::string length(reinterpret_cast<const char*>(&size), sizeof size);
-  return length + masked(length) + std::string(data) + masked(data);
 }
 
 std::string TfExample(const std::string& feature, std::string_view value) {

@@ -1,4 +1,4 @@
-// Small corpus files for the data tests: scratch paths, gzip and TFRecord writers.
+// Small corpus files for the data tests: scratch paths, gzip, tf.Examples.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,6 @@ Path ScratchDirectory(std::string_view name);
 Path WriteScratch(const Path& path, std::string_view content);
 
 std::string Gzip(std::string_view text);
-// One TFRecord frame.
-std::string TfRecordFrame(std::string_view data);
 // A serialised tf.Example with one bytes feature.
 std::string TfExample(const std::string& feature, std::string_view value);
 

@@ -2,6 +2,7 @@
 // sanitizers this is the readers' fuzz test.
 #include <algorithm>
 
+#include "base/tfrecord.h"
 #include "core/random.h"
 #include "data/record_reader.h"
 #include "data/token_shard.h"
@@ -60,18 +61,19 @@ void ReadOrRefuse(const Path& path, Outcome* outcome) {
 
 TEST(Mutation, RecordFilesAreReadOrRefused) {
   const Path directory = ScratchDirectory("mutated");
-  std::string json, text, frames;
+  std::string json, text, frames, table = "id,text\n";
   for (int i = 0; i < 8; ++i) {
     const std::string words = fmt::format("döcument {} with \\u00e9 and \\\"quotes\\\"", i);
     json += fmt::format("{{\"url\":[1,2.5e3,null],\"text\":\"{}\"}}\n", words);
     text += words + "\n";
-    frames += TfRecordFrame(TfExample("text", words));
+    table += fmt::format("{},\"{}, \"\"quoted\"\"\n\"\r\n", i, words);
+    frames += FrameTfRecord(TfExample("text", words));
   }
-  const std::pair<const char*, std::string> seeds[] = {{"a.json", json},
-                                                       {"a.txt", text},
-                                                       {"a.tfrecord", frames},
-                                                       {"a.json.gz", Gzip(json) + Gzip(json)},
-                                                       {"a.bin", json}};
+  const std::pair<const char*, std::string> seeds[] = {
+      {"a.json", json},       {"a.txt", text},
+      {"a.tfrecord", frames}, {"a.json.gz", Gzip(json) + Gzip(json)},
+      {"a.csv", table},       {"a.tsv", table},
+      {"a.bin", json}};
   for (const auto& [name, seed] : seeds) {
     Outcome outcome;
     for (uint64_t number = 0; number < 400; ++number) {

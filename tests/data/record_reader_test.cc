@@ -1,5 +1,8 @@
 #include "data/record_reader.h"
 
+#include <sys/stat.h>
+
+#include "base/tfrecord.h"
 #include "data/line_reader.h"
 #include "tests/data/corpus_files.h"
 
@@ -65,7 +68,6 @@ TEST(JsonReader, NamesEveryFault) {
   EXPECT_EQ(FaultOfLine("{\"text\":\"\xc0\xaf\"}\n"), RecordFault::kNotUtf8);
   EXPECT_EQ(FaultOfLine("{\"text\":\"\xed\xa0\x80\"}\n"), RecordFault::kNotUtf8);
   EXPECT_EQ(FaultOfLine("{\"text\":\"a\\u0000b\"}\n"), RecordFault::kNulCharacter);
-  EXPECT_EQ(FaultOfLine("\xEF\xBB\xBF{\"text\":\"a\"}\n"), RecordFault::kByteOrderMark);
   EXPECT_EQ(FaultOfLine("{\"url\":\"a\"}\n"), RecordFault::kMissingText);
   EXPECT_EQ(FaultOfLine("{}\n"), RecordFault::kMissingText);
   EXPECT_EQ(FaultOfLine("{\"text\":null}\n"), RecordFault::kNullText);
@@ -80,7 +82,7 @@ TEST(JsonReader, NamesEveryFault) {
 TEST(LineReader, SkipsLinesBeyondItsCap) {
   const Path directory = ScratchDirectory("long_line");
   std::string content = "{\"text\":\"before\"}\n{\"text\":\"";
-  content.append(LineReader::kMaxBytes, 'x');
+  content.append(kMaxRecordBytes, 'x');
   content += "\"}\n{\"text\":\"after\"}\n";
   const Path path = WriteScratch(directory / "long.json", content);
   const std::vector<Read> reads = ReadAll(path);
@@ -93,11 +95,11 @@ TEST(LineReader, SkipsLinesBeyondItsCap) {
 
 TEST(LineReader, TakesALineOfExactlyTheCap) {
   const Path directory = ScratchDirectory("cap_line");
-  const std::string line(LineReader::kMaxBytes, 'x');
+  const std::string line(kMaxRecordBytes, 'x');
   LineReader lines(OpenByteSource(WriteScratch(directory / "cap.txt", line + "\n" + line + "y")));
   Line read;
   ASSERT_TRUE(lines.Next(&read));
-  EXPECT_EQ(read.text.size(), LineReader::kMaxBytes);
+  EXPECT_EQ(read.text.size(), kMaxRecordBytes);
   ASSERT_TRUE(lines.Next(&read));
   EXPECT_TRUE(read.too_long);
   EXPECT_FALSE(lines.Next(&read));
@@ -113,9 +115,99 @@ TEST(TextReader, GivesADocumentALine) {
                                       {"last", 22, 7, RecordFault::kNone}};
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt", content)), expected);
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt.gz", Gzip(content))), expected);
-  EXPECT_EQ(ReadAll(WriteScratch(directory / "bom.txt", "\xEF\xBB\xBFx\n"))[0].fault,
-            RecordFault::kByteOrderMark);
   EXPECT_TRUE(ReadAll(WriteScratch(directory / "empty.txt", "")).empty());
+}
+
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
+
+// A byte-order mark is no part of the first record, in any format, zipped or not; places still
+// count its bytes.
+TEST(ByteOrderMark, IsSkippedAtTheStart) {
+  const Path directory = ScratchDirectory("byte_order_mark");
+  const std::pair<const char*, std::string> contents[] = {
+      {"a.json", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n"},
+      {"a.txt", "one\ntwo\n"},
+      {"content_tells", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n"}};
+  for (const auto& [name, content] : contents) {
+    const std::vector<Read> plain = ReadAll(WriteScratch(directory / name, content));
+    const std::string marked = std::string(kMark) + content;
+    for (const std::string& bytes : {marked, Gzip(marked), Gzip("") + Gzip(marked)}) {
+      const std::vector<Read> reads = ReadAll(WriteScratch(directory / name, bytes));
+      ASSERT_EQ(reads.size(), 2u) << name;
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(reads[i],
+                  (Read{plain[i].text, plain[i].offset + 3, plain[i].line, RecordFault::kNone}));
+      }
+    }
+  }
+  EXPECT_TRUE(ReadAll(WriteScratch(directory / "only.txt", kMark)).empty());
+}
+
+// Elsewhere it is what joining files leaves.
+TEST(ByteOrderMark, InsideAFileIsABadRecord) {
+  const Path directory = ScratchDirectory("byte_order_mark_inside");
+  const std::string mark(kMark);
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt", "one\n" + mark + "two\n"))[1].fault,
+            RecordFault::kByteOrderMark);
+  const std::string line = "{\"text\":\"a\"}\n";
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "a.json", line + mark + line))[1].fault,
+            RecordFault::kByteOrderMark);
+}
+
+TEST(ByteOrderMark, OfOtherEncodingsSaysWhatToDo) {
+  const Path directory = ScratchDirectory("other_encodings");
+  const std::pair<std::string, const char*> marks[] = {{"\xFF\xFEo\0\n\0"s, "UTF-16"},
+                                                       {"\xFE\xFF\0o\0\n"s, "UTF-16"},
+                                                       {"\xFF\xFE\0\0o\0\0\0"s, "UTF-32"},
+                                                       {"\0\0\xFE\xFF\0\0\0o"s, "UTF-32"}};
+  for (const auto& [bytes, encoding] : marks) {
+    for (const char* name : {"a.json", "a.txt", "a.csv", "a.tsv"}) {
+      const Path path = WriteScratch(directory / name, bytes);
+      EXPECT_EQ(DataErrorOf([&] { ReadAll(path); }),
+                fmt::format("{}: byte 0: the text is {}, as its byte-order mark says; convert it "
+                            "to UTF-8, for example with \"iconv -f {} -t UTF-8\"",
+                            path.string(), encoding, encoding));
+    }
+  }
+}
+
+// The fields that there are stand in the message of a record without the wanted one.
+TEST(RecordReader, NamesTheFieldsThatThereAre) {
+  const Path directory = ScratchDirectory("field_names");
+  const auto detail_of = [](const Path& path) {
+    Record record;
+    EXPECT_TRUE(OpenRecordReader(path, "text")->Next(&record));
+    EXPECT_EQ(record.fault, RecordFault::kMissingText);
+    return record.detail;
+  };
+  EXPECT_EQ(detail_of(WriteScratch(directory / "a.json", "{\"url\":1,\"content\":\"x\"}\n")),
+            "its fields are \"url\", \"content\"");
+  EXPECT_EQ(detail_of(WriteScratch(directory / "b.json", "{}\n")), "the object is empty");
+  EXPECT_EQ(
+      detail_of(WriteScratch(directory / "a.tfrecord", FrameTfRecord(TfExample("content", "x")))),
+      "its features are \"content\"");
+}
+
+TEST(RecordReader, FilesOfAnotherKindAreRefused) {
+  const Path directory = ScratchDirectory("kinds");
+  for (const char* name : {"a.json", "a.txt", "a.tfrecord", "a.csv", "a.tsv", "content_tells"}) {
+    const Path fifo = directory / name;
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    EXPECT_EQ(DataErrorOf([&] { OpenRecordReader(fifo, "text"); }),
+              "cannot read " + fifo.string() + ": it is a FIFO, not a file");
+  }
+  for (const char* device : {"/dev/null", "/dev/zero"}) {
+    EXPECT_EQ(DataErrorOf([&] { OpenRecordReader(device, "text"); }),
+              fmt::format("cannot read {}: it is a device, not a file", device));
+  }
+}
+
+TEST(RecordReader, NamesOfNumberedShardsTellTheFormat) {
+  const Path directory = ScratchDirectory("numbered");
+  const std::string line = "{\"text\":\"a\"}\n";
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "c.jsonl-00000-of-00001", line))[0].text, "a");
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "c.ndjson", line))[0].text, "a");
+  EXPECT_EQ(ReadAll(WriteScratch(directory / "c.txt-00000-of-00001", "{}\n"))[0].text, "{}");
 }
 
 TEST(RecordReader, UnknownContentIsAnError) {
@@ -126,10 +218,10 @@ TEST(RecordReader, UnknownContentIsAnError) {
 
 TEST(TfRecordReader, GivesTextAndPlace) {
   const Path directory = ScratchDirectory("tfrecord");
-  const std::string first = TfRecordFrame(TfExample("text", "one"));
-  const std::string content = first + TfRecordFrame(TfExample("url", "two")) +
-                              TfRecordFrame("\xff\xff") + TfRecordFrame(TfExample("text", "\xff")) +
-                              TfRecordFrame(TfExample("text", "end"));
+  const std::string first = FrameTfRecord(TfExample("text", "one"));
+  const std::string content = first + FrameTfRecord(TfExample("url", "two")) +
+                              FrameTfRecord("\xff\xff") + FrameTfRecord(TfExample("text", "\xff")) +
+                              FrameTfRecord(TfExample("text", "end"));
   for (const char* name : {"c4-train.tfrecord-00000-of-00008", "content_tells"}) {
     const std::vector<Read> reads = ReadAll(WriteScratch(directory / name, content));
     ASSERT_EQ(reads.size(), 5u);
@@ -145,7 +237,7 @@ TEST(TfRecordReader, GivesTextAndPlace) {
 
 TEST(TfRecordReader, DamageToFramingFails) {
   const Path directory = ScratchDirectory("tfrecord_damage");
-  const std::string frame = TfRecordFrame(TfExample("text", "some words"));
+  const std::string frame = FrameTfRecord(TfExample("text", "some words"));
   const std::string content = frame + frame;
   const auto message_of = [&](const std::string& bytes) {
     const Path path = WriteScratch(directory / "a.tfrecord", bytes);
@@ -187,24 +279,28 @@ TEST(RecordReader, TfRecordsAndJsonOfC4HoldTheSameTexts) {
   EXPECT_EQ(json, records);
 }
 
+Record BadRecord(int64_t offset, int64_t line, RecordFault fault) {
+  return {.offset = offset, .line = line, .fault = fault};
+}
+
 TEST(BadRecordLedger, AppliesItsPolicy) {
   BadRecordLedger strict("f.json", {.fail = true});
-  EXPECT_EQ(DataErrorOf([&] { strict.CountBad(70, 3, RecordFault::kNullText); }),
+  EXPECT_EQ(DataErrorOf([&] { strict.CountBad(BadRecord(70, 3, RecordFault::kNullText)); }),
             "f.json: byte 70, line 3: text field is null");
 
   BadRecordLedger none("f.json", {.max_fraction = 0});
-  none.CountBad(70, 3, RecordFault::kNullText);
+  none.CountBad(BadRecord(70, 3, RecordFault::kNullText));
   EXPECT_NE(DataErrorOf([&] { none.Finish(); }).find("the first is f.json: byte 70, line 3"),
             std::string::npos);
 
   BadRecordLedger some("f.json", {.max_fraction = 0.02});
   for (int i = 0; i < 98; ++i) some.CountGood();
-  some.CountBad(1, 1, RecordFault::kNotJson);
-  some.CountBad(2, 2, RecordFault::kNotUtf8);
+  some.CountBad(BadRecord(1, 1, RecordFault::kNotJson));
+  some.CountBad(BadRecord(2, 2, RecordFault::kNotUtf8));
   EXPECT_NO_THROW(some.Finish());
   EXPECT_EQ(some.bad(), 2);
   EXPECT_EQ(some.count(RecordFault::kNotUtf8), 1);
-  some.CountBad(3, 3, RecordFault::kNotUtf8);
+  some.CountBad(BadRecord(3, 3, RecordFault::kNotUtf8));
   const std::string message = DataErrorOf([&] { some.Finish(); });
   EXPECT_NE(message.find("3 of 101 records are bad"), std::string::npos) << message;
   EXPECT_NE(message.find("2 x \"text is not well-formed UTF-8\", 1 x \"line is not valid JSON\""),
@@ -213,7 +309,8 @@ TEST(BadRecordLedger, AppliesItsPolicy) {
 
   BadRecordLedger early("f.json", {.max_fraction = 0.02});
   EXPECT_NE(DataErrorOf([&] {
-              for (int i = 0; i < 100000; ++i) early.CountBad(i, i, RecordFault::kNotJson);
+              for (int i = 0; i < 100000; ++i)
+                early.CountBad(BadRecord(i, i, RecordFault::kNotJson));
             }).find("1000 of 1000 records are bad"),
             std::string::npos);
 }

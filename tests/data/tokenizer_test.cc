@@ -32,7 +32,7 @@ TEST(Tokenizer, KnowsItsVocabulary) {
   EXPECT_EQ(T5().SentinelId(99), 32000);
   EXPECT_EQ(T5().PieceOf(32099), "<extra_id_0>");
   EXPECT_EQ(T5().PieceOf(1), "</s>");
-  EXPECT_EQ(ToHex(T5().digest()), ToHex(DigestOfFile(T5().path())));
+  EXPECT_EQ(ToHex(T5().digest()), ToHex(DigestOf(ReadWholeFile(T5().path()))));
 }
 
 TEST(Tokenizer, EncodesAndDecodes) {

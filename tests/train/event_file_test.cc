@@ -41,16 +41,6 @@ std::vector<tensorboard::Event> ReadEvents(const Path& path) {
   return events;
 }
 
-TEST(EventFile, FramesAsTensorFlowDoes) {
-  // Event files of TensorFlow begin with these bytes: 24 bytes of data and the length's crc.
-  const std::string record = FrameTfRecord(std::string(24, 'x'));
-  EXPECT_EQ(record.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xA3\x7FK\"", 12));
-  EXPECT_EQ(record.size(), 40u);
-  // The check value of crc32c is 0xE3069283 for these nine bytes.
-  EXPECT_EQ(Number<uint32_t>(FrameTfRecord("123456789").substr(21)),
-            ((0xE3069283u >> 15) | (0xE3069283u << 17)) + 0xA282EAD8u);
-}
-
 TEST(EventFile, HasTheseBytes) {
   const EventFile file(ScratchDirectory("event-bytes"), 0, [] { return 1.5e9; });
   const std::string content = ReadWholeFile(file.path());

@@ -1,0 +1,55 @@
+#include "data/text_stream.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+// The first block is small: whoever only looks at a file's first records waits for no more.
+constexpr size_t kFirstBlockBytes = size_t{16} << 10;
+constexpr size_t kBlockBytes = size_t{1} << 20;
+
+}  // namespace
+
+TextStream::TextStream(std::unique_ptr<ByteSource> source)
+    : source_(std::move(source)), buffer_(kFirstBlockBytes + kPadding) {}
+
+bool TextStream::ReadMore() {
+  if (at_end_) return false;
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  const size_t block = at_start_ ? kFirstBlockBytes : kBlockBytes;
+  if (buffer_.size() < end_ + block + kPadding) buffer_.resize(2 * (end_ + block) + kPadding);
+  const auto space = std::as_writable_bytes(std::span(buffer_)).subspan(end_, block);
+  const size_t count = source_->Read(space);
+  end_ += count;
+  at_end_ = count < block;
+  if (at_start_) TakeByteOrderMark();
+  return count > 0;
+}
+
+void TextStream::TakeByteOrderMark() {
+  at_start_ = false;
+  const std::string_view text = unread();
+  // UTF-32's little-endian mark starts as UTF-16's does.
+  for (const auto& [mark, name] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32"},
+                                   {"\0\0\xFE\xFF"sv, "UTF-32"},
+                                   {"\xFF\xFE"sv, "UTF-16"},
+                                   {"\xFE\xFF"sv, "UTF-16"}}) {
+    if (!text.starts_with(mark)) continue;
+    Fail(ExitCode::kData,
+         "{}: byte 0: the text is {}, as its byte-order mark says; convert it to UTF-8, for "
+         "example with \"iconv -f {} -t UTF-8\"",
+         path().string(), name, name);
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) Take(3);
+}
+
+}  // namespace syntra

@@ -1,0 +1,44 @@
+// The unread part of a text file, of which readers take what they have understood. A UTF-8
+// byte-order mark at the start of the (uncompressed) stream is skipped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "data/byte_source.h"
+
+namespace syntra {
+
+class TextStream {
+ public:
+  // Readable bytes behind the unread ones, which SIMD parsers ask for.
+  static constexpr size_t kPadding = 64;
+
+  explicit TextStream(std::unique_ptr<ByteSource> source);
+
+  // What has been read and not taken; valid until the next ReadMore.
+  std::string_view unread() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  // Reads more bytes behind the unread ones; false at the end of the stream. Throws Error(kData) if
+  // the stream starts with the byte-order mark of UTF-16 or UTF-32.
+  bool ReadMore();
+  void Take(size_t bytes) { begin_ += bytes, offset_ += static_cast<int64_t>(bytes); }
+
+  // Whether there is nothing behind the unread bytes; known once ReadMore has met the end.
+  bool at_end() const { return at_end_; }
+  // Of the first unread byte, in the stream as it is on disk, byte-order mark included.
+  int64_t offset() const { return offset_; }
+  const Path& path() const { return source_->path(); }
+
+ private:
+  void TakeByteOrderMark();
+
+  std::unique_ptr<ByteSource> source_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0, end_ = 0;  // unread bytes in buffer_
+  int64_t offset_ = 0;          // stream offset of begin_
+  bool at_start_ = true, at_end_ = false;
+};
+
+}  // namespace syntra

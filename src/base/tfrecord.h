@@ -1,0 +1,27 @@
+// TFRecord frames, as TensorFlow and TensorBoard read and write them: the length of the data (8
+// bytes), its masked CRC-32C (4), the data, its masked CRC-32C (4); all little-endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace syntra {
+
+inline constexpr size_t kTfRecordHeaderBytes = 12;
+inline constexpr size_t kTfRecordFooterBytes = 4;
+
+// One frame around `data`, which is shorter than 1 GiB.
+std::string FrameTfRecord(std::string_view data);
+
+// The length of the data behind a header; empty if `bytes` is shorter than a header or the length's
+// checksum does not match.
+std::optional<uint64_t> TfRecordLength(std::span<const std::byte> bytes);
+
+// Whether the checksum in the footer is that of the data. `data_and_footer` holds both.
+bool TfRecordIsWhole(std::span<const std::byte> data_and_footer);
+
+}  // namespace syntra

@@ -1,0 +1,39 @@
+#include "base/tfrecord.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace syntra {
+namespace {
+
+std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+TEST(TfRecord, FramesAsTensorFlowDoes) {
+  // Event files of TensorFlow begin with these bytes: 24 bytes of data and the length's crc.
+  const std::string frame = FrameTfRecord(std::string(24, 'x'));
+  EXPECT_EQ(frame.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xA3\x7FK\"", 12));
+  EXPECT_EQ(frame.size(), 40u);
+  // The check value of crc32c is 0xE3069283 for these nine bytes.
+  uint32_t crc;
+  std::memcpy(&crc, FrameTfRecord("123456789").data() + 21, sizeof crc);
+  EXPECT_EQ(crc, ((0xE3069283u >> 15) | (0xE3069283u << 17)) + 0xA282EAD8u);
+}
+
+TEST(TfRecord, FindsEveryFlippedBit) {
+  const std::string frame = FrameTfRecord("some words");
+  for (size_t bit = 0; bit < 8 * frame.size(); ++bit) {
+    std::string flipped = frame;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    const auto bytes = Bytes(flipped);
+    const bool good =
+        TfRecordLength(bytes).has_value() && TfRecordIsWhole(bytes.subspan(kTfRecordHeaderBytes));
+    EXPECT_FALSE(good) << "bit " << bit;
+  }
+  EXPECT_EQ(TfRecordLength(Bytes(frame)), 10u);
+  EXPECT_TRUE(TfRecordIsWhole(Bytes(frame).subspan(kTfRecordHeaderBytes)));
+  EXPECT_FALSE(TfRecordLength(Bytes(frame).first(kTfRecordHeaderBytes - 1)).has_value());
+}
+
+}  // namespace
+}  // namespace syntra

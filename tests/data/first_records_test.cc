@@ -1,0 +1,88 @@
+#include "data/first_records.h"
+
+#include <sys/stat.h>
+
+#include "configs/schema/config.pb.h"
+#include "tests/data/corpus_files.h"
+
+namespace syntra {
+namespace {
+
+DataConfig ConfigOf(const std::vector<std::string>& train,
+                    const std::vector<std::string>& validation = {}) {
+  DataConfig config;
+  for (const std::string& pattern : train) config.add_train(pattern);
+  for (const std::string& pattern : validation) config.add_validation(pattern);
+  return config;
+}
+
+TEST(FirstRecords, EveryBadFileIsNamedInOneError) {
+  const Path directory = ScratchDirectory("first_records");
+  WriteScratch(directory / "good.jsonl", "not json\n{\"text\":\"a\"}\n@\n@\n@\n");
+  const Path other =
+      WriteScratch(directory / "other.jsonl", "{\"content\":\"a\"}\n{\"url\":\"a\"}\n");
+  const Path cut =
+      WriteScratch(directory / "cut.json.gz", Gzip("{\"text\":\"a\"}\n").substr(0, 20));
+  const Path table = WriteScratch(directory / "table.csv", "label,review\n1,a\n");
+  const Path fifo = directory / "fifo.txt";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::string message = DataErrorOf([&] {
+    CheckFirstRecords(ConfigOf({directory / "*.jsonl", directory / "*.gz"},
+                               {directory / "*.csv", directory / "*.txt"}));
+  });
+  EXPECT_TRUE(message.starts_with("4 of 5 corpus files cannot be used:\n")) << message;
+  for (const std::string& part :
+       {other.string() + ": 2 of 2 records are bad",
+        std::string("text field is missing; its fields are \"content\""), cut.string() + ": byte ",
+        table.string() +
+            ": byte 0, line 1: the header row names no column \"text\"; its columns are "
+            "\"label\", \"review\"",
+        "cannot read " + fifo.string() + ": it is a FIFO, not a file"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n" << message;
+  }
+  EXPECT_EQ(message.find("good.jsonl"), std::string::npos) << message;
+}
+
+// What preparing would let pass is let pass, what it would refuse is refused.
+TEST(FirstRecords, FollowsThePolicyForBadRecords) {
+  const Path directory = ScratchDirectory("first_policy");
+  const Path path = WriteScratch(directory / "a.jsonl", "@\n{\"text\":\"a\"}\n");
+  DataConfig config = ConfigOf({path});
+  EXPECT_NO_THROW(CheckFirstRecords(config));
+  config.set_on_bad_record(DataConfig::FAIL);
+  EXPECT_NE(DataErrorOf([&] { CheckFirstRecords(config); }).find("line 1: line is not valid JSON"),
+            std::string::npos);
+  WriteScratch(path, "@\n@\n");
+  config.set_on_bad_record(DataConfig::SKIP);
+  EXPECT_NE(DataErrorOf([&] { CheckFirstRecords(config); }).find("2 of 2 records are bad"),
+            std::string::npos);
+  config.set_max_bad_fraction(1);
+  EXPECT_NO_THROW(CheckFirstRecords(config));
+}
+
+// Files of a gigabyte are looked at as fast as small ones; here it is damage that shows that the
+// rest is not read.
+TEST(FirstRecords, ReadsNoFurtherThanItMust) {
+  const Path directory = ScratchDirectory("first_only");
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += fmt::format("{{\"text\":\"document {}\"}}\n", i * 7919);
+  std::string zipped = Gzip(text);
+  zipped.resize(zipped.size() - 100);
+  std::vector<std::string> patterns;
+  for (int i = 0; i < 50; ++i) {
+    patterns.push_back(WriteScratch(directory / fmt::format("{}.json.gz", i), zipped));
+  }
+  EXPECT_NO_THROW(CheckFirstRecords(ConfigOf(patterns)));
+}
+
+TEST(FirstRecords, ManyBadFilesAreCounted) {
+  const Path directory = ScratchDirectory("first_many");
+  for (int i = 0; i < 30; ++i) WriteScratch(directory / fmt::format("{}.csv", i), "a\nb\n");
+  const std::string message =
+      DataErrorOf([&] { CheckFirstRecords(ConfigOf({directory / "*.csv"})); });
+  EXPECT_TRUE(message.starts_with("30 of 30 corpus files cannot be used:")) << message;
+  EXPECT_TRUE(message.ends_with("\n  ... and 20 more")) << message;
+}
+
+}  // namespace
+}  // namespace syntra
