@@ -41,10 +41,7 @@ class Checker {
     });
     Check("tokenizer", [&] {
       const Tokenizer tokenizer(config_.data().tokenizer(), config_.data().extra_ids());
-      if (tokenizer.vocabulary_size() > config_.model().vocabulary_size()) {
-        Fail(ExitCode::kConfig, "model.vocabulary_size {} is smaller than the tokenizer's {} ids",
-             config_.model().vocabulary_size(), tokenizer.vocabulary_size());
-      }
+      CheckCanTrain(tokenizer, config_.model().vocabulary_size());
       return fmt::format("{} pieces and {} sentinels", tokenizer.piece_count(),
                          tokenizer.extra_ids());
     });

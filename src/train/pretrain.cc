@@ -145,11 +145,7 @@ void Run::TakeDirectory() {
 bool Run::PrepareData() {
   const Watchdog::Phase phase(*watchdog_, RunPhase::kPrepare);
   tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
-  if (tokenizer_->vocabulary_size() > config_.model().vocabulary_size()) {
-    Fail(ExitCode::kConfig,
-         "model.vocabulary_size {} is smaller than the tokenizer's {} pieces and sentinels",
-         config_.model().vocabulary_size(), tokenizer_->vocabulary_size());
-  }
+  CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
   struct Stopped {};
   int64_t reports = 0;
   const auto prepare = [&](PrepareOptions options) {
