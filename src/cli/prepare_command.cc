@@ -29,6 +29,7 @@ Action SetUpPrepare(CLI::App& app) {
   app.add_option("--text-field", options->prepare.text_field, "JSON field or feature with the text")
       ->capture_default_str();
   app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
+      ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   app.add_option("--max-bad-fraction", options->prepare.on_bad_record.max_fraction,
                  "Largest share of bad records that are skipped in a file")
