@@ -35,6 +35,7 @@ uint64_t LabelChecksum(const Batch& batch) {
 }
 
 ExampleSettings ExampleSettings::From(const DataConfig& config, const Tokenizer& tokenizer) {
+  CheckHasEos(tokenizer);
   ExampleSettings settings;
   settings.noise_density = config.noise_density();
   settings.mean_span_length = config.mean_span_length();

@@ -38,7 +38,8 @@ struct ExampleSettings {
   int64_t input_length = 0, target_length = 0;
   int32_t first_sentinel = 0, eos = 1;
 
-  // Throws Error(kConfig) if full segments need more sentinels than there are.
+  // Throws Error(kConfig) if full segments need more sentinels than there are, Error(kData) if the
+  // tokenizer has no EOS.
   static ExampleSettings From(const DataConfig& config, const Tokenizer& tokenizer);
 };
 

@@ -32,8 +32,12 @@ Digest CorpusIndex::DataDigest() const {
 }
 
 Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer) {
-  return DigestOf(
-      fmt::format("text_field={}\nvocabulary={}\n", text_field, tokenizer.vocabulary_size()));
+  std::string text =
+      fmt::format("text_field={}\nvocabulary={}\n", text_field, tokenizer.vocabulary_size());
+  const std::string identity = tokenizer.identity();
+  // Mostly the model file is all that decides the ids, and the shards have its digest besides.
+  if (identity != ToHex(tokenizer.digest())) text += "tokenizer=" + identity + '\n';
+  return DigestOf(text);
 }
 
 IndexEntry EntryOf(const TokenShard& shard, const Path& source) {

@@ -1,58 +1,59 @@
-// The pieces of a unigram model as a byte trie, and the best segmentation of a text into them, step
-// for step as SentencePiece 0.1.97 computes it: scores are summed in float from left to right, and
-// the first of two equal sums wins. So equal starting scores give equal ids.
+// The pieces of a unigram model, with the scores that segmentations are compared by.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/byte_trie.h"
+
 namespace syntra {
 
-struct Segmentation {
-  std::vector<int32_t> ids;   // runs of unknown characters give one id
-  std::vector<float> scores;  // one for each step, in order, runs not merged
-  // Score of the best segmentation less that of the second best; infinite if there is only one.
-  double margin = std::numeric_limits<double>::infinity();
-  int32_t characters = 0;  // the longest possible number of steps
-};
+namespace tokenizer {
+class ModelFile;
+}
 
 class PieceTable {
  public:
-  void Add(std::string_view piece, int32_t id, float score);
-  // After the last Add: unknown characters get `unknown_id`, at 10 below the lowest score.
-  void Finish(int32_t unknown_id);
+  explicit PieceTable(const tokenizer::ModelFile& model);
 
+  // Calls visit(length, id) for each piece that `text` starts with, shortest first.
+  template <typename Visit>
+  void VisitPrefixes(std::string_view text, const Visit& visit) const {
+    trie_.VisitPrefixes(text, visit);
+  }
+
+  // A user-defined piece scores about -0.1 a piece, so that it always wins.
+  double score(int32_t id) const { return scores_[id]; }
+  // Of a character that no piece covers: 10 below the lowest score.
   float unknown_score() const { return unknown_score_; }
+  size_t length(int32_t id) const { return lengths_[id]; }
+  size_t longest() const { return longest_; }
 
-  // Segments `text`, well-formed UTF-8, for a running score of `start`. Margins take a second pass.
-  void Segment(std::string_view text, float start, bool with_margin, Segmentation* result);
+  int32_t unknown_id() const { return unknown_id_; }
+  // Whether unknown characters become the pieces of their bytes.
+  bool has_bytes() const { return !byte_ids_.empty(); }
+  int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
+
+  // The score of a segmentation that SentencePiece found: ids, and the text of each.
+  double ScoreOf(std::span<const int32_t> ids, std::span<const std::string> texts) const;
 
  private:
-  struct Node {
-    float score = 0;
-    int32_t begin = -1, id = -1;
-  };
-  // Calls visit(length, id) for each piece that `text` starts with.
-  template <typename Visit>
-  void VisitPrefixes(std::string_view text, const Visit& visit) const;
-  uint32_t Child(uint32_t node, uint8_t byte) const;
-  double Margin(std::string_view text);
-  void Grow();
-
-  // Open addressing from (node << 8 | byte) + 1 to the child; 0 is empty.
-  std::vector<uint64_t> keys_;
-  std::vector<uint32_t> children_;
-  std::vector<int32_t> id_of_node_{-1};
-  std::vector<float> score_of_id_;
-  float lowest_ = std::numeric_limits<float>::max();
+  ByteTrie trie_;
+  std::vector<double> scores_;     // of each id
+  std::vector<uint32_t> lengths_;  // in bytes
+  std::vector<int32_t> byte_ids_;  // 256, or none
+  size_t longest_ = 0;
   float unknown_score_ = 0;
   int32_t unknown_id_ = 0;
-  std::vector<Node> nodes_;
-  std::vector<double> best_, second_;
-  std::vector<int32_t> path_;
 };
+
+// Bytes of the UTF-8 character that starts with `lead`; stray bytes count for one.
+inline size_t CharacterBytes(char lead) {
+  const auto byte = static_cast<uint8_t>(lead);
+  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
 
 }  // namespace syntra

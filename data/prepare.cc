@@ -241,19 +241,23 @@ class Preparation {
     std::atomic<bool> failed = false;
     ParallelTasks(std::ssize(documents), [&](int64_t i) {
       try {
-        EncodeOne(&documents[i]);
+        tokenizer_.Encode(documents[i].text, &documents[i].ids);
       } catch (...) {
         failed = true;
       }
     });
     if (!failed) return;
     // Once more on this thread, which may throw and knows what is being prepared.
-    for (Document& document : documents) EncodeOne(&document);
-  }
-
-  void EncodeOne(Document* document) const {
-    tokenizer_.Encode(document->text, &document->ids);
-    std::erase(document->ids, tokenizer_.pad_id());
+    for (Document& document : documents) {
+      try {
+        tokenizer_.Encode(document.text, &document.ids);
+      } catch (const std::bad_alloc&) {
+        Fail(ExitCode::kResources,
+             "not enough memory to tokenize a document of {}; let the process have more, or split "
+             "the document",
+             HumanBytes(static_cast<double>(document.text.size())));
+      }
+    }
   }
 
   // Temporary files of processes that died while making this shard; the claim is ours, so none

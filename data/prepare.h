@@ -62,7 +62,7 @@ std::vector<ShardTask> ShardTasks(const PrepareOptions& options);
 // from the same bytes, tokenizer and settings are kept, unread if neither file has changed since
 // the index was written (README.md); any number of processes may work on one directory at once;
 // after a crash, calling it again goes on with the unfinished shards. Long work is logged now and
-// then. Zero ids (padding) are left out, as T5 does.
+// then.
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace syntra

@@ -14,9 +14,11 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
          directory.string(), tokenizer.path().string());
   }
   if (index_.settings != ToHex(SettingsDigest(text_field, tokenizer))) {
-    Fail(ExitCode::kData,
-         "{} was prepared with another data.text_field or data.extra_ids; prepare it again",
-         directory.string());
+    Fail(
+        ExitCode::kData,
+        "{} was prepared with another data.text_field or data.extra_ids, or by a program that gave "
+        "the tokenizer's pieces other ids; prepare it again",
+        directory.string());
   }
   int64_t document_ordinal = 0;
   for (const IndexEntry& entry : index_.shards) {

@@ -8,12 +8,17 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/tokenizer_model.pb.h"
 #include "data/word_cache.h"
 
 namespace syntra {
 namespace {
 
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
+// Whose ids the others' are compared with: T5's models and the recordings of the tests were made
+// with it or give the same.
+constexpr std::string_view kReferenceVersion = "0.1.97";
+constexpr std::string_view kPaddingText = "<padding>";
 constexpr std::string_view kSentinelOpen = "<extra_id_";
 constexpr char kModel[] = "SentencePiece model";  // of a CrashGuard
 
@@ -36,9 +41,9 @@ std::string ReasonOf(std::string_view message) {
 
 struct Tokenizer::Implementation {
   sentencepiece::SentencePieceProcessor processor;
-  std::mutex mutex;  // of what follows
-  std::unique_ptr<WordCache>
-      no_words;  // an empty cache; null if words cannot be encoded one by one
+  bool is_unigram = false;
+  std::mutex mutex;                              // of what follows
+  std::unique_ptr<WordCache> no_words;           // an empty cache; null if the library encodes
   std::vector<std::unique_ptr<WordCache>> idle;  // used before, by no thread now
 
   // For one thread until it gives it back; null if there are no caches.
@@ -68,15 +73,20 @@ Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
          "{} is not a SentencePiece model: {}; give the .model file as SentencePiece wrote it",
          model.string(), content.empty() ? "it is empty" : ReasonOf(status.message()));
   }
+  const ErrorContext context([&] { return "reading " + model.string(); });
+  tokenizer::ModelFile file;
+  if (!file.ParseFromString(content)) Fail(ExitCode::kData, "the SentencePiece model is damaged");
+  implementation_->no_words = WordCache::MakeIfUnigram(processor, file);
+  implementation_->is_unigram = implementation_->no_words != nullptr;
   pieces_ = processor.GetPieceSize();
-  eos_id_ = processor.eos_id();
-  unknown_id_ = processor.unk_id();
-  if (eos_id_ < 0) {
-    Fail(ExitCode::kData,
-         "{} has no end-of-sentence piece, which every example ends with; train the model with one",
-         model.string());
-  }
-  implementation_->no_words = WordCache::MakeIfExact(processor, content);
+  const bool is_free =
+      file.pieces(0).type() == tokenizer::ModelFile::CONTROL && processor.eos_id() != 0;
+  first_piece_id_ = is_free ? 0 : 1;
+  const auto token = [&](int piece) { return piece < 0 ? -1 : piece + first_piece_id_; };
+  unknown_id_ = token(processor.unk_id());
+  eos_id_ = token(processor.eos_id());
+  bos_id_ = token(processor.bos_id());
+  own_pad_id_ = token(processor.pad_id());
 }
 
 Tokenizer::~Tokenizer() = default;
@@ -90,16 +100,19 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
 
 void Tokenizer::Encode(std::string_view text, std::vector<int32_t>* ids) const {
   const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
-  if (std::unique_ptr<WordCache> words = implementation_->Take()) {
-    if (words->Encode(text, ids)) {
-      implementation_->GiveBack(std::move(words));
-      return;
-    }
-    Log().warn("{}: encoding word by word differs from SentencePiece; it is turned off",
-               path_.string());
+  std::unique_ptr<WordCache> words = implementation_->Take();
+  if (!words) return EncodePlainly(text, ids);
+  if (words->Encode(text, ids)) {
+    implementation_->GiveBack(std::move(words));
+    for (int32_t& id : *ids) id += first_piece_id_;
+    return;
+  }
+  {
     const std::lock_guard lock(implementation_->mutex);
     implementation_->no_words.reset();
   }
+  Log().warn("{}: a text was encoded otherwise than by SentencePiece {}, which is used from now on",
+             path_.string(), SentencePieceVersion());
   EncodePlainly(text, ids);
 }
 
@@ -108,9 +121,10 @@ void Tokenizer::EncodePlainly(std::string_view text, std::vector<int32_t>* ids) 
   const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
   const auto status = implementation_->processor.Encode(text, ids);
   if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", ReasonOf(status.message()));
+  for (int32_t& id : *ids) id += first_piece_id_;
 }
 
-bool Tokenizer::EncodesByWords() const {
+bool Tokenizer::HasOwnEncoder() const {
   const std::lock_guard lock(implementation_->mutex);
   return implementation_->no_words != nullptr;
 }
@@ -162,13 +176,15 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
     run.clear();
   };
   for (const int32_t id : ids) {
-    if (id == eos_id_) break;
     if (id == pad_id()) continue;
-    if (id >= pieces_ && id < vocabulary_size()) {
+    if (id > 0 && id == eos_id_) break;
+    if (IsPiece(id)) {
+      run.push_back(id - first_piece_id_);
+    } else if (id > 0 && id < vocabulary_size()) {
       flush();
       append(SentinelText(vocabulary_size() - 1 - id));
     } else {
-      run.push_back(id >= 0 && id < pieces_ ? id : unknown_id_);
+      run.push_back(unknown_id_ - first_piece_id_);
     }
   }
   flush();
@@ -177,8 +193,39 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
 
 std::string Tokenizer::PieceOf(int32_t id) const {
   SYNTRA_CHECK(id >= 0 && id < vocabulary_size(), "token id {}", id);
-  if (id >= pieces_) return SentinelText(vocabulary_size() - 1 - id);
-  return implementation_->processor.IdToPiece(id);
+  if (IsPiece(id)) return implementation_->processor.IdToPiece(id - first_piece_id_);
+  return id == pad_id() ? std::string(kPaddingText) : SentinelText(vocabulary_size() - 1 - id);
 }
+
+std::string Tokenizer::identity() const {
+  std::string identity = ToHex(digest_);
+  if (first_piece_id_ > 0) identity += ", padding before pieces";
+  if (!implementation_->is_unigram && SentencePieceVersion() != kReferenceVersion) {
+    identity += fmt::format(", encoded by SentencePiece {}", SentencePieceVersion());
+  }
+  return identity;
+}
+
+void CheckHasEos(const Tokenizer& tokenizer) {
+  if (tokenizer.eos_id() >= 0) return;
+  Fail(ExitCode::kData,
+       "{} has no end-of-sentence piece, which ends every example; train the SentencePiece model "
+       "with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1",
+       tokenizer.path().string());
+}
+
+void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size) {
+  CheckHasEos(tokenizer);
+  const int32_t tokens = tokenizer.vocabulary_size();
+  if (tokens <= vocabulary_size) return;
+  Fail(ExitCode::kConfig,
+       "model.vocabulary_size {} is smaller than the tokenizer's {} tokens ({} pieces{} and {} "
+       "sentinels); set it to {}",
+       vocabulary_size, tokens, tokenizer.piece_count(),
+       tokenizer.first_piece_id() > 0 ? ", padding" : "", tokenizer.extra_ids(),
+       (tokens + 127) / 128 * 128);
+}
+
+std::string_view SentencePieceVersion() { return SYNTRA_SENTENCEPIECE_VERSION; }
 
 }  // namespace syntra

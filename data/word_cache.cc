@@ -11,34 +11,37 @@
 namespace syntra {
 namespace {
 
+using tokenizer::ModelFile;
+
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
-constexpr size_t kMaxWordBytes = 256;
+constexpr size_t kMaxWordBytes = 256;  // that are remembered
 // In the caches of all threads together: about 100 MB. The words of an English corpus that are not
 // among its first million are rare.
 constexpr size_t kMaxWords = size_t{1} << 20;
-constexpr int32_t kUnigram = 1;
-constexpr int32_t kNormal = 1, kUnknown = 2, kControl = 3;
+// SentencePiece takes about 250 bytes of memory a byte, and some time.
+constexpr size_t kMaxCheckedBytes = 4096;
+constexpr size_t kMaxKeptBytes = size_t{1} << 20;  // of the buffer for normal forms
 
 bool IsPrintableAscii(char c) { return c > 0x20 && c < 0x7f; }
 
-// The built-in normalizers, none of which has a rule that reaches over a space between ASCII words.
-bool IsKnownNormalizer(const std::string& name) {
-  return name == "nmt_nfkc" || name == "nfkc" || name == "nmt_nfkc_cf" || name == "nfkc_cf";
+// No rules, or the built-in ones, none of which reaches over a space between ASCII words.
+bool HasKnownRules(const tokenizer::NormalizerSettings& normalizer) {
+  const std::string& name = normalizer.name();
+  return normalizer.rules().empty() || name == "nmt_nfkc" || name == "nfkc" ||
+         name == "nmt_nfkc_cf" || name == "nfkc_cf";
 }
 
-bool AllowsWords(const tokenizer::ModelFile& model) {
-  const auto& trainer = model.trainer();
+bool PartsWords(const ModelFile& model) {
   const auto& normalizer = model.normalizer();
-  if (trainer.model_type() != kUnigram || trainer.treat_whitespace_as_suffix() ||
-      trainer.byte_fallback() || !IsKnownNormalizer(normalizer.name()) ||
+  if (model.trainer().treat_whitespace_as_suffix() || !HasKnownRules(normalizer) ||
       !normalizer.add_dummy_prefix() || !normalizer.remove_extra_whitespaces() ||
       !normalizer.escape_whitespaces()) {
     return false;
   }
   bool has_space_mark = false;
   for (const auto& piece : model.pieces()) {
-    if (piece.type() == kUnknown || piece.type() == kControl) continue;
-    if (piece.type() != kNormal || piece.piece().empty()) return false;
+    if (piece.type() == ModelFile::USER_DEFINED) return false;
+    if (piece.type() != ModelFile::NORMAL) continue;
     if (piece.piece().find(kSpaceMark, 1) != std::string::npos) return false;
     has_space_mark |= piece.piece() == kSpaceMark;
   }
@@ -47,25 +50,27 @@ bool AllowsWords(const tokenizer::ModelFile& model) {
 
 }  // namespace
 
-WordCache::WordCache(const sentencepiece::SentencePieceProcessor& processor)
-    : processor_(processor), slots_(1024) {}
-
-std::unique_ptr<WordCache> WordCache::MakeIfExact(
-    const sentencepiece::SentencePieceProcessor& processor, const std::string& model_file) {
-  tokenizer::ModelFile model;
-  if (!model.ParseFromString(model_file) || !AllowsWords(model)) return nullptr;
-  std::unique_ptr<WordCache> cache(new WordCache(processor));
-  for (int32_t id = 0; id < model.pieces_size(); ++id) {
-    const auto& piece = model.pieces(id);
-    if (piece.type() == kNormal) cache->pieces_.Add(piece.piece(), id, piece.score());
-  }
-  cache->pieces_.Finish(processor.unk_id());
-  const std::vector<int> parted = processor.EncodeAsIds("a b");
+WordCache::WordCache(const sentencepiece::SentencePieceProcessor& processor, const ModelFile& model)
+    : processor_(processor),
+      normalizer_(std::make_shared<const Normalizer>(model)),
+      segmenter_(std::make_shared<const PieceTable>(model)),
+      parts_words_(PartsWords(model)),
+      slots_(1024) {
+  if (!parts_words_) return;
+  const auto normal = [&](const std::string& text) {
+    normalizer_->Normalize(text, &normal_);
+    return normal_;
+  };
   for (const char space : {' ', '\t', '\n', '\r'}) {
     const std::string probe = {'a', space, 'b'};
-    cache->is_space_[static_cast<uint8_t>(space)] = processor.EncodeAsIds(probe) == parted;
+    is_space_[static_cast<uint8_t>(space)] = normal(probe) == normal("a b");
   }
-  return cache;
+}
+
+std::unique_ptr<WordCache> WordCache::MakeIfUnigram(
+    const sentencepiece::SentencePieceProcessor& processor, const ModelFile& model) {
+  if (model.trainer().model_type() != tokenizer::TrainerSettings::UNIGRAM) return nullptr;
+  return std::unique_ptr<WordCache>(new WordCache(processor, model));
 }
 
 std::string_view WordCache::NextWord(std::string_view text, size_t* at) const {
@@ -98,7 +103,8 @@ bool WordCache::Encode(std::string_view text, std::vector<int32_t>* ids) {
 // Two sums of at most `characters` roundings each, at sums no larger than these, differ from the
 // exact ones by less than the right-hand side's half.
 bool WordCache::IsSafe(double margin, int32_t characters) const {
-  const double largest = std::abs(sum_) + characters * std::abs(pieces_.unknown_score());
+  const double largest =
+      std::abs(sum_) + characters * std::abs(segmenter_.pieces().unknown_score());
   return margin > characters * largest * 0x1p-22;
 }
 
@@ -111,24 +117,28 @@ bool WordCache::Append(std::string_view text, std::vector<int32_t>* ids) {
     for (uint32_t i = 0; i < word->score_count; ++i) sum_ += scores_[word->score_begin + i];
     return true;
   }
-  if (!Normalize(text, &normal_)) return false;
-  if (!word && text.size() <= kMaxWordBytes) Remember(text, hash, found_);
-  pieces_.Segment(normal_, sum_, /*with_margin=*/false, &again_);
-  ids->insert(ids->end(), again_.ids.begin(), again_.ids.end());
-  for (const float score : again_.scores) sum_ += score;
+  normalizer_->Normalize(text, &normal_);
+  if (!word) {
+    if (text.size() <= kMaxCheckedBytes && !AgreesWithSentencePiece(text)) return false;
+    if (parts_words_ && text.size() <= kMaxWordBytes) Remember(text, hash);
+  }
+  segmenter_.Segment(normal_, &sum_, ids);
+  if (normal_.capacity() > kMaxKeptBytes) std::string().swap(normal_);
   return true;
 }
 
-bool WordCache::Normalize(std::string_view word, std::string* normal) {
-  normal->clear();
-  if (!processor_.Encode(word, &parts_).ok()) return false;
-  for (const std::string& part : parts_) *normal += part;
-  pieces_.Segment(*normal, 0, word.size() <= kMaxWordBytes, &found_);
-  if (found_.ids.size() != parts_.size()) return false;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    if (processor_.PieceToId(parts_[i]) != found_.ids[i]) return false;
-  }
-  return true;
+bool WordCache::AgreesWithSentencePiece(std::string_view word) {
+  std::vector<int> ids;
+  if (!processor_.Encode(word, &ids).ok()) return false;
+  float sum = 0;
+  found_.clear();
+  segmenter_.Segment(normal_, &sum, &found_);
+  if (found_ == ids) return true;
+  std::vector<std::string> texts;
+  if (!processor_.Encode(word, &texts).ok() || texts.size() != ids.size()) return false;
+  const double theirs = segmenter_.pieces().ScoreOf(ids, texts);
+  const auto steps = static_cast<double>(normal_.size());
+  return std::abs(sum - theirs) <= steps * std::abs(theirs) * 0x1p-22;
 }
 
 const WordCache::Word* WordCache::Find(std::string_view word, uint64_t hash) const {
@@ -143,21 +153,22 @@ const WordCache::Word* WordCache::Find(std::string_view word, uint64_t hash) con
   return nullptr;
 }
 
-void WordCache::Remember(std::string_view word, uint64_t hash, const Segmentation& found) {
+void WordCache::Remember(std::string_view word, uint64_t hash) {
   if (words_.size() >= kMaxWords / ThreadCount()) return;
+  segmenter_.SegmentToKeep(normal_, &kept_);
   if (2 * (words_.size() + 1) > slots_.size()) Grow();
   words_.push_back({.hash = hash,
                     .key_begin = keys_.size(),
                     .key_size = static_cast<uint32_t>(word.size()),
                     .id_begin = static_cast<uint32_t>(ids_.size()),
-                    .id_count = static_cast<uint32_t>(found.ids.size()),
+                    .id_count = static_cast<uint32_t>(kept_.ids.size()),
                     .score_begin = static_cast<uint32_t>(scores_.size()),
-                    .score_count = static_cast<uint32_t>(found.scores.size()),
-                    .margin = std::nextafter(static_cast<float>(found.margin), 0.0f),
-                    .characters = found.characters});
+                    .score_count = static_cast<uint32_t>(kept_.scores.size()),
+                    .margin = std::nextafter(static_cast<float>(kept_.margin), 0.0f),
+                    .characters = kept_.characters});
   keys_ += word;
-  ids_.insert(ids_.end(), found.ids.begin(), found.ids.end());
-  scores_.insert(scores_.end(), found.scores.begin(), found.scores.end());
+  ids_.insert(ids_.end(), kept_.ids.begin(), kept_.ids.end());
+  scores_.insert(scores_.end(), kept_.scores.begin(), kept_.scores.end());
   const size_t mask = slots_.size() - 1;
   size_t slot = hash & mask;
   while (slots_[slot] != 0) slot = (slot + 1) & mask;

@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "core/thread.h"
+#include "data/tokenizer.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
 
@@ -187,6 +188,7 @@ class Examination {
     }
     const dnnl_version_t* dnnl = dnnl_version();
     Add("libraries", "oneDNN", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch));
+    Add("libraries", "SentencePiece", std::string(SentencePieceVersion()));
     Add("libraries", "protobuf",
         google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
     const unsigned hwloc = hwloc_get_api_version();

@@ -20,6 +20,7 @@ std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
   auto options = std::make_shared<ModelOptions>();
   app.add_option("--model", options->model, "SentencePiece model")->required()->type_name("FILE");
   app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
+      ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   return options;
 }
@@ -61,18 +62,43 @@ Action SetUpDecode(CLI::App& app) {
   };
 }
 
+// A special piece's token and text.
+std::string Special(const Tokenizer& tokenizer, int32_t id) {
+  return id < 0 ? "none" : fmt::format("{} {}", id, tokenizer.PieceOf(id));
+}
+
+std::string Sentinels(const Tokenizer& tokenizer) {
+  const int32_t count = tokenizer.extra_ids();
+  if (count == 0) return "none";
+  return fmt::format("{} ({} .. {})", count, tokenizer.SentinelId(count - 1),
+                     tokenizer.SentinelId(0));
+}
+
 Action SetUpInfo(CLI::App& app) {
   const auto options = AddModelOptions(app);
   return [options] {
     const Tokenizer tokenizer(options->model, options->extra_ids);
-    fmt::print(
-        "{}\n  pieces      {}\n  extra ids   {} ({} .. {})\n  vocabulary  {}\n  eos, unk    {}, "
-        "{}\n"
-        "  xxh3-128    {}\n",
-        options->model, tokenizer.piece_count(), tokenizer.extra_ids(),
-        tokenizer.SentinelId(tokenizer.extra_ids() - 1), tokenizer.SentinelId(0),
-        tokenizer.vocabulary_size(), tokenizer.eos_id(), tokenizer.unknown_id(),
-        ToHex(tokenizer.digest()));
+    const bool shifted = tokenizer.first_piece_id() > 0;
+    fmt::print("{}\n", options->model);
+    const auto print = [](const char* name, const std::string& value) {
+      fmt::print("  {:16} {}\n", name, value);
+    };
+    print("pieces", fmt::format("{}", tokenizer.piece_count()));
+    print("sentinels", Sentinels(tokenizer));
+    print("vocabulary", fmt::format("{}", tokenizer.vocabulary_size()));
+    print("piece to token", shifted ? "number + 1, since text or EOS can give piece 0"
+                                    : "its number, since text cannot give piece 0");
+    print("padding", shifted ? "0" : Special(tokenizer, 0));
+    print("unknown", Special(tokenizer, tokenizer.unknown_id()));
+    print("end (EOS)", Special(tokenizer, tokenizer.eos_id()));
+    print("unused: begin", Special(tokenizer, tokenizer.bos_id()));
+    if (tokenizer.own_pad_id() != 0) {
+      print("unused: own pad", Special(tokenizer, tokenizer.own_pad_id()));
+    }
+    print("encoded by", tokenizer.HasOwnEncoder() ? "this program, as by SentencePiece 0.1.97"
+                                                  : "the SentencePiece library");
+    print("SentencePiece", std::string(SentencePieceVersion()));
+    print("xxh3-128", ToHex(tokenizer.digest()));
     return ExitCode::kDone;
   };
 }

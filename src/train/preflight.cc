@@ -113,13 +113,7 @@ class Checks {
 
   std::string CheckTokenizer() {
     tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
-    if (tokenizer_->vocabulary_size() > config_.model().vocabulary_size()) {
-      Fail(ExitCode::kConfig,
-           "model.vocabulary_size {} is smaller than the tokenizer's {} pieces and sentinels; set "
-           "it to {} or more",
-           config_.model().vocabulary_size(), tokenizer_->vocabulary_size(),
-           tokenizer_->vocabulary_size());
-    }
+    CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
     return fmt::format("{} pieces and {} sentinels", tokenizer_->piece_count(),
                        tokenizer_->extra_ids());
   }

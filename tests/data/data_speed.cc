@@ -1,7 +1,10 @@
 // Prints how fast each stage of the data pipeline is on this machine, over one corpus file:
 //   data_speed CORPUS TOKENIZER
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +17,15 @@
 namespace syntra {
 namespace {
 
+constexpr int kTurns = 5;
+
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
 }
 
 void Print(const char* stage, double megabytes, double seconds) {
@@ -32,25 +42,33 @@ void Run(const Path& corpus, const Path& model) {
   }
   Print("read and parse", megabytes, Now() - start);
 
-  const Tokenizer tokenizer(model, 100);
+  // In turn, so that a machine whose speed changes treats them alike; medians of processor time.
+  std::optional<Tokenizer> tokenizer;
+  std::vector<double> plain, empty, full;
   std::vector<int32_t> ids;
-  start = Now();
-  for (const std::string& document : documents) tokenizer.EncodePlainly(document, &ids);
-  Print("tokenize, SentencePiece", megabytes, Now() - start);
-  for (const char* stage : {"tokenize, empty word cache", "tokenize, full word cache"}) {
-    start = Now();
-    for (const std::string& document : documents) tokenizer.Encode(document, &ids);
-    Print(stage, megabytes, Now() - start);
+  const auto time = [&](const auto& encode) {
+    const std::clock_t begin = std::clock();
+    for (const std::string& document : documents) encode(document);
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  for (int turn = 0; turn < kTurns; ++turn) {
+    tokenizer.emplace(model, 100);
+    plain.push_back(time([&](const std::string& text) { tokenizer->EncodePlainly(text, &ids); }));
+    empty.push_back(time([&](const std::string& text) { tokenizer->Encode(text, &ids); }));
+    full.push_back(time([&](const std::string& text) { tokenizer->Encode(text, &ids); }));
   }
+  Print("tokenize, SentencePiece", megabytes, Median(plain));
+  Print("tokenize, empty word cache", megabytes, Median(empty));
+  Print("tokenize, full word cache", megabytes, Median(full));
 
   DataConfig config;
   config.add_train(corpus.string());
   const Path prepared = std::filesystem::temp_directory_path() / "syntra_data_speed";
   RemoveAll(prepared);
   start = Now();
-  PrepareCorpus(TrainingPreparation(config, prepared), tokenizer);
+  PrepareCorpus(TrainingPreparation(config, prepared), *tokenizer);
   Print("prepare, full word cache", megabytes, Now() - start);
-  const TrainingData data = TrainingData::Open(config, tokenizer, prepared, 1);
+  const TrainingData data = TrainingData::Open(config, *tokenizer, prepared, 1);
   SetThreadCount(1);
   int64_t tokens = 0;
   start = Now();

@@ -184,7 +184,7 @@ TEST(Prepare, ThreadsDoNotChangeTheShards) {
     const PrepareResult result = PrepareCorpus(options, tokenizer);
     EXPECT_EQ(result.index.documents() + result.index.empty_documents(), 2502);
     EXPECT_EQ(result.index.bad_records(), 1);
-    EXPECT_TRUE(tokenizer.EncodesByWords());
+    EXPECT_TRUE(tokenizer.HasOwnEncoder());
     shards.push_back(ReadWholeFile(options.directory / "c-0.json.tokens"));
     EXPECT_EQ(shards.back(), shards.front()) << count << " threads";
   }

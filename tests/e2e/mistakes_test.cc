@@ -59,7 +59,22 @@ TEST_F(Mistake, NotATokenizer) {
 
 TEST_F(Mistake, TokenizerLargerThanTheModel) {
   ExpectError(Run(Pretrain("run", {"model.vocabulary_size=100"})), 2,
-              {"model.vocabulary_size 100", "119"});
+              {"model.vocabulary_size 100", "119", "set it to 128"});
+}
+
+TEST_F(Mistake, TokenizerWithoutAnEnd) {
+  WriteSentencePieceModel(tokenizer_, 90, {"<unk>", "<s>"});
+  ExpectError(Run(Pretrain("run")), 3,
+              {tokenizer_.string() + " has no end-of-sentence piece", "--pad_id=0 --eos_id=1"});
+  const Outcome check = Run({"check", "--config", config_.string(), "--set",
+                             "train.directory=" + Directory("run").string()});
+  EXPECT_EQ(check.code, 3);
+  EXPECT_NE(check.out.find("has no end-of-sentence piece"), std::string::npos) << check.out;
+}
+
+TEST_F(Mistake, FewerThanNoSentinels) {
+  ExpectError(Run({"tokenizer", "info", "--model", tokenizer_.string(), "--extra-ids", "-5"}), 2,
+              {"--extra-ids", "not in range 0 to 10000"});
 }
 
 TEST_F(Mistake, TableShorterThanTheInput) {

@@ -86,10 +86,12 @@ std::string Piece(const std::string& text, float score, int type) {
 
 }  // namespace
 
-void WriteSentencePieceModel(const Path& path, int words) {
+void WriteSentencePieceModel(const Path& path, int words, const std::vector<std::string>& special) {
   constexpr int kNormal = 1, kUnknown = 2, kControl = 3;
-  std::string model =
-      Piece("<pad>", 0, kControl) + Piece("</s>", 0, kControl) + Piece("<unk>", 0, kUnknown);
+  std::string model;
+  for (const std::string& piece : special) {
+    model += Piece(piece, 0, piece == "<unk>" ? kUnknown : kControl);
+  }
   // U+2581 stands for the space before a word.
   for (int i = 0; i < words; ++i) {
     model += Piece("\u2581" + Word(i), -1.0f - 0.01f * static_cast<float>(i), kNormal);

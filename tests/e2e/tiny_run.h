@@ -60,6 +60,8 @@ std::string Trace(const Path& run_directory, int64_t step);
 // Every metrics line without its times.
 std::string MetricsTrace(const Path& run_directory);
 
-void WriteSentencePieceModel(const Path& path, int words);
+// A unigram model whose pieces are the special ones, in this order, and whole words.
+void WriteSentencePieceModel(const Path& path, int words,
+                             const std::vector<std::string>& special = {"<pad>", "</s>", "<unk>"});
 
 }  // namespace syntra

@@ -278,6 +278,7 @@ TEST_F(Tools, CheckAndDoctor) {
   EXPECT_EQ(misconfigured.code, 2);
   EXPECT_FALSE(ParseJson(misconfigured.out).at("configuration").at("ok"));
   const Json machine = RunJson({"doctor", "--json"});
+  EXPECT_TRUE(machine.at("libraries").at("SentencePiece").is_string()) << machine;
   for (const char* peak : {"peak fp32", "peak bf16"}) {
     EXPECT_TRUE(machine.at("cpu").at(peak).is_string()) << machine;
   }
@@ -321,6 +322,31 @@ TEST_F(Tools, TokenizerRoundTrip) {
   const Outcome wrong = Run(decode, {.input = "3 4\nfive\n"});
   EXPECT_EQ(wrong.code, 3);
   EXPECT_TRUE(wrong.Says("line 2 of the input: \"five\" is not a token id")) << wrong.err;
+}
+
+// SentencePiece's trainer puts the unknown piece at 0 unless it is told otherwise.
+TEST_F(Tools, UnknownCharactersAreKeptWherePieceZeroIsUnknown) {
+  WriteSentencePieceModel(tokenizer_, 90, {"<unk>", "<s>", "</s>"});
+  const Arguments model{"--model", tokenizer_.string(), "--extra-ids", "20"};
+  Arguments encode{"tokenizer", "encode"}, decode{"tokenizer", "decode"}, info{"tokenizer", "info"};
+  for (Arguments* arguments : {&encode, &decode, &info}) {
+    arguments->insert(arguments->end(), model.begin(), model.end());
+  }
+  const Outcome ids = Run(encode, {.input = "aa \u2603 ba\n"});
+  EXPECT_EQ(ids.out, "4 1 5\n");
+  EXPECT_NE(Run(decode, {.input = ids.out}).out.find(" \u2047 "), std::string::npos);
+  const std::string facts = Run(info).out;
+  for (const char* fact : {"vocabulary       114", "number + 1", "unknown          1 <unk>",
+                           "3 </s>", "SentencePiece    "}) {
+    EXPECT_NE(facts.find(fact), std::string::npos) << facts;
+  }
+  ReplaceFileDurably(training_, "{\"text\": \"aa \u2603 ba ca aa ba \u2603 ca aa da\"}\n");
+  ReplaceFileDurably(validation_, ReadWholeFile(training_));
+  const Outcome examples = Run({"inspect", "data", "--config", config_.string(), "--set",
+                                "train.directory=" + Directory("run").string()});
+  EXPECT_EQ(examples.code, 0) << examples.err;
+  EXPECT_NE(examples.out.find("\u2047"), std::string::npos) << examples.out;
+  Train("run", {"train.steps=4"});
 }
 
 TEST_F(Tools, MetricsHaveTheirFields) {

@@ -1,0 +1,107 @@
+#include "data/normalizer.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/tokenizer_model.pb.h"
+
+namespace syntra {
+namespace {
+
+constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// The fields of a unit of the trie.
+bool HasLeaf(uint32_t unit) { return unit >> 8 & 1; }
+uint32_t LabelOf(uint32_t unit) { return unit & (1u << 31 | 0xff); }
+uint32_t ValueOf(uint32_t unit) { return unit & ~(1u << 31); }
+uint32_t OffsetOf(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
+
+// Of the well-formed UTF-8 character that `text` starts with; 0 if there is none.
+size_t CharacterBytes(std::string_view text) {
+  const auto lead = static_cast<uint8_t>(text[0]);
+  if (lead < 0x80) return 1;
+  const size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  return text.size() >= bytes && IsUtf8(text.substr(0, bytes)) ? bytes : 0;
+}
+
+}  // namespace
+
+Normalizer::Normalizer(const tokenizer::ModelFile& model)
+    : space_(model.normalizer().escape_whitespaces() ? kSpaceMark : " "),
+      adds_space_(model.normalizer().add_dummy_prefix()),
+      adds_it_behind_(model.trainer().treat_whitespace_as_suffix()),
+      trims_(model.normalizer().remove_extra_whitespaces()) {
+  for (const auto& piece : model.pieces()) {
+    if (piece.type() == tokenizer::ModelFile::USER_DEFINED) user_defined_.Add(piece.piece(), 0);
+  }
+  // The size of the trie in bytes, the trie, the normal forms.
+  const std::string& rules = model.normalizer().rules();
+  if (rules.empty()) return;
+  uint32_t bytes = 0;
+  if (rules.size() > sizeof bytes) std::memcpy(&bytes, rules.data(), sizeof bytes);
+  if (bytes == 0 || bytes % sizeof(uint32_t) != 0 || bytes >= rules.size() - sizeof bytes) {
+    Fail(ExitCode::kData, "its normalization rules are damaged");
+  }
+  trie_.resize(bytes / sizeof(uint32_t));
+  std::memcpy(trie_.data(), rules.data() + sizeof bytes, bytes);
+  normal_forms_ = rules.substr(sizeof bytes + bytes);
+}
+
+Normalizer::Step Normalizer::FindRule(std::string_view text) const {
+  Step longest{{}, 0};
+  if (trie_.empty()) return longest;
+  uint32_t at = OffsetOf(trie_[0]);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(text[i]);
+    at ^= byte;
+    if (at >= trie_.size() || LabelOf(trie_[at]) != byte) break;
+    const uint32_t unit = trie_[at];
+    at ^= OffsetOf(unit);
+    if (at >= trie_.size()) break;
+    const uint32_t form = ValueOf(trie_[at]);
+    if (HasLeaf(unit) && form < normal_forms_.size()) longest = {&normal_forms_[form], i + 1};
+  }
+  return longest;
+}
+
+Normalizer::Step Normalizer::First(std::string_view text) const {
+  size_t symbol = 0;
+  if (!user_defined_.empty()) {
+    user_defined_.VisitPrefixes(text, [&](size_t length, int32_t) { symbol = length; });
+  }
+  if (symbol > 0) return {text.substr(0, symbol), symbol};
+  if (const Step rule = FindRule(text); rule.bytes > 0) return rule;
+  if (const size_t bytes = CharacterBytes(text)) return {text.substr(0, bytes), bytes};
+  return {kReplacement, 1};
+}
+
+void Normalizer::Normalize(std::string_view text, std::string* normal) const {
+  normal->clear();
+  while (trims_ && !text.empty()) {
+    const Step step = First(text);
+    if (step.normal != " ") break;
+    text.remove_prefix(step.bytes);
+  }
+  if (text.empty()) return;
+  normal->reserve(text.size() + text.size() / 16 + 2 * kSpaceMark.size());
+  if (adds_space_ && !adds_it_behind_) *normal += space_;
+  for (bool behind_space = trims_; !text.empty();) {
+    Step step = First(text);
+    while (behind_space && step.normal.starts_with(' ')) step.normal.remove_prefix(1);
+    for (const char c : step.normal) {
+      if (c == ' ') {
+        *normal += space_;
+      } else {
+        *normal += c;
+      }
+    }
+    if (!step.normal.empty()) behind_space = trims_ && step.normal.ends_with(' ');
+    text.remove_prefix(step.bytes);
+  }
+  while (trims_ && normal->ends_with(space_)) normal->resize(normal->size() - space_.size());
+  if (adds_space_ && adds_it_behind_) *normal += space_;
+}
+
+}  // namespace syntra
