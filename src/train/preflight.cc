@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/text.h"
@@ -51,17 +52,6 @@ void CheckFirstRecords(const Path& path, const DataConfig& config) {
        path.string(), bad, ReasonOf(record.fault), config.text_field());
 }
 
-std::string CheckFiles(const PrepareOptions& options, const DataConfig& config) {
-  double bytes = 0;
-  const std::vector<ShardTask> tasks = ShardTasks(options);
-  for (const ShardTask& task : tasks) {
-    bytes += static_cast<double>(File::OpenForRead(task.source).Size());
-    CheckFirstRecords(task.source, config);
-  }
-  return fmt::format("{} file{}, {}", tasks.size(), tasks.size() == 1 ? "" : "s",
-                     HumanBytes(bytes));
-}
-
 // Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
 void CheckWritable(const Path& path, const char* field) {
   const Path place = ExistingAncestor(path);
@@ -86,9 +76,8 @@ class Checks {
   std::vector<Finding> Run() {
     Check("model", {}, [&] { return CheckModel(); });
     Check("tokenizer", {}, [&] { return CheckTokenizer(); });
-    Check("training data", {}, [&] { return CheckFiles(splits_.at(0), config_.data()); });
-    Check("validation data", {},
-          [&] { return splits_.size() > 1 ? CheckFiles(splits_.at(1), config_.data()) : "none"; });
+    Check("training data", {}, [&] { return CheckCorpus(0); });
+    Check("validation data", {}, [&] { return splits_.size() > 1 ? CheckCorpus(1) : "none"; });
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
       RunLock::RequireFree(directory_.root);
@@ -118,6 +107,11 @@ class Checks {
       findings_.push_back({name, result.state, result.text});
     } catch (const Error& error) {
       findings_.push_back({name, State::kFailed, error.what(), error.code()});
+    } catch (const std::filesystem::filesystem_error& error) {
+      findings_.push_back(
+          {name, State::kFailed,
+           fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
+           ExitCode::kResources});
     }
   }
 
@@ -139,6 +133,21 @@ class Checks {
                        tokenizer_->extra_ids());
   }
 
+  // The first records of each file that is still to be tokenized.
+  std::string CheckCorpus(size_t split) {
+    if (!tokenizer_) {
+      for (const ShardTask& task : ShardTasks(splits_[split])) {
+        CheckFirstRecords(task.source, config_.data());
+      }
+      return "can be read";
+    }
+    const PreparedState state = LookAtPrepared(splits_[split], *tokenizer_);
+    for (const Path& source : state.unfinished) CheckFirstRecords(source, config_.data());
+    states_[split] = state;
+    return fmt::format("{} file{}, {}", state.files, state.files == 1 ? "" : "s",
+                       HumanBytes(static_cast<double>(state.source_bytes)));
+  }
+
   std::string CheckDirectory() const {
     for (const Path& path :
          {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.events()}) {
@@ -149,7 +158,7 @@ class Checks {
 
   // Shards of a directory that the user named are made again if they do not do, but not in silence:
   // another run may be waiting for the ones that are there.
-  Result CheckShards() {
+  Result CheckShards() const {
     const Path prepared = directory_.Prepared(config_.data());
     if (std::filesystem::exists(prepared / kCorpusIndexName) &&
         !std::filesystem::exists(splits_.at(0).directory)) {
@@ -158,19 +167,19 @@ class Checks {
            "and \"validation\": move its files to {1}, or prepare again with `syntra prepare`",
            prepared.string(), splits_.at(0).directory.string());
     }
-    int64_t files = 0, finished = 0;
+    int64_t files = 0, missing = 0;
     std::string mismatch;
-    for (const PrepareOptions& split : splits_) {
-      const PreparedState& state = states_.emplace_back(LookAtPrepared(split, *tokenizer_));
+    for (size_t i = 0; i < splits_.size(); ++i) {
+      const PreparedState& state = *states_.at(i);
       files += state.files;
-      finished += state.finished;
+      missing += std::ssize(state.unfinished);
       if (mismatch.empty()) mismatch = state.mismatch;
       // Otherwise they are in the run directory.
       const bool is_named = !config_.data().prepared().empty();
-      if (is_named && state.finished < state.files) CheckWritable(split.directory, "data.prepared");
+      if (is_named && missing > 0) CheckWritable(splits_[i].directory, "data.prepared");
     }
     const std::string text =
-        fmt::format("{}: {} of {} can be used", prepared.string(), finished, files);
+        fmt::format("{}: {} of {} can be used", prepared.string(), files - missing, files);
     if (!mismatch.empty()) {
       return {fmt::format("{}, and others will be made again: {}", text, mismatch),
               State::kWarning};
@@ -184,8 +193,8 @@ class Checks {
     RunIdentity identity;
     identity.config = config_;
     identity.tokenizer_digest = ToHex(tokenizer_->digest());
-    if (!states_.empty() && states_[0].data_digest) {
-      identity.data_digest = ToHex(*states_[0].data_digest);
+    if (states_[0] && states_[0]->data_digest) {
+      identity.data_digest = ToHex(*states_[0]->data_digest);
     }
     CheckContinues(*checkpoint_, identity);
     CheckSameCorpus();
@@ -201,10 +210,13 @@ class Checks {
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:
   // otherwise files would be tokenized, only to be refused.
   void CheckSameCorpus() const {
-    const Path path = splits_.at(0).directory / kCorpusIndexName;
-    if (!std::filesystem::exists(path)) return;
-    const CorpusIndex index = ReadIndex(path.parent_path());
     const std::string& then = AttributeOf(checkpoint_->path, checkpoint_->info, kDataAttribute);
+    CorpusIndex index;
+    try {
+      index = ReadIndex(splits_.at(0).directory);
+    } catch (const Error&) {
+      return;  // there is none, or it is damaged: the preparation makes it anew
+    }
     if (ToHex(index.DataDigest()) != then) return;
     std::vector<std::string> before, now;
     for (const IndexEntry& entry : index.shards) {
@@ -218,10 +230,11 @@ class Checks {
     if (before == now) return;
     const auto [left, right] = std::ranges::mismatch(before, now);
     Fail(ExitCode::kCheckpoint,
-         "{} was trained on {} files, and data.train names {}; the first that differs is {}, was "
-         "{}. Name the same files in the same order, or choose another train.directory",
+         "{} was trained on another corpus (files: {} then, {} now); the first difference: {} in "
+         "place of {}. Let data.train name the same files in the same order, or choose another "
+         "train.directory",
          checkpoint_->path.string(), before.size(), now.size(),
-         right == now.end() ? "missing" : *right, left == before.end() ? "none" : *left);
+         right == now.end() ? "nothing" : *right, left == before.end() ? "nothing" : *left);
   }
 
   Result CheckSpace() const {
@@ -239,8 +252,8 @@ class Checks {
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
          directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
         {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left)}};
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const PreparedState& state = states_[i];
+    for (size_t i = 0; i < splits_.size(); ++i) {
+      const PreparedState& state = *states_.at(i);
       needs.push_back({"token shards", splits_[i].directory, state.least_bytes,
                        state.probable_bytes - state.least_bytes});
     }
@@ -256,7 +269,7 @@ class Checks {
   // What earlier checks leave for later ones.
   RunSizes sizes_;
   std::optional<Tokenizer> tokenizer_;
-  std::vector<PreparedState> states_;  // as splits_
+  std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
   std::optional<CheckpointSummary> checkpoint_;
 };
 
