@@ -50,18 +50,18 @@ PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tok
     const std::optional<Mismatch> mismatch =
         shard ? MismatchOf(shard->facts(), bytes, tokenizer, settings) : std::nullopt;
     if (shard && !mismatch) {
-      ++state.finished;
       index.shards.push_back(EntryOf(*shard, task.source));
       continue;
     }
     if (mismatch && state.mismatch.empty()) {
       state.mismatch = MismatchText(*mismatch, task.shard, task.source);
     }
+    state.unfinished.push_back(task.source);
     const int32_t vocabulary = tokenizer.vocabulary_size();
     state.least_bytes += ShardBytes(task.source, bytes, vocabulary, kAtLeast);
     state.probable_bytes += ShardBytes(task.source, bytes, vocabulary, kProbable);
   }
-  if (state.finished == state.files) state.data_digest = index.DataDigest();
+  if (state.unfinished.empty()) state.data_digest = index.DataDigest();
   return state;
 }
 

@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/prepare.h"
 
 namespace syntra {
 
 struct PreparedState {
-  int64_t files = 0;     // of the corpus
-  int64_t finished = 0;  // have a token shard that seems to do
+  int64_t files = 0;  // of the corpus
   int64_t source_bytes = 0;
+  std::vector<Path> unfinished;  // of the files, those without a token shard that seems to do
   // Bytes that the token shards to be made will take: surely, and probably. How many tokens a text
   // has and how well it was compressed is only known afterwards.
   double least_bytes = 0, probable_bytes = 0;

@@ -238,79 +238,81 @@ void RemoveTemporaries(const Path& directory, int64_t age) {
     if (mark == name.npos || !ParseInt64(name.substr(mark + kTemporary.size()), &process)) continue;
     if (ChangeTime(entry->path()) < newest) unlink(entry->path().c_str());
   }
-  bool Exists(const Path& path) {
-    std::error_code code;
-    const bool exists = std::filesystem::exists(path, code);
-    if (code) Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), code.message());
-    return exists;
-  }
+}
 
-  std::vector<Path> ListDirectory(const Path& path) {
-    std::vector<Path> paths;
-    std::error_code code;
-    std::filesystem::directory_iterator entry(path, code), end;
-    for (; !code && entry != end; entry.increment(code)) paths.push_back(entry->path());
-    if (code) Fail(ExitCode::kResources, "cannot list {}: {}", path.string(), code.message());
-    std::sort(paths.begin(), paths.end());
-    return paths;
-  }
+bool Exists(const Path& path) {
+  std::error_code code;
+  const bool exists = std::filesystem::exists(path, code);
+  if (code) Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), code.message());
+  return exists;
+}
 
-  void CreateDirectories(const Path& path) {
-    std::error_code code;
-    std::filesystem::create_directories(path, code);
-    if (code) {
-      Fail(ExitCode::kResources, "cannot create directory {}: {}", path.string(), code.message());
-    }
-  }
+std::vector<Path> ListDirectory(const Path& path) {
+  std::vector<Path> paths;
+  std::error_code code;
+  std::filesystem::directory_iterator entry(path, code), end;
+  for (; !code && entry != end; entry.increment(code)) paths.push_back(entry->path());
+  if (code) Fail(ExitCode::kResources, "cannot list {}: {}", path.string(), code.message());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
 
-  void CreateDirectoriesDurably(const Path& path) {
-    // Without a trailing slash, which would make a directory its own parent.
-    const Path directory = (path / "").parent_path();
-    if (directory.empty()) return;
-    if (Exists(directory)) return;
-    CreateDirectoriesDurably(directory.parent_path());
-    CreateDirectories(directory);
-    SyncDirectory(directory.parent_path());
+void CreateDirectories(const Path& path) {
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  if (code) {
+    Fail(ExitCode::kResources, "cannot create directory {}: {}", path.string(), code.message());
   }
+}
 
-  void SyncDirectory(const Path& path) {
-    const Path directory = path.empty() ? Path(".") : path;
-    File file = File::OpenForRead(directory);
-    file.Sync();
-  }
+void CreateDirectoriesDurably(const Path& path) {
+  // Without a trailing slash, which would make a directory its own parent.
+  const Path directory = (path / "").parent_path();
+  if (directory.empty()) return;
+  if (Exists(directory)) return;
+  CreateDirectoriesDurably(directory.parent_path());
+  CreateDirectories(directory);
+  SyncDirectory(directory.parent_path());
+}
 
-  void RenameDurably(const Path& from, const Path& to) {
-    if (rename(from.c_str(), to.c_str()) != 0) FailSystem("rename to", to);
-    SyncDirectory(to.parent_path());
-  }
+void SyncDirectory(const Path& path) {
+  const Path directory = path.empty() ? Path(".") : path;
+  File file = File::OpenForRead(directory);
+  file.Sync();
+}
 
-  void Exchange(const Path& a, const Path& b) {
-    if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
-      const int error_number = errno;
-      Fail(ExitCode::kResources, "cannot replace the existing {}: {}; move it away", b.string(),
-           SystemErrorText(error_number));
-    }
-  }
+void RenameDurably(const Path& from, const Path& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) FailSystem("rename to", to);
+  SyncDirectory(to.parent_path());
+}
 
-  void RemoveAll(const Path& path) {
-    std::error_code code;
-    std::filesystem::remove_all(path, code);
-    if (code) Fail(ExitCode::kResources, "cannot remove {}: {}", path.string(), code.message());
+void Exchange(const Path& a, const Path& b) {
+  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
+    const int error_number = errno;
+    Fail(ExitCode::kResources, "cannot replace the existing {}: {}; move it away", b.string(),
+         SystemErrorText(error_number));
   }
+}
 
-  int64_t ChangeTime(const Path& path) {
-    struct stat status;
-    if (stat(path.c_str(), &status) != 0) return 0;
-    return int64_t{1000000000} * status.st_mtim.tv_sec + status.st_mtim.tv_nsec;
-  }
+void RemoveAll(const Path& path) {
+  std::error_code code;
+  std::filesystem::remove_all(path, code);
+  if (code) Fail(ExitCode::kResources, "cannot remove {}: {}", path.string(), code.message());
+}
 
-  int64_t FreeDiskBytes(const Path& path) {
-    std::error_code code;
-    const auto space = std::filesystem::space(path, code);
-    if (code) {
-      Fail(ExitCode::kResources, "cannot read free space of {}: {}", path.string(), code.message());
-    }
-    return static_cast<int64_t>(space.available);
+int64_t ChangeTime(const Path& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return 0;
+  return int64_t{1000000000} * status.st_mtim.tv_sec + status.st_mtim.tv_nsec;
+}
+
+int64_t FreeDiskBytes(const Path& path) {
+  std::error_code code;
+  const auto space = std::filesystem::space(path, code);
+  if (code) {
+    Fail(ExitCode::kResources, "cannot read free space of {}: {}", path.string(), code.message());
   }
+  return static_cast<int64_t>(space.available);
+}
 
 }  // namespace syntra

@@ -26,7 +26,7 @@ inline constexpr Command kCommands[] = {
      "and metrics",
      SetUpPretrain, "my.textproto --set train.steps=1000"},
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
-     "--input 'corpus/*.json.gz' --tokenizer t5.model --output prepared"},
+     "my.textproto --output prepared"},
     {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,
      "--checkpoint runs/a"},
     {"generate", "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input",

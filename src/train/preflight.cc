@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/text.h"
 #include "checkpoint/layout.h"
-#include "data/byte_source.h"
 #include "data/corpus_index.h"
 #include "data/first_records.h"
 #include "data/prepared_state.h"
@@ -33,16 +33,6 @@ struct Result {
   Result(std::string text, State state = State::kGood) : text(std::move(text)), state(state) {}
 };
 
-std::string CheckFiles(const PrepareOptions& options) {
-  double bytes = 0;
-  const std::vector<ShardTask> tasks = ShardTasks(options);
-  for (const ShardTask& task : tasks) {
-    bytes += static_cast<double>(OpenCorpusFile(task.source).Size());
-  }
-  return fmt::format("{} file{}, {}", tasks.size(), tasks.size() == 1 ? "" : "s",
-                     HumanBytes(bytes));
-}
-
 // Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
 void CheckWritable(const Path& path, const char* field) {
   const Path place = ExistingAncestor(path);
@@ -67,9 +57,8 @@ class Checks {
   std::vector<Finding> Run() {
     Check("model", {}, [&] { return CheckModel(); });
     Check("tokenizer", {}, [&] { return CheckTokenizer(); });
-    Check("training data", {}, [&] { return CheckFiles(splits_.at(0)); });
-    Check("validation data", {},
-          [&] { return splits_.size() > 1 ? CheckFiles(splits_.at(1)) : "none"; });
+    Check("training data", {}, [&] { return CheckCorpus(0); });
+    Check("validation data", {}, [&] { return splits_.size() > 1 ? CheckCorpus(1) : "none"; });
     Check("first records", {"training data", "validation data"}, [&] {
       CheckFirstRecords(config_.data());
       return "every file begins with documents";
@@ -103,6 +92,11 @@ class Checks {
       findings_.push_back({name, result.state, result.text});
     } catch (const Error& error) {
       findings_.push_back({name, State::kFailed, error.what(), error.code()});
+    } catch (const std::filesystem::filesystem_error& error) {
+      findings_.push_back(
+          {name, State::kFailed,
+           fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
+           ExitCode::kResources});
     }
   }
 
@@ -118,6 +112,14 @@ class Checks {
                        tokenizer_->extra_ids());
   }
 
+  std::string CheckCorpus(size_t split) {
+    if (!tokenizer_) return fmt::format("{} files", ShardTasks(splits_[split]).size());
+    const PreparedState& state =
+        states_[split].emplace(LookAtPrepared(splits_[split], *tokenizer_));
+    return fmt::format("{} file{}, {}", state.files, state.files == 1 ? "" : "s",
+                       HumanBytes(static_cast<double>(state.source_bytes)));
+  }
+
   std::string CheckDirectory() const {
     for (const Path& path :
          {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.events()}) {
@@ -128,7 +130,7 @@ class Checks {
 
   // Shards of a directory that the user named are made again if they do not do, but not in silence:
   // another run may be waiting for the ones that are there.
-  Result CheckShards() {
+  Result CheckShards() const {
     const Path prepared = directory_.Prepared(config_.data());
     if (std::filesystem::exists(prepared / kCorpusIndexName) &&
         !std::filesystem::exists(splits_.at(0).directory)) {
@@ -137,19 +139,19 @@ class Checks {
            "and \"validation\": move its files to {1}, or prepare again with `syntra prepare`",
            prepared.string(), splits_.at(0).directory.string());
     }
-    int64_t files = 0, finished = 0;
+    int64_t files = 0, missing = 0;
     std::string mismatch;
-    for (const PrepareOptions& split : splits_) {
-      const PreparedState& state = states_.emplace_back(LookAtPrepared(split, *tokenizer_));
+    for (size_t i = 0; i < splits_.size(); ++i) {
+      const PreparedState& state = *states_.at(i);
       files += state.files;
-      finished += state.finished;
+      missing += std::ssize(state.unfinished);
       if (mismatch.empty()) mismatch = state.mismatch;
       // Otherwise they are in the run directory.
       const bool is_named = !config_.data().prepared().empty();
-      if (is_named && state.finished < state.files) CheckWritable(split.directory, "data.prepared");
+      if (is_named && missing > 0) CheckWritable(splits_[i].directory, "data.prepared");
     }
     const std::string text =
-        fmt::format("{}: {} of {} can be used", prepared.string(), finished, files);
+        fmt::format("{}: {} of {} can be used", prepared.string(), files - missing, files);
     if (!mismatch.empty()) {
       return {fmt::format("{}, and others will be made again: {}", text, mismatch),
               State::kWarning};
@@ -163,8 +165,8 @@ class Checks {
     RunIdentity identity;
     identity.config = config_;
     identity.tokenizer_digest = ToHex(tokenizer_->digest());
-    if (!states_.empty() && states_[0].data_digest) {
-      identity.shards_digest = ToHex(*states_[0].data_digest);
+    if (states_[0] && states_[0]->data_digest) {
+      identity.shards_digest = ToHex(*states_[0]->data_digest);
     }
     CheckContinues(*checkpoint_, identity);
     CheckSameCorpus();
@@ -180,9 +182,12 @@ class Checks {
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:
   // otherwise files would be tokenized, only to be refused.
   void CheckSameCorpus() const {
-    const Path path = splits_.at(0).directory / kCorpusIndexName;
-    if (!std::filesystem::exists(path)) return;
-    const CorpusIndex index = ReadIndex(path.parent_path());
+    CorpusIndex index;
+    try {
+      index = ReadIndex(splits_.at(0).directory);
+    } catch (const Error&) {
+      return;  // there is none, or it is damaged: the preparation makes it anew
+    }
     const auto& attributes = checkpoint_->info.attributes;
     const auto then = attributes.find(kShardsAttribute);
     if (then == attributes.end() || ToHex(index.DataDigest()) != then->second) return;
@@ -194,10 +199,11 @@ class Checks {
     if (before == now) return;
     const auto [left, right] = std::ranges::mismatch(before, now);
     Fail(ExitCode::kCheckpoint,
-         "{} was trained on {} files, and data.train names {}; the first that differs is {}, was "
-         "{}. Name the same files in the same order, or choose another train.directory",
+         "{} was trained on another corpus (files: {} then, {} now); the first difference: {} in "
+         "place of {}. Let data.train name the same files in the same order, or choose another "
+         "train.directory",
          checkpoint_->path.string(), before.size(), now.size(),
-         right == now.end() ? "missing" : *right, left == before.end() ? "none" : *left);
+         right == now.end() ? "nothing" : *right, left == before.end() ? "nothing" : *left);
   }
 
   Result CheckSpace() const {
@@ -215,8 +221,8 @@ class Checks {
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
          directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
         {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left)}};
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const PreparedState& state = states_[i];
+    for (size_t i = 0; i < splits_.size(); ++i) {
+      const PreparedState& state = *states_.at(i);
       needs.push_back({"token shards", splits_[i].directory, state.least_bytes,
                        state.probable_bytes - state.least_bytes});
     }
@@ -232,7 +238,7 @@ class Checks {
   // What earlier checks leave for later ones.
   RunSizes sizes_;
   std::optional<Tokenizer> tokenizer_;
-  std::vector<PreparedState> states_;  // as splits_
+  std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
   std::optional<CheckpointSummary> checkpoint_;
 };
 

@@ -21,7 +21,7 @@ struct Finding {
 };
 
 // All checks in order. One that needs what another has not found out is skipped. Changes nothing,
-// and takes seconds even of large corpora: of each file only the first records are read.
+// and takes seconds even of large corpora: of a file at most the first records are read.
 std::vector<Finding> Preflight(const Config& config, const RankPlaces& places);
 
 // Throws one Error with all failures and the code of the first. Returns the warnings.

@@ -169,10 +169,10 @@ TEST_F(Preflights, AnotherCorpusIsRefusedBeforeItIsTokenized) {
   Write("corpus/b.jsonl", "{\"text\": \"more\"}\n{\"text\": \"text\"}\n");
   Set("data.train", '"' + (scratch_ / "corpus/*.jsonl").string() + '"');
   ExpectFailure("checkpoints", ExitCode::kCheckpoint,
-                "trained on 1 files, and data.train names 2; the first that differs is b.jsonl");
+                "files: 1 then, 2 now); the first difference: b.jsonl of ");
   std::filesystem::remove(scratch_ / "corpus/b.jsonl");
   Write("corpus/a.jsonl", "{\"text\": \"a way\"}\n{\"text\": \"other\"}\n");
-  ExpectFailure("checkpoints", ExitCode::kCheckpoint, "the first that differs is a.jsonl of ");
+  ExpectFailure("checkpoints", ExitCode::kCheckpoint, "the first difference: a.jsonl of ");
 }
 
 TEST_F(Preflights, AnEndingThatIsNotKnown) {
