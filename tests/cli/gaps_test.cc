@@ -2,7 +2,9 @@
 #include "cli/gaps.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "cli/arriving_lines.h"
 #include "cli/samples.h"
 
 namespace syntra {
@@ -63,6 +65,26 @@ TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
   EXPECT_EQ(request.ids.back(), tokenizer_->eos_id());
   EXPECT_EQ(request.sentinels,
             (std::set<int32_t>{tokenizer_->SentinelId(3), tokenizer_->SentinelId(0)}));
+}
+
+// A program at the other end waits for an answer before it goes on.
+TEST(ArrivingLines, AreAnsweredBeforeTheEnd) {
+  using Lines = std::vector<std::string>;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto send = [&](std::string_view text) {
+    ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  };
+  ArrivingLines lines(ends[0]);
+  send("one\n\ntw");
+  EXPECT_EQ(lines.Next(), (Lines{"one", ""}));
+  send("o\n");
+  EXPECT_EQ(lines.Next(), Lines{"two"});
+  send("three");
+  close(ends[1]);
+  EXPECT_EQ(lines.Next(), Lines{"three"});
+  EXPECT_EQ(lines.Next(), Lines{});
+  close(ends[0]);
 }
 
 TEST(Samples, AreSpreadOverTheExamples) {
