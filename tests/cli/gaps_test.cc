@@ -67,6 +67,27 @@ TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
             (std::set<int32_t>{tokenizer_->SentinelId(3), tokenizer_->SentinelId(0)}));
 }
 
+// The sentinel behind the last span that was asked for ends an output; without sentinels EOS does.
+TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
+  const DecodeRequest two = RequestFor(*tokenizer_, "<extra_id_1> b <extra_id_0>");
+  const DecodeRequest third = RequestFor(*tokenizer_, "<extra_id_2>"), none{{1}, {}};
+  const DecodeRequest* requests[] = {&two, &third, &none};
+  const auto tokens_until_end = [&](int64_t row, const std::string& output) {
+    SpanEnds ends(requests, *tokenizer_);
+    int64_t count = 0;
+    for (const int32_t id : RequestFor(*tokenizer_, output).ids) {
+      if (ends(row, id)) return count;
+      ++count;
+    }
+    return int64_t{-1};
+  };
+  const std::string output = "<extra_id_0> the <extra_id_1> the <extra_id_2> the <extra_id_3> the";
+  EXPECT_EQ(tokens_until_end(0, output), 4);
+  EXPECT_EQ(tokens_until_end(1, output), 6);
+  EXPECT_EQ(tokens_until_end(2, output), 8);  // EOS
+  EXPECT_EQ(tokens_until_end(3, output), 0);  // fills the batch
+}
+
 // A program at the other end waits for an answer before it goes on.
 TEST(ArrivingLines, AreAnsweredBeforeTheEnd) {
   using Lines = std::vector<std::string>;
