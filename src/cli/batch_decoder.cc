@@ -17,38 +17,26 @@ int64_t PowerOfTwo(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(least)));
 }
 
-// Follows the outputs of a batch and says where they end.
-class SpanEnds {
- public:
-  SpanEnds(std::span<const DecodeRequest* const> requests, const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer) {
-    for (const DecodeRequest* request : requests) {
-      rows_.push_back({!request->sentinels.empty(), request->sentinels});
-    }
-  }
-
-  bool operator()(int64_t index, int32_t id) {
-    // Rows that only fill the batch.
-    if (index >= static_cast<int64_t>(rows_.size()) || id == tokenizer_.eos_id()) return true;
-    Row& row = rows_[index];
-    const bool is_sentinel =
-        id >= tokenizer_.SentinelId(tokenizer_.extra_ids() - 1) && id <= tokenizer_.SentinelId(0);
-    if (!row.by_sentinels || !is_sentinel) return false;
-    if (row.missing.empty()) return true;
-    row.missing.erase(id);
-    return false;
-  }
-
- private:
-  struct Row {
-    bool by_sentinels;
-    std::set<int32_t> missing;  // sentinels that were not seen yet
-  };
-  const Tokenizer& tokenizer_;
-  std::vector<Row> rows_;
-};
-
 }  // namespace
+
+SpanEnds::SpanEnds(std::span<const DecodeRequest* const> requests, const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer) {
+  for (const DecodeRequest* request : requests) {
+    rows_.push_back({!request->sentinels.empty(), request->sentinels});
+  }
+}
+
+bool SpanEnds::operator()(int64_t index, int32_t id) {
+  // Rows that only fill the batch.
+  if (index >= static_cast<int64_t>(rows_.size()) || id == tokenizer_.eos_id()) return true;
+  Row& row = rows_[index];
+  const bool is_sentinel =
+      id >= tokenizer_.SentinelId(tokenizer_.extra_ids() - 1) && id <= tokenizer_.SentinelId(0);
+  if (!row.by_sentinels || !is_sentinel) return false;
+  if (row.missing.empty()) return true;
+  row.missing.erase(id);
+  return false;
+}
 
 BatchDecoder::BatchDecoder(Replica& replica, const Tokenizer& tokenizer, int64_t input_length,
                            int64_t target_length)

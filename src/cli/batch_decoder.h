@@ -17,6 +17,24 @@ struct DecodeRequest {
   std::set<int32_t> sentinels;
 };
 
+// Follows the outputs of a batch and says where they end: a GreedyDecoder::Ends. Rows behind those
+// of the requests end at once.
+class SpanEnds {
+ public:
+  // The tokenizer must outlive this.
+  SpanEnds(std::span<const DecodeRequest* const> requests, const Tokenizer& tokenizer);
+
+  bool operator()(int64_t row, int32_t id);
+
+ private:
+  struct Row {
+    bool by_sentinels;
+    std::set<int32_t> missing;  // sentinels that were not seen yet
+  };
+  const Tokenizer& tokenizer_;
+  std::vector<Row> rows_;
+};
+
 class BatchDecoder {
  public:
   // Lengths in tokens, EOS included. Replica and tokenizer must outlive this. Throws Error(kConfig)

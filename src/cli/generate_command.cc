@@ -2,10 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 
 #include "base/output.h"
 #include "base/terminal.h"
+#include "cli/arriving_lines.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/gaps.h"
@@ -19,37 +19,6 @@ namespace {
 struct GenerateOptions {
   int64_t samples = 0;
   bool raw = false;
-};
-
-// Lines of stdin as they come: a person at a terminal gets an answer after each, and a file is read
-// in blocks.
-class ArrivingLines {
- public:
-  // Waits for a line; then all that have arrived, without their ends. Empty at the end of stdin.
-  std::vector<std::string> Next() {
-    std::vector<std::string> lines;
-    std::vector<char> buffer(size_t{1} << 17);
-    while (lines.empty()) {
-      const ssize_t count = read(STDIN_FILENO, buffer.data(), buffer.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) Fail(ExitCode::kResources, "cannot read stdin: {}", SystemErrorText(errno));
-      if (count == 0) {
-        if (!rest_.empty()) lines.push_back(std::exchange(rest_, ""));
-        break;
-      }
-      for (std::string_view text(buffer.data(), count); !text.empty();) {
-        const size_t end = text.find('\n');
-        rest_ += text.substr(0, end);
-        if (end == text.npos) break;
-        lines.push_back(std::exchange(rest_, ""));
-        text.remove_prefix(end + 1);
-      }
-    }
-    return lines;
-  }
-
- private:
-  std::string rest_;  // a line whose end has not arrived
 };
 
 class LineFiller {
@@ -110,7 +79,7 @@ void ShowSamples(BatchDecoder& decoder, const Tokenizer& tokenizer, const Config
 
 ExitCode FillLines(BatchDecoder& decoder, const Tokenizer& tokenizer, bool raw) {
   LineFiller filler(decoder, tokenizer, raw);
-  ArrivingLines input;
+  ArrivingLines input(STDIN_FILENO);
   for (auto lines = input.Next(); !lines.empty(); lines = input.Next()) {
     filler.Fill(lines);
     for (const std::string& line : lines) fmt::print("{}\n", line);

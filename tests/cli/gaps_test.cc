@@ -2,7 +2,9 @@
 #include "cli/gaps.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "cli/arriving_lines.h"
 #include "cli/samples.h"
 
 namespace syntra {
@@ -63,6 +65,47 @@ TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
   EXPECT_EQ(request.ids.back(), tokenizer_->eos_id());
   EXPECT_EQ(request.sentinels,
             (std::set<int32_t>{tokenizer_->SentinelId(3), tokenizer_->SentinelId(0)}));
+}
+
+// The sentinel behind the last span that was asked for ends an output; without sentinels EOS does.
+TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
+  const DecodeRequest two = RequestFor(*tokenizer_, "<extra_id_1> b <extra_id_0>");
+  const DecodeRequest third = RequestFor(*tokenizer_, "<extra_id_2>"), none{{1}, {}};
+  const DecodeRequest* requests[] = {&two, &third, &none};
+  const auto tokens_until_end = [&](int64_t row, const std::string& output) {
+    SpanEnds ends(requests, *tokenizer_);
+    int64_t count = 0;
+    for (const int32_t id : RequestFor(*tokenizer_, output).ids) {
+      if (ends(row, id)) return count;
+      ++count;
+    }
+    return int64_t{-1};
+  };
+  const std::string output = "<extra_id_0> the <extra_id_1> the <extra_id_2> the <extra_id_3> the";
+  EXPECT_EQ(tokens_until_end(0, output), 4);
+  EXPECT_EQ(tokens_until_end(1, output), 6);
+  EXPECT_EQ(tokens_until_end(2, output), 8);  // EOS
+  EXPECT_EQ(tokens_until_end(3, output), 0);  // fills the batch
+}
+
+// A program at the other end waits for an answer before it goes on.
+TEST(ArrivingLines, AreAnsweredBeforeTheEnd) {
+  using Lines = std::vector<std::string>;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto send = [&](std::string_view text) {
+    ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  };
+  ArrivingLines lines(ends[0]);
+  send("one\n\ntw");
+  EXPECT_EQ(lines.Next(), (Lines{"one", ""}));
+  send("o\n");
+  EXPECT_EQ(lines.Next(), Lines{"two"});
+  send("three");
+  close(ends[1]);
+  EXPECT_EQ(lines.Next(), Lines{"three"});
+  EXPECT_EQ(lines.Next(), Lines{});
+  close(ends[0]);
 }
 
 TEST(Samples, AreSpreadOverTheExamples) {

@@ -1,0 +1,24 @@
+// Lines as they come: a person at a terminal gets an answer after each, and a file is read in
+// blocks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace syntra {
+
+class ArrivingLines {
+ public:
+  // Reads a file descriptor, which must stay open.
+  explicit ArrivingLines(int descriptor) : descriptor_(descriptor) {}
+
+  // Waits for a line; then all that have arrived, without their ends. Empty at the end of the
+  // input; what has no end there is a line too. Throws Error(kResources).
+  std::vector<std::string> Next();
+
+ private:
+  int descriptor_;
+  std::string rest_;  // a line whose end has not arrived
+};
+
+}  // namespace syntra
