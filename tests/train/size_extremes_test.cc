@@ -3,8 +3,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <random>
 
 #include "base/error.h"
@@ -106,7 +106,7 @@ std::vector<int64_t> Extremes(const FieldDescriptor& field) {
 int planned = 0;
 
 void ExpectSizesOrRefusal(const Config& config) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: others may keep the machine busy
   try {
     ValidateConfig(config, kForModel);
     const Sizes sizes = SizesOf(config, 1);
@@ -118,8 +118,7 @@ void ExpectSizesOrRefusal(const Config& config) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kConfig) << error.what() << config.ShortDebugString();
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds.count(), 1) << config.ShortDebugString();
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC) << config.ShortDebugString();
 }
 
 TEST(SizeExtremes, OfEachFieldAlone) {
