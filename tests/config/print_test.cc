@@ -63,7 +63,7 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "  rule     at least 0, at most 1000000000000\n"
             "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n");
   const std::string kind = ExplainField("optimizer.schedule.kind");
-  EXPECT_NE(kind.find("    COSINE  rate, falling to final_rate along half a cosine\n"),
+  EXPECT_NE(kind.find("    COSINE    rate, falling to final_rate along half a cosine\n"),
             std::string::npos)
       << kind;
   EXPECT_NE(ExplainField("model.mixer.attention.term").find("A learned table"), std::string::npos);
