@@ -164,7 +164,10 @@ const FieldDescriptor& FindField(const std::string& path) {
   for (const std::string& name : Split(path, '.')) {
     if (!message) Fail(ExitCode::kConfig, "{} has no fields", owner);
     field = message->FindFieldByName(name);
-    if (!field) Fail(ExitCode::kConfig, "{}", UnknownFieldMessage({*message, owner, name}));
+    if (!field) {
+      const UnknownField unknown{*message, owner, name};
+      Fail(ExitCode::kConfig, "{}", UnknownFieldMessage(unknown, MeantFields(unknown)));
+    }
     owner = FieldPath(owner, name);
     message = field->message_type();
   }

@@ -66,7 +66,7 @@ TEST(Explain, FieldsMessagesAndEnums) {
   EXPECT_NE(kind.find("    COSINE    rate, falling to final_rate along half a cosine\n"),
             std::string::npos)
       << kind;
-  EXPECT_NE(ExplainField("model.mixer.attention.term").find("A learned table"), std::string::npos);
+  EXPECT_NE(ExplainField("model.mixer.attention.term").find("table R[h, i, j]"), std::string::npos);
   EXPECT_TRUE(ExplainField("model.mixer.attention.term[1].random.max_length")
                   .starts_with("model.mixer.attention.term.random.max_length\n"));
   EXPECT_EQ(ExplainField("warmup_steps"), ExplainField("optimizer.schedule.warmup_steps"));
