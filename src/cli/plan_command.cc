@@ -52,7 +52,7 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
   fmt::print("{:22} {:>18}\n", "time of a step", fmt::format("about {:.2g} s", estimate.step));
   fmt::print("{:22} {:>18}\n", "time of the run", "about " + HumanDuration(estimate.run));
   if (ranks > 1) {
-    fmt::print("{:22} {:>18}\n", "  on as many machines",
+    fmt::print("{:22} {:>18}\n", fmt::format("  on {} machines", ranks),
                "about " + HumanDuration(estimate.run / ranks));
   }
   fmt::print(

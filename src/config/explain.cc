@@ -86,10 +86,11 @@ std::string ValueLines(const SchemaComments& comments, const EnumDescriptor& typ
   return text;
 }
 
-// What a field is for: its own comment, or else that of its message.
-std::string CommentOf(const SchemaComments& comments, const FieldDescriptor& field) {
-  const std::string own = comments.Of(field);
-  return own.empty() && field.message_type() ? comments.Of(*field.message_type()) : own;
+// What a field is for; of one kind among several also what that kind is.
+std::string SentencesOf(const SchemaComments& comments, const FieldDescriptor& field) {
+  const std::string own = FirstSentence(comments.Of(field));
+  if (!field.containing_oneof()) return own;
+  return own + " " + FirstSentence(comments.Of(*field.message_type()));
 }
 
 // Lists all fields below a message, a line each that wraps.
@@ -109,7 +110,7 @@ class FieldTree {
  private:
   void AddField(const FieldDescriptor& field, const std::string& path, size_t indent) {
     const Descriptor* message = field.message_type();
-    std::string sentence = FirstSentence(CommentOf(comments_, field));
+    std::string sentence = SentencesOf(comments_, field);
     const auto shown = shown_.find(message);
     const bool again = message && shown != shown_.end();
     if (again) sentence += fmt::format(" Fields as in {}.", shown->second);
@@ -163,7 +164,10 @@ const FieldDescriptor& FindField(const std::string& path) {
   for (const std::string& name : Split(path, '.')) {
     if (!message) Fail(ExitCode::kConfig, "{} has no fields", owner);
     field = message->FindFieldByName(name);
-    if (!field) Fail(ExitCode::kConfig, "{}", UnknownFieldMessage({*message, owner, name}));
+    if (!field) {
+      const UnknownField unknown{*message, owner, name};
+      Fail(ExitCode::kConfig, "{}", UnknownFieldMessage(unknown, MeantFields(unknown)));
+    }
     owner = FieldPath(owner, name);
     message = field->message_type();
   }

@@ -53,8 +53,9 @@ class Assignment {
 
   void ReportUnknown(const std::string& name, const std::string& last) {
     const UnknownField unknown{*message_->GetDescriptor(), owner_, name, last};
-    for (const std::string& meant : MeantFields(unknown)) layer_.broken.insert(meant);
-    Report(UnknownFieldMessage(unknown));
+    const std::vector<std::string> meant = MeantFields(unknown);
+    layer_.broken.insert(meant.begin(), meant.end());
+    Report(UnknownFieldMessage(unknown, meant));
   }
 
   void ReportPath(const FieldDescriptor* field, const std::string& index) {

@@ -118,8 +118,9 @@ class Parser {
     const auto* field = message->GetDescriptor()->FindFieldByName(std::string(name.text));
     if (!field) {
       const UnknownField unknown{*message->GetDescriptor(), path, std::string(name.text)};
-      for (const std::string& meant : MeantFields(unknown)) layer_.broken.insert(meant);
-      Report(name, UnknownFieldMessage(unknown));
+      const std::vector<std::string> meant = MeantFields(unknown);
+      layer_.broken.insert(meant.begin(), meant.end());
+      Report(name, UnknownFieldMessage(unknown, meant));
       SkipValue();
     } else {
       const std::string field_path = FieldPath(path, field->name());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
 
 #include "base/text.h"
@@ -29,23 +30,32 @@ std::string Normalized(std::string_view name) {
   return text;
 }
 
-template <typename Visit>
-void ForEachField(const Descriptor& message, const std::string& path, const Visit& visit) {
+// A field of the configuration, with its name and its synonyms.
+struct NamedField {
+  std::string path;
+  std::vector<std::string> names;
+};
+
+void Collect(const Descriptor& message, const std::string& path, std::vector<NamedField>* fields) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
-    const std::string field_path = FieldPath(path, field.name());
-    visit(field, field_path);
-    if (field.message_type()) ForEachField(*field.message_type(), field_path, visit);
+    NamedField named{FieldPath(path, field.name()), {field.name()}};
+    const auto& options = field.options();
+    for (int k = 0; k < options.ExtensionSize(syntra::synonym); ++k) {
+      named.names.push_back(options.GetExtension(syntra::synonym, k));
+    }
+    fields->push_back(named);
+    if (field.message_type()) Collect(*field.message_type(), named.path, fields);
   }
 }
 
-std::vector<std::string> NamesOf(const FieldDescriptor& field) {
-  std::vector<std::string> names = {field.name()};
-  const auto& options = field.options();
-  for (int i = 0; i < options.ExtensionSize(syntra::synonym); ++i) {
-    names.push_back(options.GetExtension(syntra::synonym, i));
-  }
-  return names;
+const std::vector<NamedField>& NamedFields() {
+  static const std::vector<NamedField> fields = [] {
+    std::vector<NamedField> list;
+    Collect(*Config::descriptor(), "", &list);
+    return list;
+  }();
+  return fields;
 }
 
 // The candidate nearest in spelling, unless so much of it differs that chance explains the rest.
@@ -65,11 +75,18 @@ std::string MisspeltHere(const Descriptor& message, const std::string& name) {
 
 // Fields called almost `name` anywhere.
 std::vector<std::string> MisspeltElsewhere(const std::string& name) {
+  constexpr size_t kLettersAnEdit = 4;
+  // Names whose lengths already differ by too much are not compared: a file that is no
+  // configuration has thousands of unknown names.
+  const auto similar = [&](const std::string& other) {
+    const size_t longer = std::max(name.size(), other.size());
+    return (longer - std::min(name.size(), other.size())) * kLettersAnEdit < longer;
+  };
   std::set<std::string> names;
-  ForEachField(*Config::descriptor(), "", [&](const FieldDescriptor& field, const std::string&) {
-    for (const std::string& each : NamesOf(field)) names.insert(each);
-  });
-  const std::string nearest = Misspelt(name, {names.begin(), names.end()}, 4);
+  for (const NamedField& field : NamedFields()) {
+    std::ranges::copy_if(field.names, std::inserter(names, names.end()), similar);
+  }
+  const std::string nearest = Misspelt(name, {names.begin(), names.end()}, kLettersAnEdit);
   return nearest.empty() ? std::vector<std::string>() : FieldsCalled(nearest);
 }
 
@@ -99,10 +116,9 @@ std::string WithoutIndices(const std::string& path) {
 std::vector<std::string> FieldsCalled(std::string_view name) {
   const std::string wanted = Normalized(name);
   std::vector<std::string> paths;
-  ForEachField(*Config::descriptor(), "",
-               [&](const FieldDescriptor& field, const std::string& path) {
-                 if (std::ranges::count(NamesOf(field), wanted) > 0) paths.push_back(path);
-               });
+  for (const NamedField& field : NamedFields()) {
+    if (std::ranges::count(field.names, wanted) > 0) paths.push_back(field.path);
+  }
   return paths;
 }
 
@@ -119,8 +135,7 @@ std::vector<std::string> MeantFields(const UnknownField& unknown) {
   return at_end.empty() ? NearestTo(unknown.owner, MisspeltElsewhere(name)) : at_end;
 }
 
-std::string UnknownFieldMessage(const UnknownField& unknown) {
-  std::vector<std::string> meant = MeantFields(unknown);
+std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::string> meant) {
   for (std::string& path : meant) {
     const size_t dot = path.rfind('.');
     const bool is_here = dot != std::string::npos && path.substr(0, dot) == unknown.owner;

@@ -22,7 +22,8 @@ struct UnknownField {
 std::vector<std::string> MeantFields(const UnknownField& unknown);
 
 // `model has no field "d_modl"; did you mean "width"?`, with the whole path of a field elsewhere.
-std::string UnknownFieldMessage(const UnknownField& unknown);
+// `meant`: what MeantFields gives.
+std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::string> meant);
 
 // `"ADAM" is not one of ADAFACTOR, ADAMW; did you mean "ADAMW"?`
 std::string UnknownValueMessage(const google::protobuf::EnumDescriptor& type,

@@ -198,7 +198,7 @@ TEST(Cli, CompletionScriptsAreOfTheirShells) {
         RunShell(fmt::format("command -v {0} >/dev/null || exit 99; \"$syntra\" completion {0} > "
                              "$0.script && {0} -n $0.script",
                              shell));
-    if (outcome.code != 99) EXPECT_EQ(outcome.code, 0) << shell << outcome.err;
+    EXPECT_TRUE(outcome.code == 0 || outcome.code == 99) << shell << outcome.err;
   }
 }
 
@@ -262,7 +262,7 @@ TEST(Cli, PlanEstimatesTheTime) {
   const double share = plan.at("assumed_share_of_peak"), peak = plan.at("peak_flops");
   EXPECT_DOUBLE_EQ(plan.at("estimated_step_seconds").get<double>(),
                    plan.at("flops_per_step").get<double>() / (share * peak));
-  for (const char* part : {"time of a step", "time of the run", "on as many machines",
+  for (const char* part : {"time of a step", "time of the run", "on 2 machines",
                            "estimates: 80 % of the", "syntra bench"}) {
     EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
   }

@@ -40,7 +40,7 @@ TEST(Combinations, Attention) {
       {"term { dense { max_length: 100 } }", "is shorter than data.input_length 512"},
       {"term { factorized_random { max_length: 100 } }", "is shorter than data.input_length 512"},
       {"term { factorized_dense { a: 16 } }", "a * b = 16 * 16 = 256 is shorter"},
-      {"term { factorized_dense { a: 100000 b: 100000 } }", ""},
+      {"term { factorized_dense { a: 65536 b: 65536 } }", ""},
       {"term { dot_product {} } term { dense { hidden: 32 } }",
        "hidden 32 cannot share the query projection of head_size 64"},
       {"term { dot_product {} } term { dense { hidden: 32 share_query: false } }", ""},

@@ -54,8 +54,9 @@ TEST(Explain, AllFieldsInEightyColumns) {
     const std::string name = field.path.substr(field.path.rfind('.') + 1);
     EXPECT_NE(all.find(name), std::string::npos) << field.path;
   }
-  EXPECT_NE(all.find("\n  width  int32 = 512                  Width of the residual stream\n"),
-            std::string::npos)
+  EXPECT_NE(
+      all.find("\n  width  int32 = 512                  Width of the residual stream (d_model).\n"),
+      std::string::npos)
       << all;
   EXPECT_NE(all.find("Fields as in\n"), std::string::npos);
   EXPECT_NE(all.find("model.mixer."), std::string::npos);
@@ -67,7 +68,7 @@ TEST(Explain, ASubtree) {
   EXPECT_TRUE(train.starts_with("train\n  type     message TrainConfig\n")) << train;
   EXPECT_NE(train.find("\n    steps  int64 = 524288 "), std::string::npos) << train;
   const std::string mixer = ExplainField("model.mixer");
-  EXPECT_NE(mixer.find("\n            max_length  int32 = 512 "), std::string::npos) << mixer;
+  EXPECT_NE(mixer.find("\n          max_length  int32 = 512 "), std::string::npos) << mixer;
 }
 
 TEST(Explain, EveryFieldInEightyColumns) {

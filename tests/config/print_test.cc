@@ -63,10 +63,10 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "  rule     at least 0, at most 1000000000000\n"
             "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n");
   const std::string kind = ExplainField("optimizer.schedule.kind");
-  EXPECT_NE(kind.find("    COSINE  rate, falling to final_rate along half a cosine\n"),
+  EXPECT_NE(kind.find("    COSINE    rate, falling to final_rate along half a cosine\n"),
             std::string::npos)
       << kind;
-  EXPECT_NE(ExplainField("model.mixer.attention.term").find("A learned table"), std::string::npos);
+  EXPECT_NE(ExplainField("model.mixer.attention.term").find("table R[h, i, j]"), std::string::npos);
   EXPECT_TRUE(ExplainField("model.mixer.attention.term[1].random.max_length")
                   .starts_with("model.mixer.attention.term.random.max_length\n"));
   EXPECT_EQ(ExplainField("warmup_steps"), ExplainField("optimizer.schedule.warmup_steps"));

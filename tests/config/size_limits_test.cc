@@ -26,11 +26,11 @@ TEST(SizeLimits, OfOneField) {
 }
 
 TEST(SizeLimits, OfTokens) {
-  EXPECT_THAT(Errors("data { input_length: 2048 } train { batch_size: 1048576 }"),
-              HasSubstr("error: x:1:36: train.batch_size 1048576 of data.input_length 2048 gives "
-                        "2,147,483,648 tokens; at most 1,073,741,824 are allowed"));
-  EXPECT_THAT(Errors("evaluation { batch_size: 1048576 } data { input_length: 2048 }"),
-              HasSubstr("evaluation.batch_size 1048576 of data.input_length 2048"));
+  EXPECT_THAT(Errors("data { input_length: 1600 } train { batch_size: 1048576 }"),
+              HasSubstr("error: x:1:37: train.batch_size 1048576 of data.input_length 1600 gives "
+                        "1,677,721,600 tokens; at most 1,073,741,824 are allowed"));
+  EXPECT_THAT(Errors("evaluation { batch_size: 1048576 } data { input_length: 1600 }"),
+              HasSubstr("evaluation.batch_size 1048576 of data.input_length 1600"));
 }
 
 TEST(SizeLimits, OfActivations) {

@@ -36,8 +36,8 @@ const Case kAlone[] = {
      "\"model.mixer.attention.head_size\", \"model.decoder_mixer.attention.head_size\" or "
      "\"model.cross_attention.head_size\""},
     {"dropout",
-     "\"model.dropout\", \"model.mixer.attention.dropout\", "
-     "\"model.decoder_mixer.attention.dropout\" or \"model.cross_attention.dropout\""},
+     "\"model.mixer.attention.dropout\", \"model.decoder_mixer.attention.dropout\", "
+     "\"model.cross_attention.dropout\" or \"model.dropout\""},
     {"dropout_rate", "\"model.dropout\""},
     {"warmup", "\"optimizer.schedule.warmup_steps\""},
     {"bs", "\"train.batch_size\""},
