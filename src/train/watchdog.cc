@@ -109,8 +109,9 @@ Watchdog::Watchdog(WatchdogOptions options)
   first_steps_ = options_.limits.first_steps;
   RemoveReport(reports_, options_.rank);
   PrepareStacks();
-  thread_ = std::thread([this] { Watch(); });
   MaybeFreeze(RunPhase::kInit, 0, options_);
+  // Last: nothing may throw while it runs.
+  thread_ = std::thread([this] { Watch(); });
 }
 
 Watchdog::~Watchdog() {

@@ -28,11 +28,11 @@ ExitCode Run(Communicator& communicator, const Path& directory, int64_t steps) {
   communicator.Barrier();
   Watchdog watchdog({.limits = {.step = 2, .first_steps = 2, .between = 2, .gather = 0.5}});
   watchdog.ReportTo(directory, communicator.rank(), communicator.size());
-  ReplaceFileDurably(directory / fmt::format("pid-{}", communicator.rank()),
-                     std::to_string(getpid()));
   // A clock that stands still: the ranks' files are compared.
   MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), 0,
                      [] { return MetricsLog::Clock::time_point(); });
+  ReplaceFileDurably(directory / fmt::format("pid-{}", communicator.rank()),
+                     std::to_string(getpid()));
   std::vector<float> gradients(100000, 1);
   for (int64_t step = 1; step <= steps; ++step) {
     const Watchdog::Phase phase(watchdog, RunPhase::kStep, step);
