@@ -151,6 +151,16 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   raise(signal);
 }
 
+// What a library gives up with, without a code that would say why: most often this.
+[[noreturn]] void EndByLibrary() {
+  CrashReport::EndIfGuarded();
+  WriteParts(
+      "error: a library could not go on; its reason, if it gave one, is above. Most often memory "
+      "or "
+      "threads could not be had (ulimit -v, ulimit -u)");
+  _exit(static_cast<int>(ExitCode::kResources));
+}
+
 // An exception that nothing can catch: from a thread, a parallel region, a noexcept function.
 [[noreturn]] void OnTerminate() {
   if (std::current_exception()) {
@@ -158,18 +168,15 @@ void OnCrash(int signal, siginfo_t* info, void*) {
     PrintError(failure.message);
     if (failure.code != ExitCode::kInternal) _exit(static_cast<int>(failure.code));
   }
+  // On its way through a library's noexcept code, it is not shown to us.
+  if (!std::current_exception() && std::uncaught_exceptions() > 0) EndByLibrary();
   std::abort();
 }
 
 // Libraries that give up end the process themselves, with codes that say nothing: OpenMP's without
 // memory or threads, SentencePiece where it checks itself. This program never ends with these.
 void OnExit(int status, void*) {
-  if (status != EXIT_FAILURE && status != (-1 & 0xff) && status != -1) return;
-  CrashReport::EndIfGuarded();
-  WriteParts(
-      "error: a library ended the program; its reason is above. Most often memory or threads "
-      "could not be had (ulimit -v, ulimit -u)");
-  _exit(static_cast<int>(ExitCode::kResources));
+  if (status == EXIT_FAILURE || status == -1 || status == 255) EndByLibrary();
 }
 
 }  // namespace

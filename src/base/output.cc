@@ -51,6 +51,8 @@ void PrintError(std::string_view message, std::string_view prefix) noexcept {
   try {
     PrintNote(fmt::format("{}{}{}", prefix, marked ? "" : "error: ", message));
   } catch (const std::bad_alloc&) {
+    WriteAll(STDERR_FILENO, prefix);
+    WriteAll(STDERR_FILENO, marked ? "" : "error: ");
     PrintNote(message);
   }
 }

@@ -116,7 +116,17 @@ TEST_F(Crashes, ExceptionsThatNothingCatchesHaveTheirCode) {
 TEST_F(Crashes, ALibraryThatEndsTheProcessHasACode) {
   const Ended ended = RunGuarded([] { std::exit(1); });
   EXPECT_EQ(ended.code, 4);
-  EXPECT_TRUE(ended.Says("a library ended the program")) << ended.err;
+  EXPECT_TRUE(ended.Says("a library could not go on")) << ended.err;
+  // As noexcept code does with an exception that passes through.
+  const Ended thrown = RunGuarded([] {
+    struct Noexcept {
+      ~Noexcept() { std::terminate(); }
+    };
+    const Noexcept frame;
+    throw 1;
+  });
+  EXPECT_EQ(thrown.code, 4);
+  EXPECT_TRUE(thrown.Says("a library could not go on")) << thrown.err;
   const Ended model = RunGuarded([] {
     const CrashGuard guard(ExitCode::kData, "SentencePiece model", "m");
     std::exit(-1);
