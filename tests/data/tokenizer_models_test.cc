@@ -233,7 +233,7 @@ TEST(Tokenizers, DamagedModelsGiveSentencePiecesIdsOrAnError) {
   std::mt19937 random(1);
   int loaded = 0;
   Ids plain;
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < 100; ++trial) {
     std::string bad = good;
     for (int i = 0; i <= trial % 3; ++i) {
       bad[random() % bad.size()] = static_cast<char>(random() % 256);
@@ -250,7 +250,7 @@ TEST(Tokenizers, DamagedModelsGiveSentencePiecesIdsOrAnError) {
       ASSERT_EQ(error.code(), ExitCode::kData) << error.what();
     }
   }
-  EXPECT_GT(loaded, 30);
+  EXPECT_GT(loaded, 10);
 }
 
 #if defined(__SANITIZE_ADDRESS__)
