@@ -1,5 +1,6 @@
 // Models of many kinds, as SentencePiece's trainer makes them: their ids, special pieces and what
 // training asks of them.
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -232,7 +233,7 @@ TEST(Tokenizers, DamagedModelsGiveSentencePiecesIdsOrAnError) {
   std::mt19937 random(1);
   int loaded = 0;
   Ids plain;
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < 100; ++trial) {
     std::string bad = good;
     for (int i = 0; i <= trial % 3; ++i) {
       bad[random() % bad.size()] = static_cast<char>(random() % 256);
@@ -249,8 +250,14 @@ TEST(Tokenizers, DamagedModelsGiveSentencePiecesIdsOrAnError) {
       ASSERT_EQ(error.code(), ExitCode::kData) << error.what();
     }
   }
-  EXPECT_GT(loaded, 30);
+  EXPECT_GT(loaded, 10);
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SYNTRA_NEEDS_PLAIN_MEMORY() GTEST_SKIP() << "the sanitizer takes memory of its own"
+#else
+#define SYNTRA_NEEDS_PLAIN_MEMORY()
+#endif
 
 // Runs `body` in a child, and returns what it returns (at most 255).
 int InChild(const std::function<int()>& body) {
@@ -275,6 +282,7 @@ std::string WithoutSpaces(size_t bytes) {
 }
 
 TEST(Tokenizers, ALongWordTakesAFewBytesAByte) {
+  SYNTRA_NEEDS_PLAIN_MEMORY();
   const Tokenizer t5(SamplePath("spiece.model"), 100);
   const std::string text = WithoutSpaces(size_t{2} << 20);
   EXPECT_EQ(InChild([&] {
@@ -294,20 +302,22 @@ TEST(Tokenizers, ALongWordTakesAFewBytesAByte) {
 
 // With a model that only the library can encode with, whose memory is limited.
 TEST(Tokenizers, OutOfMemoryNamesTheFile) {
+  SYNTRA_NEEDS_PLAIN_MEMORY();
   const Tokenizer bpe(TrainedModel("memory", "--model_type=bpe"), 20);
   const Path directory = ScratchDirectory("memory");
   PrepareOptions options;
-  options.patterns = {WriteScratch(directory / "long.txt", WithoutSpaces(600000)).string()};
+  options.patterns = {WriteScratch(directory / "long.txt", WithoutSpaces(2000000)).string()};
   options.directory = directory;
   EXPECT_EQ(InChild([&] {
               SetThreadCount(1);
               // The stack cannot grow where no memory is left.
               volatile char stack[512 << 10];
               for (size_t i = 0; i < sizeof stack; i += 1024) stack[i] = 0;
+              malloc_trim(0);  // what earlier tests used
               std::ifstream statm("/proc/self/statm");
               int64_t pages = 0;
               statm >> pages;
-              const rlim_t limit = pages * sysconf(_SC_PAGESIZE) + (40 << 20);
+              const rlim_t limit = pages * sysconf(_SC_PAGESIZE) + (100 << 20);
               const rlimit limits{limit, limit};
               setrlimit(RLIMIT_AS, &limits);
               try {
