@@ -242,9 +242,11 @@ void RemoveTemporaries(const Path& directory, int64_t age) {
 
 bool Exists(const Path& path) {
   std::error_code code;
-  const bool exists = std::filesystem::exists(path, code);
-  if (code) Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), code.message());
-  return exists;
+  const auto type = std::filesystem::symlink_status(path, code).type();
+  if (code && type != std::filesystem::file_type::not_found) {
+    Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), code.message());
+  }
+  return type != std::filesystem::file_type::not_found;
 }
 
 std::vector<Path> ListDirectory(const Path& path) {
@@ -252,7 +254,8 @@ std::vector<Path> ListDirectory(const Path& path) {
   std::error_code code;
   std::filesystem::directory_iterator entry(path, code), end;
   for (; !code && entry != end; entry.increment(code)) paths.push_back(entry->path());
-  if (code) Fail(ExitCode::kResources, "cannot list {}: {}", path.string(), code.message());
+  if (code)
+    Fail(ExitCode::kResources, "cannot list directory {}: {}", path.string(), code.message());
   std::sort(paths.begin(), paths.end());
   return paths;
 }

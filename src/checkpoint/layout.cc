@@ -43,20 +43,9 @@ std::filesystem::file_type TypeOf(const Path& path) {
   return status.type();
 }
 
-bool Exists(const Path& path) { return TypeOf(path) != std::filesystem::file_type::not_found; }
-
 std::vector<std::string> DirectoryNames(const Path& directory) {
   std::vector<std::string> names;
-  std::error_code code;
-  std::filesystem::directory_iterator entry(directory, code), end;
-  while (!code && entry != end) {
-    names.push_back(entry->path().filename().string());
-    entry.increment(code);
-  }
-  if (code) {
-    Fail(ExitCode::kResources, "cannot list directory {}: {}", directory.string(), code.message());
-  }
-  std::sort(names.begin(), names.end());
+  for (const Path& path : ListDirectory(directory)) names.push_back(path.filename().string());
   return names;
 }
 

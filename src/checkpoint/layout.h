@@ -30,7 +30,6 @@ bool IsSafeFileName(std::string_view name);
 // What `path` itself is, without following a link. Throws Error(kResources) if that cannot be
 // known.
 std::filesystem::file_type TypeOf(const Path& path);
-bool Exists(const Path& path);
 
 // The names in a directory, sorted. Throws Error(kResources).
 std::vector<std::string> DirectoryNames(const Path& directory);
