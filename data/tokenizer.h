@@ -18,6 +18,8 @@ class Tokenizer {
   // Throws Error(kData) if the file is larger than 256 MiB or not a SentencePiece model with an
   // end-of-sentence piece.
   Tokenizer(const Path& model, int32_t extra_ids);
+  // Of the file's content; `model` stands for it in messages.
+  Tokenizer(const Path& model, std::string content, int32_t extra_ids);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
 
@@ -52,12 +54,14 @@ class Tokenizer {
   std::string PieceOf(int32_t id) const;
   // Of the model file's bytes.
   const Digest& digest() const { return digest_; }
+  const std::string& content() const { return content_; }
   const Path& path() const { return path_; }
 
  private:
   struct Implementation;
 
   Path path_;
+  std::string content_;
   Digest digest_{};
   int32_t pieces_ = 0, extra_ids_ = 0, eos_id_ = 1, unknown_id_ = 2;
   std::unique_ptr<Implementation> implementation_;

@@ -45,10 +45,15 @@ Digest DigestOf(std::span<const std::byte> bytes) {
 
 Digest DigestOf(std::string_view text) { return DigestOf(std::as_bytes(std::span(text))); }
 
-// Read in blocks: a mapped file that another process cuts short would end this one by SIGBUS.
 Digest DigestOfFile(const Path& path) {
-  DigestStream stream;
   File file = File::OpenForRead(path);
+  return DigestOfFile(file);
+}
+
+// Read in blocks: a mapped file that another process cuts short would end this one by SIGBUS.
+Digest DigestOfFile(File& file) {
+  DigestStream stream;
+  file.Rewind();
   std::vector<std::byte> block(size_t{1} << 20);
   while (const size_t count = file.Read(block)) stream.Add(std::span(block).first(count));
   return stream.Finish();

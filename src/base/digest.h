@@ -18,6 +18,8 @@ using Digest = std::array<uint8_t, 16>;
 Digest DigestOf(std::span<const std::byte> bytes);
 Digest DigestOf(std::string_view text);
 Digest DigestOfFile(const Path& path);
+// From its start to its end.
+Digest DigestOfFile(File& file);
 // 32 lower-case hexadecimal digits.
 std::string ToHex(const Digest& digest);
 inline std::string HexDigestOf(std::span<const std::byte> bytes) { return ToHex(DigestOf(bytes)); }

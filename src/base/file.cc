@@ -75,6 +75,10 @@ size_t File::Read(std::span<std::byte> bytes) {
   return count;
 }
 
+void File::Rewind() {
+  if (lseek(descriptor_, 0, SEEK_SET) < 0) FailSystem("seek in", path_);
+}
+
 int64_t File::Size() const {
   struct stat status;
   if (fstat(descriptor_, &status) != 0) FailSystem("stat", path_);
@@ -112,6 +116,16 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+bool ReadFromStart(File& file, std::span<std::byte> bytes) {
+  file.Rewind();
+  while (!bytes.empty()) {
+    const size_t count = file.Read(bytes);
+    if (count == 0) return false;
+    bytes = bytes.subspan(count);
+  }
+  return true;
 }
 
 std::string ReadWholeFile(const Path& path, int64_t limit) {

@@ -105,6 +105,26 @@ std::string HumanDuration(double seconds) {
   return fmt::format("{}d{:02}h", total / 86400, total / 3600 % 24);
 }
 
+std::string Printable(std::string_view text, int most) {
+  const bool is_utf8 = IsUtf8(text);
+  std::string printable;
+  int characters = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned char byte = text[i];
+    const bool continues = is_utf8 && (byte & 0xC0) == 0x80;
+    if (!continues && ++characters > most) return printable + "...";
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !is_utf8)) {
+      printable += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
+      // U+0080 to U+009F: terminals obey these, too.
+      printable += fmt::format("\\u00{:02x}", static_cast<unsigned char>(text[++i]));
+    } else {
+      printable += text[i];
+    }
+  }
+  return printable;
+}
+
 bool IsUtf8(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   for (size_t i = 0; i < text.size();) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ std::string WithThousands(int64_t value);   // 12345 -> "12,345"
 std::string HumanBytes(double bytes);       // 1536 -> "1.5 KiB"
 std::string HumanCount(double count);       // 41234 -> "41.2k"
 std::string HumanDuration(double seconds);  // 11520 -> "3h12m"; not finite -> "?"
+
+// `text` cut after `most` characters, with control characters and bytes that are not UTF-8 escaped:
+// safe to print on one line, whoever wrote it.
+std::string Printable(std::string_view text, int most = std::numeric_limits<int>::max());
 
 // True if `text` is well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
 bool IsUtf8(std::string_view text);

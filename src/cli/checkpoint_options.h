@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "data/tokenizer.h"
+#include "data/validation_data.h"
 #include "dist/communicator.h"
 #include "train/replica.h"
 
@@ -16,6 +19,8 @@ struct LoadedModel {
   Path path;  // of the checkpoint
   int64_t step = 0;
   Config config;
+  Path prepared;                       // where the token shards of its data are; empty: nowhere
+  std::optional<Tokenizer> tokenizer;  // if the purpose needs it
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Replica> replica;  // parameters only
 };
@@ -29,6 +34,10 @@ struct CheckpointOptions {
   // `ranks` may be null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
 };
+
+// The validation split of the model's configuration, prepared with its tokenizer if it is not yet.
+// Throws Error(kConfig) if there is no place for the token shards.
+ValidationData OpenValidationData(const LoadedModel& model);
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app);
 

@@ -1,25 +1,14 @@
 // syntra eval
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 #include "base/json.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
-#include "data/training_data.h"
 #include "train/evaluate.h"
-#include "train/run_directory.h"
 
 namespace syntra {
-namespace {
-
-ValidationData OpenValidation(const Config& config, const Tokenizer& tokenizer) {
-  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  PrepareCorpus(ValidationPreparation(config.data(), prepared), tokenizer);
-  return ValidationData::Open(config.data(), tokenizer, prepared);
-}
-
-}  // namespace
-
 Action SetUpEval(CLI::App& app) {
   const auto options = AddCheckpointOptions(app);
   const auto as_json = std::make_shared<bool>(false);
@@ -27,12 +16,13 @@ Action SetUpEval(CLI::App& app) {
   return [options, as_json] {
     return WithRanks([&](Communicator& ranks) {
       LoadedModel loaded = options->Load(kForEvaluation, &ranks);
-      if (loaded.config.data().validation_size() == 0) {
-        Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
-      }
-      const Tokenizer tokenizer(loaded.config.data().tokenizer(), loaded.config.data().extra_ids());
-      const ValidationData data = OpenValidation(loaded.config, tokenizer);
+      const ValidationData data = OpenValidationData(loaded);
       const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config);
+      if (!std::isfinite(result.log_perplexity)) {
+        Fail(ExitCode::kCheckpoint,
+             "the log-perplexity of {} is not finite; use an older checkpoint",
+             loaded.path.string());
+      }
       if (ranks.rank() != 0) return ExitCode::kDone;
       if (*as_json) {
         fmt::print("{}\n",

@@ -4,10 +4,7 @@
 
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
-#include "data/training_data.h"
-#include "data/validation_data.h"
 #include "decode/greedy.h"
-#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
@@ -17,12 +14,11 @@ class Filler {
  public:
   explicit Filler(LoadedModel& loaded)
       : config_(loaded.config),
-        tokenizer_(config_.data().tokenizer(), config_.data().extra_ids()),
+        tokenizer_(*loaded.tokenizer),
         lengths_(ExampleSettings::From(config_.data(), tokenizer_)),
         decoder_(loaded.replica->MakeDecoder({1, lengths_.input_length, lengths_.target_length})) {}
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  const Config& config() const { return config_; }
 
   // `ids` without EOS. Throws Error(kData) if they do not fit the model's input.
   std::string Fill(std::vector<int32_t> ids) {
@@ -39,7 +35,7 @@ class Filler {
 
  private:
   const Config& config_;
-  Tokenizer tokenizer_;
+  const Tokenizer& tokenizer_;
   ExampleSettings lengths_;
   std::unique_ptr<GreedyDecoder> decoder_;
 };
@@ -49,11 +45,8 @@ std::vector<int32_t> RowOf(const std::vector<int32_t>& values, int64_t row, int6
 }
 
 // Shows validation examples: corrupted input, target, and what the model says.
-void ShowSamples(Filler& filler, int64_t count) {
-  const Config& config = filler.config();
-  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  PrepareCorpus(ValidationPreparation(config.data(), prepared), filler.tokenizer());
-  const ValidationData data = ValidationData::Open(config.data(), filler.tokenizer(), prepared);
+void ShowSamples(const LoadedModel& loaded, Filler& filler, int64_t count) {
+  const ValidationData data = OpenValidationData(loaded);
   for (int64_t i = 0; i < std::min(count, data.example_count()); ++i) {
     const Batch batch = data.Get(i, 1, 0, 1);
     std::vector<int32_t> input = RowOf(batch.encoder_ids, 0, batch.input_length);
@@ -77,7 +70,7 @@ Action SetUpGenerate(CLI::App& app) {
     LoadedModel loaded = options->Load(*samples > 0 ? kForEvaluation : kForGeneration);
     Filler filler(loaded);
     if (*samples > 0) {
-      ShowSamples(filler, *samples);
+      ShowSamples(loaded, filler, *samples);
       return ExitCode::kDone;
     }
     std::string line;

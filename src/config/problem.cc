@@ -51,23 +51,6 @@ void Problems::ThrowIfAny() const {
   if (!empty()) throw Error(ExitCode::kConfig, Text());
 }
 
-std::string Printable(std::string_view text, int most) {
-  const bool is_utf8 = IsUtf8(text);
-  std::string printable;
-  int characters = 0;
-  for (const char c : text) {
-    const unsigned char byte = c;
-    const bool continues = is_utf8 && (byte & 0xC0) == 0x80;
-    if (!continues && ++characters > most) return printable + "...";
-    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !is_utf8)) {
-      printable += fmt::format("\\x{:02x}", byte);
-    } else {
-      printable += c;
-    }
-  }
-  return printable;
-}
-
 std::string Quoted(std::string_view text) { return "\"" + Printable(text, 40) + "\""; }
 
 }  // namespace syntra

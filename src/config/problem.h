@@ -37,10 +37,6 @@ class Problems {
   std::vector<Problem> list_;
 };
 
-// `text` cut after `most` characters, with control characters and bytes that are not UTF-8 escaped:
-// safe to print on one line.
-std::string Printable(std::string_view text, int most);
-
 // The first 40 characters, printable, in double quotes.
 std::string Quoted(std::string_view text);
 

@@ -16,6 +16,7 @@
 #include "train/evaluate.h"
 #include "train/event_file.h"
 #include "train/failpoint.h"
+#include "train/initial.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
 #include "train/requests.h"
@@ -108,6 +109,7 @@ class Run {
   std::optional<Watchdog> watchdog_;
   std::optional<Requests> requests_;
   RunIdentity identity_;
+  std::optional<Checkpoint> initial_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
   std::optional<ValidationData> validation_;
@@ -138,6 +140,11 @@ void Run::TakeDirectory() {
       .rank = ranks_.rank(), .ranks = ranks_.size(), .directory = directory_.logs()});
   identity_.config = config_;
   identity_.world_size = ranks_.size();
+  // Opened at once: before the data is prepared for nothing, and before the other run prunes it.
+  const std::string& initial = config_.checkpoint().initial();
+  if (!initial.empty() && ListCheckpoints(directory_.checkpoints()).empty()) {
+    initial_.emplace(OpenInitial(initial));
+  }
 }
 
 // False if a rank was asked to stop: finished shards stay, and the next start goes on with the
@@ -187,6 +194,7 @@ void Run::OpenData() {
     validation_.emplace(ValidationData::Open(config_.data(), *tokenizer_, prepared));
   }
   identity_.tokenizer_digest = ToHex(tokenizer_->digest());
+  identity_.tokenizer_model = tokenizer_->content();
   identity_.data_digest = ToHex(training_->index().DataDigest());
 }
 
@@ -206,17 +214,14 @@ int64_t Run::StartOrContinue() {
   if (!is_chief()) found = FindNewestValid(directory_.checkpoints(), Recovery::kReadOnly);
   if (found) {
     CheckContinues(*found, identity_);
-    LoadSnapshot(*found, *replica_, &skipped_);
+    LoadSnapshot(*found, *replica_, &skipped_, &identity_);
     saved_step_ = found->info().step;
     Log().info("continuing from {}", found->path().string());
     return found->info().step;
   }
   replica_->InitializeParameters(config_.train().seed());
-  if (!config_.checkpoint().initial().empty()) {
-    Checkpoint initial = OpenNewest(config_.checkpoint().initial());
-    LoadParameters(initial, *replica_);
-    Log().info("starting from the parameters of {}", initial.path().string());
-  }
+  if (initial_) LoadInitial(*initial_, config_.checkpoint(), *replica_, &identity_);
+  initial_.reset();
   return 0;
 }
 
@@ -240,7 +245,7 @@ void Run::OpenLogs(int64_t step) {
   const std::vector<std::string> hosts = ranks_.Gather(HostName());
   if (!is_chief()) return;
   chief_->stragglers.emplace(hosts);
-  DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
+  DescribeRun(directory_, identity_.run_id, config_, ranks_.size(), identity_.initial);
   chief_->status.Start(step);
   chief_->metrics.emplace(directory_.metrics(), step);
   chief_->events.emplace(directory_.events(), step + 1);
@@ -264,6 +269,13 @@ bool Run::EvaluateNow(int64_t step) {
     return stop > 0;
   });
   if (!result) return false;
+  if (!std::isfinite(result->log_perplexity)) {
+    Fail(
+        ExitCode::kDiverged,
+        "the validation log-perplexity after step {} is not finite; the last checkpoint is of step "
+        "{}. Lower optimizer.schedule.rate or set optimizer.clip_norm",
+        step, saved_step_);
+  }
   last_log_perplexity_ = result->log_perplexity;
   if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
   if (is_chief()) {
@@ -304,7 +316,7 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
     } catch (const Error& error) {
       // Step 0 finds a full disk or missing rights before any work is lost.
       ++chief_->saves_failed;
-      if (step == 0 || occasion == Occasion::kLast ||
+      if (step == 0 || occasion == Occasion::kLast || error.code() == ExitCode::kDiverged ||
           chief_->saves_failed >= config_.checkpoint().max_failed_saves()) {
         throw;
       }

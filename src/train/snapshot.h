@@ -6,41 +6,66 @@
 
 #include "checkpoint/read.h"
 #include "config/config.h"
+#include "data/tokenizer.h"
 #include "train/replica.h"
 #include "train/skipped_steps.h"
 
 namespace syntra {
+
+// The tokenizer's model, as SentencePiece wrote it, in each checkpoint.
+inline constexpr const char* kTokenizerFile = "tokenizer.model";
 
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
   std::string run_id;
   Config config;
   std::string tokenizer_digest;
+  std::string tokenizer_model;  // the bytes of its file, which lie in every checkpoint
   std::string data_digest;
+  std::string initial;  // where its first parameters come from; empty: from initialisation
   int world_size = 1;
 };
 
 // Saves the replica's parameters and optimizer state as the state before training step `step`.
+// Throws Error(kDiverged), naming the newest checkpoint that there is, if some of it is not finite:
+// such a state must not take the place of a good one.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                   const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options);
 
-// Reads every tensor of the replica, and the skipped steps. Throws Error(kCheckpoint) if names or
-// shapes differ.
-void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped);
+// Reads every tensor of the replica, the skipped steps and where the run's first parameters came
+// from. Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.
+void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
+                  RunIdentity* identity);
 
-// Parameters only, e.g. to evaluate or to start another run from.
+// Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
 void LoadParameters(Checkpoint& checkpoint, Replica& replica);
 
-// The configuration that the checkpoint was made with, under overrides.
+// Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
+void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors);
+
+// The configuration that the checkpoint was made with, under overrides. Without data.tokenizer,
+// unless an override gives it, where the checkpoint holds the tokenizer itself.
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
                 const ConfigPurpose& purpose = kForModel);
+
+// The tokenizer of ConfigOf: the checkpoint's own, or the one that data.tokenizer names. Throws
+// Error(kData) if that is another than the model was trained with, Error(kConfig) if the model has
+// no row for some of its ids.
+Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config);
+
+// The digest of the tokenizer that the parameters were trained with; "" if it is not known.
+std::string TokenizerDigestOf(const Checkpoint& checkpoint);
 
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
 // checkpoint: the model, the optimizer, the data or the batch changed.
 void CheckContinues(const Checkpoint& checkpoint, const RunIdentity& identity);
 
-// The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of
-// checkpoints. Throws Error(kCheckpoint) if there is none. Changes nothing.
+// The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
+// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
+// Changes nothing.
 Checkpoint OpenNewest(const Path& path);
+
+// The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
+Path WithoutCheckpointFile(const Path& path);
 
 }  // namespace syntra
