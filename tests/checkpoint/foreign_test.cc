@@ -85,7 +85,7 @@ class Forgery : public testing::Test {
 };
 
 // Seeds with which HDF5 crashes; by it the test knows that it can see a crash.
-constexpr uint64_t kCrashes[] = {60, 2007, 2056, 2086};
+constexpr uint64_t kCrashes[] = {60, 2007, 2267, 2344};
 
 TEST_F(Forgery, ShardsThatCrashHdf5) {
   const std::vector<Summed> summed = FindSummed(shard_);
@@ -142,7 +142,7 @@ TEST(Contained, EndsAreTold) {
   EXPECT_THAT(ErrorOf([] {
                 RunContained("it",
                              [] {
-                               for (volatile int i = 0;; i = i + 1) {
+                               while (std::getenv("PATH") != std::getenv("HOME")) {
                                }
                                return std::string();
                              },
