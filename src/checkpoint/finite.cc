@@ -20,10 +20,12 @@ int64_t CountWithBits(const std::byte* data, int64_t count, Bits exponent) {
   const auto* values = reinterpret_cast<const Bits*>(data);
   std::atomic<int64_t> total = 0;
   ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    int64_t bad = 0;
-#pragma omp simd reduction(+ : bad)
-    for (int64_t i = begin; i < end; ++i) bad += (values[i] & exponent) == exponent;
-    total += bad;
+    Bits any = 0;
+#pragma omp simd reduction(| : any)
+    for (int64_t i = begin; i < end; ++i) any |= (values[i] & exponent) == exponent;
+    if (any == 0) return;
+    total += std::count_if(values + begin, values + end,
+                           [&](Bits bits) { return (bits & exponent) == exponent; });
   });
   return total;
 }

@@ -181,8 +181,8 @@ TEST_F(NotFiniteState, ShowsInAnEvaluation) {
 
 // Older versions saved such states.
 TEST_F(NotFiniteState, InACheckpointIsAnError) {
-  Train("run", {"train.steps=2"});
-  const Path path = CheckpointPath("run", 2);
+  Train("run", {"train.steps=6"});
+  const Path path = CheckpointPath("run", 6);
   const TensorEntry entry = Checkpoint(path).tensors().find("parameters/embedding")->second;
   std::string shard = ReadWholeFile(path / entry.file);
   std::string manifest = Unsigned(ReadWholeFile(path / "MANIFEST"));
@@ -202,7 +202,8 @@ TEST_F(NotFiniteState, InACheckpointIsAnError) {
 class Initial : public Portable {
  protected:
   Arguments From(const Path& path, Arguments settings = {}) const {
-    settings.insert(settings.end(), {"checkpoint.initial=" + path.string(), "train.steps=1"});
+    settings.insert(settings.end(), {"optimizer.schedule.kind=CONSTANT",
+                                     "checkpoint.initial=" + path.string(), "train.steps=1"});
     return settings;
   }
 };
@@ -259,7 +260,7 @@ TEST_F(Initial, PartlyMatchingModel) {
       "} "
       "} term { dot_product {} } } }";
   Train("a", {"train.steps=6"});
-  Train("fresh", {dense, "train.steps=1"});
+  Train("fresh", {dense, "train.steps=3"});
   const Outcome refused = Run(Pretrain("b", From(Directory("a"), {dense})));
   EXPECT_EQ(refused.code, 5) << refused.err;
   for (const char* part : {"missing there (", "dense",
@@ -284,7 +285,7 @@ TEST_F(Initial, PartlyMatchingModel) {
 }
 
 TEST_F(Initial, AnotherTokenizer) {
-  Train("a", {"train.steps=1"});
+  Train("a", {"train.steps=6"});
   const std::string other = "data.tokenizer=" + OtherTokenizer().string();
   const std::string prepared = "data.prepared=" + (scratch_ / "tokens").string();
   const Outcome refused = Run(Pretrain("b", From(Directory("a"), {other, prepared})));
