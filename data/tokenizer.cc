@@ -62,8 +62,14 @@ struct Tokenizer::Implementation {
 };
 
 Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
-    : path_(model), extra_ids_(extra_ids), implementation_(std::make_unique<Implementation>()) {
-  const std::string content = ReadWholeFile(model, kMaxModelBytes);
+    : Tokenizer(model, ReadWholeFile(model, kMaxModelBytes), extra_ids) {}
+
+Tokenizer::Tokenizer(const Path& model, std::string model_content, int32_t extra_ids)
+    : path_(model),
+      content_(std::move(model_content)),
+      extra_ids_(extra_ids),
+      implementation_(std::make_unique<Implementation>()) {
+  const std::string& content = content_;
   digest_ = DigestOf(content);
   auto& processor = implementation_->processor;
   const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());

@@ -28,6 +28,8 @@ class Tokenizer {
  public:
   // Throws Error(kData) if the file is larger than 256 MiB or not a SentencePiece model.
   Tokenizer(const Path& model, int32_t extra_ids);
+  // Of the file's content; `model` stands for it in messages.
+  Tokenizer(const Path& model, std::string content, int32_t extra_ids);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
 
@@ -80,6 +82,8 @@ class Tokenizer {
   // SentencePiece that the ids depend on. What keeps ids, or parameters that were trained with
   // them, keeps this beside.
   std::string identity() const;
+  // The bytes of the model file.
+  const std::string& content() const { return content_; }
   const Path& path() const { return path_; }
 
  private:
@@ -89,6 +93,7 @@ class Tokenizer {
   bool IsPiece(int32_t id) const { return id >= first_piece_id_ && id < first_piece_id_ + pieces_; }
 
   Path path_;
+  std::string content_;
   Digest digest_{};
   int32_t pieces_ = 0, first_piece_id_ = 0, extra_ids_ = 0;
   int32_t unknown_id_ = -1, eos_id_ = -1, bos_id_ = -1, own_pad_id_ = -1;

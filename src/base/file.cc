@@ -133,6 +133,10 @@ size_t File::Read(std::span<std::byte> bytes) {
   return count;
 }
 
+void File::Rewind() {
+  if (lseek(descriptor_, 0, SEEK_SET) < 0) FailSystem("seek in", path_);
+}
+
 int64_t File::Size() const {
   struct stat status;
   if (fstat(descriptor_, &status) != 0) FailSystem("stat", path_);
@@ -149,6 +153,16 @@ void File::Sync() {
 
 void File::Close() {
   if (close(std::exchange(descriptor_, -1)) != 0) FailSystem("close", path_);
+}
+
+bool ReadFromStart(File& file, std::span<std::byte> bytes) {
+  file.Rewind();
+  while (!bytes.empty()) {
+    const size_t count = file.Read(bytes);
+    if (count == 0) return false;
+    bytes = bytes.subspan(count);
+  }
+  return true;
 }
 
 struct MappedFile::Mapping {

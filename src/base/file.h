@@ -43,6 +43,8 @@ class File {
   void Write(std::string_view text);
   // Reads up to bytes.size() bytes; returns how many, 0 at the end of the file.
   size_t Read(std::span<std::byte> bytes);
+  // The next Read begins at the start of the file.
+  void Rewind();
   int64_t Size() const;
   void Truncate(int64_t size);
   void Sync();   // fsync
@@ -77,6 +79,9 @@ class MappedFile {
 std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20);
 // The same of one of the program's own files; empty if there is none.
 std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit);
+
+// Reads `file` from its start into `bytes`; false if it is shorter.
+bool ReadFromStart(File& file, std::span<std::byte> bytes);
 
 // Replaces `path` in one step: a new file beside it is written, fsynced and renamed over it, then
 // the directory is fsynced. After a crash the old or the new content is there, never a mixture.

@@ -52,6 +52,9 @@ std::vector<std::string> DirectoryNames(const Path& directory) {
 std::vector<CheckpointRef> ListCheckpoints(const Path& root) {
   std::vector<CheckpointRef> found;
   if (!Exists(root)) return found;
+  if (!std::filesystem::is_directory(root)) {
+    Fail(ExitCode::kCheckpoint, "{} is not a directory of checkpoints", root.string());
+  }
   for (const std::string& name : DirectoryNames(root)) {
     if (const auto step = ParseStepName(name)) found.push_back({root / name, *step});
   }

@@ -40,7 +40,7 @@ struct CheckpointRef {
 };
 
 // All entries of `root` that are named like a checkpoint, by step, unverified. A missing root is
-// empty.
+// empty. Throws Error(kCheckpoint) if it is no directory.
 std::vector<CheckpointRef> ListCheckpoints(const Path& root);
 
 }  // namespace syntra

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 
@@ -17,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kMagic = "syntra-checkpoint ";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = Manifest::kVersion;
 constexpr std::string_view kDigestKey = "xxh3-128 ";
 constexpr size_t kDigestDigits = 32;
 constexpr size_t kMaxTensors = 1'000'000;
@@ -33,7 +34,7 @@ void RequireUtf8(std::string_view text, std::string_view what) {
 }
 
 [[noreturn]] void FailEntry(std::string_view what) {
-  Fail(ExitCode::kCheckpoint, "{}: {} is missing or not valid", kManifestName, what);
+  Fail(ExitCode::kCheckpoint, "{}: {} is missing or not valid", kManifestName, Printable(what));
 }
 
 // `object` must have exactly these keys, so that a misspelt or foreign one is noticed.
@@ -67,7 +68,7 @@ DType ParseDType(const std::string& name, std::string_view what) {
 
 FileDigest ParseFile(const std::string& name, const Json& entry) {
   if (!IsSafeFileName(name)) {
-    Fail(ExitCode::kCheckpoint, "{}: refused file name {}", kManifestName, Json(name).dump());
+    Fail(ExitCode::kCheckpoint, "{}: refused file name \"{}\"", kManifestName, Printable(name));
   }
   RequireKeys(entry, {"bytes", "xxh3_128"}, name);
   FileDigest file{Count(entry["bytes"], name), Text(entry["xxh3_128"], name)};
@@ -79,7 +80,12 @@ FileDigest ParseFile(const std::string& name, const Json& entry) {
 // allocation can be larger than files that are really there.
 TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manifest& manifest,
                         std::map<std::string, int64_t>* used) {
-  RequireKeys(entry, {"dtype", "file", "shape"}, name);
+  const bool has_offset = manifest.version > 1;
+  if (has_offset) {
+    RequireKeys(entry, {"dtype", "file", "offset", "shape"}, name);
+  } else {
+    RequireKeys(entry, {"dtype", "file", "shape"}, name);
+  }
   const DType dtype = ParseDType(Text(entry["dtype"], name), name);
   const std::string& file = Text(entry["file"], name);
   const auto holder = manifest.files.find(file);
@@ -98,14 +104,17 @@ TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manife
   int64_t& total = (*used)[file];
   if (__builtin_add_overflow(total, bytes, &total) || total > holder->second.bytes) {
     Fail(ExitCode::kCheckpoint, "{}: tensor {} does not fit into {} of {} bytes", kManifestName,
-         name, file, holder->second.bytes);
+         Printable(name), file, holder->second.bytes);
   }
-  return {{dtype, Shape(std::span<const int64_t>(dims))}, file};
+  const int64_t offset = has_offset ? Count(entry["offset"], name) : -1;
+  if (offset > holder->second.bytes - bytes) FailEntry(fmt::format("offset of {}", name));
+  return {{dtype, Shape(std::span<const int64_t>(dims))}, file, offset};
 }
 
-Manifest ParseBody(const Json& body) {
+Manifest ParseBody(const Json& body, int64_t version) {
   RequireKeys(body, {"attributes", "files", "run_id", "step", "tensors"}, "the top level");
   Manifest manifest;
+  manifest.version = version;
   manifest.info.step = Count(body["step"], "step");
   manifest.info.run_id = Text(body["run_id"], "run_id");
   const Json& files = body["files"];
@@ -129,19 +138,17 @@ Manifest ParseBody(const Json& body) {
 
 void CheckTensorNames(const std::map<std::string, TensorEntry, std::less<>>& tensors) {
   for (const auto& [name, entry] : tensors) {
-    const bool printable = std::none_of(name.begin(), name.end(),
-                                        [](unsigned char c) { return c < ' ' || c == 0x7f; });
     const std::vector<std::string> parts = Split(name, '/');
     const bool whole = std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
       return part.empty() || part == "." || part == "..";
     });
-    if (name.empty() || name.size() > kMaxNameBytes || !printable || !whole || !IsUtf8(name)) {
-      Fail(ExitCode::kCheckpoint, "tensor name \"{}\" cannot be stored", name);
+    if (name.empty() || name.size() > kMaxNameBytes || !whole || Printable(name) != name) {
+      Fail(ExitCode::kCheckpoint, "tensor name \"{}\" cannot be stored", Printable(name));
     }
     for (size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1)) {
       if (tensors.contains(std::string_view(name).substr(0, slash))) {
         Fail(ExitCode::kCheckpoint, "tensor name \"{}\" is also the group of \"{}\"",
-             name.substr(0, slash), name);
+             Printable(name.substr(0, slash)), Printable(name));
       }
     }
   }
@@ -159,8 +166,10 @@ std::string ToText(const Manifest& manifest) {
   }
   for (const auto& [name, entry] : manifest.tensors) {
     const auto dims = entry.type.shape.dims();
+    SYNTRA_CHECK(entry.offset >= 0, "tensor {} has no place in {}", name, entry.file);
     tensors[name] = {{"dtype", NameOf(entry.type.dtype)},
                      {"file", entry.file},
+                     {"offset", entry.offset},
                      {"shape", std::vector<int64_t>(dims.begin(), dims.end())}};
   }
   const Json body = {{"attributes", manifest.info.attributes},
@@ -191,14 +200,15 @@ Manifest ParseManifest(std::string_view text) {
       !ParseInt64(covered.substr(kMagic.size(), line_end - kMagic.size()), &version)) {
     Fail(ExitCode::kCheckpoint, "{} is not a checkpoint manifest", kManifestName);
   }
-  if (version != kVersion) {
-    throw UnsupportedFormat(fmt::format(
-        "{} has format version {}; this program reads version {}: use the program that wrote it",
-        kManifestName, version, kVersion));
+  if (version < 1 || version > kVersion) {
+    throw UnsupportedFormat(
+        fmt::format("{} has format version {}; this program reads versions 1 "
+                    "to {}: use the program that wrote it",
+                    kManifestName, version, kVersion));
   }
   const Json body = Json::parse(covered.substr(line_end + 1), nullptr, /*allow_exceptions=*/false);
   if (body.is_discarded()) Fail(ExitCode::kCheckpoint, "{} holds broken JSON", kManifestName);
-  return ParseBody(body);
+  return ParseBody(body, version);
 }
 
 }  // namespace syntra

@@ -1,4 +1,5 @@
-// MANIFEST: what a checkpoint holds and the digest of every file. format.md gives its bytes.
+// MANIFEST: what a checkpoint holds, where, and the digest of every file. format.md gives its
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,6 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "checkpoint/digest.h"
 #include "core/tensor.h"
 
 namespace syntra {
@@ -20,12 +20,21 @@ struct CheckpointInfo {
   std::map<std::string, std::string> attributes;
 };
 
+struct FileDigest {
+  int64_t bytes;
+  std::string digest;
+};
+
 struct TensorEntry {
   TensorType type;
   std::string file;
+  int64_t offset = -1;  // of its first byte in the file; -1: not known yet
 };
 
 struct Manifest {
+  static constexpr int64_t kVersion = 2;  // what is written
+  // 1: without the tensors' offsets, which only HDF5 knows then.
+  int64_t version = kVersion;
   CheckpointInfo info;
   std::map<std::string, FileDigest> files;
   std::map<std::string, TensorEntry, std::less<>> tensors;
@@ -44,7 +53,8 @@ void CheckTensorNames(const std::map<std::string, TensorEntry, std::less<>>& ten
 // The same manifest always gives the same text. Throws Error(kCheckpoint) if text is not UTF-8.
 std::string ToText(const Manifest& manifest);
 
-// Throws Error(kCheckpoint) for anything that ToText cannot have written.
+// Throws Error(kCheckpoint) for anything that ToText cannot have written, in this version or in
+// version 1. Every tensor then lies within its file, as far as offsets are known.
 Manifest ParseManifest(std::string_view text);
 
 }  // namespace syntra

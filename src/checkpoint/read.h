@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,20 +18,27 @@ namespace syntra {
 // each once.
 class Checkpoint {
  public:
-  // `directory` is .../step-NNNNNNNNNN. Verifies every file; throws Error(kCheckpoint) naming the
-  // first that is damaged.
+  // Verifies every file; throws Error(kCheckpoint) naming the first that is damaged. A directory
+  // that is named step-NNNNNNNNNN must hold that step; a copy may have any name.
   explicit Checkpoint(const Path& directory);
-  Checkpoint(const Path& directory, VerifiedDirectory verified);
+  // `path` stands for it in messages.
+  Checkpoint(const Path& path, VerifiedDirectory verified);
   Checkpoint(Checkpoint&& other) noexcept;
   Checkpoint& operator=(Checkpoint&& other) noexcept;
   ~Checkpoint();
 
   const Path& path() const { return path_; }
   const CheckpointInfo& info() const { return verified_.manifest.info; }
-  // By name, each with `type` (and the file that holds it).
+  // By name, each with its type and place.
   const std::map<std::string, TensorEntry, std::less<>>& tensors() const {
     return verified_.manifest.tensors;
   }
+  // All but the manifest, with their sizes.
+  const std::map<std::string, FileDigest>& files() const { return verified_.manifest.files; }
+  bool HasFile(const std::string& name) const { return verified_.manifest.files.contains(name); }
+  // The content of a file beside the tensors, such as the tokenizer's; nullopt if there is none of
+  // that name. Throws Error(kCheckpoint) if it is no longer what was verified.
+  std::optional<std::string> ReadFile(const std::string& name);
   // nullptr if there is no such tensor.
   const TensorType* Find(std::string_view name) const;
 
@@ -40,14 +48,14 @@ class Checkpoint {
   void Read(std::string_view name, std::span<std::byte> destination);
 
  private:
-  struct LoadedShard;
+  struct LoadedFile;
   const TensorEntry& Get(std::string_view name) const;
-  // The bytes given to HDF5 are the bytes whose digest was compared, whatever happens to the file.
-  const LoadedShard& Load(const std::string& file);
+  // The bytes that are used are the bytes whose digest was compared, whatever happens to the file.
+  const Buffer& Load(const std::string& name);
 
   Path path_;
   VerifiedDirectory verified_;
-  std::unique_ptr<LoadedShard> loaded_;
+  std::unique_ptr<LoadedFile> loaded_;
 };
 
 }  // namespace syntra

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/hdf5_contents.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/shard.h"
@@ -44,7 +47,8 @@ std::vector<Shard> PlanShards(std::span<const TensorRecord> tensors, int64_t sha
 
 Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards) {
   SYNTRA_CHECK(info.step >= 0, "step {}", info.step);
-  Manifest manifest{info, {}, {}};
+  Manifest manifest;
+  manifest.info = info;
   for (size_t i = 0; i < shards.size(); ++i) {
     for (const TensorRecord* tensor : shards[i]) {
       const bool added =
@@ -76,25 +80,43 @@ void WriteDurably(const Path& path, std::span<const std::byte> bytes) {
   file.Close();
 }
 
-void WriteImage(const Path& directory, const std::string& name, const FileImage& image,
-                Manifest* manifest) {
-  const std::span<const std::byte> bytes = image.bytes();
+// Where HDF5 put the tensors, which is read back from the image; with `verify` their bytes, too.
+void LocateTensors(const Shard& shard, const FileImage& image, const std::string& name, bool verify,
+                   Manifest* manifest) {
+  const Hdf5Contents contents = ContentsOfOwnHdf5(image.bytes(), name);
+  for (const TensorRecord* tensor : shard) {
+    const auto found = contents.tensors.find(tensor->name);
+    SYNTRA_CHECK(found != contents.tensors.end() && found->second.type == tensor->type,
+                 "HDF5 lost tensor {}", tensor->name);
+    const int64_t offset = found->second.offset;
+    const size_t bytes = tensor->type.bytes();
+    if (offset + bytes > image.size ||
+        (verify && std::memcmp(image.data.get() + offset, tensor->data, bytes) != 0)) {
+      Fail(ExitCode::kCheckpoint, "tensor {} changed while it was written", tensor->name);
+    }
+    manifest->tensors.at(tensor->name).offset = offset;
+  }
+}
+
+void WriteContent(const Path& directory, const std::string& name, std::span<const std::byte> bytes,
+                  Manifest* manifest) {
   manifest->files[name] = {static_cast<int64_t>(bytes.size()), HexDigestOf(bytes)};
   WriteDurably(directory / name, bytes);
 }
 
-void WriteDirectory(const Path& directory, std::span<const Shard> shards, bool verify,
-                    Manifest* manifest) {
+void WriteDirectory(const Path& directory, std::span<const Shard> shards,
+                    std::span<const FileRecord> files, bool verify, Manifest* manifest) {
   CreateDirectories(directory);
   for (size_t i = 0; i < shards.size(); ++i) {
     const FileImage image = BuildShard(shards[i]);
-    if (verify) {
-      const ShardReader reader(image.bytes());
-      for (const TensorRecord* tensor : shards[i]) reader.CheckType(tensor->name, tensor->type);
-    }
-    WriteImage(directory, ShardName(i), image, manifest);
+    LocateTensors(shards[i], image, ShardName(i), verify, manifest);
+    WriteContent(directory, ShardName(i), image.bytes(), manifest);
   }
-  WriteImage(directory, std::string(kIndexName), BuildIndex(manifest->tensors), manifest);
+  const FileImage index = BuildIndex(manifest->tensors);
+  WriteContent(directory, std::string(kIndexName), index.bytes(), manifest);
+  for (const FileRecord& file : files) {
+    WriteContent(directory, file.name, std::as_bytes(std::span(file.content)), manifest);
+  }
   const std::string text = ToText(*manifest);
   WriteDurably(directory / kManifestName, std::as_bytes(std::span<const char>(text)));
   SyncDirectory(directory);
@@ -123,11 +145,15 @@ void Commit(const Path& building, const Path& final_path) {
 }  // namespace
 
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
-                    std::span<const TensorRecord> tensors, const SaveOptions& options) {
+                    std::span<const TensorRecord> tensors, const SaveOptions& options,
+                    std::span<const FileRecord> files) {
   const auto start = std::chrono::steady_clock::now();
   const std::string name = StepName(info.step);
   const ErrorContext context(
       [&] { return fmt::format("saving checkpoint {}", (root / name).string()); });
+  for (const FileRecord& file : files) {
+    SYNTRA_CHECK(IsSafeFileName(file.name) && !file.name.ends_with(".h5"), "file {}", file.name);
+  }
   SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);
   const std::vector<Shard> shards = PlanShards(tensors, options.shard_bytes);
   Manifest manifest = PlanManifest(info, shards);
@@ -137,7 +163,7 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
 
   const Path building = root / fmt::format("{}{}-{}", kBuildingPrefix, name, getpid());
   try {
-    WriteDirectory(building, shards, options.verify, &manifest);
+    WriteDirectory(building, shards, files, options.verify, &manifest);
     if (options.verify) VerifyDirectory(building, info.step);
   } catch (...) {
     RemoveQuietly(building);

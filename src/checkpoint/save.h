@@ -19,11 +19,13 @@ struct SaveOptions {
   bool verify = true;  // read everything back before committing
 };
 
-// Commits root/step-NNNNNNNNNN, creating `root` if needed; a checkpoint of the same step is
-// replaced in one step. One save at a time may run on a root. Throws Error(kResources) when
-// the disk or memory fails, Error(kCheckpoint) when what was written does not read back or a name
-// cannot be stored; then older checkpoints are untouched and the save may be tried again.
+// Commits root/step-NNNNNNNNNN with the tensors, and `files` beside them, creating `root` if
+// needed; a checkpoint of the same step is replaced in one step. One save at a time may run on a
+// root. Throws Error(kResources) when the disk or memory fails, Error(kCheckpoint) when what was
+// written does not read back or a name cannot be stored; then older checkpoints are untouched and
+// the save may be tried again.
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
-                    std::span<const TensorRecord> tensors, const SaveOptions& options = {});
+                    std::span<const TensorRecord> tensors, const SaveOptions& options = {},
+                    std::span<const FileRecord> files = {});
 
 }  // namespace syntra

@@ -1,5 +1,4 @@
-// The first bytes of an HDF5 file, version 2 or 3: the only versions written and the only ones
-// opened, because older ones have no checksums and parsing damaged ones is not memory safe.
+// The first bytes of an HDF5 file of version 2 or 3, as HDF5 writes it for us.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "core/tensor.h"
 
@@ -13,6 +14,12 @@ struct TensorRecord {
   std::string name;
   TensorType type;
   const std::byte* data = nullptr;
+};
+
+// A small file that lies beside the tensors; the caller keeps `content` alive.
+struct FileRecord {
+  std::string name;
+  std::string_view content;
 };
 
 }  // namespace syntra

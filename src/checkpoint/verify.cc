@@ -4,7 +4,9 @@
 #include <span>
 #include <string>
 
+#include "base/digest.h"
 #include "base/error.h"
+#include "checkpoint/hdf5_contents.h"
 #include "checkpoint/layout.h"
 
 namespace syntra {
@@ -47,12 +49,32 @@ File OpenVerified(const Path& path, const FileDigest& expected) {
     Fail(ExitCode::kCheckpoint, "{} is {}: expected {} bytes, found {}", path.string(),
          size < expected.bytes ? "truncated" : "too long", expected.bytes, size);
   }
-  const FileDigest found = DigestOfFile(file);
-  if (found.bytes != expected.bytes || found.digest != expected.digest) {
+  file.Rewind();
+  if (const std::string found = ToHex(DigestOfRest(file)); found != expected.digest) {
     Fail(ExitCode::kCheckpoint, "{} is damaged: expected XXH3-128 {}, found {}", path.string(),
-         expected.digest, found.digest);
+         expected.digest, found);
   }
   return file;
+}
+
+// Version 1 leaves it to HDF5 where a tensor lies in its file.
+void LocateTensors(VerifiedDirectory* verified) {
+  std::map<std::string, Hdf5Contents> contents;
+  for (auto& [name, entry] : verified->manifest.tensors) {
+    File& file = verified->files.at(entry.file);
+    const ErrorContext context([&] { return "looking for tensors in " + file.path().string(); });
+    if (!contents.contains(entry.file)) {
+      const Buffer bytes = ReadVerified(file, verified->manifest.files.at(entry.file));
+      contents.emplace(entry.file, ContentsOfForeignHdf5({bytes.data(), bytes.size()}, entry.file));
+    }
+    const auto& tensors = contents.at(entry.file).tensors;
+    const auto found = tensors.find(name);
+    if (found == tensors.end() || found->second.type != entry.type) {
+      Fail(ExitCode::kCheckpoint, "tensor {} is not stored as {}, as the manifest says", name,
+           ToString(entry.type));
+    }
+    entry.offset = found->second.offset;
+  }
 }
 
 }  // namespace
@@ -61,16 +83,16 @@ Manifest ReadManifest(const Path& directory) {
   return ParseManifest(TextOfManifest(directory / kManifestName));
 }
 
-VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step) {
+VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step) {
   const ErrorContext context([&] { return fmt::format("verifying {}", directory.string()); });
   if (TypeOf(directory) != std::filesystem::file_type::directory) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory", directory.string());
   }
   VerifiedDirectory verified{ReadManifest(directory), {}};
   const Manifest& manifest = verified.manifest;
-  if (manifest.info.step != expected_step) {
+  if (expected_step && manifest.info.step != *expected_step) {
     Fail(ExitCode::kCheckpoint, "{} holds step {}, not step {}", directory.string(),
-         manifest.info.step, expected_step);
+         manifest.info.step, *expected_step);
   }
   for (const std::string& name : DirectoryNames(directory)) {
     if (name != kManifestName && !manifest.files.contains(name)) {
@@ -81,7 +103,17 @@ VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step) 
   for (const auto& [name, digest] : manifest.files) {
     verified.files.emplace(name, OpenVerified(directory / name, digest));
   }
+  if (manifest.version == 1) LocateTensors(&verified);
   return verified;
+}
+
+Buffer ReadVerified(File& file, const FileDigest& expected) {
+  Buffer bytes(static_cast<size_t>(expected.bytes), "a checkpoint file");
+  const std::span<std::byte> content(bytes.data(), bytes.size());
+  if (!ReadFromStart(file, content) || HexDigestOf(content) != expected.digest) {
+    Fail(ExitCode::kCheckpoint, "{} changed after it was verified", file.path().string());
+  }
+  return bytes;
 }
 
 }  // namespace syntra

@@ -3,15 +3,18 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
 #include "checkpoint/manifest.h"
+#include "core/buffer.h"
 
 namespace syntra {
 
 // A directory whose every byte agrees with its manifest, with its files held open: later deletion
 // or replacement by name cannot change what is read.
+// The manifest knows every tensor's place, whatever its version.
 struct VerifiedDirectory {
   Manifest manifest;
   std::map<std::string, File> files;
@@ -20,7 +23,10 @@ struct VerifiedDirectory {
 // Throws Error(kCheckpoint) naming file and reason if anything is damaged, missing, additional, a
 // symbolic link, or of another step; UnsupportedFormat for newer versions; Error(kResources) if
 // something cannot be read.
-VerifiedDirectory VerifyDirectory(const Path& directory, int64_t expected_step);
+VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step = {});
+
+// The bytes of a verified file. Throws Error(kCheckpoint) if they are no longer those.
+Buffer ReadVerified(File& file, const FileDigest& expected);
 
 // The manifest alone, without a look at the files that it names. Throws Error(kCheckpoint) or
 // Error(kResources).

@@ -4,25 +4,38 @@
 #include <filesystem>
 
 #include "cli/backend.h"
+#include "data/training_data.h"
+#include "train/run_directory.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 namespace {
 
-// Above "checkpoints", where a run has them; else what holds the checkpoint.
+// The train.directory of a checkpoint that lies in no run directory: the field must not be empty.
+constexpr const char* kNowhere = "/dev/null";
+
+// The run directory that the checkpoint lies in; empty if it lies in none.
 Path RunDirectoryOf(const Path& checkpoint) {
-  const Path holder = (std::filesystem::absolute(checkpoint) / "").parent_path().parent_path();
-  return holder.filename() == "checkpoints" ? holder.parent_path() : holder;
+  const Path holder = std::filesystem::absolute(checkpoint / "").parent_path().parent_path();
+  return holder.filename() == RunDirectory{}.checkpoints() ? holder.parent_path() : Path();
 }
 
 // A checkpoint may come from anybody, so what it says of places that are written to does not count:
 // token shards go to its run directory, or where the command line says.
 std::vector<std::string> WithOwnPlaces(const Path& checkpoint,
                                        const std::vector<std::string>& overrides) {
-  std::vector<std::string> all{"train.directory=" + RunDirectoryOf(checkpoint).string(),
-                               "data.prepared="};
+  std::vector<std::string> all{"data.prepared="};
+  const Path run = RunDirectoryOf(checkpoint);
+  all.push_back("train.directory=" + (run.empty() ? std::string(kNowhere) : run.string()));
   all.insert(all.end(), overrides.begin(), overrides.end());
   return all;
+}
+
+// Where the token shards are, or go; empty: nowhere.
+Path PreparedOf(const Config& config) {
+  const bool is_nowhere =
+      config.data().prepared().empty() && config.train().directory() == kNowhere;
+  return is_nowhere ? Path() : RunDirectory{config.train().directory()}.Prepared(config.data());
 }
 
 }  // namespace
@@ -32,14 +45,35 @@ LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, const Communic
   LoadedModel loaded{.path = opened.path(),
                      .step = opened.info().step,
                      .config = ConfigOf(opened, WithOwnPlaces(opened.path(), overrides), purpose),
+                     .prepared = {},
+                     .tokenizer = {},
                      .backend = nullptr,
                      .replica = nullptr};
+  loaded.prepared = PreparedOf(loaded.config);
+  if (purpose.tokenizer) loaded.tokenizer.emplace(TokenizerOf(opened, loaded.config));
   const TrainConfig& train = loaded.config.train();
   loaded.backend = ChooseBackend(train.device(), ranks);
   loaded.replica = std::make_unique<Replica>(loaded.config.model(), nullptr,
                                              ActivationType(train.precision()), *loaded.backend);
   LoadParameters(opened, *loaded.replica);
   return loaded;
+}
+
+ValidationData OpenValidationData(const LoadedModel& model, const OnProgress& on_progress) {
+  const DataConfig& data = model.config.data();
+  if (data.validation_size() == 0) {
+    Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
+  }
+  if (model.prepared.empty()) {
+    Fail(ExitCode::kConfig,
+         "{} lies in no run directory, so there is no place for the token shards of the validation "
+         "data; give --set data.prepared=DIRECTORY",
+         model.path.string());
+  }
+  PrepareOptions options = ValidationPreparation(data, model.prepared);
+  options.on_progress = on_progress;
+  PrepareCorpus(options, *model.tokenizer);
+  return ValidationData::Open(data, *model.tokenizer, model.prepared);
 }
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app) {

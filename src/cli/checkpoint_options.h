@@ -1,12 +1,17 @@
 // --checkpoint and --set, the same for every command that uses a trained model.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "data/prepare.h"
+#include "data/tokenizer.h"
+#include "data/validation_data.h"
 #include "dist/communicator.h"
 #include "train/replica.h"
 
@@ -16,6 +21,8 @@ struct LoadedModel {
   Path path;  // of the checkpoint
   int64_t step = 0;
   Config config;
+  Path prepared;                       // where the token shards of its data are; empty: nowhere
+  std::optional<Tokenizer> tokenizer;  // if the purpose needs it
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Replica> replica;  // parameters only
 };
@@ -31,6 +38,11 @@ struct CheckpointOptions {
   // `ranks` may be null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
 };
+
+// The validation split of the model's configuration, prepared with its tokenizer if it is not yet.
+// Throws Error(kConfig) if there is no place for the token shards.
+using OnProgress = std::function<void(const PrepareProgress&)>;
+ValidationData OpenValidationData(const LoadedModel& model, const OnProgress& on_progress = {});
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app);
 

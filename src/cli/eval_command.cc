@@ -1,5 +1,6 @@
 // syntra eval
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <optional>
 
 #include "base/digest.h"
@@ -7,28 +8,12 @@
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
-#include "data/training_data.h"
 #include "train/agreement.h"
 #include "train/evaluate.h"
 #include "train/run_directory.h"
 
 namespace syntra {
 namespace {
-
-ValidationData OpenValidation(const Config& config, const Tokenizer& tokenizer,
-                              Watchdog& watchdog) {
-  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  {
-    const Watchdog::Phase phase(watchdog, RunPhase::kPrepare);
-    PrepareOptions options = ValidationPreparation(config.data(), prepared);
-    options.on_progress = [&, previous = PrepareProgress()](const PrepareProgress& now) mutable {
-      if (now != previous) watchdog.Alive();
-      previous = now;
-    };
-    PrepareCorpus(options, tokenizer);
-  }
-  return ValidationData::Open(config.data(), tokenizer, prepared);
-}
 
 constexpr const char* kRemedy =
     "Give all ranks the same files, on a shared file system or as equal copies";
@@ -54,11 +39,12 @@ Action SetUpEval(CLI::App& app) {
       phase.emplace(watchdog, RunPhase::kLoad, 0, BytesBelow(options->checkpoint));
       LoadedModel loaded = options->Load(kForEvaluation, &ranks);
       CheckSameModel(ranks, loaded);
-      if (loaded.config.data().validation_size() == 0) {
-        Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
-      }
-      const Tokenizer tokenizer(loaded.config.data().tokenizer(), loaded.config.data().extra_ids());
-      const ValidationData data = OpenValidation(loaded.config, tokenizer, watchdog);
+      phase.emplace(watchdog, RunPhase::kPrepare);
+      const auto alive = [&, previous = PrepareProgress()](const PrepareProgress& now) mutable {
+        if (now != previous) watchdog.Alive();
+        previous = now;
+      };
+      const ValidationData data = OpenValidationData(loaded, alive);
       CheckAgreement(ranks, {{"data.validation, digest", ToHex(data.index().DataDigest())}},
                      ExitCode::kData, "data", kRemedy);
       const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config, [&] {
@@ -66,6 +52,11 @@ Action SetUpEval(CLI::App& app) {
         return false;
       });
       phase.reset();
+      if (!std::isfinite(result.log_perplexity)) {
+        Fail(ExitCode::kCheckpoint,
+             "the log-perplexity of {} is not finite; use an older checkpoint",
+             loaded.path.string());
+      }
       if (ranks.rank() != 0) return ExitCode::kDone;
       if (*as_json) {
         fmt::print("{}\n",

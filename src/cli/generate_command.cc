@@ -10,8 +10,6 @@
 #include "cli/commands.h"
 #include "cli/gaps.h"
 #include "cli/samples.h"
-#include "data/training_data.h"
-#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
@@ -68,12 +66,9 @@ class LineFiller {
   int64_t number_ = 0, bad_lines_ = 0;
 };
 
-void ShowSamples(BatchDecoder& decoder, const Tokenizer& tokenizer, const Config& config,
-                 const GenerateOptions& options) {
-  const Path prepared = RunDirectory{config.train().directory()}.Prepared(config.data());
-  PrepareCorpus(ValidationPreparation(config.data(), prepared), tokenizer);
-  const ValidationData data = ValidationData::Open(config.data(), tokenizer, prepared);
-  fmt::print("{}", SamplesText(decoder, tokenizer, data, options.samples, options.raw,
+void ShowSamples(BatchDecoder& decoder, const LoadedModel& model, const GenerateOptions& options) {
+  const ValidationData data = OpenValidationData(model);
+  fmt::print("{}", SamplesText(decoder, *model.tokenizer, data, options.samples, options.raw,
                                TerminalColumns(STDOUT_FILENO)));
 }
 
@@ -102,11 +97,11 @@ Action SetUpGenerate(CLI::App& app) {
   return [checkpoint, options] {
     LoadedModel loaded = checkpoint->Load(options->samples > 0 ? kForEvaluation : kForGeneration);
     const DataConfig& data = loaded.config.data();
-    const Tokenizer tokenizer(data.tokenizer(), data.extra_ids());
+    const Tokenizer& tokenizer = *loaded.tokenizer;
     const ExampleSettings lengths = ExampleSettings::From(data, tokenizer);
     BatchDecoder decoder(*loaded.replica, tokenizer, lengths.input_length, lengths.target_length);
     if (options->samples == 0) return FillLines(decoder, tokenizer, options->raw);
-    ShowSamples(decoder, tokenizer, loaded.config, *options);
+    ShowSamples(decoder, loaded, *options);
     return ExitCode::kDone;
   };
 }

@@ -35,14 +35,21 @@ Action SetUpCheckpoint(CLI::App& app) {
                            {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
                            {"dtype", NameOf(entry.type.dtype)}});
       }
+      Json files = Json::object();
+      for (const auto& [name, file] : checkpoint.files()) files[name] = file.bytes;
       fmt::print("{}\n", JsonText({{"path", checkpoint.path().string()},
                                    {"step", checkpoint.info().step},
                                    {"run_id", checkpoint.info().run_id},
+                                   {"tokenizer_digest", TokenizerIdentityOf(checkpoint)},
+                                   {"files", files},
                                    {"tensors", tensors}}));
       return ExitCode::kDone;
     }
-    fmt::print("{}: step {}, run {}\n", checkpoint.path().string(), checkpoint.info().step,
-               checkpoint.info().run_id);
+    fmt::print("{}: step {}, run {}\n", Printable(checkpoint.path().string()),
+               checkpoint.info().step, Printable(checkpoint.info().run_id));
+    const bool has_tokenizer = checkpoint.HasFile(kTokenizerFile);
+    fmt::print("tokenizer XXH3-128 {}{}\n", Printable(TokenizerIdentityOf(checkpoint)),
+               has_tokenizer ? fmt::format(", in {}", kTokenizerFile) : "");
     double bytes = 0;
     for (const auto& [name, entry] : checkpoint.tensors()) {
       fmt::print("  {:60} {}\n", name, ToString(entry.type));

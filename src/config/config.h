@@ -16,12 +16,12 @@ struct ConfigPurpose {
   bool training_data = false;    // data.train
   bool validation_data = false;  // data.validation
   bool tokenizer = false;        // data.tokenizer
-  bool run = false;              // train.directory, checkpoint.initial
+  bool run = false;              // train.directory
 };
 inline constexpr ConfigPurpose kForModel = {};
 inline constexpr ConfigPurpose kForPreparing = {true, true, true, false};
 inline constexpr ConfigPurpose kForTraining = {true, true, true, true};
-inline constexpr ConfigPurpose kForEvaluation = {false, true, true, true};
+inline constexpr ConfigPurpose kForEvaluation = {false, true, true, false};
 inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
 
 // Text-format files, each laid over the ones before it, then overrides in order: `a.b=value` or

@@ -29,7 +29,6 @@ constexpr PurposeOfField kPurposes[] = {
     {"data.validation", &ConfigPurpose::validation_data},
     {"data.tokenizer", &ConfigPurpose::tokenizer},
     {"train.directory", &ConfigPurpose::run},
-    {"checkpoint.initial", &ConfigPurpose::run},
 };
 
 bool Needed(const std::string& path, const ConfigPurpose& purpose) {

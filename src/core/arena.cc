@@ -1,5 +1,7 @@
 #include "core/arena.h"
 
+#include <algorithm>
+
 namespace syntra {
 
 Arena::Arena(Device& device, int64_t elements, const char* purpose)
@@ -12,7 +14,11 @@ void Arena::Clear() { device_->Clear(values_.data(), values_.size()); }
 
 std::span<float> Arena::host() {
   const bool same = device_->is_host();
-  if (!same && copy_.size() == 0) copy_ = device_->AllocateStaging(values_.size(), purpose_);
+  if (!same && copy_.size() == 0 && elements_ > 0) {
+    copy_ = device_->AllocateStaging(values_.size(), purpose_);
+    // As the arena began, also where it has gaps that no tensor covers.
+    std::fill_n(copy_.data(), copy_.size(), std::byte{0});
+  }
   return {reinterpret_cast<float*>((same ? values_ : copy_).data()),
           static_cast<size_t>(elements_)};
 }

@@ -105,7 +105,8 @@ class Comparison {
 // machines.
 std::string ProgramDigest() {
   try {
-    return ToHex(DigestOfFile("/proc/self/exe"));
+    File program = File::OpenForRead("/proc/self/exe");
+    return ToHex(DigestOfRest(program));
   } catch (const Error&) {
     return "unreadable";
   }

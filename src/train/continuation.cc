@@ -74,7 +74,7 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
       differences.push_back(fmt::format("{}: {} -> {}", name, then, now));
     }
   };
-  compare(kTokenizerAttribute, identity.tokenizer_digest);
+  compare(kTokenizerAttribute, identity.tokenizer_identity);
   if (!HasSameShards(checkpoint, identity)) compare(kDataAttribute, identity.data_digest);
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,

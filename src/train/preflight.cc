@@ -164,7 +164,7 @@ class Checks {
     if (!checkpoint_) return "none yet";
     RunIdentity identity;
     identity.config = config_;
-    identity.tokenizer_digest = ToHex(tokenizer_->digest());
+    identity.tokenizer_identity = tokenizer_->identity();
     if (states_[0] && states_[0]->data_digest) {
       identity.shards_digest = ToHex(*states_[0]->data_digest);
     }

@@ -19,6 +19,7 @@
 #include "train/evaluate.h"
 #include "train/event_file.h"
 #include "train/failpoint.h"
+#include "train/initial.h"
 #include "train/metrics_log.h"
 #include "train/preflight.h"
 #include "train/progress.h"
@@ -112,6 +113,7 @@ class Run {
   std::optional<Chief> chief_;
   std::optional<Requests> requests_;
   RunIdentity identity_;
+  std::optional<Checkpoint> initial_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
   std::optional<ValidationData> validation_;
@@ -142,6 +144,11 @@ void Run::TakeDirectory() {
   watchdog_.ReportTo(directory_.logs(), ranks_.rank(), ranks_.size());
   identity_.config = config_;
   identity_.world_size = ranks_.size();
+  // Opened at once: before the data is prepared for nothing, and before the other run prunes it.
+  const std::string& initial = config_.checkpoint().initial();
+  if (!initial.empty() && ListCheckpoints(directory_.checkpoints()).empty()) {
+    initial_.emplace(OpenInitial(initial));
+  }
 }
 
 // False if a rank was asked to stop: finished shards stay, and the next start goes on with the
@@ -190,12 +197,13 @@ void Run::OpenData() {
     watchdog_.Alive();
     validation_.emplace(ValidationData::Open(config_.data(), *tokenizer_, prepared));
   }
-  identity_.tokenizer_digest = ToHex(tokenizer_->digest());
+  identity_.tokenizer_identity = tokenizer_->identity();
+  identity_.tokenizer_model = tokenizer_->content();
   identity_.data_digest = ToHex(training_->ContentDigest());
   identity_.shards_digest = ToHex(training_->index().DataDigest());
   if (validation_) identity_.validation_digest = ToHex(validation_->ContentDigest());
   CheckAgreement(ranks_,
-                 {{"data.tokenizer, digest", identity_.tokenizer_digest},
+                 {{"data.tokenizer, identity", identity_.tokenizer_identity},
                   {"data.train, digest", identity_.data_digest},
                   {"data.validation, digest", identity_.validation_digest}},
                  ExitCode::kData, "data",
@@ -220,7 +228,7 @@ int64_t Run::StartOrContinue() {
   if (found) {
     const CheckpointSummary summary{found->path(), found->info()};
     CheckContinues(summary, identity_);
-    LoadSnapshot(*found, *replica_, &skipped_);
+    LoadSnapshot(*found, *replica_, &skipped_, &identity_);
     saved_step_ = found->info().step;
     const std::string changes = OtherChanges(summary, config_);
     Log().info("continuing from {}{}{}", found->path().string(),
@@ -228,11 +236,8 @@ int64_t Run::StartOrContinue() {
     return found->info().step;
   }
   replica_->InitializeParameters(config_.train().seed());
-  if (!config_.checkpoint().initial().empty()) {
-    Checkpoint initial = OpenNewest(config_.checkpoint().initial());
-    LoadParameters(initial, *replica_);
-    Log().info("starting from the parameters of {}", initial.path().string());
-  }
+  if (initial_) LoadInitial(*initial_, config_.checkpoint(), *replica_, &identity_);
+  initial_.reset();
   return 0;
 }
 
@@ -255,7 +260,7 @@ void Run::OpenLogs(int64_t step) {
                        .threads = ThreadCount(),
                        .backend = std::string(backend_.name())};
   for (const std::string& line : DescribeStart(config_, start)) Log().info("{}", line);
-  DescribeRun(directory_, identity_.run_id, config_, ranks_.size());
+  DescribeRun(directory_, identity_.run_id, config_, ranks_.size(), identity_.initial);
   chief_->status.Start(step);
   chief_->metrics.emplace(directory_.metrics(), step);
   chief_->events.emplace(directory_.events(), step + 1);
@@ -281,6 +286,13 @@ bool Run::EvaluateNow(int64_t step) {
   });
   batch.reset();
   if (!result) return false;
+  if (!std::isfinite(result->log_perplexity)) {
+    Fail(
+        ExitCode::kDiverged,
+        "the validation log-perplexity after step {} is not finite; the last checkpoint is of step "
+        "{}. Lower optimizer.schedule.rate or set optimizer.clip_norm",
+        step, saved_step_);
+  }
   last_log_perplexity_ = result->log_perplexity;
   if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
   if (is_chief()) {
@@ -320,7 +332,7 @@ void Run::SaveNow(int64_t step, Occasion occasion) {
     } catch (const Error& error) {
       // Step 0 finds a full disk or missing rights before any work is lost.
       ++chief_->saves_failed;
-      if (step == 0 || occasion == Occasion::kLast ||
+      if (step == 0 || occasion == Occasion::kLast || error.code() == ExitCode::kDiverged ||
           chief_->saves_failed >= config_.checkpoint().max_failed_saves()) {
         throw;
       }

@@ -41,6 +41,15 @@ DType ActivationType(TrainConfig::Precision precision) {
   return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
 }
 
+std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors) {
+  std::vector<TensorRecord> records;
+  for (const HostTensor& tensor : tensors) {
+    records.push_back(
+        {tensor.name, tensor.view.type, static_cast<const std::byte*>(tensor.view.data)});
+  }
+  return records;
+}
+
 Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
                  Backend& backend)
     : model_(model),
@@ -67,27 +76,31 @@ void Replica::InitializeParameters(uint64_t seed) {
   values_.Send();
 }
 
-std::vector<TensorRecord> Replica::Tensors() {
-  values_.Fetch();
-  state_.Fetch();
-  std::vector<TensorRecord> records;
+std::vector<HostTensor> Replica::HostTensors() {
+  std::vector<HostTensor> tensors;
   for (const Parameter& parameter : parameters_.all()) {
-    records.push_back({"parameters/" + parameter.name,
-                       {DType::kF32, parameter.shape},
-                       std::as_bytes(HostValues(parameter)).data()});
+    tensors.push_back({kParametersGroup + parameter.name,
+                       {HostValues(parameter).data(), {DType::kF32, parameter.shape}}});
   }
-  if (!optimizer_) return records;
+  if (!optimizer_) return tensors;
   for (const StateTensor& tensor : optimizer_->state()) {
-    records.push_back({tensor.name,
-                       {DType::kF32, tensor.shape},
-                       std::as_bytes(state_.host().subspan(tensor.offset)).data()});
+    tensors.push_back(
+        {tensor.name, {state_.host().subspan(tensor.offset).data(), {DType::kF32, tensor.shape}}});
   }
-  return records;
+  return tensors;
 }
 
 void Replica::Commit() {
   values_.Send();
   state_.Send();
+}
+
+void Replica::CommitParameters() { values_.Send(); }
+
+std::vector<TensorRecord> Replica::Tensors() {
+  values_.Fetch();
+  state_.Fetch();
+  return RecordsOf(HostTensors());
 }
 
 void Replica::SetLoss(const LossOptions& loss, bool recompute) {

@@ -19,6 +19,9 @@
 
 namespace syntra {
 
+// What the names of parameters begin with in checkpoints.
+inline constexpr const char* kParametersGroup = "parameters/";
+
 DType ActivationType(TrainConfig::Precision precision);
 
 // Sums over a batch; they add over micro-batches and ranks.
@@ -35,6 +38,13 @@ struct UpdateOutcome {
   double gradient_norm = 0;  // before clipping
   bool skipped = false;      // norm or objective was not finite: nothing was changed
 };
+
+struct HostTensor {
+  std::string name;
+  TensorView view;
+};
+
+std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors);
 
 // What surrounds the sums of one micro-batch.
 struct BatchFacts {
@@ -55,14 +65,17 @@ class Replica {
   const Optimizer& optimizer() const { return *optimizer_; }
 
   void InitializeParameters(uint64_t seed);
-  // Every tensor of a checkpoint as it is now: "parameters/<name>", "optimizer/...". They lie in
-  // host memory, where they can be written; Commit makes that count.
-  std::vector<TensorRecord> Tensors();
+  // The host's copy of every tensor of a checkpoint: "parameters/<name>", "optimizer/...". What is
+  // written there counts from Commit on; CommitParameters leaves the optimizer state as it is.
+  std::vector<HostTensor> HostTensors();
   void Commit();
   // Of parameters and optimizer state: what a checkpoint holds.
   double bytes() const {
     return static_cast<double>(values_.elements() + state_.elements()) * sizeof(float);
   }
+  void CommitParameters();
+  // The same tensors as they are now, to be saved.
+  std::vector<TensorRecord> Tensors();
 
   // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
   // batch's part of the step's sums. With SetBuckets, `ready` is called with each piece of the

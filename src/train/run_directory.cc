@@ -49,14 +49,13 @@ std::string RunIdOf(const RunDirectory& directory) {
 }
 
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
-                 int ranks) {
-  const Json json{{"run_id", run_id},
-                  {"version", Version()},
-                  {"host", HostName()},
-                  {"ranks", ranks},
-                  {"command", CommandLineWords()},
-                  {"working_directory", std::filesystem::current_path().string()},
-                  {"config_digest", ConfigDigest(config)}};
+                 int ranks, const std::string& initial) {
+  Json json{{"run_id", run_id},
+            {"version", SYNTRA_VERSION},
+            {"host", HostName()},
+            {"ranks", ranks},
+            {"config_digest", ConfigDigest(config)}};
+  if (!initial.empty()) json["initial"] = initial;
   ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory.root / "config.textproto", FullConfigText(config));
 }

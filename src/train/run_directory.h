@@ -32,6 +32,6 @@ std::string RunIdOf(const RunDirectory& directory);
 // line). Rank 0 only, under the run's lock, and only once the run is known to be able to go on with
 // this configuration.
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
-                 int ranks);
+                 int ranks, const std::string& initial);
 
 }  // namespace syntra

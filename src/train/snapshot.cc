@@ -1,7 +1,9 @@
 #include "train/snapshot.h"
 
-#include "base/log.h"
+#include <map>
+
 #include "base/text.h"
+#include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "config/print.h"
@@ -11,9 +13,24 @@ namespace {
 
 constexpr const char* kConfig = "config";
 constexpr const char* kSkipped = "skipped_steps";
+constexpr const char* kInitial = "initial";
 
-void Read(Checkpoint& checkpoint, const TensorRecord& record) {
-  checkpoint.Read(record.name, TensorView{const_cast<std::byte*>(record.data), record.type});
+std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
+  const auto it = checkpoint.info().attributes.find(name);
+  return it == checkpoint.info().attributes.end() ? "" : it->second;
+}
+
+void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Path& root) {
+  const std::string bad = NotFinite(tensors);
+  if (bad.empty()) return;
+  const std::vector<CheckpointRef> saved = ListCheckpoints(root);
+  const std::string good =
+      saved.empty() ? "There is no checkpoint."
+                    : fmt::format("The last good checkpoint is {}.", saved.back().path.string());
+  Fail(ExitCode::kDiverged,
+       "after step {} the state is not finite and is not saved: {}. {} Lower "
+       "optimizer.schedule.rate, or correct other settings of the optimizer",
+       step, bad, good);
 }
 
 }  // namespace
@@ -23,34 +40,56 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
   const CheckpointInfo info{.step = step,
                             .run_id = identity.run_id,
                             .attributes = {{kConfig, MinimalConfigText(identity.config)},
-                                           {kTokenizerAttribute, identity.tokenizer_digest},
+                                           {kTokenizerAttribute, identity.tokenizer_identity},
                                            {kDataAttribute, identity.data_digest},
                                            {kShardsAttribute, identity.shards_digest},
                                            {kValidationAttribute, identity.validation_digest},
                                            {kSkipped, skipped.ToText()},
+                                           {kInitial, identity.initial},
                                            {"world_size", std::to_string(identity.world_size)}}};
-  SaveCheckpoint(root, info, replica.Tensors(),
-                 {.keep = options.keep(), .milestone_every = options.milestone_every()});
+  const std::vector<TensorRecord> tensors = replica.Tensors();
+  RequireFinite(tensors, step, root);
+  const FileRecord tokenizer{kTokenizerFile, identity.tokenizer_model};
+  SaveCheckpoint(root, info, tensors,
+                 {.keep = options.keep(), .milestone_every = options.milestone_every()},
+                 {&tokenizer, 1});
 }
 
-void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped) {
-  const std::vector<TensorRecord> records = replica.Tensors();
-  if (records.size() != checkpoint.tensors().size()) {
+void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
+  for (const HostTensor& tensor : tensors) checkpoint.Read(tensor.name, tensor.view);
+  const std::string bad = NotFinite(RecordsOf(tensors));
+  if (bad.empty()) return;
+  Fail(ExitCode::kCheckpoint,
+       "{} holds values that are not finite, so nothing can be computed with it: {}; use an older "
+       "checkpoint",
+       checkpoint.path().string(), bad);
+}
+
+void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
+                  RunIdentity* identity) {
+  const std::vector<HostTensor> tensors = replica.HostTensors();
+  if (tensors.size() != checkpoint.tensors().size()) {
     Fail(ExitCode::kCheckpoint, "{} holds {} tensors, the run has {}", checkpoint.path().string(),
-         checkpoint.tensors().size(), records.size());
+         checkpoint.tensors().size(), tensors.size());
   }
-  for (const TensorRecord& record : records) Read(checkpoint, record);
+  ReadTensors(checkpoint, tensors);
   replica.Commit();
-  // Early checkpoints do not have the attribute: nothing was skipped.
-  const auto& attributes = checkpoint.info().attributes;
-  skipped->Restore(attributes.contains(kSkipped) ? attributes.at(kSkipped) : "");
+  // The first checkpoints have no such attributes: nothing was skipped or taken over.
+  skipped->Restore(AttributeOrNone(checkpoint, kSkipped));
+  identity->initial = AttributeOrNone(checkpoint, kInitial);
+}
+
+std::string TokenizerIdentityOf(const Checkpoint& checkpoint) {
+  return AttributeOrNone(checkpoint, kTokenizerAttribute);
 }
 
 void LoadParameters(Checkpoint& checkpoint, Replica& replica) {
-  for (const TensorRecord& record : replica.Tensors()) {
-    if (record.name.starts_with("parameters/")) Read(checkpoint, record);
-  }
-  replica.Commit();
+  std::vector<HostTensor> parameters = replica.HostTensors();
+  std::erase_if(parameters, [](const HostTensor& tensor) {
+    return !tensor.name.starts_with(kParametersGroup);
+  });
+  ReadTensors(checkpoint, parameters);
+  replica.CommitParameters();
 }
 
 const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name) {
@@ -61,20 +100,65 @@ const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, con
   return it->second;
 }
 
-Config ConfigOf(const Path& path, const CheckpointInfo& info,
-                std::span<const std::string> overrides, const ConfigPurpose& purpose) {
-  return ParseConfig(path.string(), AttributeOf(path, info, kConfig), overrides, purpose);
+Config ConfigOf(const Path& path, const CheckpointInfo& info) {
+  return ParseConfig(path.string(), AttributeOf(path, info, kConfig), {}, kForModel);
 }
 
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,
                 const ConfigPurpose& purpose) {
-  return ConfigOf(checkpoint.path(), checkpoint.info(), overrides, purpose);
+  const std::string source = checkpoint.path().string();
+  const std::string& stored = AttributeOf(checkpoint.path(), checkpoint.info(), kConfig);
+  if (!checkpoint.HasFile(kTokenizerFile)) return ParseConfig(source, stored, overrides, purpose);
+  Config own = ParseConfig(source, stored, {}, kForModel);
+  own.mutable_data()->clear_tokenizer();
+  const std::string text = MinimalConfigText(own);
+  ConfigPurpose but_tokenizer = purpose;
+  but_tokenizer.tokenizer = false;
+  Config config = ParseConfig(source, text, overrides, but_tokenizer);
+  return config.data().has_tokenizer() ? ParseConfig(source, text, overrides, purpose) : config;
 }
 
-Checkpoint OpenNewest(const Path& path) {
-  if (std::filesystem::exists(path / kManifestName)) return Checkpoint(path);
+Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config) {
+  const std::string& given = config.data().tokenizer();
+  const int32_t extra_ids = config.data().extra_ids();
+  const Path own = checkpoint.path() / kTokenizerFile;
+  std::optional<Tokenizer> tokenizer;
+  if (!given.empty()) {
+    tokenizer.emplace(given, extra_ids);
+  } else {
+    tokenizer.emplace(own, checkpoint.ReadFile(kTokenizerFile).value(), extra_ids);
+  }
+  const std::string& trained =
+      AttributeOf(checkpoint.path(), checkpoint.info(), kTokenizerAttribute);
+  if (tokenizer->identity() != trained) {
+    Fail(ExitCode::kData,
+         "{} (XXH3-128 {}) is not the tokenizer that {} was trained with (XXH3-128 {}){}",
+         tokenizer->path().string(), tokenizer->identity(), checkpoint.path().string(),
+         Printable(trained),
+         checkpoint.HasFile(kTokenizerFile) ? "; leave data.tokenizer out: the checkpoint holds it"
+                                            : "; set data.tokenizer to that one");
+  }
+  CheckCanTrain(*tokenizer, config.model().vocabulary_size());
+  return std::move(*tokenizer);
+}
+
+Path WithoutCheckpointFile(const Path& path) {
+  const Path name = path.filename();
+  if (name != kManifestName && name != kIndexName) return path;
+  const Path directory = path.has_parent_path() ? path.parent_path() : ".";
+  return Exists(directory / kManifestName) ? directory : path;
+}
+
+Checkpoint OpenNewest(const Path& place) {
+  const Path path = WithoutCheckpointFile(place);
+  if (!Exists(path)) Fail(ExitCode::kCheckpoint, "{} does not exist", path.string());
+  if (!std::filesystem::is_directory(path)) {
+    Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
+         path.string());
+  }
+  if (Exists(path / kManifestName)) return Checkpoint(path);
   const Path inner = path / "checkpoints";
-  const Path root = std::filesystem::is_directory(inner) ? inner : path;
+  const Path root = Exists(inner) ? inner : path;
   if (std::optional<Checkpoint> found = FindNewestValid(root, Recovery::kReadOnly)) {
     return std::move(*found);
   }

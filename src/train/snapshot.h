@@ -6,6 +6,7 @@
 
 #include "checkpoint/read.h"
 #include "config/config.h"
+#include "data/tokenizer.h"
 #include "train/replica.h"
 #include "train/skipped_steps.h"
 
@@ -16,41 +17,63 @@ inline constexpr char kTokenizerAttribute[] = "tokenizer_digest";
 inline constexpr char kDataAttribute[] = "data_digest";
 inline constexpr char kShardsAttribute[] = "shards_digest";
 inline constexpr char kValidationAttribute[] = "validation_digest";
+// The tokenizer's model, as SentencePiece wrote it, in each checkpoint.
+inline constexpr const char* kTokenizerFile = "tokenizer.model";
 
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
   std::string run_id;
   Config config;
-  std::string tokenizer_digest;
-  std::string data_digest;    // of what the training corpus says
+  std::string tokenizer_identity;  // Tokenizer::identity
+  std::string tokenizer_model;     // the bytes of its file, which lie in every checkpoint
+  std::string data_digest;         // of what the training corpus says
   std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
   std::string validation_digest;  // of what the validation corpus says; empty: there is none
+  std::string initial;  // where its first parameters come from; empty: from initialisation
   int world_size = 1;
 };
 
 // Saves the replica's parameters and optimizer state as the state before training step `step`.
+// Throws Error(kDiverged), naming the newest checkpoint that there is, if some of it is not finite:
+// such a state must not take the place of a good one.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                   const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options);
 
-// Reads every tensor of the replica, and the skipped steps. Throws Error(kCheckpoint) if names or
-// shapes differ.
-void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped);
+// Reads every tensor of the replica, the skipped steps and where the run's first parameters came
+// from. Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.
+void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
+                  RunIdentity* identity);
 
-// Parameters only, e.g. to evaluate or to start another run from.
+// Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
 void LoadParameters(Checkpoint& checkpoint, Replica& replica);
+
+// Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
+void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors);
 
 // Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
 const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name);
 
-// The configuration that the checkpoint was made with, under overrides.
-Config ConfigOf(const Path& path, const CheckpointInfo& info,
-                std::span<const std::string> overrides = {},
-                const ConfigPurpose& purpose = kForModel);
+// The configuration that the checkpoint was made with.
+Config ConfigOf(const Path& path, const CheckpointInfo& info);
+// The same under overrides. Without data.tokenizer,
+// unless an override gives it, where the checkpoint holds the tokenizer itself.
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
                 const ConfigPurpose& purpose = kForModel);
 
-// The newest valid checkpoint below `path`: a checkpoint, a run directory, or a directory of
-// checkpoints. Throws Error(kCheckpoint) if there is none. Changes nothing.
+// The tokenizer of ConfigOf: the checkpoint's own, or the one that data.tokenizer names. Throws
+// Error(kData) if that is another than the model was trained with, Error(kConfig) if the model has
+// no row for some of its ids.
+Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config);
+
+// Of the tokenizer that the parameters were trained with (Tokenizer::identity); "" if not known.
+std::string TokenizerIdentityOf(const Checkpoint& checkpoint);
+
+// The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
+// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
+// Changes nothing.
 Checkpoint OpenNewest(const Path& path);
+
+// The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
+Path WithoutCheckpointFile(const Path& path);
 
 }  // namespace syntra

@@ -1,8 +1,9 @@
 // Saving, reading back, names, retention.
 #include <gmock/gmock.h>
 
+#include "base/digest.h"
 #include "base/error.h"
-#include "checkpoint/digest.h"
+#include "checkpoint/finite.h"
 #include "tests/checkpoint/sample.h"
 
 namespace syntra {
@@ -62,6 +63,84 @@ TEST(Checkpoint, LargeTensorAndEmptyState) {
   std::filesystem::remove_all(root);
 }
 
+TEST(Checkpoint, TheManifestKnowsWhereTheBytesAre) {
+  const Path root = Scratch("offsets");
+  const Sample sample(7);
+  sample.Save(root);
+  const Checkpoint checkpoint(root / StepName(7));
+  for (size_t i = 0; i < sample.names.size(); ++i) {
+    const TensorEntry& entry = checkpoint.tensors().find(sample.names[i])->second;
+    const std::string file = ReadFile(checkpoint.path() / entry.file);
+    EXPECT_EQ(std::memcmp(file.data() + entry.offset, sample.bytes[i].data(), entry.type.bytes()),
+              0)
+        << sample.names[i];
+  }
+  std::filesystem::remove_all(root);
+}
+
+TEST(Checkpoint, FilesBesideTheTensors) {
+  const Path root = Scratch("files");
+  const FileRecord files[] = {{"tokenizer.model", std::string_view("a\0b", 3)}, {"empty", ""}};
+  SaveCheckpoint(root, {.step = 1}, {}, {}, files);
+  EXPECT_THAT(DirectoryNames(root / StepName(1)),
+              ElementsAre("MANIFEST", "empty", "tensors.h5", "tokenizer.model"));
+  Checkpoint checkpoint(root / StepName(1));
+  EXPECT_EQ(checkpoint.ReadFile("tokenizer.model"), std::string("a\0b", 3));
+  EXPECT_EQ(checkpoint.ReadFile("empty"), "");
+  EXPECT_EQ(checkpoint.ReadFile("other"), std::nullopt);
+  // Files that are held open do not mind what becomes of the directory.
+  std::filesystem::remove_all(root);
+  EXPECT_EQ(checkpoint.ReadFile("tokenizer.model"), std::string("a\0b", 3));
+  const FileRecord outside{"../a", ""};
+  EXPECT_THROW(SaveCheckpoint(root, {.step = 1}, {}, {}, {&outside, 1}), Error);
+  std::filesystem::remove_all(root);
+}
+
+TEST(Checkpoint, ACopyMayHaveAnyName) {
+  const Path root = Scratch("copy");
+  const Sample sample(7);
+  sample.Save(root);
+  std::filesystem::copy(root / StepName(7), root / "best");
+  Checkpoint copy(root / "best/");
+  EXPECT_TRUE(sample.Matches(copy));
+  std::filesystem::remove_all(root);
+}
+
+TEST(Checkpoint, AFileInPlaceOfTheRoot) {
+  const Path root = Scratch("root-file");
+  OverwriteFile(root, "");
+  EXPECT_THAT(ErrorOf([&] { FindNewestValid(root, Recovery::kReadOnly); }),
+              HasSubstr("is not a directory of checkpoints"));
+  std::filesystem::remove_all(root);
+}
+
+template <typename Value>
+TensorRecord RecordOf(const char* name, DType dtype, const std::vector<Value>& values) {
+  return {name,
+          {dtype, {static_cast<int64_t>(values.size())}},
+          reinterpret_cast<const std::byte*>(values.data())};
+}
+
+TEST(NotFinite, EveryTypeAndPlace) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values(200'000, -std::numeric_limits<float>::max());
+  EXPECT_EQ(NotFinite(std::vector{RecordOf("x", DType::kF32, values)}), "");
+  values.front() = kInfinity;
+  values[65'536] = std::numeric_limits<float>::signaling_NaN();
+  values.back() = -kInfinity;
+  const std::vector<double> doubles{std::numeric_limits<double>::max(),
+                                    -std::numeric_limits<double>::quiet_NaN()};
+  // The largest finite one, infinity, NaN, -infinity.
+  const std::vector<uint16_t> halves{0x7f7f, 0x7f80, 0x7fc0, 0xff80};
+  const std::vector<int32_t> integers{-1, 0x7f800000};
+  const std::vector records{
+      RecordOf("i", DType::kI32, integers), RecordOf("x", DType::kF32, values),
+      RecordOf("y", DType::kF64, doubles),  RecordOf("z", DType::kBF16, halves),
+      RecordOf("x2", DType::kF32, values),  RecordOf("x3", DType::kF32, values)};
+  EXPECT_EQ(NotFinite(records),
+            "x (3 of 200,000 values), y (1 of 2 values), z (3 of 4 values) and 2 other tensors");
+}
+
 TEST(Checkpoint, ErrorsSayWhatDoesNotFit) {
   const Path root = Scratch("errors");
   Sample(1).Save(root);
@@ -76,11 +155,11 @@ TEST(Checkpoint, ErrorsSayWhatDoesNotFit) {
       ErrorOf([&] {
         checkpoint.Read("parameters/embedding", TensorView{data.data(), {DType::kF32, {8, 16}}});
       }),
-      HasSubstr("is f32[16, 8] in checkpoint"));
+      HasSubstr("is f32[16, 8] in "));
   EXPECT_THAT(
       ErrorOf([&] { checkpoint.Read("moments/row", std::as_writable_bytes(std::span(data))); }),
       HasSubstr("24 bytes"));
-  EXPECT_THAT(ErrorOf([&] { Checkpoint{root}; }), HasSubstr("not named like a checkpoint"));
+  EXPECT_THAT(ErrorOf([&] { Checkpoint{root}; }), HasSubstr("MANIFEST is missing"));
   std::filesystem::remove_all(root);
 }
 
@@ -94,9 +173,11 @@ TEST(Checkpoint, RefusesNamesThatCannotBeStored) {
     }
     SaveCheckpoint(root, {.step = 1}, records);
   };
-  for (const char* name : {"", "/a", "a/", "a//b", ".", "a/../b", "a\nb", "\xff"}) {
+  for (const char* name : {"", "/a", "a/", "a//b", ".", "a/../b", "a\nb", "\xff", "\xc2\x9b"}) {
     EXPECT_THAT(ErrorOf([&] { save({name}); }), HasSubstr("cannot be stored")) << name;
   }
+  // A terminal must not obey a name.
+  EXPECT_THAT(ErrorOf([&] { save({"a\x1b[31m"}); }), HasSubstr("\"a\\x1b[31m\" cannot be stored"));
   EXPECT_THAT(ErrorOf([&] { save({"a", "a/b"}); }), HasSubstr("is also the group of"));
   EXPECT_THROW(save({"a", "a"}), Error);
   EXPECT_THAT(ErrorOf([&] {

@@ -1,0 +1,140 @@
+#include "checkpoint/contained.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+constexpr char kAnswer = 'a', kError = 'e';
+
+// Handlers are this program's own: they would write its messages and stop its run.
+void ResetSignals() {
+  for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void Limit(__rlimit_resource resource, rlim_t value) {
+  rlimit limit;
+  if (getrlimit(resource, &limit) != 0) return;
+  limit.rlim_cur = std::min(limit.rlim_max, value);
+  setrlimit(resource, &limit);
+}
+
+size_t AddressSpace() {
+  unsigned long long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%llu", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return pages * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+void Confine(const ContainedLimits& limits) {
+  ResetSignals();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_CPU, limits.seconds);
+  if (const size_t now = AddressSpace(); now > 0) Limit(RLIMIT_AS, now + limits.extra_memory);
+}
+
+void WriteAll(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
+    if (count <= 0) return;
+    text.remove_prefix(count);
+  }
+}
+
+// Never returns, and runs nothing that belongs to the parent's end: no destructors, no exit
+// handlers, no flushing of streams that the parent will flush.
+[[noreturn]] void RunChild(int answer, const std::function<std::string()>& work,
+                           const ContainedLimits& limits) {
+  try {
+    Confine(limits);
+    WriteAll(answer, kAnswer + work());
+  } catch (const std::bad_alloc&) {
+    WriteAll(answer, kError + std::string("it asks for too much memory"));
+  } catch (const std::exception& error) {
+    // Without the contexts: the parent has them, too.
+    const std::string_view text = error.what();
+    WriteAll(answer, kError + std::string(text.substr(0, text.find('\n'))));
+  }
+  _exit(0);
+}
+
+// False if it took too long or wrote too much.
+bool ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(3 * limits.seconds);
+  char block[65536];
+  while (Clock::now() < end && text->size() <= limits.answer_bytes) {
+    pollfd ready{descriptor, POLLIN, 0};
+    if (poll(&ready, 1, 100) <= 0) continue;
+    const ssize_t count = read(descriptor, block, sizeof(block));
+    if (count == 0) return true;
+    if (count > 0) text->append(block, count);
+  }
+  return false;
+}
+
+int StatusOf(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+std::string RunContained(const char* what, const std::function<std::string()>& work,
+                         const ContainedLimits& limits) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    Fail(ExitCode::kResources, "cannot make a pipe: {}", SystemErrorText(errno));
+  }
+  const pid_t child = fork();
+  if (child == 0) RunChild(ends[1], work, limits);
+  const int fork_error = errno;
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    Fail(ExitCode::kResources, "cannot start a process to read a file in: {}",
+         SystemErrorText(fork_error));
+  }
+  std::string text;
+  const bool whole = ReadAnswer(ends[0], limits, &text);
+  if (!whole) kill(child, SIGKILL);
+  close(ends[0]);
+  const int status = StatusOf(child);
+  constexpr const char* kLikely = "the file is damaged, or made to do harm";
+  if (!whole || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
+    Fail(ExitCode::kCheckpoint, "{} found no end: {}", what, kLikely);
+  }
+  if (WIFSIGNALED(status)) {
+    Fail(ExitCode::kCheckpoint, "{} crashed ({}): {}", what, strsignal(WTERMSIG(status)), kLikely);
+  }
+  if (text.empty() || (text[0] != kAnswer && text[0] != kError) || status != 0) {
+    Fail(ExitCode::kCheckpoint, "{} ended without an answer: {}", what, kLikely);
+  }
+  if (text[0] == kError) throw Error(ExitCode::kCheckpoint, Printable(text.substr(1)));
+  return text.substr(1);
+}
+
+}  // namespace syntra

@@ -1,0 +1,26 @@
+// Work on bytes that may have been made to do harm, in a process of its own: a crash, an endless
+// loop or a hunger for memory ends that process alone.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace syntra {
+
+struct ContainedLimits {
+  int seconds = 20;                       // of processor time, and three times that in all
+  size_t extra_memory = size_t{1} << 30;  // bytes beyond what this process has
+  size_t answer_bytes = size_t{256} << 20;
+};
+
+// What `work` returns, which a child of this process calls. The child is a copy made by fork:
+// `work` may use memory as it is now, but no other thread, no device and no communicator, and
+// whatever it changes is lost. No other thread may be in a library that `work` uses. `what` is the
+// subject of sentences such as "HDF5 crashed (Segmentation fault)". Throws Error(kCheckpoint) if
+// the child crashes, exceeds a limit or throws; Error(kResources) if there can be no child.
+//
+// The answer of a child that was taken over may be anything: check it.
+std::string RunContained(const char* what, const std::function<std::string()>& work,
+                         const ContainedLimits& limits = {});
+
+}  // namespace syntra

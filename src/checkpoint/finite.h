@@ -1,0 +1,19 @@
+// Values that are infinite or not a number: a state that holds some is of no use to anyone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "checkpoint/tensor_record.h"
+
+namespace syntra {
+
+// How many values of the host tensor are infinite or not a number. With all threads.
+int64_t CountNotFinite(const TensorRecord& tensor);
+
+// "parameters/embedding (3 of 320 values), parameters/scale (8 of 8 values) and 49 other tensors":
+// those that hold such values, in their order; "" if none does.
+std::string NotFinite(std::span<const TensorRecord> tensors);
+
+}  // namespace syntra

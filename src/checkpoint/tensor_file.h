@@ -1,0 +1,13 @@
+// A single HDF5 file of tensors, from whomever, read like a checkpoint.
+#pragma once
+
+#include "checkpoint/read.h"
+
+namespace syntra {
+
+// A checkpoint without run, step (0) and attributes, whose tensors are the datasets of the file:
+// contiguous, little-endian, of f32, f64 or i32, or of u16 with an attribute dtype = "bf16". Throws
+// Error(kCheckpoint) if it is no HDF5 file or holds no such dataset, saying why.
+Checkpoint OpenTensorFile(const Path& path);
+
+}  // namespace syntra

@@ -1,0 +1,25 @@
+// checkpoint.initial: a new run that starts from the parameters of another.
+#pragma once
+
+#include <string>
+
+#include "checkpoint/read.h"
+#include "configs/schema/config.pb.h"
+#include "train/replica.h"
+#include "train/snapshot.h"
+
+namespace syntra {
+
+// What `path` names: what OpenNewest finds there, or a single HDF5 file of tensors. Throws
+// Error(kCheckpoint) for anything else.
+Checkpoint OpenInitial(const Path& path);
+
+// Puts the parameters of `initial` that the model has, in the same shape, in the place of the
+// replica's, which are initialised, and sets `identity.initial`. In `initial` they have their
+// names, with or without "parameters/" before them. If both do not have the same parameters, or not
+// the same tokenizer, checkpoint.initial_missing decides: FAIL throws Error(kCheckpoint) with the
+// differences, INITIALIZE logs them. If they have nothing in common, it always throws.
+void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& replica,
+                 RunIdentity* identity);
+
+}  // namespace syntra
