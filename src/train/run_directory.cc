@@ -51,9 +51,11 @@ std::string RunIdOf(const RunDirectory& directory) {
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks, const std::string& initial) {
   Json json{{"run_id", run_id},
-            {"version", SYNTRA_VERSION},
+            {"version", Version()},
             {"host", HostName()},
             {"ranks", ranks},
+            {"command", CommandLineWords()},
+            {"working_directory", std::filesystem::current_path().string()},
             {"config_digest", ConfigDigest(config)}};
   if (!initial.empty()) json["initial"] = initial;
   ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");

@@ -28,8 +28,8 @@ double BytesBelow(const Path& directory);
 // The id of the run that lives in the directory, or a new one.
 std::string RunIdOf(const RunDirectory& directory);
 
-// Writes config.textproto (all fields) and run.json (id, version, host, ranks, command
-// line). Rank 0 only, under the run's lock, and only once the run is known to be able to go on with
+// Writes config.textproto (all fields) and run.json (id, version, host, ranks, command line, and
+// `initial`: where the first parameters came from, if from elsewhere). Rank 0 only, under the run's lock, and only once the run is known to be able to go on with
 // this configuration.
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks, const std::string& initial);
