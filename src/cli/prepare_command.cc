@@ -26,7 +26,8 @@ Action SetUpPrepare(CLI::App& app) {
   app.add_option("--output", options->output, "Directory for the token shards")
       ->required()
       ->type_name("DIR");
-  app.add_option("--text-field", options->prepare.text_field, "JSON field, feature or column with the text")
+  app.add_option("--text-field", options->prepare.text_field,
+                 "JSON field, feature or column with the text")
       ->capture_default_str();
   app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
       ->capture_default_str();
