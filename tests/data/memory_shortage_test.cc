@@ -105,12 +105,12 @@ TEST_F(MemoryShortage, EndsReadingWithThePlace) {
   EXPECT_EQ(parser.message,
             json.string() + ": out of memory while reading the record at byte 15, line 2");
   // Not enough for the line.
-  const Ending line = RunShortOfMemory(60, [&] { ReadAll(json); });
+  const Ending line = RunShortOfMemory(20, [&] { ReadAll(json); });
   EXPECT_EQ(line.code, 4) << line.message;
   EXPECT_EQ(line.message,
             json.string() + ": out of memory while reading the record behind byte 0, line 1");
   const Path text = WriteCorpus(directory, "a.txt", "", "\n");
-  EXPECT_EQ(RunShortOfMemory(60, [&] { ReadAll(text); }).code, 4);
+  EXPECT_EQ(RunShortOfMemory(20, [&] { ReadAll(text); }).code, 4);
 }
 
 TEST_F(MemoryShortage, LeavesNoShard) {

@@ -70,30 +70,30 @@ TEST_F(Corpora, ACsvFileTrains) {
   ReplaceFileDurably(table, content);
   const Arguments settings = {"data.train=" + table.string(), "data.validation=" + table.string()};
   ExpectFailure(Run(Pretrain("run", settings)), 3, "its columns are \"id\", \"body\"");
-  Train("run", {settings[0], settings[1], "data.text_field=body", "train.steps=2"});
+  Train("run", {settings[0], settings[1], "data.text_field=body", "train.steps=4"});
 }
 
 // The same text is the same corpus, however it is compressed.
 TEST_F(Corpora, ARecompressedCorpusContinues) {
   const std::string files = "data.train=" + Compress(1).string();
-  Train("run", {files, "train.steps=2"});
-  const std::string before = ReadWholeFile(Compress(9));
   Train("run", {files, "train.steps=4"});
-  EXPECT_EQ(NewestStep("run"), 4);
+  const std::string before = ReadWholeFile(Compress(9));
+  Train("run", {files, "train.steps=6"});
+  EXPECT_EQ(NewestStep("run"), 6);
   // Other text is not.
   ReplaceFileDurably(training_, ReadWholeFile(training_) + "{\"text\":\"one more\"}\n");
   ASSERT_NE(ReadWholeFile(Compress(9)), before);
-  ExpectFailure(Run(Pretrain("run", {files, "train.steps=6"})), 5, "data_digest: ");
+  ExpectFailure(Run(Pretrain("run", {files, "train.steps=8"})), 5, "data_digest: ");
 }
 
 TEST_F(Corpora, AnotherValidationCorpusIsNamed) {
   const char* kWarning = "the validation corpus is not the one that";
-  Train("run", {"train.steps=2"});
-  const Outcome same = Run(Pretrain("run", {"train.steps=3"}));
+  Train("run", {"train.steps=4"});
+  const Outcome same = Run(Pretrain("run", {"train.steps=5"}));
   EXPECT_EQ(same.code, 0) << same.err;
   EXPECT_FALSE(same.Says(kWarning)) << same.err;
   ReplaceFileDurably(validation_, ReadWholeFile(training_));
-  const Outcome other = Run(Pretrain("run", {"train.steps=4"}));
+  const Outcome other = Run(Pretrain("run", {"train.steps=6"}));
   EXPECT_EQ(other.code, 0) << other.err;
   EXPECT_TRUE(other.Says(kWarning)) << other.err;
 }
