@@ -58,8 +58,8 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
   fmt::print(
       "The times are estimates: {:.0f} % of the {}FLOP/s that {} thread{} of this machine can "
       "reach "
-      "now,\nas larger models do; evaluations, checkpoints and communication are not in them.\n"
-      "To measure a step: syntra bench\n",
+      "now.\nA model of 60 M parameters reached that share; small ones reach less. Evaluations, "
+      "checkpoints\nand communication are not counted. To measure a step: syntra bench\n",
       100 * estimate.share, HumanCount(estimate.peak), ThreadCount(),
       ThreadCount() == 1 ? "" : "s");
 }
