@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can be wrong with a single record, and how much of it a corpus may have.
 #pragma once
 

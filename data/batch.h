@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batches of examples and how segments of tokens are written into their rows.
 #pragma once
 

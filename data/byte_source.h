@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream of bytes from a file, gunzipped on the way when the file starts with gzip's magic
 // number.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of byte strings with a number each, to find those that a text starts with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // INDEX.json: which token shards make up a prepared corpus, in which order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables as text: comma-separated values as RFC 4180 has them, and tab-separated ones. The first
 // row names the columns. Of each row only the wanted field is kept; the others are passed over.
 #include <algorithm>

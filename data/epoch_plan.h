@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of one training epoch: which segments each holds, and in which order rows are taken.
 //
 // Full segments fill a row each. Shorter ones, the rests of the groups, are put together in a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A look at the beginning of every corpus file, before hours are spent on the first of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of a text file, with their byte offsets in the (uncompressed) stream and their numbers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The normal form that a SentencePiece model gives a text before it is cut into pieces, by the
 // rules in the model file. SentencePiece computes it too, but before version 0.2 has no call for
 // it, and it keeps 8 bytes for each byte of text beside it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds what reading Parquet needs: Apache Arrow's C++ libraries, which Debian does not have. Nothing else needs
 # them: a build without them refuses Parquet files.
 #   SYNTRA_PARQUET (cache)    AUTO: take what is there. ON: missing libraries are an error. OFF: look for nothing.

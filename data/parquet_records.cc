@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A column of a Parquet file, page by page, through Apache Arrow's Parquet library.
 #include <arrow/buffer.h>
 #include <arrow/io/interfaces.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parquet in a build without Apache Arrow.
 #include "base/error.h"
 #include "data/record_formats.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the patterns of a configuration to the list of files of a corpus.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A keyed bijection of [0, size): a shuffle that needs no memory and can be asked for any place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pieces of a unigram model, with the scores that segmentations are compared by.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From corpus files to token shards: the deterministic half of the pipeline, done once.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is there of a prepared corpus, known from the ends of token shards and the sizes of corpus
 // files: nothing is read through, nothing is changed.
 #pragma once

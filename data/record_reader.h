@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents of a corpus file, one after the other, with their places in the file.
 #pragma once
 

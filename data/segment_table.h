@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The segments of one epoch: every group's documents joined and cut into pieces of equal length,
 // the rest of a group kept as one shorter segment.
 #pragma once

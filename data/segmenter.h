@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best segmentation of a text into the pieces of a unigram model. What is best is defined here,
 // so that ids do not depend on the SentencePiece library that the program is linked with: scores
 // are added from left to right in float; each sum is compared in double with the best that ends at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/shard_claim.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One process's claim on a shard while it makes it: a lock that ends with the process.
 #pragma once
 

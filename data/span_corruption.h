@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Span corruption, T5's pretraining objective (Raffel et al. 2020, section 3.1.4), as the code of
 // c4_v220_span_corruption does it: spans of a segment are replaced by sentinels in the inputs, and
 // the targets are those spans, each led by its sentinel. There is no closing sentinel.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/line_reader.h"
 #include "data/record_formats.h"
 

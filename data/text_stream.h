@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unread part of a text file, of which readers take what they have understood. A UTF-8
 // byte-order mark at the start of the (uncompressed) stream is skipped.
 #pragma once

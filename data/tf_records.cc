@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TFRecord files of tf.Example messages. A frame that does not check out ends the file's trust:
 // there is nothing to resynchronise on.
 #include "base/tfrecord.h"

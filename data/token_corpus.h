@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A prepared corpus, opened: its token shards in order, as groups of consecutive documents.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A token shard: the token ids of one corpus file, memory-mapped. data/README.md gives the layout.
 #pragma once
 

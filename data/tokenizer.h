@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text to token ids and back: a SentencePiece model with T5's sentinels above its pieces.
 //
 // Token 0 is padding and nothing else. Where piece 0 of the model is a control piece other than the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training batches as a pure function of (corpus, configuration, seed, step): exact resume needs
 // the step alone, and any number of ranks sees the same batch.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/validation_data.h"
 
 #include "base/error.h"

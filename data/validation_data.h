@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation batches: one example a row, in corpus order, masked with a fixed seed, the same in
 // every run.
 #pragma once

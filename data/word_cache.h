@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ids of a text in a unigram model, with a memory of the words seen.
 //
 // Where pieces never reach over a space, the best segmentation of a text is that of its words, one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the ranks of a data-parallel job do together. Every call is collective: all ranks make the
 // same calls in the same order. A call on host memory returns when this rank's part is done. A
 // call on a device's memory is enqueued there like a kernel: after the work enqueued before it, and

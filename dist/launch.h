@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds out from the environment who started this process, before MPI is touched: MPI_Init costs
 // start-up time that a single process need not pay, and under a misconfigured srun it kills the
 // process with a message that explains nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The check around every MPI call.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs connected by NCCL. Views of the device go through NCCL, on a stream beside the device's own;
 // everything in the host's memory goes through another communicator.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL as a table of functions, filled when GPUs first need it: machines with one GPU or none lack
 // it. What is used of nccl.h stands here a second time, since that header asks for CUDA's, which a
 // build for CPUs lacks; tests/dist/nccl_header_test.cc holds it against the original.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank: every collective is the identity.
 #pragma once
 

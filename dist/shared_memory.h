@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory shared by the ranks of one host: a slot of bytes for each rank, and a barrier.
 //
 // A POSIX shared-memory object whose name is removed as soon as all ranks have it open, so nothing

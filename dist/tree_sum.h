@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which every sum over ranks is taken: a binary tree whose left part holds the largest
 // power of two of sources below their number, so 0+1, (0+1)+2, (0+1)+(2+3), ((0+1)+(2+3))+4.
 // Subtrees of a power of two of neighbours are whole, which lets hosts sum their own ranks first,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compile-time facts of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. Ordered as
 // given, so program dumps are stable.
 #pragma once

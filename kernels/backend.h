@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What programs run on: a device, how it holds their values, and its kernels.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between float and bfloat16: round to nearest, ties to even; NaN stays NaN.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operands of matrix products whose element type is not the product's.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds what a GPU build needs: the CUDA toolkit with cuBLAS and, for several GPUs, NCCL. Nothing needs a GPU
 # build: without the toolkit there is one for CPUs.
 #   SYNTRA_CUDA (cache)  AUTO: take what is there. ON: a missing toolkit is an error. OFF: look for nothing.

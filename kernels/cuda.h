@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPUs that this process may use, as backends. A program is linked with one implementation:
 // kernels/cuda, kernels/no_cuda.cc where there was no CUDA to build with, or tests/simt.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A matrix product as every backend's library is asked for it: C = alpha op(A) op(B) (+ C), or the
 // positive part of that, stored by rows.
 #pragma once

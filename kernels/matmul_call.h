@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The products that calls of matmul, matmul_relu and matmul_grad ask for (kernels/README.md).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an op is: shape inference, a double-precision reference, a gradient rule and test cases.
 // Fast kernels are registered beside it, per backend. Ops know nothing of models, configurations or
 // ranks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What binding a kernel asks of an op call, and typed access to its operands when it runs.
 #pragma once
 

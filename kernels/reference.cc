@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs an op's double-precision reference over host tensors of the call's own types.
 #include <cstring>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables behind GetOp and BindCpuKernel, built from ops.def and cpu.def.
 #include "base/name_table.h"
 #include "kernels/op.h"

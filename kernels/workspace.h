@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lays the parts of a kernel's workspace one after another, each 64-byte aligned.
 #pragma once
 

@@ -1,4 +1,5 @@
 # What launch/quickstart, launch/test and launch/bundle share: messages, packages, machine limits, configure and build.
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced with the repository root as working directory and `set -euo pipefail`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Prints the shared libraries that programs and plugins load, theirs included, one path a line:
 #   cmake -DPROGRAMS=file;... -DPLUGINS=file;... -P launch/libraries.cmake
 # Left out is what belongs to the machine that runs them: glibc (the driver and the name services of that machine

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The libraries that Syntra is made of, found once for the build and once for programs that use an installed Syntra
 # (packaging/syntra-config.cmake.in). launch/packages lists the Debian packages.
 find_package(OpenMP REQUIRED COMPONENTS CXX)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes OUTPUT, a C++ source that defines syntra::Version(), from TEMPLATE; leaves it alone if it would not change.
 #   cmake -DSOURCE=directory -DPROJECT_VERSION=1.2.3 -DTEMPLATE=file -DOUTPUT=file -P git_version.cmake
 # A commit with the tag v1.2.3 is "1.2.3"; any other is "1.2.3+g<commit>", with ".changed" if files differ from it.

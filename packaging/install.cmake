@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where, in two components: `program` (the program, configurations, sample corpus, manual
 # pages, completions) and `development` (libraries and headers, for find_package(syntra)). Included when all targets of
 # the product are there, and none of the tests'.

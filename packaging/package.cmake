@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Debian packages by CPack: `cpack` in the build directory makes syntra (the program) and libsyntra-dev (libraries).
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The Syntra authors <syntra@localhost>")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains a small Random + Vanilla Synthesizer to copy sequences: the engine of Syntra without its
 // command line, corpora or run directory.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // adafactor (Shazeer and Stern 2018; Mesh TensorFlow). Clipping needs RMS(x) before the first
 // element is updated, and x needs the whole second moment: factored, the gradient is read three
 // times and the parameter twice; not factored, each twice.

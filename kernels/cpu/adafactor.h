@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One Adafactor update, resolved: a parameter seen as O matrices of A rows and B columns, factored
 // over the last two axes, or as one run of elements.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scalars and tensors of one AdamW update.
 #pragma once
 

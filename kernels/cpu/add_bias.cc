@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_bias: x[.., j] + bias[j]. add_bias_grad: dbias[j] = sum over rows of dy[.., j].
 #include "core/simd_targets.h"
 

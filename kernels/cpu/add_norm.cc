@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_norm: sum = x + dropout(y); normed = sum * rsqrt(mean(sum^2) + epsilon) * scale, T5's RMSNorm
 // (Zhang and Sennrich 2019). With n = s r w, g = d_normed w and r the inverse root mean square:
 //   dx = d_sum + r (g - s r^2 mean(g s)), dscale = sum over rows of d_normed s r.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One call of add_norm or its gradient, resolved.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_tables: the broadcast sum of two score tables [H or 1, T or 1, S]. The gradient of each sums
 // over the extents that it was broadcast along, in index order.
 #include "core/simd_targets.h"

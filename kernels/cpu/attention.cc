@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention on the CPU. Each (example, head) is a unit of work: tiles of scores by matrix products,
 // a softmax over their rows while they are in the second-level cache, and the product with the
 // values.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_grad on the CPU. Tiles of probabilities P are recomputed from log_sum_exp; with dP = dY
 // V^T and D_i = sum_j dP_ij P_ij = dy_i . y_i, the gradient of the scores is dS = P (dP - D) (Dao
 // et al. 2022, FlashAttention, appendix B.4).

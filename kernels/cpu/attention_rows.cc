@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Row passes of attention, compiled for every instruction set of Highway and chosen at run time.
 #include "kernels/cpu/attention_rows.h"
 

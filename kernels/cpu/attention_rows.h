@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of attention that are not matrix products, row by row over a tile of scores: adding
 // table, bias and outer-product terms, masking, softmax and their gradients. A tile holds a block
 // of queries of one (example, head) against a prefix of the keys, in f32.

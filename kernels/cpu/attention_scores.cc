@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of queries and the products that fill tiles of scores.
 #include "kernels/cpu/attention_scores.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the attention kernels cut their work into tiles, and the products of features that fill a
 // tile: q . k and u . p. One unit of work is an (example, head); its operands are gathered into
 // dense rows, which the products run 10 % faster on than on strided ones.

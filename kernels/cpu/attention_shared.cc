@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Probabilities that all examples share.
 #include "kernels/cpu/attention_shared.h"
 

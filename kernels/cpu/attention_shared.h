@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention whose probabilities do not depend on the example: they are computed once per head, and
 // the examples that need no mask lie side by side in one product, in groups of a few.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How reductions are split: by the operand's shape alone, so that their bits do not depend on
 // threads.
 #pragma once

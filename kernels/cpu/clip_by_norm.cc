@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // clip_by_norm: a handful of numbers.
 #include <algorithm>
 

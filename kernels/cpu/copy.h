@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The copy kernel, for kernels that convert operands or results on the way.
 #pragma once
 

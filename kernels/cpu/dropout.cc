@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dropout: x times a random mask, per element or shared by all positions of an example; `group`
 // consecutive elements of a position may share one draw. It is its own gradient.
 #include "core/simd_targets.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
 // in position order; each thread owns a slice of the columns, so no order depends on threads.
 #include "core/simd_targets.h"

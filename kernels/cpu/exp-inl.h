@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exp for softmax and sigmoid: exp(x) = 2^n exp(r) with n = round(x / ln 2), r in [-ln2/2, ln2/2],
 // and a polynomial for exp(r) whose relative error is below 1e-7.
 #if defined(SYNTRA_KERNELS_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)

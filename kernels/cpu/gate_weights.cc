@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gate_weights and its gradient: a handful of numbers.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gated_gelu: gelu(x) * g with gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), computed
 // as x * sigmoid(2u), u the argument of tanh (Hendrycks and Gimpel 2016; Shazeer 2020 for the
 // gate).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans of oneDNN matmul primitives. Each thread that may run a plan has a context of its own:
 // memory objects whose pointers are set before each run, so that running creates nothing.
 #include "kernels/cpu/gemm.h"

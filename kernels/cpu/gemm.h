@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products by oneDNN, planned when a kernel is bound and run on raw pointers. Operands with
 // dense rows are 5 to 10 % faster than others. The bits of C do not depend on the number of
 // threads.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // head_matmul: y[.., h, :] = x[.., h, :] W (or W_h), and its gradient. A shared W is one product
 // over rows and heads; otherwise each head is a product of strided operands, heads in parallel.
 #include <algorithm>

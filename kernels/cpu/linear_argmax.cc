@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_argmax: argmax_v of scale * hidden . embedding_v, the lowest index among equals.
 #include <limits>
 #include <memory>

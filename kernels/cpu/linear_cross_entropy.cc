@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy and its gradient over tiles of logits (see vocabulary_tiles.h). Both form a
 // chunk's logits once, as exp(logit - largest of the row in the tile) with sums beside them, from
 // which follows each token's log_z. The gradient keeps the chunk's tiles and turns them into

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the SIMD loops of linear_cross_entropy see besides a tile of logits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The product kernel, for ops that are products of reshaped operands or do more to a product.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_relu: a product with the library's own ReLU behind it.
 #include "kernels/cpu/matmul.h"
 

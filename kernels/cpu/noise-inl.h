@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keep decisions of random masks: element e of a row is decided by word e % 4 of
 // RandomAt(key, e / 4, site).
 #if defined(SYNTRA_KERNELS_CPU_NOISE_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transposition and packing by whole cache lines: each line is read once and written once, for rows
 // a power of two apart share few cache sets.
 #include "kernels/cpu/pack.h"

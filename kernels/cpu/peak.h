@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arithmetic limit that a run's speed is compared with: loops of fused multiply-adds that touch
 // registers only.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over rows or elements whose bits do not depend on the number of threads: blocks of a size
 // fixed by the operand's shape are summed apart, then the blocks' sums in order.
 #if defined(SYNTRA_KERNELS_CPU_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)

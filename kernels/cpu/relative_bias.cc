@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // relative_bias: bias[h,k] = table[h, bucket(k - (T - 1) - query_start)], and its gradient. A few
 // thousand values: plain loops.
 #include "kernels/math/relative_bucket.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // relu: y = max(x, 0). relu_grad: dx = dy where y > 0.
 #include "core/simd_targets.h"
 

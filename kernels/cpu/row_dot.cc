@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // row_dot: y[h, n] = sum_r a[h,n,r] b[h,n,r]. Its gradient: da = d b, db = d a, row by row.
 #include "core/simd_targets.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scale_by: x * weights[index]. Its gradient: dx = dy * weights[index], dweights[index] = sum of x
 // * dy.
 #include "core/simd_targets.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the masks that an example's positions share lie in a workspace.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors of floats over f32 and bf16 memory: loads that promote, stores that round to nearest
 // even, loops with partial last vectors. Included once per instruction set (Highway's
 // foreach_target).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // slice: the first `length` entries along an axis. Its gradient puts them back, zero elsewhere.
 #include "core/simd_targets.h"
 

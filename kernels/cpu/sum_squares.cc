@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sum_squares: the sum of x^2 in double, by blocks fixed by the element count.
 #include "core/simd_targets.h"
 

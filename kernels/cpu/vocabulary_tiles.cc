@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of the tiles and the products that fill them.
 #include "kernels/cpu/vocabulary_tiles.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output projection, scale * hidden embedding^T, tile by tile: chunks of tokens outside, blocks
 // of the vocabulary inside, one block a thread, so that a tile of logits stays in that thread's
 // cache. All chunks have the same number of rows; the last one may begin before the end of the one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write_rows: puts one new row per example at row `start` of a cache.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow): a parameter seen as matrices of rows
 // and columns, along the two axes that are factored, or as one run of elements. The hyperparameters
 // are read on the device, so that a captured step follows the schedule.

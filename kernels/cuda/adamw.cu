@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), plain as in torch, or with
 // the step scaled by the parameter's root mean square. The hyperparameters are read on the device,
 // so that a captured step follows the schedule.

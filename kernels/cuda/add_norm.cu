@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_norm: sum = x + dropout(y); normed = sum * rsqrt(mean(sum^2) + epsilon) * scale, T5's RMSNorm
 // (Zhang and Sennrich 2019). Its gradient, with g = d_normed * scale and r the inverse root mean
 // square: dx = d_sum + r (g - sum r^2 mean(g sum)), dscale = sum over rows of d_normed sum r.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention on the GPU: tiles of scores, a softmax that is kept up to date as keys pass by
 // (Milakov and Gimelshein 2018; Dao et al. 2022, FlashAttention, algorithm 1), and the product with
 // the values. A block takes 64 queries of one (example, head). The shared class has kernels of its

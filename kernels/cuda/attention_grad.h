@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_grad on the GPU. Tiles of probabilities P are recomputed from log_sum_exp; with dP = dY
 // V^T and D_i = dy_i . y_i the gradient of the scores is dS = P (dP - D) (Dao et al. 2022,
 // FlashAttention, appendix B.4). Every gradient is a sum in a fixed order, so each side of the

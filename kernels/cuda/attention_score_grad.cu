@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_grad's results that are sums of dS itself (attention_grad.h): those of the table and of
 // a and b, and the sums over parts of the batch.
 #include "kernels/cuda/attention_grad.h"

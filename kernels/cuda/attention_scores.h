@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of scores in the registers of a warp: which are needed, the terms that are no products,
 // masks. Rows are the block's own, queries or (kOfKeys) keys; columns pass by.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared class of attention (attention_shared.h): which examples fit, the exponentials with
 // their sums, and their products with activations. A block of a product takes 128 rows and 128
 // columns, which are those of one, two or four examples side by side, at the head's own columns of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared class of attention on the GPU: without query, u and a, positions and query_start,
 // scores depend on the head alone. With E = exp(S - largest of the row), zero where a key is later
 // than the query under `causal`, once per head and call, an example whose mask m leaves its first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_grad of the shared class (attention_shared.h). With g_b[i] = dY_b[i] / D_b[i] and
 // delta_b[i] = g_b[i] . Y_b[i],
 //

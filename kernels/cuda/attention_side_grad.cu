@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The passes of attention_grad over queries and over keys (attention_grad.h). A block takes 64 rows
 // of one side in a part of the batch, and 64 columns of each result.
 #include "kernels/cuda/attention_grad.h"

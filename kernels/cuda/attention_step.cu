@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_step.h"
 
 #include "kernels/cuda/attention_terms.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One query for each (example, head), as generation asks for: a dot product for each key instead of
 // tiles that would hold one row.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The score terms of attention on the GPU (kernels/README.md, "attention"): where each lies, and
 // which blocks take which.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of attention's operands in shared memory, 64 columns wide, and a warp's products with them.
 // Of the two sides of the scores a block keeps the rows of one, its own, while those of the other
 // pass by; a warp's sums lie in registers, from one product to the next. bf16 on tensor cores, f32

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks calls of the CUDA runtime: SYNTRA_CUDA(cudaMemcpy(...)) throws what failed, why, and what
 // to do about it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // clip_by_norm: a handful of numbers, which the host need not see before the update runs.
 #include "kernels/cuda/launch.h"
 #include "kernels/math/clip.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy: y = x, between f32 and bf16 in either direction.
 #include "kernels/cuda/copy.h"
 

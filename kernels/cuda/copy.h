@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The copy kernel, for calls that come down to one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt as a table of functions, filled when a GPU first needs a product: the library is half a
 // gigabyte that machines without a GPU lack.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU as a device: memory, one stream, CUDA graphs.
 #include <cuda_runtime.h>
 

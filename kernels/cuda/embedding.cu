@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
 // in position order. The positions are sorted by id, stably and without atomics on floats: each
 // chunk of positions counts its ids, the counts give every (chunk, id) its place, and within a

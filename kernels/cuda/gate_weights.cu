@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gate_weights: the weights of a mixture from its few logits, and their gradient. One thread.
 #include "kernels/cuda/launch.h"
 #include "kernels/operands.h"

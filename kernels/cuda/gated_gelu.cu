@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gated_gelu: gelu(x) * g with gelu's tanh form (kernels/math/gelu.h). gated_gelu_grad: dx = dy g
 // gelu'(x), dg = dy gelu(x).
 #include "kernels/cuda/launch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products by cuBLASLt, planned when a kernel is bound: layouts, the library's choice of
 // algorithm and its workspace are fixed then, so that a step can be captured.
 #pragma once

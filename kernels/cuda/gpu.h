@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The language of GPU kernels: CUDA's threads, warps and barriers under names of their own, so that
 // the same sources also run on the host, fiber by fiber (tests/simt). Blocks and grids have one
 // dimension; a block's threads are a multiple of a warp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // head_matmul: y[.., h, :] = x[.., h, :] W (or W_h), and its gradient. A shared W is one product
 // over rows and heads; otherwise the heads are a batch of products of strided operands.
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches GPU kernels on a call's stream.
 #pragma once
 

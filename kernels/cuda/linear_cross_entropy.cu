@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // linear_cross_entropy and its gradient over chunks of logits (logits.h). A block takes a token:
 // one pass over its logits finds their largest and the sum of exponentials, from which follow log_z
 // and the token's loss; in the gradient a second pass turns them into dlogits. Then dhidden =

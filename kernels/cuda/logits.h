@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output projection, scale * hidden embedding^T, chunk of tokens by chunk, so that the logits
 // never stand whole.
 #pragma once

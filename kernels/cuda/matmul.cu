@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul and matmul_grad by cuBLASLt. Operands of another element type than the product's are
 // converted into the workspace first.
 #include "kernels/cuda/matmul.h"

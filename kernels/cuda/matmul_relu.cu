@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matmul_relu: a product with the library's ReLU as its epilogue.
 #include "kernels/cuda/matmul.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of small tiles in shared memory by one warp: bf16 on tensor cores, f32 in IEEE f32.
 #pragma once
 

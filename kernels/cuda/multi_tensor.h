@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One launch over many tensors, each with as many blocks as it has work for: an update of hundreds
 // of small parameters then costs a few launches, not thousands.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words that decide dropout's masks (kernels/math/random_mask.h), eight at a time.
 #pragma once
 

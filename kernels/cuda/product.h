@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of large tiles: a block of four warps sums 128 x 128 elements, a warp 64 x 64 of them,
 // while pieces of both operands arrive through a pipeline of asynchronous copies. bf16 on tensor
 // cores, f32 in IEEE f32.

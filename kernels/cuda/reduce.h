@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums whose bits depend on the operand's shape alone: fixed parts are summed apart, then the parts
 // in their order. No atomics.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables behind BindCudaKernel and BindCudaMultiTensor, built from cuda.def.
 #include "base/name_table.h"
 #include "kernels/op.h"

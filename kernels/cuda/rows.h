@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops over the rows of a matrix, eight columns a thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // store: copies a tensor to memory outside the program.
 #include "kernels/cuda/copy.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sum_squares: the sum of x^2, in double.
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"

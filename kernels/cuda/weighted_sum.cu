@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // weighted_sum: the sum of x w, in double.
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clipping by the norm of all gradients (Pascanu et al. 2013), shared by every backend.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tanh form of the Gaussian error linear unit (Hendrycks and Gimpel 2016, section 2):
 // gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keep decision of dropout's masks, shared by every backend: element e of a row of the batch
 // reads word e % 4 of Philox at counter e / 4 of the stream `site`, under the row's own key.
 #pragma once

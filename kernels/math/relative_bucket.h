@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // T5's buckets of relative positions (Raffel et al. 2020, section 2.1): near distances have a
 // bucket each, far ones share buckets whose borders grow geometrically up to max_distance; what
 // lies beyond joins the last. Bidirectional tables give one half of the buckets to each direction;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adafactor (Shazeer and Stern 2018), as in Mesh TensorFlow: no momentum, relative step sizes.
 // gradient any shape, hyper [3] = (rate, gradient_scale, beta2); updates parameter p and `full`, of
 // p's shape, or the factored pair: row lacks p's axis D0 = row_axis, column lacks D1 = column_axis.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW (Loshchilov and Hutter 2019). gradient any shape, hyper [5] = (rate, gradient_scale,
 // bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, weight_decay); updates parameter p, m and v.
 // Nothing changes if gradient_scale is not finite.

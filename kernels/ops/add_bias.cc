@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = x + bias: x [.., N], bias [N] f32. The gradient of the bias sums dy over all rows.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The residual sum and T5's RMSNorm (Zhang and Sennrich 2019; no mean, no bias) in one pass:
 //   sum = x + dropout(y);  normed = sum * r * scale,  r = 1 / sqrt(mean_d(sum^2) + epsilon).
 // x? and y are [B, T, D], scale [D], keys? [B, 2] (needed if rate > 0); r is [B, T] f32.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The broadcast sum of two score tables: a, b [H or 1, T or 1, S] f32 -> [H, T, S]. The gradient of
 // each sums over the extents that it was broadcast along.
 #include <algorithm>

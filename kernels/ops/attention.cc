@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention: one softmax over a sum of score terms (Synthesizer, Tay et al. 2021, section 3), and
 // its gradient.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the reference and the CPU kernels of `attention` share: operand numbers and sizes. The
 // contract is in kernels/README.md, section "attention".
 #pragma once

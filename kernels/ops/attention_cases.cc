@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The test cases of attention: every score term alone, with the others, and under every mask.
 #include "kernels/ops/attention.h"
 

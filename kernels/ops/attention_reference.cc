@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention and its gradient in double precision, as straight loops over the definition.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clipping by the norm of all gradients (Pascanu et al. 2013), decided where the update runs: hyper
 // [N], sum_squares [1], objective [1] -> hyper [N] with entry 1, the factor of the gradients, times
 //   min(1, clip_norm / sqrt(sum_squares)), or 1 where clip_norm is 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = x in the element type {dtype}: a cast, or a plain copy.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout (Srivastava et al. 2014) with counter-based masks: y = x / (1 - rate) where kept, else 0.
 // x [B, T, D], keys [B, 2]. `group` consecutive elements of D share a draw; unless per_element, all
 // t do. Noise index: (t * (D / group) if per_element) + d / group. The gradient applies the same

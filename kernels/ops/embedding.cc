@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of a table: y[b, t] = table[ids[b, t]], ids [B, T], table [V, D] f32, y [B, T, D] in
 // {dtype}. Backward: dtable[v] = sum of dy over the positions with id v, in position order.
 // Attributes {dtype}, of the gradient {vocabulary}.

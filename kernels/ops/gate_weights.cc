@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights of a mixture from its logits. {kind}:
 //   "sigmoid": logit [1] -> [2] = (1 - s, s), s = 1 / (1 + exp(-logit));  "softmax": [n] -> [n].
 // Backward from the weights w: sigmoid (d_1 - d_0) w_0 w_1; softmax w_i (d_i - sum_j w_j d_j).

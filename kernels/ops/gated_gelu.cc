@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gated GELU of T5 v1.1 (Shazeer 2020, "GEGLU"): y = gelu(x) * g, all [.., F]; gelu in its tanh
 // form (math/gelu.h). Backward: dx = dy g gelu'(x), dg = dy gelu(x).
 #include "kernels/math/gelu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same linear map for each head of a row: y[.., h, :] = x[.., h, :] W (or W_h).
 //   x A [B, T, H*F], weight f32 [F, N] or [H, F, N] -> A [B, T, H*N]. Attributes {heads}.
 // The output maps of factorized dense attention (Synthesizer, Tay et al. 2021, section 3.1).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greedy choice: argmax_v of scale * hidden . embedding_v, the lowest index among equals.
 // hidden [B, 1, D], embedding [V, D] -> i32 [B, 1].
 // Attributes {scale}.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output projection and its softmax cross-entropy in one op, so that logits are never stored
 // whole. hidden [B, T, D], embedding [V, D], targets [B, T], c = inverse_denominator [1]. With l_v
 // = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s) [v

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products c = a b. {transpose_a, transpose_b, dtype}; never both transposes.
 //   b of rank 2:  [.., K] x [K, N] -> [.., N], b [N, K] with transpose_b;
 //   transpose_a:  [.., K]^T x [.., N] -> [K, N], over all rows (gradients of weights);

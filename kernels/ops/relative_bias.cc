@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // T5's relative position bias (Raffel et al. 2020, section 2.1), one value for each difference of
 // key j and query i: table [H, buckets] -> [H, T + S - 1] f32,
 //   bias[h, j - i + T - 1] = table[h, bucket(j - (i + query_start))].

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = max(x, 0), any shape. Backward from the result: dx = dy where y > 0, else 0.
 #include "kernels/ops/shapes.h"
 

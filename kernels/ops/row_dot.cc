@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dot products of rows: a, b [H, N, R] f32 -> y [H, 1, N], y[h, 0, n] = sum_r a[h,n,r] b[h,n,r]
 // (the diagonal of a b^T). Backward: da = d b, db = d a.
 #include "kernels/ops/shapes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = x * weights[index]: x any shape, weights [n] f32. Backward: dx = dy * weights[index];
 // dweights [n] is sum(dy * x) at index, zero elsewhere.
 // Attributes {index}.

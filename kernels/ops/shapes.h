@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the op files share: checks of operands and the building blocks of test cases.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first `length` entries of x along `axis`. Backward: d in that place of a tensor whose extent
 // along `axis` is `full`, zero elsewhere.
 // Attributes {axis, length}, of the gradient {axis, length, full}.

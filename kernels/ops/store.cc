@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies a tensor to memory outside the program: x -> updates y, of the same type.
 #include "kernels/op.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sum of squares of x, any shape, f32 -> f32 [1]: the square of a gradient's norm.
 #include "kernels/ops/shapes.h"
 

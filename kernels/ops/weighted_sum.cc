@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sum_i x_i w_i: x, w of one shape -> f32[1]. The scalar that gradient tests differentiate, with a
 // random cotangent as w.
 #include "kernels/op.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Appends to a cache of incremental decoding: cache[b, start] = x[b, 0] for every b.
 // x [B, 1, C], start i32 [1]; updates cache [B, S, C] of x's element type. {length S}.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of sizes that are an error, not another number, where they pass 64 bits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a crash says, and the exit code that it leaves.
 //
 // Where code that is not ours reads content that is not ours (a SentencePiece model, an HDF5 file),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // XXH3-128: finds damage and changes in files; no defence against forgery.
 #pragma once
 

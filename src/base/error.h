@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors with a context stack and the process exit code they lead to.
 //
 // Every failure that a user can cause or meet is an `Error` with an `ExitCode`; broken invariants

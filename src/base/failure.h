@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ends a command, as its user sees it: from any exception to an exit code and a message.
 #pragma once
 

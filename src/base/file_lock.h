@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An exclusive lock of the kernel's on a file (flock(2)). It ends with the process, however that
 // ends, so there are no stale locks; the file alone means nothing.
 #pragma once
@@ -21,7 +22,7 @@ class FileLock {
   // process may hold a lock of the same name.
   bool IsStillNamed() const;
   // The locked file, open for appending.
-  const File& file() const { return file_; }
+  File& file() { return file_; }
   int descriptor() const { return file_.descriptor(); }  // negative after a move
   const Path& path() const { return file_.path(); }
 

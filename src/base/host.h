@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This machine and this process, for people.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON values whose members keep their order, and their text.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The process's logger. Ranks other than 0 write only to their own file, so a job prints each line
 // once.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much memory this machine, the control group and the process's limits allow.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table from names to entries. Unknown names are errors that suggest the nearest known one;
 // registering a name twice is a bug.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Standard input, output and error, which a user may have closed, sent to a full disk or to a
 // program that has ended.
 #pragma once

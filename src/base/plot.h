@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Curves in text: braille dots, or one character a cell where the terminal writes only ASCII.
 #pragma once
 

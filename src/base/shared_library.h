@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shared library that is looked for when it is first needed, so that the program also starts
 // where there is none.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a terminal is like, and the line at its foot that is redrawn in place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text for people: suggestions for misspelt names, sizes, durations, counts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TFRecord frames, as TensorFlow and TensorBoard read and write them: the length of the data (8
 // bytes), its masked CRC-32C (4), the data, its masked CRC-32C (4); all little-endian.
 #pragma once

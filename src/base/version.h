@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which version of the program this is.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work on bytes that may have been made to do harm, in a process of its own: a crash, an endless
 // loop or a hunger for memory ends that process alone.
 #pragma once

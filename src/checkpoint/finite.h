@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that are infinite or not a number: a state that holds some is of no use to anyone.
 #pragma once
 

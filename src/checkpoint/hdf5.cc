@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error text and process-wide settings of the HDF5 C library.
 #include "checkpoint/hdf5.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HDF5 C library with owned handles and errors that name the call and HDF5's own reason.
 #pragma once
 

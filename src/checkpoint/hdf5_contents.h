@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an HDF5 file holds and where, so that tensors are then read as plain bytes, without HDF5.
 #pragma once
 

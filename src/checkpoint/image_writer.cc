@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HDF5 core driver with callbacks that hand over its buffer.
 #include "checkpoint/image_writer.h"
 

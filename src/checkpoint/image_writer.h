@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds an HDF5 file in memory, so that the only file operations of a save are our own.
 //
 // HDF5 writing to a full disk fails in the middle of its flush and then crashes at exit; its own

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names inside a checkpoint root and inside one checkpoint.
 #include "checkpoint/layout.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writing and strict reading of MANIFEST.
 #include "checkpoint/manifest.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MANIFEST: what a checkpoint holds, where, and the digest of every file. format.md gives its
 // bytes.
 #pragma once

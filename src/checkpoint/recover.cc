@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Newest first, until one verifies.
 #include "checkpoint/recover.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Leftovers and retention.
 #include "checkpoint/retention.h"
 

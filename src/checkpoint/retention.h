@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deleting what is no longer needed. Nothing here throws: a save that is committed stays a success.
 #pragma once
 

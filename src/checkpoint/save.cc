@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Build aside, fsync, verify, rename, fsync the parent, prune.
 #include "checkpoint/save.h"
 

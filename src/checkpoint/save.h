@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saving a checkpoint so that a crash at any moment leaves the old state or the new one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Datasets of a shard and links of the index.
 #include "checkpoint/shard.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HDF5 files of a checkpoint: shards that hold tensors, and the index that shows all of them.
 #pragma once
 

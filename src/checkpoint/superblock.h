@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first bytes of an HDF5 file of version 2 or 3, as HDF5 writes it for us.
 #pragma once
 

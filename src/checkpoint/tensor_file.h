@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A single HDF5 file of tensors, from whomever, read like a checkpoint.
 #pragma once
 

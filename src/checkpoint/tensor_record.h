@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the caller of a save hands over.
 #pragma once
 

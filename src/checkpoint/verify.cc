@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparison of a checkpoint directory with its manifest.
 #include "checkpoint/verify.h"
 

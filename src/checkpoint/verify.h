@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges one checkpoint directory: the same code for a save's own check, recovery and readers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines as they come: a person at a terminal gets an answer after each, and a file is read in
 // blocks.
 #pragma once

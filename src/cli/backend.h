@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backend that a command computes on, as train.device says.
 #pragma once
 

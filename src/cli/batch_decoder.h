@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many inputs through the greedy decoder, in batches of inputs of like length.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra bench: times whole training steps on random tokens, then one op by op.
 #include <sys/resource.h>
 #include <time.h>

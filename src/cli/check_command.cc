@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra check: everything that can fail, before it costs anything.
 #include <CLI/CLI.hpp>
 #include <algorithm>

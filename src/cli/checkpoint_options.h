@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --checkpoint and --set, the same for every command that uses a trained model.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the command line and runs the chosen command.
 #pragma once
 

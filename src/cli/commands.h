@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands, one line each, in the order of --help.
 #pragma once
 

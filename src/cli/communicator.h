@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What sums the gradients of a command's ranks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can stand at the end of a command line, for the shells' completion.
 #pragma once
 

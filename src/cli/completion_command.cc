@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra completion bash|zsh|fish: scripts that ask this program what can follow.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra config show|diff|explain
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configuration files and --set, the same for every command that takes a configuration.
 #pragma once
 

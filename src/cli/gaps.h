@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts with gaps "<extra_id_K>", and what fills them.
 #pragma once
 

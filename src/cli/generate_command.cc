@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra generate: fills the gaps of lines; a line in, a line out.
 #include <unistd.h>
 

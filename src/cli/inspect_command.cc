@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra inspect data|checkpoint|memory
 #include <CLI/CLI.hpp>
 

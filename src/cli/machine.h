@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this machine and its libraries are, for `syntra doctor`.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program.
 #include "base/output.h"
 #include "cli/command_line.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra manual [COMMAND]: manual pages in roff, made from the commands' own help.
 #include <fmt/format.h>
 

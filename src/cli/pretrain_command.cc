@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra pretrain
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that all ranks of an MPI job run together.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra report: runs at a glance.
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/curves_svg.h"
 #include "config/config.h"
 #include "train/describe.h"
 #include "train/run_directory.h"
@@ -117,22 +119,40 @@ PlotOptions CommonAxes(const std::vector<Report>& reports) {
           .y = RangeOf(series, &PlotPoint::y)};
 }
 
+// The curves of validation log-perplexity; a run without validation shows its training's.
+std::string PictureOf(const std::vector<Report>& reports) {
+  std::vector<NamedCurve> curves;
+  for (const Report& report : reports) {
+    const RunHistory& history = report.history;
+    curves.push_back({std::filesystem::absolute(report.directory / "").parent_path().filename(),
+                      history.validation.empty() ? history.loss : history.validation});
+  }
+  return CurvesSvg(curves, "training steps", "validation log-perplexity");
+}
+
 }  // namespace
 
 Action SetUpReport(CLI::App& app) {
   struct Options {
     std::vector<std::string> directories;
     bool json = false;
+    std::string svg;
   };
   const auto options = std::make_shared<Options>();
   app.add_option("directory", options->directories, "Run directories")
       ->required()
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");
+  app.add_option("--svg", options->svg, "Write a picture of all curves to this file instead")
+      ->type_name("FILE");
   return [options] {
     std::vector<Report> reports;
     for (const std::string& directory : options->directories) {
       reports.push_back(ReadReport(directory));
+    }
+    if (!options->svg.empty()) {
+      ReplaceFileDurably(options->svg, PictureOf(reports));
+      return ExitCode::kDone;
     }
     Json list = Json::array();
     const PlotOptions plot = CommonAxes(reports);

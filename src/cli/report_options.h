@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --json and --ranks, for commands that report on a configuration.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation examples side by side with what a model makes of them.
 #pragma once
 

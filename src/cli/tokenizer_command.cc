@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syntra tokenizer encode|decode|info: a line in, a line out.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run that continues from a checkpoint does with a configuration that differs: the `change`
 // options of the schema.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and validates a configuration. All errors are collected and thrown as one Error(kConfig),
 // whose text is "error: file:line:column: ..." lines and a count.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes the bytes of INPUT as a C++ array to OUTPUT.
 file(READ ${INPUT} bytes HEX)
 string(LENGTH "${bytes}" digits)

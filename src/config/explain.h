@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The documentation of the schema, from its comments.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One layer of configuration: the fields that a file or an override sets, and where it sets them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses protobuf text format by descriptors, reports every error instead of only the first, and
 // records where each field is set. Accepts a subset of what protobuf's TextFormat accepts: no octal
 // or hexadecimal numbers, no nan or inf, no overflow, no numbers for enums and bools, only UTF-8.

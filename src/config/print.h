@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A configuration as text, differences of two, and its digest.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is wrong with a configuration, and where. All problems are collected and reported together.
 #pragma once
 

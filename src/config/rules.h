@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of single fields: the `rule` options of the schema.
 #pragma once
 

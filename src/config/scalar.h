@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets one field of a message from one token of text, strictly.
 #pragma once
 

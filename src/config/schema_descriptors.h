@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schema as a serialized FileDescriptorSet with comments; made from config.proto by the build.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was probably meant by an unknown field or enum value: by its meaning (the `synonym`s of the
 // schema, names that belong elsewhere), then by its spelling.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits protobuf text format into tokens, each with its place. Goes on after an error.
 #pragma once
 

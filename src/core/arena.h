@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A flat arena of f32 in a device's memory, and the host's copy of it. In the host's own memory
 // they are one, and nothing is copied.
 #pragma once

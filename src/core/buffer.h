@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owned memory: the host's, aligned for SIMD and page-mapped when large, or what a device handed
 // out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lengths that follow from the settings of span corruption (Raffel et al. 2020, section 3.1.4).
 #pragma once
 

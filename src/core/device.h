@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A processor's memory, and the order in which it executes work: the host, or a GPU with one main
 // stream.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of a model's parameters: names, shapes, named axes, initial distributions, and where
 // each lies in the flat arenas of values, gradients and optimizer state. Holds no tensor memory, so
 // sizes are known before anything is allocated.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Philox4x32-10 (Salmon et al. 2011) for runs of consecutive counters: the words of RandomAt, a
 // vector of counters at a time. Included once per instruction set (Highway's foreach_target).
 #if defined(SYNTRA_CORE_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)

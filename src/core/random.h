@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers (Philox4x32-10, Salmon et al. 2011). A number is a pure function of
 // a key and a counter: no state to save, the same draws at any world size and thread count.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fused multiply-adds are off in the whole project and none is asked for here, so all instruction
 // sets give the same bits.
 #include "core/random_fill.h"

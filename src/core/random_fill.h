@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays of random numbers. Element i is a function of the key and i alone: any split over threads,
 // and any instruction set, gives the same bits.
 #pragma once

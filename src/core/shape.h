@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor extents. Dimensions are named by letters throughout, as in the papers:
 //   B examples, T target or query positions, S source or key positions, H heads, K head size,
 //   D model width, F feed-forward width, N positions of a learned table, V vocabulary, R rank.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which instruction sets the SIMD kernels are compiled for: the baseline, AVX2 and AVX-512. The
 // steps between them would cost compile time and serve no machine that anybody trains on. Include
 // first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor types and views. A view never owns its memory; `Buffer` does.
 #pragma once
 

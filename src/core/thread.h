@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one thread pool: OpenMP's, which oneDNN shares. Work is split by index ranges that depend
 // only on the count and the number of threads.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greedy decoding, one position at a time: each step reads cached keys and values of the positions
 // before it, so a step costs the same at any length of the prefix but for the attention itself.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over a mixture of score terms: the Transformer's dot product, every Synthesizer, and
 // any additive mixture of them before one softmax (Tay et al. 2021, sections 3.1-3.3).
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mixers/mixer.h"
 
 #include "base/name_table.h"

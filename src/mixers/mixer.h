@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token mixers: every way in which positions of a sequence exchange information. A mixer records
 // forward computation only; gradients come from the ops.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Score terms of attention: what each adds to the operands of the fused `attention` op
 // (kernels/README.md). Formulas: Tay et al. 2021, "Synthesizer: Rethinking Self-Attention for
 // Transformer Models", section 3.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records T5's encoder-decoder (Raffel et al. 2020) around any token mixer: pre-norm sublayers with
 // RMSNorm, relative position bias shared by the layers of a stack, dot-product cross-attention.
 #pragma once

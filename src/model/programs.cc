@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/programs.h"
 
 #include "program/step_sums.h"

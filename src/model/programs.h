@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The programs of a model: training, evaluation. All share one parameter list.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers that every model uses. Activations are [B, T, D] in the recording's activation type.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a layer records itself: the program, the parameter list, a name prefix, and what all layers
 // of a program share (element type of activations, dropout).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adafactor (Shazeer and Stern 2018) as in Mesh TensorFlow: second moments factored over the two
 // largest axes, updates clipped by their RMS, steps relative to each tensor's RMS, no momentum.
 #include <algorithm>

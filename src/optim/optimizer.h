@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimizers: where each one's state lies and the program that applies one update to all
 // parameters.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The optimizers behind MakeOptimizer. To add one: a file beside adamw.cc, a line here and in
 // optimizers.cc.
 #pragma once

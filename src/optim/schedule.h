@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Learning-rate schedules as functions of the step, counted from 0.
 #pragma once
 

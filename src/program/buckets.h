@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient arena cut into pieces that are summed over the ranks while the rest of the backward
 // half still runs (Li et al. 2020, PyTorch Distributed).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records a program and differentiates it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reverse-mode differentiation of a recorded program: one walk from the last instruction to the
 // first, calling each op's own gradient rule. Instructions of a recompute region are recorded
 // again, just before the gradient that needs them; random numbers are counters, so the second time

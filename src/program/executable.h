@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program bound to a backend and to memory, ready to run any number of times without allocating.
 #pragma once
 

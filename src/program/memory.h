@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where transient values lie: one arena, each value at an offset that no other value alive at the
 // same time overlaps. Greedy by size over exact lifetimes (Pisarchyk and Lee 2020).
 #pragma once

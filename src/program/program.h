@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program: the flat list of op calls that one training, evaluation or decoding step runs. It is
 // recorded once per shape and not rewritten afterwards.
 #pragma once

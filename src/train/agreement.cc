@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/agreement.h"
 
 #include <xxhash.h>
@@ -10,6 +11,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "config/print.h"
 
 namespace syntra {
@@ -147,7 +149,7 @@ void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, cons
 void CheckSameProgram(Communicator& ranks, const std::string& command) {
   if (ranks.size() == 1) return;
   CheckAgreement(
-      ranks, {{"command", command}, {"version", SYNTRA_VERSION}, {"program file", ProgramDigest()}},
+      ranks, {{"command", command}, {"version", Version()}, {"program file", ProgramDigest()}},
       ExitCode::kConfig, "programs", "Start the same program with the same command on all ranks");
 }
 

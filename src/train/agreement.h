@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks agree on what decides the run. Each computes its part of the same numbers and makes the
 // same collective calls; ranks with other settings would train on a mixture, or wait for each other
 // for ever. So they compare before they train.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file of records that training appends to and must never die of: errors are warned about once
 // and the records are dropped until writing works again.
 #pragma once

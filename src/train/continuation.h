@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a run may go on from a checkpoint with the configuration of now, and what that changes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs in a few words, for the start of one and for `syntra report`.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether what a run will write fits onto the file systems where it goes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token-mean log-perplexity on the validation split (natural logarithm, sentinels and EOS included,
 // no dropout, no z-loss), as the Synthesizer paper reports it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scalars for TensorBoard: an event file of TFRecords, each an Event message.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a run fits into memory, before any of it is taken.
 #pragma once
 

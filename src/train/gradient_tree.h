@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds the gradients of a rank's micro-batches, as they come, over the tree of dist/tree_sum.h.
 // With the communicator's sum over ranks that is one tree over all micro-batches of a step, which
 // does not depend on the number of ranks as long as each of several has a power of two of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // checkpoint.initial: a new run that starts from the parameters of another.
 #pragma once
 

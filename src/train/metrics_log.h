@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl: one JSON object a line, for programs: the step, the time and named values in the
 // order in which they are given. A value that is not finite is null, since JSON has no other way
 // to say it.

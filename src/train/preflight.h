@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything that would stop a run and can be known before anything is created, tokenized or
 // computed. `check` prints it all; `pretrain` does not start if something is wrong.
 #pragma once

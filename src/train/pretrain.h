@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pretraining by span corruption: from a configuration to a trained model in a run directory.
 // Called again, it continues from the newest checkpoint, or says that the run is done.
 #pragma once

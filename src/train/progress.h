@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The step line that people watch:
 //
 //   ETA 3h12m (Sat 14:05)  step 12,300/65,536 18.8%  loss 2.713 (ema 2.741)  tok/s 41.2k

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank's copy of a model in training: the arenas of parameters, gradients and optimizer state,
 // and the programs bound to them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this rank of a run has been asked for: by signals, by a time limit and, on rank 0, by the
 // files STOP and SAVE. Ranks that work together combine their wishes in a collective; where they
 // work apart, a file tells the others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands where in a run directory (train.directory).
 #pragma once
 
@@ -29,8 +30,8 @@ double BytesBelow(const Path& directory);
 std::string RunIdOf(const RunDirectory& directory);
 
 // Writes config.textproto (all fields) and run.json (id, version, host, ranks, command line, and
-// `initial`: where the first parameters came from, if from elsewhere). Rank 0 only, under the run's lock, and only once the run is known to be able to go on with
-// this configuration.
+// `initial`: where the first parameters came from, if from elsewhere). Rank 0 only, under the run's
+// lock, and only once the run is known to be able to go on with this configuration.
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks, const std::string& initial);
 

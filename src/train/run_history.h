@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What metrics.jsonl tells of a run.
 #pragma once
 

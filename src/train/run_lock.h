@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run owns a run directory. The lock is on its file LOCK, which tells people who holds it. Rank
 // 0 holds it; commands that only read take none.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file STATUS of a run directory: what the run is doing, and a guard against endless restarts.
 // A job that dies at the same place each time, requeued by its scheduler, would burn a cluster's
 // time; after three starts that got nowhere the fourth refuses with Error(kDiverged).

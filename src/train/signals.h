@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to save and to stop that reach a running job: signals and files in the run directory.
 //
 //   SIGUSR1, SIGTERM, SIGINT, SIGHUP, file STOP   save and exit with code 75 (kRequeue)

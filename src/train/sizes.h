@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a configuration would take: parameters, arithmetic, memory. Nothing of it is allocated.
 #pragma once
 

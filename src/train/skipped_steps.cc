@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/skipped_steps.h"
 
 #include <fmt/format.h>

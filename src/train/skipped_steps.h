@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of late whose loss or gradient was not finite, and the limit on them. The count is part
 // of a run's state: a run that diverges must not go on for ever by being restarted.
 #pragma once

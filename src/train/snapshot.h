@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a training run: what goes in, and how a run continues from one.
 #pragma once
 

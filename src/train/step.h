@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One optimizer step over all ranks: gradients of this rank's micro-batches, summed over the ranks,
 // clipped, applied; the same decision on every rank.
 #pragma once

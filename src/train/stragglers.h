@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds a rank that keeps the others waiting: a slow or shared machine, a bad disk, a hot
 // processor. Every step lasts as long as its slowest rank.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends a process that hangs. MPI waits for ever for a rank that is frozen or stuck, and a job that
 // does nothing holds its machines until someone looks. The process is in some phase at any time,
 // and each phase has a limit (README.md has a table of them). When it is over, a thread writes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs code in a forked child, for tests of what ends a process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/crash_guard.h"
 
 #include <fcntl.h>

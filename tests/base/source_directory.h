@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the sources lie, for tests that read fixtures and configurations: where they were compiled,
 // or SYNTRA_TEST_SOURCE of the environment on a machine that programs were carried to.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of the attention kernels against the machine's own limit: GF/s of forward and backward
 // passes beside the rate of a loop of register-only multiply-adds on every thread.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the step benchmarks compute from times, tested without a GPU and without PyTorch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The goals of the GPU step benchmark and how its result meets them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of the GPU kernels that the goals name, at the sizes of T5-base. Prints a line of JSON for
 // the device and one for each case:
 //   {"name": "shared attention", "op": "attention", "seconds": 1e-4, "samples": [...],

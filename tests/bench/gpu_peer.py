@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The peer of the GPU step benchmark: the same model in PyTorch, stepped on demand.
 
 Runs the first training step, prints one line of JSON, then for each line of standard input runs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PyTorch reaches on the GPU: the machine's ceilings, and the kernels that the goals name.
 
 Prints one line of JSON for each figure. "ceilings": FLOP/s of a bf16 product of 8192^3 and bytes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How near the CPU kernels come to what the machine can do: matrix products against a register-only
 // multiply-add loop, memory-bound kernels against copying. Wants an idle machine; OMP_NUM_THREADS=1
 // makes do without.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeats a Syntra training in plain PyTorch and prints its losses, one line of JSON.
 
 Starts from the run's checkpoint of step 0 and takes the examples that `syntra inspect data --json`

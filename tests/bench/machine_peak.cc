@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine's arithmetic limit (kernels/cpu/peak.h) on one thread and on all of them at once.
 // Prints JSON, 1e9 FLOP/s:
 //   {"threads": 2, "fp32": {"one": 117.4, "all": 234.8}, "bf16": {"one": 234.7, "all": 469.2}}

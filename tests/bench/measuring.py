@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the step benchmarks share: processes that take turns, medians of ratios, tables, results."""
 
 from __future__ import annotations

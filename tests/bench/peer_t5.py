@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The peer of the CPU step benchmark: the same encoder-decoder in plain PyTorch.
 
 Runs the first training step, prints one line of JSON, then runs one step for each line of standard

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The peer's model: T5's encoder-decoder and a training step of it in plain PyTorch."""
 
 from __future__ import annotations

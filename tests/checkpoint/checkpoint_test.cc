@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saving, reading back, names, retention.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a file system may hold after a power loss: replays recorded system calls and leaves out, in
 // any combination, what was not synced.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kind of damage to a checkpoint is found, named, and the previous checkpoint is used.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A save that is killed or refused by the system at any of its system calls leaves the old state or
 // the new one, and the next save works and tidies up.
 #include <fcntl.h>

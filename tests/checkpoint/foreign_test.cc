@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints and tensor files that this program did not write: of format version 1, where HDF5
 // alone knows where a tensor lies, and of others, who may mean harm.
 #include <gmock/gmock.h>

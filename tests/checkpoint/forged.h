@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that were changed on purpose, with their digests and checksums made again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reader printed in format.md, run by Python, sees the tensors that were saved.
 #include <gmock/gmock.h>
 

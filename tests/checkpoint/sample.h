@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small training state for the tests of checkpoints: every dtype, ranks 0 to 4, contents that
 // depend on the step.
 #pragma once

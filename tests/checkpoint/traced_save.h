@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs checkpoint_save_once under strace, which kills it or fails its n-th call of a kind.
 #pragma once
 

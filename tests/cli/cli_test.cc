@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the program: exit codes and messages.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Filling gaps: texts in, texts out, with T5's vocabulary.
 #include "cli/gaps.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which fields may change when a run continues.
 #include "config/change.h"
 

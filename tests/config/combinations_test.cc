@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings that are fine one by one but not together.
 #include <gtest/gtest.h>
 

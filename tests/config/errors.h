@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the parser on text and gives back what it reports.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is refused, where, and in which words.
 #include <gtest/gtest.h>
 

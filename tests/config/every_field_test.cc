@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mistakes generated for every field of the schema: each must be refused at its place.
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>

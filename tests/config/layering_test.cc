@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files over files, --set over all.
 #include <gtest/gtest.h>
 

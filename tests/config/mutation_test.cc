@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Seeded mutations of the shipped configurations: nothing crashes, refusals name a place, and what
 // is accepted means the same to protobuf's own parser and reads back.
 #include <google/protobuf/io/tokenizer.h>

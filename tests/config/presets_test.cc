@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every shipped configuration loads, and has the published size.
 #include "presets.h"
 

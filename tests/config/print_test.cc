@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text forms, differences, digest, explanations.
 #include "config/print.h"
 

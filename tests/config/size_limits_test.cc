@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes that no machine could hold are refused before anything is built, with the fields that make
 // them.
 #include <gmock/gmock.h>

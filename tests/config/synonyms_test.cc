@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What other programs call a field, and fields of other places: the error names ours.
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>

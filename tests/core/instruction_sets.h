@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a check once with each of several instruction sets of this machine.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the program says where CUDA is built in and the driver does not serve.
 #include "base/error.h"
 #include "tests/e2e/tiny_run.h"

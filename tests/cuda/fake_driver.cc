@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libcuda.so.1 of a driver that does not serve: FAKE_DRIVER_VERSION is the CUDA that it supports
 // (1000 major + 10 minor), FAKE_DRIVER_INIT what cuInit gives. As much of it as the runtime looks
 // at before it gives up.

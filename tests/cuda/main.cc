@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every test of a backend, on a GPU; skipped as a whole where there is none.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA kernels on a GPU. Operands of single kernels are copied there and back with their
 // guards.
 #include "kernels/cuda.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/data/corpus_files.h"
 
 #include <isa-l/igzip_lib.h>

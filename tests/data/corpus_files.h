@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small corpus files for the data tests: scratch paths, gzip, tf.Examples.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints how fast each stage of the data pipeline is on this machine, over one corpus file:
 //   data_speed CORPUS TOKENIZER
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comma- and tab-separated tables.
 #include "data/record_reader.h"
 #include "tests/data/corpus_files.h"

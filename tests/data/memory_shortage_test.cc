@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shortage of memory is never a fault of the data: reading ends with the place, nothing is
 // skipped and no shard is left.
 #include <malloc.h>

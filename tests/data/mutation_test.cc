@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damaged inputs of every format: each is read or refused, and never more than that. Run under the
 // sanitizers this is the readers' fuzz test.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parquet, in builds with Apache Arrow and without.
 #include "data/record_formats.h"
 #include "tests/data/corpus_files.h"

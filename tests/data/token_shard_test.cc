@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/token_shard.h"
 
 #include "data/corpus_index.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models of many kinds, as SentencePiece's trainer makes them: their ids, special pieces and what
 // training asks of them.
 #include <malloc.h>

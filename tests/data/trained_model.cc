@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/data/trained_model.h"
 
 #include <sentencepiece_trainer.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small SentencePiece models, made by SentencePiece's trainer when a test runs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greedy decoding against the arg max of the full forward pass over the same prefix.
 #include "decode/greedy.h"
 

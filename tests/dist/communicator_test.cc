@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contract of every communicator. Usage: communicator_test [host|device|nccl [RANKS]]. Started
 // plainly it tests `self`, under mpirun `mpi`, with views in the host's memory or a GPU's, or
 // `nccl` over it; RANKS is how many ranks share memory. All ranks run the same cases; a failure on

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stand-in for libnccl.so.2 on the host's GPU (tests/simt): collectives go over MPI when the
 // stream comes to them. What NCCL answers with a hang or with wrong values (calls at the same time,
 // or before the last one is done; ranks that do not do the same; buffers that are not in place) is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank whose GPU sums by the stand-in for NCCL, which is told which fault to make. Usage:
 // nccl_fault_rank [leave]; leave: rank 1 has an error of its own.
 #include <cstdio>

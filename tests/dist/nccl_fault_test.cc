@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of a job of two ranks when NCCL fails.
 #include <gtest/gtest.h>
 #include <sys/wait.h>

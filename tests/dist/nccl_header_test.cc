@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dist/nccl_library.h says what nccl.h says.
 #include <gtest/gtest.h>
 #include <nccl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that were started with other settings, programs, data or checkpoints: all end before they
 // train, with one message.
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a checkpoint is good for away from its run: its tokenizer, old formats, other runs' starts;
 // and what must never be in one.
 #include <fcntl.h>

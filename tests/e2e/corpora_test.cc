@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Corpus files as users have them: their formats, what is no file, and what may change between
 // starts.
 #include <sys/stat.h>

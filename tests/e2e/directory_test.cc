@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run directory: who may use it, what may change between starts, damage, and full disks.
 #include <signal.h>
 

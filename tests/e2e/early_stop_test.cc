@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to stop that come while no step is running: during preparation and evaluations. The run
 // ends at once, on all ranks, and the same command continues as if nothing had been asked.
 #include <signal.h>

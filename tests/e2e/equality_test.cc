@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same training however it is cut up: ranks, micro-batches, threads, recomputation.
 #include "tests/e2e/tiny_run.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loaded before other libraries (LD_PRELOAD), refuses memory: from the FAIL_MALLOC-th request on,
 // counted from where the program installs its handlers; with FAIL_MALLOC_ONCE only that one. With
 // COUNT_MALLOC the number of requests is printed at the end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients that are not finite, and requests to stop and to save.
 #include <signal.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on a GPU against training on the CPU: the host's GPU of tests/simt, or a real one if
 // SYNTRA_TEST_GPU_PROGRAM names a `syntra` that has it.
 #include "tests/e2e/tiny_run.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training learns: ten sentences by heart.
 #include <random>
 

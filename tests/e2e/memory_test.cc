@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that cannot be had ends a command with code 4 and a sentence, whoever asked for it.
 #include "tests/e2e/tiny_run.h"
 

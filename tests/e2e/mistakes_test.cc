@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What people get wrong: the right exit code and one message that says what and where.
 #include "base/text.h"
 #include "tests/e2e/tiny_run.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run that loses power at any moment: no checkpoint that was committed is lost, and the run that
 // continues ends as one that was not interrupted.
 #include "base/text.h"

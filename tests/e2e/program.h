@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A started `syntra`, alone or as the ranks of mpirun, for tests that watch it, signal it and kill
 // it. Environment, for programs that were carried to another machine: SYNTRA_TEST_PROGRAM and
 // SYNTRA_TEST_MPIRUN take the place of this build's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run that is killed, stopped and continued ends with the bits of one that was left alone.
 #include <signal.h>
 

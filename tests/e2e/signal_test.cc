@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals: runs save and stop; other commands die as shells expect. A launcher that passes ^C on.
 // Runs whose directory or lock is taken from them.
 #include <signal.h>

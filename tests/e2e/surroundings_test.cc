@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a process may find around it: closed descriptors, full outputs, other kinds of files where
 // its own belong, files that change under its hands.
 #include <fcntl.h>

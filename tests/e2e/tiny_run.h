@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small pretraining run in a scratch directory: a generated corpus and tokenizer of a hundred
 // pieces, a model of 2 + 2 layers of width 32; and what such runs leave behind, in a form that can
 // be compared.

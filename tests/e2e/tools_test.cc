@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands around training: eval, generate, inspect, plan, check, prepare, tokenizer.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tolerance that fixtures are held to: the largest difference relative to the largest stored
 // value.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing of golden fixtures: HDF5 files with contiguous datasets and fixed-length string attributes.
 
 The files hold no time stamps, so the same script with the same packages writes the same bytes.

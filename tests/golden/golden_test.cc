@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fixtures can be read, say where they come from and hold what their README promises.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

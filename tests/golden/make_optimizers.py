@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ten steps of Adafactor, AdamW and RMS-scaled AdamW on small tensors, and learning-rate schedules.
 
 Each optimizer is written here in float64 from its definition and compared, where both mean the same, with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One self-attention layer for every kind of score term and gate, straight from the formulas.
 
   S[b,h,i,j] = sum over terms of g_t T_t[b,h,i,j]  (+ bias[h,j-i]);  P = softmax over the allowed j;

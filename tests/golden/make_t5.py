@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """T5 v1.0 and v1.1 by Hugging Face transformers: logits, losses and the gradient of every parameter.
 
 Everything is computed in float64 from values that are exact in float32. Two losses over the target tokens

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden fixtures through the HDF5 C interface.
 #include "tests/golden/reader.h"
 

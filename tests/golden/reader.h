@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the golden fixtures of this folder: named arrays and text attributes of an HDF5 file.
 #pragma once
 

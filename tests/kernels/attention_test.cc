@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention: the double reference against finite differences and closed forms, the CPU kernels
 // against the double reference.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operands of an op's test cases: drawn from Philox at fixed seeds, rounded to their types, the
 // same for the kernel and for the reference.
 #pragma once

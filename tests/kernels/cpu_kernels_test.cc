@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPU kernels against the ops' double references on cases large enough to be split among threads
 // and blocks, which the sweep's are not: accuracy, the same bits with any number of threads,
 // accumulation, absent outputs, nothing written out of bounds; and on every instruction set.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the kernel of every case of every op against the double-precision reference on the same
 // rounded inputs. Also: accumulation, memory beside operands, results nobody needs, repeatability.
 #include <gtest/gtest-spi.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases larger than the ops' own: several blocks, chunks and threads, all with remainders.
 #pragma once
 

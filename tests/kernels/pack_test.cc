@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transposition and packing against their definitions, on every instruction set.
 #include "kernels/cpu/pack.h"
 

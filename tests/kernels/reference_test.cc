@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The double-precision references against results worked out by hand.
 #include <gtest/gtest.h>
 

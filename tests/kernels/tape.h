@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An independent executor for tests: runs one op call and its gradient rule at once, by the
 // references, with every float held in double. Nothing of src/program is involved.
 #pragma once

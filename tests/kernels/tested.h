@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backend under test: every test of kernels, programs and models is linked with each of several
 // (tested_cpu.cc, simt/tested_simt.cc, cuda/tested_cuda.cc).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernel sweep runs: the ops' own cases, larger ones that threads and blocks split, and
 // the calls of gradient ops that have no cases because their inputs must come from a forward call.
 #pragma once

@@ -2,6 +2,7 @@
 # Makes a bundle of a build, moves it, and runs it in an empty environment: it must need nothing of this machine but
 # its C library, say clearly what a machine lacks, and replace nothing but an older bundle.
 #   bundle_test.sh SOURCE BUILD
+# SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly SOURCE=$1 BUILD=$2
 SCRATCH=$(mktemp -d)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every mixer must keep, for every configuration of mixer_trial.cc.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mixers/mixer_trial.h"
 
 #include <google/protobuf/text_format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One mixer in a program of its own, differentiated against a random cotangent.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What follows from the formulas of the Synthesizer (Tay et al. 2021) in special cases.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the allocations of the process: glibc's allocation functions and operator new, replaced. A
 // shared library, because the programs of this project export no symbols (data/CMakeLists.txt).
 #include "model/allocation_counter.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs of an executable allocate no memory.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small model, a batch and a running program of it.
 #pragma once
 

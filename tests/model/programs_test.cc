@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training program of whole models: precision, dropout, loss, padding and packing, memory.
 #include "model/programs.h"
 

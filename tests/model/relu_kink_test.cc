@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why runs with ReLU may part by more than rounding: where a ReLU's input is zero but for rounding,
 // its gradient jumps although the loss does not.
 //

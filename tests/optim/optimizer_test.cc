@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every optimizer keeps: state apart, frozen parameters alone, gradients scaled, replicas
 // equal.
 #include "optim/optimizer.h"

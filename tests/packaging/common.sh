@@ -1,4 +1,5 @@
 # What the tests of this folder share. Sourced with `set -euo pipefail`.
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 export LC_ALL=C
 SCRATCH=$(mktemp -d)

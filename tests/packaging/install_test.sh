@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs a build into an empty folder, runs the program there, and builds and runs an example against the libraries.
 #   install_test.sh SOURCE BUILD
+# SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly SOURCE=$1 BUILD=$2
 # shellcheck source=tests/packaging/common.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the Debian package of the program, reads its control fields, unpacks it and runs the program.
 #   package_test.sh BUILD VERSION
+# SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly BUILD=$1 VERSION=$2
 # shellcheck source=tests/packaging/common.sh

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameter, gradient and state arenas of one backend, for tests.
 #pragma once
 

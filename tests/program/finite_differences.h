@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares what a program adds to its gradient arena with central differences of its output "loss".
 #pragma once
 

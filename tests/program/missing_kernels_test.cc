@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an executable says on a backend that lacks kernels.
 #include <gtest/gtest.h>
 

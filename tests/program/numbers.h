@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operands and readable results for tests that run programs.
 #pragma once
 

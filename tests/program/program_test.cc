@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recording, differentiation, recompute regions, memory and execution of small composed programs.
 #include <gtest/gtest.h>
 

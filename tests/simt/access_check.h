@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks at every access of a kernel to memory. Finds
 //   races: accesses of two threads to the same bytes that nothing orders, one of them a write:
 //   threads of a block with no barrier between (of a warp: no exchange of its lanes between),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared class of attention: which examples its products take, and which are left to the
 // kernels that compute scores anew for each. Results are the same either way, so the kernels' sweep
 // cannot tell.

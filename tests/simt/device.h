@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's GPU as a device: memory that only its own work can reach, and work that is done as
 // late as CUDA may do it. Host code that touches the GPU's memory ends with a segmentation fault;
 // host code that does not wait reads old values.

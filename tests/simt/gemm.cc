@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products on the host in the place of cuBLASLt: sums in double, rounded once.
 #include "kernels/cuda/gemm.h"
 

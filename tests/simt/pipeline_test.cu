@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asynchronous copies and loads of matrices on the host's GPU: a small product whose operands pass
 // through stages, as it is right, and with each mistake that such a pipeline invites.
 #include <gtest/gtest.h>

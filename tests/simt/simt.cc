@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns of fibers. A block runs until all its threads are done: each in turn goes on until it waits
 // for a barrier or for the lanes of its warp. When nobody can go on, the block is given up.
 #include "tests/simt/simt.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The language of GPU kernels on the host: every thread of a block is a fiber, run in turn on one
 // processor, so that barriers, warps and shared memory are what CUDA documents, and mistakes with
 // them are found: a barrier that not all reach, lanes that are not there, reads of shared memory

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's GPU itself: what it must run, and mistakes that it must find.
 #include <gtest/gtest.h>
 

@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kLicense = "// SPDX-License-Identifier: Apache-2.0\n";
+
 const fs::path& Root() {
   static const fs::path root = SYNTRA_SOURCE_DIR;
   return root;
@@ -238,10 +240,12 @@ TEST(Rows, EveryMixerHasItsFile) {
   CheckRows("src/mixers/mixers.def", "SYNTRA_MIXER", "src/mixers", "mixer_");
 }
 
+// The comment at the head of an op's file is its contract.
 TEST(Rows, EveryOpIsDocumented) {
-  const std::string contracts = Read(Root() / "kernels/README.md");
   for (const std::string& op : Rows("kernels/ops.def", "SYNTRA_OP")) {
-    EXPECT_NE(contracts.find('`' + WithoutGrad(op) + '`'), std::string::npos) << op;
+    const fs::path file = "kernels/ops/" + WithoutGrad(op) + ".cc";
+    const std::string text = Read(Root() / file);
+    EXPECT_TRUE(text.starts_with(std::string(kLicense) + "// ")) << file;
   }
 }
 
@@ -260,10 +264,28 @@ TEST(Sizes, TheProgramStaysSmall) {
   EXPECT_LE(lines, 1500u);
 }
 
-TEST(Files, StartWithWhatTheyAre) {
+TEST(Files, StartWithLicenseAndWhatTheyAre) {
   for (const fs::path& path : Files()) {
-    if (path.extension() != ".h") continue;
-    EXPECT_TRUE(Read(Root() / path).starts_with("// ")) << path;
+    if (!IsCode(path)) continue;
+    const std::string text = Read(Root() / path);
+    EXPECT_TRUE(text.starts_with(kLicense)) << path;
+    if (path.extension() == ".h") {
+      EXPECT_TRUE(text.starts_with(std::string(kLicense) + "// ")) << path;
+    }
+  }
+}
+
+// Characters, not bytes. A row of a table cannot be broken.
+TEST(Pages, HaveLinesThatFit) {
+  for (const fs::path& path : Files()) {
+    if (path.extension() != ".md") continue;
+    int number = 0;
+    for (const std::string& line : Lines(Root() / path)) {
+      ++number;
+      if (line.starts_with("|")) continue;
+      const auto width = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
+      EXPECT_LE(width, 140) << path << ":" << number;
+    }
   }
 }
 

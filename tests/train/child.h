@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A forked child process for tests of signals, locks and exits.
 #pragma once
 

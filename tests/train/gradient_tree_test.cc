@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tree that adds micro-batches as they come is the tree of the communicators' sums.
 #include "train/gradient_tree.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank of a job that only counts steps, with all services of a real run around it. Usage:
 // job_rank DIRECTORY STEPS. Writes its process id to DIRECTORY/pid-RANK once its handlers are in
 // place.

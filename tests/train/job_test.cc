@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs of two ranks under mpirun that are signalled, frozen, killed and started twice.
 #include <fcntl.h>
 

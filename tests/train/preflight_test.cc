@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is found before a run costs anything. The models are never made, the corpora a few lines.
 #include "train/preflight.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/run_status.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the Parquet files that parquet_test.cc reads, with pyarrow (made with 26.0.1).
 
     python3 -m venv venv && venv/bin/pip install pyarrow && venv/bin/python tests/data/parquet/make_parquet.py
