@@ -73,7 +73,8 @@ void CheckFirstRecords(const DataConfig& config) {
   }
   if (count > kNamedAtMost) lines.push_back(fmt::format("... and {} more", count - kNamedAtMost));
   Fail(resources ? ExitCode::kResources : ExitCode::kData,
-       "{} of {} corpus files cannot be used:\n  {}", count, files, Join(lines, "\n  "));
+       "{} of {} corpus files cannot be used (data.text_field is \"{}\"):\n  {}", count, files,
+       config.text_field(), Join(lines, "\n  "));
 }
 
 }  // namespace syntra

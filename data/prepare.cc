@@ -144,19 +144,30 @@ class Preparation {
     try {
       File file = OpenCorpusFile(task.source);
       const Digest source = DigestOfRest(file);
-      if (IsFinished(task, source)) return false;
-      Build(task, source, file.Size());
+      std::optional<Digest> content;
+      if (IsFinished(task, source, &content)) return false;
+      if (content) {
+        BuildIfItSaysTheSame(task, source, file.Size(), *content);
+      } else {
+        Build(task, task.shard, source, file.Size());
+      }
       return true;
     } catch (const std::bad_alloc&) {
       Fail(ExitCode::kResources, "out of memory");
     }
   }
 
-  bool IsFinished(const ShardTask& task, const Digest& source) {
+  // `content`: what a shard that is made in its place must say, if that matters.
+  bool IsFinished(const ShardTask& task, const Digest& source, std::optional<Digest>* content) {
     if (!Exists(task.shard)) return false;
     std::optional<Mismatch> mismatch;
     try {
-      mismatch = MismatchOf(TokenShard(task.shard).facts(), source);
+      const TokenShard shard(task.shard);
+      const ShardFacts& facts = shard.facts();
+      mismatch = MismatchOf(facts, source);
+      const bool is_comparable =
+          facts.tokenizer == tokenizer_.digest() && facts.settings == settings_;
+      if (options_.keeps_content && is_comparable) *content = shard.content();
     } catch (const Error& error) {
       // A shortage of memory, say, is no fault of the shard.
       if (error.code() != ExitCode::kData) throw;
@@ -179,7 +190,6 @@ class Preparation {
   }
 
   void ReportMismatch(Mismatch mismatch, const ShardTask& task) {
-    if (options_.on_mismatch) return options_.on_mismatch(mismatch, task.shard, task.source);
     // One warning speaks for all shards of the corpus.
     Log().log(warned_ ? spdlog::level::info : spdlog::level::warn, "{}; making it again",
               MismatchText(mismatch, task.shard, task.source));
@@ -195,11 +205,23 @@ class Preparation {
            static_cast<double>(bad_records) <= std::max(1.0, policy.max_fraction * records);
   }
 
-  void Build(const ShardTask& task, const Digest& source, int64_t source_bytes) {
-    RemoveLeftovers(task.shard);
+  void BuildIfItSaysTheSame(const ShardTask& task, const Digest& source, int64_t source_bytes,
+                            const Digest& content) {
+    const Path aside = task.shard.string() + ".again";
+    Build(task, aside, source, source_bytes);
+    if (TokenShard(aside).content() == content) return RenameDurably(aside, task.shard);
+    RemoveAll(aside);
+    Fail(ExitCode::kCheckpoint,
+         "{} does not say any more what the run has learned from ({}), so the run cannot continue; "
+         "restore the file, or choose another train.directory",
+         task.source.string(), task.shard.string());
+  }
+
+  void Build(const ShardTask& task, const Path& shard, const Digest& source, int64_t source_bytes) {
+    RemoveLeftovers(shard);
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
     BadRecordLedger ledger(task.source, options_.on_bad_record);
-    TokenShardWriter writer(task.shard, tokenizer_.vocabulary_size());
+    TokenShardWriter writer(shard, tokenizer_.vocabulary_size());
     std::vector<Document> block(kBlockDocuments);
     while (const size_t count = ReadBlock(reader.get(), &ledger, block)) {
       const std::span<Document> documents = std::span(block).first(count);

@@ -40,8 +40,10 @@ struct PrepareOptions {
   // Called from the calling thread each few hundred documents, and more often while waiting for
   // shards that other processes make; may throw to stop.
   std::function<void(const PrepareProgress&)> on_progress;
-  // Called before a shard is made again; may throw to keep it. Without it, the log has a warning.
-  std::function<void(Mismatch, const Path& shard, const Path& source)> on_mismatch;
+  // For a run that learned from these shards: where a corpus file has other bytes now, its shard is
+  // only replaced by one that says the same (the file was compressed anew); else
+  // Error(kCheckpoint), and the shard stays.
+  bool keeps_content = false;
 };
 
 struct PrepareResult {

@@ -2,6 +2,7 @@
 #include "data/prepared_state.h"
 
 #include "base/error.h"
+#include "data/byte_source.h"
 
 namespace syntra {
 namespace {
@@ -45,7 +46,7 @@ PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tok
   CorpusIndex index;
   for (const ShardTask& task : ShardTasks(options)) {
     ++state.files;
-    const int64_t bytes = File::OpenForRead(task.source).Size();
+    const int64_t bytes = OpenCorpusFile(task.source).Size();
     state.source_bytes += bytes;
     const std::optional<TokenShard> shard = OpenShard(task.shard);
     const std::optional<Mismatch> mismatch =

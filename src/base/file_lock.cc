@@ -30,7 +30,7 @@ bool FileLock::IsFree(const Path& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return true;
   // Closing the file ends the lock. It is shared, so two that ask do not meet.
-  return TryLock(File::OpenForRead(path), LOCK_SH);
+  return TryLock(File::OpenOwnForRead(path), LOCK_SH);
 }
 
 std::optional<FileLock> FileLock::Try(const Path& path) {

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -27,12 +28,6 @@
 
 namespace syntra {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Seconds since the kernel made this process, to its clock tick; 0 where it does not say.
 double SecondsSinceProcessStart() {

@@ -54,31 +54,15 @@ void Print(const std::vector<Finding>& findings, bool as_json) {
   if (as_json) fmt::print("{}\n", JsonText(json));
 }
 
-// Who asked for JSON gets it of a wrong configuration, too.
-std::optional<Config> Load(const ConfigOptions& options, bool as_json,
-                           std::vector<Finding>* findings) {
-  try {
-    Config config = options.Load(kForTraining);
-    findings->push_back({"configuration", State::kGood, "digest " + ConfigDigest(config)});
-    return config;
-  } catch (const Error& error) {
-    if (!as_json) throw;
-    findings->push_back({"configuration", State::kFailed, error.what(), error.code()});
-    Print(*findings, as_json);
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 Action SetUpCheck(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   return [options, form] {
-    std::vector<Finding> findings;
-    const std::optional<Config> loaded = Load(*options, form->json, &findings);
-    if (!loaded) return findings.back().code;
-    const Config& config = *loaded;
+    const Config config = options->Load(kForTraining);
+    std::vector<Finding> findings{
+        {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
     const std::shared_ptr<Backend> backend = OpenDevice(config, &findings);
     const RankPlaces places{
         .ranks = form->ranks, .ranks_on_host = form->ranks, .backend = backend.get()};

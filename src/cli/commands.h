@@ -46,6 +46,7 @@ inline constexpr Command kCommands[] = {
      SetUpDoctor},
     {"completion", "Print the script by which a shell completes commands, fields and values",
      SetUpCompletion, "bash >> ~/.bashrc"},
+    {"manual", "Print the manual page of a command", SetUpManual, "pretrain | man -l -"},
     {"bench", "Measure the time of training steps on random tokens; reads no data", SetUpBench,
      "my.textproto --ops"},
 };

@@ -17,7 +17,9 @@ std::vector<std::string> ConfigOptions::Files() const {
 
 Config ConfigOptions::Load(const ConfigPurpose& purpose) const {
   const std::vector<std::string> files = Files();
-  if (files.empty()) Fail(ExitCode::kConfig, "no configuration; give a file, e.g. my.textproto");
+  if (files.empty() && overrides.empty()) {
+    Fail(ExitCode::kConfig, "no configuration; give a file, e.g. my.textproto");
+  }
   return LoadConfig(files, overrides, purpose);
 }
 

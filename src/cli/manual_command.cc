@@ -81,14 +81,10 @@ std::string ExitStatusSection() {
   return text;
 }
 
-// The names of the commands that lead to `app`.
-std::string PathOf(const CLI::App& app, char separator) {
-  if (!app.get_parent()) return app.get_name();
-  return PathOf(*app.get_parent(), separator) + separator + app.get_name();
+// "syntra-config".
+std::string PageName(const CLI::App& app) {
+  return app.get_parent() ? PageName(*app.get_parent()) + "-" + app.get_name() : app.get_name();
 }
-
-std::string PageName(const CLI::App& app) { return PathOf(app, '-'); }
-std::string CommandName(const CLI::App& app) { return PathOf(app, ' '); }
 
 std::string SeeAlsoSection(const CLI::App& app) {
   std::vector<std::string> pages;
@@ -104,13 +100,13 @@ std::string SeeAlsoSection(const CLI::App& app) {
 
 // A command's page; the commands within it have sections of their own.
 std::string Page(const CLI::App& app) {
-  const std::string name = PageName(app), command = CommandName(app);
+  const std::string name = PageName(app), command = FullName(app);
   std::string text = fmt::format(
       ".TH {} 1 \"\" \"syntra {}\" \"Syntra\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n{}\n",
       Roff(name), Roff(Version()), Roff(name), Roff(app.get_description()), Roff(command),
       InnerCommands(app).empty() ? "[OPTIONS]" : "COMMAND [OPTIONS]");
   if (const std::string footer = app.get_footer(); !footer.empty()) {
-    text += ".SH DESCRIPTION\n" + Roff(footer) + "\n";
+    text += ".SH DESCRIPTION\n.nf\n" + Roff(footer) + "\n.fi\n";
   }
   if (const std::string commands = CommandEntries(app); !commands.empty()) {
     text += ".SH COMMANDS\n" + commands;
@@ -118,7 +114,7 @@ std::string Page(const CLI::App& app) {
   text += ".SH OPTIONS\n" + OptionEntries(app);
   if (app.get_parent()) {
     for (const CLI::App* inner : InnerCommands(app)) {
-      text += fmt::format(".SH OPTIONS OF {}\n", Roff(CommandName(*inner))) + OptionEntries(*inner);
+      text += fmt::format(".SH OPTIONS OF {}\n", Roff(FullName(*inner))) + OptionEntries(*inner);
     }
   }
   return text + ExitStatusSection() + SeeAlsoSection(app);

@@ -167,4 +167,13 @@ void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host) 
                  "Start all ranks with the same configuration files and options");
 }
 
+void CheckSameData(Communicator& ranks, const RunIdentity& identity) {
+  CheckAgreement(ranks,
+                 {{"data.tokenizer, identity", identity.tokenizer_identity},
+                  {"data.train, digest", identity.data_digest},
+                  {"data.validation, digest", identity.validation_digest}},
+                 ExitCode::kData, "data",
+                 "Give all ranks the same files, on a shared file system or as equal copies");
+}
+
 }  // namespace syntra

@@ -13,6 +13,7 @@
 
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
+#include "train/snapshot.h"
 
 namespace syntra {
 
@@ -33,5 +34,8 @@ void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host);
 
 // Whether every rank gives the same digest.
 bool AgreeOnDigest(Communicator& ranks, uint64_t digest);
+
+// The corpora and the tokenizer as each rank sees them. Throws Error(kData).
+void CheckSameData(Communicator& ranks, const RunIdentity& identity);
 
 }  // namespace syntra

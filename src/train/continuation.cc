@@ -25,13 +25,6 @@ std::string OptionalAttribute(const CheckpointSummary& checkpoint, const char* n
   return it == checkpoint.info.attributes.end() ? "" : it->second;
 }
 
-// Equal token shards say the same, and are known before the corpus is read.
-bool HasSameShards(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
-  const std::string& now = identity.shards_digest;
-  return !now.empty() && (now == OptionalAttribute(checkpoint, kShardsAttribute) ||
-                          now == OptionalAttribute(checkpoint, kDataAttribute));
-}
-
 void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
   const std::string then = OptionalAttribute(checkpoint, kValidationAttribute);
   if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
@@ -67,6 +60,11 @@ std::optional<CheckpointSummary> NewestSummary(const Path& root) {
        Join(reasons, "\n- "));
 }
 
+bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest) {
+  return !digest.empty() && (digest == OptionalAttribute(checkpoint, kShardsAttribute) ||
+                             digest == OptionalAttribute(checkpoint, kDataAttribute));
+}
+
 void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
   std::vector<std::string> differences = ChangesSince(checkpoint, identity.config).refused;
   const auto compare = [&](const char* name, const std::string& now) {
@@ -76,7 +74,7 @@ void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& iden
     }
   };
   compare(kTokenizerAttribute, identity.tokenizer_identity);
-  if (!HasSameShards(checkpoint, identity)) compare(kDataAttribute, identity.data_digest);
+  if (!HasShards(checkpoint, identity.shards_digest)) compare(kDataAttribute, identity.data_digest);
   if (!differences.empty()) {
     Fail(ExitCode::kCheckpoint,
          "{} was made with other settings, so the run cannot continue from it:\n  {}\nRestore the "
@@ -113,18 +111,6 @@ std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& conf
   fields.resize(std::min(count, kNamedAtMost));
   const std::string text = Join(fields, ", ");
   return count > kNamedAtMost ? fmt::format("{} and {} more", text, count - kNamedAtMost) : text;
-}
-
-void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source) {
-  const std::string text = MismatchText(mismatch, shard, source);
-  if (mismatch == Mismatch::kSource) {
-    Fail(ExitCode::kCheckpoint,
-         "{}; the run cannot continue with another corpus. Restore the file or choose another "
-         "train.directory. If the file only was compressed anew, or the shard is not this run's, "
-         "remove the shard",
-         text);
-  }
-  Log().warn("{}; making it again", text);
 }
 
 }  // namespace syntra

@@ -21,6 +21,10 @@ struct CheckpointSummary {
 // Throws Error(kCheckpoint) if there are some and none can be read. Changes nothing.
 std::optional<CheckpointSummary> NewestSummary(const Path& root);
 
+// Whether the run was trained on the token shards of this digest (CorpusIndex::DataDigest). Other
+// shards may still say the same.
+bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest);
+
 // Throws Error(kCheckpoint), with a field-by-field difference, if the run may not continue from the
 // checkpoint: the model, the optimizer, the data or the batch changed. A digest of `identity` that
 // is empty is not compared: it is not known yet. Throws Error(kConfig) if more steps are done than
@@ -34,9 +38,5 @@ std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& co
 
 // The other fields that changed, as "a: 1 -> 2, b: 3 -> 4"; "" if there are none.
 std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config);
-
-// PrepareOptions::on_mismatch of a run that continues. Another corpus would be refused in the end,
-// and the shards of the run's own would be gone: throws Error(kCheckpoint) before.
-void RefuseOtherCorpus(Mismatch mismatch, const Path& shard, const Path& source);
 
 }  // namespace syntra

@@ -189,9 +189,7 @@ class Checks {
     } catch (const Error&) {
       return;  // there is none, or it is damaged: the preparation makes it anew
     }
-    const auto& attributes = checkpoint_->info.attributes;
-    const auto then = attributes.find(kShardsAttribute);
-    if (then == attributes.end() || ToHex(index.DataDigest()) != then->second) return;
+    if (!HasShards(*checkpoint_, ToHex(index.DataDigest()))) return;
     std::vector<std::string> before, now;
     for (const IndexEntry& entry : index.shards) before.push_back(Path(entry.file).stem().string());
     for (const ShardTask& task : ShardTasks(splits_.at(0))) {

@@ -7,6 +7,7 @@
 #include <future>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "base/host.h"
 #include "base/log.h"
@@ -35,12 +36,6 @@
 
 namespace syntra {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Shares the cores that this process may use among the ranks of its host.
 void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
@@ -157,7 +152,6 @@ void Run::TakeDirectory() {
 bool Run::PrepareData() {
   const Watchdog::Phase phase(watchdog_, RunPhase::kPrepare);
   tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
-  const bool continues = !ListCheckpoints(directory_.checkpoints()).empty();
   struct Stopped {};
   int64_t reports = 0;
   PrepareProgress previous;
@@ -170,7 +164,6 @@ bool Run::PrepareData() {
       MaybeAskToStop("stop_prepare", ++reports);
       if (requests_->StopOfAnyRank()) throw Stopped();
     };
-    if (continues) options.on_mismatch = RefuseOtherCorpus;
     const PrepareResult result = PrepareCorpus(options, *tokenizer_);
     if (result.built > 0) {
       Log().info("prepared {} documents, {} tokens in {}", WithThousands(result.index.documents()),
@@ -179,10 +172,10 @@ bool Run::PrepareData() {
   };
   double stopped = 0;
   try {
-    for (const PrepareOptions& split :
-         Preparations(config_.data(), directory_.Prepared(config_.data()))) {
-      prepare(split);
-    }
+    std::vector<PrepareOptions> splits =
+        Preparations(config_.data(), directory_.Prepared(config_.data()));
+    splits.front().keeps_content = !ListCheckpoints(directory_.checkpoints()).empty();
+    for (const PrepareOptions& split : splits) prepare(split);
   } catch (const Stopped&) {
     stopped = 1;
   }
@@ -203,12 +196,7 @@ void Run::OpenData() {
   identity_.data_digest = ToHex(training_->ContentDigest());
   identity_.shards_digest = ToHex(training_->index().DataDigest());
   if (validation_) identity_.validation_digest = ToHex(validation_->ContentDigest());
-  CheckAgreement(ranks_,
-                 {{"data.tokenizer, identity", identity_.tokenizer_identity},
-                  {"data.train, digest", identity_.data_digest},
-                  {"data.validation, digest", identity_.validation_digest}},
-                 ExitCode::kData, "data",
-                 "Give all ranks the same files, on a shared file system or as equal copies");
+  CheckSameData(ranks_, identity_);
 }
 
 // The step that the run stands at; 0 for a new one.

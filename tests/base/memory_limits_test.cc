@@ -2,6 +2,7 @@
 #include "base/memory_limits.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -13,7 +14,7 @@ namespace {
 class ControlGroups : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = Path(testing::TempDir()) / "syntra-control-groups";
+    root_ = Path(testing::TempDir()) / ("syntra-control-groups-" + std::to_string(getpid()));
     RemoveAll(root_);
   }
   void Write(const std::string& path, const std::string& text) const {

@@ -147,6 +147,23 @@ TEST(Cli, DoctorWarnsOfTooManyThreads) {
   EXPECT_TRUE(Has(outcome.out, "5000 threads share")) << outcome.out;
 }
 
+TEST(Cli, ManualPagesOfAllCommands) {
+  const Outcome page = Syntra("manual config");
+  ASSERT_EQ(page.code, 0) << page.err;
+  for (const char* part : {".TH syntra\\-config 1", ".SH COMMANDS\n.TP\n.B show\n",
+                           ".SH OPTIONS OF syntra config show\n", ".SH EXIT STATUS", ".B 75\n"}) {
+    EXPECT_TRUE(Has(page.out, part)) << part << page.out;
+  }
+  // No line is taken for a command of roff by accident.
+  for (const std::string& line : Split(page.out, '\n')) {
+    EXPECT_FALSE(line.starts_with("'")) << line;
+  }
+  EXPECT_EQ(Syntra("manual confg").code, 2);
+  const Outcome written = RunShell("\"$syntra\" manual --write $0.pages && ls $0.pages");
+  EXPECT_TRUE(Has(written.out, "syntra-pretrain.1\n")) << written.err;
+  EXPECT_TRUE(Has(written.out, "syntra.1\n")) << written.out;
+}
+
 TEST(Cli, BashCompletion) {
   const auto complete = [](const std::string& words) {
     return RunShell("eval \"$(\"$syntra\" completion bash)\"; COMP_WORDS=(\"$syntra\" " + words +

@@ -21,6 +21,10 @@ class Portable : public TinyRun {
   Outcome Eval(const Path& checkpoint, const Arguments& settings = {}) const {
     return Run(With({"eval", "--json", "--checkpoint", checkpoint.string()}, settings));
   }
+  // Without --json, errors are text.
+  Outcome FailedEval(const Path& checkpoint, const Arguments& settings = {}) const {
+    return Run(With({"eval", "--checkpoint", checkpoint.string()}, settings));
+  }
   Outcome Generate(const Path& checkpoint, const Arguments& settings = {}) const {
     return Run(With({"generate", "--checkpoint", checkpoint.string()}, settings),
                {.input = "aa ba <extra_id_0> ca\n"});
@@ -79,7 +83,7 @@ TEST_F(Portable, ACheckpointIsCompleteWhereverItIs) {
 
   EXPECT_EQ(Generate(moved).out, text);
   // The shards of validation data need a place that is not a guess.
-  const Outcome nowhere = Eval(moved);
+  const Outcome nowhere = FailedEval(moved);
   EXPECT_EQ(nowhere.code, 2);
   EXPECT_TRUE(nowhere.Says("lies in no run directory")) << nowhere.err;
   EXPECT_EQ(Perplexity(Eval(moved, {"data.prepared=" + (scratch_ / "again").string()})),
@@ -102,7 +106,7 @@ TEST_F(Portable, AnotherTokenizerIsAnError) {
   WriteSentencePieceModel(larger, 300);
   for (const Path& path : {other, larger}) {
     for (const Outcome& outcome :
-         {Eval(Directory("run"), {"data.tokenizer=" + path.string()}),
+         {FailedEval(Directory("run"), {"data.tokenizer=" + path.string()}),
           Generate(Directory("run"), {"data.tokenizer=" + path.string()})}) {
       EXPECT_EQ(outcome.code, 3) << outcome.err;
       EXPECT_TRUE(outcome.Says(path.string() + " (XXH3-128 ")) << outcome.err;
@@ -110,7 +114,7 @@ TEST_F(Portable, AnotherTokenizerIsAnError) {
           << outcome.err;
     }
   }
-  const Outcome missing = Eval(Directory("run"), {"data.tokenizer=nowhere.model"});
+  const Outcome missing = FailedEval(Directory("run"), {"data.tokenizer=nowhere.model"});
   EXPECT_EQ(missing.code, 2) << missing.err;
   EXPECT_EQ(std::filesystem::last_write_time(shard), made);
   // The right one, given by another name, is right.
@@ -128,11 +132,11 @@ TEST_F(Portable, Version1IsEvaluatedAndContinued) {
   const Arguments data{"data.validation=" + (golden / "validation.jsonl").string(),
                        "data.prepared=" + (scratch_ / "tokens").string()};
   Arguments settings = data;
-  const Outcome without = Eval(checkpoint, settings);
+  const Outcome without = FailedEval(checkpoint, settings);
   EXPECT_EQ(without.code, 2);
   EXPECT_TRUE(without.Says("data.tokenizer: cannot read \"tiny.model\"")) << without.err;
   settings.push_back("data.tokenizer=" + tokenizer_.string());
-  const Outcome wrong = Eval(checkpoint, settings);
+  const Outcome wrong = FailedEval(checkpoint, settings);
   EXPECT_EQ(wrong.code, 3);
   EXPECT_TRUE(wrong.Says("set data.tokenizer to that one")) << wrong.err;
   settings.back() = "data.tokenizer=" + (golden / "tiny.model").string();
@@ -193,7 +197,7 @@ TEST_F(NotFiniteState, InACheckpointIsAnError) {
   manifest.replace(manifest.find(before), before.size(), ToHex(DigestOf(shard)));
   ReplaceFileDurably(path / entry.file, shard);
   ReplaceFileDurably(path / "MANIFEST", Signed(manifest));
-  for (const Outcome& outcome : {Eval(path), Generate(path), Run(Pretrain("run"))}) {
+  for (const Outcome& outcome : {FailedEval(path), Generate(path), Run(Pretrain("run"))}) {
     EXPECT_EQ(outcome.code, 5) << outcome.out << outcome.err;
     EXPECT_TRUE(outcome.Says("holds values that are not finite")) << outcome.err;
     EXPECT_TRUE(outcome.Says("parameters/embedding (1 of 4,096 values)")) << outcome.err;

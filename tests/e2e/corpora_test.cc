@@ -10,16 +10,14 @@ namespace {
 
 class Corpora : public TinyRun {
  protected:
-  Arguments Prepare(const Path& input, const Arguments& more = {}) const {
-    Arguments arguments = {"prepare",
-                           "--input",
-                           input.string(),
-                           "--tokenizer",
-                           tokenizer_.string(),
-                           "--output",
-                           Directory("prepared").string()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+  Arguments Prepare(const Path& input) const {
+    return {"prepare",
+            "--set",
+            "data.train=" + input.string(),
+            "--set",
+            "data.tokenizer=" + tokenizer_.string(),
+            "--output",
+            Directory("prepared").string()};
   }
   void ExpectFailure(const Outcome& outcome, int code, const std::string& part) const {
     EXPECT_EQ(outcome.code, code) << outcome.err;
@@ -50,7 +48,7 @@ TEST_F(Corpora, AShortageOfMemoryDropsNothing) {
                 input.string() +
                     ": out of memory while reading the record at byte 13, "
                     "line 2");
-  EXPECT_TRUE(ListDirectory(Directory("prepared")).empty());
+  EXPECT_TRUE(ListDirectory(Directory("prepared") / "train").empty());
 }
 
 TEST_F(Corpora, WhatIsNoFileIsRefused) {
@@ -84,7 +82,8 @@ TEST_F(Corpora, ARecompressedCorpusContinues) {
   // Other text is not.
   ReplaceFileDurably(training_, ReadWholeFile(training_) + "{\"text\":\"one more\"}\n");
   ASSERT_NE(ReadWholeFile(Compress(9)), before);
-  ExpectFailure(Run(Pretrain("run", {files, "train.steps=8"})), 5, "data_digest: ");
+  ExpectFailure(Run(Pretrain("run", {files, "train.steps=8"})), 5,
+                "does not say any more what the run has learned from");
 }
 
 TEST_F(Corpora, AnotherValidationCorpusIsNamed) {

@@ -110,10 +110,10 @@ TEST_F(Surroundings, ACheckpointDoesNotChooseWhereEvalWrites) {
   RemoveAll(victim);
   RemoveAll(Directory("run"));
   const Outcome outcome = Run({"eval", "--checkpoint", (received / "step-0000000005").string()});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_TRUE(outcome.Says("lies in no run directory")) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(victim));
   EXPECT_FALSE(std::filesystem::exists(Directory("run")));
-  EXPECT_TRUE(std::filesystem::exists(received / "prepared/validation/INDEX.json"));
   const Path chosen = scratch_ / "chosen";
   const Outcome again =
       Run({"eval", "--checkpoint", received.string(), "--set", "data.prepared=" + chosen.string()});

@@ -159,6 +159,13 @@ Log-perplexity against step: training ..., validation o
   const Outcome none = Run({"report", scratch_.string()});
   EXPECT_EQ(none.code, 2);
   EXPECT_TRUE(none.Says("metrics.jsonl is not there")) << none.err;
+  const Path picture = Directory("run") / "curve.svg";
+  ASSERT_EQ(Run({"report", "--svg", picture.string(), Directory("run").string()}).code, 0);
+  const std::string svg = ReadWholeFile(picture);
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg;
+  // From the upper left to the lower right corner; the last value stands in the legend.
+  EXPECT_NE(svg.find("points=\"60.0,20.0 300.0,195.0 540.0,370.0 \""), svg.npos) << svg;
+  EXPECT_NE(svg.find(">run  3.00</text>"), svg.npos) << svg;
 }
 
 TEST_F(Tools, Inspect) {
@@ -277,7 +284,7 @@ TEST_F(Tools, CheckAndDoctor) {
   wrong.insert(wrong.end(), {"--set", "model.width=-1"});
   const Outcome misconfigured = Run(wrong);
   EXPECT_EQ(misconfigured.code, 2);
-  EXPECT_FALSE(ParseJson(misconfigured.out).at("configuration").at("ok"));
+  EXPECT_EQ(ParseJson(misconfigured.out).at("errors").size(), 1u);
   const Json machine = RunJson({"doctor", "--json"});
   EXPECT_TRUE(machine.at("libraries").at("SentencePiece").is_string()) << machine;
   for (const char* peak : {"peak fp32", "peak bf16"}) {

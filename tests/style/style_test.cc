@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The house rules that a program can check: arrows between folders (the table of src/README.md),
 // one row and one file per op, kernel and mixer, sizes, names, format.
 #include <gtest/gtest.h>
@@ -254,7 +255,8 @@ TEST(Sizes, FilesStayShort) {
     if (!IsCode(path)) continue;
     const bool kernels =
         path.string().starts_with("kernels/") || path.string().starts_with("tests/kernels/");
-    EXPECT_LE(Lines(Root() / path).size(), kernels ? 700u : 500u) << path;
+    // The licence line is not counted.
+    EXPECT_LE(Lines(Root() / path).size() - 1, kernels ? 700u : 500u) << path;
   }
 }
 

@@ -110,7 +110,7 @@ void ExpectSizesOrRefusal(const Config& config) {
   const std::clock_t start = std::clock();  // of the processor: others may keep the machine busy
   try {
     ValidateConfig(config, kForModel);
-    const Sizes sizes = SizesOf(config, 1);
+    const RunSizes sizes = RunSizesOf(config, 1);
     ++planned;
     EXPECT_GT(sizes.parameters, 0) << config.ShortDebugString();
     EXPECT_GE(sizes.parameter_bytes, 4.0 * static_cast<double>(sizes.parameters));

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clock by which durations are measured: it never goes back.
+#pragma once
+
+#include <chrono>
+
+namespace syntra {
+
+using Clock = std::chrono::steady_clock;
+
+inline double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace syntra
