@@ -28,6 +28,6 @@ expect_program() {
     if [[ ! -s $root/share/$file ]]; then fail "share/$file was not installed"; fi
   done
   expect 'parameters' env -C "$root/share/syntra" "$root/bin/syntra" plan --config configs/quickstart.textproto
-  expect 'ok     tokenizer' env -C "$root/share/syntra" "$root/bin/syntra" check \
+  expect '32000 pieces and 100 sentinels' env -C "$root/share/syntra" "$root/bin/syntra" check \
     --config configs/quickstart.textproto --set train.directory="$SCRATCH/run"
 }
