@@ -86,8 +86,8 @@ std::string CheckFits(const Config& config, const RunSizes& sizes, const RankPla
   const Device& device = places.backend->device();
   std::vector<MemoryLimit> limits = host_limits;
   if (!device.is_host()) {
-    limits = {{static_cast<int64_t>(device.free_bytes()), fmt::format("{} has free", device.name()),
-               false}};
+    limits = {{static_cast<int64_t>(device.free_bytes()),
+               fmt::format("the free memory of {} is", device.name()), false}};
   }
   const auto tightest = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
     return static_cast<double>(limit.bytes) - Needed(sizes, limit, places);
