@@ -15,6 +15,7 @@
 #include "data/training_data.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
+#include "train/initial.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 
@@ -72,6 +73,7 @@ class Checks {
     Check("token shards", {"tokenizer", "training data", "validation data"},
           [&] { return CheckShards(); });
     Check("checkpoints", {"tokenizer", "run directory"}, [&] { return CheckCheckpoints(); });
+    Check("initial", {"checkpoints"}, [&] { return CheckInitial(); });
     Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
     Check("memory", {"model"}, [&] { return CheckFits(config_, sizes_, places_); });
     return std::move(findings_);
@@ -178,6 +180,13 @@ class Checks {
     }
     const std::string others = OtherChanges(*checkpoint_, config_);
     return others.empty() ? text : fmt::format("{}; changed: {}", text, others);
+  }
+
+  Result CheckInitial() const {
+    const std::string& initial = config_.checkpoint().initial();
+    if (initial.empty()) return "none";
+    if (checkpoint_) return "not used, since the run has checkpoints";
+    return OpenInitial(initial).path().string();
   }
 
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:
