@@ -23,8 +23,7 @@ list(TRANSFORM needed REPLACE " .*" "")
 list(JOIN needed ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 
 include(CPack)
-cpack_add_component(program DESCRIPTION "Pretrains T5-style encoder-decoders with synthetic attention
- Training on CPUs and NVIDIA GPUs, in one process or under MPI, with dot-product attention and every
+# Behind the project's own summary.
+cpack_add_component(program DESCRIPTION "Training on CPUs and NVIDIA GPUs, in one process or under MPI, with dot-product attention and every
  Synthesizer of Tay et al. 2021. Configurations and a sample corpus are in /usr/share/syntra.")
-cpack_add_component(development DESCRIPTION "Libraries and headers of Syntra
- For programs that use its engine: find_package(syntra).")
+cpack_add_component(development DESCRIPTION "Libraries and headers for programs that use its engine: find_package(syntra).")
