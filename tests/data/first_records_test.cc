@@ -31,7 +31,8 @@ TEST(FirstRecords, EveryBadFileIsNamedInOneError) {
     CheckFirstRecords(ConfigOf({directory / "*.jsonl", directory / "*.gz"},
                                {directory / "*.csv", directory / "*.txt"}));
   });
-  EXPECT_TRUE(message.starts_with("4 of 5 corpus files cannot be used:\n")) << message;
+  EXPECT_TRUE(message.starts_with("4 of 5 corpus files cannot be used (data.text_field is "))
+      << message;
   for (const std::string& part :
        {other.string() + ": 2 of 2 records are bad",
         std::string("text field is missing; its fields are \"content\""), cut.string() + ": byte ",
@@ -81,7 +82,8 @@ TEST(FirstRecords, ManyBadFilesAreCounted) {
   for (int i = 0; i < 30; ++i) WriteScratch(directory / fmt::format("{}.csv", i), "a\nb\n");
   const std::string message =
       DataErrorOf([&] { CheckFirstRecords(ConfigOf({directory / "*.csv"})); });
-  EXPECT_TRUE(message.starts_with("30 of 30 corpus files cannot be used:")) << message;
+  EXPECT_TRUE(message.starts_with("30 of 30 corpus files cannot be used (data.text_field is "))
+      << message;
   EXPECT_TRUE(message.ends_with("\n  ... and 20 more")) << message;
 }
 
