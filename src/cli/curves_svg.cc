@@ -46,11 +46,11 @@ class Picture {
   void Axes(const std::string& x_name, const std::string& y_name) {
     for (const double x : Ticks(x_)) {
       Line(X(x), kTop, X(x), kBottom, "#dddddd");
-      Text(X(x), kBottom + 18, "middle", fmt::format("{}", x));
+      Text(X(x), kBottom + 18, "middle", fmt::format("{:.6g}", x));
     }
     for (const double y : Ticks(y_)) {
       Line(kLeft, Y(y), kRight, Y(y), "#dddddd");
-      Text(kLeft - 8, Y(y) + 4, "end", fmt::format("{}", y));
+      Text(kLeft - 8, Y(y) + 4, "end", fmt::format("{:.6g}", y));
     }
     Text((kLeft + kRight) / 2, kHeight - 12, "middle", x_name);
     text_ += fmt::format(

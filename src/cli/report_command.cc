@@ -119,13 +119,16 @@ PlotOptions CommonAxes(const std::vector<Report>& reports) {
           .y = RangeOf(series, &PlotPoint::y)};
 }
 
-// The curves of validation log-perplexity; a run without validation shows its training's.
+// The curves of validation log-perplexity; a run without validation shows its training's. The value
+// before training is left out: on its scale all that comes later would be one line.
 std::string PictureOf(const std::vector<Report>& reports) {
   std::vector<NamedCurve> curves;
   for (const Report& report : reports) {
     const RunHistory& history = report.history;
-    curves.push_back({std::filesystem::absolute(report.directory / "").parent_path().filename(),
-                      history.validation.empty() ? history.loss : history.validation});
+    NamedCurve curve{std::filesystem::absolute(report.directory / "").parent_path().filename(),
+                     history.validation.empty() ? history.loss : history.validation};
+    std::erase_if(curve.points, [](const PlotPoint& point) { return point.x == 0; });
+    curves.push_back(std::move(curve));
   }
   return CurvesSvg(curves, "training steps", "validation log-perplexity");
 }
