@@ -334,16 +334,15 @@ TEST(MemoryPlan, NoTwoLiveAllocationsOverlap) {
 
 TEST(MemoryPlan, EveryOperandIsAliveAtItsInstruction) {
   const Running running(Tower(true));
-  const Program& program = running.executable.program();
+  const Program& tower = running.executable.program();
   std::map<int, Allocation> allocation_of;
   for (const Allocation& allocation : running.executable.plan().allocations) {
     if (allocation.value) allocation_of[allocation.value.id] = allocation;
   }
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
-    for (const auto* operands :
-         {&program.instructions[i].inputs, &program.instructions[i].outputs}) {
+  for (size_t i = 0; i < tower.instructions.size(); ++i) {
+    for (const auto* operands : {&tower.instructions[i].inputs, &tower.instructions[i].outputs}) {
       for (const Value value : *operands) {
-        if (!value || program.info(value).kind != ValueKind::kTransient) continue;
+        if (!value || tower.info(value).kind != ValueKind::kTransient) continue;
         EXPECT_LE(allocation_of.at(value.id).first, i);
         EXPECT_GE(allocation_of.at(value.id).last, i);
       }
