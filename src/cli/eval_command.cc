@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/ranks.h"
 #include "train/agreement.h"
-#include "train/evaluate.h"
+#include "train/log_perplexity.h"
 #include "train/run_directory.h"
 
 namespace syntra {
@@ -48,12 +48,14 @@ Action SetUpEval(CLI::App& app) {
       const ValidationData data = OpenValidationData(loaded, alive);
       CheckAgreement(ranks, {{"data.validation, digest", ToHex(data.index().DataDigest())}},
                      ExitCode::kData, "data", kRemedy);
-      const EvaluationResult result = *Evaluate(*loaded.replica, data, ranks, loaded.config, [&] {
+      const auto keep_alive = [&] {
         phase.emplace(watchdog, RunPhase::kEvaluation, loaded.step);
         return false;
-      });
+      };
+      const LogPerplexity result =
+          *MeasureLogPerplexity(*loaded.replica, data, ranks, loaded.config, keep_alive);
       phase.reset();
-      if (!std::isfinite(result.log_perplexity)) {
+      if (!std::isfinite(result.value)) {
         Fail(ExitCode::kCheckpoint,
              "the log-perplexity of {} is not finite; use an older checkpoint",
              loaded.path.string());
@@ -63,14 +65,13 @@ Action SetUpEval(CLI::App& app) {
         fmt::print("{}\n",
                    JsonText({{"checkpoint", loaded.path.string()},
                              {"step", loaded.step},
-                             {"log_perplexity", result.log_perplexity},
+                             {"log_perplexity", result.value},
                              {"tokens", result.tokens},
                              {"batches", result.batches},
                              {"label_checksum", fmt::format("{:016x}", result.label_checksum)}}));
       } else {
         fmt::print("{}: log-perplexity {:.4f} over {} target tokens (labels {:016x})\n",
-                   loaded.path.string(), result.log_perplexity, result.tokens,
-                   result.label_checksum);
+                   loaded.path.string(), result.value, result.tokens, result.label_checksum);
       }
       return ExitCode::kDone;
     });

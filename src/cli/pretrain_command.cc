@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <optional>
 
 #include "base/log.h"
@@ -21,14 +23,21 @@
 namespace syntra {
 namespace {
 
-std::string Describe(const PretrainOutcome& outcome, const Config& config) {
+// NaN if it was not measured.
+double LogPerplexityIn(const NamedValues& values) {
+  const auto it = std::ranges::find(values, kLogPerplexityValue, &NamedValues::value_type::first);
+  return it == values.end() ? NAN : it->second;
+}
+
+std::string Describe(const RunOutcome& outcome, const Config& config) {
   if (outcome.was_done) {
     return fmt::format("the run in {} is done: {} of {} steps\n", config.train().directory(),
                        WithThousands(*outcome.step), WithThousands(config.train().steps()));
   }
   std::string text;
-  if (outcome.last_log_perplexity) {
-    const double first = *outcome.first_log_perplexity, last = *outcome.last_log_perplexity;
+  const double first = LogPerplexityIn(outcome.first_values);
+  const double last = LogPerplexityIn(outcome.last_values);
+  if (!std::isnan(last)) {
     // One evaluation, as in a run that continued shortly before its end, shows no change.
     const std::string before = first == last ? "" : fmt::format("{:.4f} -> ", first);
     text += fmt::format("validation log-perplexity {}{:.4f} ", before, last);
@@ -62,7 +71,7 @@ Action SetUpPretrain(CLI::App& app) {
       std::optional<Watchdog::Phase> end;
       const std::shared_ptr<Communicator> sums =
           ChooseCommunicator(config.train(), ranks, backend->device());
-      const PretrainOutcome outcome = Pretrain(config, *sums, *backend, watchdog);
+      const RunOutcome outcome = Pretrain(config, *sums, *backend, watchdog);
       if (ranks.rank() == 0) Print(Describe(outcome, config));
       end.emplace(watchdog, RunPhase::kEnd);
       return outcome.code;

@@ -8,7 +8,7 @@
 #include "model/programs.h"
 #include "optim/optimizer.h"
 #include "program/executable.h"
-#include "train/evaluate.h"
+#include "train/log_perplexity.h"
 #include "train/replica.h"
 #include "train/step.h"
 

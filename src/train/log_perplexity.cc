@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/evaluate.h"
+#include "train/log_perplexity.h"
 
 #include <algorithm>
 #include <array>
@@ -35,9 +35,9 @@ std::vector<int64_t> EvaluationRows(const Config& config) {
   return rows;
 }
 
-std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData& data,
-                                         Communicator& ranks, const Config& config,
-                                         const std::function<bool()>& stop) {
+std::optional<LogPerplexity> MeasureLogPerplexity(Replica& replica, const ValidationData& data,
+                                                  Communicator& ranks, const Config& config,
+                                                  const std::function<bool()>& stop) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const EvaluationConfig& how = config.evaluation();
   const int64_t batch_size = std::min(WantedRows(config), data.example_count());
@@ -68,7 +68,7 @@ std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData&
   for (int part = 0; part < kParts; ++part) {
     total += static_cast<uint64_t>(shared[2 + part]) << (part * kPartBits);
   }
-  return EvaluationResult{shared[0] / shared[1], static_cast<int64_t>(shared[1]), count, total};
+  return LogPerplexity{shared[0] / shared[1], static_cast<int64_t>(shared[1]), count, total};
 }
 
 }  // namespace syntra

@@ -14,8 +14,8 @@
 
 namespace syntra {
 
-struct EvaluationResult {
-  double log_perplexity = 0;
+struct LogPerplexity {
+  double value = 0;  // nats a target token
   int64_t tokens = 0;
   int64_t batches = 0;
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
@@ -32,8 +32,8 @@ std::vector<int64_t> EvaluationRows(const Config& config);
 //
 // `stop` is called now and then, by all ranks together and with the same answer on all: once true,
 // there is no result.
-std::optional<EvaluationResult> Evaluate(Replica& replica, const ValidationData& data,
-                                         Communicator& ranks, const Config& config,
-                                         const std::function<bool()>& stop = {});
+std::optional<LogPerplexity> MeasureLogPerplexity(Replica& replica, const ValidationData& data,
+                                                  Communicator& ranks, const Config& config,
+                                                  const std::function<bool()>& stop = {});
 
 }  // namespace syntra

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "train/hooks.h"
+
+namespace syntra {
+namespace {
+
+class EvaluateHook : public Hook {
+ public:
+  EvaluateHook(RunContext& run, std::vector<std::unique_ptr<Evaluator>> evaluators,
+               RunOutcome* outcome)
+      : run_(run), evaluators_(std::move(evaluators)), outcome_(outcome) {}
+
+  // A run that continues evaluates here only if one that was never interrupted would have done so.
+  bool Start(int64_t step) override {
+    const bool trains = step < run_.config.train().steps();
+    const bool evaluates = step == 0 || IsDue(step, run_.config.evaluation().every());
+    return !trains || !evaluates || Evaluate(step);
+  }
+
+  bool AfterStep(const StepReport& report) override {
+    if (report.last || report.stops) return true;
+    return !IsDue(report.step, run_.config.evaluation().every()) || Evaluate(report.step);
+  }
+
+  bool End(int64_t step) override { return Evaluate(step); }
+
+ private:
+  // False if a rank was asked to stop. Nothing is logged then: a run that continues at this step
+  // makes the whole evaluation.
+  bool Evaluate(int64_t step) {
+    if (evaluators_.empty()) return true;
+    const auto start = Clock::now();
+    NamedValues values;
+    std::vector<std::string> summaries;
+    for (const auto& evaluator : evaluators_) {
+      const std::optional<EvaluationResult> result = EvaluateWatched(*evaluator, step);
+      if (!result) return false;
+      values.insert(values.end(), result->values.begin(), result->values.end());
+      summaries.push_back(result->summary);
+    }
+    if (outcome_->first_values.empty()) outcome_->first_values = values;
+    outcome_->last_values = values;
+    if (!run_.is_chief()) return true;
+    run_.chief->lock.CheckHeld();
+    const double seconds = SecondsSince(start);
+    run_.chief->progress->Evaluated(seconds);
+    run_.chief->Record(step, values);
+    for (const std::string& summary : summaries) {
+      const bool last = &summary == &summaries.back();
+      Log().info("step {}: {}{}", WithThousands(step), summary,
+                 last ? fmt::format(" ({:.1f} s)", seconds) : "");
+    }
+    return true;
+  }
+
+  std::optional<EvaluationResult> EvaluateWatched(Evaluator& evaluator, int64_t step) {
+    // A phase for each batch: its time begins anew whenever the ranks meet.
+    std::optional<Watchdog::Phase> batch(std::in_place, run_.watchdog, RunPhase::kEvaluation, step);
+    return evaluator.Evaluate(step, [&] {
+      batch.emplace(run_.watchdog, RunPhase::kEvaluation, step);
+      run_.MaybeAskToStop("stop_evaluation", step);
+      return run_.AnyRankStops();
+    });
+  }
+
+  RunContext& run_;
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;
+  RunOutcome* outcome_;
+};
+
+}  // namespace
+
+std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
+                                       std::vector<std::unique_ptr<Evaluator>> evaluators,
+                                       RunOutcome* outcome) {
+  return std::make_unique<EvaluateHook>(run, std::move(evaluators), outcome);
+}
+
+}  // namespace syntra

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks of a run, in the order of its list.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "train/hook.h"
+#include "train/trainer.h"
+
+namespace syntra {
+
+// Opens the logs; a line of metrics and of progress a step; names stragglers.
+std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state);
+
+// Compares the replicas of the ranks every train.compare_replicas_every steps. Throws
+// Error(kDiverged) if they differ.
+std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
+
+// Saves at the start, every checkpoint.every steps, on request and at the end. A save that fails is
+// tried again at the next occasion, checkpoint.max_failed_saves times in a row, but not the first
+// and the last: those throw.
+std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state);
+
+// Evaluates at the start, every evaluation.every steps and at the end. The results of the first and
+// the last evaluation go to `outcome`, which must outlive the hook.
+std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
+                                       std::vector<std::unique_ptr<Evaluator>> evaluators,
+                                       RunOutcome* outcome);
+
+}  // namespace syntra

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_context.h"
+
+#include <csignal>
+
+#include "base/log.h"
+#include "train/failpoint.h"
+
+namespace syntra {
+
+void Chief::Record(int64_t step, const NamedValues& values) {
+  metrics->Write(step, values);
+  events->Write(step, values);
+}
+
+RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backend,
+                       Watchdog& watchdog, const std::vector<std::string>& warnings)
+    : config(config),
+      ranks(ranks),
+      backend(backend),
+      watchdog(watchdog),
+      directory{config.train().directory()} {
+  if (ranks.rank() == 0) {
+    // No checkpoint is safer than the directory that it is in.
+    CreateDirectoriesDurably(directory.root);
+    chief.emplace(directory);
+    CreateDirectories(directory.logs());
+    for (const Path& place : {directory.root, directory.logs()}) RemoveTemporaries(place);
+    identity.run_id = RunIdOf(directory);
+  }
+  requests.emplace(RequestOptions{.run_directory = directory.root,
+                                  .log_directory = directory.logs(),
+                                  .takes_files = is_chief(),
+                                  .seconds = config.train().stop_after_minutes() * 60});
+  ranks.Barrier();
+  SetUpLogging(ranks.rank(), directory.logs());
+  watchdog.ReportTo(directory.logs(), ranks.rank(), ranks.size());
+  identity.config = config;
+  identity.world_size = ranks.size();
+  for (const std::string& warning : warnings) Log().warn("{}", warning);
+}
+
+bool RunContext::AnyRankStops() {
+  double stop = requests->Stop();
+  ranks.AllReduceMax(std::span(&stop, 1));
+  return stop > 0;
+}
+
+void RunContext::MaybeAskToStop(const char* failpoint, int64_t step) const {
+  if (Failpoint(failpoint, step, ranks.rank(), ranks.size())) raise(SIGUSR1);
+}
+
+}  // namespace syntra

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer.h"
+
+#include <future>
+
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/recover.h"
+#include "core/thread.h"
+#include "train/agreement.h"
+#include "train/continuation.h"
+#include "train/hooks.h"
+#include "train/initial.h"
+
+namespace syntra {
+namespace {
+
+// Shares the cores that this process may use among the ranks of its host.
+void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
+  const int share = std::max(1, ProcessorCount() / ranks.ranks_on_host());
+  SetThreadCount(config.threads() > 0 ? config.threads() : share);
+}
+
+class Trainer {
+ public:
+  Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {
+    // Opened at once: before the data is prepared for nothing, and before the other run prunes it.
+    const std::string& initial = run.config.checkpoint().initial();
+    if (!initial.empty() && ListCheckpoints(run.directory.checkpoints()).empty()) {
+      initial_.emplace(OpenInitial(initial));
+    }
+  }
+
+  RunOutcome Train();
+
+ private:
+  ExitCode Run();
+  void Begin();
+  std::optional<Checkpoint> FindNewest();
+  void StartOrContinue();
+  bool IsDone();
+  void MakeHooks();
+  std::future<std::vector<Batch>> FetchAside(int64_t step);
+  StepReport Step(std::future<std::vector<Batch>>* next);
+  ExitCode TrainSteps();
+
+  int64_t steps() const { return run_.config.train().steps(); }
+
+  RunContext& run_;
+  Workload& workload_;
+  std::optional<Checkpoint> initial_;
+  std::optional<TrainingState> state_;
+  RunOutcome outcome_;
+  std::vector<std::unique_ptr<Hook>> hooks_;
+};
+
+// The newest checkpoint of the run itself, the same on all ranks.
+std::optional<Checkpoint> Trainer::FindNewest() {
+  const Path root = run_.directory.checkpoints();
+  // The chief sets damaged checkpoints aside before the others look.
+  std::optional<Checkpoint> found;
+  if (run_.is_chief()) found = FindNewestValid(root, Recovery::kSetAside);
+  run_.ranks.Barrier();
+  if (!run_.is_chief()) found = FindNewestValid(root, Recovery::kReadOnly);
+  const std::string newest = found ? std::to_string(found->info().step) : "none";
+  CheckAgreement(run_.ranks, {{"newest checkpoint, step", newest}}, ExitCode::kCheckpoint,
+                 "checkpoints", "The run directory must be on a file system that all ranks share");
+  return found;
+}
+
+void Trainer::StartOrContinue() {
+  std::optional<Checkpoint> found = FindNewest();
+  TrainingState& state = *state_;
+  if (!found) {
+    state.replica.InitializeParameters(run_.config.train().seed());
+    if (initial_) LoadInitial(*initial_, run_.config.checkpoint(), state.replica, &run_.identity);
+    initial_.reset();
+    return;
+  }
+  const CheckpointSummary summary{found->path(), found->info()};
+  CheckContinues(summary, run_.identity);
+  LoadSnapshot(*found, state.replica, &state.skipped, &run_.identity);
+  state.step = state.saved_step = found->info().step;
+  const std::string changes = OtherChanges(summary, run_.config);
+  Log().info("continuing from {}{}{}", found->path().string(),
+             changes.empty() ? "" : "; changed: ", changes);
+}
+
+// A run that was stopped or killed in its last evaluation stands at its last step and is not done.
+bool Trainer::IsDone() {
+  double done = run_.is_chief() && run_.chief->status.IsDone(state_->step);
+  run_.ranks.AllReduceMax(std::span(&done, 1));
+  return done > 0 && state_->step >= steps();
+}
+
+// OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
+// from the step that is being trained and from the other ranks.
+std::future<std::vector<Batch>> Trainer::FetchAside(int64_t step) {
+  return std::async(std::launch::async, [this, step] {
+    SetThreadCount(1);
+    return state_->runner.Fetch(state_->data, step);
+  });
+}
+
+// One step, while the next one's batches are made.
+StepReport Trainer::Step(std::future<std::vector<Batch>>* next) {
+  StepReport report{.step = state_->step + 1};
+  const auto start = Clock::now();
+  const Watchdog::Phase phase(run_.watchdog, RunPhase::kStep, report.step);
+  run_.watchdog.Activity("waiting for data");
+  const std::vector<Batch> batches = next->get();
+  report.data_seconds = SecondsSince(start);
+  report.last = report.step >= steps();
+  if (!report.last) *next = FetchAside(report.step);
+  run_.watchdog.Activity("training");
+  report.result = state_->runner.Run(batches, state_->step,
+                                     {.stop = run_.requests->Stop(),
+                                      .save = run_.requests->TakeSave(),
+                                      .data_seconds = report.data_seconds});
+  report.seconds = SecondsSince(start);
+  report.stops = report.result.requests_to_stop > 0;
+  ++state_->step;
+  return report;
+}
+
+ExitCode Trainer::TrainSteps() {
+  std::future<std::vector<Batch>> next;
+  if (state_->step < steps()) next = FetchAside(state_->step);
+  while (state_->step < steps()) {
+    const StepReport report = Step(&next);
+    state_->skipped.Count(report.step, report.result.skipped);
+    bool stops = report.stops;
+    for (const auto& hook : hooks_) stops |= !hook->AfterStep(report);
+    if (stops && !report.last) {
+      for (const auto& hook : hooks_) hook->Stop(report.step);
+      return ExitCode::kRequeue;
+    }
+  }
+  for (const auto& hook : hooks_) {
+    if (!hook->End(state_->step)) return ExitCode::kRequeue;
+  }
+  return ExitCode::kDone;
+}
+
+void Trainer::MakeHooks() {
+  hooks_.push_back(MakeCompareHook(run_, *state_));
+  hooks_.push_back(MakeLogHook(run_, *state_));
+  hooks_.push_back(MakeSaveHook(run_, *state_));
+  // Behind the save: what was trained is safe, however long an evaluation takes.
+  hooks_.push_back(MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_), &outcome_));
+}
+
+// Everything from prepared data to the first step.
+void Trainer::Begin() {
+  const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, 0,
+                              BytesBelow(run_.directory.Prepared(run_.config.data())) +
+                                  BytesBelow(run_.directory.checkpoints()));
+  TrainingData data = workload_.Open(run_);
+  CheckSameData(run_.ranks, run_.identity);
+  state_.emplace(run_, std::move(data));
+  StartOrContinue();
+  outcome_.step = state_->step;
+  outcome_.was_done = IsDone();
+  if (outcome_.was_done) return;
+  state_->peak_flops =
+      MeasurePeak(run_.ranks, run_.backend, ActivationType(run_.config.train().precision()));
+  run_.watchdog.ExpectStep(state_->runner.Flops(state_->data) / state_->peak_flops);
+  MakeHooks();
+}
+
+ExitCode Trainer::Run() {
+  if (!workload_.Prepare(run_)) return ExitCode::kRequeue;
+  Begin();
+  if (outcome_.was_done) {
+    Log().info("the run is done: {} of {} steps", state_->step, steps());
+    return ExitCode::kDone;
+  }
+  for (const auto& hook : hooks_) {
+    if (!hook->Start(state_->step)) return ExitCode::kRequeue;
+  }
+  return TrainSteps();
+}
+
+RunOutcome Trainer::Train() {
+  outcome_.code = Run();
+  if (!state_ || outcome_.was_done) return outcome_;
+  outcome_.step = state_->step;
+  if (run_.is_chief()) {
+    run_.chief->lock.CheckHeld();
+    run_.chief->progress.reset();
+    // A run that counts as done never writes its last lines again.
+    run_.chief->metrics->Sync();
+    run_.chief->status.Stop(state_->step, outcome_.code == ExitCode::kDone);
+  }
+  return outcome_;
+}
+
+}  // namespace
+
+TrainingState::TrainingState(RunContext& run, TrainingData training_data)
+    : data(std::move(training_data)),
+      replica(run.config.model(), &run.config.optimizer(),
+              ActivationType(run.config.train().precision()), run.backend),
+      runner(run.config, replica, run.ranks),
+      skipped(run.config.train().max_skipped_steps()) {
+  const TrainConfig& train = run.config.train();
+  replica.SetLoss({train.z_loss(), train.label_smoothing()}, train.recompute());
+}
+
+RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
+                 Watchdog& watchdog, const std::vector<std::string>& warnings) {
+  ChooseThreads(config.train(), ranks);
+  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
+  // The others wait in the constructor until rank 0 comes, or ends the job.
+  try {
+    RunContext run(config, ranks, backend, watchdog, warnings);
+    Trainer trainer(run, workload);
+    phase.reset();
+    return trainer.Train();
+  } catch (...) {
+    // The caller prints it; people look for it in the log file, too.
+    NoteInLogFile(CurrentFailure().message);
+    throw;
+  }
+}
+
+}  // namespace syntra

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: from a workload to a trained model in a run directory. Called again, it
+// continues from the newest checkpoint, or says that the run is done.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/training_data.h"
+#include "train/evaluator.h"
+#include "train/replica.h"
+#include "train/run_context.h"
+#include "train/skipped_steps.h"
+#include "train/step.h"
+
+namespace syntra {
+
+// What is trained, on one rank.
+struct TrainingState {
+  TrainingState(RunContext& run, TrainingData training_data);
+
+  TrainingData data;
+  Replica replica;
+  StepRunner runner;
+  SkippedSteps skipped;
+  double peak_flops = NAN;  // of all ranks together, a second; NaN: unknown
+  int64_t step = 0;         // steps done
+  int64_t saved_step = -1;  // of the newest checkpoint
+};
+
+// What a run learns from and is judged by: where pretraining and finetuning differ. All calls are
+// collective.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  // Makes on disk what the run reads. False if a rank was asked to stop.
+  virtual bool Prepare(RunContext& run) = 0;
+  // Opens it, and puts its digests and the tokenizer into run.identity.
+  virtual TrainingData Open(RunContext& run) = 0;
+  // How the model is judged; after Open. Both outlive the evaluators.
+  virtual std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
+                                                             TrainingState& state) = 0;
+};
+
+struct RunOutcome {
+  ExitCode code = ExitCode::kDone;  // kDone, or kRequeue after a stop request
+  std::optional<int64_t> step;      // where the run stands, unless it was stopped before it knew
+  bool was_done = false;            // there was nothing left to train
+  // Of the first and the last evaluation of this call, if it made any.
+  NamedValues first_values, last_values;
+};
+
+// All ranks call it together with the same configuration (agreement.h), each with a backend of its
+// own, after the preflight, whose warnings go to the run's log. Throws Error; a rank that does must
+// abort the job.
+RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
+                 Watchdog& watchdog, const std::vector<std::string>& warnings);
+
+}  // namespace syntra
