@@ -15,6 +15,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
+#include "data/corpus_index.h"
 #include "train/agreement.h"
 #include "train/continuation.h"
 #include "train/describe.h"
@@ -112,6 +113,7 @@ class Run {
   std::optional<Checkpoint> initial_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
+  CorpusIndex index_;  // of the training corpus
   std::optional<ValidationData> validation_;
   std::optional<Replica> replica_;
   std::optional<StepRunner> runner_;
@@ -194,7 +196,8 @@ void Run::OpenData() {
   identity_.tokenizer_identity = tokenizer_->identity();
   identity_.tokenizer_model = tokenizer_->content();
   identity_.data_digest = ToHex(training_->ContentDigest());
-  identity_.shards_digest = ToHex(training_->index().DataDigest());
+  index_ = ReadIndex(TrainingPreparation(config_.data(), prepared).directory);
+  identity_.shards_digest = ToHex(index_.DataDigest());
   if (validation_) identity_.validation_digest = ToHex(validation_->ContentDigest());
   CheckSameData(ranks_, identity_);
 }
@@ -242,8 +245,8 @@ void Run::OpenLogs(int64_t step) {
   if (!is_chief()) return;
   chief_->stragglers.emplace(hosts);
   const RunStart start{.step = step,
-                       .documents = training_->index().documents(),
-                       .tokens = training_->index().tokens(),
+                       .documents = index_.documents(),
+                       .tokens = index_.tokens(),
                        .rows_in_epoch = training_->RowsInEpoch(0),
                        .hosts = hosts,
                        .threads = ThreadCount(),
@@ -339,7 +342,7 @@ void Run::Report(int64_t step, const StepResult& result, double seconds, double 
   chief_->lock.CheckHeld();
   const double tokens = static_cast<double>(partition_.batch_size) *
                         static_cast<double>(training_->input_length() + training_->target_length());
-  const double flops = runner_->Flops(*training_);
+  const double flops = runner_->Flops(*training_, step - 1);
   chief_->progress->Step({.step = step,
                           .loss = result.sums.PerToken(),
                           .grad_norm = result.gradient_norm,
@@ -441,7 +444,7 @@ bool Run::Begin() {
   step_ = StartOrContinue();
   if (IsDone(step_)) return false;
   peak_flops_ = MeasurePeak(ranks_, backend_, ActivationType(config_.train().precision()));
-  watchdog_.ExpectStep(runner_->Flops(*training_) / peak_flops_);
+  watchdog_.ExpectStep(runner_->Flops(*training_, step_) / peak_flops_);
   if (ranks_.size() > 1) {
     CompareReplicas(step_, "its checkpoint, or checkpoint.initial, is not the same on all ranks");
   }
