@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of examples and how segments of tokens are written into their rows.
+// Batches of examples and how examples are written into their rows.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "core/random.h"
-#include "data/span_corruption.h"
-#include "data/tokenizer.h"
+#include "data/example_source.h"
 
 namespace syntra {
-
-class DataConfig;
 
 // B rows of S input and T target slots, row-major. Slots beyond a row's examples are 0 everywhere.
 struct Batch {
@@ -32,35 +27,17 @@ struct Batch {
 // were given the same data; the sum over a batch's parts is the sum of the batch.
 uint64_t LabelChecksum(const Batch& batch);
 
-// What decides examples besides the corpus.
-struct ExampleSettings {
-  double noise_density = 0.15, mean_span_length = 3;
-  CorruptionLengths longest;  // of a full segment
-  int64_t input_length = 0, target_length = 0;
-  int32_t first_sentinel = 0, eos = 1;
-
-  // Throws Error(kConfig) if full segments need more sentinels than there are, Error(kData) if the
-  // tokenizer has no EOS.
-  static ExampleSettings From(const DataConfig& config, const Tokenizer& tokenizer);
-};
-
 // Writes examples, one behind the other, into a row of a batch.
 class RowWriter {
  public:
-  RowWriter(const ExampleSettings& settings, int64_t row, Batch* batch);
+  RowWriter(int64_t row, Batch* batch) : batch_(*batch), row_(row) {}
 
-  // The segment's tokens are to be written here before Append.
-  std::span<int32_t> Tokens(int64_t count);
-  // Corrupts them with the mask of `key` and puts them behind the row's other examples.
-  void Append(std::span<const int32_t> tokens, RandomKey key);
+  void Append(const ExampleEpoch& epoch, int64_t example);
 
  private:
-  const ExampleSettings& settings_;
   Batch& batch_;
-  SpanCorruption corruption_;
-  std::vector<int32_t> tokens_, inputs_, targets_;
   int64_t row_;
-  int64_t input_end_ = 0, target_end_ = 0;  // filled slots of the row
+  ExampleLengths filled_;
   int32_t segment_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/objective.h"
 
 namespace syntra {
 namespace {
@@ -80,6 +81,59 @@ int64_t WriteCorruptedTargets(std::span<const int32_t> tokens, std::span<const u
   const int64_t count = ReplaceSpansBySentinels(tokens, mask, false, first_sentinel, out);
   out[count] = eos;
   return count + 1;
+}
+
+namespace {
+
+class SpanCorruptionObjective : public Objective {
+ public:
+  explicit SpanCorruptionObjective(const ObjectiveSettings& settings)
+      : settings_(settings),
+        longest_(
+            LengthsFor(settings.row.inputs, settings.noise_density, settings.mean_span_length)) {
+    if (longest_.spans > settings.sentinels) {
+      Fail(ExitCode::kConfig,
+           "data.input_length {} with noise_density {} and mean_span_length {} masks {} spans, but "
+           "there are only {} sentinels; set data.extra_ids to at least {}",
+           settings.row.inputs, settings.noise_density, settings.mean_span_length, longest_.spans,
+           settings.sentinels, longest_.spans);
+    }
+    if (longest_.targets > settings.row.targets) {
+      Fail(ExitCode::kConfig,
+           "data.target_length {} has no room for the {} targets that span corruption makes of "
+           "data.input_length {}; leave it out, and it follows from the input length",
+           settings.row.targets, longest_.targets, settings.row.inputs);
+    }
+  }
+
+  int64_t segment_tokens() const override { return longest_.tokens; }
+
+  ExampleLengths LengthsOf(const ExampleLengths& raw) const override {
+    const CorruptionLengths lengths =
+        LengthsOfSegment(raw.targets, settings_.noise_density, settings_.mean_span_length);
+    return {lengths.inputs, lengths.targets};
+  }
+
+  void Write(const RawExample& raw, RandomKey key, const ExampleSlots& slots) const override {
+    SpanCorruption corruption(settings_.noise_density, settings_.mean_span_length);
+    const std::span<const int32_t> tokens = raw.targets;
+    const auto mask = corruption.RandomMask(static_cast<int64_t>(tokens.size()), key);
+    const ExampleLengths written{
+        WriteCorruptedInputs(tokens, mask, settings_.first_sentinel, settings_.eos, slots.inputs),
+        WriteCorruptedTargets(tokens, mask, settings_.first_sentinel, settings_.eos,
+                              slots.targets)};
+    SYNTRA_CHECK(written == (ExampleLengths{std::ssize(slots.inputs), std::ssize(slots.targets)}));
+  }
+
+ private:
+  ObjectiveSettings settings_;
+  CorruptionLengths longest_;  // of a full segment
+};
+
+}  // namespace
+
+std::unique_ptr<Objective> MakeSpanCorruption(const ObjectiveSettings& settings) {
+  return std::make_unique<SpanCorruptionObjective>(settings);
 }
 
 }  // namespace syntra

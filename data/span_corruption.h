@@ -34,12 +34,13 @@ class SpanCorruption {
 };
 
 // Each run of tokens with mask == `masked` becomes one sentinel, counting down from
-// `first_sentinel`; the other tokens are copied. Writes to `out` (at least tokens.size() ids) and
-// returns how many.
+// `first_sentinel`; the other tokens are copied. Writes to `out`, which must have room, and returns
+// how many ids it wrote: never more than tokens.size(), and as core/corruption_lengths.h counts
+// them.
 int64_t ReplaceSpansBySentinels(std::span<const int32_t> tokens, std::span<const uint8_t> mask,
                                 bool masked, int32_t first_sentinel, std::span<int32_t> out);
 
-// The inputs of an example: noise spans replaced, EOS appended. `out` needs tokens.size() + 1 ids.
+// The inputs of an example: noise spans replaced, EOS appended.
 int64_t WriteCorruptedInputs(std::span<const int32_t> tokens, std::span<const uint8_t> mask,
                              int32_t first_sentinel, int32_t eos, std::span<int32_t> out);
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training batches as a pure function of (corpus, configuration, seed, step): exact resume needs
-// the step alone, and any number of ranks sees the same batch.
+// Training batches as a pure function of (source, packing, seed, step): exact resume needs the step
+// alone, and any number of ranks sees the same batch.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "data/batch.h"
-#include "data/epoch_plan.h"
+#include "data/epoch_sequence.h"
+#include "data/example_source.h"
+#include "data/packer.h"
 #include "data/prepare.h"
-#include "data/token_corpus.h"
 #include "data/tokenizer.h"
 
 namespace syntra {
@@ -28,7 +27,11 @@ std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& p
 
 class TrainingData {
  public:
-  // `prepared` as for TrainingPreparation. `verify` checks every shard's digest once.
+  // The examples of a source, packed into rows. Throws Error(kData) if it has none.
+  TrainingData(std::shared_ptr<const ExampleSource> source, const Packing& packing, uint64_t seed);
+
+  // Of the training corpus of a configuration, for span corruption. `prepared` as for
+  // TrainingPreparation. `verify` checks every shard's digest once.
   static TrainingData Open(const DataConfig& config, const Tokenizer& tokenizer,
                            const Path& prepared, uint64_t seed, bool verify = true);
 
@@ -37,36 +40,21 @@ class TrainingData {
   // epochs. May be called from several threads.
   Batch Get(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
-  int64_t input_length() const { return settings_.input_length; }
-  int64_t target_length() const { return settings_.target_length; }
-  const CorpusIndex& index() const { return corpus_->index(); }
-  Digest ContentDigest() const { return corpus_->ContentDigest(); }
+  // Of the rows of a batch, the same for all its parts; at most row_lengths().
+  ExampleLengths LengthsAt(int64_t step, int64_t batch_size) const;
+  const ExampleLengths& row_lengths() const { return packing_.row; }
+  int64_t input_length() const { return packing_.row.inputs; }
+  int64_t target_length() const { return packing_.row.targets; }
+  const ExampleSource& source() const { return *source_; }
+  Digest ContentDigest() const { return source_->ContentDigest(); }
   // Rows of one pass over the data; may differ a little between epochs, as packing does.
-  int64_t RowsInEpoch(int64_t epoch) const { return PlanOf(epoch)->row_count(); }
-  std::shared_ptr<const EpochPlan> PlanOf(int64_t epoch) const;
+  int64_t RowsInEpoch(int64_t epoch) const { return RowsOf(epoch)->size(); }
+  std::shared_ptr<const PackedEpoch> RowsOf(int64_t epoch) const { return rows_.At(epoch); }
 
  private:
-  // Plans are made when first asked for. All epochs' first rows are kept, but only a few plans.
-  struct Plans {
-    std::mutex mutex;
-    std::vector<int64_t> first_rows{0};  // of epoch 0, 1, ...
-    std::map<int64_t, std::shared_ptr<const EpochPlan>> recent;
-  };
-  struct Row {
-    std::shared_ptr<const EpochPlan> plan;
-    int64_t index;
-  };
-
-  TrainingData(std::unique_ptr<TokenCorpus> corpus, ExampleSettings settings, bool pack,
-               uint64_t seed);
-  std::shared_ptr<const EpochPlan> PlanLocked(int64_t epoch) const;
-  std::vector<Row> LocateRows(int64_t first, int64_t count) const;
-
-  std::unique_ptr<TokenCorpus> corpus_;
-  ExampleSettings settings_;
-  bool pack_;
-  uint64_t seed_;
-  std::unique_ptr<Plans> plans_;
+  std::shared_ptr<const ExampleSource> source_;
+  Packing packing_;
+  EpochSequence<PackedEpoch> rows_;
 };
 
 }  // namespace syntra

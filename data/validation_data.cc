@@ -2,24 +2,33 @@
 #include "data/validation_data.h"
 
 #include "base/error.h"
-#include "configs/schema/config.pb.h"
 #include "core/thread.h"
-#include "data/training_data.h"
+#include "data/corpus_source.h"
 
 namespace syntra {
 
-ValidationData::ValidationData(std::unique_ptr<TokenCorpus> corpus, ExampleSettings settings)
-    : corpus_(std::move(corpus)),
-      settings_(settings),
-      segments_(std::make_unique<SegmentTable>(*corpus_, settings.longest.tokens, kSeed, 0)) {}
+ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing)
+    : source_(std::move(source)), packing_(packing), examples_(source_->Epoch(0)) {}
 
 ValidationData ValidationData::Open(const DataConfig& config, const Tokenizer& tokenizer,
                                     const Path& prepared, bool verify) {
-  const ExampleSettings settings = ExampleSettings::From(config, tokenizer);
-  auto corpus =
-      std::make_unique<TokenCorpus>(ValidationPreparation(config, prepared).directory, tokenizer,
-                                    config.text_field(), config.documents_per_group(), verify);
-  return {std::move(corpus), settings};
+  return {CorpusSource::Open(kValidationSplit, config, tokenizer, prepared, kSeed, verify),
+          Packing::OfCorpus(config)};
+}
+
+Batch ValidationData::Examples(int64_t first, int64_t rows) const {
+  SYNTRA_CHECK(first >= 0 && rows >= 0 && first + rows <= example_count(),
+               "examples [{}, {}) of {}", first, first + rows, example_count());
+  ExampleLengths longest;
+  for (int64_t row = 0; packing_.trim && row < rows; ++row) {
+    longest = Longest(longest, examples_->LengthsOf(first + row));
+  }
+  const ExampleLengths lengths = packing_.BatchLengths(longest);
+  Batch batch(rows, lengths.inputs, lengths.targets);
+  batch.first_example = first;
+  ParallelTasks(rows, [&](int64_t row) { RowWriter(row, &batch).Append(*examples_, first + row); });
+  CountTargetTokens(&batch);
+  return batch;
 }
 
 Batch ValidationData::Get(int64_t index, int64_t batch_size, int64_t first_row,
@@ -28,17 +37,7 @@ Batch ValidationData::Get(int64_t index, int64_t batch_size, int64_t first_row,
                BatchCount(batch_size));
   SYNTRA_CHECK(first_row >= 0 && rows >= 0 && first_row + rows <= batch_size,
                "rows [{}, {}) of a batch of {}", first_row, first_row + rows, batch_size);
-  Batch batch(rows, settings_.input_length, settings_.target_length);
-  batch.first_example = index * batch_size + first_row;
-  ParallelTasks(rows, [&](int64_t row) {
-    RowWriter writer(settings_, row, &batch);
-    const int64_t segment = batch.first_example + row;
-    const std::span<int32_t> tokens = writer.Tokens(segments_->LengthOf(segment));
-    segments_->CopyTokens(segment, tokens);
-    writer.Append(tokens, DeriveKey(kSeed, "span mask", 0, segment));
-  });
-  CountTargetTokens(&batch);
-  return batch;
+  return Examples(index * batch_size + first_row, rows);
 }
 
 }  // namespace syntra

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation batches: one example a row, in corpus order, masked with a fixed seed, the same in
-// every run.
+// A split that a model is evaluated on: one example a row, in the order of the data, the same in
+// every run. A run may have any number of them, told apart by the names of their sources.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "data/batch.h"
-#include "data/segment_table.h"
-#include "data/token_corpus.h"
+#include "data/packer.h"
 #include "data/tokenizer.h"
 
 namespace syntra {
@@ -20,29 +20,36 @@ class ValidationData {
   // The graph seed with which the T5 authors evaluate.
   static constexpr uint64_t kSeed = 12345;
 
-  // `prepared` as for ValidationPreparation.
+  // Epoch 0 of the source; of `packing`, row and trim count.
+  ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing);
+
+  // The validation corpus of a configuration, masked with kSeed, "validation" by name. `prepared`
+  // as for ValidationPreparation.
   static ValidationData Open(const DataConfig& config, const Tokenizer& tokenizer,
                              const Path& prepared, bool verify = true);
+
+  const std::string& name() const { return source_->name(); }
+  int64_t example_count() const { return examples_->size(); }
+  // Examples [first, first + rows), which must exist. Trimmed rows are as long as these examples
+  // need.
+  Batch Examples(int64_t first, int64_t rows) const;
 
   // Whole batches of `batch_size` rows. The examples behind the last whole batch are never used, as
   // the T5 code drops them too.
   int64_t BatchCount(int64_t batch_size) const { return example_count() / batch_size; }
-  int64_t example_count() const { return segments_->segment_count(); }
-
   // Rows [first_row, first_row + rows) of batch `index` < BatchCount(batch_size).
   Batch Get(int64_t index, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
-  int64_t input_length() const { return settings_.input_length; }
-  int64_t target_length() const { return settings_.target_length; }
-  const CorpusIndex& index() const { return corpus_->index(); }
-  Digest ContentDigest() const { return corpus_->ContentDigest(); }
+  const ExampleLengths& row_lengths() const { return packing_.row; }
+  int64_t input_length() const { return packing_.row.inputs; }
+  int64_t target_length() const { return packing_.row.targets; }
+  const ExampleSource& source() const { return *source_; }
+  Digest ContentDigest() const { return source_->ContentDigest(); }
 
  private:
-  ValidationData(std::unique_ptr<TokenCorpus> corpus, ExampleSettings settings);
-
-  std::unique_ptr<TokenCorpus> corpus_;
-  ExampleSettings settings_;
-  std::unique_ptr<SegmentTable> segments_;
+  std::shared_ptr<const ExampleSource> source_;
+  Packing packing_;
+  std::shared_ptr<const ExampleEpoch> examples_;
 };
 
 }  // namespace syntra

@@ -20,7 +20,6 @@
 #include "cli/backend.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "core/corruption_lengths.h"
 #include "core/random.h"
 #include "core/thread.h"
 #include "train/replica.h"
@@ -56,10 +55,8 @@ int64_t PeakResidentBytes() {
 
 // A full batch of random tokens: shapes and costs of training, no corpus needed.
 Batch RandomBatch(const Config& config) {
-  const DataConfig& data = config.data();
-  const CorruptionLengths lengths =
-      LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
-  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, data.input_length(),
+  const ExampleLengths lengths = RowLengths(config.data());
+  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, lengths.inputs,
               lengths.targets);
   uint64_t counter = 0;
   const auto fill = [&](std::vector<int32_t>& ids) {

@@ -44,31 +44,43 @@ struct Stack {
   std::string path;
   const AttentionConfig& attention;
   int length;
-  std::string length_name;
+  std::string length_name, length_field;
 };
 
 CorruptionLengths LongestSegment(const DataConfig& data) {
   return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
 }
 
+int TargetLength(const DataConfig& data) {
+  const int64_t length =
+      data.target_length() > 0 ? data.target_length() : LongestSegment(data).targets;
+  return static_cast<int>(length);
+}
+
 template <typename Check>
 void ForEachStack(const Report& report, Check check) {
   const ModelConfig& model = report.config().model();
   if (report.IsBroken("data.input_length") || report.IsBroken("data.noise_density") ||
-      report.IsBroken("data.mean_span_length")) {
+      report.IsBroken("data.mean_span_length") || report.IsBroken("data.target_length")) {
     return;
   }
   const int inputs = report.config().data().input_length();
-  const auto targets = static_cast<int>(LongestSegment(report.config().data()).targets);
-  const std::string input_name = fmt::format("data.input_length {}", inputs);
-  const std::string target_name = fmt::format("the target length {}", targets);
+  const int targets = TargetLength(report.config().data());
+  const bool follows = report.config().data().target_length() == 0;
+  const std::string input_field = "data.input_length";
+  const std::string target_field = follows ? input_field : "data.target_length";
+  const std::string input_name = fmt::format("{} {}", input_field, inputs);
+  const std::string target_name =
+      fmt::format("{} {}", follows ? "the target length" : target_field, targets);
   const bool shared = !model.has_decoder_mixer();
   check(Stack{"model.mixer.attention", model.mixer().attention(),
               shared ? std::max(inputs, targets) : inputs,
-              shared && targets > inputs ? target_name : input_name});
+              shared && targets > inputs ? target_name : input_name,
+              shared && targets > inputs ? target_field : input_field});
   if (shared) return;
   check(Stack{"model.decoder_mixer.attention", model.decoder_mixer().attention(), targets,
-              target_name + fmt::format(" that follows from {}", input_name)});
+              target_name + (follows ? fmt::format(" that follows from {}", input_name) : ""),
+              target_field});
 }
 
 void MixersNameTheirKind(const Report& report) {
@@ -157,10 +169,9 @@ void TablesCoverTheSequence(const Report& report) {
       const TermLimit limit =
           LimitOf(stack.attention.term(i), ElementPath(stack.path + ".term", i));
       if (limit.field.empty() || limit.length >= stack.length) continue;
-      report.Add({limit.field, "data.input_length"},
-                 fmt::format("{} is shorter than {}; make it at least {}, or lower "
-                             "data.input_length",
-                             limit.text, stack.length_name, stack.length));
+      report.Add({limit.field, stack.length_field},
+                 fmt::format("{} is shorter than {}; make it at least {}, or lower {}", limit.text,
+                             stack.length_name, stack.length, stack.length_field));
     }
   });
 }
@@ -246,9 +257,11 @@ void RelativeBiasBuckets(const Report& report) {
   }
 }
 
+// Only text that is corrupted needs them; a target length of its own says that there is none.
 void SentinelsSuffice(const Report& report) {
   const std::vector<std::string> fields = {"data.input_length", "data.noise_density",
                                            "data.mean_span_length", "data.extra_ids"};
+  if (report.config().data().target_length() > 0) return;
   if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
     return;
   }
@@ -320,13 +333,16 @@ constexpr int64_t kMostTokens = int64_t{1} << 30;
 constexpr double kMostActivations = 0x1p50;
 
 void TokensCanBeCounted(const Report& report) {
-  const int64_t length = report.config().data().input_length();
   const auto check = [&](const char* field, int64_t rows) {
-    if (rows * length <= kMostTokens) return;
-    report.Add(
-        {field, "data.input_length"},
-        fmt::format("{} {} of data.input_length {} gives {} tokens; at most {} are allowed", field,
-                    rows, length, WithThousands(rows * length), WithThousands(kMostTokens)));
+    const auto check_length = [&](const char* length_field, int64_t length) {
+      if (rows * length <= kMostTokens) return;
+      report.Add({field, length_field},
+                 fmt::format("{} {} of {} {} gives {} tokens; at most {} are allowed", field, rows,
+                             length_field, length, WithThousands(rows * length),
+                             WithThousands(kMostTokens)));
+    };
+    check_length("data.input_length", report.config().data().input_length());
+    check_length("data.target_length", report.config().data().target_length());
   };
   check("train.batch_size", report.config().train().batch_size());
   check("evaluation.batch_size", report.config().evaluation().batch_size());

@@ -54,9 +54,7 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                       ? fmt::format("{} steps of {} rows", steps, train.batch_size())
                       : fmt::format("{} of {} steps are done", WithThousands(start.step), steps)),
       "model: " + DescribeModel(config.model()),
-      fmt::format("data: {}, {} tokens; the run takes {:.3g} epochs",
-                  Count(start.documents, "document"), HumanCount(static_cast<double>(start.tokens)),
-                  epochs),
+      fmt::format("data: {}; the run takes {:.3g} epochs", start.data, epochs),
       fmt::format("machine: {} on {}, {} each, {} on {}",
                   Count(static_cast<int64_t>(start.hosts.size()), "rank"),
                   Count(static_cast<int64_t>(hosts.size()), "host"), Count(start.threads, "thread"),

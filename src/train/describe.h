@@ -15,7 +15,7 @@ std::string DescribeModel(const ModelConfig& model);
 // What only a run that has begun knows.
 struct RunStart {
   int64_t step = 0;  // where it stands
-  int64_t documents = 0, tokens = 0;
+  std::string data;  // "1,000 documents, 2.1M tokens"
   int64_t rows_in_epoch = 0;
   std::vector<std::string> hosts;  // of each rank
   int threads = 1;                 // of a rank

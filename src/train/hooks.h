@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "train/hook.h"
@@ -10,8 +11,9 @@
 
 namespace syntra {
 
-// Opens the logs; a line of metrics and of progress a step; names stragglers.
-std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state);
+// Opens the logs; a line of metrics and of progress a step; names stragglers. `data` describes what
+// the run learns from.
+std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data);
 
 // Compares the replicas of the ranks every train.compare_replicas_every steps. Throws
 // Error(kDiverged) if they differ.

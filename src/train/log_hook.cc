@@ -11,7 +11,8 @@ namespace {
 
 class LogHook : public Hook {
  public:
-  LogHook(RunContext& run, TrainingState& state) : run_(run), state_(state) {}
+  LogHook(RunContext& run, TrainingState& state, std::string data)
+      : run_(run), state_(state), data_(std::move(data)) {}
 
   bool Start(int64_t step) override {
     const std::vector<std::string> hosts = run_.ranks.Gather(HostName());
@@ -19,8 +20,7 @@ class LogHook : public Hook {
     stragglers_.emplace(hosts);
     const Config& config = run_.config;
     const RunStart start{.step = step,
-                         .documents = state_.data.index().documents(),
-                         .tokens = state_.data.index().tokens(),
+                         .data = data_,
                          .rows_in_epoch = state_.data.RowsInEpoch(0),
                          .hosts = hosts,
                          .threads = ThreadCount(),
@@ -52,10 +52,10 @@ class LogHook : public Hook {
  private:
   void Report(const StepReport& report) {
     const StepResult& result = report.result;
-    const double tokens =
-        static_cast<double>(state_.runner.partition().batch_size) *
-        static_cast<double>(state_.data.input_length() + state_.data.target_length());
-    const double flops = state_.runner.Flops(state_.data);
+    const int64_t rows = state_.runner.partition().batch_size;
+    const ExampleLengths lengths = state_.data.LengthsAt(report.step - 1, rows);
+    const auto tokens = static_cast<double>(rows * (lengths.inputs + lengths.targets));
+    const double flops = state_.runner.Flops(state_.data, report.step - 1);
     run_.chief->progress->Step({.step = report.step,
                                 .loss = result.sums.PerToken(),
                                 .grad_norm = result.gradient_norm,
@@ -78,13 +78,14 @@ class LogHook : public Hook {
 
   RunContext& run_;
   TrainingState& state_;
+  std::string data_;
   std::optional<Stragglers> stragglers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state) {
-  return std::make_unique<LogHook>(run, state);
+std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data) {
+  return std::make_unique<LogHook>(run, state, std::move(data));
 }
 
 }  // namespace syntra

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "data/corpus_index.h"
 #include "data/prepare.h"
 #include "data/validation_data.h"
 #include "train/log_perplexity.h"
@@ -47,6 +48,10 @@ class Pretraining : public Workload {
  public:
   bool Prepare(RunContext& run) override;
   TrainingData Open(RunContext& run) override;
+  std::string DescribeData() const override {
+    return fmt::format("{} documents, {} tokens", WithThousands(index_.documents()),
+                       HumanCount(static_cast<double>(index_.tokens())));
+  }
   std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                      TrainingState& state) override {
     std::vector<std::unique_ptr<Evaluator>> evaluators;
@@ -60,6 +65,7 @@ class Pretraining : public Workload {
   void PrepareSplit(RunContext& run, PrepareOptions split);
 
   std::optional<Tokenizer> tokenizer_;
+  CorpusIndex index_;  // of the training corpus
   std::optional<ValidationData> validation_;
   int64_t reports_ = 0;
 };
@@ -110,7 +116,8 @@ TrainingData Pretraining::Open(RunContext& run) {
   run.identity.tokenizer_identity = tokenizer_->identity();
   run.identity.tokenizer_model = tokenizer_->content();
   run.identity.data_digest = ToHex(training.ContentDigest());
-  run.identity.shards_digest = ToHex(training.index().DataDigest());
+  index_ = ReadIndex(TrainingPreparation(config, prepared).directory);
+  run.identity.shards_digest = ToHex(index_.DataDigest());
   if (validation_) run.identity.validation_digest = ToHex(validation_->ContentDigest());
   return training;
 }

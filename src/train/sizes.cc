@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/corruption_lengths.h"
+#include "data/example.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
 #include "program/executable.h"
@@ -28,10 +28,8 @@ struct Planned {
       : model(config.model()),
         parameters(DeclareParameters(model)),
         partition(BatchPartition::Of(config.train(), ranks)) {
-    const DataConfig& data = config.data();
-    const CorruptionLengths lengths =
-        LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
-    shape = {partition.micro_batch_rows, data.input_length(), lengths.targets};
+    const ExampleLengths lengths = RowLengths(config.data());
+    shape = {partition.micro_batch_rows, lengths.inputs, lengths.targets};
     program = TrainingProgram(model, parameters, ActivationType(config.train().precision()), shape,
                               {config.train().z_loss(), config.train().label_smoothing()},
                               config.train().recompute());

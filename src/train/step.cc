@@ -95,15 +95,17 @@ std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) con
   return batches;
 }
 
-double StepRunner::Flops(const TrainingData& data) const {
+double StepRunner::Flops(const TrainingData& data, int64_t step) const {
+  const ExampleLengths lengths = data.LengthsAt(step, partition_.batch_size);
   const Executable& executable =
-      replica_.Training({partition_.micro_batch_rows, data.input_length(), data.target_length()});
+      replica_.Training({partition_.micro_batch_rows, lengths.inputs, lengths.targets});
   return executable.program().model_flops() * static_cast<double>(partition_.micro_batches());
 }
 
 double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   if (config_.train().loss_denominator() == TrainConfig::TARGET_SLOTS) {
-    return 1.0 / static_cast<double>(partition_.batch_size * batches.front().target_length);
+    // However short the batch's rows are.
+    return 1.0 / static_cast<double>(partition_.batch_size * RowLengths(config_.data()).targets);
   }
   double tokens = 0;
   for (const Batch& batch : batches) tokens += static_cast<double>(batch.target_tokens);

@@ -55,8 +55,8 @@ class StepRunner {
   // This rank's micro-batches of a step.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
-  // Operations of a step on such data, forward and backward, of all ranks.
-  double Flops(const TrainingData& data) const;
+  // Operations of a step on its data, forward and backward, of all ranks.
+  double Flops(const TrainingData& data, int64_t step) const;
 
  private:
   double InverseDenominator(const std::vector<Batch>& batches);

@@ -147,7 +147,7 @@ ExitCode Trainer::TrainSteps() {
 
 void Trainer::MakeHooks() {
   hooks_.push_back(MakeCompareHook(run_, *state_));
-  hooks_.push_back(MakeLogHook(run_, *state_));
+  hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
   hooks_.push_back(MakeSaveHook(run_, *state_));
   // Behind the save: what was trained is safe, however long an evaluation takes.
   hooks_.push_back(MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_), &outcome_));
@@ -167,7 +167,7 @@ void Trainer::Begin() {
   if (outcome_.was_done) return;
   state_->peak_flops =
       MeasurePeak(run_.ranks, run_.backend, ActivationType(run_.config.train().precision()));
-  run_.watchdog.ExpectStep(state_->runner.Flops(state_->data) / state_->peak_flops);
+  run_.watchdog.ExpectStep(state_->runner.Flops(state_->data, state_->step) / state_->peak_flops);
   MakeHooks();
 }
 

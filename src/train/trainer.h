@@ -40,6 +40,8 @@ class Workload {
   virtual bool Prepare(RunContext& run) = 0;
   // Opens it, and puts its digests and the tokenizer into run.identity.
   virtual TrainingData Open(RunContext& run) = 0;
+  // After Open, for the log: "1,000 documents, 2.1M tokens".
+  virtual std::string DescribeData() const = 0;
   // How the model is judged; after Open. Both outlive the evaluators.
   virtual std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                              TrainingState& state) = 0;

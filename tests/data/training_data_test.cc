@@ -7,6 +7,8 @@
 
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
+#include "data/corpus_source.h"
+#include "data/segment_table.h"
 #include "data/validation_data.h"
 #include "tests/data/corpus_files.h"
 
@@ -38,6 +40,14 @@ const Path& PreparedSample() {
   }();
   return prepared;
 }
+
+// The sample's training corpus itself, to compare with.
+TokenCorpus OpenCorpus(const DataConfig& config, const Path& prepared) {
+  return {prepared / kTrainSplit, T5(), config.text_field(), config.documents_per_group(), false};
+}
+
+// Tokens of a full segment of 512 inputs.
+constexpr int64_t kSegmentTokens = 568;
 
 TrainingData OpenSample(uint64_t seed = 1, const DataConfig& config = SampleConfig()) {
   return TrainingData::Open(config, T5(), PreparedSample(), seed);
@@ -150,13 +160,13 @@ TEST(TrainingData, SeedsAndEpochsDiffer) {
   const TrainingData one = OpenSample(1), two = OpenSample(2);
   EXPECT_NE(one.Get(0, 8, 0, 8).targets, two.Get(0, 8, 0, 8).targets);
   // The same segment is masked differently in the next epoch.
-  const auto first = one.PlanOf(0), second = one.PlanOf(1);
+  const auto first = one.RowsOf(0), second = one.RowsOf(1);
   std::map<int64_t, int64_t> row_of_segment;
-  for (int64_t row = 0; row < second->row_count(); ++row) {
-    row_of_segment[second->SegmentsOf(row)[0]] = row;
+  for (int64_t row = 0; row < second->size(); ++row) {
+    row_of_segment[second->ExamplesOf(row)[0]] = row;
   }
-  const int64_t segment = first->SegmentsOf(0)[0];
-  const int64_t base = first->row_count();
+  const int64_t segment = first->ExamplesOf(0)[0];
+  const int64_t base = first->size();
   EXPECT_NE(one.Get(0, 1, 0, 1).targets,
             one.Get(base + row_of_segment.at(segment), 1, 0, 1).targets);
 }
@@ -168,20 +178,22 @@ TEST(TrainingData, AnEpochHoldsEverySegmentOnce) {
       config.set_pack(pack);
       config.set_documents_per_group(documents_per_group);
       const TrainingData data = OpenSample(4, config);
+      const TokenCorpus corpus = OpenCorpus(config, PreparedSample());
       for (const int64_t epoch : {0, 1}) {
-        const auto plan = data.PlanOf(epoch);
-        std::vector<int> seen(plan->segments().segment_count());
+        const SegmentTable table(corpus, kSegmentTokens, 4, epoch);
+        const auto rows = data.RowsOf(epoch);
+        std::vector<int> seen(table.segment_count());
         int64_t tokens = 0;
-        for (int64_t row = 0; row < plan->row_count(); ++row) {
-          const std::vector<int64_t> segments = plan->SegmentsOf(row);
+        for (int64_t row = 0; row < rows->size(); ++row) {
+          const std::vector<int64_t> segments = rows->ExamplesOf(row);
           EXPECT_TRUE(pack || segments.size() == 1);
           for (const int64_t segment : segments) {
-            ++seen[segment];
-            tokens += plan->segments().LengthOf(segment);
+            ++seen.at(segment);
+            tokens += table.LengthOf(segment);
           }
         }
         EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
-        EXPECT_EQ(tokens, data.index().tokens());
+        EXPECT_EQ(tokens, corpus.index().tokens());
       }
     }
   }
@@ -192,11 +204,13 @@ TEST(TrainingData, RowsHoldTheirSegments) {
   DataConfig config = SampleConfig();
   config.set_documents_per_group(2);  // many short segments
   const TrainingData data = OpenSample(1, config);
-  const auto plan = data.PlanOf(0);
+  const TokenCorpus corpus = OpenCorpus(config, PreparedSample());
+  const SegmentTable table(corpus, kSegmentTokens, 1, 0);
+  const auto rows = data.RowsOf(0);
   int64_t packed_rows = 0;
-  for (int64_t row = 0; row < plan->row_count(); ++row) {
+  for (int64_t row = 0; row < rows->size(); ++row) {
     const Batch batch = data.Get(row, 1, 0, 1);
-    const std::vector<int64_t> segments = plan->SegmentsOf(row);
+    const std::vector<int64_t> segments = rows->ExamplesOf(row);
     packed_rows += segments.size() > 1;
     for (size_t i = 0; i < segments.size(); ++i) {
       const auto id = static_cast<int32_t>(i + 1);
@@ -227,8 +241,8 @@ TEST(TrainingData, RowsHoldTheirSegments) {
         }
       }
       EXPECT_EQ(previous, 1);
-      Ids expected(plan->segments().LengthOf(segments[i]));
-      plan->segments().CopyTokens(segments[i], expected);
+      Ids expected(table.LengthOf(segments[i]));
+      table.CopyTokens(segments[i], expected);
       ASSERT_EQ(restored, expected);
     }
     int64_t targets = 0;
@@ -252,9 +266,11 @@ TEST(TrainingData, FullRowsAreExactlyFull) {
   const TrainingData data = OpenSample();
   EXPECT_EQ(data.input_length(), 512);
   EXPECT_EQ(data.target_length(), 114);
-  const auto plan = data.PlanOf(0);
-  for (int64_t row = 0; row < plan->row_count(); ++row) {
-    if (plan->segments().LengthOf(plan->SegmentsOf(row)[0]) != 568) continue;
+  const TokenCorpus corpus = OpenCorpus(SampleConfig(), PreparedSample());
+  const SegmentTable table(corpus, kSegmentTokens, 1, 0);
+  const auto rows = data.RowsOf(0);
+  for (int64_t row = 0; row < rows->size(); ++row) {
+    if (table.LengthOf(rows->ExamplesOf(row)[0]) != kSegmentTokens) continue;
     const Batch batch = data.Get(row, 1, 0, 1);
     ASSERT_EQ(batch.encoder_ids.back(), 1);
     ASSERT_EQ(batch.targets.back(), 1);
@@ -279,10 +295,11 @@ TEST(TrainingData, LongDocumentsGiveOneChunkAnEpoch) {
   const PrepareResult prepared = PrepareCorpus(TrainingPreparation(config, directory), T5());
   ASSERT_GT(prepared.index.tokens(), 2 * kMaxDocumentTokens);
   const TrainingData data = TrainingData::Open(config, T5(), directory, 1);
+  const TokenCorpus corpus = OpenCorpus(config, directory);
   std::set<int64_t> totals;
   for (int64_t epoch = 0; epoch < 30; ++epoch) {
-    const auto plan = data.PlanOf(epoch);
-    const SegmentTable& segments = plan->segments();
+    const SegmentTable segments(corpus, kSegmentTokens, 1, epoch);
+    EXPECT_EQ(data.RowsOf(epoch)->examples().size(), segments.segment_count());
     int64_t total = 0;
     for (int64_t segment = 0; segment < segments.segment_count(); ++segment) {
       Ids tokens(segments.LengthOf(segment));
@@ -293,7 +310,7 @@ TEST(TrainingData, LongDocumentsGiveOneChunkAnEpoch) {
       }
     }
     totals.insert(total);
-    for (int64_t row = 0; row < plan->row_count(); ++row) data.Get(row, 1, 0, 1);
+    for (int64_t row = 0; row < data.RowsInEpoch(epoch); ++row) data.Get(row, 1, 0, 1);
   }
   EXPECT_LE(*totals.rbegin(), kMaxDocumentTokens + 20);
   EXPECT_GT(totals.size(), 1u);  // the document's last chunk is shorter

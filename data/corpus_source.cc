@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/corpus_source.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "configs/schema/config.pb.h"
+#include "data/segment_table.h"
+
+namespace syntra {
+namespace {
+
+// Example i is segment i of the table.
+class CorpusEpoch : public ExampleEpoch {
+ public:
+  CorpusEpoch(const TokenCorpus& corpus, const Objective& objective, uint64_t seed, int64_t epoch)
+      : objective_(objective),
+        segments_(corpus, objective.segment_tokens(), seed, epoch),
+        seed_(seed),
+        epoch_(epoch) {}
+
+  int64_t size() const override { return segments_.segment_count(); }
+  int64_t full_count() const override { return segments_.full_count(); }
+  int64_t FullExample(int64_t i) const override { return segments_.FullSegment(i); }
+  int64_t ShortExample(int64_t i) const override { return segments_.ShortSegment(i); }
+
+  ExampleLengths LengthsOf(int64_t example) const override {
+    return objective_.LengthsOf({.targets = segments_.LengthOf(example)});
+  }
+
+  void Write(int64_t example, const ExampleSlots& slots) const override {
+    std::vector<int32_t> tokens(segments_.LengthOf(example));
+    segments_.CopyTokens(example, tokens);
+    objective_.Write({.inputs = {}, .targets = tokens},
+                     DeriveKey(seed_, "span mask", epoch_, example), slots);
+  }
+
+ private:
+  const Objective& objective_;
+  SegmentTable segments_;
+  uint64_t seed_;
+  int64_t epoch_;
+};
+
+}  // namespace
+
+CorpusSource::CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus,
+                           std::unique_ptr<Objective> objective, uint64_t seed)
+    : ExampleSource(std::move(name)),
+      corpus_(std::move(corpus)),
+      objective_(std::move(objective)),
+      seed_(seed) {
+  SYNTRA_CHECK(objective_->segment_tokens() > 0, "the objective of {} takes no text", this->name());
+}
+
+std::shared_ptr<const CorpusSource> CorpusSource::Open(const std::string& split,
+                                                       const DataConfig& config,
+                                                       const Tokenizer& tokenizer,
+                                                       const Path& prepared, uint64_t seed,
+                                                       bool verify) {
+  auto objective = MakeObjective("span_corruption", ObjectiveSettings::From(config, tokenizer));
+  auto corpus = std::make_unique<TokenCorpus>(prepared / split, tokenizer, config.text_field(),
+                                              config.documents_per_group(), verify);
+  return std::make_shared<CorpusSource>(split, std::move(corpus), std::move(objective), seed);
+}
+
+std::shared_ptr<const ExampleEpoch> CorpusSource::Epoch(int64_t epoch) const {
+  return std::make_shared<CorpusEpoch>(*corpus_, *objective_, seed_, epoch);
+}
+
+}  // namespace syntra

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segments of a token corpus under an objective, e.g. span corruption: an example a segment.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "data/example_source.h"
+#include "data/objective.h"
+#include "data/token_corpus.h"
+
+namespace syntra {
+
+// The splits of a configuration, and the directories of their token shards.
+inline constexpr char kTrainSplit[] = "train", kValidationSplit[] = "validation";
+
+class CorpusSource : public ExampleSource {
+ public:
+  // `seed` chooses the masks, and the chunks of long documents. The objective must take text.
+  CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus,
+               std::unique_ptr<Objective> objective, uint64_t seed);
+
+  // A split that was prepared in <prepared>/<split>, under span corruption. `verify` checks every
+  // shard's digest once.
+  static std::shared_ptr<const CorpusSource> Open(const std::string& split,
+                                                  const DataConfig& config,
+                                                  const Tokenizer& tokenizer, const Path& prepared,
+                                                  uint64_t seed, bool verify);
+
+  std::shared_ptr<const ExampleEpoch> Epoch(int64_t epoch) const override;
+  Digest ContentDigest() const override { return corpus_->ContentDigest(); }
+
+ private:
+  std::unique_ptr<TokenCorpus> corpus_;
+  std::unique_ptr<Objective> objective_;
+  uint64_t seed_;
+};
+
+}  // namespace syntra

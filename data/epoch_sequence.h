@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Epoch 0, epoch 1, ... behind each other without end: finds what stands at any place.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/error.h"
+
+namespace syntra {
+
+// `Epoch` has a size(), which is above 0. Epochs are made when first asked for; the places where
+// they begin are kept, but only a few of them. May be used from several threads.
+template <typename Epoch>
+class EpochSequence {
+ public:
+  using Maker = std::function<std::shared_ptr<const Epoch>(int64_t epoch)>;
+  // Neighbours: items [first, first + count) of an epoch.
+  struct Run {
+    std::shared_ptr<const Epoch> epoch;
+    int64_t number, first, count;
+  };
+
+  explicit EpochSequence(Maker make) : state_(std::make_unique<State>()), make_(std::move(make)) {}
+
+  std::shared_ptr<const Epoch> At(int64_t number) const {
+    const std::lock_guard lock(state_->mutex);
+    return AtLocked(number);
+  }
+
+  // Items [first, first + count) of the sequence, in order.
+  std::vector<Run> Locate(int64_t first, int64_t count) const {
+    const std::lock_guard lock(state_->mutex);
+    std::vector<int64_t>& begins = state_->begins;
+    while (begins.back() <= first) {
+      const auto number = static_cast<int64_t>(begins.size()) - 1;
+      const int64_t size = AtLocked(number)->size();
+      SYNTRA_CHECK(size > 0, "epoch {} is empty", number);
+      begins.push_back(begins.back() + size);
+    }
+    int64_t number = std::upper_bound(begins.begin(), begins.end(), first) - begins.begin() - 1;
+    std::vector<Run> runs;
+    for (int64_t from = first - begins[number]; count > 0; ++number, from = 0) {
+      std::shared_ptr<const Epoch> epoch = AtLocked(number);
+      const int64_t taken = std::min(count, epoch->size() - from);
+      runs.push_back({std::move(epoch), number, from, taken});
+      count -= taken;
+    }
+    return runs;
+  }
+
+ private:
+  // The current epoch and the next, which batches reach over into.
+  static constexpr size_t kEpochsKept = 2;
+
+  struct State {
+    std::mutex mutex;
+    std::vector<int64_t> begins{0};  // of epoch 0, 1, ...
+    std::map<int64_t, std::shared_ptr<const Epoch>> recent;
+  };
+
+  std::shared_ptr<const Epoch> AtLocked(int64_t number) const {
+    auto& recent = state_->recent;
+    if (const auto found = recent.find(number); found != recent.end()) return found->second;
+    std::shared_ptr<const Epoch> epoch = make_(number);
+    if (recent.size() >= kEpochsKept) {
+      recent.erase(recent.begin()->first < number ? recent.begin() : std::prev(recent.end()));
+    }
+    recent.emplace(number, epoch);
+    return epoch;
+  }
+
+  std::unique_ptr<State> state_;
+  Maker make_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/example.h"
+
+#include "configs/schema/config.pb.h"
+#include "core/corruption_lengths.h"
+
+namespace syntra {
+
+ExampleLengths RowLengths(const DataConfig& config) {
+  const int64_t inputs = config.input_length();
+  if (config.target_length() > 0) return {inputs, config.target_length()};
+  return {inputs, LengthsFor(inputs, config.noise_density(), config.mean_span_length()).targets};
+}
+
+}  // namespace syntra

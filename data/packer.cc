@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/packer.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+
+#include "base/error.h"
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+namespace {
+
+// Enough that even examples of a third of a row find their place (tests/data/packer_test.cc).
+constexpr int64_t kOpenRows = 64;
+// Shorter rows save little.
+constexpr int64_t kLeastPadding = 8;
+
+// A row that waits for more examples: where they are among the short ones.
+struct OpenRow {
+  ExampleLengths filled;
+  std::vector<int64_t> places;
+};
+
+// The rows of `count` short examples in the order in which they are closed.
+template <typename LengthsAt, typename Close>
+void PackRows(int64_t count, const Packing& packing, const LengthsAt& lengths_at,
+              const Close& close) {
+  std::deque<OpenRow> open;
+  for (int64_t place = 0; place < count; ++place) {
+    const ExampleLengths lengths = lengths_at(place);
+    SYNTRA_CHECK(lengths.FitIn(packing.row),
+                 "an example of {} inputs and {} targets for rows of {}, {}", lengths.inputs,
+                 lengths.targets, packing.row.inputs, packing.row.targets);
+    const auto fits = [&](const OpenRow& row) { return (row.filled + lengths).FitIn(packing.row); };
+    auto row = std::ranges::find_if(open, fits);
+    if (row == open.end()) {
+      if (std::ssize(open) == packing.open_rows) {
+        close(open.front());
+        open.pop_front();
+      }
+      row = open.insert(open.end(), OpenRow());
+    }
+    row->filled = row->filled + lengths;
+    row->places.push_back(place);
+  }
+  for (const OpenRow& row : open) close(row);
+}
+
+}  // namespace
+
+Packing Packing::OfCorpus(const DataConfig& config) {
+  return {.row = RowLengths(config), .pack = config.pack()};
+}
+
+Packing Packing::OfExamples(const DataConfig& config) {
+  return {.row = RowLengths(config),
+          .pack = config.pack(),
+          .open_rows = kOpenRows,
+          .trim = !config.pack()};
+}
+
+ExampleLengths Packing::BatchLengths(const ExampleLengths& longest) const {
+  if (!trim) return row;
+  return {PaddedLength(longest.inputs, row.inputs), PaddedLength(longest.targets, row.targets)};
+}
+
+int64_t PaddedLength(int64_t length, int64_t most) {
+  const int64_t octave = std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(length - 1, 1)));
+  const int64_t step = std::max(octave / 4, kLeastPadding);
+  return std::min((length + step - 1) / step * step, most);
+}
+
+PackedEpoch::PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const Packing& packing,
+                         uint64_t seed, int64_t epoch)
+    : examples_(std::move(examples)),
+      short_order_(examples_->size() - examples_->full_count(),
+                   DeriveKey(seed, "pack order", epoch)),
+      row_order_(examples_->full_count() + PlanShortRows(packing),
+                 DeriveKey(seed, "row order", epoch)) {}
+
+int64_t PackedEpoch::PlanShortRows(const Packing& packing) {
+  if (!packing.pack) return short_order_.size();
+  int64_t packed = 0;
+  packed_begin_.push_back(0);
+  PackRows(
+      short_order_.size(), packing,
+      [&](int64_t place) {
+        return examples_->LengthsOf(examples_->ShortExample(short_order_(place)));
+      },
+      [&](const OpenRow& row) {
+        // With one open row the places stay in their order.
+        if (packing.open_rows > 1) {
+          packed_.insert(packed_.end(), row.places.begin(), row.places.end());
+        }
+        packed_begin_.push_back(packed += std::ssize(row.places));
+      });
+  return std::ssize(packed_begin_) - 1;
+}
+
+template <typename Visit>
+void PackedEpoch::VisitExamples(int64_t row, const Visit& visit) const {
+  const int64_t ordered = row_order_(row);
+  if (ordered < examples_->full_count()) {
+    visit(examples_->FullExample(ordered));
+    return;
+  }
+  const int64_t packed = ordered - examples_->full_count();
+  const bool alone = packed_begin_.empty();
+  const int64_t begin = alone ? packed : packed_begin_[packed];
+  const int64_t end = alone ? packed + 1 : packed_begin_[packed + 1];
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t place = packed_.empty() ? i : packed_[i];
+    visit(examples_->ShortExample(short_order_(place)));
+  }
+}
+
+ExampleLengths PackedEpoch::LengthsOf(int64_t row) const {
+  ExampleLengths lengths;
+  VisitExamples(row, [&](int64_t example) { lengths = lengths + examples_->LengthsOf(example); });
+  return lengths;
+}
+
+void PackedEpoch::Write(int64_t row, RowWriter* writer) const {
+  VisitExamples(row, [&](int64_t example) { writer->Append(*examples_, example); });
+}
+
+std::vector<int64_t> PackedEpoch::ExamplesOf(int64_t row) const {
+  std::vector<int64_t> examples;
+  VisitExamples(row, [&](int64_t example) { examples.push_back(example); });
+  return examples;
+}
+
+}  // namespace syntra

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of an epoch: which examples each holds, and in which order rows are taken.
+//
+// Full examples fill a row each. The others are taken in a random order: each goes into the first
+// of the rows left open that has room for its inputs and targets, else it opens a new row. Then all
+// rows are shuffled. A row's content is a function of (examples, packing, seed, epoch), so it can
+// be asked for by its number alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/batch.h"
+#include "data/example_source.h"
+#include "data/permutation.h"
+
+namespace syntra {
+
+// How examples are put into rows.
+struct Packing {
+  ExampleLengths row;
+  bool pack = true;  // else an example a row
+  // Rows that wait for an example that fits. 1: each example goes behind the one before it or opens
+  // a row, as in T5's code.
+  int64_t open_rows = 1;
+  // Rows of a batch are no longer than the longest of the batch, rounded up (PaddedLength).
+  bool trim = false;
+
+  // Of the segments of a corpus: most fill a row, and the others vary little in length.
+  static Packing OfCorpus(const DataConfig& config);
+  // Of examples of any length. Packed rows are full, others are trimmed. With one open row, those
+  // of half a row and more would leave a quarter of it empty, with many a few percent.
+  static Packing OfExamples(const DataConfig& config);
+
+  // Of the rows of a batch whose longest inputs and targets are `longest`.
+  ExampleLengths BatchLengths(const ExampleLengths& longest) const;
+};
+
+// `length` rounded up to one of four lengths in each octave (..., 64, 80, 96, 112, 128, 160, ...),
+// to multiples of 8 below 64, but at most to `most`: from 32 on less than a fifth of
+// it is padding, and few programs are needed.
+int64_t PaddedLength(int64_t length, int64_t most);
+
+class PackedEpoch {
+ public:
+  PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const Packing& packing, uint64_t seed,
+              int64_t epoch);
+
+  // In rows.
+  int64_t size() const { return row_order_.size(); }
+  const ExampleEpoch& examples() const { return *examples_; }
+  // Of the row's examples together.
+  ExampleLengths LengthsOf(int64_t row) const;
+  void Write(int64_t row, RowWriter* writer) const;
+  // The examples of a row, in the order in which they stand in it.
+  std::vector<int64_t> ExamplesOf(int64_t row) const;
+
+ private:
+  template <typename Visit>
+  void VisitExamples(int64_t row, const Visit& visit) const;
+  // Returns how many rows the short examples fill.
+  int64_t PlanShortRows(const Packing& packing);
+
+  std::shared_ptr<const ExampleEpoch> examples_;
+  KeyedPermutation short_order_;
+  std::vector<int64_t> packed_;  // places in short_order_, row by row; empty: all as they are
+  // Of each packed row, then the end; empty: an example a row.
+  std::vector<int64_t> packed_begin_;
+  KeyedPermutation row_order_;
+};
+
+}  // namespace syntra

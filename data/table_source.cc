@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/table_source.h"
+
+#include <exception>
+
+#include "base/error.h"
+#include "core/thread.h"
+
+namespace syntra {
+
+class TableEpoch : public ExampleEpoch {
+ public:
+  TableEpoch(const TableSource& table, int64_t epoch) : table_(table), epoch_(epoch) {}
+
+  int64_t size() const override { return table_.size(); }
+
+  ExampleLengths LengthsOf(int64_t example) const override {
+    const RawExample raw = table_.RawOf(example);
+    return table_.objective_->LengthsOf({std::ssize(raw.inputs), std::ssize(raw.targets)});
+  }
+
+  void Write(int64_t example, const ExampleSlots& slots) const override {
+    const RandomKey key{static_cast<uint32_t>(example), static_cast<uint32_t>(epoch_)};
+    table_.objective_->Write(table_.RawOf(example), key, slots);
+  }
+
+ private:
+  const TableSource& table_;
+  int64_t epoch_;
+};
+
+namespace {
+
+// Neighbours that are tokenized by one thread.
+constexpr int64_t kPairsTogether = 256;
+
+struct Tokenized {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> lengths;  // inputs and targets in turn
+  std::exception_ptr failure;
+};
+
+Tokenized Tokenize(std::span<const TextPair> pairs, const Tokenizer& tokenizer) {
+  Tokenized result;
+  std::vector<int32_t> ids;
+  for (const TextPair& pair : pairs) {
+    for (const std::string* text : {&pair.inputs, &pair.targets}) {
+      tokenizer.Encode(*text, &ids);
+      result.ids.insert(result.ids.end(), ids.begin(), ids.end());
+      result.lengths.push_back(std::ssize(ids));
+    }
+  }
+  return result;
+}
+
+std::vector<Tokenized> TokenizeInParallel(std::span<const TextPair> pairs,
+                                          const Tokenizer& tokenizer) {
+  const int64_t count = std::ssize(pairs);
+  std::vector<Tokenized> parts((count + kPairsTogether - 1) / kPairsTogether);
+  ParallelTasks(std::ssize(parts), [&](int64_t part) {
+    const int64_t first = part * kPairsTogether;
+    try {
+      parts[part] =
+          Tokenize(pairs.subspan(first, std::min(kPairsTogether, count - first)), tokenizer);
+    } catch (...) {
+      parts[part].failure = std::current_exception();
+    }
+  });
+  for (const Tokenized& part : parts) {
+    if (part.failure) std::rethrow_exception(part.failure);
+  }
+  return parts;
+}
+
+}  // namespace
+
+TableSource::TableSource(std::string name, std::span<const TextPair> pairs,
+                         const Tokenizer& tokenizer, std::unique_ptr<Objective> objective)
+    : ExampleSource(std::move(name)), objective_(std::move(objective)) {
+  SYNTRA_CHECK(objective_->segment_tokens() == 0, "the objective of {} takes no pairs",
+               this->name());
+  ends_.reserve(pairs.size());
+  int64_t end = 0;
+  for (const Tokenized& part : TokenizeInParallel(pairs, tokenizer)) {
+    ids_.insert(ids_.end(), part.ids.begin(), part.ids.end());
+    for (size_t i = 0; i < part.lengths.size(); i += 2) {
+      const ExampleLengths raw{part.lengths[i], part.lengths[i + 1]};
+      cut_count_ += objective_->Cuts(raw);
+      ends_.push_back({end + raw.inputs, end + raw.inputs + raw.targets});
+      end = ends_.back().targets;
+    }
+  }
+}
+
+RawExample TableSource::RawOf(int64_t example) const {
+  SYNTRA_CHECK(example >= 0 && example < size(), "example {} of {} in {}", example, size(), name());
+  const std::span<const int32_t> ids(ids_);
+  const int64_t begin = example == 0 ? 0 : ends_[example - 1].targets;
+  const Ends& ends = ends_[example];
+  return {ids.subspan(begin, ends.inputs - begin),
+          ids.subspan(ends.inputs, ends.targets - ends.inputs)};
+}
+
+std::shared_ptr<const ExampleEpoch> TableSource::Epoch(int64_t epoch) const {
+  return std::make_shared<TableEpoch>(*this, epoch);
+}
+
+Digest TableSource::ContentDigest() const {
+  DigestStream digest;
+  digest.Add(std::as_bytes(std::span(ids_)));
+  digest.Add(std::as_bytes(std::span(ends_)));
+  return digest.Finish();
+}
+
+}  // namespace syntra
