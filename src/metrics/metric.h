@@ -3,7 +3,7 @@
 // (google-research/text-to-text-transfer-transformer, t5/evaluation/metrics.py).
 //
 // A metric is a row: a file src/metrics/<metric>.cc and a line in metrics.def. A task names its
-// metrics in the order of the table that it appears in: MRPC is {"f1", "accuracy"}.
+// metrics in the order of the paper's tables: MRPC is {"f1", "accuracy"}.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@
 
 namespace syntra {
 
-// One example and what a model made of it. A metric reads the fields that its `Reads` names.
+// One example and what a model made of it. A metric reads the fields that its `reads` names.
 struct Judgement {
   // Class indices from 0, or scores. A prediction of -1 is a text that is no label (kLabels), or
-  // no number (kScores; t5's string_to_float).
+  // no number (kScores; `ScoreOfText` makes it).
   double expected = 0, predicted = 0;
   // Free text. Any of the accepted texts is right; there is at least one.
   std::string predicted_text;
   std::vector<std::string> accepted_texts;
-  // What the example is a part or a repetition of, such as the question of a MultiRC answer. An
-  // empty name: the example is a group of its own.
+  // What the example is a part or a repetition of, such as the question of a MultiRC answer.
+  // Empty: the example is a group of its own.
   std::string group;
 };
 
@@ -34,17 +34,19 @@ struct NamedValue {
 
 struct Metric {
   enum class Reads { kLabels, kScores, kTexts };
-  // `classes`: how many labels the task has; only macro_f1 asks.
-  using Compute = std::vector<double>(std::span<const Judgement> examples, int classes);
+  // One number for each of `values`; more is better, 100 is perfect. There is at least one example.
+  using Function = std::vector<double>(std::span<const Judgement> examples, int classes);
 
-  std::string name;
   Reads reads = Reads::kLabels;
-  std::vector<std::string> values;  // names, in the order of the paper's tables
-  Compute* compute = nullptr;       // a number for each of them; more is better, 100 is perfect
+  std::vector<std::string> values;  // their names, in the order of the paper's tables
+  Function* compute = nullptr;
+  int classes = 0;   // how many labels a task must have; 0: any number
+  std::string name;  // the row's, given by the table
 
-  // The values of `examples`: never NaN. No order of the examples changes them by more than the
-  // rounding of doubles. Throws Error(kData) if there are no examples.
-  std::vector<NamedValue> operator()(std::span<const Judgement> examples, int classes = 0) const;
+  // `classes` is the number of labels of the task, and 0 where it has none. No value is NaN, and
+  // the order of the examples changes a value by no more than the rounding of doubles. Throws
+  // Error(kData) if there are no examples.
+  std::vector<NamedValue> Compute(std::span<const Judgement> examples, int classes = 0) const;
 };
 
 // Throws Error(kConfig) if there is no such metric.
@@ -53,8 +55,9 @@ const Metric& FindMetric(std::string_view name);
 // In alphabetical order.
 std::vector<std::string> MetricNames();
 
-// How many predictions are no label, or no number, in percent. Not a score: reported beside the
-// metrics of a task under the name "invalid", and part of no average. Throws as a metric does.
+// How many predictions are no label, or no number, in percent. It is no score: it is reported
+// beside the metrics of a task, under the name "invalid", and is part of no average. Throws
+// Error(kData) if there are no examples.
 double InvalidPercent(std::span<const Judgement> examples);
 
 }  // namespace syntra
