@@ -14,13 +14,15 @@ namespace {
 
 constexpr double kNoScore = -1;
 
-// Digits of any script in ASCII.
-std::string WithAsciiDigits(std::string_view text) {
+// Digits of any script in ASCII, and white space beyond ASCII as " ".
+std::string InAscii(std::string_view text) {
   std::string written;
   for (const Character& one : Characters(text)) {
     const int digit = uc_decimal_value(one.code);
     if (digit >= 0) {
       written += static_cast<char>('0' + digit);
+    } else if (one.code >= 0x80 && IsSpace(one.code)) {
+      written += ' ';
     } else {
       written += one.bytes;
     }
@@ -43,7 +45,7 @@ std::string WithoutSeparators(std::string_view text) {
 }  // namespace
 
 double ScoreOfText(std::string_view text) {
-  std::string number = WithoutSeparators(WithAsciiDigits(StripUnicodeSpace(text)));
+  std::string number = WithoutSeparators(StripSpace(InAscii(text)));
   if (number.starts_with("+") && !number.starts_with("+-")) number.erase(0, 1);
   double score = 0;
   return ParseDouble(number, &score) && std::isfinite(score) ? score : kNoScore;
