@@ -206,8 +206,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
         << file << " does not define " << prefix << name;
   }
   const std::regex definition(
-      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>|Metric) )" +
-      prefix +
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>|Metric) )" + prefix +
       R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (!IsSource(entry.path())) continue;
