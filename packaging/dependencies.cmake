@@ -18,6 +18,12 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET GLOBAL hwloc)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET GLOBAL libhwy)
 
+find_path(UNISTRING_INCLUDE_DIR unicase.h REQUIRED)
+find_library(UNISTRING_LIBRARY unistring REQUIRED)
+add_library(syntra_unistring INTERFACE IMPORTED GLOBAL)
+target_include_directories(syntra_unistring INTERFACE ${UNISTRING_INCLUDE_DIR})
+target_link_libraries(syntra_unistring INTERFACE ${UNISTRING_LIBRARY})
+
 # Debian's dnnl-config.cmake asks for OpenCL headers that a CPU build does not need.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The house rules that a program can check: arrows between folders (the table of src/README.md),
-// one row and one file per op, kernel and mixer, sizes, names, format.
+// one row and one file per op, kernel, mixer and metric, sizes, names, format.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -206,7 +206,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
         << file << " does not define " << prefix << name;
   }
   const std::regex definition(
-      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>) )" + prefix +
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>|Metric) )" + prefix +
       R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (!IsSource(entry.path())) continue;
@@ -239,6 +239,10 @@ TEST(Rows, EveryCudaKernelHasItsFile) {
 
 TEST(Rows, EveryMixerHasItsFile) {
   CheckRows("src/mixers/mixers.def", "SYNTRA_MIXER", "src/mixers", "mixer_");
+}
+
+TEST(Rows, EveryMetricHasItsFile) {
+  CheckRows("src/metrics/metrics.def", "SYNTRA_METRIC", "src/metrics", "metric_");
 }
 
 // The comment at the head of an op's file is its contract.

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics: how well predictions meet what was expected, in percent, as T5 computes it
+// (google-research/text-to-text-transfer-transformer, t5/evaluation/metrics.py).
+//
+// A metric is a row: a file src/metrics/<metric>.cc and a line in metrics.def. A task names its
+// metrics in the order of the paper's tables: MRPC is {"f1", "accuracy"}.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syntra {
+
+// One example and what a model made of it. A metric reads the fields that its `reads` names.
+struct Judgement {
+  // Class indices from 0, or scores. A prediction of -1 is a text that is no label (kLabels), or
+  // no number (kScores; `ScoreOfText` makes it).
+  double expected = 0, predicted = 0;
+  // Free text. Any of the accepted texts is right; there is at least one.
+  std::string predicted_text;
+  std::vector<std::string> accepted_texts;
+  // What the example is a part or a repetition of, such as the question of a MultiRC answer.
+  // Empty: the example is a group of its own.
+  std::string group;
+};
+
+// A value of an evaluation, in percent.
+struct NamedValue {
+  std::string name;
+  double value = 0;
+};
+
+struct Metric {
+  enum class Reads { kLabels, kScores, kTexts };
+  // One number for each of `values`; more is better, 100 is perfect. There is at least one example.
+  using Function = std::vector<double>(std::span<const Judgement> examples, int classes);
+
+  Reads reads = Reads::kLabels;
+  std::vector<std::string> values;  // their names, in the order of the paper's tables
+  Function* compute = nullptr;
+  int classes = 0;   // how many labels a task must have; 0: any number
+  std::string name;  // the row's, given by the table
+
+  // `classes` is the number of labels of the task, and 0 where it has none. No value is NaN, and
+  // the order of the examples changes a value by no more than the rounding of doubles. Throws
+  // Error(kData) if there are no examples.
+  std::vector<NamedValue> Compute(std::span<const Judgement> examples, int classes = 0) const;
+};
+
+// Throws Error(kConfig) if there is no such metric.
+const Metric& FindMetric(std::string_view name);
+
+// In alphabetical order.
+std::vector<std::string> MetricNames();
+
+// How many predictions are no label, or no number, in percent. It is no score: it is reported
+// beside the metrics of a task, under the name "invalid", and is part of no average. Throws
+// Error(kData) if there are no examples.
+double InvalidPercent(std::span<const Judgement> examples);
+
+}  // namespace syntra

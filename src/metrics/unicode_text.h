@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Python's str does to text, for metrics that are defined by Python code. Text is UTF-8;
+// what is not well-formed counts as U+FFFD.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syntra {
+
+// One character of a text: its code point, and its bytes.
+struct Character {
+  uint32_t code = 0;
+  std::string_view bytes;
+};
+std::vector<Character> Characters(std::string_view text);
+
+// str.isspace: Unicode's White_Space, and the separators U+001C to U+001F.
+bool IsSpace(uint32_t code);
+// \w of a str pattern: letters and numbers of any script, and "_". Combining marks are none.
+bool IsWordCharacter(uint32_t code);
+// string.punctuation: what ASCII has that is neither letter, digit, space nor control. Not the
+// quotes and dashes of Unicode.
+bool IsAsciiPunctuation(uint32_t code);
+
+// str.lower: Unicode's full mapping of every letter, "İ" to "i" and a dot, "Σ" at the end of a
+// word to "ς".
+std::string LowerCase(std::string_view text);
+
+// str.split() and str.strip(): by white space, of which neither leaves any.
+std::vector<std::string_view> SplitAtSpace(std::string_view text);
+std::string_view StripUnicodeSpace(std::string_view text);
+
+}  // namespace syntra
