@@ -62,6 +62,13 @@ std::string LowerCase(std::string_view text) {
   return {reinterpret_cast<const char*>(lower.get()), length};
 }
 
+std::string Replaced(std::string text, std::string_view old, std::string_view replacement) {
+  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += replacement.size()) {
+    text.replace(at, old.size(), replacement);
+  }
+  return text;
+}
+
 std::vector<std::string_view> SplitAtSpace(std::string_view text) {
   std::vector<std::string_view> words;
   bool in_word = false;

@@ -29,6 +29,9 @@ bool IsAsciiPunctuation(uint32_t code);
 // word to "ς".
 std::string LowerCase(std::string_view text);
 
+// str.replace: each `old`, from the left.
+std::string Replaced(std::string text, std::string_view old, std::string_view replacement);
+
 // str.split() and str.strip(): by white space, of which neither leaves any.
 std::vector<std::string_view> SplitAtSpace(std::string_view text);
 std::string_view StripUnicodeSpace(std::string_view text);

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import json
 import math
 import platform
@@ -198,6 +199,85 @@ def sequence_cases(random_numbers: random.Random) -> Iterator[Case]:
                "metrics": {"sequence_accuracy": values}}
 
 
+# What the tokenizers of BLEU treat in a way of their own.
+SIGNS = [".", ",", "...", "3.5", "1,000.", "1990.", "x-y", "3-x", "3-4", "-", "don't", "'", "&quot;", "&amp;lt;", "&lt;", "&", "<skipped>",
+         "end-\n", "$5", "5€", "€", "a/b", "(c)", "[d]", "{e}", "f_g", "#1", "100%", "a.b", "a.1", "1.a", "«g»", "„h“", "i…", "j–k", "1–2", "½.",
+         "٣,٤", "x²,", "²,3", "©", "a+b=c", "\u00a0", "。", "第1。2"]
+
+
+def sentence(random_numbers: random.Random, most: int) -> str:
+    words = [random_numbers.choice(SIGNS if random_numbers.random() < 0.3 else PARTS) for _ in range(random_numbers.randrange(most + 1))]
+    return "".join(word + random_numbers.choice(["", " ", " ", " ", " ", "\n", " . ", ".", ", "]) for word in words)
+
+
+def text_rows(random_numbers: random.Random) -> Iterator[tuple[str, list[list[str]], list[str]]]:
+    """What the case is, the accepted texts of each example, and the predictions."""
+    for count in (1, 1, 2, 5, 20):
+        for most in (3, 8, 30):
+            for several in (1, 3):
+                accepted = [[sentence(random_numbers, most) for _ in range(random_numbers.randrange(1, several + 1))]
+                            for _ in range(count)]
+                texts = [near(random_numbers, random_numbers.choice(answers)) for answers in accepted]
+                yield f"{count} texts of up to {most} words, up to {several} accepted", accepted, texts
+    yield "too short for four words", [["the cat"], ["a dog"]], ["the cat", "a dog"]
+    yield "no four words right", [["the cat sat on the mat"]], ["cat sat on mat the the"]
+    yield "only single words right", [["one two three four five"]], ["five four three two one"]
+    yield "nothing right", [["the cat sat on the mat"]], ["one two three four five"]
+    yield "empty predictions", [["the cat sat on the mat"], ["dog"]], ["", ""]
+    yield "empty expectations", [[""], [""]], ["the cat sat on the mat", ""]
+    yield "lengths as near", [["one two three four", "one two three four five six"]], ["one two three four five"]
+    yield "a word over and over", [["the the cat cat sat", "the cat sat sat"]], ["the the the cat cat cat sat sat sat"]
+    yield "sentences", [["a b c . d e f . g h\na c e"]], ["d f . a b\nc e a . h g"]
+    yield "sentences in another order", [["one two . three four . five six"]], ["five six . one two . three four"]
+
+
+class MeanAggregator:
+    """In the place of rouge_score's BootstrapAggregator: the mean, of which that one takes random samples."""
+
+    def __init__(self) -> None:
+        self.scores: list[dict[str, Any]] = []
+
+    def add_scores(self, scores: dict[str, Any]) -> None:
+        self.scores.append(scores)
+
+    def aggregate(self) -> dict[str, Any]:
+        def mid(key: str) -> Any:
+            mean = sum(scores[key].fmeasure for scores in self.scores) / len(self.scores)
+            return types.SimpleNamespace(fmeasure=mean)
+        return {key: types.SimpleNamespace(low=mid(key), mid=mid(key), high=mid(key)) for key in self.scores[0]}
+
+
+class NearestScorer(METRICS.rouge_scorer.RougeScorer):  # type: ignore[misc]
+    """Scores against the nearest of the texts that a line end and "|||" part."""
+
+    def score(self, target: str, prediction: str) -> Any:
+        if "\n|||" in target:
+            return self.score_multi(target.split("\n|||"), prediction)
+        return super().score(target, prediction)
+
+
+def text_cases(random_numbers: random.Random) -> Iterator[Case]:
+    METRICS.scoring = types.SimpleNamespace(BootstrapAggregator=MeanAggregator)
+    METRICS.rouge_scorer = types.SimpleNamespace(RougeScorer=NearestScorer)
+    for what, accepted, texts in text_rows(random_numbers):
+        # sacrebleu takes the first text of all examples, then the second of all; None where there is none.
+        streams = [list(stream) for stream in itertools.zip_longest(*accepted)]
+        bleu = {name: in_percent(METRICS.bleu(streams, texts, tokenizer=tokenizer), (name,))
+                for name, tokenizer in (("bleu", "intl"), ("bleu_13a", "13a"))}
+        rouge = METRICS.rouge(["\n|||".join(answers) for answers in accepted], texts)
+        yield {"what": what, "texts": texts, "accepted": accepted,
+               "metrics": {**bleu, "rouge": in_percent(rouge, ("rouge1", "rouge2", "rougeLsum"))}}
+
+
+def words_of_texts() -> Iterator[tuple[str, list[str], list[str]]]:
+    """A text, and its words by sacrebleu's tokenizers "intl" and "13a"."""
+    tokenizers = [METRICS.sacrebleu.BLEU(tokenize=name).tokenizer for name in ("intl", "13a")]
+    for a, b in itertools.product(SIGNS, ["", "x", "3", " ", ".", ",", "-", "\n"]):
+        for text in (a + b, b + a, a + b + a):
+            international, mteval_13a = (tokenizer(text.rstrip()).split() for tokenizer in tokenizers)
+            yield text, international, mteval_13a
+
+
 def named_referents(random_numbers: random.Random) -> Iterator[tuple[str, str, int]]:
     for _ in range(300):
         referent = random_text(random_numbers, 4)
@@ -267,11 +347,12 @@ def main() -> None:
     directory = output_directory(__doc__ or "")
     numbers = random.Random(12)
     versions = [f"python {platform.python_version()}"] + [f"{name} {version(name)}" for name in PACKAGES]
-    cases = [*label_cases(numbers), *multirc_cases(numbers), *score_cases(numbers), *squad_cases(numbers), *sequence_cases(numbers)]
+    cases = [*label_cases(numbers), *multirc_cases(numbers), *score_cases(numbers), *squad_cases(numbers), *sequence_cases(numbers),
+             *text_cases(numbers)]
     write(directory / "metrics.json", {
         "script": Path(__file__).name, "versions": ", ".join(versions), "cases": cases,
         "squad_text": [*normalized_answers(numbers)], "wsc_text": [*named_referents(numbers)],
-        "score_text": [*scores_of_texts()]})
+        "score_text": [*scores_of_texts()], "bleu_words": [*words_of_texts()]})
     write(directory / "unicode.json", characters())
 
 

@@ -19,9 +19,10 @@ class MetricContract : public testing::TestWithParam<std::string> {
     return metric().classes ? metric().classes : 4;
   }
 
+  // Long enough for BLEU, which sees nothing in less than four words.
   std::string Text() {
     std::string text;
-    for (const int words = 1 + Index(6); std::ranges::count(text, ' ') < words;) {
+    for (const int words = 4 + Index(6); std::ranges::count(text, ' ') < words;) {
       text += "word" + std::to_string(Index(9)) + ' ';
     }
     return text;

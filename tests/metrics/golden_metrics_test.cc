@@ -57,7 +57,7 @@ Ours OursOf(const std::string& metric, const std::string& value) {
   if (metric == "f1_score_with_invalid") return {"f1", "f1"};
   if (metric == "matthews_corrcoef") return {"matthews", "matthews"};
   if (metric == "multirc_f1_over_all_answers") return {"multirc", "f1a"};
-  for (const char* same : {"accuracy", "sequence_accuracy", "squad"}) {
+  for (const char* same : {"accuracy", "sequence_accuracy", "squad", "bleu", "rouge"}) {
     if (metric == same) return {metric, value};
   }
   return {};
@@ -101,7 +101,28 @@ TEST(GoldenMetrics, PassT5sOwnTests) {
       }
     }
   }
-  EXPECT_EQ(compared, 12);
+  EXPECT_EQ(compared, 18);
+}
+
+TEST(GoldenMetrics, PassSacrebleusOwnTests) {
+  const Json file = GoldenJson("sacrebleu.json");
+  int compared = 0;
+  for (const Json& golden : file["corpus_bleu"]) {
+    const std::string tokenizer = golden["tokenize"];
+    if (tokenizer == "none") continue;
+    std::vector<Judgement> examples;
+    for (size_t i = 0; i < golden["hypotheses"].size(); ++i) {
+      Judgement& one = examples.emplace_back();
+      one.predicted_text = golden["hypotheses"][i];
+      for (const Json& stream : golden["reference_streams"]) {
+        if (!stream[i].is_null()) one.accepted_texts.push_back(stream[i]);
+      }
+    }
+    const Metric& metric = FindMetric(tokenizer == "intl" ? "bleu" : "bleu_13a");
+    EXPECT_NEAR(metric.Compute(examples)[0].value, golden["bleu"].get<double>(), 1e-6);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "metrics/bleu_words.h"
 #include "metrics/score_text.h"
 #include "metrics/squad_text.h"
 #include "metrics/unicode_text.h"
@@ -49,6 +50,15 @@ TEST(ScoreText, IsReadAsPythonDoes) {
   const Json file = GoldenJson("metrics.json");
   for (const Json& golden : file["score_text"]) {
     EXPECT_EQ(ScoreOfText(golden[0].get<std::string>()), golden[1].get<double>()) << golden;
+  }
+}
+
+TEST(BleuWords, AreSacrebleus) {
+  const Json file = GoldenJson("metrics.json");
+  for (const Json& golden : file["bleu_words"]) {
+    const std::string text = golden[0];
+    EXPECT_EQ(InternationalWords(text), golden[1].get<std::vector<std::string>>()) << golden;
+    EXPECT_EQ(Mteval13aWords(text), golden[2].get<std::vector<std::string>>()) << golden;
   }
 }
 

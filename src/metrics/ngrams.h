@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of n words, which BLEU and ROUGE count.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace syntra {
+
+// How often each run of `n` words occurs. No word holds a space.
+using NGrams = std::map<std::string, int64_t>;
+NGrams CountNGrams(std::span<const std::string> words, size_t n);
+
+// How many runs both have: each as often as in the one that has fewer of it.
+int64_t CommonNGrams(const NGrams& a, const NGrams& b);
+
+}  // namespace syntra
