@@ -7,6 +7,7 @@
 namespace syntra {
 
 Action SetUpPretrain(CLI::App& app);
+Action SetUpFinetune(CLI::App& app);
 Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
@@ -26,6 +27,11 @@ inline constexpr Command kCommands[] = {
      "Train a model by span corruption, or continue the run in train.directory; gives checkpoints "
      "and metrics",
      SetUpPretrain, "my.textproto --set train.steps=1000"},
+    {"finetune",
+     "Train a model on tasks, such as GLUE's, from where pretraining left it; gives the best "
+     "checkpoint "
+     "and the metrics of each",
+     SetUpFinetune, "configs/finetune/cola.textproto --init-from runs/a --set data.directory=glue"},
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
      "my.textproto --output prepared"},
     {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,

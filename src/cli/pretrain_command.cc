@@ -25,8 +25,8 @@ namespace {
 
 // NaN if it was not measured.
 double LogPerplexityIn(const NamedValues& values) {
-  const auto it = std::ranges::find(values, kLogPerplexityValue, &NamedValues::value_type::first);
-  return it == values.end() ? NAN : it->second;
+  const auto it = std::ranges::find(values, kLogPerplexityValue, &NamedValue::name);
+  return it == values.end() ? NAN : it->value;
 }
 
 std::string Describe(const RunOutcome& outcome, const Config& config) {

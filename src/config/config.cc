@@ -27,30 +27,59 @@ void MergeOverrides(std::span<const std::string> overrides, Layer* merged, Probl
   }
 }
 
+struct Merged {
+  Layer layer;
+  Location last_file;  // where a field is missed that is set nowhere
+  bool all_read = true;
+};
+
+void MergeFiles(std::span<const std::string> files, Merged* merged, Problems* problems) {
+  for (const std::string& file : files) {
+    merged->last_file = {file, 1, 1};
+    Layer layer;
+    try {
+      ParseLayer(file, ReadWholeFile(file, kMaxFileBytes), &layer, problems);
+    } catch (const Error& error) {
+      problems->Add({}, error.what());
+      merged->all_read = false;
+    }
+    MergeLayer(layer, &merged->layer);
+  }
+}
+
+Config Checked(Merged merged, const ConfigPurpose& purpose, Problems* problems) {
+  // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.
+  if (merged.all_read) Validate(&merged.layer, merged.last_file, purpose, problems);
+  problems->ThrowIfAny();
+  return merged.layer.config;
+}
+
 }  // namespace
 
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
                   const ConfigPurpose& purpose) {
   Problems problems;
-  Layer merged;
-  Location fallback;
-  bool all_read = true;
-  for (const std::string& file : files) {
-    fallback = {file, 1, 1};
-    Layer layer;
-    try {
-      ParseLayer(file, ReadWholeFile(file, kMaxFileBytes), &layer, &problems);
-    } catch (const Error& error) {
-      problems.Add({}, error.what());
-      all_read = false;
-    }
-    MergeLayer(layer, &merged);
-  }
-  MergeOverrides(overrides, &merged, &problems);
-  // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.
-  if (all_read) Validate(&merged, fallback, purpose, &problems);
-  problems.ThrowIfAny();
-  return merged.config;
+  Merged merged;
+  MergeFiles(files, &merged, &problems);
+  MergeOverrides(overrides, &merged.layer, &problems);
+  return Checked(std::move(merged), purpose, &problems);
+}
+
+Config LoadConfigOver(const std::function<BaseConfig(const Config&)>& find_base,
+                      std::span<const std::string> files, std::span<const std::string> overrides,
+                      const ConfigPurpose& purpose) {
+  // What is wrong is reported below, where overrides find the elements of the base's lists.
+  Problems ignored;
+  Merged alone;
+  MergeFiles(files, &alone, &ignored);
+  MergeOverrides(overrides, &alone.layer, &ignored);
+  const BaseConfig base = find_base(alone.layer.config);
+  Problems problems;
+  Merged merged;
+  ParseLayer(base.source, base.text, &merged.layer, &problems);
+  MergeFiles(files, &merged, &problems);
+  MergeOverrides(overrides, &merged.layer, &problems);
+  return Checked(std::move(merged), purpose, &problems);
 }
 
 Config ParseConfig(const std::string& source, std::string_view text,

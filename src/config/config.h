@@ -3,6 +3,7 @@
 // whose text is "error: file:line:column: ..." lines and a count.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,10 +19,12 @@ struct ConfigPurpose {
   bool validation_data = false;  // data.validation
   bool tokenizer = false;        // data.tokenizer
   bool run = false;              // train.directory
+  bool tasks = false;            // data.task
 };
 inline constexpr ConfigPurpose kForModel = {};
 inline constexpr ConfigPurpose kForPreparing = {true, true, true, false};
 inline constexpr ConfigPurpose kForTraining = {true, true, true, true};
+inline constexpr ConfigPurpose kForFinetuning = {.run = true, .tasks = true};
 inline constexpr ConfigPurpose kForEvaluation = {false, true, true, false};
 inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
 
@@ -30,6 +33,18 @@ inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
 // are relative to the working directory.
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
                   const ConfigPurpose& purpose);
+
+// Text that lies below all files.
+struct BaseConfig {
+  std::string source;  // names it in errors
+  std::string text;
+};
+
+// As LoadConfig, with a base that is found by what files and overrides say: `find_base` is called
+// with that, as far as it can be read.
+Config LoadConfigOver(const std::function<BaseConfig(const Config&)>& find_base,
+                      std::span<const std::string> files, std::span<const std::string> overrides,
+                      const ConfigPurpose& purpose);
 
 // Text that was saved before, e.g. with a checkpoint, under overrides; `source` names it in errors.
 Config ParseConfig(const std::string& source, std::string_view text,

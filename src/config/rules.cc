@@ -30,6 +30,7 @@ constexpr PurposeOfField kPurposes[] = {
     {"data.validation", &ConfigPurpose::validation_data},
     {"data.tokenizer", &ConfigPurpose::tokenizer},
     {"train.directory", &ConfigPurpose::run},
+    {"data.task", &ConfigPurpose::tasks},
 };
 
 bool Needed(const std::string& path, const ConfigPurpose& purpose) {

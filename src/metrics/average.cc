@@ -7,9 +7,9 @@
 
 namespace syntra {
 
-double BenchmarkAverage(std::span<const std::vector<NamedValue>> tasks) {
+double BenchmarkAverage(std::span<const NamedValues> tasks) {
   std::vector<double> means;
-  for (const std::vector<NamedValue>& task : tasks) {
+  for (const NamedValues& task : tasks) {
     std::vector<double> values;
     for (const NamedValue& value : task) values.push_back(value.value);
     means.push_back(SpreadOf(values).mean);

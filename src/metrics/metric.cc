@@ -54,8 +54,7 @@ void CheckNotEmpty(std::span<const Judgement> examples, std::string_view name) {
 
 }  // namespace
 
-std::vector<NamedValue> Metric::Compute(std::span<const Judgement> examples,
-                                        int task_classes) const {
+NamedValues Metric::Compute(std::span<const Judgement> examples, int task_classes) const {
   CheckNotEmpty(examples, name);
   const int known = task_classes ? task_classes : classes;
   SYNTRA_CHECK(classes == 0 || classes == known, "{} of a task of {} labels", name, known);
@@ -66,7 +65,7 @@ std::vector<NamedValue> Metric::Compute(std::span<const Judgement> examples,
   }
   const std::vector<double> numbers = compute(examples, known);
   SYNTRA_CHECK(numbers.size() == values.size(), "{}", name);
-  std::vector<NamedValue> named;
+  NamedValues named;
   for (size_t i = 0; i < numbers.size(); ++i) {
     SYNTRA_CHECK(std::isfinite(numbers[i]), "{} is {}", values[i], numbers[i]);
     named.push_back({values[i], numbers[i]});

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/named_value.h"
+
 namespace syntra {
 
 // One example and what a model made of it. A metric reads the fields that its `reads` names.
@@ -24,12 +26,6 @@ struct Judgement {
   // What the example is a part or a repetition of, such as the question of a MultiRC answer.
   // Empty: the example is a group of its own.
   std::string group;
-};
-
-// A value of an evaluation, in percent.
-struct NamedValue {
-  std::string name;
-  double value = 0;
 };
 
 struct Metric {
@@ -46,7 +42,7 @@ struct Metric {
   // `classes` is the number of labels of the task, and 0 where it has none. No value is NaN, and
   // the order of the examples changes a value by no more than the rounding of doubles. Throws
   // Error(kData) if there are no examples.
-  std::vector<NamedValue> Compute(std::span<const Judgement> examples, int classes = 0) const;
+  NamedValues Compute(std::span<const Judgement> examples, int classes = 0) const;
 };
 
 // Throws Error(kConfig) if there is no such metric.

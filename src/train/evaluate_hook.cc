@@ -10,8 +10,8 @@ namespace {
 class EvaluateHook : public Hook {
  public:
   EvaluateHook(RunContext& run, std::vector<std::unique_ptr<Evaluator>> evaluators,
-               RunOutcome* outcome)
-      : run_(run), evaluators_(std::move(evaluators)), outcome_(outcome) {}
+               OnValues on_values)
+      : run_(run), evaluators_(std::move(evaluators)), on_values_(std::move(on_values)) {}
 
   // A run that continues evaluates here only if one that was never interrupted would have done so.
   bool Start(int64_t step) override {
@@ -41,11 +41,14 @@ class EvaluateHook : public Hook {
       values.insert(values.end(), result->values.begin(), result->values.end());
       summaries.push_back(result->summary);
     }
-    if (outcome_->first_values.empty()) outcome_->first_values = values;
-    outcome_->last_values = values;
-    if (!run_.is_chief()) return true;
+    if (run_.is_chief()) Record(step, values, summaries, SecondsSince(start));
+    on_values_(step, values);
+    return true;
+  }
+
+  void Record(int64_t step, const NamedValues& values, std::span<const std::string> summaries,
+              double seconds) {
     run_.chief->lock.CheckHeld();
-    const double seconds = SecondsSince(start);
     run_.chief->progress->Evaluated(seconds);
     run_.chief->Record(step, values);
     for (const std::string& summary : summaries) {
@@ -53,7 +56,6 @@ class EvaluateHook : public Hook {
       Log().info("step {}: {}{}", WithThousands(step), summary,
                  last ? fmt::format(" ({:.1f} s)", seconds) : "");
     }
-    return true;
   }
 
   std::optional<EvaluationResult> EvaluateWatched(Evaluator& evaluator, int64_t step) {
@@ -68,15 +70,15 @@ class EvaluateHook : public Hook {
 
   RunContext& run_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;
-  RunOutcome* outcome_;
+  OnValues on_values_;
 };
 
 }  // namespace
 
 std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
                                        std::vector<std::unique_ptr<Evaluator>> evaluators,
-                                       RunOutcome* outcome) {
-  return std::make_unique<EvaluateHook>(run, std::move(evaluators), outcome);
+                                       OnValues on_values) {
+  return std::make_unique<EvaluateHook>(run, std::move(evaluators), std::move(on_values));
 }
 
 }  // namespace syntra

@@ -2,6 +2,7 @@
 // The hooks of a run, in the order of its list.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,15 +20,17 @@ std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::st
 // Error(kDiverged) if they differ.
 std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 
-// Saves at the start, every checkpoint.every steps, on request and at the end. A save that fails is
+// Saves at the start, every checkpoint.every steps, on request and at the end; with
+// `before_evaluations` every evaluation.every steps, too. A save that fails is
 // tried again at the next occasion, checkpoint.max_failed_saves times in a row, but not the first
 // and the last: those throw.
-std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state);
+std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool before_evaluations);
 
-// Evaluates at the start, every evaluation.every steps and at the end. The results of the first and
-// the last evaluation go to `outcome`, which must outlive the hook.
+// Evaluates at the start, every evaluation.every steps and at the end, and calls `on_values` with
+// what all evaluators found.
+using OnValues = std::function<void(int64_t step, const NamedValues& values)>;
 std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
                                        std::vector<std::unique_ptr<Evaluator>> evaluators,
-                                       RunOutcome* outcome);
+                                       OnValues on_values);
 
 }  // namespace syntra

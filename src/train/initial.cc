@@ -72,6 +72,30 @@ struct Match {
   std::vector<std::string> missing, others, unused;
 };
 
+// A state that fits in part is not taken: some parameters would follow averages that others lack.
+void TakeOptimizerState(Checkpoint& initial, bool same_model, Replica& replica,
+                        RunIdentity* identity) {
+  std::vector<HostTensor> state = replica.HostTensors();
+  std::erase_if(state,
+                [](const HostTensor& tensor) { return tensor.name.starts_with(kParametersGroup); });
+  const bool has_all = std::ranges::all_of(state, [&](const HostTensor& tensor) {
+    const TensorType* stored = initial.Find(tensor.name);
+    return stored && *stored == tensor.view.type;
+  });
+  if (!same_model || !has_all) {
+    Log().warn(
+        "the optimizer's state starts at 0: {} has no state of this optimizer for all of "
+        "these parameters",
+        initial.path().string());
+    return;
+  }
+  ReadTensors(initial, state);
+  replica.Commit();
+  identity->optimizer_steps_before = OptimizerStepsOf(initial);
+  Log().info("the optimizer continues after {} steps",
+             WithThousands(identity->optimizer_steps_before));
+}
+
 }  // namespace
 
 Checkpoint OpenInitial(const Path& path) {
@@ -105,6 +129,9 @@ void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& r
   }
   ReadTensors(initial, match.taken);
   replica.CommitParameters();
+  if (config.initial_state() == CheckpointConfig::CONTINUED) {
+    TakeOptimizerState(initial, differences.empty(), replica, identity);
+  }
   identity->initial =
       fmt::format("{}: {} of {} parameters", source, match.taken.size(), match.parameters);
   Log().info("starting from the parameters of {}", identity->initial);

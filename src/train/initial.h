@@ -16,10 +16,12 @@ namespace syntra {
 Checkpoint OpenInitial(const Path& path);
 
 // Puts the parameters of `initial` that the model has, in the same shape, in the place of the
-// replica's, which are initialised, and sets `identity.initial`. In `initial` they have their
-// names, with or without "parameters/" before them. If both do not have the same parameters, or not
-// the same tokenizer, checkpoint.initial_missing decides: FAIL throws Error(kCheckpoint) with the
-// differences, INITIALIZE logs them. If they have nothing in common, it always throws.
+// replica's, which are initialised, and sets `identity.initial`. With checkpoint.initial_state
+// CONTINUED, the optimizer's state of these parameters and its count of steps come with them. In
+// `initial` they have their names, with or without "parameters/" before them. If both do not have
+// the same parameters, or not the same tokenizer, checkpoint.initial_missing decides: FAIL throws
+// Error(kCheckpoint) with the differences, INITIALIZE logs them. If they have nothing in common, it
+// always throws.
 void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& replica,
                  RunIdentity* identity);
 

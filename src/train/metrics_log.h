@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/named_value.h"
 #include "train/append_file.h"
 
 namespace syntra {
-
-using NamedValues = std::vector<std::pair<std::string, double>>;
 
 class MetricsLog {
  public:

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/plot.h"
 
 namespace syntra {
+
+// Calls `visit` with each line of metrics.jsonl and its step. Lines that are no metrics are left
+// out.
+void VisitMetrics(const Path& metrics,
+                  const std::function<void(int64_t step, const Json& line)>& visit);
 
 struct RunHistory {
   int64_t step = 0;                         // the last one that was trained
@@ -18,7 +25,7 @@ struct RunHistory {
   int64_t skipped = 0;                      // steps that were not finite
 };
 
-// Throws Error(kConfig) if there is no such file. Lines that are no metrics are left out.
+// Throws Error(kConfig) if there is no such file.
 RunHistory ReadRunHistory(const Path& metrics);
 
 }  // namespace syntra

@@ -8,7 +8,8 @@ namespace {
 
 class SaveHook : public Hook {
  public:
-  SaveHook(RunContext& run, TrainingState& state) : run_(run), state_(state) {}
+  SaveHook(RunContext& run, TrainingState& state, bool before_evaluations)
+      : run_(run), state_(state), before_evaluations_(before_evaluations) {}
 
   // The first save finds a full disk or missing rights before any work is lost.
   bool Start(int64_t step) override {
@@ -18,8 +19,7 @@ class SaveHook : public Hook {
 
   bool AfterStep(const StepReport& report) override {
     if (report.last || report.stops) return true;  // End or Stop saves
-    if (report.result.requests_to_save > 0 ||
-        IsDue(report.step, run_.config.checkpoint().every())) {
+    if (report.result.requests_to_save > 0 || IsDue(report.step)) {
       Save(report.step, /*must_succeed=*/false);
     }
     return true;
@@ -33,6 +33,12 @@ class SaveHook : public Hook {
   }
 
  private:
+  bool IsDue(int64_t step) const {
+    const Config& config = run_.config;
+    return syntra::IsDue(step, config.checkpoint().every()) ||
+           (before_evaluations_ && syntra::IsDue(step, config.evaluation().every()));
+  }
+
   void Save(int64_t step, bool must_succeed) {
     if (state_.saved_step == step) return;
     const Watchdog::Phase phase(run_.watchdog, RunPhase::kSave, step, state_.replica.bytes());
@@ -74,13 +80,14 @@ class SaveHook : public Hook {
 
   RunContext& run_;
   TrainingState& state_;
+  bool before_evaluations_;
   int failed_in_a_row_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state) {
-  return std::make_unique<SaveHook>(run, state);
+std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool before_evaluations) {
+  return std::make_unique<SaveHook>(run, state, before_evaluations);
 }
 
 }  // namespace syntra

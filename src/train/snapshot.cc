@@ -15,10 +15,19 @@ namespace {
 constexpr const char* kConfig = "config";
 constexpr const char* kSkipped = "skipped_steps";
 constexpr const char* kInitial = "initial";
+constexpr const char* kOptimizerSteps = "optimizer_steps_before";
 
 std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
   const auto it = checkpoint.info().attributes.find(name);
   return it == checkpoint.info().attributes.end() ? "" : it->second;
+}
+
+int64_t StepsBefore(const Checkpoint& checkpoint) {
+  const std::string text = AttributeOrNone(checkpoint, kOptimizerSteps);
+  int64_t steps = 0;
+  if (text.empty() || (ParseInt64(text, &steps) && steps >= 0)) return steps;
+  Fail(ExitCode::kCheckpoint, "{}: the attribute {} is no number of steps: {}",
+       checkpoint.path().string(), kOptimizerSteps, Printable(text));
 }
 
 void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Path& root) {
@@ -38,16 +47,18 @@ void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Pa
 
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                   const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options) {
-  const CheckpointInfo info{.step = step,
-                            .run_id = identity.run_id,
-                            .attributes = {{kConfig, MinimalConfigText(identity.config)},
-                                           {kTokenizerAttribute, identity.tokenizer_identity},
-                                           {kDataAttribute, identity.data_digest},
-                                           {kShardsAttribute, identity.shards_digest},
-                                           {kValidationAttribute, identity.validation_digest},
-                                           {kSkipped, skipped.ToText()},
-                                           {kInitial, identity.initial},
-                                           {"world_size", std::to_string(identity.world_size)}}};
+  const CheckpointInfo info{
+      .step = step,
+      .run_id = identity.run_id,
+      .attributes = {{kConfig, MinimalConfigText(identity.config)},
+                     {kTokenizerAttribute, identity.tokenizer_identity},
+                     {kDataAttribute, identity.data_digest},
+                     {kShardsAttribute, identity.shards_digest},
+                     {kValidationAttribute, identity.validation_digest},
+                     {kSkipped, skipped.ToText()},
+                     {kInitial, identity.initial},
+                     {kOptimizerSteps, std::to_string(identity.optimizer_steps_before)},
+                     {"world_size", std::to_string(identity.world_size)}}};
   const std::vector<TensorRecord> tensors = replica.Tensors();
   RequireFinite(tensors, step, root);
   const FileRecord tokenizer{kTokenizerFile, identity.tokenizer_model};
@@ -78,6 +89,11 @@ void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skippe
   // The first checkpoints have no such attributes: nothing was skipped or taken over.
   skipped->Restore(AttributeOrNone(checkpoint, kSkipped));
   identity->initial = AttributeOrNone(checkpoint, kInitial);
+  identity->optimizer_steps_before = StepsBefore(checkpoint);
+}
+
+int64_t OptimizerStepsOf(const Checkpoint& checkpoint) {
+  return checkpoint.info().step + StepsBefore(checkpoint);
 }
 
 std::string TokenizerIdentityOf(const Checkpoint& checkpoint) {

@@ -31,6 +31,8 @@ struct RunIdentity {
   std::string shards_digest;  // of its token shards, which early checkpoints have as data_digest
   std::string validation_digest;  // of what the validation corpus says; empty: there is none
   std::string initial;  // where its first parameters come from; empty: from initialisation
+  // Steps that its optimizer had made before the run's first one (checkpoint.initial_state).
+  int64_t optimizer_steps_before = 0;
   int world_size = 1;
 };
 
@@ -44,6 +46,9 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
 // from. Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.
 void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
                   RunIdentity* identity);
+
+// Steps that the optimizer of the checkpoint's run has made, those before the run included.
+int64_t OptimizerStepsOf(const Checkpoint& checkpoint);
 
 // Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
 void LoadParameters(Checkpoint& checkpoint, Replica& replica);

@@ -154,7 +154,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   ranks_.FinishSums();
   result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 
-  replica_.Update({.step = step, .rate = result.learning_rate});
+  replica_.Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});
   const UpdateOutcome outcome = replica_.Outcome();
   // Behind the wait for the device: a communicator that lost a rank says so here, before anybody
   // believes what it summed.

@@ -52,6 +52,8 @@ class StepRunner {
   StepRunner(const Config& config, Replica& replica, Communicator& ranks);
 
   const BatchPartition& partition() const { return partition_; }
+  // Steps that the optimizer had made before the run's first one; 0 unless set.
+  void SetOptimizerStepsBefore(int64_t steps) { optimizer_steps_before_ = steps; }
   // This rank's micro-batches of a step.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
@@ -73,7 +75,8 @@ class StepRunner {
   Communicator& ranks_;
   BatchPartition partition_;
   std::optional<GradientTree> tree_;  // with train.reduction EXACT
-  bool buckets_ = false;              // gradients are summed over the ranks while others are made
+  int64_t optimizer_steps_before_ = 0;
+  bool buckets_ = false;  // gradients are summed over the ranks while others are made
 };
 
 }  // namespace syntra

@@ -40,9 +40,11 @@ class Trainer {
   ExitCode Run();
   void Begin();
   std::optional<Checkpoint> FindNewest();
+  void Continue(Checkpoint& newest);
   void StartOrContinue();
   bool IsDone();
   void MakeHooks();
+  void Evaluated(int64_t step, const NamedValues& values);
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   StepReport Step(std::future<std::vector<Batch>>* next);
   ExitCode TrainSteps();
@@ -71,24 +73,28 @@ std::optional<Checkpoint> Trainer::FindNewest() {
   return found;
 }
 
-void Trainer::StartOrContinue() {
-  std::optional<Checkpoint> found = FindNewest();
+void Trainer::Continue(Checkpoint& newest) {
   TrainingState& state = *state_;
-  if (!found) {
-    state.replica.InitializeParameters(run_.config.train().seed());
-    if (initial_) LoadInitial(*initial_, run_.config.checkpoint(), state.replica, &run_.identity);
-    initial_.reset();
-    return;
-  }
-  const CheckpointSummary summary{found->path(), found->info()};
+  const CheckpointSummary summary{newest.path(), newest.info()};
   CheckContinues(summary, run_.identity);
-  LoadSnapshot(*found, state.replica, &state.skipped, &run_.identity);
-  state.step = state.saved_step = found->info().step;
+  LoadSnapshot(newest, state.replica, &state.skipped, &run_.identity);
+  state.step = state.saved_step = newest.info().step;
   const std::string changes = OtherChanges(summary, run_.config);
-  Log().info("continuing from {}{}{}", found->path().string(),
+  Log().info("continuing from {}{}{}", newest.path().string(),
              changes.empty() ? "" : "; changed: ", changes);
 }
 
+void Trainer::StartOrContinue() {
+  std::optional<Checkpoint> found = FindNewest();
+  if (found) {
+    Continue(*found);
+  } else {
+    state_->replica.InitializeParameters(run_.config.train().seed());
+    if (initial_) LoadInitial(*initial_, run_.config.checkpoint(), state_->replica, &run_.identity);
+  }
+  initial_.reset();
+  state_->runner.SetOptimizerStepsBefore(run_.identity.optimizer_steps_before);
+}
 // A run that was stopped or killed in its last evaluation stands at its last step and is not done.
 bool Trainer::IsDone() {
   double done = run_.is_chief() && run_.chief->status.IsDone(state_->step);
@@ -148,9 +154,17 @@ ExitCode Trainer::TrainSteps() {
 void Trainer::MakeHooks() {
   hooks_.push_back(MakeCompareHook(run_, *state_));
   hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
-  hooks_.push_back(MakeSaveHook(run_, *state_));
+  hooks_.push_back(MakeSaveHook(run_, *state_, workload_.saves_evaluated()));
   // Behind the save: what was trained is safe, however long an evaluation takes.
-  hooks_.push_back(MakeEvaluateHook(run_, workload_.Evaluators(run_, *state_), &outcome_));
+  hooks_.push_back(MakeEvaluateHook(
+      run_, workload_.Evaluators(run_, *state_),
+      [this](int64_t step, const NamedValues& values) { Evaluated(step, values); }));
+}
+
+void Trainer::Evaluated(int64_t step, const NamedValues& values) {
+  if (outcome_.first_values.empty()) outcome_.first_values = values;
+  outcome_.last_values = values;
+  workload_.Evaluated(run_, *state_, step);
 }
 
 // Everything from prepared data to the first step.

@@ -45,6 +45,10 @@ class Workload {
   // How the model is judged; after Open. Both outlive the evaluators.
   virtual std::vector<std::unique_ptr<Evaluator>> Evaluators(RunContext& run,
                                                              TrainingState& state) = 0;
+  // Whether every model that is evaluated is saved first, so that the best one can be kept.
+  virtual bool saves_evaluated() const { return false; }
+  // All evaluators have judged the model as it is after `step`.
+  virtual void Evaluated(RunContext&, TrainingState&, int64_t /*step*/) {}
 };
 
 struct RunOutcome {

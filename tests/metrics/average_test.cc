@@ -64,9 +64,9 @@ const Row kSuperGlue[] = {
 };
 
 void ExpectAverage(const Row& row) {
-  std::vector<std::vector<NamedValue>> tasks;
+  std::vector<NamedValues> tasks;
   for (const std::vector<double>& values : row.tasks) {
-    std::vector<NamedValue>& task = tasks.emplace_back();
+    NamedValues& task = tasks.emplace_back();
     for (const double value : values) task.push_back({"", value});
   }
   ASSERT_EQ(tasks.size(), 8u);
@@ -83,7 +83,7 @@ TEST(Average, OfSuperGlueIsThePapers) {
 
 TEST(Average, OfNothingIsABug) {
   EXPECT_THROW(BenchmarkAverage({}), Error);
-  EXPECT_THROW(BenchmarkAverage(std::vector<std::vector<NamedValue>>(1)), Error);
+  EXPECT_THROW(BenchmarkAverage(std::vector<NamedValues>(1)), Error);
 }
 
 // statistics.stdev of Python.

@@ -64,7 +64,7 @@ class MetricContract : public testing::TestWithParam<std::string> {
   }
 
   void ExpectValues(const std::vector<Judgement>& examples, double least, double most) {
-    const std::vector<NamedValue> found = metric().Compute(examples, classes());
+    const NamedValues found = metric().Compute(examples, classes());
     ASSERT_EQ(found.size(), metric().values.size());
     for (size_t i = 0; i < found.size(); ++i) {
       EXPECT_EQ(found[i].name, metric().values[i]);
@@ -86,14 +86,14 @@ TEST_P(MetricContract, ValuesAreFiniteAndInPercent) {
 
 TEST_P(MetricContract, WorsePredictionsGiveLess) {
   std::vector<Judgement> examples = Perfect(100);
-  std::vector<NamedValue> before = metric().Compute(examples, classes());
+  NamedValues before = metric().Compute(examples, classes());
   for (const int wrong : {30, 99}) {
     for (int i = 0; i < wrong; ++i) {
       Judgement& one = examples[i];
       one.predicted = classes() ? (i + 1) % classes() : -one.expected;
       one.predicted_text = "else";
     }
-    const std::vector<NamedValue> after = metric().Compute(examples, classes());
+    const NamedValues after = metric().Compute(examples, classes());
     for (size_t i = 0; i < after.size(); ++i) {
       EXPECT_LT(after[i].value, before[i].value) << after[i].name;
     }
@@ -114,9 +114,9 @@ TEST_P(MetricContract, TheOrderOfExamplesDoesNotMatter) {
   for (int trial = 0; trial < 20; ++trial) {
     std::vector<Judgement> examples = Mixed(1 + Index(200));
     AnswerAlikeInGroups(&examples);
-    const std::vector<NamedValue> before = metric().Compute(examples, classes());
+    const NamedValues before = metric().Compute(examples, classes());
     std::ranges::shuffle(examples, random_);
-    const std::vector<NamedValue> after = metric().Compute(examples, classes());
+    const NamedValues after = metric().Compute(examples, classes());
     for (size_t i = 0; i < before.size(); ++i) {
       EXPECT_NEAR(after[i].value, before[i].value, 1e-9) << before[i].name;
     }

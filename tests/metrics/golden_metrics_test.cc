@@ -33,8 +33,7 @@ TEST(GoldenMetrics, AreAsT5ComputesThem) {
     const std::vector<Judgement> examples = ExamplesOf(golden);
     for (const auto& [name, values] : golden["metrics"].items()) {
       seen.insert(name);
-      const std::vector<NamedValue> found =
-          FindMetric(name).Compute(examples, golden.value("classes", 0));
+      const NamedValues found = FindMetric(name).Compute(examples, golden.value("classes", 0));
       ASSERT_EQ(found.size(), values.size()) << name;
       for (const NamedValue& one : found) {
         EXPECT_NEAR(one.value, values.at(one.name).get<double>(), 1e-9)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// syntra finetune
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <optional>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/text.h"
+#include "cli/backend.h"
+#include "cli/commands.h"
+#include "cli/communicator.h"
+#include "cli/config_options.h"
+#include "cli/ranks.h"
+#include "cli/results_table.h"
+#include "config/print.h"
+#include "metrics/average.h"
+#include "train/agreement.h"
+#include "train/finetune.h"
+#include "train/initial.h"
+#include "train/signals.h"
+
+namespace syntra {
+namespace {
+
+struct FinetuneOptions {
+  std::shared_ptr<ConfigOptions> config;
+  std::string initial;
+  int seeds = 1;
+};
+
+// The model of the checkpoint that the run starts or continues from, under the files and --set.
+Config LoadConfigOf(const FinetuneOptions& options) {
+  std::vector<std::string> overrides = options.config->overrides;
+  if (!options.initial.empty()) {
+    Config from;
+    from.mutable_checkpoint()->set_initial(options.initial);
+    overrides.insert(overrides.begin(), MinimalConfigText(from));
+  }
+  const auto base = [](const Config& given) {
+    const std::optional<Config> start = ConfigOfStart(given);
+    if (!start && !given.has_model()) {
+      Fail(
+          ExitCode::kConfig,
+          "no model: give --init-from a run, a checkpoint or a Hugging Face directory, or describe "
+          "a model in the configuration, which then starts from nothing");
+    }
+    Config below;
+    if (start) {
+      *below.mutable_model() = start->model();
+      below.mutable_data()->set_extra_ids(start->data().extra_ids());
+    }
+    return BaseConfig{"the checkpoint that the run starts from", MinimalConfigText(below)};
+  };
+  return LoadConfigOver(base, options.config->Files(), overrides, kForFinetuning);
+}
+
+// The run of each seed has a directory of its own.
+Config OfSeed(Config config, int index) {
+  TrainConfig& train = *config.mutable_train();
+  train.set_seed(train.seed() + index);
+  train.set_directory((Path(train.directory()) / fmt::format("seed-{}", train.seed())).string());
+  return config;
+}
+
+Json ResultsIn(const std::string& directory) {
+  return ParseJson(ReadWholeFile(Path(directory) / kResultsFile));
+}
+
+// Means and standard deviations over the runs of several seeds.
+Json Spread(std::span<const Json> runs) {
+  Json all = runs.front();
+  const auto spread_of = [&](const auto& value_in) {
+    std::vector<double> values;
+    for (const Json& run : runs) values.push_back(value_in(run));
+    return SpreadOf(values);
+  };
+  Json deviations = Json::object();
+  for (auto& [task, values] : all["tasks"].items()) {
+    for (auto& [name, value] : values.items()) {
+      const syntra::Spread spread = spread_of(
+          [&](const Json& run) { return run["tasks"][task][name].template get<double>(); });
+      value = spread.mean;
+      deviations[task][name] = spread.deviation;
+    }
+  }
+  const syntra::Spread average =
+      spread_of([](const Json& run) { return run["average"].template get<double>(); });
+  all["average"] = average.mean;
+  all["average_deviation"] = average.deviation;
+  all["deviations"] = deviations;
+  all["seeds"] = runs.size();
+  all.erase("best_steps");
+  return all;
+}
+
+std::string TableOf(const Json& results) {
+  std::vector<ResultsRow> rows;
+  const int seeds = results.value("seeds", 1);
+  rows.push_back({.name = seeds == 1 ? "this run" : fmt::format("mean of {} seeds", seeds),
+                  .tasks = results["tasks"],
+                  .average = results["average"],
+                  .deviations = results.value("deviations", Json())});
+  rows.push_back({.name = "majority class", .tasks = results["majority"]});
+  return ResultsTable(rows);
+}
+
+// The run's result is in its directory: a standard output that takes nothing changes no exit code.
+void Print(const std::string& text) {
+  if (WriteAll(STDOUT_FILENO, text)) return;
+  Log().warn("cannot write to standard output: {}", SystemErrorText(errno));
+}
+
+std::string Describe(const Json& results, const Config& config) {
+  return fmt::format("{}run directory {}\n", TableOf(results), config.train().directory());
+}
+
+ExitCode FinetuneSeeds(const FinetuneOptions& options, const Config& config, Communicator& ranks,
+                       Backend& backend, Watchdog& watchdog) {
+  std::vector<Json> results;
+  for (int i = 0; i < options.seeds; ++i) {
+    const Config one = options.seeds == 1 ? config : OfSeed(config, i);
+    const RunOutcome outcome = Finetune(one, ranks, backend, watchdog);
+    if (outcome.code != ExitCode::kDone) {
+      if (ranks.rank() == 0) Print("stopped on request; the same command continues\n");
+      return outcome.code;
+    }
+    if (ranks.rank() == 0) results.push_back(ResultsIn(one.train().directory()));
+  }
+  if (ranks.rank() != 0) return ExitCode::kDone;
+  Json all = results.front();
+  if (options.seeds > 1) {
+    all = Spread(results);
+    ReplaceFileDurably(Path(config.train().directory()) / kResultsFile, JsonText(all, 1) + "\n");
+  }
+  Print(Describe(all, config));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Action SetUpFinetune(CLI::App& app) {
+  const auto options = std::make_shared<FinetuneOptions>();
+  options->config = AddConfigOptions(app);
+  app.add_option("--init-from", options->initial,
+                 "Where the model comes from: a run, a checkpoint or a Hugging Face directory; the "
+                 "same as --set checkpoint.initial=DIR")
+      ->type_name("DIR");
+  app.add_option("--seeds", options->seeds,
+                 "Runs with as many seeds, from train.seed on, each in a directory of its own; "
+                 "results are their mean and standard deviation")
+      ->check(CLI::Range(1, 1000));
+  return [options] {
+    // First of all: joining the other ranks takes long enough for a signal to come.
+    InstallSignalHandlers();
+    return WithRanks("finetune", [&](Communicator& ranks, Watchdog& watchdog) {
+      const Config config = LoadConfigOf(*options);
+      const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
+      CheckSameSettings(ranks, config, backend->device().is_host());
+      // Ends after the ranks that sum on GPUs have taken leave of each other.
+      std::optional<Watchdog::Phase> end;
+      const std::shared_ptr<Communicator> sums =
+          ChooseCommunicator(config.train(), ranks, backend->device());
+      const ExitCode code = FinetuneSeeds(*options, config, *sums, *backend, watchdog);
+      end.emplace(watchdog, RunPhase::kEnd);
+      return code;
+    });
+  };
+}
+
+}  // namespace syntra

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finetuning: a model that was trained before learns tasks (data.task) as text in, text out, and is
+// judged by their metrics on the validation splits.
+//
+// Beside what every run directory has:
+//   results.json             the best value of each task, in percent
+//   predictions/<task>.jsonl what the model answered there
+//   best/<task>/             the checkpoint that did
+#pragma once
+
+#include "configs/schema/config.pb.h"
+#include "dist/communicator.h"
+#include "kernels/backend.h"
+#include "train/trainer.h"
+#include "train/watchdog.h"
+
+namespace syntra {
+
+inline constexpr char kResultsFile[] = "results.json";
+
+// As Train, with the preflight before it.
+RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend,
+                    Watchdog& watchdog);
+
+}  // namespace syntra

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/task_data.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "data/mixture.h"
+#include "data/table_source.h"
+
+namespace syntra {
+namespace {
+
+std::shared_ptr<const ExampleSource> MixtureOf(
+    std::vector<std::shared_ptr<const ExampleSource>> sources, const DataConfig& config,
+    uint64_t seed) {
+  if (sources.size() == 1) return sources.front();
+  return std::make_shared<Mixture>("mixture", std::move(sources),
+                                   MixtureRates::From(config.mixture()), seed);
+}
+
+// Lengths before texts, so that no two lists of texts have the same bytes.
+void AddText(std::string_view text, DigestStream* digest) {
+  const uint64_t size = text.size();
+  digest->Add(std::as_bytes(std::span(&size, 1)));
+  digest->Add(std::as_bytes(std::span(text)));
+}
+
+void AddExamples(const TaskSplitData& split, DigestStream* digest) {
+  AddText(split.split->name, digest);
+  for (const TaskExample& example : split.examples) {
+    AddText(example.inputs, digest);
+    AddText(example.targets, digest);
+  }
+}
+
+// The examples of all training splits, and where they go.
+class TrainingExamples {
+ public:
+  TrainingExamples(const DataConfig& config, const Tokenizer& tokenizer)
+      : config_(config), tokenizer_(tokenizer) {}
+
+  void Add(const std::string& name, std::span<const TaskExample> examples) {
+    std::vector<TextPair> pairs;
+    for (const TaskExample& example : examples) {
+      pairs.push_back({example.inputs, example.targets});
+    }
+    auto objective = MakeObjective("text_to_text", ObjectiveSettings::From(config_, tokenizer_));
+    const auto table = std::make_shared<TableSource>(name, pairs, tokenizer_, std::move(objective));
+    cut_ += table->cut_count();
+    sources_.push_back(table);
+  }
+
+  int64_t cut() const { return cut_; }
+  std::vector<std::shared_ptr<const ExampleSource>> TakeSources() { return std::move(sources_); }
+
+ private:
+  const DataConfig& config_;
+  const Tokenizer& tokenizer_;
+  std::vector<std::shared_ptr<const ExampleSource>> sources_;
+  int64_t cut_ = 0;
+};
+
+}  // namespace
+
+FinetuningData FinetuningData::Read(const DataConfig& config, const Tokenizer& tokenizer,
+                                    uint64_t seed) {
+  const TaskFolder folder = TaskFolderOf(config);
+  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config);
+  RequireFiles(tasks, folder.directory);
+  FinetuningData data;
+  TrainingExamples training(config, tokenizer);
+  DigestStream digest;
+  for (std::unique_ptr<Task>& task : tasks) {
+    TaskData& entry = data.tasks.emplace_back(TaskData{std::move(task), {}, 0, {}});
+    for (const TaskSplit& split : entry.task->traits().splits) {
+      if (split.use == TaskSplit::Use::kTrain) {
+        const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
+        entry.training_examples = static_cast<int64_t>(examples.size());
+        entry.majority_answer = MajorityAnswer(*entry.task, examples);
+        training.Add(entry.name(), examples);
+      } else if (split.use == TaskSplit::Use::kValidation) {
+        const TaskSplitData& read = entry.validation.emplace_back(
+            TaskSplitData{&split, ReadSplit(*entry.task, split, folder)});
+        AddExamples(read, &digest);
+      }
+    }
+  }
+  data.cut_examples = training.cut();
+  data.training = MixtureOf(training.TakeSources(), config, seed);
+  data.validation_digest = digest.Finish();
+  return data;
+}
+
+}  // namespace syntra

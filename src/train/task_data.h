@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples of the tasks that a model is finetuned on, read once and kept in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/training_data.h"
+#include "tasks/task.h"
+
+namespace syntra {
+
+// A split that a task is judged on.
+struct TaskSplitData {
+  const TaskSplit* split = nullptr;  // of the task
+  std::vector<TaskExample> examples;
+};
+
+struct TaskData {
+  std::unique_ptr<Task> task;
+  std::vector<TaskSplitData> validation;
+  int64_t training_examples = 0;
+  std::string majority_answer;  // MajorityAnswer of the training split
+
+  const std::string& name() const { return task->traits().name; }
+};
+
+// The tasks of a configuration, and one source of all their training examples: each in proportion
+// to its size, as data.mixture says. Throws Error(kData) if files are missing or bad.
+struct FinetuningData {
+  std::vector<TaskData> tasks;
+  std::shared_ptr<const ExampleSource> training;
+  int64_t cut_examples = 0;  // of the training examples, for want of room
+  Digest validation_digest{};
+
+  static FinetuningData Read(const DataConfig& config, const Tokenizer& tokenizer, uint64_t seed);
+};
+
+}  // namespace syntra

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/task_evaluator.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+// Examples between two looks at whether the run shall stop.
+constexpr size_t kChunk = 256;
+
+// As in training: cut so that the EOS has room.
+DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
+                        int64_t input_length) {
+  DecodeRequest request{tokenizer.Encode(example.inputs), {}};
+  if (std::ssize(request.ids) >= input_length) request.ids.resize(input_length - 1);
+  request.ids.push_back(tokenizer.eos_id());
+  return request;
+}
+
+std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers) {
+  std::vector<Judgement> judgements;
+  for (const Prediction& answer : answers) {
+    judgements.push_back(task.Judge(answer.example, answer.text));
+  }
+  return judgements;
+}
+
+std::string Summary(const TaskResult& result, size_t examples) {
+  std::vector<std::string> values;
+  for (const NamedValue& value : result.values) {
+    values.push_back(fmt::format("{} {:.2f}", value.name, value.value));
+  }
+  return fmt::format("{}: {} over {} examples", result.task, Join(values, ", "),
+                     WithThousands(static_cast<int64_t>(examples)));
+}
+
+}  // namespace
+
+std::string SuffixOf(const TaskSplit& split) {
+  const size_t end = split.name.find('_');
+  return end == std::string::npos ? "" : split.name.substr(end + 1);
+}
+
+NamedValues MetricsOf(const Task& task, const Answers& answers, const std::string& suffix) {
+  const std::vector<Judgement> judgements = JudgementsOf(task, answers);
+  const auto classes = static_cast<int>(task.traits().labels.size());
+  NamedValues values;
+  for (const std::string& name : task.traits().metrics) {
+    for (NamedValue& value : FindMetric(name).Compute(judgements, classes)) {
+      if (!suffix.empty()) value.name += "_" + suffix;
+      values.push_back(std::move(value));
+    }
+  }
+  return values;
+}
+
+std::optional<Answers> TaskEvaluator::Answer(const TaskSplitData& split,
+                                             const std::function<bool()>& stop) {
+  std::vector<DecodeRequest> requests;
+  for (const TaskExample& example : split.examples) {
+    requests.push_back(RequestOf(example, tokenizer_, decoder_.input_length()));
+  }
+  // By length, so that the examples of a chunk need little padding.
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return requests[i].ids.size(); });
+  Answers answers(requests.size());
+  for (size_t first = 0; first < order.size(); first += kChunk) {
+    if (stop()) return std::nullopt;
+    const auto chunk = std::span(order).subspan(first, std::min(kChunk, order.size() - first));
+    std::vector<DecodeRequest> asked;
+    for (const size_t i : chunk) asked.push_back(std::move(requests[i]));
+    const std::vector<Hypotheses> outputs = decoder_.Decode(asked, run_.ranks);
+    for (size_t k = 0; k < chunk.size(); ++k) {
+      answers[chunk[k]] = {split.examples[chunk[k]], tokenizer_.Decode(outputs[k].front().ids)};
+    }
+  }
+  return answers;
+}
+
+std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t,
+                                                        const std::function<bool()>& stop) {
+  result_ = {data_.name(), {}};
+  answers_.clear();
+  std::vector<Judgement> judgements;
+  for (const TaskSplitData& split : data_.validation) {
+    std::optional<Answers> answers = Answer(split, stop);
+    if (!answers) return std::nullopt;
+    const std::string suffix = SuffixOf(*split.split);
+    const NamedValues values = MetricsOf(*data_.task, *answers, suffix);
+    result_.values.insert(result_.values.end(), values.begin(), values.end());
+    const std::vector<Judgement> judged = JudgementsOf(*data_.task, *answers);
+    judgements.insert(judgements.end(), judged.begin(), judged.end());
+    answers_[data_.name() + (suffix.empty() ? "" : "_" + suffix)] = std::move(*answers);
+  }
+  EvaluationResult result{{}, Summary(result_, judgements.size())};
+  for (const NamedValue& value : result_.values) {
+    result.values.emplace_back(MetricKey(data_.name(), value.name), value.value);
+  }
+  result.values.emplace_back(data_.name() + "_invalid", InvalidPercent(judgements));
+  return result;
+}
+
+}  // namespace syntra

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/task_results.h"
+
+#include "metrics/average.h"
+#include "train/run_history.h"
+
+namespace syntra {
+
+std::string MetricKey(const std::string& task, const std::string& value) {
+  return task + "/" + value;
+}
+
+double TaskResult::Score() const { return BenchmarkAverage({&values, 1}); }
+
+bool TaskResults::Add(int64_t step, TaskResult result) {
+  last_step_ = std::max(last_step_, step);
+  const auto it = best_.find(result.task);
+  if (it != best_.end() && it->second.result.Score() >= result.Score()) return false;
+  best_[result.task] = {std::move(result), step};
+  return true;
+}
+
+void TaskResults::AddHistory(const Path& metrics, int64_t step) {
+  VisitMetrics(metrics, [&](int64_t at, const Json& line) {
+    if (at >= step) return;
+    std::map<std::string, TaskResult> results;
+    for (const auto& [key, value] : line.items()) {
+      const size_t slash = key.find('/');
+      if (slash == std::string::npos || !value.is_number()) continue;
+      TaskResult& result = results[key.substr(0, slash)];
+      result.task = key.substr(0, slash);
+      result.values.push_back({key.substr(slash + 1), value});
+    }
+    for (auto& [task, result] : results) Add(at, std::move(result));
+  });
+}
+
+const BestResult* TaskResults::Find(const std::string& task) const {
+  const auto it = best_.find(task);
+  return it == best_.end() ? nullptr : &it->second;
+}
+
+double TaskResults::Average() const {
+  std::vector<NamedValues> values;
+  for (const auto& [task, best] : best_) values.push_back(best.result.values);
+  return values.empty() ? 0 : BenchmarkAverage(values);
+}
+
+Json TaskResults::ToJson() const {
+  Json tasks = Json::object(), steps = Json::object();
+  for (const std::string& task : tasks_) {
+    const BestResult* best = Find(task);
+    if (!best) continue;
+    for (const NamedValue& value : best->result.values) tasks[task][value.name] = value.value;
+    steps[task] = best->step;
+  }
+  return {{"tasks", tasks}, {"average", Average()}, {"step", last_step_}, {"best_steps", steps}};
+}
+
+}  // namespace syntra
