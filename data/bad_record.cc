@@ -48,7 +48,11 @@ std::string_view ReasonOf(RecordFault fault) {
     case RecordFault::kBadQuotes:
       return "a quoted field goes on behind its closing quote";
     case RecordFault::kFieldCount:
-      return "row has not as many fields as the header row";
+      return "row has not as many fields as there are columns";
+    case RecordFault::kMissingField:
+      return "a field is missing";
+    case RecordFault::kBadValue:
+      return "a field has a value that it may not have";
   }
   return "?";
 }

@@ -27,8 +27,10 @@ enum class RecordFault : uint8_t {
   kNotAnExample,
   kBadQuotes,
   kFieldCount,
+  kMissingField,
+  kBadValue,
 };
-inline constexpr int kRecordFaultCount = 15;
+inline constexpr int kRecordFaultCount = 17;
 
 // "text is not well-formed UTF-8"
 std::string_view ReasonOf(RecordFault fault);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables as text: comma-separated values as RFC 4180 has them, and tab-separated ones. The first
-// row names the columns. Of each row only the wanted field is kept; the others are passed over.
+// row names the columns where there is a header. Of each row only the wanted fields are kept; the
+// others are passed over.
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/record_formats.h"
 #include "data/text_stream.h"
 
@@ -18,23 +20,46 @@ struct Dialect {
 
 class DelimitedReader : public RecordReader {
  public:
-  DelimitedReader(const Path& path, const std::string& text_field, Dialect dialect)
-      : RecordReader(path), stream_(OpenByteSource(path)), dialect_(dialect) {
-    ReadHeader(text_field);
+  // `advice`: behind the error that the header lacks a field.
+  DelimitedReader(const Path& path, Dialect dialect, const TableFormat& format,
+                  std::vector<TableField> wanted, std::string_view advice)
+      : RecordReader(path),
+        stream_(OpenByteSource(path)),
+        dialect_(dialect),
+        wanted_(std::move(wanted)),
+        values_(wanted_.size()) {
+    if (format.header) {
+      ReadHeader(advice);
+    } else {
+      columns_ = format.columns;
+      NumberTheColumns();
+    }
   }
 
  protected:
   bool Read(Record* record) override {
     if (!ReadRow(record)) return false;
-    if (record->fault != RecordFault::kNone) return true;
-    if (fields_ != columns_) {
-      record->fault = RecordFault::kFieldCount;
-      record->detail = fmt::format("{} fields for {} columns", fields_, columns_);
-      return true;
-    }
-    record->text = field_;
-    record->fault = CheckText(field_);
+    if (columns_ == 0) columns_ = fields_;
+    if (record->fault == RecordFault::kNone) record->fault = Check(record);
     return true;
+  }
+
+  // Whether a row has what it must have, and its fields.
+  virtual RecordFault Check(Record* record) {
+    if (fields_ != columns_) {
+      record->detail = fmt::format("{} fields for {} columns", fields_, columns_);
+      return RecordFault::kFieldCount;
+    }
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      if (!values_[i] && !wanted_[i].optional) {
+        record->detail = fmt::format("column {} of {}", wanted_[i].name, columns_);
+        return RecordFault::kMissingField;
+      }
+      const RecordFault fault = values_[i] ? CheckText(*values_[i]) : RecordFault::kNone;
+      if (fault != RecordFault::kNone) return fault;
+    }
+    record->fields = values_;
+    return RecordFault::kNone;
   }
 
  private:
@@ -48,7 +73,7 @@ class DelimitedReader : public RecordReader {
     kMalformed,       // passed over up to the end of the line
   };
 
-  void ReadHeader(const std::string& text_field) {
+  void ReadHeader(std::string_view advice) {
     std::vector<std::string> names;
     Record row;
     header_ = &names;
@@ -63,17 +88,35 @@ class DelimitedReader : public RecordReader {
     if (row.fault != RecordFault::kNone) {
       Fail(ExitCode::kData, "{}: header row: {}", place, ReasonOf(row.fault));
     }
-    const int64_t count = std::count(names.begin(), names.end(), text_field);
-    if (count != 1) {
-      Fail(ExitCode::kData,
-           "{}: the header row names {} column \"{}\"; its columns are {}. Set data.text_field to "
-           "the column that holds the text; a file without a header row needs one",
-           place, count == 0 ? "no" : "more than one", text_field, QuotedNames(names));
+    slots_.assign(names.size(), {});
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      const int64_t count = std::ranges::count(names, wanted_[i].name);
+      if (count == 0 && wanted_[i].optional) continue;
+      if (count != 1) {
+        Fail(ExitCode::kData, "{}: the header row names {} column \"{}\"; its columns are {}{}",
+             place, count == 0 ? "no" : "more than one", wanted_[i].name, QuotedNames(names),
+             advice);
+      }
+      slots_[std::ranges::find(names, wanted_[i].name) - names.begin()].push_back(i);
     }
-    wanted_ = std::find(names.begin(), names.end(), text_field) - names.begin();
   }
 
-  // The next row that is not blank: its place and fault, fields_ and field_. False at the end of
+  // Without a header row.
+  void NumberTheColumns() {
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      int64_t column = 0;
+      if (!ParseInt64(wanted_[i].name, &column) || column < 1 || column > kMaxColumns) {
+        if (wanted_[i].optional) continue;
+        Fail(ExitCode::kData,
+             "{}: without a header row its columns are called 1, 2, ...; there is no \"{}\"",
+             path().string(), wanted_[i].name);
+      }
+      if (slots_.size() < static_cast<size_t>(column)) slots_.resize(column);
+      slots_[column - 1].push_back(i);
+    }
+  }
+
+  // The next row that is not blank: its place and fault, fields_ and values_. False at the end of
   // the file.
   bool ReadRow(Record* row) {
     if (!SkipBlankLines()) return false;
@@ -82,6 +125,7 @@ class DelimitedReader : public RecordReader {
     state_ = State::kFieldStart;
     fields_ = 0;
     field_.clear();
+    std::ranges::fill(values_, std::nullopt);
     ScanRow(*row);
     if (stream_.offset() - row->offset > kMaxRowBytes) {
       row->fault = RecordFault::kLineTooLong;
@@ -193,7 +237,9 @@ class DelimitedReader : public RecordReader {
     }
   }
 
-  bool IsKept() const { return header_ || fields_ == wanted_; }
+  bool IsKept() const {
+    return header_ || (fields_ < static_cast<int64_t>(slots_.size()) && !slots_[fields_].empty());
+  }
 
   // Nothing is lost by the limit: a row with so long a field is too long.
   void Keep(std::string_view text) {
@@ -201,33 +247,66 @@ class DelimitedReader : public RecordReader {
   }
 
   void EndField() {
-    if (header_) header_->push_back(std::exchange(field_, {}));
+    if (header_) {
+      header_->push_back(std::exchange(field_, {}));
+    } else if (IsKept()) {
+      for (const size_t slot : slots_[fields_]) values_[slot] = field_;
+      field_.clear();
+    }
     ++fields_;
     state_ = State::kFieldStart;
   }
 
+  static constexpr int64_t kMaxColumns = 10000;
   // Its newline included.
   static constexpr int64_t kMaxRowBytes = static_cast<int64_t>(kMaxRecordBytes) + 1;
 
   TextStream stream_;
   Dialect dialect_;
   std::vector<std::string>* header_ = nullptr;  // while the header row is read: its fields
-  int64_t columns_ = 0, wanted_ = 0;
+  std::vector<TableField> wanted_;
+  std::vector<std::vector<size_t>> slots_;  // of each column: where its field goes in values_
+  int64_t columns_ = 0;
   int64_t line_ = 1;
   // The row that is being read, or was last.
   State state_ = State::kFieldStart;
   int64_t fields_ = 0;
-  std::string field_;  // the wanted one
+  std::string field_;                               // that is being read, if wanted
+  std::vector<std::optional<std::string>> values_;  // of the wanted fields
 };
+
+// A column as the documents of a corpus.
+class DelimitedTextReader : public DelimitedReader {
+ public:
+  DelimitedTextReader(const Path& path, Dialect dialect, const std::string& text_field)
+      : DelimitedReader(path, dialect, {}, {{text_field}},
+                        ". Set data.text_field to the column that holds the text; a file without a "
+                        "header row needs one") {}
+
+ protected:
+  RecordFault Check(Record* record) override {
+    const RecordFault fault = DelimitedReader::Check(record);
+    if (fault == RecordFault::kNone) record->text = *record->fields[0];
+    return fault;
+  }
+};
+
+constexpr Dialect kCsv{',', /*quotes=*/true}, kTsv{'\t', /*quotes=*/false};
 
 }  // namespace
 
 std::unique_ptr<RecordReader> OpenCsvRecords(const Path& path, const std::string& text_field) {
-  return std::make_unique<DelimitedReader>(path, text_field, Dialect{',', /*quotes=*/true});
+  return std::make_unique<DelimitedTextReader>(path, kCsv, text_field);
 }
 
 std::unique_ptr<RecordReader> OpenTsvRecords(const Path& path, const std::string& text_field) {
-  return std::make_unique<DelimitedReader>(path, text_field, Dialect{'\t', /*quotes=*/false});
+  return std::make_unique<DelimitedTextReader>(path, kTsv, text_field);
+}
+
+std::unique_ptr<RecordReader> OpenDelimitedTable(const Path& path, const TableFormat& format,
+                                                 std::vector<TableField> fields) {
+  const Dialect dialect = format.kind == TableFormat::Kind::kCsv ? kCsv : kTsv;
+  return std::make_unique<DelimitedReader>(path, dialect, format, std::move(fields), "");
 }
 
 }  // namespace syntra

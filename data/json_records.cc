@@ -38,10 +38,10 @@ std::string NamesIn(const simdjson::dom::object& object) {
   return names.empty() ? "the object is empty" : "its fields are " + QuotedNames(names);
 }
 
+// Lines that are JSON objects.
 class JsonReader : public RecordReader {
  public:
-  JsonReader(const Path& path, std::string text_field)
-      : RecordReader(path), lines_(OpenByteSource(path)), text_field_(std::move(text_field)) {}
+  explicit JsonReader(const Path& path) : RecordReader(path), lines_(OpenByteSource(path)) {}
 
  protected:
   bool Read(Record* record) override {
@@ -52,6 +52,9 @@ class JsonReader : public RecordReader {
     record->fault = Parse(line, record);
     return true;
   }
+
+  // Takes from an object what is wanted.
+  virtual RecordFault Take(const simdjson::dom::object& object, Record* record) = 0;
 
  private:
   // The DOM parser, not the on-demand one: only it checks what follows the wanted field.
@@ -68,6 +71,20 @@ class JsonReader : public RecordReader {
     if (code != simdjson::SUCCESS) return FaultOf(code, line);
     simdjson::dom::object object;
     if (root.get(object) != simdjson::SUCCESS) return RecordFault::kNotAnObject;
+    return Take(object, record);
+  }
+
+  LineReader lines_;
+  simdjson::dom::parser parser_;
+};
+
+class JsonTextReader : public JsonReader {
+ public:
+  JsonTextReader(const Path& path, std::string text_field)
+      : JsonReader(path), text_field_(std::move(text_field)) {}
+
+ protected:
+  RecordFault Take(const simdjson::dom::object& object, Record* record) override {
     simdjson::dom::element field;
     if (object.at_key(text_field_).get(field) != simdjson::SUCCESS) {
       record->detail = NamesIn(object);
@@ -78,15 +95,60 @@ class JsonReader : public RecordReader {
     return CheckText(record->text);
   }
 
-  LineReader lines_;
+ private:
   std::string text_field_;
-  simdjson::dom::parser parser_;
+};
+
+// The member `name` of `object`, or, where there is none, of the objects in it that the parts of
+// the name before its dots lead to.
+bool Find(const simdjson::dom::object& object, std::string_view name,
+          simdjson::dom::element* found) {
+  if (object.at_key(name).get(*found) == simdjson::SUCCESS) return !found->is_null();
+  const size_t dot = name.find('.');
+  simdjson::dom::object inner;
+  return dot != std::string_view::npos &&
+         object.at_key(name.substr(0, dot)).get(inner) == simdjson::SUCCESS &&
+         Find(inner, name.substr(dot + 1), found);
+}
+
+class JsonTable : public JsonReader {
+ public:
+  JsonTable(const Path& path, std::vector<TableField> fields)
+      : JsonReader(path), fields_(std::move(fields)), values_(fields_.size()) {}
+
+ protected:
+  RecordFault Take(const simdjson::dom::object& object, Record* record) override {
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      values_[i].reset();
+      simdjson::dom::element value;
+      if (Find(object, fields_[i].name, &value)) {
+        std::string_view text;
+        values_[i] =
+            value.get(text) == simdjson::SUCCESS ? std::string(text) : simdjson::minify(value);
+        const RecordFault fault = CheckText(*values_[i]);
+        if (fault != RecordFault::kNone) return fault;
+      } else if (!fields_[i].optional) {
+        record->detail = fmt::format("\"{}\"; {}", fields_[i].name, NamesIn(object));
+        return RecordFault::kMissingField;
+      }
+    }
+    record->fields = values_;
+    return RecordFault::kNone;
+  }
+
+ private:
+  std::vector<TableField> fields_;
+  std::vector<std::optional<std::string>> values_;
 };
 
 }  // namespace
 
 std::unique_ptr<RecordReader> OpenJsonRecords(const Path& path, const std::string& text_field) {
-  return std::make_unique<JsonReader>(path, text_field);
+  return std::make_unique<JsonTextReader>(path, text_field);
+}
+
+std::unique_ptr<RecordReader> OpenJsonTable(const Path& path, std::vector<TableField> fields) {
+  return std::make_unique<JsonTable>(path, std::move(fields));
 }
 
 bool StartsLikeJson(std::span<const std::byte> bytes) {

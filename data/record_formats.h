@@ -27,6 +27,11 @@ bool StartsLikeTfRecords(std::span<const std::byte> bytes);
 std::unique_ptr<RecordReader> OpenCsvRecords(const Path& path, const std::string& text_field);
 std::unique_ptr<RecordReader> OpenTsvRecords(const Path& path, const std::string& text_field);
 
+// The same as tables: see OpenTable.
+std::unique_ptr<RecordReader> OpenJsonTable(const Path& path, std::vector<TableField> fields);
+std::unique_ptr<RecordReader> OpenDelimitedTable(const Path& path, const TableFormat& format,
+                                                 std::vector<TableField> fields);
+
 // A column of a Parquet file. Builds without Apache Arrow refuse the file and say what to do.
 std::unique_ptr<RecordReader> OpenParquetRecords(const Path& path, const std::string& text_field);
 // Whether this build has Apache Arrow.

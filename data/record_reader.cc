@@ -116,4 +116,20 @@ std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::stri
   }
 }
 
+std::optional<TableFormat> TableFormatOf(const Path& path) {
+  const Format* format = FormatOfName(path);
+  if (!format) return std::nullopt;
+  if (format->open == OpenTsvRecords) return TableFormat{.kind = TableFormat::Kind::kTsv};
+  if (format->open == OpenCsvRecords) return TableFormat{.kind = TableFormat::Kind::kCsv};
+  if (format->open == OpenJsonRecords) return TableFormat{.kind = TableFormat::Kind::kJsonLines};
+  return std::nullopt;
+}
+
+std::unique_ptr<RecordReader> OpenTable(const Path& path, const TableFormat& format,
+                                        std::vector<TableField> fields) {
+  return format.kind == TableFormat::Kind::kJsonLines
+             ? OpenJsonTable(path, std::move(fields))
+             : OpenDelimitedTable(path, format, std::move(fields));
+}
+
 }  // namespace syntra

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 #include "data/bad_record.h"
@@ -21,6 +24,9 @@ struct Record {
   int64_t line = 0;       // line, or record number where a format has no lines; from 1
   RecordFault fault = RecordFault::kNone;
   std::string detail{};  // of a bad record: what the fault alone does not say
+  // Of a table: the fields that OpenTable was asked for, in that order; valid as `text` is. One
+  // that the record does not have (an optional one) is absent.
+  std::span<const std::optional<std::string>> fields{};
 };
 
 class RecordReader {
@@ -50,5 +56,28 @@ class RecordReader {
 // or column that holds a document; text files hold a document a line, blank lines between them
 // meaning nothing. Throws Error(kData) if the file is of no known format or has no such column.
 std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::string& text_field);
+
+// A field of a table's records: a column, or a field of a JSON object ("a.b": b of the object a).
+struct TableField {
+  std::string name;
+  bool optional = false;  // else a record without it is a bad one
+};
+
+struct TableFormat {
+  enum class Kind { kTsv, kCsv, kJsonLines };
+  Kind kind = Kind::kTsv;
+  // Of tsv and csv: whether the first row names the columns; else they are called "1", "2", ...
+  bool header = true;
+  int64_t columns = 0;  // without a header: how many there are; 0: as many as in the first row
+};
+
+// The format that the end of the name tells (also with .gz); none: it is of no table.
+std::optional<TableFormat> TableFormatOf(const Path& path);
+
+// Records with several fields, in Record::fields; Record::text is empty. Strings are UTF-8 without
+// NUL; other JSON values are their JSON text ("true", "3"), null is as no field. A header without a
+// column that is not optional throws Error(kData).
+std::unique_ptr<RecordReader> OpenTable(const Path& path, const TableFormat& format,
+                                        std::vector<TableField> fields);
 
 }  // namespace syntra

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classification of a user's own records.
+#include "tasks/label_task.h"
+#include "tasks/own_files.h"
+
+namespace syntra {
+namespace {
+
+class Classification : public LabelTask {
+ public:
+  Classification(TaskTraits traits, LabelledRow row, bool header)
+      : LabelTask(std::move(traits), std::move(row)), header_(header) {}
+
+  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+            const Sink& sink) const override {
+    for (const Path& file : files) {
+      ReadTable(split, file, OwnFormat(file, header_), row(), policy, sink);
+    }
+  }
+
+ private:
+  bool header_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> task_classification(const TaskConfig& config) {
+  const ClassificationTask& own = config.classification();
+  TaskTraits traits = OwnTraits(own, "accuracy");
+  traits.labels.assign(own.label().begin(), own.label().end());
+  LabelledRow row{.input = TextTemplate(own.input()),
+                  .label_values = {own.label_value().begin(), own.label_value().end()},
+                  .label = own.label_field(),
+                  .id = ""};
+  CheckLabels(traits.labels, row.label_values);
+  return std::make_unique<Classification>(std::move(traits), std::move(row), own.header());
+}
+
+}  // namespace syntra

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files of a task are there, and what to say of those that are not.
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tasks/task.h"
+
+namespace syntra {
+namespace {
+
+// "a", or "a and b".
+std::string Layout(const std::vector<std::string>& files) { return Join(files, " and "); }
+
+bool AllThere(const std::vector<std::string>& files, const Path& directory) {
+  return !files.empty() &&
+         std::ranges::all_of(files, [&](const auto& file) { return Exists(directory / file); });
+}
+
+// What a split lacks. Of a single layout only the files that are not there.
+void AddMissing(const TaskSplit& split, const Path& directory, std::vector<std::string>* missing) {
+  if (!FilesOf(split, directory).empty()) return;
+  if (split.layouts.size() == 1) {
+    std::ranges::copy_if(split.layouts[0], std::back_inserter(*missing),
+                         [&](const auto& file) { return !Exists(directory / file); });
+    return;
+  }
+  std::vector<std::string> choices;
+  std::ranges::transform(split.layouts, std::back_inserter(choices), Layout);
+  missing->push_back(Join(choices, ", or "));
+}
+
+std::string Place(const Path& directory) {
+  return directory.empty() ? "the working directory (data.directory is not set)"
+                           : fmt::format("data.directory, {}", directory.string());
+}
+
+[[noreturn]] void FailMissing(const std::vector<std::string>& missing, const Path& directory) {
+  Fail(ExitCode::kData,
+       "{} of the tasks {} not there. In {}, there must be:\n  {}\nThe folders are those of GLUE's "
+       "and SuperGLUE's zips (gluebenchmark.com, super.gluebenchmark.com); paths of your own tasks "
+       "are relative to the same folder",
+       missing.size() == 1 ? "A file" : fmt::format("{} files", missing.size()),
+       missing.size() == 1 ? "is" : "are", Place(directory), Join(missing, "\n  "));
+}
+
+}  // namespace
+
+TaskFolder TaskFolderOf(const DataConfig& config) {
+  return {.directory = config.directory(),
+          .policy = {.fail = config.on_bad_record() == DataConfig::FAIL,
+                     .max_fraction = config.max_bad_fraction()}};
+}
+
+std::vector<Path> FilesOf(const TaskSplit& split, const Path& directory) {
+  const auto layout = std::ranges::find_if(
+      split.layouts, [&](const auto& files) { return AllThere(files, directory); });
+  if (layout == split.layouts.end()) return {};
+  std::vector<Path> found;
+  for (const std::string& file : *layout) found.push_back(directory / file);
+  for (const std::string& file : split.extras) {
+    if (Exists(directory / file)) found.push_back(directory / file);
+  }
+  return found;
+}
+
+std::vector<std::string> MissingFiles(std::span<const std::unique_ptr<Task>> tasks,
+                                      const Path& directory) {
+  std::vector<std::string> missing;
+  for (const std::unique_ptr<Task>& task : tasks) {
+    for (const TaskSplit& split : task->traits().splits) {
+      if (split.use != TaskSplit::Use::kTest) AddMissing(split, directory, &missing);
+    }
+  }
+  // Two splits may be in one file.
+  std::set<std::string> seen;
+  std::erase_if(missing, [&](const auto& file) { return !seen.insert(file).second; });
+  return missing;
+}
+
+void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& directory) {
+  const std::vector<std::string> missing = MissingFiles(tasks, directory);
+  if (!missing.empty()) FailMissing(missing, directory);
+}
+
+std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
+                                   const TaskFolder& folder) {
+  const std::vector<Path> files = FilesOf(split, folder.directory);
+  if (files.empty()) {
+    std::vector<std::string> missing;
+    AddMissing(split, folder.directory, &missing);
+    FailMissing(missing, folder.directory);
+  }
+  const ErrorContext context([&] {
+    return fmt::format("reading the {} split of task {}", split.name, task.traits().name);
+  });
+  std::vector<TaskExample> examples;
+  task.Read(split, files, folder.policy,
+            [&](TaskExample example) { examples.push_back(std::move(example)); });
+  if (examples.empty()) {
+    Fail(ExitCode::kData, "{}: there is no example in it", files.front().string());
+  }
+  return examples;
+}
+
+}  // namespace syntra

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tasks/label_task.h"
+
+#include <algorithm>
+
+namespace syntra {
+
+LabelTask::LabelTask(TaskTraits task_traits, LabelledRow row)
+    : Task(std::move(task_traits)), row_(std::move(row)) {
+  if (row_.label_values.empty()) row_.label_values = traits().labels;
+  if (row_.submitted.empty()) {
+    row_.submitted.assign(row_.label_values.begin(), row_.label_values.end());
+  }
+  SYNTRA_CHECK(row_.label_values.size() == traits().labels.size() &&
+               row_.submitted.size() == traits().labels.size());
+}
+
+Json LabelTask::Submitted(const Prediction& prediction) const {
+  return row_.submitted[std::max(0, ClassOf(prediction.text))];
+}
+
+void LabelTask::Read(const TaskSplit& split, std::span<const Path> files,
+                     const BadRecordPolicy& policy, const Sink& sink) const {
+  for (const Path& file : files) {
+    ReadTable(split, file, TableFormatOf(file).value_or(kTsv), row_, policy, sink);
+  }
+}
+
+void LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
+                          const LabelledRow& row, const BadRecordPolicy& policy, const Sink& sink,
+                          const Filter& filter) const {
+  const size_t inputs = row.input.fields().size();
+  std::vector<TableField> fields;
+  for (const std::string& name : row.input.fields()) fields.push_back({name});
+  fields.push_back({row.label, /*optional=*/split.use == TaskSplit::Use::kTest});
+  fields.push_back({row.id, /*optional=*/true});
+  std::ranges::copy(filter.fields, std::back_inserter(fields));
+  const RowParser parse = [&](const Row& read) -> std::vector<TaskExample> {
+    if (filter.keep && !filter.keep(read.fields.subspan(inputs + 2))) return {};
+    TaskExample example;
+    example.inputs = row.input.Fill([&](size_t i) { return std::string_view(*read.fields[i]); });
+    example.targets = kNoTarget;
+    if (const auto& label = read.fields[inputs]) {
+      const int index = IndexOf(*label, row_.label_values, row.label);
+      example.expected = index;
+      example.targets = traits().labels[index];
+    }
+    example.id = read.fields[inputs + 1].value_or(std::to_string(read.number));
+    return {std::move(example)};
+  };
+  ReadRows({file, format, std::move(fields)}, policy, parse, sink);
+}
+
+namespace {
+
+std::vector<TaskSplit> Splits(const std::string& folder, const std::string& validation,
+                              const std::string& extension, const std::string& submission) {
+  const auto file = [&](const std::string& name) {
+    return std::vector<std::vector<std::string>>{{folder + "/" + name + extension}};
+  };
+  return {{.name = "train", .use = TaskSplit::Use::kTrain, .layouts = file("train")},
+          {.name = "validation", .use = TaskSplit::Use::kValidation, .layouts = file(validation)},
+          {.name = "test",
+           .use = TaskSplit::Use::kTest,
+           .layouts = file("test"),
+           .submission = submission}};
+}
+
+}  // namespace
+
+std::vector<TaskSplit> SuperGlueSplits(const std::string& folder) {
+  return Splits(folder, "val", ".jsonl", folder + ".jsonl");
+}
+
+std::vector<TaskSplit> GlueSplits(const std::string& folder) {
+  return Splits(folder, "dev", ".tsv", folder + ".tsv");
+}
+
+std::vector<TaskSplit> Diagnostics(const std::string& folder) {
+  const std::string file = folder + ".jsonl";
+  return {{.name = "test",
+           .use = TaskSplit::Use::kTest,
+           .layouts = {{folder + "/" + file}},
+           .submission = file}};
+}
+
+}  // namespace syntra

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks whose rows are some fields of text and a label.
+#pragma once
+
+#include "tasks/rows.h"
+#include "tasks/text_template.h"
+
+namespace syntra {
+
+// How a row reads.
+struct LabelledRow {
+  TextTemplate input;  // of the file's columns or JSON fields
+  // As the files write the labels, by class; none: as the model does. JSON texts in jsonl.
+  std::vector<std::string> label_values{};
+  std::string label = "label";    // column or JSON field
+  std::string id = "index";       // the same; where there is none, the number of the row
+  std::vector<Json> submitted{};  // as the server takes the labels; none: as the files write them
+};
+
+class LabelTask : public Task {
+ public:
+  LabelTask(TaskTraits traits, LabelledRow row);
+
+  // Every file is a table of the format that its name tells.
+  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+            const Sink& sink) const override;
+
+ protected:
+  // A file of another format, or with other columns. `keep`: fields beyond those of `row`, and
+  // whether the row with them belongs to the split.
+  struct Filter {
+    std::vector<TableField> fields;
+    std::function<bool(std::span<const std::optional<std::string>>)> keep;
+  };
+  void ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
+                 const LabelledRow& row, const BadRecordPolicy& policy, const Sink& sink,
+                 const Filter& filter = {}) const;
+
+  Json Submitted(const Prediction& prediction) const override;
+  const LabelledRow& row() const { return row_; }
+
+ private:
+  LabelledRow row_;
+};
+
+// The splits of a task of SuperGLUE: train.jsonl, val.jsonl, test.jsonl in `folder`.
+std::vector<TaskSplit> SuperGlueSplits(const std::string& folder);
+// Those of GLUE: train.tsv, dev.tsv, test.tsv.
+std::vector<TaskSplit> GlueSplits(const std::string& folder);
+// That of SuperGLUE's diagnostics, which are only for evaluation: AX-b.jsonl in the folder AX-b.
+std::vector<TaskSplit> Diagnostics(const std::string& folder);
+
+}  // namespace syntra

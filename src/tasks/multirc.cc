@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// MultiRC: which of the answers to a question about a passage are right? Each answer is an example.
+#include "base/text.h"
+#include "tasks/label_task.h"
+
+namespace syntra {
+namespace {
+
+void ReplaceAll(std::string* text, std::string_view from, std::string_view to) {
+  for (size_t at = text->find(from); at != std::string::npos; at = text->find(from, at)) {
+    text->replace(at, from.size(), to);
+    at += to.size();
+  }
+}
+
+class MultiRc : public Task {
+ public:
+  MultiRc()
+      : Task({.name = "multirc",
+              .benchmark = "superglue",
+              .splits = SuperGlueSplits("MultiRC"),
+              .labels = {"False", "True"},
+              .metrics = {"multirc"}}) {}
+
+  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+            const Sink& sink) const override {
+    const bool is_test = split.use == TaskSplit::Use::kTest;
+    ReadRows(
+        {files[0], kJsonLines, {{"passage"}, {"idx"}}}, policy,
+        [&](const Row& row) { return Parse(row, is_test); }, sink);
+  }
+
+  // A line a passage, with its questions, with their answers.
+  std::string Submission(std::span<const Prediction> predictions) const override {
+    std::string lines;
+    std::string passage, question;
+    Json questions = Json::array();
+    const auto finish = [&] {
+      if (questions.empty()) return;
+      lines += JsonText({{"idx", Number(passage)}, {"passage", {{"questions", questions}}}}) + "\n";
+      questions = Json::array();
+    };
+    for (const Prediction& prediction : predictions) {
+      const std::vector<std::string> id = Split(prediction.example.id, '/');
+      if (id[0] != passage) finish();
+      if (questions.empty() || id[1] != question) {
+        questions.push_back({{"idx", Number(id[1])}, {"answers", Json::array()}});
+      }
+      passage = id[0], question = id[1];
+      const int label = std::max(0, ClassOf(prediction.text));
+      questions.back()["answers"].push_back({{"idx", Number(id[2])}, {"label", label}});
+    }
+    finish();
+    return lines;
+  }
+
+ private:
+  static int64_t Number(const std::string& text) {
+    int64_t number = 0;
+    SYNTRA_CHECK(ParseInt64(text, &number));
+    return number;
+  }
+
+  std::vector<TaskExample> Parse(const Row& row, bool is_test) const {
+    const Json passage = ParseJson(*row.fields[0]);
+    const std::string text = JsonString(passage, "text");
+    std::vector<TaskExample> examples;
+    for (const Json& question : JsonArray(passage, "questions")) {
+      for (const Json& answer : JsonArray(question, "answers")) {
+        TaskExample example;
+        example.inputs =
+            fmt::format("multirc question: {} answer: {} paragraph: {}",
+                        JsonString(question, "question"), JsonString(answer, "text"), text);
+        ReplaceAll(&example.inputs, "<br>", " ");
+        ReplaceAll(&example.inputs, "<b>", "");
+        ReplaceAll(&example.inputs, "</b>", "");
+        example.targets = kNoTarget;
+        if (!is_test || answer.contains("label")) {
+          const std::string label = JsonText(JsonMember(answer, "label"));
+          const std::string values[] = {"0", "1", "false", "true"};
+          example.expected = IndexOf(label, values, "label") % 2;
+          example.targets = traits().labels[static_cast<size_t>(example.expected)];
+        }
+        example.group = fmt::format("{}/{}", *row.fields[1], JsonInteger(question, "idx"));
+        example.id = fmt::format("{}/{}", example.group, JsonInteger(answer, "idx"));
+        examples.push_back(std::move(example));
+      }
+    }
+    return examples;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Task> task_multirc(const TaskConfig& /*config*/) {
+  return std::make_unique<MultiRc>();
+}
+
+}  // namespace syntra

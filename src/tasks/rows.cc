@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tasks/rows.h"
+
+#include "base/text.h"
+
+namespace syntra {
+
+void ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
+              const Task::Sink& sink) {
+  const std::unique_ptr<RecordReader> reader = OpenTable(file.path, file.format, file.fields);
+  BadRecordLedger ledger(file.path, policy);
+  Record record;
+  for (int64_t number = 0; reader->Next(&record); ++number) {
+    if (record.fault == RecordFault::kNone) {
+      try {
+        for (TaskExample& example : parse({record.fields, number})) sink(std::move(example));
+        ledger.CountGood();
+        continue;
+      } catch (const BadRow& bad) {
+        record.fault = RecordFault::kBadValue;
+        record.detail = bad.detail;
+      }
+    }
+    ledger.CountBad(record);
+  }
+  ledger.Finish();
+}
+
+int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == text) return static_cast<int>(i);
+  }
+  throw BadRow{
+      fmt::format("{} is \"{}\"; must be {}", field, Printable(text, 40), Join(values, " or "))};
+}
+
+const Json& JsonMember(const Json& object, const char* name) {
+  if (!object.is_object()) throw BadRow{fmt::format("what holds \"{}\" is not an object", name)};
+  const auto member = object.find(name);
+  if (member == object.end()) throw BadRow{fmt::format("there is no \"{}\"", name)};
+  return *member;
+}
+
+const Json& JsonArray(const Json& object, const char* name) {
+  const Json& member = JsonMember(object, name);
+  if (!member.is_array()) throw BadRow{fmt::format("\"{}\" is not a list", name)};
+  return member;
+}
+
+std::string JsonString(const Json& object, const char* name) {
+  const Json& member = JsonMember(object, name);
+  if (!member.is_string()) throw BadRow{fmt::format("\"{}\" is not a string", name)};
+  return member.get<std::string>();
+}
+
+int64_t JsonInteger(const Json& object, const char* name) {
+  const Json& member = JsonMember(object, name);
+  if (!member.is_number_integer()) throw BadRow{fmt::format("\"{}\" is not an integer", name)};
+  return member.get<int64_t>();
+}
+
+}  // namespace syntra

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a task's file: each becomes examples or is a bad one.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "data/record_reader.h"
+#include "tasks/task.h"
+
+namespace syntra {
+
+struct Row {
+  std::span<const std::optional<std::string>> fields;  // that were asked for
+  int64_t number = 0;                                  // among the file's rows, from 0
+};
+
+// What is wrong with a row: "label is \"2\"; must be 0 or 1".
+struct BadRow {
+  std::string detail;
+};
+
+struct RowFile {
+  Path path;
+  TableFormat format{};
+  std::vector<TableField> fields{};
+};
+
+// The examples of a row; throws BadRow.
+using RowParser = std::function<std::vector<TaskExample>(const Row&)>;
+
+// Gives the examples of all good rows of a file to `sink`; names and counts the others.
+void ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
+              const Task::Sink& sink);
+
+inline constexpr TableFormat kTsv{.kind = TableFormat::Kind::kTsv};
+inline constexpr TableFormat kJsonLines{.kind = TableFormat::Kind::kJsonLines};
+
+// The place of `text` among `values`; throws BadRow, which names the `field`.
+int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field);
+
+// A part of a JSON value; these throw BadRow where it does not have the type.
+const Json& JsonMember(const Json& object, const char* name);
+const Json& JsonArray(const Json& object, const char* name);
+std::string JsonString(const Json& object, const char* name);
+int64_t JsonInteger(const Json& object, const char* name);
+
+}  // namespace syntra

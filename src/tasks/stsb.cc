@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// STS-B: how similar are two sentences, from 0 to 5? The model answers with a number, of which T5
+// trains the multiples of 0.2.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "metrics/score_text.h"
+#include "tasks/label_task.h"
+
+namespace syntra {
+namespace {
+
+constexpr double kHighest = 5;
+
+// In float and half to even, as TensorFlow rounds.
+std::string RoundedScore(double score) {
+  return fmt::format("{:.1f}", std::nearbyint(static_cast<float>(score) * 5.0f) / 5.0f);
+}
+
+class Stsb : public Task {
+ public:
+  Stsb()
+      : Task({.name = "stsb",
+              .benchmark = "glue",
+              .splits = GlueSplits("STS-B"),
+              .labels = {},
+              .metrics = {"pearson", "spearman"}}) {}
+
+  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+            const Sink& sink) const override {
+    const bool is_test = split.use == TaskSplit::Use::kTest;
+    ReadRows({files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"score", is_test}, {"index", true}}},
+             policy, Parse, sink);
+  }
+
+  Judgement Judge(const TaskExample& example, std::string_view text) const override {
+    Judgement judgement = Task::Judge(example, text);
+    judgement.predicted = ScoreOfText(text);
+    return judgement;
+  }
+
+ protected:
+  // The server takes nothing outside the scale.
+  Json Submitted(const Prediction& prediction) const override {
+    return std::clamp(ScoreOfText(prediction.text), 0.0, kHighest);
+  }
+
+ private:
+  static std::vector<TaskExample> Parse(const Row& row) {
+    TaskExample example;
+    example.inputs =
+        fmt::format("stsb sentence1: {} sentence2: {}", *row.fields[0], *row.fields[1]);
+    example.targets = kNoTarget;
+    if (const auto& text = row.fields[2]) {
+      double score = 0;
+      if (!ParseDouble(*text, &score) || !(score >= 0 && score <= kHighest)) {
+        throw BadRow{fmt::format("score is \"{}\"; must be from 0 to 5", Printable(*text, 40))};
+      }
+      example.targets = RoundedScore(score);
+      // T5 compares with the rounded score.
+      example.expected = ScoreOfText(example.targets);
+    }
+    example.id = row.fields[3].value_or(std::to_string(row.number));
+    return {std::move(example)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Task> task_stsb(const TaskConfig& /*config*/) { return std::make_unique<Stsb>(); }
+
+}  // namespace syntra

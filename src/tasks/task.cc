@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tasks/task.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/name_table.h"
+#include "base/text.h"
+
+namespace syntra {
+
+#define SYNTRA_TASK(kind) std::unique_ptr<Task> task_##kind(const TaskConfig& config);
+#include "tasks/tasks.def"
+#undef SYNTRA_TASK
+
+namespace {
+
+using Make = std::unique_ptr<Task> (*)(const TaskConfig&);
+
+const NameTable<Make>& Tasks() {
+  static const NameTable<Make> table = [] {
+    NameTable<Make> tasks("task");
+#define SYNTRA_TASK(kind) tasks.Add(#kind, &task_##kind);
+#include "tasks/tasks.def"
+#undef SYNTRA_TASK
+    return tasks;
+  }();
+  return table;
+}
+
+}  // namespace
+
+Judgement Task::Judge(const TaskExample& example, std::string_view text) const {
+  return {.expected = example.expected,
+          .predicted = static_cast<double>(ClassOf(text)),
+          .predicted_text = std::string(text),
+          .accepted_texts = example.accepted_texts,
+          .group = example.group};
+}
+
+std::string Task::Submission(std::span<const Prediction> predictions) const {
+  const bool as_json = traits_.benchmark == "superglue";
+  std::string lines = as_json ? "" : "index\tprediction\n";
+  for (const Prediction& prediction : predictions) {
+    const std::string& id = prediction.example.id;
+    const Json answer = Submitted(prediction);
+    int64_t number = 0;
+    if (as_json) {
+      const Json idx = ParseInt64(id, &number) ? Json(number) : Json(id);
+      lines += JsonText({{"idx", idx}, {"label", answer}}) + "\n";
+    } else {
+      lines +=
+          id + "\t" + (answer.is_string() ? answer.get<std::string>() : JsonText(answer)) + "\n";
+    }
+  }
+  return lines;
+}
+
+Json Task::Submitted(const Prediction& prediction) const { return prediction.text; }
+
+int Task::ClassOf(std::string_view text) const {
+  const auto found = std::ranges::find(traits_.labels, text);
+  return found == traits_.labels.end() ? -1 : static_cast<int>(found - traits_.labels.begin());
+}
+
+std::unique_ptr<Task> MakeTask(const TaskConfig& config) {
+  const auto* oneof = TaskConfig::descriptor()->FindOneofByName("kind");
+  const auto* field = config.GetReflection()->GetOneofFieldDescriptor(config, oneof);
+  if (!field) {
+    Fail(ExitCode::kConfig, "data.task names no kind; write e.g. task {{ cola {{}} }}");
+  }
+  return Tasks().Get(field->name())(config);
+}
+
+std::vector<std::unique_ptr<Task>> MakeTasks(const DataConfig& config) {
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (int i = 0; i < config.task_size(); ++i) {
+    const ErrorContext context([&] { return fmt::format("reading data.task[{}]", i); });
+    std::unique_ptr<Task> task = MakeTask(config.task(i));
+    const std::string& name = task->traits().name;
+    if (std::ranges::any_of(tasks,
+                            [&](const auto& other) { return other->traits().name == name; })) {
+      Fail(ExitCode::kConfig,
+           "there are two tasks called \"{}\", but results have one place for them; remove one",
+           name);
+    }
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+std::string MajorityAnswer(const Task& task, std::span<const TaskExample> train) {
+  const std::vector<std::string>& labels = task.traits().labels;
+  const bool is_free_text = labels.empty() && !train.empty() && !train[0].accepted_texts.empty();
+  if (is_free_text) return "";
+  std::map<std::string, int64_t> counts;
+  for (const TaskExample& example : train) {
+    if (example.targets != kNoTarget) ++counts[example.targets];
+  }
+  std::string answer;
+  int64_t most = 0;
+  const auto consider = [&](const std::string& text) {
+    if (counts[text] > most) answer = text, most = counts[text];
+  };
+  for (const std::string& label : labels) consider(label);
+  if (labels.empty()) {
+    for (const auto& entry : std::map(counts)) consider(entry.first);
+  }
+  return answer;
+}
+
+std::string PredictionLine(const Task& task, const Prediction& prediction) {
+  const TaskExample& example = prediction.example;
+  const Judgement judgement = task.Judge(example, prediction.text);
+  Json line{{"id", example.id},
+            {"input", example.inputs},
+            {"target", example.targets},
+            {"prediction", prediction.text},
+            {"expected", judgement.expected},
+            {"predicted", judgement.predicted}};
+  if (!judgement.accepted_texts.empty()) line["accepted"] = judgement.accepted_texts;
+  if (!judgement.group.empty()) line["group"] = judgement.group;
+  return JsonText(line);
+}
+
+}  // namespace syntra

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks of finetuning: how the files of a benchmark become text in and text out, exactly as T5 does
+// (google-research/text-to-text-transfer-transformer, t5/data), and how an answer is judged.
+//
+// A task is a row: a message in configs/schema/tasks.proto, a file src/tasks/<task>.cc and a line
+// in tasks.def. The contract test in tests/tasks then sweeps it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "configs/schema/config.pb.h"
+#include "data/bad_record.h"
+#include "metrics/metric.h"
+
+namespace syntra {
+
+// Text in, text out, and the truth that answers are compared with. All texts are UTF-8 without EOS.
+struct TaskExample {
+  std::string inputs;
+  std::string targets;  // kNoTarget where the file does not give the answer
+  // Class index, or score; -1 where the file does not give it.
+  double expected = -1;
+  // Of free text: any of them is right.
+  std::vector<std::string> accepted_texts;
+  // What belongs together: the answers to one MultiRC question, the repetitions of one ReCoRD
+  // query.
+  std::string group;
+  // What the benchmark calls it: the number of the row, "idx"; "passage/question/answer" of
+  // MultiRC.
+  std::string id;
+};
+// T5's target of an example whose answer is not known.
+inline constexpr std::string_view kNoTarget = "<unk>";
+
+struct TaskSplit {
+  enum class Use {
+    kTrain,
+    kValidation,  // judged by the metrics
+    kTest,        // predicted, and judged where the file gives the answers; its files may be absent
+  };
+  std::string name;  // "train", "validation", "validation_matched", "test" ...
+  Use use = Use::kTrain;
+  // The files that it is read from, relative to data.directory. Where there are several layouts,
+  // the first of which all files are there.
+  std::vector<std::vector<std::string>> layouts;
+  // Read as well where they are.
+  std::vector<std::string> extras{};
+  // Of a test split: the file that the benchmark's server takes ("MNLI-m.tsv"); else empty.
+  std::string submission{};
+};
+
+struct TaskTraits {
+  std::string name;  // in results, files and logs; superglue_rte is "rte", as its benchmark says
+  std::string benchmark;  // "glue", "superglue", or empty
+  std::vector<TaskSplit> splits;
+  // The texts of the classes, by index. Empty where the answer is a number or free text.
+  std::vector<std::string> labels;
+  std::vector<std::string> metrics;  // names for FindMetric, in the order of the paper's tables
+};
+
+// An example, and what a model answered.
+struct Prediction {
+  TaskExample example;
+  std::string text;
+};
+
+class Task {
+ public:
+  using Sink = std::function<void(TaskExample)>;
+
+  explicit Task(TaskTraits traits) : traits_(std::move(traits)) {}
+  virtual ~Task() = default;
+
+  const TaskTraits& traits() const { return traits_; }
+
+  // Reads `files`, those of a split that FilesOf has found, and gives every example to `sink` in
+  // their order. Bad rows are named in the log and left out; more of them than the policy allows
+  // throw Error(kData).
+  virtual void Read(const TaskSplit& split, std::span<const Path> files,
+                    const BadRecordPolicy& policy, const Sink& sink) const = 0;
+
+  // What a metric reads of an answer. By default: the class of a label, -1 for any other text.
+  virtual Judgement Judge(const TaskExample& example, std::string_view text) const;
+
+  // The content of a split's submission file: under a header lines of index, tab and answer, as
+  // GLUE wants them, or of {"idx": 0, "label": "true"}, as SuperGLUE does.
+  virtual std::string Submission(std::span<const Prediction> predictions) const;
+
+ protected:
+  // An answer as the benchmark's server takes it. By default the label; class 0 for any other text,
+  // since servers take nothing else. Of a task without labels the text.
+  virtual Json Submitted(const Prediction& prediction) const;
+  // The index of a label, or -1.
+  int ClassOf(std::string_view text) const;
+
+ private:
+  TaskTraits traits_;
+};
+
+// The task of a configuration. Throws Error(kConfig) if it names no kind or makes no sense.
+std::unique_ptr<Task> MakeTask(const TaskConfig& config);
+// Those of data.task. Throws Error(kConfig), also if two have the same name.
+std::vector<std::unique_ptr<Task>> MakeTasks(const DataConfig& config);
+
+// Where a task's files are looked for, and what is done about bad rows.
+struct TaskFolder {
+  Path directory;  // data.directory; empty: the working directory
+  BadRecordPolicy policy;
+};
+TaskFolder TaskFolderOf(const DataConfig& config);
+
+// The files of a split that are there; none if no layout of it is complete.
+std::vector<Path> FilesOf(const TaskSplit& split, const Path& directory);
+// The places of all files of training and validation splits that are not there, one text each:
+// "CoLA/train.tsv", or "MRPC/train.tsv, or MRPC/msr_paraphrase_train.txt and MRPC/dev_ids.tsv".
+std::vector<std::string> MissingFiles(std::span<const std::unique_ptr<Task>> tasks,
+                                      const Path& directory);
+// Throws one Error(kData) that lists them, with the folder in which they belong.
+void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& directory);
+
+// Reads a whole split. Throws Error(kData) if its files are not there.
+std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
+                                   const TaskFolder& folder);
+
+// The answer that is right most often: the label of the largest class of `train`, the first of
+// equals; of scores the most frequent target. Empty for free text.
+std::string MajorityAnswer(const Task& task, std::span<const TaskExample> train);
+
+// A line of predictions/<task>.jsonl, without its end: id, input, target, prediction, and what the
+// metrics read of them.
+std::string PredictionLine(const Task& task, const Prediction& prediction);
+
+}  // namespace syntra

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// WSC, the Winograd schema challenge: what does the marked pronoun refer to? The model names the
+// referent; it is trained on those that are right, and on Definite Pronoun Resolution (DPR).
+#include <algorithm>
+
+#include "base/text.h"
+#include "data/line_reader.h"
+#include "metrics/wsc_text.h"
+#include "tasks/label_task.h"
+
+namespace syntra {
+namespace {
+
+const std::string kDpr = "DPR/train.c.txt";
+
+std::vector<TaskSplit> WscSplits(bool use_dpr) {
+  std::vector<TaskSplit> splits = SuperGlueSplits("WSC");
+  if (use_dpr) splits[0].extras = {kDpr};
+  return splits;
+}
+
+bool IsLowerAscii(char c) { return c >= 'a' && c <= 'z'; }
+
+void SetCase(char* letter, bool lower) {
+  const bool is_letter = IsLowerAscii(static_cast<char>(*letter | 0x20));
+  if (is_letter) *letter = static_cast<char>(lower ? *letter | 0x20 : *letter & ~0x20);
+}
+
+// The referent as it stands in the text, as far as that can be said: TensorFlow Datasets'
+// "wsc.fixed" mends its case, end and newlines.
+std::string MendReferent(std::string referent, const std::string& text, int64_t index) {
+  if (text.find(referent) != std::string::npos) return referent;
+  std::vector<std::string> words = Split(text, ' ');
+  std::erase(words, "");
+  if (referent.empty() || index < 0 || index >= static_cast<int64_t>(words.size())) {
+    return referent;
+  }
+  std::string mended = referent;
+  SetCase(&mended[0], IsLowerAscii(words[index][0]));
+  mended.erase(mended.find_last_not_of('.') + 1);
+  std::ranges::replace(mended, '\n', ' ');
+  return text.find(mended) == std::string::npos ? referent : mended;
+}
+
+// The number of the word that is the pronoun, which the file gives wrong for one text.
+size_t FindPronoun(const std::vector<std::string>& words, const std::string& pronoun,
+                   int64_t index) {
+  const auto is_pronoun = [&](int64_t i) {
+    if (i < 0 || i >= static_cast<int64_t>(words.size())) return false;
+    if (words[i] == pronoun) return true;
+    // Punctuation may stick to it.
+    return words[i].starts_with(pronoun) && !IsLowerAscii(words[i][pronoun.size()] | 0x20);
+  };
+  for (const int64_t i : {index, index + 1, index - 1}) {
+    if (is_pronoun(i)) return static_cast<size_t>(i);
+  }
+  throw BadRow{fmt::format("word {} of the text is not \"{}\"", index, Printable(pronoun, 40))};
+}
+
+// "wsc: " and the text, the pronoun between stars.
+std::string MarkPronoun(const std::string& text, const std::string& pronoun, int64_t index) {
+  std::vector<std::string> words = Split(text, ' ');
+  const size_t at = FindPronoun(words, pronoun, index);
+  const std::string behind = words[at].substr(pronoun.size());
+  words[at] = "*" + pronoun + "*";
+  // Where punctuation sticks to the pronoun, T5 parts it, and drops the space at the text's end.
+  if (!behind.empty()) {
+    words[at] += " " + behind;
+    while (words.back().empty()) words.pop_back();
+  }
+  if (at + 1 == words.size()) words.emplace_back();
+  return "wsc: " + Join(words, " ");
+}
+
+class Wsc : public Task {
+ public:
+  explicit Wsc(bool use_dpr)
+      : Task({.name = "wsc",
+              .benchmark = "superglue",
+              .splits = WscSplits(use_dpr),
+              .labels = {},
+              .metrics = {"accuracy"}}) {}
+
+  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+            const Sink& sink) const override {
+    const bool is_test = split.use == TaskSplit::Use::kTest;
+    const std::vector<TableField> fields = {{"text"},
+                                            {"target.span1_text"},
+                                            {"target.span1_index"},
+                                            {"target.span2_text"},
+                                            {"target.span2_index"},
+                                            {"label", is_test},
+                                            {"idx", true}};
+    ReadRows(
+        {files[0], kJsonLines, fields}, policy,
+        [&](const Row& row) { return Parse(row, split.use); }, sink);
+    if (files.size() > 1) ReadDpr(files[1], policy, sink);
+  }
+
+  // 1 if the answer names the referent, else 0, -1 if it names nothing; expected is whether that is
+  // what the pronoun refers to.
+  Judgement Judge(const TaskExample& example, std::string_view text) const override {
+    Judgement judgement = Task::Judge(example, text);
+    judgement.predicted = NamesReferent(text, example.targets);
+    return judgement;
+  }
+
+ protected:
+  Json Submitted(const Prediction& prediction) const override {
+    return NamesReferent(prediction.text, prediction.example.targets) == 1 ? "True" : "False";
+  }
+
+ private:
+  static int64_t Index(const std::string& text) {
+    int64_t index = 0;
+    if (!ParseInt64(text, &index)) {
+      throw BadRow{fmt::format("the number of a word is \"{}\"", Printable(text, 40))};
+    }
+    return index;
+  }
+
+  static std::vector<TaskExample> Parse(const Row& row, TaskSplit::Use use) {
+    const std::string& text = *row.fields[0];
+    const std::string values[] = {"false", "true"};
+    TaskExample example;
+    example.inputs = MarkPronoun(text, *row.fields[3], Index(*row.fields[4]));
+    example.targets = MendReferent(*row.fields[1], text, Index(*row.fields[2]));
+    example.accepted_texts = {example.targets};
+    if (row.fields[5]) example.expected = IndexOf(*row.fields[5], values, "label");
+    example.id = row.fields[6].value_or(std::to_string(row.number));
+    if (use == TaskSplit::Use::kTrain && example.expected != 1) return {};
+    return {std::move(example)};
+  }
+
+  // Records of five lines: sentence, pronoun, two candidates with a comma between, the right one,
+  // nothing.
+  static void ReadDpr(const Path& file, const BadRecordPolicy& policy, const Sink& sink) {
+    LineReader lines(OpenByteSource(file));
+    BadRecordLedger ledger(file, policy);
+    int64_t count = 0;
+    for (Line line; lines.Next(&line); ++count) {
+      Record record{.offset = line.offset, .line = line.number};
+      std::vector<std::string> parts;
+      do {
+        parts.emplace_back(StripSpace(line.text));
+      } while (!parts.back().empty() && lines.Next(&line));
+      if (parts.back().empty()) parts.pop_back();
+      if (parts.empty()) continue;
+      try {
+        TaskExample example = ParseDpr(parts);
+        example.id = fmt::format("dpr/{}", count);
+        sink(std::move(example));
+        ledger.CountGood();
+      } catch (const BadRow& bad) {
+        record.fault = RecordFault::kBadValue;
+        record.detail = bad.detail;
+        ledger.CountBad(record);
+      }
+    }
+    ledger.Finish();
+  }
+
+  static TaskExample ParseDpr(const std::vector<std::string>& lines) {
+    if (lines.size() != 4) {
+      throw BadRow{fmt::format("{} lines; must be sentence, pronoun, candidates and the right one",
+                               lines.size())};
+    }
+    for (const std::string& line : lines) {
+      if (CheckText(line) != RecordFault::kNone) {
+        throw BadRow{std::string(ReasonOf(CheckText(line)))};
+      }
+    }
+    const size_t comma = lines[2].find(',');
+    const std::string_view candidates = lines[2];
+    const bool is_known =
+        comma != std::string::npos && (StripSpace(candidates.substr(0, comma)) == lines[3] ||
+                                       StripSpace(candidates.substr(comma + 1)) == lines[3]);
+    if (!is_known) throw BadRow{"the answer is not one of the two candidates"};
+    TaskExample example;
+    example.inputs = "wsc: " + MarkFirst(lines[0], lines[1]);
+    example.targets = lines[3];
+    example.accepted_texts = {lines[3]};
+    example.expected = 1;
+    return example;
+  }
+
+  // The first place of the pronoun between a space and a space, a full stop or a comma.
+  static std::string MarkFirst(std::string sentence, const std::string& pronoun) {
+    const std::string wanted = " " + pronoun;
+    for (size_t at = sentence.find(wanted); at != std::string::npos;
+         at = sentence.find(wanted, at + 1)) {
+      const size_t end = at + wanted.size();
+      if (end == sentence.size() ||
+          std::string_view(" .,").find(sentence[end]) == std::string::npos) {
+        continue;
+      }
+      return sentence.replace(at, wanted.size(), " *" + pronoun + "*");
+    }
+    return sentence;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Task> task_wsc(const TaskConfig& config) {
+  return std::make_unique<Wsc>(config.wsc().use_dpr());
+}
+
+}  // namespace syntra
