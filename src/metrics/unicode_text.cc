@@ -86,7 +86,7 @@ std::vector<std::string_view> SplitAtSpace(std::string_view text) {
 
 std::string_view StripUnicodeSpace(std::string_view text) {
   const std::vector<std::string_view> words = SplitAtSpace(text);
-  if (words.empty()) return {};
+  if (words.empty()) return text.substr(0, 0);
   return {words.front().data(), words.back().data() + words.back().size()};
 }
 

@@ -105,9 +105,10 @@ def multirc_cases(random_numbers: random.Random) -> Iterator[Case]:
             targets = [{"value": e, "group": g or f"alone {i}"}
                        for i, (e, g) in enumerate(zip(expected, groups))]
             found = [{"value": p} for p in predicted]
-            values = in_percent(METRICS.multirc_f1_over_all_answers(targets, found) | exact(targets, found), ("f1a", "em"))
-            yield {"what": f"{what}, {questions} questions", "classes": 2, "expected": expected, "predicted": predicted,
-                   "groups": groups, "metrics": {"multirc": values}}
+            values = METRICS.multirc_f1_over_all_answers(targets, found) | exact(targets, found)
+            yield {"what": f"{what}, {questions} questions", "classes": 2, "expected": expected,
+                   "predicted": predicted, "groups": groups,
+                   "metrics": {"multirc": in_percent(values, ("f1a", "em"))}}
 
 
 # --- scores ------------------------------------------------------------------------------------
@@ -146,11 +147,11 @@ def score_cases(random_numbers: random.Random) -> Iterator[Case]:
 
 # --- texts -------------------------------------------------------------------------------------
 
-PARTS = ["a", "an", "the", "A", "The", "THE", "cat", "Cat", "dog", "café", "CAFÉ", "cafe\u0301", "a\u0301", "aé", "an_the",
-         "o'clock", "Bob's", "Bob", "U.S.", "3.5", "1,000", "İstanbul", "ΟΔΟΣ", "Σ", "ΑΣ.", "ß", "STRASSE", "ǅ", "日本", "東京",
-         "‘a", "Moose!‘", "—a—", "…the", "«an»", "“the”", "the–end", "K", "Å", "²", "½", "٣", "_", "__a__", "$$$$", "...",
-         "!", "\"", "`", "^", "~", "\u200b", "a\u200bthe", "😀", "the😀", "my", "her", "his", "each", "that", "whose", "this",
-         "some", "few", "our", "your", "these", "fuzzy", "bunny", "hungry"]
+PARTS = ["a", "an", "the", "A", "The", "THE", "cat", "Cat", "dog", "café", "CAFÉ", "cafe\u0301", "a\u0301", "aé",
+         "an_the", "o'clock", "Bob's", "Bob", "U.S.", "3.5", "1,000", "İstanbul", "ΟΔΟΣ", "Σ", "ΑΣ.", "ß", "STRASSE",
+         "ǅ", "日本", "東京", "‘a", "Moose!‘", "—a—", "…the", "«an»", "“the”", "the–end", "K", "Å", "²", "½", "٣", "_",
+         "__a__", "$$$$", "...", "!", "\"", "`", "^", "~", "\u200b", "a\u200bthe", "😀", "the😀", "my", "her", "his",
+         "each", "that", "whose", "this", "some", "few", "our", "your", "these", "fuzzy", "bunny", "hungry"]
 SPACES = [" ", " ", " ", " ", "  ", "\t", "\n", "\u00a0", "\u2003", "\u3000", "\x1c", "\x1f", "\x85", "\u2028"]
 
 
@@ -186,7 +187,8 @@ def squad_cases(random_numbers: random.Random) -> Iterator[Case]:
             targets = [{"value": answers, "group": g or f"alone {i}"}
                        for i, (answers, g) in enumerate(zip(accepted, groups))]
             values = squad(targets, [{"value": text} for text in texts])
-            yield {"what": f"{count} answers of up to {most} words", "texts": texts, "accepted": accepted, "groups": groups,
+            yield {"what": f"{count} answers of up to {most} words", "texts": texts, "accepted": accepted,
+                   "groups": groups,
                    "metrics": {"squad": in_percent({"f1": values["f1"], "em": values["em"]}, ("f1", "em"))}}
 
 
@@ -200,13 +202,15 @@ def sequence_cases(random_numbers: random.Random) -> Iterator[Case]:
 
 
 # What the tokenizers of BLEU treat in a way of their own.
-SIGNS = [".", ",", "...", "3.5", "1,000.", "1990.", "x-y", "3-x", "3-4", "-", "don't", "'", "&quot;", "&amp;lt;", "&lt;", "&", "<skipped>",
-         "end-\n", "$5", "5€", "€", "a/b", "(c)", "[d]", "{e}", "f_g", "#1", "100%", "a.b", "a.1", "1.a", "«g»", "„h“", "i…", "j–k", "1–2", "½.",
-         "٣,٤", "x²,", "²,3", "©", "a+b=c", "\u00a0", "。", "第1。2"]
+SIGNS = [".", ",", "...", "3.5", "1,000.", "1990.", "x-y", "3-x", "3-4", "-", "don't", "'", "&quot;", "&amp;lt;",
+         "&lt;", "&", "<skipped>", "end-\n", "$5", "5€", "€", "a/b", "(c)", "[d]", "{e}", "f_g", "#1", "100%", "a.b",
+         "a.1", "1.a", "«g»", "„h“", "i…", "j–k", "1–2", "½.", "٣,٤", "x²,", "²,3", "©", "a+b=c", "\u00a0", "。",
+         "第1。2"]
 
 
 def sentence(random_numbers: random.Random, most: int) -> str:
-    words = [random_numbers.choice(SIGNS if random_numbers.random() < 0.3 else PARTS) for _ in range(random_numbers.randrange(most + 1))]
+    words = [random_numbers.choice(SIGNS if random_numbers.random() < 0.3 else PARTS)
+             for _ in range(random_numbers.randrange(most + 1))]
     return "".join(word + random_numbers.choice(["", " ", " ", " ", " ", "\n", " . ", ".", ", "]) for word in words)
 
 
@@ -247,7 +251,7 @@ class MeanAggregator:
         return {key: types.SimpleNamespace(low=mid(key), mid=mid(key), high=mid(key)) for key in self.scores[0]}
 
 
-class NearestScorer(METRICS.rouge_scorer.RougeScorer):  # type: ignore[misc]
+class NearestScorer(METRICS.rouge_scorer.RougeScorer):  # type: ignore[misc,name-defined]
     """Scores against the nearest of the texts that a line end and "|||" part."""
 
     def score(self, target: str, prediction: str) -> Any:
@@ -278,10 +282,17 @@ def words_of_texts() -> Iterator[tuple[str, list[str], list[str]]]:
             yield text, international, mteval_13a
 
 
+DETERMINERS = ["a", "an", "few", "her", "his", "each", "every", "many", "much", "my", "our", "some", "that", "the",
+               "their", "these", "this", "those", "which", "whose", "your"]
+NO_DETERMINERS = ["all", "any", "both", "its", "no", "one", "what", "Bob's", "a's"]
+
+
 def named_referents(random_numbers: random.Random) -> Iterator[tuple[str, str, int]]:
+    pairs = [(f"{word} cat", "big cat") for word in DETERMINERS + NO_DETERMINERS]
     for _ in range(300):
         referent = random_text(random_numbers, 4)
-        prediction = near(random_numbers, referent)
+        pairs.append((near(random_numbers, referent), referent))
+    for prediction, referent in pairs:
         example = {"targets_pretokenized": referent}
         yield prediction, referent, POSTPROCESSORS.wsc_simple(prediction, example)
 
@@ -296,10 +307,12 @@ def normalized_answers(random_numbers: random.Random) -> Iterator[tuple[str, str
 
 
 def scores_of_texts() -> Iterator[tuple[str, float]]:
-    texts = ["3.8", "0.0", "5.0", "5", ".5", "5.", "-1", "-1.0", "+2.5", "++2", "+-2", "-+2", "--2", " 3.8 ", "\t3.8\n", "\u00a03.8\u3000", "\x1c5", "\u20285\x1c", "\x855", "\u200b5",
-             "", " ", ".", "-", "+", "e5", "1e5", "1E5", "1e+5", "1e-5", "1e", "1e5.0", "3,8", "3.8.1", "3 .8", "three", "0x10", "1_0", "1__0",
-             "_1", "1_", "1_.5", "1._5", "1_0.2_5", "1e1_0", "३.८", "𝟓.𝟎", "３.８", "٣.٨", "²", "½", "inf", "-inf", "Infinity", "nan", "NaN", "nan(1)", "1e999",
-             "1e308", "1e-320", "0.1", "2.675", "4.35", "3.8f", "3.8\0", "1" + "0" * 30, "0." + "3" * 40, "3.8%"]
+    texts = ["3.8", "0.0", "5.0", "5", ".5", "5.", "-1", "-1.0", "+2.5", "++2", "+-2", "-+2", "--2", " 3.8 ",
+             "\t3.8\n", "\u00a03.8\u3000", "\x1c5", "\u20285\x1c", "\x855", "\u200b5", "", " ", ".", "-", "+", "e5",
+             "1e5", "1E5", "1e+5", "1e-5", "1e", "1e5.0", "3,8", "3.8.1", "3 .8", "three", "0x10", "1_0", "1__0", "_1",
+             "1_", "1_.5", "1._5", "1_0.2_5", "1e1_0", "३.८", "𝟓.𝟎", "３.８", "٣.٨", "²", "½", "inf", "-inf", "Infinity",
+             "nan", "NaN", "nan(1)", "1e999", "1e308", "1e-320", "0.1", "2.675", "4.35", "3.8f", "3.8\0",
+             "1" + "0" * 30, "0." + "3" * 40, "3.8%"]
     for text in texts:
         number = POSTPROCESSORS.string_to_float(text)
         yield text, number if math.isfinite(number) else -1.0
@@ -324,9 +337,11 @@ def characters() -> dict[str, object]:
     word = re.compile(r"\w")
     lower = {chr(code): chr(code).lower() for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF}
     return {
-        "script": Path(__file__).name, "versions": f"python {platform.python_version()}, unicode {unicodedata.unidata_version}",
+        "script": Path(__file__).name,
+        "versions": f"python {platform.python_version()}, unicode {unicodedata.unidata_version}",
         "unassigned": ranges(lambda c: unicodedata.category(c) == "Cn"),
-        "word": ranges(word.match), "space": ranges(str.isspace), "punctuation": ranges(lambda c: c in string.punctuation),
+        "word": ranges(word.match), "space": ranges(str.isspace),
+        "punctuation": ranges(lambda c: c in string.punctuation),
         "lower": {c: l for c, l in lower.items() if c != l},
     }
 
@@ -347,8 +362,8 @@ def main() -> None:
     directory = output_directory(__doc__ or "")
     numbers = random.Random(12)
     versions = [f"python {platform.python_version()}"] + [f"{name} {version(name)}" for name in PACKAGES]
-    cases = [*label_cases(numbers), *multirc_cases(numbers), *score_cases(numbers), *squad_cases(numbers), *sequence_cases(numbers),
-             *text_cases(numbers)]
+    cases = [*label_cases(numbers), *multirc_cases(numbers), *score_cases(numbers), *squad_cases(numbers),
+             *sequence_cases(numbers), *text_cases(numbers)]
     write(directory / "metrics.json", {
         "script": Path(__file__).name, "versions": ", ".join(versions), "cases": cases,
         "squad_text": [*normalized_answers(numbers)], "wsc_text": [*named_referents(numbers)],
