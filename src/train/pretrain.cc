@@ -15,7 +15,6 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "core/thread.h"
-#include "data/corpus_index.h"
 #include "train/agreement.h"
 #include "train/continuation.h"
 #include "train/describe.h"
@@ -279,11 +278,10 @@ bool Run::EvaluateNow(int64_t step) {
   batch.reset();
   if (!result) return false;
   if (!std::isfinite(result->log_perplexity)) {
-    Fail(
-        ExitCode::kDiverged,
-        "the validation log-perplexity after step {} is not finite; the last checkpoint is of step "
-        "{}. Lower optimizer.schedule.rate or set optimizer.clip_norm",
-        step, saved_step_);
+    Fail(ExitCode::kDiverged,
+         "the validation log-perplexity after step {} is not finite; the last checkpoint is of "
+         "step {}. Lower optimizer.schedule.rate or set optimizer.clip_norm",
+         step, saved_step_);
   }
   last_log_perplexity_ = result->log_perplexity;
   if (!first_log_perplexity_) first_log_perplexity_ = last_log_perplexity_;
