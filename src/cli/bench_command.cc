@@ -22,6 +22,7 @@
 #include "cli/config_options.h"
 #include "core/random.h"
 #include "core/thread.h"
+#include "data/example.h"
 #include "train/replica.h"
 #include "train/step.h"
 

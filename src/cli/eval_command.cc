@@ -46,7 +46,7 @@ Action SetUpEval(CLI::App& app) {
         previous = now;
       };
       const ValidationData data = OpenValidationData(loaded, alive);
-      CheckAgreement(ranks, {{"data.validation, digest", ToHex(data.index().DataDigest())}},
+      CheckAgreement(ranks, {{"data.validation, digest", ToHex(data.ContentDigest())}},
                      ExitCode::kData, "data", kRemedy);
       const auto keep_alive = [&] {
         phase.emplace(watchdog, RunPhase::kEvaluation, loaded.step);

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/gaps.h"
 #include "cli/samples.h"
+#include "data/example.h"
 
 namespace syntra {
 namespace {
@@ -99,8 +100,9 @@ Action SetUpGenerate(CLI::App& app) {
     LoadedModel loaded = checkpoint->Load(options->samples > 0 ? kForEvaluation : kForGeneration);
     const DataConfig& data = loaded.config.data();
     const Tokenizer& tokenizer = *loaded.tokenizer;
-    const ExampleSettings lengths = ExampleSettings::From(data, tokenizer);
-    BatchDecoder decoder(*loaded.replica, tokenizer, lengths.input_length, lengths.target_length);
+    CheckHasEos(tokenizer);
+    const ExampleLengths lengths = RowLengths(data);
+    BatchDecoder decoder(*loaded.replica, tokenizer, lengths.inputs, lengths.targets);
     if (options->samples == 0) return FillLines(decoder, tokenizer, options->raw);
     ShowSamples(decoder, loaded, *options);
     return ExitCode::kDone;

@@ -332,17 +332,28 @@ void MilestonesAreCheckpoints(const Report& report) {
 constexpr int64_t kMostTokens = int64_t{1} << 30;
 constexpr double kMostActivations = 0x1p50;
 
+struct LengthField {
+  const char* field;
+  int64_t length;
+};
+
+// Targets that follow from the inputs are about as long at most.
+LengthField LongerSide(const DataConfig& data) {
+  if (data.target_length() > data.input_length()) {
+    return {"data.target_length", data.target_length()};
+  }
+  return {"data.input_length", data.input_length()};
+}
+
 void TokensCanBeCounted(const Report& report) {
+  const LengthField longer = LongerSide(report.config().data());
   const auto check = [&](const char* field, int64_t rows) {
-    const auto check_length = [&](const char* length_field, int64_t length) {
-      if (rows * length <= kMostTokens) return;
-      report.Add({field, length_field},
-                 fmt::format("{} {} of {} {} gives {} tokens; at most {} are allowed", field, rows,
-                             length_field, length, WithThousands(rows * length),
-                             WithThousands(kMostTokens)));
-    };
-    check_length("data.input_length", report.config().data().input_length());
-    check_length("data.target_length", report.config().data().target_length());
+    const int64_t tokens = rows * longer.length;
+    if (tokens <= kMostTokens) return;
+    report.Add({field, longer.field},
+               fmt::format("{} {} of {} {} gives {} tokens; at most {} are allowed", field, rows,
+                           longer.field, longer.length, WithThousands(tokens),
+                           WithThousands(kMostTokens)));
   };
   check("train.batch_size", report.config().train().batch_size());
   check("evaluation.batch_size", report.config().evaluation().batch_size());
@@ -387,7 +398,8 @@ void ActivationsCanBeCounted(const Report& report) {
   const int64_t layers = int64_t{config.model().encoder_layers()} + config.model().decoder_layers();
   const bool cut = config.train().micro_batch_size() > 0;
   const int64_t rows = cut ? config.train().micro_batch_size() : config.train().batch_size();
-  const double tokens = static_cast<double>(rows) * config.data().input_length();
+  const LengthField longer = LongerSide(config.data());
+  const double tokens = static_cast<double>(rows) * static_cast<double>(longer.length);
   const std::vector<TokenVector> vectors = VectorsOfAToken(config.model());
   const TokenVector& widest = *std::ranges::max_element(vectors, {}, &TokenVector::elements);
   if (tokens * static_cast<double>(widest.elements) * static_cast<double>(layers) <=
@@ -396,13 +408,13 @@ void ActivationsCanBeCounted(const Report& report) {
   }
   std::vector<std::string> fields = widest.fields;
   const std::string rows_field = cut ? "train.micro_batch_size" : "train.batch_size";
-  for (const char* field : {"data.input_length", "model.encoder_layers", "model.decoder_layers"}) {
+  for (const char* field : {longer.field, "model.encoder_layers", "model.decoder_layers"}) {
     fields.push_back(field);
   }
   fields.push_back(rows_field);
-  report.Add(fields, fmt::format("{} {} of data.input_length {} in {} layers with {} elements a "
-                                 "token ({}) are more than 2^50 values; lower one of them",
-                                 rows_field, rows, config.data().input_length(), layers,
+  report.Add(fields, fmt::format("{} {} of {} {} in {} layers with {} elements a token ({}) are "
+                                 "more than 2^50 values; lower one of them",
+                                 rows_field, rows, longer.field, longer.length, layers,
                                  WithThousands(widest.elements), Join(widest.fields, ", ")));
 }
 

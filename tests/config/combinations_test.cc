@@ -58,6 +58,10 @@ TEST(Combinations, DecoderTables) {
   Expect(decoder + "113 } } } } }",
          "max_length 113 is shorter than the target length 114 that follows from data.input_length "
          "512; make it at least 114");
+  Expect(decoder + "113 } } } } } data { target_length: 113 }", "");
+  Expect(decoder + "113 } } } } } data { target_length: 200 }",
+         "max_length 113 is shorter than data.target_length 200; make it at least 200, or lower "
+         "data.target_length");
   Expect("model { mixer {} }", "model.mixer names no kind; write e.g. mixer { attention {} }");
 }
 
@@ -71,6 +75,9 @@ TEST(Combinations, Others) {
       {"model { relative_bias { buckets: 64 max_distance: 32 } }",
        "max_distance 32 must be larger"},
       {"data { input_length: 4096 }", "corrupted in 227 spans, but data.extra_ids gives 100"},
+      {"data { input_length: 4096 target_length: 62 }", ""},
+      {"data { target_length: -1 }", "data.target_length: -1 is not allowed"},
+      {"data { mixture { temperature: 0 } }", "data.mixture.temperature: 0 is not allowed"},
       {"train { batch_size: 12 micro_batch_size: 5 }",
        "batch_size 12 is not a multiple of "
        "train.micro_batch_size 5"},

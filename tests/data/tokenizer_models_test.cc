@@ -14,6 +14,7 @@
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
 #include "data/normalizer.h"
+#include "data/objective.h"
 #include "data/record_reader.h"
 #include "data/segmenter.h"
 #include "data/tokenizer_model.pb.h"
@@ -121,7 +122,7 @@ void ExpectTrainingAsksForAnEosAndRoom(const Kind& kind, const Tokenizer& tokeni
   if (kind.eos_id < 0) {
     const std::string message = DataErrorOf([&] { CheckCanTrain(tokenizer, 100000); });
     EXPECT_NE(message.find("--pad_id=0 --eos_id=1"), std::string::npos) << message;
-    DataErrorOf([&] { ExampleSettings::From(DataConfig(), tokenizer); });
+    DataErrorOf([&] { ObjectiveSettings::From(DataConfig(), tokenizer); });
     return;
   }
   CheckCanTrain(tokenizer, size);
