@@ -51,4 +51,9 @@ class RecordReader {
 // meaning nothing. Throws Error(kData) if the file is of no known format or has no such column.
 std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::string& text_field);
 
+// A look at the end of a file. Throws Error(kData) if it shows that something was cut off: of
+// TFRecord files it does, unless they are gzipped. Parquet files are not opened without their end;
+// of all others only reading them through would tell.
+void CheckEnd(const Path& path);
+
 }  // namespace syntra

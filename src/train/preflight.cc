@@ -228,11 +228,13 @@ class Checks {
          sizes_.checkpoint_bytes * static_cast<double>(more), 0},
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
          directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
-        {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left)}};
+        {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left),
+         /*is_estimated=*/true}};
     for (size_t i = 0; i < splits_.size(); ++i) {
       const PreparedState& state = *states_.at(i);
-      needs.push_back({"token shards", splits_[i].directory, state.least_bytes,
-                       state.probable_bytes - state.least_bytes});
+      needs.push_back({fmt::format("{} shards", i == 0 ? "training" : "validation"),
+                       splits_[i].directory, state.low_bytes,
+                       state.probable_bytes - state.low_bytes, /*is_estimated=*/true});
     }
     const DiskFinding finding = CheckDisk(needs);
     return {finding.text, finding.is_tight ? State::kWarning : State::kGood};

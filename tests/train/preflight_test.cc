@@ -270,6 +270,13 @@ TEST_F(Preflights, ValidationTakesMemoryToo) {
 TEST_F(Preflights, DiskSpaceNowAndLater) {
   const double free = static_cast<double>(FreeDiskBytes(scratch_));
   EXPECT_FALSE(CheckDisk({{"x", scratch_ / "new", 1, 1}}).is_tight);
+  EXPECT_EQ(CheckDisk({{"x", scratch_, 1, 1}}).text.find("about"), std::string::npos);
+  const DiskFinding estimated = CheckDisk({{"2 checkpoints", scratch_, 1024, 0},
+                                           {"metrics", scratch_, 0, 2048, /*is_estimated=*/true}});
+  EXPECT_TRUE(
+      estimated.text.ends_with(" free, about 3.0 KiB needed before the run ends (2 "
+                               "checkpoints 1.0 KiB, metrics about 2.0 KiB)"))
+      << estimated.text;
   const DiskFinding later = CheckDisk({{"9 milestones", scratch_ / "new", 1, 2 * free}});
   EXPECT_TRUE(later.is_tight);
   EXPECT_NE(later.text.find("9 milestones"), std::string::npos) << later.text;
