@@ -285,6 +285,16 @@ TEST_F(Tools, CheckAndDoctor) {
   const Outcome misconfigured = Run(wrong);
   EXPECT_EQ(misconfigured.code, 2);
   EXPECT_EQ(ParseJson(misconfigured.out).at("errors").size(), 1u);
+  // Of four ranks on four hosts each has a host's memory to itself.
+  const auto memory = [&](const Arguments& options) {
+    Arguments all = arguments;
+    all.insert(all.end(), options.begin(), options.end());
+    return RunJson(all).at("memory").at("detail").get<std::string>();
+  };
+  const std::string together = memory({"--ranks", "4"});
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "4"}), together);
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "9"}), together);
+  EXPECT_NE(memory({"--ranks", "4", "--ranks-per-host", "1"}), together);
   const Json machine = RunJson({"doctor", "--json"});
   EXPECT_TRUE(machine.at("libraries").at("SentencePiece").is_string()) << machine;
   for (const char* peak : {"peak fp32", "peak bf16"}) {
