@@ -463,7 +463,12 @@ TEST_F(ToolsOfRanks, EvalIsTheSameWithTwo) {
                             "evaluation.batch_size=5",
                             "--set",
                             "evaluation.batches=3"};
-  const Json one = RunJson(arguments), two = RunJson(arguments, {.ranks = 2});
+  // The second outside its run directory.
+  Arguments moved = arguments;
+  moved[2] = scratch_ / "moved";
+  std::filesystem::copy(CheckpointPath("run", 20), moved[2]);
+  moved.insert(moved.end(), {"--set", "data.prepared=" + (scratch_ / "prepared").string()});
+  const Json one = RunJson(arguments), two = RunJson(moved, {.ranks = 2});
   const double value = one.at("log_perplexity");
   EXPECT_NEAR(value, two.at("log_perplexity").get<double>(), 1e-9 * value);
   EXPECT_EQ(one.at("label_checksum"), two.at("label_checksum"));
