@@ -74,7 +74,7 @@ Action SetUpCheck(CLI::App& app) {
     const RankPlaces places{.ranks = form->ranks,
                             .ranks_on_host = std::min(on_host, form->ranks),
                             .backend = backend.get()};
-    std::ranges::copy(Preflight(config, places), std::back_inserter(findings));
+    std::ranges::copy(Preflight(config, places).findings, std::back_inserter(findings));
     Print(findings, form->json);
     const auto failed = std::ranges::find(findings, State::kFailed, &Finding::state);
     return failed == findings.end() ? ExitCode::kDone : failed->code;

@@ -29,6 +29,7 @@
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_status.h"
+#include "train/run_tokenizer.h"
 #include "train/snapshot.h"
 #include "train/step.h"
 #include "train/stragglers.h"
@@ -63,17 +64,17 @@ struct Chief {
 
 class Run {
  public:
-  // `warnings` of the preflight go to the log, too.
   Run(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
-      const std::vector<std::string>& warnings)
+      PassedPreflight preflight)
       : config_(config),
         ranks_(ranks),
         backend_(backend),
         watchdog_(watchdog),
         directory_{config.train().directory()},
-        partition_(BatchPartition::Of(config.train(), ranks.size())) {
+        partition_(BatchPartition::Of(config.train(), ranks.size())),
+        initial_(std::move(preflight.initial)) {
     TakeDirectory();
-    for (const std::string& warning : warnings) Log().warn("{}", warning);
+    for (const std::string& warning : preflight.warnings) Log().warn("{}", warning);
   }
 
   PretrainOutcome Train();
@@ -109,7 +110,7 @@ class Run {
   std::optional<Chief> chief_;
   std::optional<Requests> requests_;
   RunIdentity identity_;
-  std::optional<Checkpoint> initial_;
+  std::optional<Checkpoint> initial_;  // open from the start, before the other run prunes it
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
   std::optional<ValidationData> validation_;
@@ -140,18 +141,13 @@ void Run::TakeDirectory() {
   watchdog_.ReportTo(directory_.logs(), ranks_.rank(), ranks_.size());
   identity_.config = config_;
   identity_.world_size = ranks_.size();
-  // Opened at once: before the data is prepared for nothing, and before the other run prunes it.
-  const std::string& initial = config_.checkpoint().initial();
-  if (!initial.empty() && ListCheckpoints(directory_.checkpoints()).empty()) {
-    initial_.emplace(OpenInitial(initial));
-  }
 }
 
 // False if a rank was asked to stop: finished shards stay, and the next start goes on with the
 // rest.
 bool Run::PrepareData() {
   const Watchdog::Phase phase(watchdog_, RunPhase::kPrepare);
-  tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
+  tokenizer_.emplace(OpenTokenizer(config_));
   struct Stopped {};
   int64_t reports = 0;
   PrepareProgress previous;
@@ -483,10 +479,10 @@ PretrainOutcome Pretrain(const Config& config, Communicator& ranks, Backend& bac
                          Watchdog& watchdog) {
   ChooseThreads(config.train(), ranks);
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
-  const std::vector<std::string> warnings = PreflightOfRanks(config, ranks, backend);
+  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    Run run(config, ranks, backend, watchdog, warnings);
+    Run run(config, ranks, backend, watchdog, std::move(preflight));
     phase.reset();
     return run.Train();
   } catch (...) {

@@ -53,7 +53,7 @@ class Preflights : public testing::Test {
         overrides_, kForModel);
   }
   std::vector<Finding> All(int ranks = 1) const {
-    return Preflight(Now(), {.ranks = ranks, .ranks_on_host = ranks});
+    return Preflight(Now(), {.ranks = ranks, .ranks_on_host = ranks}).findings;
   }
   Finding Of(const std::string& subject) const {
     for (const Finding& finding : All()) {
@@ -224,6 +224,22 @@ TEST_F(Preflights, ShardsThatDoNotDoAreNamed) {
   EXPECT_NE(Of("token shards").detail.find("1 of 1 can be used"), std::string::npos);
   Set("data.extra_ids", "50");
   ExpectWarning("token shards", "was made with another data.text_field or data.extra_ids");
+}
+
+TEST_F(Preflights, ShardsWithMoreBadRecordsThanNowPassAreNamed) {
+  Write("corpus/a.jsonl", "{\"text\": \"one way\"}\nno record\n");
+  Prepare();
+  EXPECT_EQ(Of("token shards").state, State::kGood);
+  Set("data.max_bad_fraction", "0");
+  ExpectWarning("token shards", "holds more bad records than data.on_bad_record now lets pass");
+}
+
+// A checkpoint without one is no help, nor is a run that is new.
+TEST_F(Preflights, WithoutATokenizerTheMessageSaysWhatToSet) {
+  Set("data.tokenizer", "");
+  ExpectFailure("tokenizer", ExitCode::kConfig, "set data.tokenizer to a SentencePiece model");
+  Save(50);
+  ExpectFailure("tokenizer", ExitCode::kConfig, "step-0000000050 does not");
 }
 
 TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
