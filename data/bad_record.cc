@@ -63,6 +63,11 @@ RecordFault CheckText(std::string_view text) {
   return RecordFault::kNone;
 }
 
+int64_t BadRecordPolicy::Limit(int64_t records) const {
+  if (fail || max_fraction <= 0) return 0;
+  return std::max<int64_t>(1, static_cast<int64_t>(max_fraction * static_cast<double>(records)));
+}
+
 void BadRecordLedger::CountBad(const Record& record) {
   ++records_;
   ++bad_;
@@ -73,13 +78,7 @@ void BadRecordLedger::CountBad(const Record& record) {
   if (policy_.fail) Fail(ExitCode::kData, "{}", message);
   if (bad_ == 1) first_ = message;
   if (bad_ <= kLoggedOneByOne && logs_ == Logs::kAll) Log().warn("skipped: {}", message);
-  if (bad_ >= kCheckedEarly && bad_ > Limit()) Finish();
-}
-
-int64_t BadRecordLedger::Limit() const {
-  if (policy_.max_fraction <= 0) return 0;
-  return std::max<int64_t>(
-      1, static_cast<int64_t>(policy_.max_fraction * static_cast<double>(records_)));
+  if (bad_ >= kCheckedEarly && bad_ > policy_.Limit(records_)) Finish();
 }
 
 std::string BadRecordLedger::Summary() const {
@@ -94,11 +93,12 @@ std::string BadRecordLedger::Summary() const {
 
 void BadRecordLedger::Finish() const {
   if (bad_ == 0) return;
-  if (bad_ > Limit()) {
+  if (bad_ > policy_.Limit(records_)) {
     Fail(ExitCode::kData,
          "{}: {} of {} records are bad, more than the {} that data.max_bad_fraction {} allows: {}; "
          "the first is {}",
-         file_.string(), bad_, records_, Limit(), policy_.max_fraction, Summary(), first_);
+         file_.string(), bad_, records_, policy_.Limit(records_), policy_.max_fraction, Summary(),
+         first_);
   }
   if (logs_ == Logs::kNothing) return;
   Log().warn("{}: skipped {} of {} records: {}", file_.string(), bad_, records_, Summary());

@@ -43,6 +43,9 @@ struct Record;
 struct BadRecordPolicy {
   bool fail = false;           // the first bad record is an error
   double max_fraction = 1e-4;  // otherwise, the largest share of a file's records
+
+  // How many of a file's records may be bad: none with `fail` or a share of 0, else at least one.
+  int64_t Limit(int64_t records) const;
 };
 
 // Counts one file's bad records and applies the policy. Throws Error(kData).
@@ -55,7 +58,7 @@ class BadRecordLedger {
   void CountGood() { ++records_; }
   void CountBad(const Record& record);
   // At the end of the file: logs the counts by reason; fails if there were more bad records than
-  // max(1, max_fraction * records), or any with max_fraction 0.
+  // the policy's limit.
   void Finish() const;
 
   int64_t bad() const { return bad_; }
@@ -63,7 +66,6 @@ class BadRecordLedger {
   int64_t count(RecordFault fault) const { return counts_[static_cast<size_t>(fault)]; }
 
  private:
-  int64_t Limit() const;
   std::string Summary() const;
 
   Path file_;

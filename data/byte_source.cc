@@ -136,11 +136,16 @@ class GzipSource : public ByteSource {
 
 File OpenCorpusFile(const Path& path) { return File::OpenRegularForRead(path, ExitCode::kData); }
 
+bool StartsLikeGzip(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
+
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path) {
-  std::byte magic[2] = {};
-  const size_t count = OpenCorpusFile(path).Read(magic);
+  std::byte magic[2];
   File file = OpenCorpusFile(path);
-  if (count == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b}) {
+  const size_t count = file.Read(magic);
+  file.Rewind();
+  if (StartsLikeGzip(std::span(magic).first(count))) {
     return std::make_unique<GzipSource>(std::move(file));
   }
   // A download that failed at once leaves an empty file; that is not an empty shard.

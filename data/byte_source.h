@@ -32,6 +32,9 @@ class ByteSource {
 // A corpus file, opened. Error(kData) if it is not a regular file; never waits for one.
 File OpenCorpusFile(const Path& path);
 
+// Whether these are the first bytes of a gzip file.
+bool StartsLikeGzip(std::span<const std::byte> bytes);
+
 // A name ending in ".gz" without gzip content, or without any, is an error.
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path);
 

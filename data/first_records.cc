@@ -25,17 +25,22 @@ struct Fault {
   std::string message;
 };
 
-// The policy decides as it will when the corpus is prepared, so that no file is refused here that
-// would be accepted there.
-std::optional<Fault> FaultAtTheStartOf(const Path& path, const PrepareOptions& options) {
+// Reads up to the first good record. The policy decides as it will when the corpus is prepared, so
+// that no file is refused here that would be accepted there.
+void CheckStart(const Path& path, const PrepareOptions& options) {
+  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, options.text_field);
+  BadRecordLedger ledger(path, options.on_bad_record, BadRecordLedger::Logs::kNothing);
+  for (Record record; reader->Next(&record);) {
+    if (record.fault == RecordFault::kNone) return;
+    ledger.CountBad(record);
+  }
+  ledger.Finish();
+}
+
+std::optional<Fault> FaultOf(const Path& path, const PrepareOptions& options) {
   try {
-    const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, options.text_field);
-    BadRecordLedger ledger(path, options.on_bad_record, BadRecordLedger::Logs::kNothing);
-    for (Record record; reader->Next(&record);) {
-      if (record.fault == RecordFault::kNone) return std::nullopt;
-      ledger.CountBad(record);
-    }
-    ledger.Finish();
+    CheckStart(path, options);
+    CheckEnd(path);
     return std::nullopt;
   } catch (const Error& error) {
     return Fault{error.code(), error.what()};
@@ -48,8 +53,7 @@ void AppendFaults(const PrepareOptions& options, std::vector<Fault>* faults, int
   if (options.patterns.empty()) return;
   const std::vector<Path> paths = ExpandPatterns(options.patterns);
   std::vector<std::optional<Fault>> found(paths.size());
-  ParallelTasks(std::ssize(paths),
-                [&](int64_t i) { found[i] = FaultAtTheStartOf(paths[i], options); });
+  ParallelTasks(std::ssize(paths), [&](int64_t i) { found[i] = FaultOf(paths[i], options); });
   for (std::optional<Fault>& fault : found) {
     if (fault) faults->push_back(std::move(*fault));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at the beginning of every corpus file, before hours are spent on the first of them.
+// A look at the beginning of every corpus file, and at the end of some, before hours are spent on
+// the first of them.
 #pragma once
 
 namespace syntra {
@@ -9,8 +10,10 @@ class DataConfig;
 // Opens every file of the training and the validation patterns and reads its records up to the
 // first good one: a few kilobytes of each, on all threads. Throws one Error that names the files
 // that PrepareCorpus would refuse for what stands there, with the reason of each: no such field
-// (and the fields that there are), another format, damage, not readable. What stands behind is not
-// seen. The error is kData, or kResources if a file could not be read for want of rights or memory.
+// (and the fields that there are), another format, damage, not readable; and those that CheckEnd
+// finds to be cut short. What else stands behind the first records is not seen: a gzip or text file
+// that was cut there passes, and is found when it is prepared. The error is kData, or kResources if
+// a file could not be read for want of rights or memory.
 void CheckFirstRecords(const DataConfig& config);
 
 }  // namespace syntra

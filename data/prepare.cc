@@ -18,6 +18,7 @@
 #include "data/pattern.h"
 #include "data/record_reader.h"
 #include "data/shard_claim.h"
+#include "data/shard_mismatch.h"
 
 namespace syntra {
 namespace {
@@ -43,7 +44,8 @@ class Preparation {
   Preparation(const PrepareOptions& options, const Tokenizer& tokenizer)
       : options_(options),
         tokenizer_(tokenizer),
-        settings_(SettingsDigest(options.text_field, tokenizer)) {}
+        settings_(SettingsDigest(options.text_field, tokenizer)),
+        wanted_{tokenizer.digest(), settings_, options.on_bad_record} {}
 
   PrepareResult Run() {
     const std::vector<ShardTask> tasks = ShardTasks(options_);
@@ -105,7 +107,8 @@ class Preparation {
     }
   }
 
-  // What the previous index says of a shard, if neither file has changed since.
+  // What the previous index says of a shard, if neither file has changed since and the policy of
+  // now lets its bad records pass.
   const IndexEntry* FindUnchanged(const ShardTask& task) const {
     const auto found = unchanged_.find(task.shard.filename().string());
     if (found == unchanged_.end()) return nullptr;
@@ -115,8 +118,8 @@ class Preparation {
         entry.source == task.source.string() && entry.source_time > 0 && entry.file_time > 0 &&
         ChangeTime(task.source) == entry.source_time && ChangeTime(task.shard) == entry.file_time &&
         static_cast<int64_t>(std::filesystem::file_size(task.source, code)) == entry.source_bytes;
-    return same && IsAllowed(entry.documents + entry.empty_documents, entry.bad_records) ? &entry
-                                                                                         : nullptr;
+    const int64_t records = entry.documents + entry.empty_documents + entry.bad_records;
+    return same && entry.bad_records <= options_.on_bad_record.Limit(records) ? &entry : nullptr;
   }
 
   // The file's ChangeTime if a change from now on would show in it, else 0: some file systems count
@@ -145,7 +148,7 @@ class Preparation {
       File file = OpenCorpusFile(task.source);
       const Digest source = DigestOfRest(file);
       std::optional<Digest> content;
-      if (IsFinished(task, source, &content)) return false;
+      if (IsFinished(task, {file.Size(), source}, &content)) return false;
       if (content) {
         BuildIfItSaysTheSame(task, source, file.Size(), *content);
       } else {
@@ -158,13 +161,14 @@ class Preparation {
   }
 
   // `content`: what a shard that is made in its place must say, if that matters.
-  bool IsFinished(const ShardTask& task, const Digest& source, std::optional<Digest>* content) {
+  bool IsFinished(const ShardTask& task, const CorpusFileState& source,
+                  std::optional<Digest>* content) {
     if (!Exists(task.shard)) return false;
     std::optional<Mismatch> mismatch;
     try {
       const TokenShard shard(task.shard);
       const ShardFacts& facts = shard.facts();
-      mismatch = MismatchOf(facts, source);
+      mismatch = MismatchOf(facts, wanted_, source);
       const bool is_comparable =
           facts.tokenizer == tokenizer_.digest() && facts.settings == settings_;
       if (options_.keeps_content && is_comparable) *content = shard.content();
@@ -178,31 +182,11 @@ class Preparation {
     return !mismatch;
   }
 
-  std::optional<Mismatch> MismatchOf(const ShardFacts& facts, const Digest& source) const {
-    if (facts.source != source) return Mismatch::kSource;
-    if (facts.tokenizer != tokenizer_.digest()) return Mismatch::kTokenizer;
-    if (facts.settings != settings_) return Mismatch::kSettings;
-    if (!IsAllowed(static_cast<int64_t>(facts.documents + facts.empty_documents),
-                   static_cast<int64_t>(facts.bad_records))) {
-      return Mismatch::kBadRecords;
-    }
-    return std::nullopt;
-  }
-
   void ReportMismatch(Mismatch mismatch, const ShardTask& task) {
     // One warning speaks for all shards of the corpus.
     Log().log(warned_ ? spdlog::level::info : spdlog::level::warn, "{}; making it again",
               MismatchText(mismatch, task.shard, task.source));
     warned_ = true;
-  }
-
-  // A shard kept from a run with a laxer policy must not smuggle its bad records in.
-  bool IsAllowed(int64_t good_records, int64_t bad_records) const {
-    const BadRecordPolicy& policy = options_.on_bad_record;
-    if (bad_records == 0) return true;
-    const auto records = static_cast<double>(good_records + bad_records);
-    return !policy.fail && policy.max_fraction > 0 &&
-           static_cast<double>(bad_records) <= std::max(1.0, policy.max_fraction * records);
   }
 
   void BuildIfItSaysTheSame(const ShardTask& task, const Digest& source, int64_t source_bytes,
@@ -318,6 +302,7 @@ class Preparation {
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   Digest settings_;
+  ShardSettings wanted_;
   PrepareProgress progress_;
   CorpusIndex previous_;
   bool warned_ = false;                                 // of a shard that does not do
@@ -327,23 +312,6 @@ class Preparation {
 };
 
 }  // namespace
-
-std::string MismatchText(Mismatch mismatch, const Path& shard, const Path& source) {
-  switch (mismatch) {
-    case Mismatch::kSource:
-      return fmt::format("{} was made from other bytes than {} has now", shard.string(),
-                         source.string());
-    case Mismatch::kTokenizer:
-      return fmt::format("{} was made with another data.tokenizer", shard.string());
-    case Mismatch::kSettings:
-      return fmt::format("{} was made with another data.text_field or data.extra_ids",
-                         shard.string());
-    case Mismatch::kBadRecords:
-      return fmt::format("{} holds more bad records than data.on_bad_record now lets pass",
-                         shard.string());
-  }
-  return "";
-}
 
 std::vector<ShardTask> ShardTasks(const PrepareOptions& options) {
   std::vector<ShardTask> tasks;

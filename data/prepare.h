@@ -22,16 +22,6 @@ struct PrepareProgress {
   friend bool operator==(const PrepareProgress&, const PrepareProgress&) = default;
 };
 
-// Why a finished shard does not do, and is made again.
-enum class Mismatch {
-  kSource,     // the corpus file has other bytes now
-  kTokenizer,  // another model file
-  kSettings,   // another data.text_field or data.extra_ids
-  kBadRecords  // more bad records than the policy allows now
-};
-// "X was made from other bytes than Y has now"
-std::string MismatchText(Mismatch mismatch, const Path& shard, const Path& source);
-
 struct PrepareOptions {
   std::vector<std::string> patterns;
   Path directory;

@@ -3,21 +3,30 @@
 
 #include "base/error.h"
 #include "data/byte_source.h"
+#include "data/record_formats.h"
+#include "data/shard_mismatch.h"
 
 namespace syntra {
 namespace {
 
-// English text has about 4 bytes a token with T5's pieces, JSON around it included; gzip makes it a
-// third. The bounds are for text that compresses badly and has long pieces.
-struct Ratio {
-  double bytes_per_token, compression;
+// What a file's tokens may take, low and probable: not more than a guess, since only tokenizing
+// tells.
+struct Estimate {
+  double low, probable;
 };
-constexpr Ratio kProbable{4, 3}, kAtLeast{8, 1.5};
 
-double ShardBytes(const Path& source, int64_t bytes, int32_t vocabulary_size, const Ratio& ratio) {
-  const bool compressed = source.extension() == ".gz";
-  const double text = static_cast<double>(bytes) * (compressed ? ratio.compression : 1);
-  return text / ratio.bytes_per_token * (vocabulary_size <= 65536 ? 2 : 4);
+// English text has about 4 bytes a token with T5's pieces, JSON around it included. The low one is
+// for long pieces.
+constexpr Estimate kTokensPerByte{1.0 / 8, 1.0 / 4};
+
+// Bytes of text in a byte of the file. The low ones are for text that compresses badly; the pages
+// of a Parquet file may be not compressed at all, or by several methods.
+Estimate TextPerByte(File& file) {
+  std::byte first[4];
+  const std::span<const std::byte> start(first, file.Read(first));
+  if (StartsLikeGzip(start)) return {1.5, 3};
+  if (StartsLikeParquet(start)) return {1, 2};
+  return {1, 1};
 }
 
 // The shard, if it is one.
@@ -25,32 +34,28 @@ std::optional<TokenShard> OpenShard(const Path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     return TokenShard(path, /*verify=*/false);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kData) throw;
     return std::nullopt;  // damaged, and made again
   }
-}
-
-std::optional<Mismatch> MismatchOf(const ShardFacts& facts, int64_t source_bytes,
-                                   const Tokenizer& tokenizer, const Digest& settings) {
-  if (static_cast<int64_t>(facts.source_bytes) != source_bytes) return Mismatch::kSource;
-  if (facts.tokenizer != tokenizer.digest()) return Mismatch::kTokenizer;
-  if (facts.settings != settings) return Mismatch::kSettings;
-  return std::nullopt;
 }
 
 }  // namespace
 
 PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tokenizer) {
-  const Digest settings = SettingsDigest(options.text_field, tokenizer);
+  const ShardSettings wanted{tokenizer.digest(), SettingsDigest(options.text_field, tokenizer),
+                             options.on_bad_record};
+  const double token_bytes = tokenizer.vocabulary_size() <= 65536 ? 2 : 4;
   PreparedState state;
   CorpusIndex index;
   for (const ShardTask& task : ShardTasks(options)) {
     ++state.files;
-    const int64_t bytes = OpenCorpusFile(task.source).Size();
+    File file = OpenCorpusFile(task.source);
+    const int64_t bytes = file.Size();
     state.source_bytes += bytes;
     const std::optional<TokenShard> shard = OpenShard(task.shard);
     const std::optional<Mismatch> mismatch =
-        shard ? MismatchOf(shard->facts(), bytes, tokenizer, settings) : std::nullopt;
+        shard ? MismatchOf(shard->facts(), wanted, {bytes, std::nullopt}) : std::nullopt;
     if (shard && !mismatch) {
       index.shards.push_back(EntryOf(*shard, task.source));
       continue;
@@ -59,9 +64,10 @@ PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tok
       state.mismatch = MismatchText(*mismatch, task.shard, task.source);
     }
     state.unfinished.push_back(task.source);
-    const int32_t vocabulary = tokenizer.vocabulary_size();
-    state.least_bytes += ShardBytes(task.source, bytes, vocabulary, kAtLeast);
-    state.probable_bytes += ShardBytes(task.source, bytes, vocabulary, kProbable);
+    const Estimate text = TextPerByte(file);
+    const double size = static_cast<double>(bytes) * token_bytes;
+    state.low_bytes += size * text.low * kTokensPerByte.low;
+    state.probable_bytes += size * text.probable * kTokensPerByte.probable;
   }
   if (state.unfinished.empty()) state.data_digest = index.DataDigest();
   return state;

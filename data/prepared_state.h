@@ -16,9 +16,9 @@ struct PreparedState {
   int64_t files = 0;  // of the corpus
   int64_t source_bytes = 0;
   std::vector<Path> unfinished;  // of the files, those without a token shard that seems to do
-  // Bytes that the token shards to be made will take: surely, and probably. How many tokens a text
-  // has and how well it was compressed is only known afterwards.
-  double least_bytes = 0, probable_bytes = 0;
+  // Estimates of the bytes that the token shards to be made will take: a low one and a probable
+  // one. How many tokens a text has and how well it was compressed is only known afterwards.
+  double low_bytes = 0, probable_bytes = 0;
   std::string mismatch;               // why the first shard that will be made again does not do
   std::optional<Digest> data_digest;  // CorpusIndex::DataDigest, if all are finished
 };

@@ -21,6 +21,8 @@ std::unique_ptr<RecordReader> OpenTextRecords(const Path& path, const std::strin
 std::unique_ptr<RecordReader> OpenTfRecords(const Path& path, const std::string& text_field);
 // True if `bytes` starts with a TFRecord length whose checksum is right.
 bool StartsLikeTfRecords(std::span<const std::byte> bytes);
+// Throws Error(kData) if a file that is not gzipped does not end with a whole record.
+void CheckEndOfTfRecords(const Path& path);
 
 // A header row, then rows of as many fields, the document in one column. Comma-separated values as
 // RFC 4180 has them, and tab-separated ones whose fields are taken as they are.
@@ -34,6 +36,7 @@ std::unique_ptr<RecordReader> OpenDelimitedTable(const Path& path, const TableFo
 
 // A column of a Parquet file. Builds without Apache Arrow refuse the file and say what to do.
 std::unique_ptr<RecordReader> OpenParquetRecords(const Path& path, const std::string& text_field);
+bool StartsLikeParquet(std::span<const std::byte> bytes);
 // Whether this build has Apache Arrow.
 bool ReadsParquet();
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <new>
 
 #include "base/error.h"
@@ -14,23 +15,21 @@
 namespace syntra {
 namespace {
 
-bool StartsLikeParquet(std::span<const std::byte> bytes) {
-  return std::ranges::equal(bytes.first(std::min<size_t>(bytes.size(), 4)),
-                            std::as_bytes(std::span("PAR1", 4)));
-}
-
 struct Format {
   std::vector<std::string_view> extensions;
   std::unique_ptr<RecordReader> (*open)(const Path& path, const std::string& text_field);
   // Whether the first bytes of a file are those of this format; null: they do not tell.
   bool (*starts_like)(std::span<const std::byte> bytes) = nullptr;
+  // Throws Error(kData) if the end of a file shows that something was cut off; null: it does not
+  // tell.
+  void (*check_end)(const Path& path) = nullptr;
 };
 
 // A format is a row here and a file of its own (README.md, "Adding a format").
 const Format kFormats[] = {
     {{".json", ".jsonl", ".ndjson"}, OpenJsonRecords, StartsLikeJson},
     {{".txt", ".tokens"}, OpenTextRecords},
-    {{".tfrecord", ".tfrecords"}, OpenTfRecords, StartsLikeTfRecords},
+    {{".tfrecord", ".tfrecords"}, OpenTfRecords, StartsLikeTfRecords, CheckEndOfTfRecords},
     {{".csv"}, OpenCsvRecords},
     {{".tsv"}, OpenTsvRecords},
     {{".parquet"}, OpenParquetRecords, StartsLikeParquet},
@@ -72,7 +71,25 @@ std::string ListOfExtensions() {
   return Join(names, ", ") + " or " + last;
 }
 
+const Format& FormatOf(const Path& path) {
+  const Format* format = FormatOfName(path);
+  if (!format) format = FormatOfContent(path);
+  if (format) return *format;
+  Fail(ExitCode::kData,
+       "{}: neither its name nor its first bytes tell its format; name it {}, each but the last "
+       "also with .gz",
+       path.string(), ListOfExtensions());
+}
+
 }  // namespace
+
+bool StartsLikeParquet(std::span<const std::byte> bytes) {
+  return bytes.size() >= 4 && std::memcmp(bytes.data(), "PAR1", 4) == 0;
+}
+
+void CheckEnd(const Path& path) {
+  if (const auto check_end = FormatOf(path).check_end) check_end(path);
+}
 
 bool RecordReader::Next(Record* record) {
   *record = {};
@@ -101,16 +118,8 @@ std::string QuotedNames(std::span<const std::string> names) {
 }
 
 std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::string& text_field) {
-  const Format* format = FormatOfName(path);
-  if (!format) format = FormatOfContent(path);
-  if (!format) {
-    Fail(ExitCode::kData,
-         "{}: neither its name nor its first bytes tell its format; name it {}, each but the last "
-         "also with .gz",
-         path.string(), ListOfExtensions());
-  }
   try {
-    return format->open(path, text_field);
+    return FormatOf(path).open(path, text_field);
   } catch (const std::bad_alloc&) {
     Fail(ExitCode::kResources, "{}: out of memory while opening it", path.string());
   }

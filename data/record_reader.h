@@ -80,4 +80,9 @@ std::optional<TableFormat> TableFormatOf(const Path& path);
 std::unique_ptr<RecordReader> OpenTable(const Path& path, const TableFormat& format,
                                         std::vector<TableField> fields);
 
+// A look at the end of a file. Throws Error(kData) if it shows that something was cut off: of
+// TFRecord files it does, unless they are gzipped. Parquet files are not opened without their end;
+// of all others only reading them through would tell.
+void CheckEnd(const Path& path);
+
 }  // namespace syntra

@@ -3,6 +3,8 @@
 // there is nothing to resynchronise on.
 #include "base/tfrecord.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/byte_source.h"
 #include "data/example.pb.h"
@@ -75,6 +77,16 @@ class TfRecordReader : public RecordReader {
 
 bool StartsLikeTfRecords(std::span<const std::byte> bytes) {
   return TfRecordLength(bytes).has_value();
+}
+
+void CheckEndOfTfRecords(const Path& path) {
+  const MappedFile file(path, ExitCode::kData);
+  const std::span<const std::byte> bytes = file.bytes();
+  constexpr size_t kLargestFrame = kTfRecordHeaderBytes + kMaxRecordBytes + kTfRecordFooterBytes;
+  if (bytes.empty() || StartsLikeGzip(bytes)) return;
+  if (EndsWithTfRecord(bytes.last(std::min(bytes.size(), kLargestFrame)))) return;
+  Fail(ExitCode::kData, "{}: the TFRecord file does not end with a whole record (truncated file)",
+       path.string());
 }
 
 std::unique_ptr<RecordReader> OpenTfRecords(const Path& path, const std::string& text_field) {

@@ -63,4 +63,16 @@ bool TfRecordIsWhole(std::span<const std::byte> data_and_footer) {
   return ReadAt<uint32_t>(data_and_footer, length) == MaskedCrc32c(data_and_footer.first(length));
 }
 
+bool EndsWithTfRecord(std::span<const std::byte> bytes) {
+  constexpr size_t kAroundData = kTfRecordHeaderBytes + kTfRecordFooterBytes;
+  for (size_t length = 0; length + kAroundData <= bytes.size(); ++length) {
+    const auto frame = bytes.last(length + kAroundData);
+    if (ReadAt<uint64_t>(frame, 0) == length && TfRecordLength(frame) == length &&
+        TfRecordIsWhole(frame.subspan(kTfRecordHeaderBytes))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace syntra

@@ -25,4 +25,8 @@ std::optional<uint64_t> TfRecordLength(std::span<const std::byte> bytes);
 // Whether the checksum in the footer is that of the data. `data_and_footer` holds both.
 bool TfRecordIsWhole(std::span<const std::byte> data_and_footer);
 
+// Whether a whole frame ends where `bytes` ends. Looks for its header from the end on, so that this
+// takes no longer than the frame is long.
+bool EndsWithTfRecord(std::span<const std::byte> bytes);
+
 }  // namespace syntra

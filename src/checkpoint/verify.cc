@@ -117,4 +117,13 @@ Buffer ReadVerified(File& file, const FileDigest& expected) {
   return bytes;
 }
 
+std::optional<std::string> ReadCheckpointFile(const Path& directory, const std::string& name) {
+  const Manifest manifest = ReadManifest(directory);
+  const auto expected = manifest.files.find(name);
+  if (expected == manifest.files.end()) return std::nullopt;
+  File file = OpenVerified(directory / name, expected->second);
+  const Buffer bytes = ReadVerified(file, expected->second);
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 }  // namespace syntra

@@ -29,6 +29,10 @@ VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> 
 // The bytes of a verified file. Throws Error(kCheckpoint) if they are no longer those.
 Buffer ReadVerified(File& file, const FileDigest& expected);
 
+// The content of one file of a checkpoint, held to the manifest alone; nullopt if that names no
+// such file. Throws Error(kCheckpoint) or Error(kResources).
+std::optional<std::string> ReadCheckpointFile(const Path& directory, const std::string& name);
+
 // The manifest alone, without a look at the files that it names. Throws Error(kCheckpoint) or
 // Error(kResources).
 Manifest ReadManifest(const Path& directory);

@@ -13,13 +13,13 @@ class ArrivingLines {
   // Reads a file descriptor, which must stay open.
   explicit ArrivingLines(int descriptor) : descriptor_(descriptor) {}
 
-  // Waits for a line; then all that have arrived, without their ends. Empty at the end of the
-  // input; what has no end there is a line too. Throws Error(kResources).
+  // Waits for a line, then returns all that have arrived, without newlines. Empty at the end of the
+  // input, where a last line needs no newline. Throws Error(kResources).
   std::vector<std::string> Next();
 
  private:
   int descriptor_;
-  std::string rest_;  // a line whose end has not arrived
+  std::string rest_;  // the beginning of a line that has not arrived as a whole
 };
 
 }  // namespace syntra

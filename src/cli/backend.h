@@ -10,8 +10,9 @@
 
 namespace syntra {
 
-// GPUs go round the ranks of a host. `ranks` may be null: one process alone. Throws
-// Error(kResources), saying what to do, if a GPU is asked for, or is there, that cannot be used.
+// With GPUs, rank r of a host takes GPU r, and counting begins anew where there are more ranks than
+// GPUs. `ranks` may be null: one process alone. Throws Error(kResources), saying what to do, if a
+// GPU is asked for or was found, but cannot be used.
 std::shared_ptr<Backend> ChooseBackend(TrainConfig::Device device, const Communicator* ranks);
 
 }  // namespace syntra

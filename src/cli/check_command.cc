@@ -35,7 +35,9 @@ const char* NameOf(State state) {
 std::shared_ptr<Backend> OpenDevice(const Config& config, std::vector<Finding>* findings) {
   try {
     std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), nullptr);
-    findings->push_back({"device", State::kGood, std::string(backend->device().name())});
+    const Device& device = backend->device();
+    findings->push_back(
+        {"device", State::kGood, device.is_host() ? "the CPU" : std::string(device.name())});
     return backend;
   } catch (const Error& error) {
     findings->push_back({"device", State::kFailed, error.what(), error.code()});
@@ -59,14 +61,20 @@ void Print(const std::vector<Finding>& findings, bool as_json) {
 Action SetUpCheck(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
-  return [options, form] {
+  const auto ranks_per_host = std::make_shared<int>(0);
+  app.add_option("--ranks-per-host", *ranks_per_host,
+                 "How many of the ranks share a host and its memory; all, unless given")
+      ->check(CLI::PositiveNumber);
+  return [options, form, ranks_per_host] {
     const Config config = options->Load(kForTraining);
     std::vector<Finding> findings{
         {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
     const std::shared_ptr<Backend> backend = OpenDevice(config, &findings);
-    const RankPlaces places{
-        .ranks = form->ranks, .ranks_on_host = form->ranks, .backend = backend.get()};
-    std::ranges::copy(Preflight(config, places), std::back_inserter(findings));
+    const int on_host = *ranks_per_host > 0 ? *ranks_per_host : form->ranks;
+    const RankPlaces places{.ranks = form->ranks,
+                            .ranks_on_host = std::min(on_host, form->ranks),
+                            .backend = backend.get()};
+    std::ranges::copy(Preflight(config, places).findings, std::back_inserter(findings));
     Print(findings, form->json);
     const auto failed = std::ranges::find(findings, State::kFailed, &Finding::state);
     return failed == findings.end() ? ExitCode::kDone : failed->code;

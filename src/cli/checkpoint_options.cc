@@ -12,9 +12,6 @@
 namespace syntra {
 namespace {
 
-// The train.directory of a checkpoint that lies in no run directory: the field must not be empty.
-constexpr const char* kNowhere = "/dev/null";
-
 // The run directory that the checkpoint lies in; empty if it lies in none.
 Path RunDirectoryOf(const Path& checkpoint) {
   const Path holder = std::filesystem::absolute(checkpoint / "").parent_path().parent_path();
@@ -25,18 +22,16 @@ Path RunDirectoryOf(const Path& checkpoint) {
 // token shards go to its run directory, or where the command line says.
 std::vector<std::string> WithOwnPlaces(const Path& checkpoint,
                                        const std::vector<std::string>& overrides) {
-  std::vector<std::string> all{"data.prepared="};
-  const Path run = RunDirectoryOf(checkpoint);
-  all.push_back("train.directory=" + (run.empty() ? std::string(kNowhere) : run.string()));
+  std::vector<std::string> all{"data.prepared=",
+                               "train.directory=" + RunDirectoryOf(checkpoint).string()};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return all;
 }
 
 // Where the token shards are, or go; empty: nowhere.
 Path PreparedOf(const Config& config) {
-  const bool is_nowhere =
-      config.data().prepared().empty() && config.train().directory() == kNowhere;
-  return is_nowhere ? Path() : RunDirectory{config.train().directory()}.Prepared(config.data());
+  const RunDirectory run{config.train().directory()};
+  return run.root.empty() ? Path(config.data().prepared()) : run.Prepared(config.data());
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct LoadedModel {
   Path path;  // of the checkpoint
   int64_t step = 0;
   Config config;
-  Path prepared;                       // where the token shards of its data are; empty: nowhere
+  Path prepared;                       // where the token shards of its data go; empty: nowhere
   std::optional<Tokenizer> tokenizer;  // if the purpose needs it
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Replica> replica;  // parameters only
@@ -32,11 +32,11 @@ struct CheckpointOptions {
   std::string checkpoint;
   std::vector<std::string> overrides;
 
-  // The newest valid checkpoint at or below the path, with its own configuration under the
-  // overrides, but for train.directory and data.prepared: without an override these are its run
-  // directory and the place in there, so that a checkpoint from elsewhere chooses nothing that is
-  // written.
-  // `ranks` may be null: one process alone.
+  // The newest valid checkpoint at or below the path. Its configuration is the stored one under the
+  // overrides, with two exceptions: what it says of train.directory and data.prepared does not
+  // count, so that a checkpoint from elsewhere does not choose where files are written. Without
+  // overrides train.directory is the run directory that the checkpoint lies in, empty if it lies in
+  // none. `ranks` may be null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
 };
 

@@ -68,7 +68,9 @@ Action SetUpConfig(CLI::App& app) {
              "my.textproto --full"},
             {"diff", "List the fields in which two configurations differ", SetUpDiff,
              "a.textproto b.textproto"},
-            {"explain", "Print what a field means, its default and its limits; alone, list all",
+            {"explain",
+             "Print what a field means, its default, its limits, what other programs call it, and "
+             "whether it may change when a run continues; alone, list all",
              SetUpExplain, "optimizer.schedule.rate"}});
 }
 

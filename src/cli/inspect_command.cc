@@ -10,6 +10,7 @@
 #include "data/training_data.h"
 #include "data/validation_data.h"
 #include "train/run_directory.h"
+#include "train/run_tokenizer.h"
 #include "train/sizes.h"
 #include "train/snapshot.h"
 
@@ -84,7 +85,7 @@ struct Preview {
 };
 
 std::vector<Preview> PreviewExamples(const Config& config, bool validation, int64_t count) {
-  const Tokenizer tokenizer(config.data().tokenizer(), config.data().extra_ids());
+  const Tokenizer tokenizer = OpenTokenizer(config);
   const Batch batch = FirstRows(config, tokenizer, validation, count);
   std::vector<Preview> examples;
   for (int64_t row = 0; row < batch.rows; ++row) {

@@ -8,6 +8,7 @@
 #include "core/thread.h"
 #include "data/training_data.h"
 #include "train/run_directory.h"
+#include "train/run_tokenizer.h"
 #include "train/signals.h"
 
 namespace syntra {
@@ -46,7 +47,7 @@ Action SetUpPrepare(CLI::App& app) {
            "train.directory");
     }
     if (config.train().threads() > 0) SetThreadCount(config.train().threads());
-    const Tokenizer tokenizer(data.tokenizer(), data.extra_ids());
+    const Tokenizer tokenizer = OpenTokenizer(config);
     const Path prepared = output->empty() ? run.Prepared(data) : Path(*output);
     for (const PrepareOptions& split : Preparations(data, prepared)) Prepare(split, tokenizer);
     return ExitCode::kDone;

@@ -9,11 +9,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/change.h"
 #include "config/comments.h"
 #include "config/layer.h"
 #include "config/rules.h"
 #include "config/scalar.h"
 #include "config/suggest.h"
+#include "configs/schema/config.pb.h"
 
 namespace syntra {
 namespace {
@@ -133,6 +135,27 @@ class FieldTree {
   std::string text_;
 };
 
+std::string Synonyms(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  for (int i = 0; i < field.options().ExtensionSize(syntra::synonym); ++i) {
+    names.push_back(field.options().GetExtension(syntra::synonym, i));
+  }
+  return Join(names, ", ");
+}
+
+// What a run that continues does with another value; "" for a message, whose fields may differ.
+std::string ChangeText(const SchemaComments& comments, const std::string& path,
+                       const FieldDescriptor& field) {
+  if (field.message_type()) return "";
+  const Change change = ChangeOf(path);
+  return comments.Of(*Change_descriptor()->FindValueByNumber(change));
+}
+
+// "  Also known as: lr, learning_rate"; nothing without `text`.
+std::string Labelled(const std::string& label, const std::string& text) {
+  return text.empty() ? "" : Paragraph(label + ": " + text, 2);
+}
+
 std::string FieldLines(const SchemaComments& comments, const std::string& path,
                        const Descriptor& message) {
   FieldTree tree(comments);
@@ -149,6 +172,8 @@ std::string Explanation(const SchemaComments& comments, const std::string& path,
   if (!value.empty()) text += fmt::format("  default  {}\n", value);
   if (!rule.empty()) text += fmt::format("  rule     {}\n", rule);
   text += Paragraph(comments.Of(field), 2);
+  text += Labelled("Also known as", Synonyms(field));
+  text += Labelled("Changing it when a run continues", ChangeText(comments, path, field));
   if (field.enum_type()) text += ValueLines(comments, *field.enum_type());
   if (field.message_type()) {
     text += Paragraph(comments.Of(*field.message_type()), 2);

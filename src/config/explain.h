@@ -7,9 +7,10 @@
 
 namespace syntra {
 
-// What the field at a dotted path (list indices are ignored) is: type, default, rule, allowed
-// values or the tree of its fields, and the schema's comment. A bare name stands for every field of
-// that name, or with that synonym. Throws Error(kConfig) with a suggestion if there is none.
+// What the field at a dotted path (list indices are ignored) is: type, default, rule, the schema's
+// comment, its synonyms, what a run that continues does with another value, and the allowed values
+// or the tree of its fields. A bare name stands for every field of that name, or with that synonym.
+// Throws Error(kConfig) with a suggestion if there is none.
 std::string ExplainField(const std::string& place);
 
 // The tree of all fields: name, type, default and first sentence, in 80 columns.

@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// A problem of the field at `path`, placed where it is set, or else where the message around it is,
-// or else at `fallback`.
+// Adds a problem of the field at `path`, unless the field counts as broken already. Its place is
+// where the field is set, or else where the message around it is, or else `fallback`.
 void AddFieldProblem(const Layer& layer, const Location& fallback, const std::string& path,
                      const std::string& message, Problems* problems);
 

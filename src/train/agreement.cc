@@ -157,7 +157,7 @@ void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host) 
   if (ranks.size() == 1) return;
   Config compared = config;
   compared.mutable_train()->clear_threads();
-  if (config.train().has_directory()) {
+  if (!config.train().directory().empty()) {
     compared.mutable_train()->set_directory(
         std::filesystem::absolute(config.train().directory()).string());
   }

@@ -22,8 +22,13 @@ dev_t FileSystemOf(const Path& path) {
 struct FileSystem {
   Path place;
   double soon = 0, later = 0;
+  bool is_estimated = false;
   std::vector<std::string> parts;
 };
+
+std::string Amount(double bytes, bool is_estimated) {
+  return (is_estimated ? "about " : "") + HumanBytes(bytes);
+}
 
 std::map<dev_t, FileSystem> ByFileSystem(const std::vector<DiskNeed>& needs) {
   std::map<dev_t, FileSystem> systems;
@@ -34,7 +39,8 @@ std::map<dev_t, FileSystem> ByFileSystem(const std::vector<DiskNeed>& needs) {
     system.soon += need.soon;
     system.later += need.later;
     if (const double bytes = need.soon + need.later; bytes > 0) {
-      system.parts.push_back(fmt::format("{} {}", need.what, HumanBytes(bytes)));
+      system.parts.push_back(fmt::format("{} {}", need.what, Amount(bytes, need.is_estimated)));
+      system.is_estimated |= need.is_estimated;
     }
   }
   return systems;
@@ -57,21 +63,20 @@ DiskFinding CheckDisk(const std::vector<DiskNeed>& needs) {
   for (const auto& [device, system] : ByFileSystem(needs)) {
     const auto free = static_cast<double>(FreeDiskBytes(system.place));
     const std::string parts = Join(system.parts, ", ");
+    const std::string all = Amount(system.soon + system.later, system.is_estimated);
     if (free < system.soon) {
-      Fail(
-          ExitCode::kResources,
-          "{} has {} free, but the run needs {} there at once, and {} in all: {}; free some space, "
-          "or choose another place (train.directory, data.prepared)",
-          system.place.string(), HumanBytes(free), HumanBytes(system.soon),
-          HumanBytes(system.soon + system.later), parts);
+      Fail(ExitCode::kResources,
+           "{} has {} free, but the run needs {} there soon, and {} in all ({}); free some space, "
+           "or choose another place (train.directory, data.prepared)",
+           system.place.string(), HumanBytes(free), Amount(system.soon, system.is_estimated), all,
+           parts);
     }
     const bool tight = free < system.soon + system.later;
     finding.is_tight |= tight;
-    texts.push_back(fmt::format(
-        "{}: {} free, {} needed{}", system.place.string(), HumanBytes(free),
-        HumanBytes(system.soon + system.later),
-        tight ? fmt::format(" before the run ends ({}); it will fail when the disk is full", parts)
-              : ""));
+    texts.push_back(
+        fmt::format("{}: {} free, {} needed{}{}", system.place.string(), HumanBytes(free), all,
+                    parts.empty() ? "" : fmt::format(" before the run ends ({})", parts),
+                    tight ? "; it will fail when the disk is full" : ""));
   }
   finding.text = Join(texts, "; ");
   return finding;

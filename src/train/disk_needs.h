@@ -10,21 +10,25 @@
 namespace syntra {
 
 struct DiskNeed {
-  std::string what;  // "3 checkpoints"
-  Path place;        // the directory, which may not exist yet
-  double soon = 0;   // bytes without which the run fails soon
-  double later = 0;  // bytes that come with time, as far as can be told
+  std::string what;           // "3 checkpoints"
+  Path place;                 // the directory, which may not exist yet
+  double soon = 0;            // bytes without which the run fails soon
+  double later = 0;           // bytes that come with time
+  bool is_estimated = false;  // messages say "about"
 };
 
 // The nearest directory at or above `path` that exists; a file in its way is returned, too.
 Path ExistingAncestor(const Path& path);
 
 struct DiskFinding {
-  std::string text;       // "/data: 1.2 GiB free, 300.0 MiB needed", one for each file system
+  // "/data: 1.2 GiB free, about 310.0 MiB needed (3 checkpoints 300.0 MiB, metrics about 10.0
+  // MiB)", one for each file system
+  std::string text;
   bool is_tight = false;  // what comes later does not fit; `text` says so
 };
 
-// Throws Error(kResources), with the numbers, if what is needed soon does not fit.
+// "about" in a text marks an estimate. Throws Error(kResources), with the numbers, if what is
+// needed soon does not fit.
 DiskFinding CheckDisk(const std::vector<DiskNeed>& needs);
 
 }  // namespace syntra

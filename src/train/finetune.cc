@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "decode/batch_decoder.h"
 #include "train/best_checkpoints.h"
+#include "train/preflight.h"
+#include "train/run_tokenizer.h"
 #include "train/task_data.h"
 #include "train/task_evaluator.h"
 #include "train/task_results.h"
@@ -43,7 +45,7 @@ class Finetuning : public Workload {
 TrainingData Finetuning::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
   const uint64_t seed = run.config.train().seed();
-  tokenizer_.emplace(config.tokenizer(), config.extra_ids());
+  tokenizer_.emplace(OpenTokenizer(run.config));
   data_ = FinetuningData::Read(config, *tokenizer_, seed);
   if (data_.cut_examples > 0) {
     Log().warn(
@@ -141,8 +143,11 @@ void Finetuning::Evaluated(RunContext& run, TrainingState&, int64_t step) {
 
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog) {
+  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
+  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
+  phase.reset();
   Finetuning finetuning(config);
-  return Train(finetuning, config, ranks, backend, watchdog, {});
+  return Train(finetuning, config, ranks, backend, watchdog, std::move(preflight));
 }
 
 }  // namespace syntra

@@ -6,7 +6,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/layout.h"
 #include "checkpoint/tensor_file.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
@@ -98,7 +100,10 @@ void TakeOptimizerState(Checkpoint& initial, bool same_model, Replica& replica,
 
 }  // namespace
 
-Checkpoint OpenInitial(const Path& path) {
+std::optional<Checkpoint> InitialOf(const Config& config) {
+  const Path path = config.checkpoint().initial();
+  const RunDirectory run{config.train().directory()};
+  if (path.empty() || !ListCheckpoints(run.checkpoints()).empty()) return std::nullopt;
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
   return std::filesystem::is_regular_file(place) ? OpenTensorFile(place) : OpenNewest(place);

@@ -2,6 +2,7 @@
 // checkpoint.initial: a new run that starts from the parameters of another.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "checkpoint/read.h"
@@ -11,9 +12,10 @@
 
 namespace syntra {
 
-// What `path` names: what OpenNewest finds there, or a single HDF5 file of tensors. Throws
-// Error(kCheckpoint) for anything else.
-Checkpoint OpenInitial(const Path& path);
+// What checkpoint.initial names, opened and verified: what OpenNewest finds there, or a single HDF5
+// file of tensors. Throws Error(kCheckpoint) for anything else. nullopt if the field is not set, or
+// the run directory has checkpoints, from which the run continues.
+std::optional<Checkpoint> InitialOf(const Config& config);
 
 // Puts the parameters of `initial` that the model has, in the same shape, in the place of the
 // replica's, which are initialised, and sets `identity.initial`. With checkpoint.initial_state

@@ -18,6 +18,7 @@
 #include "train/initial.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
+#include "train/run_tokenizer.h"
 
 namespace syntra {
 namespace {
@@ -48,6 +49,8 @@ void CheckWritable(const Path& path, const char* field) {
   }
 }
 
+std::string Files(int64_t count) { return fmt::format("{} file{}", count, count == 1 ? "" : "s"); }
+
 class Checks {
  public:
   Checks(const Config& config, const RankPlaces& places)
@@ -56,7 +59,7 @@ class Checks {
         directory_{config.train().directory()},
         splits_(Preparations(config.data(), directory_.Prepared(config.data()))) {}
 
-  std::vector<Finding> Run() {
+  PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
     Check("tokenizer", {}, [&] { return CheckTokenizer(); });
     Check("training data", {}, [&] { return CheckCorpus(0); });
@@ -76,7 +79,7 @@ class Checks {
     Check("initial", {"checkpoints"}, [&] { return CheckInitial(); });
     Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
     Check("memory", {"model"}, [&] { return CheckFits(config_, sizes_, places_); });
-    return std::move(findings_);
+    return {std::move(findings_), std::move(initial_)};
   }
 
  private:
@@ -109,18 +112,17 @@ class Checks {
   }
 
   std::string CheckTokenizer() {
-    tokenizer_.emplace(config_.data().tokenizer(), config_.data().extra_ids());
+    tokenizer_.emplace(OpenTokenizer(config_));
     CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
-    return fmt::format("{} pieces and {} sentinels", tokenizer_->piece_count(),
-                       tokenizer_->extra_ids());
+    return fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
+                       tokenizer_->piece_count(), tokenizer_->extra_ids());
   }
 
   std::string CheckCorpus(size_t split) {
-    if (!tokenizer_) return fmt::format("{} files", ShardTasks(splits_[split]).size());
+    if (!tokenizer_) return Files(std::ssize(ShardTasks(splits_[split])));
     const PreparedState& state =
         states_[split].emplace(LookAtPrepared(splits_[split], *tokenizer_));
-    return fmt::format("{} file{}, {}", state.files, state.files == 1 ? "" : "s",
-                       HumanBytes(static_cast<double>(state.source_bytes)));
+    return Files(state.files) + ", " + HumanBytes(static_cast<double>(state.source_bytes));
   }
 
   std::string CheckDirectory() const {
@@ -182,11 +184,10 @@ class Checks {
     return others.empty() ? text : fmt::format("{}; changed: {}", text, others);
   }
 
-  Result CheckInitial() const {
-    const std::string& initial = config_.checkpoint().initial();
-    if (initial.empty()) return "none";
-    if (checkpoint_) return "not used, since the run has checkpoints";
-    return OpenInitial(initial).path().string();
+  Result CheckInitial() {
+    if (config_.checkpoint().initial().empty()) return "checkpoint.initial is not set";
+    initial_ = InitialOf(config_);
+    return initial_ ? initial_->path().string() : "not used, since the run has checkpoints";
   }
 
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:
@@ -228,11 +229,13 @@ class Checks {
          sizes_.checkpoint_bytes * static_cast<double>(more), 0},
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
          directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
-        {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left)}};
+        {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left),
+         /*is_estimated=*/true}};
     for (size_t i = 0; i < splits_.size(); ++i) {
       const PreparedState& state = *states_.at(i);
-      needs.push_back({"token shards", splits_[i].directory, state.least_bytes,
-                       state.probable_bytes - state.least_bytes});
+      needs.push_back({fmt::format("{} shards", i == 0 ? "training" : "validation"),
+                       splits_[i].directory, state.low_bytes,
+                       state.probable_bytes - state.low_bytes, /*is_estimated=*/true});
     }
     const DiskFinding finding = CheckDisk(needs);
     return {finding.text, finding.is_tight ? State::kWarning : State::kGood};
@@ -248,11 +251,12 @@ class Checks {
   std::optional<Tokenizer> tokenizer_;
   std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
   std::optional<CheckpointSummary> checkpoint_;
+  std::optional<Checkpoint> initial_;
 };
 
 }  // namespace
 
-std::vector<Finding> Preflight(const Config& config, const RankPlaces& places) {
+PreflightReport Preflight(const Config& config, const RankPlaces& places) {
   return Checks(config, places).Run();
 }
 
@@ -272,15 +276,18 @@ std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings) 
   throw Error(failures[0].code, text + fmt::format("{} errors", failures.size()));
 }
 
-std::vector<std::string> PreflightOfRanks(const Config& config, const Communicator& ranks,
-                                          Backend& backend) {
+PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks,
+                                 Backend& backend) {
   const RankPlaces places{
       .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
-  if (ranks.rank() == 0) return RequireNoFailure(Preflight(config, places));
+  if (ranks.rank() == 0) {
+    PreflightReport report = Preflight(config, places);
+    return {RequireNoFailure(report.findings), std::move(report.initial)};
+  }
   if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
     CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
   }
-  return {};
+  return {{}, InitialOf(config)};
 }
 
 }  // namespace syntra

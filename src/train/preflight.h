@@ -3,9 +3,11 @@
 // computed. `check` prints it all; `pretrain` does not start if something is wrong.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/read.h"
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "train/fits.h"
@@ -21,17 +23,27 @@ struct Finding {
   ExitCode code = ExitCode::kDone;  // of a failure
 };
 
+struct PreflightReport {
+  std::vector<Finding> findings;
+  std::optional<Checkpoint> initial;  // InitialOf the configuration, if nothing was wrong with it
+};
+
 // All checks in order. One that needs what another has not found out is skipped. Changes nothing,
-// and takes seconds even of large corpora: of a file at most the first records are read.
-std::vector<Finding> Preflight(const Config& config, const RankPlaces& places);
+// and takes seconds even of large corpora: of a file, little more than the first records is read.
+PreflightReport Preflight(const Config& config, const RankPlaces& places);
 
 // Throws one Error with all failures and the code of the first. Returns the warnings.
 std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
 
+// What the run goes on with, so that nothing is opened and verified twice.
+struct PassedPreflight {
+  std::vector<std::string> warnings;  // of rank 0
+  std::optional<Checkpoint> initial;  // InitialOf the configuration, on every rank
+};
+
 // What a run does before anything else: rank 0 looks at everything, the first rank of each other
-// host at its memory, and every rank at that of a GPU. Not collective. Throws as RequireNoFailure;
-// returns rank 0's warnings.
-std::vector<std::string> PreflightOfRanks(const Config& config, const Communicator& ranks,
-                                          Backend& backend);
+// host at its memory, every rank at that of a GPU and at checkpoint.initial. Not collective. Throws
+// as RequireNoFailure.
+PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend);
 
 }  // namespace syntra

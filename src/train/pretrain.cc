@@ -11,6 +11,7 @@
 #include "data/validation_data.h"
 #include "train/log_perplexity.h"
 #include "train/preflight.h"
+#include "train/run_tokenizer.h"
 
 namespace syntra {
 namespace {
@@ -91,7 +92,7 @@ void Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) {
 bool Pretraining::Prepare(RunContext& run) {
   const Watchdog::Phase phase(run.watchdog, RunPhase::kPrepare);
   const DataConfig& data = run.config.data();
-  tokenizer_.emplace(data.tokenizer(), data.extra_ids());
+  tokenizer_.emplace(OpenTokenizer(run.config));
   double stopped = 0;
   try {
     std::vector<PrepareOptions> splits = Preparations(data, run.directory.Prepared(data));
@@ -127,10 +128,10 @@ TrainingData Pretraining::Open(RunContext& run) {
 RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog) {
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
-  const std::vector<std::string> warnings = PreflightOfRanks(config, ranks, backend);
+  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
   phase.reset();
   Pretraining pretraining;
-  return Train(pretraining, config, ranks, backend, watchdog, warnings);
+  return Train(pretraining, config, ranks, backend, watchdog, std::move(preflight));
 }
 
 }  // namespace syntra

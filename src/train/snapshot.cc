@@ -8,6 +8,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "config/print.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {
@@ -28,6 +29,12 @@ int64_t StepsBefore(const Checkpoint& checkpoint) {
   if (text.empty() || (ParseInt64(text, &steps) && steps >= 0)) return steps;
   Fail(ExitCode::kCheckpoint, "{}: the attribute {} is no number of steps: {}",
        checkpoint.path().string(), kOptimizerSteps, Printable(text));
+}
+
+// Where the checkpoints are, if `path` is a run directory or holds them itself.
+Path RootAt(const Path& path) {
+  const Path inner = path / RunDirectory{}.checkpoints();
+  return Exists(inner) ? inner : path;
 }
 
 void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Path& root) {
@@ -128,22 +135,21 @@ Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overr
   if (!checkpoint.HasFile(kTokenizerFile)) return ParseConfig(source, stored, overrides, purpose);
   Config own = ParseConfig(source, stored, {}, kForModel);
   own.mutable_data()->clear_tokenizer();
-  const std::string text = MinimalConfigText(own);
-  ConfigPurpose but_tokenizer = purpose;
-  but_tokenizer.tokenizer = false;
-  Config config = ParseConfig(source, text, overrides, but_tokenizer);
-  return config.data().has_tokenizer() ? ParseConfig(source, text, overrides, purpose) : config;
+  return ParseConfig(source, MinimalConfigText(own), overrides, purpose);
 }
 
 Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config) {
   const std::string& given = config.data().tokenizer();
   const int32_t extra_ids = config.data().extra_ids();
-  const Path own = checkpoint.path() / kTokenizerFile;
   std::optional<Tokenizer> tokenizer;
   if (!given.empty()) {
     tokenizer.emplace(given, extra_ids);
+  } else if (const auto own = checkpoint.ReadFile(kTokenizerFile)) {
+    tokenizer.emplace(checkpoint.path() / kTokenizerFile, *own, extra_ids);
   } else {
-    tokenizer.emplace(own, checkpoint.ReadFile(kTokenizerFile).value(), extra_ids);
+    Fail(ExitCode::kConfig,
+         "{} holds no tokenizer; set data.tokenizer to the one that it was trained with",
+         checkpoint.path().string());
   }
   const std::string& trained =
       AttributeOf(checkpoint.path(), checkpoint.info(), kTokenizerAttribute);
@@ -174,12 +180,21 @@ Checkpoint OpenNewest(const Path& place) {
          path.string());
   }
   if (Exists(path / kManifestName)) return Checkpoint(path);
-  const Path inner = path / "checkpoints";
-  const Path root = Exists(inner) ? inner : path;
-  if (std::optional<Checkpoint> found = FindNewestValid(root, Recovery::kReadOnly)) {
+  if (std::optional<Checkpoint> found = FindNewestValid(RootAt(path), Recovery::kReadOnly)) {
     return std::move(*found);
   }
   Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", path.string());
+}
+
+std::vector<Path> CheckpointsAt(const Path& place) {
+  const Path path = WithoutCheckpointFile(place);
+  if (!std::filesystem::is_directory(path)) return {};
+  if (Exists(path / kManifestName)) return {path};
+  std::vector<Path> newest_first;
+  for (const CheckpointRef& checkpoint : ListCheckpoints(RootAt(path))) {
+    newest_first.insert(newest_first.begin(), checkpoint.path);
+  }
+  return newest_first;
 }
 
 }  // namespace syntra

@@ -61,14 +61,14 @@ const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, con
 
 // The configuration that the checkpoint was made with.
 Config ConfigOf(const Path& path, const CheckpointInfo& info);
-// The same under overrides. Without data.tokenizer,
-// unless an override gives it, where the checkpoint holds the tokenizer itself.
+// The same under overrides. Where the checkpoint holds its tokenizer, data.tokenizer is only set if
+// an override sets it.
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides = {},
                 const ConfigPurpose& purpose = kForModel);
 
 // The tokenizer of ConfigOf: the checkpoint's own, or the one that data.tokenizer names. Throws
-// Error(kData) if that is another than the model was trained with, Error(kConfig) if the model has
-// no row for some of its ids.
+// Error(kData) if that is another than the model was trained with, Error(kConfig) if there is
+// neither or the model has no row for some of its ids.
 Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config);
 
 // Of the tokenizer that the parameters were trained with (Tokenizer::identity); "" if not known.
@@ -78,6 +78,9 @@ std::string TokenizerIdentityOf(const Checkpoint& checkpoint);
 // it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
 // Changes nothing.
 Checkpoint OpenNewest(const Path& path);
+
+// The checkpoints among which OpenNewest chooses, newest first, none of them looked into.
+std::vector<Path> CheckpointsAt(const Path& path);
 
 // The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
 Path WithoutCheckpointFile(const Path& path);

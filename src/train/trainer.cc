@@ -26,13 +26,8 @@ void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
 
 class Trainer {
  public:
-  Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {
-    // Opened at once: before the data is prepared for nothing, and before the other run prunes it.
-    const std::string& initial = run.config.checkpoint().initial();
-    if (!initial.empty() && ListCheckpoints(run.directory.checkpoints()).empty()) {
-      initial_.emplace(OpenInitial(initial));
-    }
-  }
+  Trainer(RunContext& run, Workload& workload, std::optional<Checkpoint> initial)
+      : run_(run), workload_(workload), initial_(std::move(initial)) {}
 
   RunOutcome Train();
 
@@ -53,7 +48,7 @@ class Trainer {
 
   RunContext& run_;
   Workload& workload_;
-  std::optional<Checkpoint> initial_;
+  std::optional<Checkpoint> initial_;  // open from the start, before its run prunes it
   std::optional<TrainingState> state_;
   RunOutcome outcome_;
   std::vector<std::unique_ptr<Hook>> hooks_;
@@ -225,13 +220,13 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
 }
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog, const std::vector<std::string>& warnings) {
+                 Watchdog& watchdog, PassedPreflight preflight) {
   ChooseThreads(config.train(), ranks);
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    RunContext run(config, ranks, backend, watchdog, warnings);
-    Trainer trainer(run, workload);
+    RunContext run(config, ranks, backend, watchdog, preflight.warnings);
+    Trainer trainer(run, workload, std::move(preflight.initial));
     phase.reset();
     return trainer.Train();
   } catch (...) {

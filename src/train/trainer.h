@@ -11,6 +11,7 @@
 
 #include "data/training_data.h"
 #include "train/evaluator.h"
+#include "train/preflight.h"
 #include "train/replica.h"
 #include "train/run_context.h"
 #include "train/skipped_steps.h"
@@ -60,9 +61,8 @@ struct RunOutcome {
 };
 
 // All ranks call it together with the same configuration (agreement.h), each with a backend of its
-// own, after the preflight, whose warnings go to the run's log. Throws Error; a rank that does must
-// abort the job.
+// own, after the preflight. Throws Error; a rank that does must abort the job.
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog, const std::vector<std::string>& warnings);
+                 Watchdog& watchdog, PassedPreflight preflight);
 
 }  // namespace syntra

@@ -36,5 +36,23 @@ TEST(TfRecord, FindsEveryFlippedBit) {
   EXPECT_FALSE(TfRecordLength(Bytes(frame).first(kTfRecordHeaderBytes - 1)).has_value());
 }
 
+TEST(TfRecord, FindsTheLastFrameFromTheEnd) {
+  // One with data that look like the header of another frame.
+  for (const std::string& data :
+       {std::string(), std::string(1000, 'x'), FrameTfRecord("inner").substr(0, 12)}) {
+    const std::string file = FrameTfRecord("before") + FrameTfRecord(data);
+    EXPECT_TRUE(EndsWithTfRecord(Bytes(file)));
+    // Cut anywhere but between the two frames.
+    for (size_t size = 1; size < file.size(); ++size) {
+      const bool is_whole = size == FrameTfRecord("before").size();
+      EXPECT_EQ(EndsWithTfRecord(Bytes(file).first(size)), is_whole) << size;
+    }
+    std::string flipped = file;
+    flipped.back() = static_cast<char>(flipped.back() ^ 1);
+    EXPECT_FALSE(EndsWithTfRecord(Bytes(flipped)));
+  }
+  EXPECT_FALSE(EndsWithTfRecord({}));
+}
+
 }  // namespace
 }  // namespace syntra

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the program says of its fields: every one has a comment, lists fit a screen.
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
@@ -70,6 +71,34 @@ TEST(Explain, ASubtree) {
   EXPECT_NE(train.find("\n    steps  int64 = 524288 "), std::string::npos) << train;
   const std::string mixer = ExplainField("model.mixer");
   EXPECT_NE(mixer.find("\n          max_length  int32 = 512 "), std::string::npos) << mixer;
+}
+
+TEST(Explain, SynonymsAndWhatAContinuedRunDoes) {
+  const std::string rate = ExplainField("lr");
+  EXPECT_TRUE(rate.starts_with("optimizer.schedule.rate\n")) << rate;
+  EXPECT_NE(
+      rate.find("\n  Also known as: lr, learning_rate, max_lr, peak_lr, base_lr, step_size\n"),
+      std::string::npos)
+      << rate;
+  // The option is that of the message around it.
+  EXPECT_NE(
+      rate.find("\n  Changing it when a run continues: allowed, and the log says what becomes of\n"
+                "  the learning rate\n"),
+      std::string::npos)
+      << rate;
+  for (const auto& [field, answer] :
+       {std::pair("model.width", "refused, since it would be another run"),
+        {"data.pack", "refused, since it would be another run"},
+        {"train.log_every", "free, the training goes on as it was"},
+        {"checkpoint.keep", "free, the training goes on as it was"}}) {
+    const std::string text = ExplainField(field);
+    EXPECT_NE(text.find(fmt::format("\n  Changing it when a run continues: {}\n", answer)),
+              std::string::npos)
+        << text;
+  }
+  const std::string threshold = ExplainField("optimizer.clip_threshold");
+  EXPECT_EQ(threshold.find("Also known as"), std::string::npos) << threshold;
+  EXPECT_EQ(ExplainField("train").find("Changing it"), std::string::npos);
 }
 
 TEST(Explain, EveryFieldInEightyColumns) {

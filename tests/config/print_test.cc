@@ -62,7 +62,10 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "  type     int64\n"
             "  default  10000\n"
             "  rule     at least 0, at most 1000000000000\n"
-            "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n");
+            "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n"
+            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_ratio, warmup_iters\n"
+            "  Changing it when a run continues: allowed, and the log says what becomes of\n"
+            "  the learning rate\n");
   const std::string kind = ExplainField("optimizer.schedule.kind");
   EXPECT_NE(kind.find("    COSINE    rate, falling to final_rate along half a cosine\n"),
             std::string::npos)

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "base/tfrecord.h"
 #include "configs/schema/config.pb.h"
 #include "tests/data/corpus_files.h"
 
@@ -75,6 +76,30 @@ TEST(FirstRecords, ReadsNoFurtherThanItMust) {
     patterns.push_back(WriteScratch(directory / fmt::format("{}.json.gz", i), zipped));
   }
   EXPECT_NO_THROW(CheckFirstRecords(ConfigOf(patterns)));
+}
+
+// Cut behind its first records, a TFRecord file shows it at its end; gzip and text do not.
+TEST(FirstRecords, ATfRecordFileThatWasCut) {
+  const Path directory = ScratchDirectory("first_cut");
+  std::string frames;
+  for (int i = 0; i < 1000; ++i) frames += FrameTfRecord(TfExample("text", "some words"));
+  WriteScratch(directory / "whole.tfrecord", frames);
+  WriteScratch(directory / "gzipped.tfrecord.gz", Gzip(frames));
+  WriteScratch(directory / "empty.tfrecord", "");
+  EXPECT_NO_THROW(CheckFirstRecords(ConfigOf({directory / "*.tfrecord*"})));
+  // A whole number of records is a whole file.
+  const size_t frame = frames.size() / 1000;
+  const Path cut = WriteScratch(directory / "cut.tfrecord", frames.substr(0, 500 * frame));
+  EXPECT_NO_THROW(CheckFirstRecords(ConfigOf({directory / "*.tfrecord*"})));
+  for (const size_t more : {size_t{1}, size_t{12}, frame / 2, frame - 1}) {
+    WriteScratch(cut, frames.substr(0, 500 * frame + more));
+    const std::string message =
+        DataErrorOf([&] { CheckFirstRecords(ConfigOf({directory / "*.tfrecord*"})); });
+    EXPECT_TRUE(message.starts_with("1 of 4 corpus files cannot be used")) << message;
+    EXPECT_NE(message.find(cut.string() + ": the TFRecord file does not end with a whole record"),
+              std::string::npos)
+        << message;
+  }
 }
 
 TEST(FirstRecords, ManyBadFilesAreCounted) {

@@ -154,6 +154,41 @@ TEST_F(Portable, Version1IsEvaluatedAndContinued) {
   EXPECT_TRUE(std::filesystem::exists(CheckpointPath("run", 22) / "tokenizer.model"));
 }
 
+TEST_F(Portable, ARunGoesOnWithTheTokenizerOfItsCheckpoints) {
+  const Arguments settings{"train.steps=6", "checkpoint.every=3"};
+  const Arguments without{"train.steps=6", "checkpoint.every=3", "data.tokenizer="};
+  const Outcome neither = Run(Pretrain("run", without));
+  EXPECT_EQ(neither.code, 2) << neither.err;
+  EXPECT_TRUE(neither.Says("no tokenizer: set data.tokenizer to a SentencePiece model"))
+      << neither.err;
+  EXPECT_FALSE(std::filesystem::exists(Directory("run")));
+
+  Train("run", settings);
+  const std::string straight = Trace(Directory("run"), 6);
+  std::filesystem::rename(tokenizer_, scratch_ / "elsewhere.model");
+  const auto continues = [&] {
+    RemoveAll(CheckpointPath("run", 6));
+    Train("run", without);
+    EXPECT_EQ(Trace(Directory("run"), 6), straight);
+  };
+  continues();
+  // The newest checkpoint whose tokenizer is whole is enough.
+  const Path newest = CheckpointPath("run", 3) / "tokenizer.model";
+  const std::string model = ReadWholeFile(newest);
+  ReplaceFileDurably(CheckpointPath("run", 6) / "tokenizer.model", model.substr(1));
+  EXPECT_EQ(Run({"prepare", "--config", config_.string(), "--set", "data.tokenizer=", "--set",
+                 "train.directory=" + Directory("run").string()})
+                .code,
+            0);
+  // Where none is whole, nothing is guessed.
+  ReplaceFileDurably(newest, model.substr(1));
+  const Outcome damaged = Run(Pretrain("run", without));
+  EXPECT_EQ(damaged.code, 5) << damaged.err;
+  EXPECT_TRUE(damaged.Says("no checkpoint gives its tokenizer")) << damaged.err;
+  ReplaceFileDurably(newest, model);
+  continues();
+}
+
 class NotFiniteState : public Portable {};
 
 TEST_F(NotFiniteState, NeverTakesThePlaceOfAGoodOne) {
@@ -235,6 +270,44 @@ TEST_F(Initial, EveryFormOfAPath) {
   Train("b", settings);
   EXPECT_TRUE(Checkpoint(CheckpointPath("b", 2)).info().attributes.contains("initial"));
   EXPECT_TRUE(ParseJson(ReadWholeFile(Directory("b") / "run.json")).contains("initial"));
+}
+
+TEST_F(Initial, BringsItsTokenizer) {
+  Train("a", {"train.steps=6"});
+  std::filesystem::remove(tokenizer_);
+  const Path prepared = scratch_ / "again";
+  const Arguments settings = From(CheckpointPath("a", 6) / "MANIFEST",
+                                  {"data.tokenizer=", "data.prepared=" + prepared.string()});
+  const Outcome made =
+      Run(With({"prepare", "--config", config_.string(), "--output", prepared.string()}, settings));
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.out.find("(1 made, 0 kept)"), std::string::npos) << made.out;
+  Train("b", settings);
+  EXPECT_EQ(ReadWholeFile(CheckpointPath("b", 0) / "tokenizer.model"),
+            ReadWholeFile(CheckpointPath("a", 6) / "tokenizer.model"));
+  // A file of tensors has none.
+  const Outcome tensors =
+      Run(Pretrain("c", From(CheckpointPath("a", 6) / "shard-00000.h5", {"data.tokenizer="})));
+  EXPECT_EQ(tensors.code, 2) << tensors.err;
+  EXPECT_TRUE(tensors.Says("set data.tokenizer to a SentencePiece model")) << tensors.err;
+}
+
+// Verifying reads every byte of it.
+TEST_F(Initial, IsOpenedOnce) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the leak check does not work under strace";
+#endif
+  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+  Train("a", {"train.steps=6"});
+  const Path trace = scratch_ / "trace";
+  Train("b", From(Directory("a")),
+        {.wrapper = {"strace", "-f", "-e", "trace=openat", "-o", trace.string()}});
+  const std::string shard = (CheckpointPath("a", 6) / "shard-00000.h5").string();
+  int opened = 0;
+  for (const std::string& line : Split(ReadWholeFile(trace), '\n')) {
+    opened += line.find(shard) != std::string::npos;
+  }
+  EXPECT_EQ(opened, 1);
 }
 
 TEST_F(Initial, AnythingElseIsOneErrorBeforeAnyWork) {

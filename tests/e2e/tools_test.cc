@@ -285,6 +285,16 @@ TEST_F(Tools, CheckAndDoctor) {
   const Outcome misconfigured = Run(wrong);
   EXPECT_EQ(misconfigured.code, 2);
   EXPECT_EQ(ParseJson(misconfigured.out).at("errors").size(), 1u);
+  // Of four ranks on four hosts each has a host's memory to itself.
+  const auto memory = [&](const Arguments& options) {
+    Arguments all = arguments;
+    all.insert(all.end(), options.begin(), options.end());
+    return RunJson(all).at("memory").at("detail").get<std::string>();
+  };
+  const std::string together = memory({"--ranks", "4"});
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "4"}), together);
+  EXPECT_EQ(memory({"--ranks", "4", "--ranks-per-host", "9"}), together);
+  EXPECT_NE(memory({"--ranks", "4", "--ranks-per-host", "1"}), together);
   const Json machine = RunJson({"doctor", "--json"});
   EXPECT_TRUE(machine.at("libraries").at("SentencePiece").is_string()) << machine;
   for (const char* peak : {"peak fp32", "peak bf16"}) {
@@ -453,7 +463,12 @@ TEST_F(ToolsOfRanks, EvalIsTheSameWithTwo) {
                             "evaluation.batch_size=5",
                             "--set",
                             "evaluation.batches=3"};
-  const Json one = RunJson(arguments), two = RunJson(arguments, {.ranks = 2});
+  // The second outside its run directory.
+  Arguments moved = arguments;
+  moved[2] = scratch_ / "moved";
+  std::filesystem::copy(CheckpointPath("run", 20), moved[2]);
+  moved.insert(moved.end(), {"--set", "data.prepared=" + (scratch_ / "prepared").string()});
+  const Json one = RunJson(arguments), two = RunJson(moved, {.ranks = 2});
   const double value = one.at("log_perplexity");
   EXPECT_NEAR(value, two.at("log_perplexity").get<double>(), 1e-9 * value);
   EXPECT_EQ(one.at("label_checksum"), two.at("label_checksum"));

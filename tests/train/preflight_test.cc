@@ -53,7 +53,7 @@ class Preflights : public testing::Test {
         overrides_, kForModel);
   }
   std::vector<Finding> All(int ranks = 1) const {
-    return Preflight(Now(), {.ranks = ranks, .ranks_on_host = ranks});
+    return Preflight(Now(), {.ranks = ranks, .ranks_on_host = ranks}).findings;
   }
   Finding Of(const std::string& subject) const {
     for (const Finding& finding : All()) {
@@ -226,6 +226,22 @@ TEST_F(Preflights, ShardsThatDoNotDoAreNamed) {
   ExpectWarning("token shards", "was made with another data.text_field or data.extra_ids");
 }
 
+TEST_F(Preflights, ShardsWithMoreBadRecordsThanNowPassAreNamed) {
+  Write("corpus/a.jsonl", "{\"text\": \"one way\"}\nno record\n");
+  Prepare();
+  EXPECT_EQ(Of("token shards").state, State::kGood);
+  Set("data.max_bad_fraction", "0");
+  ExpectWarning("token shards", "holds more bad records than data.on_bad_record now lets pass");
+}
+
+// A checkpoint without one is no help, nor is a run that is new.
+TEST_F(Preflights, WithoutATokenizerTheMessageSaysWhatToSet) {
+  Set("data.tokenizer", "");
+  ExpectFailure("tokenizer", ExitCode::kConfig, "set data.tokenizer to a SentencePiece model");
+  Save(50);
+  ExpectFailure("tokenizer", ExitCode::kConfig, "step-0000000050 does not");
+}
+
 TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
   Set("train.batch_size", "96");
   const auto bytes = [&](int rows) {
@@ -270,6 +286,13 @@ TEST_F(Preflights, ValidationTakesMemoryToo) {
 TEST_F(Preflights, DiskSpaceNowAndLater) {
   const double free = static_cast<double>(FreeDiskBytes(scratch_));
   EXPECT_FALSE(CheckDisk({{"x", scratch_ / "new", 1, 1}}).is_tight);
+  EXPECT_EQ(CheckDisk({{"x", scratch_, 1, 1}}).text.find("about"), std::string::npos);
+  const DiskFinding estimated = CheckDisk({{"2 checkpoints", scratch_, 1024, 0},
+                                           {"metrics", scratch_, 0, 2048, /*is_estimated=*/true}});
+  EXPECT_TRUE(
+      estimated.text.ends_with(" free, about 3.0 KiB needed before the run ends (2 "
+                               "checkpoints 1.0 KiB, metrics about 2.0 KiB)"))
+      << estimated.text;
   const DiskFinding later = CheckDisk({{"9 milestones", scratch_ / "new", 1, 2 * free}});
   EXPECT_TRUE(later.is_tight);
   EXPECT_NE(later.text.find("9 milestones"), std::string::npos) << later.text;
