@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with a single record, and how much of it a corpus may have.
+// What can be wrong with a single record, and how many bad records a corpus file may have.
 #pragma once
 
 #include <array>
@@ -33,14 +33,14 @@ inline constexpr int kRecordFaultCount = 15;
 // "text is not well-formed UTF-8"
 std::string_view ReasonOf(RecordFault fault);
 
-// kNotUtf8 or kNulCharacter, else kNone.
+// kNotUtf8, kNulCharacter or kNone.
 RecordFault CheckText(std::string_view text);
 
 struct Record;
 
 struct BadRecordPolicy {
-  bool fail = false;           // the first bad record is an error
-  double max_fraction = 1e-4;  // otherwise, the largest share of a file's records
+  bool fail = false;           // whether the first bad record is an error
+  double max_fraction = 1e-4;  // otherwise, the largest fraction of a file's records
 };
 
 // Counts one file's bad records and applies the policy. Throws Error(kData).
@@ -52,8 +52,8 @@ class BadRecordLedger {
 
   void CountGood() { ++records_; }
   void CountBad(const Record& record);
-  // At the end of the file: logs the counts by reason; fails if there were more bad records than
-  // max(1, max_fraction * records), or any with max_fraction 0.
+  // Call it at the end of the file. Logs the counts by reason. Fails if there were more bad records
+  // than max(1, max_fraction * records), or any at all with max_fraction 0.
   void Finish() const;
 
   int64_t bad() const { return bad_; }

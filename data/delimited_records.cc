@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables as text: comma-separated values as RFC 4180 has them, and tab-separated ones. The first
-// row names the columns. Of each row only the wanted field is kept; the others are passed over.
+// Comma-separated values (RFC 4180) and tab-separated values. The first row names the columns. Only
+// the wanted field of each row is kept.
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,7 +12,8 @@ namespace {
 
 struct Dialect {
   char separator;
-  // Whether a field may stand between double quotes, with any character in it and a quote doubled.
+  // Whether a field may be enclosed in double quotes. It may then contain any character; a quote is
+  // doubled.
   bool quotes;
 };
 
@@ -38,14 +39,14 @@ class DelimitedReader : public RecordReader {
   }
 
  private:
-  // What the characters before the next one make of it.
+  // The state of the parser before the next character.
   enum class State {
     kFieldStart,
     kPlain,
     kQuoted,
-    kQuoteInQuoted,   // the field's end, or the first of two
-    kCarriageReturn,  // behind a quoted field: the row's end
-    kMalformed,       // passed over up to the end of the line
+    kQuoteInQuoted,   // after a quote that ends the field or is the first of two
+    kCarriageReturn,  // after a quoted field: the end of the row
+    kMalformed,       // skips to the end of the line
   };
 
   void ReadHeader(const std::string& text_field) {
@@ -73,8 +74,8 @@ class DelimitedReader : public RecordReader {
     wanted_ = std::find(names.begin(), names.end(), text_field) - names.begin();
   }
 
-  // The next row that is not blank: its place and fault, fields_ and field_. False at the end of
-  // the file.
+  // Reads the next row that is not blank: its place and fault, fields_ and field_. False at the end
+  // of the file.
   bool ReadRow(Record* row) {
     if (!SkipBlankLines()) return false;
     row->offset = stream_.offset();
@@ -93,7 +94,7 @@ class DelimitedReader : public RecordReader {
     return true;
   }
 
-  // False if nothing follows them.
+  // Skips blank lines. False at the end of the file.
   bool SkipBlankLines() {
     while (true) {
       while (stream_.unread().size() < 2 && stream_.ReadMore()) {
@@ -107,7 +108,7 @@ class DelimitedReader : public RecordReader {
     }
   }
 
-  // Takes one row and its newline.
+  // Reads one row and its newline.
   void ScanRow(const Record& row) {
     do {
       const std::string_view text = stream_.unread();
@@ -115,14 +116,14 @@ class DelimitedReader : public RecordReader {
       bool ended = false;
       while (at < text.size() && !ended) {
         ended = text[at] == '\n' && state_ != State::kQuoted;
-        at += ended ? 1 : Step(text.substr(at));
+        at += ended ? 1 : Parse(text.substr(at));
       }
       stream_.Take(at);
       if (ended) {
         ++line_;
         return;
       }
-      // Names are kept, however many; fields are not.
+      // All column names of the header row are kept.
       if (header_ && stream_.offset() > kMaxRowBytes) {
         Fail(ExitCode::kData, "{}: its header row is longer than 64 MiB", path().string());
       }
@@ -135,19 +136,19 @@ class DelimitedReader : public RecordReader {
     }
   }
 
-  // Understands one character of a row, or a run of them that mean the same; returns how many.
-  size_t Step(std::string_view text) {
+  // Reads one character of a row, or a run of characters with the same meaning. Returns how many.
+  size_t Parse(std::string_view text) {
     switch (state_) {
       case State::kFieldStart:
-        if (text[0] != '"' || !dialect_.quotes) return StepPlain(text);
+        if (text[0] != '"' || !dialect_.quotes) return ParsePlain(text);
         state_ = State::kQuoted;
         return 1;
       case State::kPlain:
-        return StepPlain(text);
+        return ParsePlain(text);
       case State::kQuoted:
-        return StepQuoted(text);
+        return ParseQuoted(text);
       case State::kQuoteInQuoted:
-        StepBehindQuote(text[0]);
+        ParseAfterQuote(text[0]);
         return 1;
       case State::kCarriageReturn:
       case State::kMalformed:
@@ -157,8 +158,8 @@ class DelimitedReader : public RecordReader {
     return 1;
   }
 
-  // A quote inside such a field is itself, as everywhere else.
-  size_t StepPlain(std::string_view text) {
+  // A quote inside an unquoted field is an ordinary character.
+  size_t ParsePlain(std::string_view text) {
     if (text[0] == dialect_.separator) {
       EndField();
       return 1;
@@ -171,7 +172,7 @@ class DelimitedReader : public RecordReader {
     return length;
   }
 
-  size_t StepQuoted(std::string_view text) {
+  size_t ParseQuoted(std::string_view text) {
     if (text[0] == '"') {
       state_ = State::kQuoteInQuoted;
       return 1;
@@ -182,7 +183,7 @@ class DelimitedReader : public RecordReader {
     return run.size();
   }
 
-  void StepBehindQuote(char c) {
+  void ParseAfterQuote(char c) {
     if (c == '"') {
       Keep("\"");
       state_ = State::kQuoted;
@@ -195,7 +196,7 @@ class DelimitedReader : public RecordReader {
 
   bool IsKept() const { return header_ || fields_ == wanted_; }
 
-  // Nothing is lost by the limit: a row with so long a field is too long.
+  // The limit drops no text of a good record: a row with a longer field is too long itself.
   void Keep(std::string_view text) {
     if (IsKept() && field_.size() + text.size() <= kMaxRecordBytes) field_ += text;
   }
@@ -206,7 +207,7 @@ class DelimitedReader : public RecordReader {
     state_ = State::kFieldStart;
   }
 
-  // Its newline included.
+  // Length of the row so far, including its newline.
   static constexpr int64_t kMaxRowBytes = static_cast<int64_t>(kMaxRecordBytes) + 1;
 
   TextStream stream_;
@@ -214,7 +215,7 @@ class DelimitedReader : public RecordReader {
   std::vector<std::string>* header_ = nullptr;  // while the header row is read: its fields
   int64_t columns_ = 0, wanted_ = 0;
   int64_t line_ = 1;
-  // The row that is being read, or was last.
+  // The row that is being read or was read last.
   State state_ = State::kFieldStart;
   int64_t fields_ = 0;
   std::string field_;  // the wanted one

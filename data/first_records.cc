@@ -25,8 +25,7 @@ struct Fault {
   std::string message;
 };
 
-// The policy decides as it will when the corpus is prepared, so that no file is refused here that
-// would be accepted there.
+// Applies the same policy as PrepareCorpus, so that no file is refused here that is accepted there.
 std::optional<Fault> FaultAtTheStartOf(const Path& path, const PrepareOptions& options) {
   try {
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, options.text_field);

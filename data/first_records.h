@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at the beginning of every corpus file, before hours are spent on the first of them.
+// Checks the beginning of every corpus file, before hours are spent on preparing the first of them.
 #pragma once
 
 namespace syntra {
 
 class DataConfig;
 
-// Opens every file of the training and the validation patterns and reads its records up to the
-// first good one: a few kilobytes of each, on all threads. Throws one Error that names the files
-// that PrepareCorpus would refuse for what stands there, with the reason of each: no such field
-// (and the fields that there are), another format, damage, not readable. What stands behind is not
-// seen. The error is kData, or kResources if a file could not be read for want of rights or memory.
+// Opens every training and validation file and reads its records up to the first good one: a few
+// kilobytes of each file, on all threads. Throws one Error that lists the files whose beginning
+// PrepareCorpus would refuse, each with its reason: missing field (and the fields that exist),
+// wrong format, damage, not readable. Later records are not checked. The error is kData, or
+// kResources if a file could not be read for lack of permission or memory.
 void CheckFirstRecords(const DataConfig& config);
 
 }  // namespace syntra

@@ -7,8 +7,8 @@
 namespace syntra {
 namespace {
 
-// English text has about 4 bytes a token with T5's pieces, JSON around it included; gzip makes it a
-// third. The bounds are for text that compresses badly and has long pieces.
+// With T5's pieces English text in JSON has about 4 bytes a token, and gzip shrinks it to a third.
+// The bounds are for text with long pieces that compresses badly.
 struct Ratio {
   double bytes_per_token, compression;
 };
@@ -20,7 +20,7 @@ double ShardBytes(const Path& source, int64_t bytes, int32_t vocabulary_size, co
   return text / ratio.bytes_per_token * (vocabulary_size <= 65536 ? 2 : 4);
 }
 
-// The shard, if it is one.
+// The shard, if the file is a valid one.
 std::optional<TokenShard> OpenShard(const Path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {

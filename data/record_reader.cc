@@ -22,11 +22,11 @@ bool StartsLikeParquet(std::span<const std::byte> bytes) {
 struct Format {
   std::vector<std::string_view> extensions;
   std::unique_ptr<RecordReader> (*open)(const Path& path, const std::string& text_field);
-  // Whether the first bytes of a file are those of this format; null: they do not tell.
+  // Whether a file that starts with these bytes has this format; null if the bytes cannot tell.
   bool (*starts_like)(std::span<const std::byte> bytes) = nullptr;
 };
 
-// A format is a row here and a file of its own (README.md, "Adding a format").
+// Each format has a row here and a file of its own (README.md, "Adding a format").
 const Format kFormats[] = {
     {{".json", ".jsonl", ".ndjson"}, OpenJsonRecords, StartsLikeJson},
     {{".txt", ".tokens"}, OpenTextRecords},
@@ -36,13 +36,13 @@ const Format kFormats[] = {
     {{".parquet"}, OpenParquetRecords, StartsLikeParquet},
 };
 
-// ".tfrecord-00000-of-00008" is ".tfrecord", too.
+// ".tfrecord-00000-of-00008" counts as ".tfrecord".
 bool IsExtension(std::string_view extension, std::string_view wanted) {
   return extension.starts_with(wanted) &&
          (extension.size() == wanted.size() || !std::isalnum(extension[wanted.size()]));
 }
 
-// The name is asked part by part from the end, so that "c4.tfrecord.txt" is text.
+// Looks at the parts of the name from the end, so that "c4.tfrecord.txt" is text.
 const Format* FormatOfName(const Path& path) {
   for (Path name = path.filename(); name.has_extension(); name = name.stem()) {
     for (const Format& format : kFormats) {
