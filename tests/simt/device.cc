@@ -32,7 +32,7 @@ int64_t Number(const char* variable, int64_t otherwise) {
 
 constexpr size_t kPage = 4096;
 
-// Shared with the buffers, which may outlive the device.
+// The buffers share it, since they may outlive the device.
 class Memory {
  public:
   explicit Memory(size_t bytes) : free_(bytes), total_(bytes) {}
@@ -88,7 +88,7 @@ class SimtDevice final : public Device {
         memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
     const int64_t capability = Number("SYNTRA_SIMT_CAPABILITY", 90);
     RequireCapability(name(), static_cast<int>(capability / 10), static_cast<int>(capability % 10));
-    // Programs run the same kernels again and again; the kernels' own tests look for races.
+    // Programs run the same kernels many times, so only the tests of kernels look for races.
     access_check::SetEnabled(false);
   }
 
@@ -116,7 +116,7 @@ class SimtDevice final : public Device {
     Do(stream_);
   }
 
-  // Whoever waits for a part of the work gets all of it done.
+  // A wait for a part of the work does all of it.
   std::unique_ptr<Event> MakeEvent() override {
     struct LateEvent final : Event {
       explicit LateEvent(SimtDevice& owner) : device(owner) {}
@@ -172,7 +172,7 @@ void SimtSideStream::Fork() {
 void SimtSideStream::Join() {
   device_.RefuseInCapture();
   if (early_) return device_.Do(stream_);
-  // The device goes on after this work; what is given here later is not part of it.
+  // The main stream continues after this work. Work that is enqueued here later is not part of it.
   Give(device_.stream(), [works = std::exchange(stream_.given, {})] {
     for (const auto& work : works) work();
   });
