@@ -25,9 +25,6 @@ class Normalizer {
   // Sets `*normal` to the normal form of `text`. Each byte of malformed UTF-8 becomes U+FFFD.
   void Normalize(std::string_view text, std::string* normal) const;
 
-  // Whether the model has rules that change characters.
-  bool has_rules() const { return !trie_.empty(); }
-
  private:
   // The first `bytes` bytes of a text become `normal`.
   struct Replacement {
