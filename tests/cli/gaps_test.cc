@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling gaps: texts in, texts out, with T5's vocabulary.
+// Filling gaps in texts, with T5's vocabulary.
 #include "cli/gaps.h"
 
 #include <gtest/gtest.h>

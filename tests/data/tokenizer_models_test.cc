@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of many kinds, as SentencePiece's trainer makes them: their ids, special pieces and what
-// training asks of them.
+// Models of many kinds, as SentencePiece's trainer makes them: ids, special pieces, and the
+// requirements of training.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

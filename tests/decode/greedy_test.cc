@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy decoding against the arg max of the full forward pass over the same prefix.
+// Compares greedy decoding with the arg max of the full forward pass over the same prefix.
 #include "decode/greedy.h"
 
 #include <gtest/gtest.h>

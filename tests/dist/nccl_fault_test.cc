@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a job of two ranks when NCCL fails.
+// How a job of two ranks ends when NCCL fails.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

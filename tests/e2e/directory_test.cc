@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run directory: who may use it, what may change between starts, damage, and full disks.
+// The run directory: concurrent use, changes between starts, damage, and full disks.
 #include <signal.h>
 
 #include "base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that cannot be had ends a command with code 4 and a sentence, whoever asked for it.
+// If an allocation fails, the command ends with code 4 and a message, whatever code made it.
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people get wrong: the right exit code and one message that says what and where.
+// Common mistakes of users: each gives the right exit code and one message that says what and
+// where.
 #include "base/text.h"
 #include "tests/e2e/tiny_run.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that is killed, stopped and continued ends with the bits of one that was left alone.
+// A run that is killed or stopped and then continued ends bitwise equal to an uninterrupted run.
 #include <signal.h>
 
 #include <random>

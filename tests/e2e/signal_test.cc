@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals: runs save and stop; other commands die as shells expect. A launcher that passes ^C on.
-// Runs whose directory or lock is taken from them.
+// Signals: runs save and stop, other commands die as shells expect, the launcher forwards ^C. Also
+// runs whose directory or lock is removed.
 #include <signal.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process may find around it: closed descriptors, full outputs, other kinds of files where
-// its own belong, files that change under its hands.
+// Unusual environments of a process: closed descriptors, full disks, FIFOs or links instead of
+// files, files that change while they are used.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

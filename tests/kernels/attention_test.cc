@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention: the double reference against finite differences and closed forms, the CPU kernels
-// against the double reference.
+// attention: compares the double-precision reference with finite differences and closed forms, and
+// the CPU kernels with the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class Memory {
                               : mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
       const auto text = [](size_t n) { return HumanBytes(static_cast<double>(n)); };
-      Fail(ExitCode::kResources, "the host's GPU has no {} for {}: {} of its {} are free",
+      Fail(ExitCode::kResources, "the simulated GPU has no {} for {}: {} of its {} are free",
            text(bytes), purpose, text(free_), text(total_));
     }
     free_ -= size;
@@ -92,7 +92,7 @@ class SimtDevice final : public Device {
     access_check::SetEnabled(false);
   }
 
-  std::string_view name() const override { return "the host's GPU"; }
+  std::string_view name() const override { return "the simulated GPU"; }
   std::string_view identity() const override { return identity_; }
   bool is_host() const override { return false; }
   void* stream() const override { return &stream_; }
@@ -184,7 +184,7 @@ void SimtSideStream::Join() {
 GpuReport FindGpus() {
   GpuReport report;
   report.count = static_cast<int>(simt::Number("SYNTRA_SIMT_GPUS", 1));
-  if (report.count == 0) report.problem = "SYNTRA_SIMT_GPUS hides the host's GPU";
+  if (report.count == 0) report.problem = "SYNTRA_SIMT_GPUS hides the simulated GPU";
   report.facts.assign(report.count, "threads as fibers, for tests");
   return report;
 }

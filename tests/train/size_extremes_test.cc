@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extreme values of every integer field, alone and in pairs: a configuration is refused with exit
-// code 2, or its sizes are computed at once and are true numbers. Nothing crashes.
+// Extreme values of every integer field, alone and in pairs: either the configuration is refused
+// with exit code 2, or its sizes are computed quickly and correctly. Nothing crashes.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
