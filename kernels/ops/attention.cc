@@ -14,8 +14,8 @@ namespace syntra {
 namespace attention {
 namespace {
 
-// The number of queries follows from the first operand that knows it. Self-attention by a table
-// alone has none: then every position is a query, or, when decoding, one position is.
+// The number of queries is taken from the first operand that has it. If self-attention uses only a
+// table, no operand has it: then every position is a query or, in decoding, there is one query.
 int64_t QueryCount(std::span<const TensorType> inputs) {
   if (inputs.size() == kGradientInputCount) return inputs[kGivenDY].shape[1];
   for (int i : {kQuery, kU, kA, kQuerySegments, kQueryPositions}) {
@@ -62,7 +62,8 @@ void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
                z.heads, ToString(inputs[kValue]));
 }
 
-// Rows index tables unless positions do; then only the data say which entries are used.
+// Checks heads and features of the tables and, without positions, that the tables are large enough.
+// With positions that depends on the data.
 void CheckExtents(std::span<const TensorType> inputs, const Dimensions& z) {
   if (inputs[kTable].present()) {
     SYNTRA_CHECK(z.table_heads == 1 || z.table_heads == z.heads, "attention: table {} for {} heads",
@@ -117,7 +118,8 @@ void Gradient(GradientRule& rule) {
   rule.Contribute("attention_grad", rule.attributes(), std::move(inputs), std::move(targets));
 }
 
-// Multiply-adds of the products over allowed pairs; padding and segments are not known here.
+// Counts the multiply-adds of the products over allowed pairs. It ignores padding and segments,
+// which depend on the data.
 double ScoreAndValueFlops(const OpCall& call) {
   const Dimensions z = DimensionsOf(call.attributes, call.inputs);
   const double square = std::min(z.queries, z.keys);

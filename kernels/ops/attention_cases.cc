@@ -9,7 +9,7 @@ struct CaseDimensions {
   int64_t batch = 2, queries = 6, keys = 6, heads = 2, head_size = 4;
 };
 
-// Collects the operands of one case; absent ones stay kNone.
+// Collects the operands of a case. Absent ones stay kNone.
 class CaseBuilder {
  public:
   CaseBuilder(DType dtype, CaseDimensions dimensions, bool causal = false)
@@ -67,8 +67,8 @@ class CaseBuilder {
   std::vector<TensorType> inputs_;
 };
 
-// By example: all one segment; then packed rows that end in padding, where the queries also have a
-// segment that no key has; then nothing but padding; then one segment before padding.
+// The segments of the examples: a single segment; packed rows that end in padding, where the
+// queries also have a segment that no key has; only padding; one segment followed by padding.
 int32_t SegmentAt(int64_t example, int64_t row, int64_t rows, bool query) {
   if (example == 0) return 1;
   if (example == 3) return row < rows * 2 / 3 ? 4 : 0;
@@ -88,7 +88,7 @@ OpCase CaseBuilder::Build(std::string name) const {
         case kKeySegments:
           values[e] = SegmentAt(example, row, rows, query);
           break;
-        case kQueryPositions:  // restarts inside the row, as packed examples do
+        case kQueryPositions:  // restarts inside the row, as in packed examples
         case kKeyPositions:
           values[e] = static_cast<int32_t>(row % (rows / 2 + 1));
           break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention and its gradient in double precision, as straight loops over the definition.
+// attention and its gradient in double precision: plain loops that follow the definition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 namespace syntra::attention {
 namespace {
 
-// Element addresses of every operand, by (example, head, query, key).
+// The elements of every operand by (example, head, query, key).
 class Scores {
  public:
   Scores(const Attributes& attributes, std::span<const ReferenceTensor> inputs) : in_(inputs) {
@@ -86,7 +86,7 @@ class Scores {
   int64_t start_ = 0;
 };
 
-// Adds ds, the gradient of one score, times each operand's partner to that operand's gradient.
+// Adds the contribution of ds, the gradient of one score, to the gradient of each operand.
 void Spread(const Scores& scores, std::span<const ReferenceTensor> in,
             std::span<const ReferenceTensor> out, int64_t b, int64_t h, int64_t i, int64_t j,
             double ds) {
@@ -176,7 +176,7 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
   ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
     const double log_sum_exp = inputs[kGivenLogSumExp].numbers[(b * z.heads + h) * z.queries + i];
     const int64_t y = scores.QueryRow(b, h, i, z.head_size);
-    // Divided by their sum, since a log_sum_exp that was stored in f32 scales the whole row.
+    // Divides by their sum, since rounding of a log_sum_exp stored in f32 scales the whole row.
     double sum = 0.0;
     for (int64_t j = 0; j < z.keys; ++j) {
       if (scores.Allowed(b, i, j)) sum += p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);

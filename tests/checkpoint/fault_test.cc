@@ -57,7 +57,7 @@ TEST_F(Faults, KilledAtEverySystemCall) {
   }
 }
 
-// What a killed process cannot show: that nothing relies on data still in memory.
+// A killed process cannot show this: nothing relies on data that is still in memory.
 TEST_F(Faults, EverythingIsSyncedBeforeAndAfterTheRename) {
   std::vector<std::string> order;
   for (const SystemCall& call : CallsOfSave(20)) {

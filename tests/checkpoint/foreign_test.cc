@@ -109,7 +109,7 @@ TEST_F(Forgery, AManifestThatDoesNotAgreeWithHdf5) {
   EXPECT_THAT(say("    40,\n    8", "    8,\n    40"), HasSubstr("is not stored as f32[8, 40]"));
   EXPECT_THAT(say("parameters/embedding", "parameters/embettinc"),
               HasSubstr("tensor parameters/embettinc is not stored as f32[40, 8]"));
-  // What never was an HDF5 file.
+  // Not an HDF5 file at all.
   Write(std::string(shard_.size(), 'x'));
   EXPECT_THAT(ReadAll(), AllOf(HasSubstr("HDF5 H5Fopen"), HasSubstr(kShard)));
 }

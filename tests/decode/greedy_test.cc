@@ -109,7 +109,7 @@ TEST(GreedyDecoder, StopsAtTheEndIdRowByRow) {
   }
 }
 
-// What it is asked, row by row: each token once, none behind the end.
+// The tokens that are requested row by row: each one once, none after the end.
 TEST(GreedyDecoder, AsksOnceForEachToken) {
   Decoding decoding(TinyModel("", kUntied));
   const TrialBatch batch = Batch();

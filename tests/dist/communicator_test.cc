@@ -204,7 +204,7 @@ TEST(Communicator, Broadcast) {
   }
 }
 
-// Whatever serves the device's views.
+// Host memory works whatever device other views are on.
 TEST(Communicator, ServesHostMemoryInTheOrderOfTheTree) {
   std::vector<float> sums = Mine(1000);
   communicator->AllReduceSum({sums.data(), {DType::kF32, Shape{1000}}});

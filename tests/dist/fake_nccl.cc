@@ -81,7 +81,7 @@ uint64_t Hash(const Id& id) {
   return hash;
 }
 
-// What a kernel that waits for a lost rank does.
+// Behaves like a kernel that waits for a lost rank.
 void Hang(Comm* comm) {
   comm->broken = true;
   while (!comm->aborted) std::this_thread::yield();
@@ -201,7 +201,7 @@ Result ncclCommDestroy(Comm* comm) {
   return kSuccess;
 }
 
-// What hangs still looks at the communicator, so it stays.
+// Work that hangs still reads the communicator, so it is not deleted.
 Result ncclCommAbort(Comm* comm) {
   while (Planted("stuck")) std::this_thread::yield();
   comm->aborted = true;

@@ -138,7 +138,7 @@ TEST_F(MistakeOfAllRanks, WrongKeyIsSaidOnce) {
   ExpectError(Run(Pretrain("run"), {.ranks = 2}), 2, {"did you mean \"vocabulary_size\"?"});
 }
 
-// What dist/README.md promises of a quiet mpirun.
+// dist/README.md promises this for orte_execute_quiet.
 TEST_F(MistakeOfAllRanks, QuietlyItIsAllThatIsSaid) {
   const Outcome outcome =
       Run(Pretrain("run"), {.ranks = 3, .environment = {"OMPI_MCA_orte_execute_quiet=1"}});

@@ -54,7 +54,7 @@ TEST_F(Signals, AHangupSavesAndStops) {
   EXPECT_EQ(NewestStep("run"), LastLoggedStep("run"));
 }
 
-// What a terminal's ^C does to the script and to what it started.
+// A terminal sends ^C to the script and to the processes that it started.
 TEST_F(Signals, TheLauncherTurnsCtrlCIntoACheckpoint) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Program run(scratch_, Pretrain("run", kEndless),

@@ -28,7 +28,7 @@ TEST_F(Surroundings, MessagesDoNotLandInFilesWhereDescriptorsAreClosed) {
   EXPECT_EQ(Metrics("run").size(), 6u);
 }
 
-// What a run says at its end is not its result.
+// A run does not fail because its last message cannot be printed.
 TEST_F(Surroundings, ARunNeedsNoOutput) {
   EXPECT_EQ(Run(ShortRun("full"), Redirected(">/dev/full 2>&1")).code, 0);
   EXPECT_EQ(NewestStep("full"), 4);

@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<int64_t> allocations = 0;
 
-// Where oneDNN's code lies.
+// The address range of oneDNN's code.
 uintptr_t library_begin = 0, library_end = 0;
 
 __attribute__((constructor)) void FindLibrary() {

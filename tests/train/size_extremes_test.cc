@@ -153,7 +153,8 @@ TEST(SizeExtremes, OfPairs) {
   EXPECT_GT(planned, 50);
 }
 
-// What crashed, hung or gave negative numbers when each field had only the limit of its type.
+// Configurations that crashed, hung or gave negative numbers when fields had only the limits of
+// their types.
 TEST(SizeExtremes, OfProducts) {
   const auto with = [](const std::string& text) {
     Config config = Base(), more;
