@@ -12,7 +12,8 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kLoggedOneByOne = 10;
-// A file that is not what its name says would otherwise be read to its end before it is refused.
+// A file in another format than its name says is refused after this many bad records, not at its
+// end.
 constexpr int64_t kCheckedEarly = 1000;
 
 }  // namespace

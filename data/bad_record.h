@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with a single record, and how much of it a corpus may have.
+// What can be wrong with a single record, and how many bad records a corpus file may have.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ inline constexpr int kRecordFaultCount = 17;
 // "text is not well-formed UTF-8"
 std::string_view ReasonOf(RecordFault fault);
 
-// kNotUtf8 or kNulCharacter, else kNone.
+// kNotUtf8, kNulCharacter or kNone.
 RecordFault CheckText(std::string_view text);
 
 struct Record;

@@ -12,7 +12,7 @@
 namespace syntra {
 namespace {
 
-// The first block is small: whoever only looks at a file's first records waits for no more.
+// The first block is small because some callers only look at a file's first records.
 constexpr size_t kFirstBlockBytes = size_t{16} << 10;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
@@ -77,8 +77,8 @@ class GzipSource : public ByteSource {
           produced < wanted) {
         FailAt("gzip data ends early (truncated file)");
       }
-      // ISA-L holds bits back in its own registers; a round without progress and with input left
-      // would otherwise loop for ever.
+      // ISA-L buffers bits internally. Without this check, a round that makes no progress while
+      // input is left would loop for ever.
       if (stuck && state_.avail_in > 0 && state_.block_state != ISAL_BLOCK_FINISH) {
         FailAt("damaged gzip data");
       }
@@ -87,7 +87,7 @@ class GzipSource : public ByteSource {
   }
 
  private:
-  // After a finished member: false at the end of the file, else the next member is set up.
+  // Call it after a finished member. Sets up the next member; false at the end of the file.
   bool StartNextMember() {
     Refill();
     if (state_.avail_in == 0) return false;
@@ -110,7 +110,7 @@ class GzipSource : public ByteSource {
     RefillBehind();
   }
 
-  // Moves the unread input to the front of the block and reads behind it.
+  // Moves the unread input to the front of the block and reads more after it.
   void RefillBehind() {
     if (state_.avail_in > 0) std::copy_n(state_.next_in, state_.avail_in, input_.data());
     state_.next_in = input_.data();
@@ -148,7 +148,7 @@ std::unique_ptr<ByteSource> OpenByteSource(const Path& path) {
   if (StartsLikeGzip(std::span(magic).first(count))) {
     return std::make_unique<GzipSource>(std::move(file));
   }
-  // A download that failed at once leaves an empty file; that is not an empty shard.
+  // An empty file is a failed download, not an empty shard.
   if (path.extension() == ".gz") {
     Fail(ExitCode::kData, "{}: byte 0: {}, although its name ends in .gz", path.string(),
          file.Size() == 0 ? "empty file" : "not a gzip file");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of bytes from a file, gunzipped on the way when the file starts with gzip's magic
-// number.
+// The bytes of a file, decompressed if the file starts with gzip's magic number.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +15,9 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // Fills as much of `bytes` as the stream still has; fewer than asked means the stream has ended.
-  // Throws Error(kData) naming file, byte offset and reason if the compressed data is damaged or
-  // ends early; what was delivered before must then be discarded with the shard.
+  // Fills `bytes` and returns how many were read. Fewer than `bytes.size()` means that the stream
+  // has ended. Throws Error(kData) with file, byte offset and reason if the compressed data is
+  // damaged or ends early; bytes returned before that must not be used either.
   virtual size_t Read(std::span<std::byte> bytes) = 0;
 
   const Path& path() const { return file_.path(); }
@@ -29,13 +28,13 @@ class ByteSource {
   File file_;
 };
 
-// A corpus file, opened. Error(kData) if it is not a regular file; never waits for one.
+// Opens a corpus file. Throws Error(kData) if it is not a regular file; never blocks on a FIFO.
 File OpenCorpusFile(const Path& path);
 
 // Whether these are the first bytes of a gzip file.
 bool StartsLikeGzip(std::span<const std::byte> bytes);
 
-// A name ending in ".gz" without gzip content, or without any, is an error.
+// Throws Error(kData) if the name ends in ".gz" and the file is empty or not gzip.
 std::unique_ptr<ByteSource> OpenByteSource(const Path& path);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of byte strings with a number each, to find those that a text starts with.
+// A map from byte strings to numbers that finds all keys that a text starts with.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class ByteTrie {
 
   bool empty() const { return values_.size() == 1; }
 
-  // Calls visit(length, value) for each string that `text` starts with, shortest first.
+  // Calls visit(length, value) for each key that `text` starts with, shortest first.
   template <typename Visit>
   void VisitPrefixes(std::string_view text, const Visit& visit) const {
     uint32_t node = 0;
@@ -31,7 +31,7 @@ class ByteTrie {
     key *= 0x9e3779b97f4a7c15ull;
     return key ^ (key >> 29);
   }
-  // 0 if there is none.
+  // The child of `node` for `byte`; 0 if there is none.
   uint32_t Child(uint32_t node, uint8_t byte) const {
     const uint64_t key = (uint64_t{node} << 8 | byte) + 1;
     const size_t mask = keys_.size() - 1;
@@ -46,7 +46,7 @@ class ByteTrie {
   // Open addressing from (node << 8 | byte) + 1 to the child; 0 is empty.
   std::vector<uint64_t> keys_ = std::vector<uint64_t>(1024);
   std::vector<uint32_t> children_ = std::vector<uint32_t>(1024);
-  std::vector<int32_t> values_{-1};  // of each node; -1: no string ends there
+  std::vector<int32_t> values_{-1};  // the value of each node; -1: no key ends there
 };
 
 }  // namespace syntra

@@ -36,7 +36,7 @@ Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer)
   std::string text =
       fmt::format("text_field={}\nvocabulary={}\n", text_field, tokenizer.vocabulary_size());
   const std::string identity = tokenizer.identity();
-  // Mostly the model file is all that decides the ids, and the shards have its digest besides.
+  // For most models the model file alone decides the ids, and the shards store its digest anyway.
   if (identity != ToHex(tokenizer.digest())) text += "tokenizer=" + identity + '\n';
   return DigestOf(text);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// INDEX.json: which token shards make up a prepared corpus, in which order.
+// INDEX.json: the list of the token shards of a prepared corpus, in order.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct IndexEntry {
   std::string source;  // path of the corpus file, for people
   int64_t documents = 0, tokens = 0, empty_documents = 0, bad_records = 0, source_bytes = 0;
   std::string digest;  // of the token shard, in hexadecimal
-  // When the token shard and the corpus file last changed (ChangeTime): while neither has, the
-  // shard need not be looked at again. 0: not known well enough to rely on.
+  // ChangeTime of the token shard and of the corpus file, in nanoseconds. The shard is checked
+  // again only if one of them differs. 0: the time was too recent to rely on.
   int64_t file_time = 0, source_time = 0;
   friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
 };
@@ -35,18 +35,19 @@ struct CorpusIndex {
   int64_t tokens() const;
   int64_t empty_documents() const;
   int64_t bad_records() const;
-  // Changes if any shard, or their order, does: also if a corpus file was only compressed anew.
+  // Digest of the shards' digests in order. It also changes if a corpus file was only compressed
+  // anew.
   Digest DataDigest() const;
   friend bool operator==(const CorpusIndex&, const CorpusIndex&) = default;
 };
 
-// Of everything but source and tokenizer that decides a shard's tokens.
+// Digest of everything but source and tokenizer that decides a shard's tokens.
 Digest SettingsDigest(const std::string& text_field, const Tokenizer& tokenizer);
 
-// Of a shard that was just made or checked; the times are left to the caller.
+// The index entry of `shard`, without the two times, which the caller fills in.
 IndexEntry EntryOf(const TokenShard& shard, const Path& source);
 void WriteIndex(const Path& directory, const CorpusIndex& index);
-// Throws Error(kData) if there is no index, or it is not one.
+// Throws Error(kData) if the index is missing or malformed.
 CorpusIndex ReadIndex(const Path& directory);
 
 }  // namespace syntra

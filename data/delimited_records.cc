@@ -14,7 +14,8 @@ namespace {
 
 struct Dialect {
   char separator;
-  // Whether a field may stand between double quotes, with any character in it and a quote doubled.
+  // Whether a field may be enclosed in double quotes. It may then contain any character; a quote is
+  // doubled.
   bool quotes;
 };
 
@@ -63,14 +64,14 @@ class DelimitedReader : public RecordReader {
   }
 
  private:
-  // What the characters before the next one make of it.
+  // The state of the parser before the next character.
   enum class State {
     kFieldStart,
     kPlain,
     kQuoted,
-    kQuoteInQuoted,   // the field's end, or the first of two
-    kCarriageReturn,  // behind a quoted field: the row's end
-    kMalformed,       // passed over up to the end of the line
+    kQuoteInQuoted,   // after a quote that ends the field or is the first of two
+    kCarriageReturn,  // after a quoted field: the end of the row
+    kMalformed,       // skips to the end of the line
   };
 
   void ReadHeader(std::string_view advice) {
@@ -137,7 +138,7 @@ class DelimitedReader : public RecordReader {
     return true;
   }
 
-  // False if nothing follows them.
+  // Skips blank lines. False at the end of the file.
   bool SkipBlankLines() {
     while (true) {
       while (stream_.unread().size() < 2 && stream_.ReadMore()) {
@@ -151,7 +152,7 @@ class DelimitedReader : public RecordReader {
     }
   }
 
-  // Takes one row and its newline.
+  // Reads one row and its newline.
   void ScanRow(const Record& row) {
     do {
       const std::string_view text = stream_.unread();
@@ -159,14 +160,14 @@ class DelimitedReader : public RecordReader {
       bool ended = false;
       while (at < text.size() && !ended) {
         ended = text[at] == '\n' && state_ != State::kQuoted;
-        at += ended ? 1 : Step(text.substr(at));
+        at += ended ? 1 : Parse(text.substr(at));
       }
       stream_.Take(at);
       if (ended) {
         ++line_;
         return;
       }
-      // Names are kept, however many; fields are not.
+      // All column names of the header row are kept.
       if (header_ && stream_.offset() > kMaxRowBytes) {
         Fail(ExitCode::kData, "{}: its header row is longer than 64 MiB", path().string());
       }
@@ -179,19 +180,19 @@ class DelimitedReader : public RecordReader {
     }
   }
 
-  // Understands one character of a row, or a run of them that mean the same; returns how many.
-  size_t Step(std::string_view text) {
+  // Reads one character of a row, or a run of characters with the same meaning. Returns how many.
+  size_t Parse(std::string_view text) {
     switch (state_) {
       case State::kFieldStart:
-        if (text[0] != '"' || !dialect_.quotes) return StepPlain(text);
+        if (text[0] != '"' || !dialect_.quotes) return ParsePlain(text);
         state_ = State::kQuoted;
         return 1;
       case State::kPlain:
-        return StepPlain(text);
+        return ParsePlain(text);
       case State::kQuoted:
-        return StepQuoted(text);
+        return ParseQuoted(text);
       case State::kQuoteInQuoted:
-        StepBehindQuote(text[0]);
+        ParseAfterQuote(text[0]);
         return 1;
       case State::kCarriageReturn:
       case State::kMalformed:
@@ -201,8 +202,8 @@ class DelimitedReader : public RecordReader {
     return 1;
   }
 
-  // A quote inside such a field is itself, as everywhere else.
-  size_t StepPlain(std::string_view text) {
+  // A quote inside an unquoted field is an ordinary character.
+  size_t ParsePlain(std::string_view text) {
     if (text[0] == dialect_.separator) {
       EndField();
       return 1;
@@ -215,7 +216,7 @@ class DelimitedReader : public RecordReader {
     return length;
   }
 
-  size_t StepQuoted(std::string_view text) {
+  size_t ParseQuoted(std::string_view text) {
     if (text[0] == '"') {
       state_ = State::kQuoteInQuoted;
       return 1;
@@ -226,7 +227,7 @@ class DelimitedReader : public RecordReader {
     return run.size();
   }
 
-  void StepBehindQuote(char c) {
+  void ParseAfterQuote(char c) {
     if (c == '"') {
       Keep("\"");
       state_ = State::kQuoted;
@@ -241,7 +242,7 @@ class DelimitedReader : public RecordReader {
     return header_ || (fields_ < static_cast<int64_t>(slots_.size()) && !slots_[fields_].empty());
   }
 
-  // Nothing is lost by the limit: a row with so long a field is too long.
+  // The limit drops no text of a good record: a row with a longer field is too long itself.
   void Keep(std::string_view text) {
     if (IsKept() && field_.size() + text.size() <= kMaxRecordBytes) field_ += text;
   }
@@ -268,7 +269,7 @@ class DelimitedReader : public RecordReader {
   std::vector<std::vector<size_t>> slots_;  // of each column: where its field goes in values_
   int64_t columns_ = 0;
   int64_t line_ = 1;
-  // The row that is being read, or was last.
+  // The row that is being read or was read last.
   State state_ = State::kFieldStart;
   int64_t fields_ = 0;
   std::string field_;                               // that is being read, if wanted

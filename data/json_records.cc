@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// What is wrong with a line that simdjson cannot parse. Some codes say nothing about the line.
+// The fault of a line that simdjson cannot parse. Some error codes are not about the line.
 RecordFault FaultOf(simdjson::error_code code, const Line& line) {
   switch (code) {
     case simdjson::UTF8_ERROR:
@@ -57,7 +57,7 @@ class JsonReader : public RecordReader {
   virtual RecordFault Take(const simdjson::dom::object& object, Record* record) = 0;
 
  private:
-  // The DOM parser, not the on-demand one: only it checks what follows the wanted field.
+  // The on-demand parser would not check what follows the wanted field; the DOM parser does.
   RecordFault Parse(const Line& line, Record* record) {
     if (line.too_long) return RecordFault::kLineTooLong;
     if (line.text.starts_with(kByteOrderMark)) return RecordFault::kByteOrderMark;

@@ -12,7 +12,7 @@ namespace syntra {
 
 struct Line {
   std::string_view text;  // without its newline; valid until the next call
-  int64_t offset = 0;     // of the first byte, in the uncompressed stream
+  int64_t offset = 0;     // position of the first byte in the uncompressed stream
   int64_t number = 0;     // from 1
   bool complete = true;   // ended by a newline
   bool too_long = false;  // longer than kMaxRecordBytes; `text` is empty, the line is skipped
@@ -22,7 +22,7 @@ class LineReader {
  public:
   explicit LineReader(std::unique_ptr<ByteSource> source) : stream_(std::move(source)) {}
 
-  // TextStream::kPadding readable bytes follow the line.
+  // False at the end of the stream. At least TextStream::kPadding readable bytes follow the line.
   bool Next(Line* line);
 
  private:

@@ -19,7 +19,7 @@ uint32_t LabelOf(uint32_t unit) { return unit & (1u << 31 | 0xff); }
 uint32_t ValueOf(uint32_t unit) { return unit & ~(1u << 31); }
 uint32_t OffsetOf(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
 
-// Of the well-formed UTF-8 character that `text` starts with; 0 if there is none.
+// The size of the well-formed UTF-8 character that `text` starts with; 0 if there is none.
 size_t CharacterBytes(std::string_view text) {
   const auto lead = static_cast<uint8_t>(text[0]);
   if (lead < 0x80) return 1;
@@ -37,7 +37,7 @@ Normalizer::Normalizer(const tokenizer::ModelFile& model)
   for (const auto& piece : model.pieces()) {
     if (piece.type() == tokenizer::ModelFile::USER_DEFINED) user_defined_.Add(piece.piece(), 0);
   }
-  // The size of the trie in bytes, the trie, the normal forms.
+  // The rules are: the size of the trie in bytes, the trie, the normal forms.
   const std::string& rules = model.normalizer().rules();
   if (rules.empty()) return;
   uint32_t bytes = 0;
@@ -50,8 +50,8 @@ Normalizer::Normalizer(const tokenizer::ModelFile& model)
   normal_forms_ = rules.substr(sizeof bytes + bytes);
 }
 
-Normalizer::Step Normalizer::FindRule(std::string_view text) const {
-  Step longest{{}, 0};
+Normalizer::Replacement Normalizer::FindRule(std::string_view text) const {
+  Replacement longest{{}, 0};
   if (trie_.empty()) return longest;
   uint32_t at = OffsetOf(trie_[0]);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -67,13 +67,13 @@ Normalizer::Step Normalizer::FindRule(std::string_view text) const {
   return longest;
 }
 
-Normalizer::Step Normalizer::First(std::string_view text) const {
+Normalizer::Replacement Normalizer::First(std::string_view text) const {
   size_t symbol = 0;
   if (!user_defined_.empty()) {
     user_defined_.VisitPrefixes(text, [&](size_t length, int32_t) { symbol = length; });
   }
   if (symbol > 0) return {text.substr(0, symbol), symbol};
-  if (const Step rule = FindRule(text); rule.bytes > 0) return rule;
+  if (const Replacement rule = FindRule(text); rule.bytes > 0) return rule;
   if (const size_t bytes = CharacterBytes(text)) return {text.substr(0, bytes), bytes};
   return {kReplacement, 1};
 }
@@ -81,25 +81,25 @@ Normalizer::Step Normalizer::First(std::string_view text) const {
 void Normalizer::Normalize(std::string_view text, std::string* normal) const {
   normal->clear();
   while (trims_ && !text.empty()) {
-    const Step step = First(text);
-    if (step.normal != " ") break;
-    text.remove_prefix(step.bytes);
+    const Replacement next = First(text);
+    if (next.normal != " ") break;
+    text.remove_prefix(next.bytes);
   }
   if (text.empty()) return;
   normal->reserve(text.size() + text.size() / 16 + 2 * kSpaceMark.size());
   if (adds_space_ && !adds_it_behind_) *normal += space_;
   for (bool behind_space = trims_; !text.empty();) {
-    Step step = First(text);
-    while (behind_space && step.normal.starts_with(' ')) step.normal.remove_prefix(1);
-    for (const char c : step.normal) {
+    Replacement next = First(text);
+    while (behind_space && next.normal.starts_with(' ')) next.normal.remove_prefix(1);
+    for (const char c : next.normal) {
       if (c == ' ') {
         *normal += space_;
       } else {
         *normal += c;
       }
     }
-    if (!step.normal.empty()) behind_space = trims_ && step.normal.ends_with(' ');
-    text.remove_prefix(step.bytes);
+    if (!next.normal.empty()) behind_space = trims_ && next.normal.ends_with(' ');
+    text.remove_prefix(next.bytes);
   }
   while (trims_ && normal->ends_with(space_)) normal->resize(normal->size() - space_.size());
   if (adds_space_ && adds_it_behind_) *normal += space_;

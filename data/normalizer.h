@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normal form that a SentencePiece model gives a text before it is cut into pieces, by the
-// rules in the model file. SentencePiece computes it too, but before version 0.2 has no call for
-// it, and it keeps 8 bytes for each byte of text beside it.
+// Normalizes a text by the rules in a SentencePiece model file, before the text is segmented.
+// SentencePiece does the same, but has no call for it before version 0.2, and takes another 8 bytes
+// of memory for each byte of text.
 #pragma once
 
 #include <cstdint>
@@ -22,27 +22,24 @@ class Normalizer {
   // Throws Error(kData) if the model's rules are damaged.
   explicit Normalizer(const tokenizer::ModelFile& model);
 
-  // Replaces `*normal`. Malformed UTF-8 becomes U+FFFD byte by byte.
+  // Sets `*normal` to the normal form of `text`. Each byte of malformed UTF-8 becomes U+FFFD.
   void Normalize(std::string_view text, std::string* normal) const;
 
-  // Whether no rule of the model changes any character.
-  bool has_rules() const { return !trie_.empty(); }
-
  private:
-  // What the front of a text becomes, and how many bytes of it.
-  struct Step {
+  // The first `bytes` bytes of a text become `normal`.
+  struct Replacement {
     std::string_view normal;
     size_t bytes;
   };
-  Step First(std::string_view text) const;
-  // The longest rule that applies to the front of `text`; 0 bytes if there is none.
-  Step FindRule(std::string_view text) const;
+  Replacement First(std::string_view text) const;
+  // The longest rule that applies at the beginning of `text`; 0 bytes if there is none.
+  Replacement FindRule(std::string_view text) const;
 
-  // A double-array trie as the Darts-clone library lays it out, from texts to places in
-  // normal_forms_, which are texts that end with 0.
+  // A double-array trie in the layout of the Darts-clone library. It maps texts to offsets in
+  // normal_forms_, where each normal form ends with a 0 byte.
   std::vector<uint32_t> trie_;
   std::string normal_forms_;
-  ByteTrie user_defined_;  // symbols that are left as they are
+  ByteTrie user_defined_;  // symbols that no rule changes
   std::string_view space_;
   bool adds_space_, adds_it_behind_, trims_;
 };

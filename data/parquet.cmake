@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what reading Parquet needs: Apache Arrow's C++ libraries, which Debian does not have. Nothing else needs
-# them: a build without them refuses Parquet files.
-#   SYNTRA_PARQUET (cache)    AUTO: take what is there. ON: missing libraries are an error. OFF: look for nothing.
+# Finds Apache Arrow's C++ libraries, which only the Parquet reader needs. Debian does not have them. A build without
+# them refuses Parquet files.
+#   SYNTRA_PARQUET (cache)    AUTO: use them if found. ON: missing libraries are an error. OFF: do not search.
 # Sets
 #   SYNTRA_PARQUET_FOUND      whether there are libraries to build with
 #   SYNTRA_PARQUET_LIBRARIES  their targets

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of a Parquet file, page by page, through Apache Arrow's Parquet library.
+// Reads a column of a Parquet file page by page with Apache Arrow's Parquet library.
 #include <arrow/buffer.h>
 #include <arrow/io/interfaces.h>
 #include <arrow/result.h>
@@ -23,8 +23,8 @@ namespace {
 
 constexpr int64_t kBatchRows = 256;
 
-// The file as Arrow asks for it. What the system refuses is thrown as an Error of its own, so that
-// it is not taken for damage.
+// The file as Arrow's interface. A system call that fails throws our Error, so that it is not
+// reported as damage of the file.
 class ArrowFile : public arrow::io::RandomAccessFile {
  public:
   explicit ArrowFile(File file) : file_(std::move(file)) {}
@@ -75,7 +75,7 @@ class ParquetReader : public RecordReader {
  public:
   ParquetReader(const Path& path, const std::string& text_field) : RecordReader(path) {
     Translated([&] {
-      // Page by page, not a whole column of a row group at once.
+      // Reads page by page, not a whole column of a row group at once.
       parquet::ReaderProperties properties;
       properties.enable_buffered_stream();
       properties.set_page_checksum_verification(true);
@@ -93,7 +93,7 @@ class ParquetReader : public RecordReader {
   }
 
  private:
-  // Runs `body` with Arrow's exceptions as this program's.
+  // Runs `body` and turns Arrow's exceptions into Errors.
   template <typename Body>
   void Translated(const Body& body) const {
     try {
@@ -153,7 +153,7 @@ class ParquetReader : public RecordReader {
     return true;
   }
 
-  // The next rows of this row group or of the next one; false at the end of the file.
+  // Reads the next rows of this row group or of the next one; false at the end of the file.
   bool ReadBatch() {
     while (!reader_ || !reader_->HasNext()) {
       if (rows_left_ != 0) FailDamaged("a row group holds another number of rows than it says");
@@ -162,7 +162,7 @@ class ParquetReader : public RecordReader {
     }
     next_ = next_value_ = 0;
     int64_t values = 0;
-    levels_.fill(null_below_);  // where all must be there, Arrow gives no levels
+    levels_.fill(null_below_);  // Arrow gives no levels for a required column
     rows_ = reader_->ReadBatch(kBatchRows, levels_.data(), nullptr, values_.data(), &values);
     rows_left_ -= rows_;
     if (rows_ == 0 || rows_left_ < 0) {
@@ -180,17 +180,17 @@ class ParquetReader : public RecordReader {
 
   std::unique_ptr<parquet::ParquetFileReader> file_;
   int column_ = -1;
-  int16_t null_below_ = 0;  // the definition level of a value that is there
+  int16_t null_below_ = 0;  // the definition level of a value that is not null
   int next_group_ = 0;
   std::shared_ptr<parquet::RowGroupReader> group_;
   std::shared_ptr<parquet::ByteArrayReader> reader_;  // of the column in that row group
-  int64_t rows_left_ = 0;                             // in the row group, behind the batch
+  int64_t rows_left_ = 0;                             // in the row group, after the batch
   int64_t chunk_offset_ = 0;
-  // A batch of rows, and how far it has been read. Nulls have no value.
+  // A batch of rows, and how far it has been read. A null has a level but no value.
   std::array<int16_t, kBatchRows> levels_;
   std::array<parquet::ByteArray, kBatchRows> values_;
   int64_t rows_ = 0, next_ = 0, next_value_ = 0;
-  int64_t row_ = 0;  // of the file
+  int64_t row_ = 0;  // number of the row in the file
 };
 
 }  // namespace

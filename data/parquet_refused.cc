@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parquet in a build without Apache Arrow.
+// Refuses Parquet files in a build without Apache Arrow.
 #include "base/error.h"
 #include "data/record_formats.h"
 

@@ -24,8 +24,8 @@ bool IsWildcard(std::string_view pattern) {
   return pattern.find_first_of("*?[") != std::string_view::npos;
 }
 
-// Without it glob would leave out a directory that it cannot read, for want of descriptors, say.
-// One that is not there holds nothing.
+// An error callback for glob, which would otherwise skip a directory that it cannot read (for lack
+// of file descriptors, say). A directory that does not exist is not an error.
 int IsUnreadable(const char*, int error_number) { return error_number != ENOENT; }
 
 std::vector<std::string> Glob(const std::string& pattern) {
@@ -46,7 +46,7 @@ bool IsNumber(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// One numbered set: everything in the path but the shard's own number.
+// Identifies a numbered set: the path without the shard's own number.
 struct ShardSet {
   std::string prefix, suffix;
   int64_t count = 0;
@@ -70,8 +70,8 @@ bool ParseShardName(const std::string& path, ShardSet* set, int64_t* number) {
   return ParseInt64(first, number) && ParseInt64(second, &set->count);
 }
 
-// A pattern may ask for a part of a set ("*-0000?-of-01024*"); only numbers it would match are
-// missed.
+// A pattern may match only a part of a set ("*-0000?-of-01024*"). Only numbers that it would match
+// count as missing.
 void CheckSetsAreWhole(const std::string& pattern, const std::vector<std::string>& names) {
   std::map<ShardSet, std::set<int64_t>> sets;
   for (const std::string& name : names) {

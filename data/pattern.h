@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the patterns of a configuration to the list of files of a corpus.
+// Expands the glob patterns of a configuration to the list of a corpus's files.
 #pragma once
 
 #include <span>
@@ -10,9 +10,9 @@
 
 namespace syntra {
 
-// The files that the glob patterns match: patterns in order, each one's files by name, a file once.
-// Throws Error(kData) if a pattern matches nothing, or if it matches some but not all of the files
-// of a numbered set ("c4-train.00007-of-01024.json.gz") that it asks for.
+// The files that the glob patterns match, in the order of the patterns and by name within each; no
+// file twice. Throws Error(kData) if a pattern matches nothing, or if files of a numbered set
+// ("c4-train.00007-of-01024.json.gz") that it would match are missing.
 std::vector<Path> ExpandPatterns(std::span<const std::string> patterns);
 
 }  // namespace syntra

@@ -9,7 +9,7 @@
 namespace syntra {
 namespace {
 constexpr int kRounds = 6;
-// Narrower halves leave a bias that six rounds do not remove.
+// With narrower halves, six rounds leave a bias.
 constexpr int kMinHalfBits = 4;
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keyed bijection of [0, size): a shuffle that needs no memory and can be asked for any place.
+// A keyed bijection of [0, size): a shuffle without memory, with access to any place.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace syntra {
 
-// A six-round Feistel network over the smallest even power of two that holds `size`; values outside
-// are sent through again until they fall inside (cycle walking, Black and Rogaway 2002). The domain
-// is less than four times `size`, so that takes fewer than four rounds on average.
+// A six-round Feistel network over the smallest even power of two that is at least `size`. A value
+// outside [0, size) is encrypted again until it is inside (cycle walking, Black and Rogaway 2002).
+// The domain is less than four times `size`, so that takes fewer than four rounds on average.
 class KeyedPermutation {
  public:
   KeyedPermutation(int64_t size, RandomKey key);

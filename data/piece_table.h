@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of a unigram model, with the scores that segmentations are compared by.
+// The pieces of a unigram model and their scores.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +26,27 @@ class PieceTable {
     trie_.VisitPrefixes(text, visit);
   }
 
-  // A user-defined piece scores about -0.1 a piece, so that it always wins.
+  // A user-defined piece scores about -0.1, so that it always wins.
   double score(int32_t id) const { return scores_[id]; }
-  // Of a character that no piece covers: 10 below the lowest score.
+  // The score of a character that no piece covers: 10 below the lowest score.
   float unknown_score() const { return unknown_score_; }
+  // Lengths are in bytes.
   size_t length(int32_t id) const { return lengths_[id]; }
   size_t longest() const { return longest_; }
 
   int32_t unknown_id() const { return unknown_id_; }
-  // Whether unknown characters become the pieces of their bytes.
+  // Whether an unknown character becomes one piece for each of its bytes.
   bool has_bytes() const { return !byte_ids_.empty(); }
   int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
 
-  // The score of a segmentation that SentencePiece found: ids, and the text of each.
+  // The score of a segmentation that SentencePiece found, given as ids and the text of each.
   double ScoreOf(std::span<const int32_t> ids, std::span<const std::string> texts) const;
 
  private:
   ByteTrie trie_;
   std::vector<double> scores_;     // of each id
   std::vector<uint32_t> lengths_;  // in bytes
-  std::vector<int32_t> byte_ids_;  // 256, or none
+  std::vector<int32_t> byte_ids_;  // 256 or none
   size_t longest_ = 0;
   float unknown_score_ = 0;
   int32_t unknown_id_ = 0;

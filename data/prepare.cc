@@ -25,11 +25,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Read, then tokenized on all threads, then written: enough for many threads, little enough to hold
-// and to stop after.
+// Documents are read, tokenized and written in blocks of this size: large enough for many threads,
+// small enough for memory and for a quick stop.
 constexpr size_t kBlockDocuments = 1000;
 constexpr size_t kBlockBytes = size_t{4} << 20;
-constexpr std::chrono::seconds kTimeStep{2};
+constexpr std::chrono::seconds kClockTick{2};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 constexpr std::chrono::seconds kBetweenTouches{1};
@@ -50,7 +50,7 @@ class Preparation {
   PrepareResult Run() {
     const std::vector<ShardTask> tasks = ShardTasks(options_);
     CreateDirectories(options_.directory);
-    // Others may be at work here: an hour is far longer than any of them writes without a pause.
+    // Other processes may be writing here. None of them pauses for as long as an hour.
     RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
     progress_.shards_total = static_cast<int64_t>(tasks.size());
@@ -102,7 +102,7 @@ class Preparation {
       previous_ = std::move(index);
       for (const IndexEntry& entry : previous_.shards) unchanged_.emplace(entry.file, &entry);
     } catch (const Error& error) {
-      // There is none yet, or one that is made anew below.
+      // A missing or malformed index is written below.
       if (error.code() != ExitCode::kData) throw;
     }
   }
@@ -122,16 +122,17 @@ class Preparation {
     return same && entry.bad_records <= options_.on_bad_record.Limit(records) ? &entry : nullptr;
   }
 
-  // The file's ChangeTime if a change from now on would show in it, else 0: some file systems count
-  // time in steps of two seconds.
+  // The file's ChangeTime, or 0 if a change from now on might not show in it: the clocks of some
+  // file systems tick every two seconds.
   static int64_t SettledTime(const Path& path) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const int64_t time = ChangeTime(path);
     const int64_t age = std::chrono::nanoseconds(now).count() - time;
-    return age > std::chrono::nanoseconds(kTimeStep).count() ? time : 0;
+    return age > std::chrono::nanoseconds(kClockTick).count() ? time : 0;
   }
 
-  // Once the holder has finished or died. Not by the kernel's waiting: the caller may want to stop.
+  // Waits until the holder of the claim has finished or died. Polls instead of blocking in the
+  // kernel, so that on_progress can stop it.
   ShardClaim WaitForClaim(const Path& shard) {
     while (true) {
       if (std::optional<ShardClaim> claim = ShardClaim::Try(shard)) return std::move(*claim);
@@ -150,7 +151,7 @@ class Preparation {
       std::optional<Digest> content;
       if (IsFinished(task, {file.Size(), source}, &content)) return false;
       if (content) {
-        BuildIfItSaysTheSame(task, source, file.Size(), *content);
+        BuildIfContentIsEqual(task, source, file.Size(), *content);
       } else {
         Build(task, task.shard, source, file.Size());
       }
@@ -173,7 +174,7 @@ class Preparation {
           facts.tokenizer == tokenizer_.digest() && facts.settings == settings_;
       if (options_.keeps_content && is_comparable) *content = shard.content();
     } catch (const Error& error) {
-      // A shortage of memory, say, is no fault of the shard.
+      // Other errors, such as a shortage of memory, do not mean that the shard is damaged.
       if (error.code() != ExitCode::kData) throw;
       Log().warn("making a token shard again: {}", error.what());
       return false;
@@ -183,7 +184,7 @@ class Preparation {
   }
 
   void ReportMismatch(Mismatch mismatch, const ShardTask& task) {
-    // One warning speaks for all shards of the corpus.
+    // Warns once for all shards of the corpus.
     Log().log(warned_ ? spdlog::level::info : spdlog::level::warn, "{}; making it again",
               MismatchText(mismatch, task.shard, task.source));
     warned_ = true;
@@ -227,7 +228,7 @@ class Preparation {
     writer.Commit(&facts);
   }
 
-  // Fills the front of `block` with the next documents; how many there are, 0 at the end.
+  // Fills the front of `block` with the next documents. Returns how many; 0 at the end of the file.
   static size_t ReadBlock(RecordReader* reader, BadRecordLedger* ledger,
                           std::span<Document> block) {
     size_t count = 0, bytes = 0;
@@ -243,7 +244,8 @@ class Preparation {
     return count;
   }
 
-  // On all threads; each document by itself, so the ids do not depend on their number.
+  // Tokenizes on all threads. Each document is encoded alone, so the ids do not depend on their
+  // number.
   void Encode(std::span<Document> documents) const {
     std::atomic<bool> failed = false;
     ParallelTasks(std::ssize(documents), [&](int64_t i) {
@@ -254,7 +256,7 @@ class Preparation {
       }
     });
     if (!failed) return;
-    // Once more on this thread, which may throw and knows what is being prepared.
+    // Encodes again on this thread, which may throw and has the error context.
     for (Document& document : documents) {
       try {
         tokenizer_.Encode(document.text, &document.ids);
@@ -267,8 +269,8 @@ class Preparation {
     }
   }
 
-  // Temporary files of processes that died while making this shard; the claim is ours, so none
-  // lives.
+  // Removes temporary files of processes that died while making this shard. This process holds the
+  // claim, so no other one is writing.
   void RemoveLeftovers(const Path& shard) const {
     const std::string prefix = shard.filename().string() + ".tmp-";
     for (const Path& path : ListDirectory(options_.directory)) {
@@ -305,9 +307,9 @@ class Preparation {
   ShardSettings wanted_;
   PrepareProgress progress_;
   CorpusIndex previous_;
-  bool warned_ = false;                                 // of a shard that does not do
-  std::map<std::string, const IndexEntry*> unchanged_;  // of previous_, by the shard's name
-  const ShardClaim* claim_ = nullptr;                   // of the shard that is being made
+  bool warned_ = false;                                 // that shards are made again
+  std::map<std::string, const IndexEntry*> unchanged_;  // entries of previous_ by shard name
+  const ShardClaim* claim_ = nullptr;                   // on the shard that is being made
   Clock::time_point logged_ = Clock::now(), touched_ = Clock::now();
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From corpus files to token shards: the deterministic half of the pipeline, done once.
+// Makes token shards from corpus files. This is done once for each corpus.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace syntra {
 struct PrepareProgress {
   int64_t shards_done = 0, shards_total = 0;
   int64_t documents = 0, tokens = 0, text_bytes = 0;  // of shards made by this process
-  // While waiting for another process's shard: changes as that process works on it.
+  // While this process waits for a shard of another one: changes as the other process works.
   int64_t sign_of_life = 0;
   friend bool operator==(const PrepareProgress&, const PrepareProgress&) = default;
 };
@@ -27,35 +27,36 @@ struct PrepareOptions {
   Path directory;
   std::string text_field = "text";
   BadRecordPolicy on_bad_record;
-  // Called from the calling thread each few hundred documents, and more often while waiting for
-  // shards that other processes make; may throw to stop.
+  // Called on the calling thread after every few hundred documents, and more often while waiting
+  // for other processes' shards. May throw to stop.
   std::function<void(const PrepareProgress&)> on_progress;
-  // For a run that learned from these shards: where a corpus file has other bytes now, its shard is
-  // only replaced by one that says the same (the file was compressed anew); else
-  // Error(kCheckpoint), and the shard stays.
+  // For a run that has already trained on these shards. If the bytes of a corpus file have changed,
+  // its shard is replaced only by one with the same content (when the file was merely compressed
+  // anew). Otherwise the shard stays and Error(kCheckpoint) is thrown.
   bool keeps_content = false;
 };
 
 struct PrepareResult {
   CorpusIndex index;
   int64_t built = 0;  // shards made by this process
-  int64_t kept = 0;   // shards found finished, or made by another process meanwhile
+  int64_t kept = 0;   // shards that existed, or that another process made meanwhile
 };
 
-// A corpus file and the token shard that is made of it.
+// A corpus file and the path of its token shard.
 struct ShardTask {
   Path source, shard;
 };
-// All of them, in order. Shards are named after their sources, so a corpus may be moved without
-// being prepared again. Throws Error(kData) if patterns match nothing or two files have one name.
+// All corpus files with their shards, in order. Shards have the names of their sources, so a corpus
+// can be moved without being prepared again. Throws Error(kData) if a pattern matches nothing or
+// two files have the same name.
 std::vector<ShardTask> ShardTasks(const PrepareOptions& options);
 
-// Makes one token shard for each corpus file in `directory`, then the index, with all threads of
-// the pool; the shards do not depend on their number. Finished shards that verify and were made
-// from the same bytes, tokenizer and settings are kept, unread if neither file has changed since
-// the index was written (README.md); any number of processes may work on one directory at once;
-// after a crash, calling it again goes on with the unfinished shards. Long work is logged now and
-// then.
+// Makes one token shard in `directory` for each corpus file, then writes the index. Uses all
+// threads of the pool; the shards do not depend on their number. Keeps finished shards that verify
+// and were made from the same bytes, tokenizer and settings; does not even read them if neither
+// file has changed since the index was written (README.md). Several processes may work on one
+// directory at once. After a crash, another call continues with the unfinished shards. Logs its
+// progress every 10 seconds.
 PrepareResult PrepareCorpus(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace syntra

@@ -29,7 +29,7 @@ Estimate TextPerByte(File& file) {
   return {1, 1};
 }
 
-// The shard, if it is one.
+// The shard, if the file is a valid one.
 std::optional<TokenShard> OpenShard(const Path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {

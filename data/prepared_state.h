@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is there of a prepared corpus, known from the ends of token shards and the sizes of corpus
-// files: nothing is read through, nothing is changed.
+// Which parts of a corpus are prepared already. Reads only the trailers of token shards and the
+// sizes of corpus files, and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PreparedState {
   std::optional<Digest> data_digest;  // CorpusIndex::DataDigest, if all are finished
 };
 
-// Throws Error(kData) as ShardTasks.
+// Throws Error(kData) as ShardTasks does.
 PreparedState LookAtPrepared(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats behind OpenRecordReader.
+// The file formats that OpenRecordReader knows.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,22 @@
 
 namespace syntra {
 
-// An object a line, the document in one of its string fields.
+// One JSON object a line. The document is the string field `text_field`.
 std::unique_ptr<RecordReader> OpenJsonRecords(const Path& path, const std::string& text_field);
 bool StartsLikeJson(std::span<const std::byte> bytes);
 
-// A document a line; `text_field` means nothing.
+// One document a line. `text_field` is ignored.
 std::unique_ptr<RecordReader> OpenTextRecords(const Path& path, const std::string& text_field);
 
-// TFRecord frames of tf.Example messages, the document in one of their features.
+// TFRecord frames of tf.Example messages. The document is the feature `text_field`.
 std::unique_ptr<RecordReader> OpenTfRecords(const Path& path, const std::string& text_field);
 // True if `bytes` starts with a TFRecord length whose checksum is right.
 bool StartsLikeTfRecords(std::span<const std::byte> bytes);
 // Throws Error(kData) if a file that is not gzipped does not end with a whole record.
 void CheckEndOfTfRecords(const Path& path);
 
-// A header row, then rows of as many fields, the document in one column. Comma-separated values as
-// RFC 4180 has them, and tab-separated ones whose fields are taken as they are.
+// A header row, then rows with as many fields. The document is the column `text_field`. Csv follows
+// RFC 4180; tsv has no quotes and no escapes.
 std::unique_ptr<RecordReader> OpenCsvRecords(const Path& path, const std::string& text_field);
 std::unique_ptr<RecordReader> OpenTsvRecords(const Path& path, const std::string& text_field);
 
@@ -40,7 +40,7 @@ bool StartsLikeParquet(std::span<const std::byte> bytes);
 // Whether this build has Apache Arrow.
 bool ReadsParquet();
 
-// For messages: `"url", "content"`, not more of them and not longer ones than a person would read.
+// Names for a message: `"url", "content"`. Long lists and long names are cut short.
 std::string QuotedNames(std::span<const std::string> names);
 
 }  // namespace syntra

@@ -18,14 +18,14 @@ namespace {
 struct Format {
   std::vector<std::string_view> extensions;
   std::unique_ptr<RecordReader> (*open)(const Path& path, const std::string& text_field);
-  // Whether the first bytes of a file are those of this format; null: they do not tell.
+  // Whether a file that starts with these bytes has this format; null if the bytes cannot tell.
   bool (*starts_like)(std::span<const std::byte> bytes) = nullptr;
   // Throws Error(kData) if the end of a file shows that something was cut off; null: it does not
   // tell.
   void (*check_end)(const Path& path) = nullptr;
 };
 
-// A format is a row here and a file of its own (README.md, "Adding a format").
+// Each format has a row here and a file of its own (README.md, "Adding a format").
 const Format kFormats[] = {
     {{".json", ".jsonl", ".ndjson"}, OpenJsonRecords, StartsLikeJson},
     {{".txt", ".tokens"}, OpenTextRecords},
@@ -35,13 +35,13 @@ const Format kFormats[] = {
     {{".parquet"}, OpenParquetRecords, StartsLikeParquet},
 };
 
-// ".tfrecord-00000-of-00008" is ".tfrecord", too.
+// ".tfrecord-00000-of-00008" counts as ".tfrecord".
 bool IsExtension(std::string_view extension, std::string_view wanted) {
   return extension.starts_with(wanted) &&
          (extension.size() == wanted.size() || !std::isalnum(extension[wanted.size()]));
 }
 
-// The name is asked part by part from the end, so that "c4.tfrecord.txt" is text.
+// Looks at the parts of the name from the end, so that "c4.tfrecord.txt" is text.
 const Format* FormatOfName(const Path& path) {
   for (Path name = path.filename(); name.has_extension(); name = name.stem()) {
     for (const Format& format : kFormats) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents of a corpus file, one after the other, with their places in the file.
+// Reads the documents of a corpus file one by one, with their places in the file.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace syntra {
 
-// A longer record is a bad one.
+// A longer record is a bad record.
 inline constexpr size_t kMaxRecordBytes = size_t{64} << 20;
 
 struct Record {
   std::string_view text;  // UTF-8 without NUL; valid until the next call; empty if bad
-  int64_t offset = 0;     // of the record's first byte in the uncompressed stream
-  int64_t line = 0;       // line, or record number where a format has no lines; from 1
+  int64_t offset = 0;     // position of the record's first byte in the uncompressed stream
+  int64_t line = 0;       // line number, or record number in formats without lines; from 1
   RecordFault fault = RecordFault::kNone;
   std::string detail{};  // of a bad record: what the fault alone does not say
   // Of a table: the fields that OpenTable was asked for, in that order; valid as `text` is. One
@@ -34,27 +34,27 @@ class RecordReader {
   explicit RecordReader(Path path) : path_(std::move(path)) {}
   virtual ~RecordReader() = default;
 
-  // The next document or bad record; false at the end of the file. Damage that makes the rest of
-  // the file untrustworthy (gzip, TFRecord framing) throws Error(kData) with file, byte offset and
-  // reason; a shortage of memory, which says nothing about the record, Error(kResources) with its
-  // place.
+  // Reads the next document or bad record; false at the end of the file. Throws Error(kData) with
+  // file, byte offset and reason on damage that makes the rest of the file unusable (gzip, TFRecord
+  // framing), and Error(kResources) with the record's place if memory runs out.
   bool Next(Record* record);
 
   const Path& path() const { return path_; }
 
  protected:
-  // What Next does, into a fresh record; may throw std::bad_alloc. Place first, then what can fail.
+  // Reads into an empty record. Must fill in the place first, since Next names it if memory runs
+  // out; may throw std::bad_alloc.
   virtual bool Read(Record* record) = 0;
 
  private:
   Path path_;
-  int64_t offset_ = 0, line_ = 0;  // of the last record
+  int64_t offset_ = 0, line_ = 0;  // the place of the last record
 };
 
-// The format follows from the name (README.md lists them; each also .gz, but for Parquet) or, where
-// the name says nothing, from the first bytes. `text_field` is the JSON field, tf.Example feature
-// or column that holds a document; text files hold a document a line, blank lines between them
-// meaning nothing. Throws Error(kData) if the file is of no known format or has no such column.
+// The file's name decides the format (README.md lists the endings; all but Parquet also with .gz).
+// If the name does not, the first bytes do. `text_field` is the JSON field, tf.Example feature or
+// column that holds a document. A text file holds one document a line; blank lines are skipped.
+// Throws Error(kData) if the format is unknown or the column does not exist.
 std::unique_ptr<RecordReader> OpenRecordReader(const Path& path, const std::string& text_field);
 
 // A field of a table's records: a column, or a field of a JSON object ("a.b": b of the object a).

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int32_t kUnreached = std::numeric_limits<int32_t>::min();
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-constexpr size_t kMostKept = size_t{1} << 18;  // places; a long text's are given back
+constexpr size_t kMostKept = size_t{1} << 18;  // a larger last_ is freed after use
 
 }  // namespace
 
@@ -19,12 +19,12 @@ Segmenter::Segmenter(std::shared_ptr<const PieceTable> pieces)
       sums_(std::bit_ceil(std::max<size_t>(pieces_->longest(), 4) + 1)) {}
 
 float Segmenter::FindBest(std::string_view text, float start) {
-  steps_.assign(text.size() + 1, kUnreached);
+  last_.assign(text.size() + 1, kUnreached);
   const size_t mask = sums_.size() - 1;
   sums_[0] = start;
-  const auto offer = [&](size_t to, double sum, int32_t step) {
-    if (steps_[to] != kUnreached && !(sum > sums_[to & mask])) return;
-    steps_[to] = step;
+  const auto offer = [&](size_t to, double sum, int32_t piece) {
+    if (last_[to] != kUnreached && !(sum > sums_[to & mask])) return;
+    last_[to] = piece;
     sums_[to & mask] = static_cast<float>(sum);
   };
   for (size_t at = 0; at < text.size();) {
@@ -44,21 +44,21 @@ float Segmenter::FindBest(std::string_view text, float start) {
 }
 
 void Segmenter::AppendIds(std::string_view text, std::vector<int32_t>* ids) const {
-  // From the back, first only to count, so that no more memory is taken than the ids need.
+  // Goes from back to front twice: first it counts, so that `ids` takes no more memory than needed.
   const auto visit = [&](const auto& emit) {
     bool unknown_behind = false;
-    for (size_t at = text.size(); at > 0; at -= StepBytes(steps_[at])) {
-      const int32_t step = steps_[at];
-      if (step >= 0) {
-        emit(step);
+    for (size_t at = text.size(); at > 0; at -= Bytes(last_[at])) {
+      const int32_t piece = last_[at];
+      if (piece >= 0) {
+        emit(piece);
       } else if (pieces_->has_bytes()) {
-        for (size_t i = 0; i < StepBytes(step); ++i) {
+        for (size_t i = 0; i < Bytes(piece); ++i) {
           emit(pieces_->byte_id(static_cast<uint8_t>(text[at - 1 - i])));
         }
       } else if (!unknown_behind) {
         emit(pieces_->unknown_id());
       }
-      unknown_behind = step < 0;
+      unknown_behind = piece < 0;
     }
   };
   size_t count = 0;
@@ -71,7 +71,7 @@ void Segmenter::AppendIds(std::string_view text, std::vector<int32_t>* ids) cons
 void Segmenter::Segment(std::string_view text, float* sum, std::vector<int32_t>* ids) {
   *sum = FindBest(text, *sum);
   AppendIds(text, ids);
-  if (steps_.capacity() > kMostKept) std::vector<int32_t>().swap(steps_);
+  if (last_.capacity() > kMostKept) std::vector<int32_t>().swap(last_);
 }
 
 void Segmenter::SegmentToKeep(std::string_view text, Segmentation* result) {
@@ -79,10 +79,10 @@ void Segmenter::SegmentToKeep(std::string_view text, Segmentation* result) {
   result->ids.clear();
   AppendIds(text, &result->ids);
   result->scores.clear();
-  for (size_t at = text.size(); at > 0; at -= StepBytes(steps_[at])) {
-    const int32_t step = steps_[at];
-    result->scores.push_back(step < 0 ? pieces_->unknown_score()
-                                      : static_cast<float>(pieces_->score(step)));
+  for (size_t at = text.size(); at > 0; at -= Bytes(last_[at])) {
+    const int32_t piece = last_[at];
+    result->scores.push_back(piece < 0 ? pieces_->unknown_score()
+                                       : static_cast<float>(pieces_->score(piece)));
   }
   std::ranges::reverse(result->scores);
   result->characters = 0;
@@ -102,15 +102,15 @@ double Segmenter::Margin(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t character = std::min(CharacterBytes(text[at]), text.size() - at);
     bool has_single = false;
-    const auto step = [&](size_t length, double score) {
+    const auto extend = [&](size_t length, double score) {
       offer(at + length, best_[at] + score);
       offer(at + length, second_[at] + score);
     };
     pieces_->VisitPrefixes(text.substr(at), [&](size_t length, int32_t id) {
-      step(length, pieces_->score(id));
+      extend(length, pieces_->score(id));
       has_single |= length == character;
     });
-    if (!has_single) step(character, pieces_->unknown_score());
+    if (!has_single) extend(character, pieces_->unknown_score());
     at += character;
   }
   return best_[text.size()] - second_[text.size()];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best segmentation of a text into the pieces of a unigram model. What is best is defined here,
-// so that ids do not depend on the SentencePiece library that the program is linked with: scores
-// are added from left to right in float; each sum is compared in double with the best that ends at
-// the same place, in float; and the first of equals wins, where the pieces that begin further left
-// come first. This is the order of SentencePiece 0.1.97. Later versions add and compare otherwise,
-// which decides between segmentations whose scores are equal but for rounding.
+// Finds the best segmentation of a text into the pieces of a unigram model (the Viterbi algorithm).
+//
+// Segmentations whose scores differ only by rounding are decided by the order of additions and
+// comparisons. That order is fixed here, so that ids do not depend on the linked SentencePiece
+// library: scores are added from left to right in float; each new sum is compared, in double, with
+// the best float sum that ends at the same place; of equal sums the first wins, and pieces that
+// begin further left come first. SentencePiece 0.1.97 does the same; later versions do not.
 #pragma once
 
 #include <cstdint>
@@ -17,42 +18,42 @@
 
 namespace syntra {
 
-// A segmentation that is kept, to be used at other running scores.
+// A segmentation that can be reused after any text before it.
 struct Segmentation {
   std::vector<int32_t> ids;
-  std::vector<float> scores;  // one for each step, in order; ids can be fewer or more
-  // Score of the best segmentation less that of the second best; infinite if there is only one.
+  std::vector<float> scores;  // one for each piece or unknown character; ids may be fewer or more
+  // Score of the best segmentation minus that of the second best; infinite if there is only one.
   double margin = std::numeric_limits<double>::infinity();
-  int32_t characters = 0;  // the longest possible number of steps
+  int32_t characters = 0;  // the largest possible number of scores
 };
 
-// Keeps its buffers, so one object serves one thread.
+// Reuses its buffers, so each thread needs its own.
 class Segmenter {
  public:
   explicit Segmenter(std::shared_ptr<const PieceTable> pieces);
 
   const PieceTable& pieces() const { return *pieces_; }
 
-  // Appends the ids of `text`, in normal form, for a running score of `*sum`, and moves that on. A
-  // run of unknown characters gives one id or, if the model has bytes, those of its bytes. Takes 4
-  // bytes of memory a byte of text.
+  // Appends the ids of `text`, which must be in normal form. `*sum` is the score of the text before
+  // it; the score of `text` is added. A run of unknown characters gives one id or, if the model has
+  // byte pieces, the ids of its bytes. Takes 4 bytes of memory for each byte of text.
   void Segment(std::string_view text, float* sum, std::vector<int32_t>* ids);
 
-  // The segmentation for a running score of 0. For words: takes 24 bytes a byte of text.
+  // The segmentation of a word for a score of 0 before it. Takes 24 bytes for each byte of text.
   void SegmentToKeep(std::string_view text, Segmentation* result);
 
  private:
-  // Fills steps_; returns the running score behind the text.
+  // Fills last_; returns the score of the text, added to `start`.
   float FindBest(std::string_view text, float start);
-  size_t StepBytes(int32_t step) const { return step < 0 ? -step : pieces_->length(step); }
+  size_t Bytes(int32_t piece) const { return piece < 0 ? -piece : pieces_->length(piece); }
   void AppendIds(std::string_view text, std::vector<int32_t>* ids) const;
   double Margin(std::string_view text);
 
   std::shared_ptr<const PieceTable> pieces_;
-  // For each place in the text the last step of the best segmentation up to there: a piece, or -n
+  // For each place in the text, the last piece of the best segmentation up to there: an id, or -n
   // for an unknown character of n bytes.
-  std::vector<int32_t> steps_;
-  std::vector<float> sums_;  // of the places that a piece can reach from here, in turn
+  std::vector<int32_t> last_;
+  std::vector<float> sums_;  // ring buffer: scores at the places that one piece can reach
   std::vector<double> best_, second_;
 };
 

@@ -17,7 +17,7 @@ std::optional<ShardClaim> ShardClaim::Try(const Path& shard) {
   return ShardClaim(std::move(*lock));
 }
 
-// Removed while the lock is held, so nobody else can own a file of this name.
+// The file is removed while the lock is held, so no other process can hold a lock on it.
 ShardClaim::~ShardClaim() {
   if (lock_.descriptor() >= 0) unlink(lock_.path().c_str());
 }

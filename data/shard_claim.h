@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process's claim on a shard while it makes it: a lock that ends with the process.
+// A process's claim on the shard that it is making: a file lock that ends with the process.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ class ShardClaim {
   ShardClaim(ShardClaim&& other) noexcept = default;
   ~ShardClaim();
 
-  // Tells those who wait for the claim that the work goes on.
+  // Shows the processes that wait for the claim that this one is still working.
   void Touch() const;
-  // When the holder of a shard's claim last touched it; changes as the holder works.
+  // The time at which the holder of the claim on `shard` last called Touch.
   static int64_t TouchedAt(const Path& shard);
 
  private:

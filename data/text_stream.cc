@@ -10,7 +10,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-// The first block is small: whoever only looks at a file's first records waits for no more.
+// The first block is small because some callers only look at a file's first records.
 constexpr size_t kFirstBlockBytes = size_t{16} << 10;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
@@ -32,14 +32,14 @@ bool TextStream::ReadMore() {
   const size_t count = source_->Read(space);
   end_ += count;
   at_end_ = count < block;
-  if (at_start_) TakeByteOrderMark();
+  if (at_start_) SkipByteOrderMark();
   return count > 0;
 }
 
-void TextStream::TakeByteOrderMark() {
+void TextStream::SkipByteOrderMark() {
   at_start_ = false;
   const std::string_view text = unread();
-  // UTF-32's little-endian mark starts as UTF-16's does.
+  // The little-endian mark of UTF-32 starts with that of UTF-16.
   for (const auto& [mark, name] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32"},
                                    {"\0\0\xFE\xFF"sv, "UTF-32"},
                                    {"\xFF\xFE"sv, "UTF-16"},

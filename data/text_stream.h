@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unread part of a text file, of which readers take what they have understood. A UTF-8
-// byte-order mark at the start of the (uncompressed) stream is skipped.
+// A buffered text file. Callers look at the unread bytes and take those that they have parsed. A
+// UTF-8 byte-order mark at the start of the (uncompressed) stream is skipped.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@ namespace syntra {
 
 class TextStream {
  public:
-  // Readable bytes behind the unread ones, which SIMD parsers ask for.
+  // Number of readable bytes after the unread ones, as SIMD parsers need them.
   static constexpr size_t kPadding = 64;
 
   explicit TextStream(std::unique_ptr<ByteSource> source);
 
-  // What has been read and not taken; valid until the next ReadMore.
+  // The bytes that were read and not yet taken; valid until the next ReadMore.
   std::string_view unread() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  // Reads more bytes behind the unread ones; false at the end of the stream. Throws Error(kData) if
+  // Reads more bytes after the unread ones; false at the end of the stream. Throws Error(kData) if
   // the stream starts with the byte-order mark of UTF-16 or UTF-32.
   bool ReadMore();
   void Take(size_t bytes) { begin_ += bytes, offset_ += static_cast<int64_t>(bytes); }
 
-  // Whether there is nothing behind the unread bytes; known once ReadMore has met the end.
+  // Whether the unread bytes are the last ones. Becomes true when ReadMore reaches the end.
   bool at_end() const { return at_end_; }
-  // Of the first unread byte, in the stream as it is on disk, byte-order mark included.
+  // Position of the first unread byte in the uncompressed stream, byte-order mark included.
   int64_t offset() const { return offset_; }
   const Path& path() const { return source_->path(); }
 
  private:
-  void TakeByteOrderMark();
+  void SkipByteOrderMark();
 
   std::unique_ptr<ByteSource> source_;
   std::vector<char> buffer_;

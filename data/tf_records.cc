@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFRecord files of tf.Example messages. A frame that does not check out ends the file's trust:
-// there is nothing to resynchronise on.
+// TFRecord files of tf.Example messages. After a damaged frame the rest of the file cannot be read,
+// since nothing marks the beginning of the next one.
 #include "base/tfrecord.h"
 
 #include <algorithm>

@@ -27,7 +27,8 @@ struct Preamble {
 };
 static_assert(sizeof(Preamble) == kAlignment);
 
-// At the end, because only then the counts are known; `digest` covers every byte before it.
+// At the end of the file, because the counts are known only then. `digest` covers every byte before
+// it.
 struct Trailer {
   char magic[8];
   uint64_t documents, tokens, empty_documents, bad_records, source_bytes;
@@ -150,7 +151,7 @@ TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kDa
   if (std::memcmp(trailer.magic, kMagic, sizeof kMagic) != 0) {
     FailShard(path, "cut short or damaged: no trailer at its end");
   }
-  // Bounds first, so that the sums below cannot overflow.
+  // These bounds keep the sums below from overflowing.
   const uint64_t limit = bytes.size();
   if (trailer.documents > limit || trailer.tokens > limit) FailShard(path, "impossible counts");
   const uint64_t offsets_at = AlignedSize(sizeof(Preamble) + trailer.tokens * token_bytes_);

@@ -13,20 +13,20 @@
 
 namespace syntra {
 
-// What a shard was made from and holds; equal inputs give equal shards byte by byte.
+// What a shard was made from and what it holds. Equal inputs give byte-identical shards.
 struct ShardFacts {
-  uint64_t documents = 0;  // not empty ones
+  uint64_t documents = 0;  // without empty ones
   uint64_t tokens = 0;
-  uint64_t empty_documents = 0;  // without a single token, left out
+  uint64_t empty_documents = 0;  // without tokens; left out
   uint64_t bad_records = 0;      // skipped
   uint64_t source_bytes = 0;
   Digest source{};     // of the corpus file's bytes
   Digest tokenizer{};  // of the model file's bytes
-  Digest settings{};   // of whatever else decides the tokens
+  Digest settings{};   // of everything else that decides the tokens
   friend bool operator==(const ShardFacts&, const ShardFacts&) = default;
 };
 
-// Writes a shard front to back beside `path`, syncs it and renames it to `path`.
+// Writes a shard sequentially to a temporary file, syncs it and renames it to `path`.
 class TokenShardWriter {
  public:
   // Ids are stored in 2 bytes if `vocabulary_size` <= 65536, else in 4.
@@ -35,7 +35,8 @@ class TokenShardWriter {
 
   // Documents without tokens are counted, not stored.
   void AddDocument(std::span<const int32_t> tokens);
-  // Completes `facts` (whose counts of documents and tokens are filled in here) and the file.
+  // Fills in the numbers of documents and tokens in `facts` and finishes the file. Returns the
+  // shard's digest.
   Digest Commit(ShardFacts* facts);
 
  private:
@@ -57,24 +58,24 @@ class TokenShardWriter {
 
 class TokenShard {
  public:
-  // Throws Error(kData) naming the file and what is wrong with it: not a shard, another version,
-  // cut short, counts that contradict each other or (with `verify`) a digest that does not match.
+  // Throws Error(kData) that names the file and the reason: not a shard, another version,
+  // truncated, contradictory counts or (with `verify`) a wrong digest.
   explicit TokenShard(const Path& path, bool verify = true);
 
   const ShardFacts& facts() const { return facts_; }
   const Digest& digest() const { return digest_; }
-  // Of the tokens and of where documents begin: equal for equal texts, tokenizers and settings,
-  // however the corpus file is compressed. Only known with `verify`.
+  // Digest of the tokens and of the offsets of the documents. It is equal for equal texts,
+  // tokenizers and settings, however the corpus file is compressed. Computed only with `verify`.
   const Digest& content() const { return content_; }
   const Path& path() const { return map_.path(); }
   int64_t document_count() const { return static_cast<int64_t>(facts_.documents); }
   int64_t token_count() const { return static_cast<int64_t>(facts_.tokens); }
-  // First token of document i; i = document_count() gives the token count.
+  // Index of the first token of document i; i = document_count() gives token_count().
   int64_t DocumentBegin(int64_t i) const { return static_cast<int64_t>(offsets_[i]); }
   int64_t DocumentLength(int64_t i) const { return DocumentBegin(i + 1) - DocumentBegin(i); }
-  // The largest id in the shard, as an unsigned number; 0 if there is none. Reads all tokens.
+  // The largest id in the shard, as an unsigned number; 0 if it has no tokens. Reads all tokens.
   uint32_t LargestToken() const;
-  // Tokens [begin, begin + out.size()) of the shard.
+  // Copies tokens [begin, begin + out.size()) to `out`.
   void CopyTokens(int64_t begin, std::span<int32_t> out) const;
 
  private:

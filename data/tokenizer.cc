@@ -16,17 +16,17 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
-// Whose ids the others' are compared with: T5's models and the recordings of the tests were made
-// with it or give the same.
+// The version whose ids are the standard. T5's models and the recordings in the tests agree with
+// it.
 constexpr std::string_view kReferenceVersion = "0.1.97";
 constexpr std::string_view kPaddingText = "<padding>";
 constexpr std::string_view kSentinelOpen = "<extra_id_";
-constexpr char kModel[] = "SentencePiece model";  // of a CrashGuard
+constexpr char kModel[] = "SentencePiece model";  // what a CrashGuard is parsing
 
 std::string SentinelText(int32_t k) { return fmt::format("{}{}>", kSentinelOpen, k); }
 
-// What a SentencePiece status means to a user: without "./src/file.cc(12) [condition]", behind
-// which there is a text or, where the file cannot be parsed, nothing.
+// A SentencePiece status as a message for users: without "./src/file.cc(12) [condition]". After
+// that there is a text or, if the file cannot be parsed, nothing.
 std::string ReasonOf(std::string_view message) {
   if (message.find(".cc(") != std::string_view::npos) {
     const size_t condition_end = message.rfind(']');
@@ -43,11 +43,11 @@ std::string ReasonOf(std::string_view message) {
 struct Tokenizer::Implementation {
   sentencepiece::SentencePieceProcessor processor;
   bool is_unigram = false;
-  std::mutex mutex;                              // of what follows
+  std::mutex mutex;                              // guards the two members below
   std::unique_ptr<WordCache> no_words;           // an empty cache; null if the library encodes
-  std::vector<std::unique_ptr<WordCache>> idle;  // used before, by no thread now
+  std::vector<std::unique_ptr<WordCache>> idle;  // caches that no thread is using
 
-  // For one thread until it gives it back; null if there are no caches.
+  // A cache for the calling thread until it returns it; null if there are no caches.
   std::unique_ptr<WordCache> Take() {
     const std::lock_guard lock(mutex);
     if (!no_words) return nullptr;

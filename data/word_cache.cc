@@ -15,17 +15,18 @@ namespace {
 using tokenizer::ModelFile;
 
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
-constexpr size_t kMaxWordBytes = 256;  // that are remembered
-// In the caches of all threads together: about 100 MB. The words of an English corpus that are not
-// among its first million are rare.
+constexpr size_t kMaxWordBytes = 256;  // longer words are not cached
+// Largest number of words in the caches of all threads together, about 100 MB. In an English corpus
+// words that are not among the first million are rare.
 constexpr size_t kMaxWords = size_t{1} << 20;
 // SentencePiece takes about 250 bytes of memory a byte, and some time.
 constexpr size_t kMaxCheckedBytes = 4096;
-constexpr size_t kMaxKeptBytes = size_t{1} << 20;  // of the buffer for normal forms
+constexpr size_t kMaxKeptBytes = size_t{1} << 20;  // a larger buffer for normal forms is freed
 
 bool IsPrintableAscii(char c) { return c > 0x20 && c < 0x7f; }
 
-// No rules, or the built-in ones, none of which reaches over a space between ASCII words.
+// Whether the model has no rules or the built-in ones, none of which reaches across a space between
+// ASCII words.
 bool HasKnownRules(const tokenizer::NormalizerSettings& normalizer) {
   const std::string& name = normalizer.name();
   return normalizer.rules().empty() || name == "nmt_nfkc" || name == "nfkc" ||
@@ -80,7 +81,7 @@ std::string_view WordCache::NextWord(std::string_view text, size_t* at) const {
     if (!is_space_[static_cast<uint8_t>(text[i])]) continue;
     size_t end = i + 1;
     while (end < text.size() && is_space_[static_cast<uint8_t>(text[end])]) ++end;
-    // Elsewhere a combining mark or a removed character next to the space could matter.
+    // Next to other characters, a combining mark or a removed character could change the result.
     if (i > begin && end < text.size() && IsPrintableAscii(text[i - 1]) &&
         IsPrintableAscii(text[end])) {
       *at = end;
@@ -101,8 +102,8 @@ bool WordCache::Encode(std::string_view text, std::vector<int32_t>* ids) {
   return true;
 }
 
-// Two sums of at most `characters` roundings each, at sums no larger than these, differ from the
-// exact ones by less than the right-hand side's half.
+// Each of the two sums has at most `characters` roundings and never exceeds `largest` in magnitude,
+// so its error is less than half of the right-hand side.
 bool WordCache::IsSafe(double margin, int32_t characters) const {
   const double largest =
       std::abs(sum_) + characters * std::abs(segmenter_.pieces().unknown_score());
@@ -138,8 +139,8 @@ bool WordCache::AgreesWithSentencePiece(std::string_view word) {
   std::vector<std::string> texts;
   if (!processor_.Encode(word, &texts).ok() || texts.size() != ids.size()) return false;
   const double theirs = segmenter_.pieces().ScoreOf(ids, texts);
-  const auto steps = static_cast<double>(normal_.size());
-  return std::abs(sum - theirs) <= steps * std::abs(theirs) * 0x1p-22;
+  const auto additions = static_cast<double>(normal_.size());
+  return std::abs(sum - theirs) <= additions * std::abs(theirs) * 0x1p-22;
 }
 
 const WordCache::Word* WordCache::Find(std::string_view word, uint64_t hash) const {

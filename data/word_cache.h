@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ids of a text in a unigram model, with a memory of the words seen.
+// Encodes text with a unigram model and caches the ids of the words that it has seen.
 //
-// Where pieces never reach over a space, the best segmentation of a text is that of its words, one
-// after the other. What ties words together is rounding: scores are summed in float over the whole
-// text (segmenter.h), and where two segmentations of a word score (almost) the same, the sum so far
-// decides between them. So each word is kept with the margin of its best segmentation; where the
-// margin does not exceed what rounding can do at the present sum, the word is segmented anew from
-// that sum.
+// If no piece reaches across a space, the best segmentation of a text is that of its words, one
+// after the other, up to rounding: scores are summed in float over the whole text (segmenter.h),
+// and if two segmentations of a word have almost the same score, the sum of the text before it
+// decides. The cache therefore stores the margin between the best and the second best segmentation
+// of each word. If rounding errors at the current sum could exceed the margin, the word is
+// segmented again from that sum.
 //
-// SentencePiece itself serves as a check: each new word that is not very long is given to it too.
+// As a check, each new word of up to 4 KiB is also encoded by SentencePiece.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,15 @@ namespace syntra {
 
 class WordCache {
  public:
-  // Null if the model is not a unigram model. Models whose pieces or rules may reach over a space,
-  // or that have user-defined symbols, are served too, but each text is one word to them and not
-  // remembered. `processor` must outlive the cache.
+  // Null if the model is not a unigram model. If its pieces or rules may reach across a space, or
+  // it has user-defined symbols, each text counts as one word and nothing is cached. `processor`
+  // must outlive the cache.
   static std::unique_ptr<WordCache> MakeIfUnigram(
       const sentencepiece::SentencePieceProcessor& processor, const tokenizer::ModelFile& model);
 
-  // False if a word came out otherwise than SentencePiece has it, so that the cache must not be
-  // used. A text without spaces takes some 6 bytes of memory a byte, besides the ids.
+  // Sets `*ids` to the ids of `text`. False if SentencePiece disagrees about a word: the cache must
+  // then not be used. Besides the ids it takes about 6 bytes of memory for each byte of the longest
+  // word.
   bool Encode(std::string_view text, std::vector<int32_t>* ids);
 
  private:
@@ -52,14 +53,14 @@ class WordCache {
   WordCache(const sentencepiece::SentencePieceProcessor& processor,
             const tokenizer::ModelFile& model);
 
-  // The text up to the next place where words may be parted; moves `at` behind the spaces there.
+  // The word of `text` at `*at`; moves `*at` past the spaces after it.
   std::string_view NextWord(std::string_view text, size_t* at) const;
   bool Append(std::string_view word, std::vector<int32_t>* ids);
   const Word* Find(std::string_view word, uint64_t hash) const;
-  // The word's normal form is in normal_.
+  // Adds a word to the cache. normal_ must hold its normal form.
   void Remember(std::string_view word, uint64_t hash);
-  // Whether SentencePiece gives the word the ids that it has here, or others of the same score:
-  // later versions than 0.1.97 decide ties otherwise.
+  // Whether SentencePiece gives the word the same ids, or others with the same score: versions
+  // after 0.1.97 break ties differently.
   bool AgreesWithSentencePiece(std::string_view word);
   bool IsSafe(double margin, int32_t characters) const;
   void Grow();
@@ -68,9 +69,9 @@ class WordCache {
   std::shared_ptr<const Normalizer> normalizer_;
   Segmenter segmenter_;
   bool parts_words_ = false;
-  bool is_space_[256] = {};      // where words may be parted
-  float sum_ = 0;                // the running score of the text
-  std::vector<uint32_t> slots_;  // open addressing: index into words_ plus 1
+  bool is_space_[256] = {};      // bytes at which words may be separated
+  float sum_ = 0;                // the score of the text so far
+  std::vector<uint32_t> slots_;  // hash table with open addressing: index into words_ plus 1
   std::vector<Word> words_;
   std::string keys_;
   std::vector<int32_t> ids_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compile-time facts of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. Ordered as
-// given, so program dumps are stable.
+// Named constants of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. They keep the
+// order in which they were given, so that printed programs are stable.
 #pragma once
 
 #include <initializer_list>
@@ -19,7 +19,7 @@ class Attributes {
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<std::string, Value>> entries) : entries_(entries) {}
 
-  // Each throws Error(kInternal) if the attribute is missing or of another type.
+  // Each throws Error(kInternal) if the attribute is missing or has another type.
   bool Flag(std::string_view name) const;
   int64_t Int(std::string_view name) const;
   double Number(std::string_view name) const;

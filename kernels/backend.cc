@@ -37,8 +37,8 @@ void AddTensor(const TensorType& type, void* to, const void* from) {
   }
 }
 
-// Makes a kernel of the host honour call.accumulate: where it does not, it runs into workspace for
-// the outputs that accumulate, and they are added to afterwards.
+// Makes a host kernel honour call.accumulate. If the kernel does not, it writes outputs that
+// accumulate to the workspace, from where they are added.
 BoundKernel WithAccumulation(BoundKernel kernel, const OpCall& call) {
   if (kernel.accumulates || std::ranges::find(call.accumulate, true) == call.accumulate.end()) {
     return kernel;
@@ -54,7 +54,7 @@ BoundKernel WithAccumulation(BoundKernel kernel, const OpCall& call) {
   wrapped.workspace_bytes = bytes;
   wrapped.accumulates = true;
   wrapped.run = [inner = std::move(kernel.run), call, place](const KernelArguments& arguments) {
-    // At most a handful of outputs: a fixed array keeps the run free of allocation.
+    // An op has few outputs; with a fixed array a run allocates nothing.
     std::array<void*, 16> outputs{};
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       outputs[i] = call.accumulate[i] ? arguments.workspace + place[i] : arguments.outputs[i];
@@ -92,7 +92,8 @@ class Cpu final : public Backend {
   }
 
  private:
-  // Slow paths are allowed but never silent, once they are taken: plans run nothing.
+  // The log names a slow path when it first runs, not when it is bound: `plan` binds but runs
+  // nothing.
   BoundKernel Fallback(const Op& op, const OpCall& call) {
     BoundKernel kernel = BindReferenceOnHost(op, call);
     kernel.run = [this, name = op.name, attributes = call.attributes.ToString(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs run on: a device, how it holds their values, and its kernels.
+// A backend runs programs: a device, the types that it stores values in, and its kernels.
 #pragma once
 
 #include <optional>
@@ -16,27 +16,28 @@ class Backend {
   virtual std::string_view name() const = 0;  // "reference", "cpu", "cuda"
   virtual Device& device() = 0;
 
-  // The type in which a program's values of `type` are held.
+  // The type in which this backend stores a program's values of `type`.
   virtual TensorType Held(const TensorType& type) const { return type; }
 
-  // FLOP/s that products of `type`, kF32 or kBF16, can reach; NaN where it is not known.
+  // The peak FLOP/s of matrix products of `type`, kF32 or kBF16; NaN if unknown.
   virtual double PeakFlops(DType type) = 0;
 
-  // A kernel for a call of these types, which are held ones; it honours call.accumulate. nullopt:
-  // there is none, and nothing else serves.
+  // A kernel for the call, whose types are those that Held returns. It honours call.accumulate.
+  // nullopt if the backend has none.
   virtual std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) = 0;
 
-  // A kernel for several calls of one op, in any order or at once; its operands are those of the
-  // first call, then those of the second, ... nullopt: each call has a kernel of its own.
+  // One kernel for several calls of one op, which may run in any order or in parallel. Its operands
+  // are those of the first call, then those of the second, and so on. nullopt: bind each call
+  // alone.
   virtual std::optional<BoundKernel> BindMultiTensor(const Op&, std::span<const OpCall>) {
     return std::nullopt;
   }
 };
 
-// Computes everything in double precision: floating-point values are held as f64.
+// Computes everything in double precision: floating-point values are stored as f64.
 Backend& ReferenceBackend();
 
-// Fast kernels on the host; where an op has none, the reference runs, which is logged once.
+// Fast kernels on the host. For an op without one the reference runs, which is logged once.
 Backend& CpuBackend();
 
 }  // namespace syntra

@@ -20,7 +20,7 @@ inline BFloat16 ToBFloat16(float value) {
 }
 
 #if defined(__x86_64__)
-// Whether the processor rounds to bf16 by itself (AVX512_BF16).
+// Whether the processor has an instruction that rounds to bf16 (AVX512_BF16).
 inline const bool kHasAvx512Bf16 = [] {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512bf16") != 0;

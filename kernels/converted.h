@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of matrix products whose element type is not the product's.
+// Converts operands of a matrix product to the product's element type.
 #pragma once
 
 #include "kernels/op.h"
@@ -7,10 +7,10 @@
 
 namespace syntra {
 
-// An operand in the product's element type: as given, or converted into the workspace.
+// An operand in the product's element type: the given tensor, or a converted copy in the workspace.
 class Converted {
  public:
-  // `bind_copy`: the backend's copy kernel.
+  // `bind_copy` binds the backend's copy kernel.
   template <typename BindCopy>
   Converted(const TensorType& given, DType wanted, const BindCopy& bind_copy,
             WorkspaceLayout& layout) {
@@ -20,7 +20,7 @@ class Converted {
     copy_ = bind_copy(OpCall{{}, {given}, {converted}, {false}})->run;
   }
 
-  // Of input i.
+  // Converts input i if needed. Returns the address of the operand.
   const void* Run(const KernelArguments& arguments, int i) const {
     if (!copy_) return arguments.inputs[i];
     void* converted = arguments.workspace + offset_;

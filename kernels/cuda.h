@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that this process may use, as backends. A program is linked with one implementation:
-// kernels/cuda, kernels/no_cuda.cc where there was no CUDA to build with, or tests/simt.
+// The GPUs that this process may use. A program is linked with one implementation: kernels/cuda,
+// kernels/no_cuda.cc in builds without CUDA, or tests/simt.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@ namespace syntra {
 
 struct GpuReport {
   int count = 0;
-  std::string problem;  // why there is none, and what to do about it; empty: there are some
-  // Whether the machine looks as if it had a GPU that cannot be used: a broken installation.
+  std::string problem;  // if count is 0: why, and what to do about it
+  // Whether the machine seems to have a GPU that a broken installation makes unusable.
   bool broken = false;
-  std::vector<std::string> facts;  // one a GPU: name, compute capability, memory
-  std::string versions;            // of driver and libraries
+  std::vector<std::string> facts;  // of each GPU: name, compute capability, memory
+  std::string versions;            // of the driver and the libraries
 };
 // Never throws.
 GpuReport FindGpus();
 
-// GPU `index` of FindGpus().count. Call from the thread that will use it. Throws
-// Error(kResources), saying what to do, if it cannot be used.
+// Opens GPU `index` < FindGpus().count. Call it on the thread that will use the GPU. Throws
+// Error(kResources), which says what to do, if the GPU cannot be used.
 std::unique_ptr<Backend> OpenGpu(int index);
 
 }  // namespace syntra

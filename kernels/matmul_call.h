@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products that calls of matmul, matmul_relu and matmul_grad ask for (kernels/README.md).
+// The products that a call of matmul, matmul_relu or matmul_grad stands for
+// (kernels/ops/matmul.cc).
 #pragma once
 
 #include "kernels/gemm_problem.h"
@@ -8,7 +9,7 @@
 
 namespace syntra {
 
-// `groups` products with dense operands one behind the other.
+// `groups` products. The operands of one group follow those of the group before, without gaps.
 struct MatmulCall {
   GemmProblem problem;
   int64_t groups = 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op is: shape inference, a double-precision reference, a gradient rule and test cases.
-// Fast kernels are registered beside it, per backend. Ops know nothing of models, configurations or
-// ranks.
+// An op: shape inference, a double-precision reference, a gradient rule and test cases. Backends
+// register their fast kernels separately. Ops do not depend on models, configurations or ranks.
 //
 // To add an op: kernels/ops/<op>.cc defines `Op op_<op>()`, one line in kernels/ops.def; a CPU
 // kernel is kernels/cpu/<op>.cc defining `std::optional<BoundKernel> cpu_<op>(const OpCall&)` and
@@ -20,15 +19,15 @@
 
 namespace syntra {
 
-// One use of an op: everything known before it runs.
+// A call of an op: everything that is known before it runs.
 struct OpCall {
   Attributes attributes;
   std::vector<TensorType> inputs;   // kNone: an optional operand that is absent
-  std::vector<TensorType> outputs;  // kNone: a result that nobody needs
-  std::vector<bool> accumulate;     // per output: add to the value that is there
+  std::vector<TensorType> outputs;  // kNone: a result that is not needed
+  std::vector<bool> accumulate;     // for each output: add to the value in memory
 };
 
-// A tensor on the reference backend: floating-point types are held as doubles.
+// A tensor on the reference backend: floating-point types are stored as doubles.
 struct ReferenceTensor {
   TensorType type;
   std::span<double> numbers;    // floating-point types
@@ -49,13 +48,14 @@ struct Value {
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  // Returns one value per output. Inputs may be absent where the op says so.
+  // Returns one value per output. An input may be absent if the op allows it.
   virtual std::vector<Value> Record(std::string_view op, Attributes attributes,
                                     std::vector<Value> inputs) = 0;
   virtual const TensorType& TypeOf(Value value) const = 0;
 };
 
-// What a gradient rule sees of the call it differentiates, and how it says what the gradients are.
+// The interface of a gradient rule: the call that it differentiates, and functions that record the
+// gradients.
 class GradientRule {
  public:
   virtual ~GradientRule() = default;
@@ -63,24 +63,24 @@ class GradientRule {
   virtual const Attributes& attributes() const = 0;
   virtual Value input(int i) const = 0;
   virtual Value output(int i) const = 0;
-  // Absent when nothing that counts depends on the output.
+  // Absent if the objective does not depend on the output.
   virtual Value output_gradient(int i) const = 0;
-  // Whether the gradient of input i is wanted.
+  // Whether the gradient of input i is needed.
   virtual bool wants(int i) const = 0;
-  // Records `op`; its output k is a contribution to the gradient of input targets[k] (skipped if
-  // that is not wanted). Contributions of several ops add up. An op with more outputs than targets
-  // gives this call's own outputs after them: the call itself is then dropped from the program,
-  // unless something reads its outputs before that.
+  // Records `op`. Its output k is added to the gradient of input targets[k], or skipped if that
+  // gradient is not needed. Contributions of several ops add up. If the op has more outputs than
+  // there are targets, the remaining ones are the outputs of the call itself. The call is then
+  // removed from the program, unless something reads its outputs earlier.
   virtual void Contribute(std::string_view op, Attributes attributes, std::vector<Value> inputs,
                           std::vector<int> targets) = 0;
-  // `gradient` itself is a contribution to the gradient of input i.
+  // Adds `gradient` to the gradient of input i.
   virtual void Pass(int i, Value gradient) = 0;
 };
 
-// Draws the contents of an integer input of a test case; floats are standard normal.
+// Fills an integer input of a test case. Floats are drawn from the standard normal distribution.
 using FillIntegers = std::function<void(int input, std::span<int32_t> values)>;
 
-// One call that the sweeps run on every backend and differentiate.
+// A test case: the sweeps run the call on every backend and differentiate it.
 struct OpCase {
   std::string name;
   Attributes attributes;
@@ -95,9 +95,9 @@ struct Op {
                     std::span<const ReferenceTensor> outputs);
   void (*gradient)(GradientRule&) = nullptr;  // null: not differentiable
   std::vector<OpCase> (*cases)() = nullptr;
-  double (*flops)(const OpCall&) = nullptr;  // multiply-adds count 2; null: not worth counting
-  // Outputs are read before they are written and live outside the program (optimizer updates,
-  // caches).
+  double (*flops)(const OpCall&) = nullptr;  // a multiply-add counts 2; null: negligible
+  // The outputs are read before they are written, and are stored outside the program (optimizer
+  // updates, caches).
   bool updates = false;
 };
 
@@ -105,31 +105,33 @@ struct Op {
 const Op& GetOp(std::string_view name);
 std::vector<std::string> OpNames();
 
-// An op call made ready to run: primitives created, sizes resolved. Running allocates nothing.
 struct KernelArguments {
   std::span<void*const> inputs, outputs;  // null: absent
   std::byte* workspace;                   // 64-byte aligned
-  void* stream = nullptr;                 // of a GPU: what orders the work; `run` only enqueues
+  void* stream = nullptr;                 // of a GPU; `run` then only enqueues work on it
 };
 
+// An op call that is ready to run: primitives are created, shapes are resolved. Running it
+// allocates nothing.
 struct BoundKernel {
   std::function<void(const KernelArguments&)> run;
   size_t workspace_bytes = 0;
-  // Whether `run` honours OpCall::accumulate; otherwise the caller adds afterwards.
+  // Whether `run` honours OpCall::accumulate. If not, the caller adds afterwards.
   bool accumulates = false;
 };
 
-// nullopt: there is no CPU kernel for this call; the reference serves instead.
+// nullopt if there is no CPU kernel for this call. The reference can run instead.
 std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call);
 
-// nullopt: there is no CUDA kernel for this call, and nothing serves instead. Operands and
-// workspace lie in the GPU's memory.
+// nullopt if there is no CUDA kernel for this call. Nothing can run instead. Operands and workspace
+// are in the GPU's memory.
 std::optional<BoundKernel> BindCudaKernel(const Op& op, const OpCall& call);
 
 // One kernel for several calls of one op; see Backend::BindMultiTensor.
 std::optional<BoundKernel> BindCudaMultiTensor(const Op& op, std::span<const OpCall> calls);
 
-// The reference as a kernel over host tensors of the call's own types (converted through doubles).
+// The reference as a kernel on host tensors of the call's types, which it converts to doubles and
+// back.
 BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What binding a kernel asks of an op call, and typed access to its operands when it runs.
+// Helpers to bind a kernel: checks of operand types, and typed access to operands at run time.
 #pragma once
 
 #include "kernels/op.h"
@@ -11,7 +11,7 @@ inline bool IsActivation(const TensorType& type) {
 }
 inline bool IsF32(const TensorType& type) { return type.dtype == DType::kF32; }
 
-// Whether the type is `dtype`, or absent.
+// Whether the operand has type `dtype` or is absent.
 inline bool IsOptional(const TensorType& type, DType dtype) {
   return !type.present() || type.dtype == dtype;
 }
@@ -29,7 +29,7 @@ inline bool Accumulates(const OpCall& call, size_t output) {
   return output < call.accumulate.size() && call.accumulate[output];
 }
 
-// Calls body with a value of the C++ type of an activation.
+// Calls body with a value of the C++ type of the activation type `dtype`.
 template <typename Body>
 void WithActivation(DType dtype, const Body& body) {
   if (dtype == DType::kBF16) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs an op's double-precision reference over host tensors of the call's own types.
+// Runs an op's double-precision reference on host tensors of the call's types.
 #include <cstring>
 #include <memory>
 
@@ -9,8 +9,8 @@
 namespace syntra {
 namespace {
 
-// Double copies of the floating-point operands of one call, and views of all; sized before the
-// first run.
+// Copies of one call's floating-point operands as doubles, and views of all operands. Allocated
+// before the first run.
 struct Scratch {
   std::vector<std::vector<double>> inputs, outputs;
   std::vector<ReferenceTensor> input_views, output_views;

@@ -1,4 +1,4 @@
-# What launch/quickstart, launch/test and launch/bundle share: messages, packages, machine limits, configure and build.
+# Functions of launch/quickstart, launch/test and launch/bundle: messages, packages, machine limits, configure and build.
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced with the repository root as working directory and `set -euo pipefail`.
@@ -8,7 +8,7 @@ readonly BUILD_FAILED=1 LACKS_RESOURCES=4
 
 say() { printf '%s\n' "$*"; }
 
-# stop CODE MESSAGE...: one message on stderr, then the end.
+# stop CODE MESSAGE...: prints a message on stderr and exits.
 stop() {
   local code=$1
   shift
@@ -25,7 +25,7 @@ show_end() {
 
 is_terminal() { [[ -t 1 && ${TERM:-dumb} != dumb ]]; }
 
-# status_line TEXT: redraws one line on a terminal, clipped to its width; says nothing elsewhere.
+# status_line TEXT: redraws one line on a terminal, clipped to its width. Without a terminal it prints nothing.
 status_line() {
   is_terminal || return 0
   local columns
@@ -37,10 +37,10 @@ clear_status_line() { if is_terminal; then printf '\r\033[K'; fi; }
 
 # --- the machine -------------------------------------------------------------------------------
 
-# First number of a control group's file, or nothing.
+# Prints the first number of a control group's file, or nothing.
 cgroup_limit() { awk '$1 ~ /^[0-9]+$/ {print; exit}' "/sys/fs/cgroup/$1" 2>/dev/null || true; }
 
-# Cores that this process may use: the affinity mask, then the container's share.
+# Prints the number of cores that this process may use, by the affinity mask and the container's limit.
 usable_cores() {
   local cores quota period
   cores=$(nproc)
@@ -52,7 +52,7 @@ usable_cores() {
   echo $((cores > 0 ? cores : 1))
 }
 
-# Memory that a build may take, in MiB.
+# Prints the memory that a build may use, in MiB.
 free_memory() {
   local free limit used
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
@@ -65,7 +65,7 @@ free_memory() {
   echo "$free"
 }
 
-# One compiler a core, but no more than fit: a large file takes over a gigabyte.
+# One compiler per core, but no more than fit into memory: a large file takes over a gigabyte.
 build_jobs() {
   local jobs fitting
   jobs=$(usable_cores)
@@ -85,7 +85,7 @@ need_disk() {
 
 # --- packages ----------------------------------------------------------------------------------
 
-# packages KIND...: their names, from launch/packages.
+# packages KIND...: prints the names of packages from launch/packages.
 packages() {
   local kinds=" $* " name kind
   while read -r name kind; do
@@ -96,7 +96,7 @@ packages() {
 
 is_installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 
-# explain_apt LOG COMMAND: the reason of a failure, in one message.
+# explain_apt LOG COMMAND: prints the reason of a failure in one message.
 explain_apt() {
   if grep -qiE 'no space left|not enough free space|enough free space in' "$1"; then
     stop $LACKS_RESOURCES "the disk is full; make room and start again (log: $1)"
@@ -109,7 +109,7 @@ explain_apt() {
   stop $LACKS_RESOURCES "$2 failed (log: $1)"
 }
 
-# install_packages LOG KIND...: by apt, what is missing. Without root: says how, and stops.
+# install_packages LOG KIND...: installs missing packages with apt. Without root it prints the command and stops.
 install_packages() {
   local log=$1
   shift
@@ -134,7 +134,7 @@ install_packages() {
   say "Installing ${#missing[@]} packages (log: $log)"
   export DEBIAN_FRONTEND=noninteractive
   if ! apt-get update -o APT::Update::Error-Mode=any -o Acquire::Retries=2 >"$log" 2>&1; then
-    # An archive of somebody else's that cannot be reached is no reason to give up.
+    # An unrelated package archive that cannot be reached is not an error.
     status_line "apt-get update failed in part, going on"
   fi
   # shellcheck disable=SC2086  # a list of words
@@ -170,8 +170,8 @@ explain_build() {
   stop $BUILD_FAILED "$2 failed (log: $1)"
 }
 
-# build DIRECTORY TARGETS [CMAKE_OPTION...]: log in DIRECTORY/build.log, a hint of the progress here. TARGETS is one
-# argument of words.
+# build DIRECTORY TARGETS [CMAKE_OPTION...]: builds with the log in DIRECTORY/build.log and shows the progress. TARGETS
+# is one argument of several words.
 build() {
   local directory=$1 targets
   read -ra targets <<<"$2"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Prints the shared libraries that programs and plugins load, theirs included, one path a line:
+# Prints the shared libraries that programs and plugins load, transitively, one path per line:
 #   cmake -DPROGRAMS=file;... -DPLUGINS=file;... -P launch/libraries.cmake
-# Left out is what belongs to the machine that runs them: glibc (the driver and the name services of that machine
-# are loaded into the process and need its own), the NVIDIA driver and the CUDA toolkit's libraries.
+# Leaves out what belongs to the machine that runs them: glibc (that machine's driver and name services are loaded
+# into the process and need its own), the NVIDIA driver and the CUDA toolkit's libraries.
 cmake_minimum_required(VERSION 3.22)
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${PROGRAMS}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that Syntra is made of, found once for the build and once for programs that use an installed Syntra
+# Finds the libraries that Syntra needs: in the build, and in programs that use an installed Syntra
 # (packaging/syntra-config.cmake.in). launch/packages lists the Debian packages.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(MPI REQUIRED COMPONENTS C)
@@ -24,7 +24,7 @@ add_library(syntra_unistring INTERFACE IMPORTED GLOBAL)
 target_include_directories(syntra_unistring INTERFACE ${UNISTRING_INCLUDE_DIR})
 target_link_libraries(syntra_unistring INTERFACE ${UNISTRING_LIBRARY})
 
-# Debian's dnnl-config.cmake asks for OpenCL headers that a CPU build does not need.
+# Debian's dnnl-config.cmake requires OpenCL headers that a CPU build does not need.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(syntra_dnnl INTERFACE IMPORTED GLOBAL)
@@ -37,10 +37,9 @@ target_include_directories(syntra_hdf5 INTERFACE ${HDF5_C_INCLUDE_DIRS})
 target_compile_definitions(syntra_hdf5 INTERFACE ${HDF5_C_DEFINITIONS})
 target_link_libraries(syntra_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 
-# Debian's libsentencepiece.so exports the old protobuf it bundles, and two versions of protobuf in one
-# process must not see each other. So ours is linked statically, stands before libsentencepiece on every
-# link line (or the linker would take symbols from there), and programs export none of it: neither side can
-# then bind to the other's functions.
+# Debian's libsentencepiece.so exports the old protobuf that it bundles. Two versions of protobuf in one process must
+# not bind to each other's functions. So ours is linked statically and comes before libsentencepiece on every link line
+# (otherwise the linker would take symbols from there), and programs export none of its symbols.
 set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_LIBRARIES PkgConfig::sentencepiece)
 set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_OPTIONS
              "LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/hide_protobuf.map")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes OUTPUT, a C++ source that defines syntra::Version(), from TEMPLATE; leaves it alone if it would not change.
+# Writes OUTPUT, a C++ source that defines syntra::Version(), from TEMPLATE. Does not touch it if it would not change.
 #   cmake -DSOURCE=directory -DPROJECT_VERSION=1.2.3 -DTEMPLATE=file -DOUTPUT=file -P git_version.cmake
-# A commit with the tag v1.2.3 is "1.2.3"; any other is "1.2.3+g<commit>", with ".changed" if files differ from it.
-# Without git, or in an unpacked archive, it is the project's version.
+# A commit with the tag v1.2.3 has the version "1.2.3", any other "1.2.3+g<commit>", with ".changed" if files differ from
+# the commit. Without git, or in an unpacked archive, it is the project's version.
 cmake_minimum_required(VERSION 3.22)
 set(SYNTRA_VERSION ${PROJECT_VERSION})
 find_program(GIT git)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where, in two components: `program` (the program, configurations, sample corpus, manual
-# pages, completions) and `development` (libraries and headers, for find_package(syntra)). Included when all targets of
-# the product are there, and none of the tests'.
+# What `cmake --install` installs. There are two components: `program` (the program, configurations, sample corpus,
+# manual pages, completions) and `development` (libraries and headers, for find_package(syntra)). Include this after all
+# targets of the product and before those of the tests.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/syntra)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/syntra)
 set(share ${CMAKE_INSTALL_DATADIR}/syntra)
 
-# The program and what belongs to it. It prints its manual pages and completion scripts itself.
+# The program and its files. It prints its own manual pages and completion scripts.
 set(documents ${CMAKE_BINARY_DIR}/documents)
 add_custom_command(OUTPUT ${documents}/made
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${documents}
@@ -29,7 +29,7 @@ install(DIRECTORY configs DESTINATION ${share} COMPONENT program PATTERN CMakeLi
 install(DIRECTORY data/sample DESTINATION ${share}/data COMPONENT program)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 
-# The libraries: syntra_core is syntra::core to others.
+# The libraries. Other projects see syntra_core as syntra::core.
 get_property(libraries GLOBAL PROPERTY SYNTRA_LIBRARIES)
 foreach(library ${libraries})
   string(REPLACE syntra_ "" name ${library})

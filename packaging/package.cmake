@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian packages by CPack: `cpack` in the build directory makes syntra (the program) and libsyntra-dev (libraries).
+# Debian packages with CPack: `cpack` in the build directory makes syntra (the program) and libsyntra-dev (libraries).
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The Syntra authors <syntra@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -23,7 +23,7 @@ list(TRANSFORM needed REPLACE " .*" "")
 list(JOIN needed ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 
 include(CPack)
-# Behind the project's own summary.
+# Follows the project's own summary.
 cpack_add_component(program DESCRIPTION "Training on CPUs and NVIDIA GPUs, in one process or under MPI, with dot-product attention and every
  Synthesizer of Tay et al. 2021. Configurations and a sample corpus are in /usr/share/syntra.")
 cpack_add_component(development DESCRIPTION "Libraries and headers for programs that use its engine: find_package(syntra).")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small Random + Vanilla Synthesizer to copy sequences: the engine of Syntra without its
-// command line, corpora or run directory.
+// Trains a small Random + Vanilla Synthesizer to copy sequences. It uses Syntra's engine without
+// the command line, corpora or a run directory.
 #include <cstdio>
 
 #include "config/config.h"
@@ -23,8 +23,7 @@ constexpr char kConfig[] = R"(
   optimizer { kind: ADAMW }
 )";
 
-// Random tokens, whose targets are the tokens themselves. Token 0 is padding and starts the
-// decoder.
+// Random tokens. The targets are the same tokens. Token 0 is padding and starts the decoder.
 syntra::Batch CopyTask(int64_t step) {
   syntra::Batch batch(kRows, kLength, kLength);
   for (int64_t i = 0; i < kRows * kLength; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // adafactor (Shazeer and Stern 2018; Mesh TensorFlow). Clipping needs RMS(x) before the first
-// element is updated, and x needs the whole second moment: factored, the gradient is read three
-// times and the parameter twice; not factored, each twice.
+// element is updated, and x needs the whole second moment. So a factored update reads the gradient
+// three times and the parameter twice; one that is not factored reads each twice.
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -30,7 +30,7 @@ struct FactoredScratch {
   double *x_squares, *p_squares;
 
   FactoredScratch(const AdafactorMatrices& m, std::byte* workspace) {
-    const AdafactorLayout layout = AdafactorLayout::Of(m);
+    const AdafactorLayout layout(m);
     const auto floats = [&](size_t offset) { return reinterpret_cast<float*>(workspace + offset); };
     column_sums = floats(layout.column_sums);
     row_sums = floats(layout.row_sums);
@@ -41,8 +41,8 @@ struct FactoredScratch {
   }
 };
 
-// Calls body(item, matrix, first, last) for each block of rows, in parallel; the rows are numbered
-// through all matrices.
+// Calls body(item, matrix, first, last) for each block of rows, in parallel. Row numbers continue
+// from one matrix to the next.
 template <typename Body>
 void ForEachRowBlock(const AdafactorMatrices& m, const Body& body) {
   const RowBlocks blocks = m.blocks();
@@ -55,7 +55,7 @@ void ForEachRowBlock(const AdafactorMatrices& m, const Body& body) {
   });
 }
 
-// Row sums and, by block, column sums of u = g^2 + 1e-30, and the sums of p^2.
+// Computes the row sums of u = g^2 + 1e-30 and, for each block, its column sums and the sum of p^2.
 void SumSecondMoments(const AdafactorMatrices& m, const float* gradient, float gradient_scale,
                       const float* p, const FactoredScratch& scratch) {
   ForEachRowBlock(m, [&](int64_t item, int64_t, int64_t first, int64_t last) {
@@ -80,7 +80,7 @@ void SumSecondMoments(const AdafactorMatrices& m, const float* gradient, float g
   });
 }
 
-// Updates both moving averages and leaves the factors of x = g * row_factor * column_factor.
+// Updates both moving averages and computes the factors of x = g * row_factor * column_factor.
 void UpdateFactors(const AdafactorMatrices& m, double beta2, float* row_average,
                    float* column_average, const FactoredScratch& scratch) {
   const int64_t blocks = m.blocks().count;
@@ -109,7 +109,7 @@ void UpdateFactors(const AdafactorMatrices& m, double beta2, float* row_average,
   }
 }
 
-// By block, the sum of x^2.
+// Computes the sum of x^2 for each block.
 void SumUpdates(const AdafactorMatrices& m, const float* gradient, float gradient_scale,
                 const FactoredScratch& scratch) {
   ForEachRowBlock(m, [&](int64_t item, int64_t matrix, int64_t first, int64_t last) {
@@ -243,11 +243,11 @@ std::optional<BoundKernel> cpu_adafactor(const OpCall& call) {
   if (std::min(row_axis, column_axis) != rank - 2 || std::max(row_axis, column_axis) != rank - 1) {
     return std::nullopt;
   }
-  // `row` lacks row_axis: it has an entry per column of the matrices when that is the axis of rows.
+  // `row` lacks row_axis. If row_axis is the axis of rows, `row` has one entry per column.
   const bool row_per_column = row_axis == rank - 2;
   const AdafactorMatrices matrices{shape.size() / (shape[-2] * shape[-1]), shape[-2], shape[-1],
                                    row_per_column};
-  kernel.workspace_bytes = AdafactorLayout::Of(matrices).bytes;
+  kernel.workspace_bytes = AdafactorLayout(matrices).bytes;
   kernel.run = [=](const KernelArguments& arguments) {
     if (!ChangesAnything(arguments)) return;
     HWY_DYNAMIC_DISPATCH(AdafactorFactored)

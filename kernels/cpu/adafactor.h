@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Adafactor update, resolved: a parameter seen as O matrices of A rows and B columns, factored
-// over the last two axes, or as one run of elements.
+// The dimensions and scalars of one Adafactor update. A factored parameter is treated as O matrices
+// of A rows and B columns (its last two axes), any other as a vector of elements.
 #pragma once
 
 #include <cmath>
 
-#include "core/buffer.h"
 #include "kernels/cpu/blocks.h"
+#include "kernels/workspace.h"
 
 namespace syntra {
 
@@ -14,7 +14,7 @@ inline constexpr float kAdafactorSquareFloor = 1e-30f;
 
 struct AdafactorMatrices {
   int64_t matrices, rows, columns;  // O, A, B
-  // Whether the op's `row`, whose mean normalises the estimate, has an entry per column here.
+  // Whether the op's `row`, whose mean normalises the estimate, has one entry per column (not row).
   bool normalised_by_columns;
 
   RowBlocks blocks() const { return RowBlocks::Of(rows); }
@@ -25,21 +25,14 @@ struct AdafactorMatrices {
 struct AdafactorLayout {
   size_t column_sums, row_sums, row_factors, column_factors, squares, bytes;
 
-  static AdafactorLayout Of(const AdafactorMatrices& m) {
-    AdafactorLayout layout{};
-    size_t offset = 0;
-    const auto place = [&offset](int64_t count, size_t size) {
-      const size_t start = offset;
-      offset = AlignUp(offset + static_cast<size_t>(count) * size);
-      return start;
-    };
-    layout.column_sums = place(m.block_count() * m.columns, sizeof(float));
-    layout.row_sums = place(m.matrices * m.rows, sizeof(float));
-    layout.row_factors = place(m.matrices * m.rows, sizeof(float));
-    layout.column_factors = place(m.matrices * m.columns, sizeof(float));
-    layout.squares = place(2 * m.block_count(), sizeof(double));
-    layout.bytes = offset;
-    return layout;
+  explicit AdafactorLayout(const AdafactorMatrices& m) {
+    WorkspaceLayout layout;
+    column_sums = layout.PlaceFloats(m.block_count() * m.columns);
+    row_sums = layout.PlaceFloats(m.matrices * m.rows);
+    row_factors = layout.PlaceFloats(m.matrices * m.rows);
+    column_factors = layout.PlaceFloats(m.matrices * m.columns);
+    squares = layout.Place(2 * m.block_count() * sizeof(double));
+    bytes = layout.bytes();
   }
 };
 
@@ -48,7 +41,7 @@ struct AdafactorHyper {
   float gradient_scale;
 };
 
-// p -= step * x: what clipping and the parameter's own scale leave of the rate.
+// The step of p -= step * x: the learning rate times the parameter's scale, after clipping.
 inline float AdafactorStep(const AdafactorHyper& hyper, double x_squares, double p_squares,
                            int64_t count) {
   const auto size = static_cast<double>(count);

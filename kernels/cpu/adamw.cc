@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), plain as in torch, or with
-// the step scaled by the parameter's root mean square.
+// adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), as in torch, or with the
+// step scaled by the parameter's root mean square.
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

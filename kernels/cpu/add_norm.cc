@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// The noise of a row, block by block of columns.
+// Generates the noise of a row, one block of columns after the other.
 class RowNoise {
  public:
   RowNoise(const AddNormCall& call, const int32_t* keys, const uint32_t* shared)
@@ -77,7 +77,7 @@ struct AddNormRows {
     return 1.0f / std::sqrt(SumLanes(squares) / static_cast<float>(call.width) + call.epsilon);
   }
 
-  // From the sum as it is stored, or would be.
+  // The mean square is that of the sum as rounded for storage.
   HWY_INLINE void NormRow(int64_t row, float inverse, RowNoise& noise) const {
     const FloatVector factor = hn::Set(FloatTag(), inverse);
     const auto store = [&](FloatVector value, int64_t column, auto lanes) {
@@ -134,7 +134,7 @@ struct AddNormGradRows {
   const T *d_sum, *d_normed;
   T *dx, *dy;
 
-  // mean(g s) r^3, what the row's own length takes away from its gradient.
+  // mean(g s) r^3: the part of the gradient that flows through the row's norm.
   HWY_INLINE float Shrink(int64_t row) const {
     FloatVector dot = hn::Zero(FloatTag());
     const int64_t start = row * call.width;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of add_norm or its gradient, resolved.
+// The dimensions and attributes of one call of add_norm or its gradient.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct AddNormCall {
   uint64_t site = 0;
   float epsilon = 0.0f;
   std::array<bool, 3> accumulate{};
-  size_t noise_offset = 0;  // of the shared noise in the workspace
+  size_t noise_offset = 0;  // where the shared noise begins in the workspace
 };
 
 }  // namespace syntra

@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// Row (h, t) of a table, extents 1 broadcast.
+// Row (h, t) of a table. Extents of 1 are broadcast.
 inline const float* TableRow(const float* table, const Shape& shape, int64_t h, int64_t t) {
   return table + ((shape[0] == 1 ? 0 : h) * shape[1] + (shape[1] == 1 ? 0 : t)) * shape[2];
 }
@@ -34,11 +34,11 @@ void AddTables(const OpCall& call, const KernelArguments& arguments) {
   });
 }
 
-// Sums `d` [H, T, S] over the extents that are 1 in `shape`.
+// Sums `d` [H, T, S] along the axes whose extent in `shape` is 1.
 void SumBroadcast(const float* d, const Shape& from, const Shape& shape, bool accumulate,
                   float* result) {
   const int64_t heads = from[0] / shape[0], queries = from[1] / shape[1], keys = from[2];
-  // A row of results in pieces of 256 columns, so that one row still feeds several threads.
+  // Rows are split into pieces of 256 columns, so that several threads can share a row.
   const int64_t piece = 256, pieces = (keys + piece - 1) / piece;
   const int64_t grain = std::max<int64_t>(1, kGrain / (heads * queries * piece));
   ParallelFor(shape[0] * shape[1] * pieces, grain, [&](int64_t begin, int64_t end) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention on the CPU. Each (example, head) is a unit of work: tiles of scores by matrix products,
-// a softmax over their rows while they are in the second-level cache, and the product with the
-// values.
+// attention on the CPU. Each (example, head) is a unit of work. Matrix products fill a tile of
+// scores, the softmax runs over its rows while they are in the second-level cache, and another
+// product multiplies it with the values.
 //
-// Shared class (no query, u, a or positions): the probabilities of a head are computed once and
-// meet the values of several whole examples side by side in one product. Padded and packed examples
-// take the general path.
+// If scores do not depend on the example (no query, u, a or positions), the probabilities of a head
+// are computed once. One product then multiplies them with the values of several examples side by
+// side. Padded and packed examples take the general path.
 #include <algorithm>
 #include <memory>
 
@@ -20,7 +20,7 @@ namespace attention {
 namespace {
 
 constexpr int64_t kTileBytes = 512 << 10;
-// Up to here packing operands for products costs more than it gains.
+// Up to this number of queries, packing operands costs more than it gains.
 constexpr int64_t kFewQueries = 8;
 
 class Forward {
@@ -28,7 +28,7 @@ class Forward {
   explicit Forward(const OpCall& call);
 
   size_t workspace_bytes() const {
-    return call_.size() + ThreadCount() * (thread_.size() + AlignUp(product_bytes_));
+    return call_.bytes() + ThreadCount() * (thread_.bytes() + AlignUp(product_bytes_));
   }
   void Run(const KernelArguments& arguments) const;
 
@@ -36,16 +36,16 @@ class Forward {
   Workspace WorkspaceOf(std::byte* base) const;
   void RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bool masked) const;
   void RunShared(const KernelArguments& arguments, const int64_t* examples, int64_t count) const;
-  void StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
+  void StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h, const QueryBlock& block,
                     const float* y, int64_t y_stride, const float* scale,
                     const float* log_sum_exp) const;
 
-  Sizes z_;
+  Dimensions z_;
   DType dtype_;
   std::vector<bool> accumulate_;
   bool few_;
-  std::vector<Block> blocks_;
-  Layout call_, thread_;
+  std::vector<QueryBlock> blocks_;
+  WorkspaceLayout call_, thread_;
   ScoreProducts scores_;
   std::unique_ptr<SharedProbabilities> shared_;
   std::vector<Gemm> weigh_;         // per shape: [rows, keys] x [keys, K]
@@ -56,31 +56,31 @@ class Forward {
 };
 
 Forward::Forward(const OpCall& call)
-    : z_(SizesOf(call.attributes, call.inputs)),
+    : z_(DimensionsOf(call.attributes, call.inputs)),
       dtype_(call.inputs[kValue].dtype),
       accumulate_(call.accumulate),
       few_(z_.queries <= kFewQueries),
-      blocks_(BlocksOf(z_, call.inputs[kQueryStart].present(), kTileBytes)),
+      blocks_(QueryBlocksOf(z_, call.inputs[kQueryStart].present(), kTileBytes)),
       scores_(z_, call.inputs, blocks_, call_, thread_) {
   accumulate_.resize(kOutputCount, false);
   product_bytes_ = scores_.product_bytes();
-  whole_ = call_.Take(z_.batch);
-  examples_ = call_.Take(z_.batch * sizeof(int64_t));
+  whole_ = call_.Place(z_.batch);
+  examples_ = call_.Place(z_.batch * sizeof(int64_t));
   int64_t tile = 0, rows = 0;
-  for (const Block& block : blocks_) {
+  for (const QueryBlock& block : blocks_) {
     tile = std::max(tile, block.rows * block.keys);
     rows = std::max(rows, block.rows);
   }
-  scores_tile_ = thread_.TakeFloats(tile);
-  if (dtype_ == DType::kBF16) rounded_tile_ = thread_.Take(tile * SizeOf(dtype_));
+  scores_tile_ = thread_.PlaceFloats(tile);
+  if (dtype_ == DType::kBF16) rounded_tile_ = thread_.Place(tile * SizeOf(dtype_));
   if (!few_ && SharedProbabilities::Serves(call.inputs)) {
     shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
   }
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
-  value_ = thread_.Take(z_.keys * width * SizeOf(dtype_));
-  y_ = thread_.TakeFloats(rows * width);
-  row_numbers_ = thread_.TakeFloats(2 * rows);
-  for (const Block& shape : ShapesOf(blocks_)) {
+  value_ = thread_.Place(z_.keys * width * SizeOf(dtype_));
+  y_ = thread_.PlaceFloats(rows * width);
+  row_numbers_ = thread_.PlaceFloats(2 * rows);
+  for (const QueryBlock& shape : ShapesOf(blocks_)) {
     GemmProblem problem{.m = shape.rows, .n = z_.head_size, .k = shape.keys, .ab = dtype_};
     weigh_.emplace_back(problem, GemmThreads::kCaller);
     product_bytes_ = std::max(product_bytes_, weigh_.back().workspace_bytes());
@@ -92,14 +92,14 @@ Forward::Forward(const OpCall& call)
 }
 
 Workspace Forward::WorkspaceOf(std::byte* base) const {
-  const size_t each = thread_.size() + AlignUp(product_bytes_);
-  std::byte* thread = base + call_.size() + ThreadIndex() * each;
-  return {base, thread, thread + thread_.size()};
+  const size_t each = thread_.bytes() + AlignUp(product_bytes_);
+  std::byte* thread = base + call_.bytes() + ThreadIndex() * each;
+  return {base, thread, thread + thread_.bytes()};
 }
 
 void Forward::StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t h,
-                           const Block& block, const float* y, int64_t y_stride, const float* scale,
-                           const float* log_sum_exp) const {
+                           const QueryBlock& block, const float* y, int64_t y_stride,
+                           const float* scale, const float* log_sum_exp) const {
   if (arguments.outputs[kY]) {
     StoreRows(
         dtype_, y, y_stride, scale,
@@ -127,9 +127,9 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
     GatherRows(dtype_, values, z_.heads * z_.head_size, w.thread + value_, z_.head_size, z_.keys,
                z_.head_size);
   }
-  for (Block block : blocks_) {
+  for (QueryBlock block : blocks_) {
     float* inverse_sum = log_sum_exp + block.rows;
-    // Decoding: keys that are not there yet are not looked at.
+    // In decoding, keys after the current position do not exist yet.
     if (few_ && terms.causal) {
       block.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
     }
@@ -165,7 +165,7 @@ void Forward::RunShared(const KernelArguments& arguments, const int64_t* example
     shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples + from, members, h,
                          w.thread + value_);
     for (int64_t i = 0; i < blocks; ++i) {
-      const Block& block = blocks_[i];
+      const QueryBlock& block = blocks_[i];
       weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);
       for (int64_t g = 0; g < members; ++g) {
         StoreOutputs(arguments, examples[from + g], h, block, y + g * z_.head_size,

@@ -3,9 +3,10 @@
 // V^T and D_i = sum_j dP_ij P_ij = dy_i . y_i, the gradient of the scores is dS = P (dP - D) (Dao
 // et al. 2022, FlashAttention, appendix B.4).
 //
-// Units of work are (example, head), or heads if the gradient of a table or of positions is wanted:
-// then one thread sums a head's examples in order. The gradient of the bias, a line of differences,
-// is kept for each unit; those and sums over heads are added at the end, also in order.
+// A unit of work is one (example, head). If the gradient of a table or of positions is needed, it
+// is one head, so that one thread sums its examples in order. Each unit has its own gradient of the
+// bias (one number per difference of key and query). These, and sums over heads, are added at the
+// end, also in order.
 #include <algorithm>
 #include <memory>
 
@@ -21,10 +22,10 @@ namespace {
 
 constexpr int64_t kTileBytes = 256 << 10;
 
-// The products of one shape of block.
+// The products for one shape of query blocks.
 struct BlockProducts {
   Gemm d_value, d_probabilities, d_query, d_key, d_u, d_positions;
-  // For groups of whole examples of the shared class; `first` overwrites.
+  // For groups of examples that share their probabilities. `first` overwrites instead of adding.
   Gemm group_d_value, group_first, group_next;
 };
 
@@ -33,30 +34,32 @@ class Backward {
   explicit Backward(const OpCall& call);
 
   size_t workspace_bytes() const {
-    return call_.size() + threads_ * (thread_.size() + AlignUp(product_bytes_));
+    return call_.bytes() + threads_ * (thread_.bytes() + AlignUp(product_bytes_));
   }
   void Run(const KernelArguments& arguments) const;
 
  private:
-  // Where a head's sums over examples go; null: not wanted.
+  // Where a head's sums over examples go; null: not needed.
   struct HeadSums {
     float *table = nullptr, *positions = nullptr;
   };
 
   void BindProducts();
   Gemm Bind(const GemmProblem& problem);
-  void TakeScratch();
+  void LayOutScratch();
 
   Workspace WorkspaceOf(std::byte* base) const;
   HeadSums StartHead(const KernelArguments& arguments, int64_t h) const;
   void RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
                const HeadSums& sums) const;
-  void ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
-                      const RowTerms& terms, const Tile& tile, const HeadSums& sums,
-                      const Workspace& w) const;
-  void FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h, const Block& block,
-                        const void* d_scores, float* d_positions, const Workspace& w) const;
-  // Which examples are whole, and the first `shared` of their list, which are taken together.
+  void ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h,
+                      const QueryBlock& block, const RowTerms& terms, const Tile& tile,
+                      const HeadSums& sums, const Workspace& w) const;
+  void FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h,
+                        const QueryBlock& block, const void* d_scores, float* d_positions,
+                        const Workspace& w) const;
+  // Which examples need no mask, and their list. The first `shared` of the list are computed
+  // together.
   struct Examples {
     const uint8_t* whole;
     const int64_t* list;
@@ -68,8 +71,8 @@ class Backward {
                      int64_t count, const HeadSums& sums) const;
   void RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
                       int64_t count, bool first, bool d_scores) const;
-  // Where a unit adds the gradient of the bias, at difference 0; `slot`: its example, or the batch
-  // size for all whole examples of the shared class.
+  // Where a unit adds the gradient of the bias: the entry for difference 0. `slot` is its example,
+  // or the batch size for the examples that share their probabilities.
   float* BiasSums(const KernelArguments& arguments, int64_t h, int64_t slot) const;
   void SumBias(const KernelArguments& arguments) const;
   void SumHeads(const KernelArguments& arguments) const;
@@ -80,19 +83,19 @@ class Backward {
     return reinterpret_cast<float*>(w.thread + offset);
   }
   bool wants(Input input) const { return wants_[input]; }
-  int64_t differences() const { return z_.queries + z_.keys - 1; }  // of key and query
+  int64_t differences() const { return z_.queries + z_.keys - 1; }  // of key and query position
 
-  Sizes z_;
+  Dimensions z_;
   DType dtype_;
   bool wants_[kGradientOutputCount];
   bool accumulate_[kGradientOutputCount] = {};
   bool by_position_, sums_heads_, wants_scores_ = false, spreads_ = false;
   bool table_partial_ = false, positions_partial_ = false;
-  std::vector<Block> blocks_;
-  Layout call_, thread_;
+  std::vector<QueryBlock> blocks_;
+  WorkspaceLayout call_, thread_;
   ScoreProducts scores_;
   std::unique_ptr<SharedProbabilities> shared_;
-  std::vector<int64_t> d_offsets_;  // of each block in a head's shared dP
+  std::vector<int64_t> d_offsets_;  // where each block begins in a head's shared dP
   std::vector<BlockProducts> products_;
   size_t product_bytes_ = 0;
   int threads_ = ThreadCount();
@@ -102,9 +105,9 @@ class Backward {
 };
 
 Backward::Backward(const OpCall& call)
-    : z_(SizesOf(call.attributes, call.inputs)),
+    : z_(DimensionsOf(call.attributes, call.inputs)),
       dtype_(call.inputs[kValue].dtype),
-      blocks_(BlocksOf(z_, false, kTileBytes)),
+      blocks_(QueryBlocksOf(z_, false, kTileBytes)),
       scores_(z_, call.inputs, blocks_, call_, thread_) {
   for (int g = 0; g < kGradientOutputCount; ++g) {
     wants_[g] = call.outputs[g].present();
@@ -122,50 +125,50 @@ Backward::Backward(const OpCall& call)
     shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
   }
   product_bytes_ = scores_.product_bytes();
-  TakeScratch();
+  LayOutScratch();
   BindProducts();
 }
 
-void Backward::TakeScratch() {
+void Backward::LayOutScratch() {
   const size_t element = SizeOf(dtype_);
   int64_t tile = 0, rows = 0;
-  for (const Block& block : blocks_) {
+  for (const QueryBlock& block : blocks_) {
     tile = std::max(tile, block.rows * block.keys);
     rows = std::max(rows, block.rows);
   }
-  whole_ = call_.Take(z_.batch);
-  examples_ = call_.Take(z_.batch * sizeof(int64_t));
+  whole_ = call_.Place(z_.batch);
+  examples_ = call_.Place(z_.batch * sizeof(int64_t));
   if (table_partial_) {
-    table_sums_ = call_.TakeFloats(z_.heads * z_.table_queries * z_.table_keys);
+    table_sums_ = call_.PlaceFloats(z_.heads * z_.table_queries * z_.table_keys);
   }
   if (positions_partial_) {
-    positions_sums_ = call_.TakeFloats(z_.heads * z_.features * z_.position_extent);
+    positions_sums_ = call_.PlaceFloats(z_.heads * z_.features * z_.position_extent);
   }
   if (wants(kBias)) {
-    bias_sums_ = call_.TakeFloats((z_.batch + 1) * z_.heads * differences());
+    bias_sums_ = call_.PlaceFloats((z_.batch + 1) * z_.heads * differences());
   }
   int64_t d_elements = tile, dy_rows = rows;
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
   if (shared_) {
     d_elements = 0;
-    for (const Block& block : blocks_) {
+    for (const QueryBlock& block : blocks_) {
       d_offsets_.push_back(d_elements);
       d_elements += static_cast<int64_t>(AlignUp(block.rows * block.keys, 32));
     }
     dy_rows = z_.queries;
   }
-  scores_tile_ = thread_.TakeFloats(tile);
-  d_tile_ = thread_.TakeFloats(d_elements);
+  scores_tile_ = thread_.PlaceFloats(tile);
+  d_tile_ = thread_.PlaceFloats(d_elements);
   if (dtype_ == DType::kBF16) {
-    rounded_ = thread_.Take(tile * element);
-    if (by_position_) rounded_positions_ = thread_.Take(rows * scores_.extent() * element);
+    rounded_ = thread_.Place(tile * element);
+    if (by_position_) rounded_positions_ = thread_.Place(rows * scores_.extent() * element);
   }
-  value_ = thread_.Take(z_.keys * width * element);
-  dy_ = thread_.Take(dy_rows * width * element);
-  d_key_ = thread_.TakeFloats(z_.keys * z_.head_size);
-  d_value_ = thread_.TakeFloats(z_.keys * width);
-  d_rows_ = thread_.TakeFloats(rows * std::max(z_.head_size, z_.features));
-  means_ = thread_.TakeFloats(z_.queries + rows);
+  value_ = thread_.Place(z_.keys * width * element);
+  dy_ = thread_.Place(dy_rows * width * element);
+  d_key_ = thread_.PlaceFloats(z_.keys * z_.head_size);
+  d_value_ = thread_.PlaceFloats(z_.keys * width);
+  d_rows_ = thread_.PlaceFloats(rows * std::max(z_.head_size, z_.features));
+  means_ = thread_.PlaceFloats(z_.queries + rows);
 }
 
 Gemm Backward::Bind(const GemmProblem& problem) {
@@ -175,7 +178,7 @@ Gemm Backward::Bind(const GemmProblem& problem) {
 }
 
 void Backward::BindProducts() {
-  for (const Block& shape : ShapesOf(blocks_)) {
+  for (const QueryBlock& shape : ShapesOf(blocks_)) {
     const int64_t rows = shape.rows, keys = shape.keys, size = z_.head_size;
     const int64_t positions = by_position_ ? scores_.extent() : keys;
     const GemmProblem by_row{.m = rows, .n = keys, .k = size, .transpose_b = true, .ab = dtype_};
@@ -219,19 +222,20 @@ void Backward::BindProducts() {
 }
 
 Workspace Backward::WorkspaceOf(std::byte* base) const {
-  const size_t each = thread_.size() + AlignUp(product_bytes_);
-  std::byte* thread = base + call_.size() + ThreadIndex() * each;
-  return {base, thread, thread + thread_.size()};
+  const size_t each = thread_.bytes() + AlignUp(product_bytes_);
+  std::byte* thread = base + call_.bytes() + ThreadIndex() * each;
+  return {base, thread, thread + thread_.bytes()};
 }
 
-// Rows [i, i + count) of output g, an activation [B, rows, H * width], from f32 rows.
+// Stores f32 rows as rows [i, i + count) of output g, an activation [B, rows, H * width].
 void Backward::Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i,
                      int64_t h, const float* from, int64_t from_stride, int64_t count) const {
   StoreRows(dtype_, from, from_stride, nullptr, ElementOf(output, z_, dtype_, rows, width, b, i, h),
             z_.heads * width, count, width, accumulate_[g]);
 }
 
-// Sums start from zero, or from what is there; those over heads are finished by SumHeads.
+// Sums start from zero or, if they accumulate, from the value in memory. SumHeads finishes sums
+// over heads.
 Backward::HeadSums Backward::StartHead(const KernelArguments& arguments, int64_t h) const {
   const auto start = [&](Input g, bool partial, size_t offset, int64_t each) -> float* {
     if (!wants(g)) return nullptr;
@@ -280,7 +284,7 @@ void Backward::SumHeads(const KernelArguments& arguments) const {
 }
 
 void Backward::FeatureGradients(const KernelArguments& arguments, int64_t b, int64_t h,
-                                const Block& block, const void* d_scores, float* d_positions,
+                                const QueryBlock& block, const void* d_scores, float* d_positions,
                                 const Workspace& w) const {
   const BlockProducts& p = products_[block.shape];
   float* d_rows = Floats(w, d_rows_);
@@ -293,7 +297,7 @@ void Backward::FeatureGradients(const KernelArguments& arguments, int64_t b, int
 }
 
 void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h,
-                              const Block& block, const RowTerms& terms, const Tile& tile,
+                              const QueryBlock& block, const RowTerms& terms, const Tile& tile,
                               const HeadSums& sums, const Workspace& w) const {
   const BlockProducts& p = products_[block.shape];
   const int64_t stride = z_.heads * z_.head_size;
@@ -347,7 +351,7 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
              stride, w.thread + value_, size, z_.keys, size);
   if (wants(kKey)) std::fill_n(Floats(w, d_key_), z_.keys * size, 0.0f);
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * size, 0.0f);
-  for (const Block& block : blocks_) {
+  for (const QueryBlock& block : blocks_) {
     Tile tile = scores_.TileOf(block, Floats(w, scores_tile_), w);
     scores_.Fill(arguments.inputs, b, h, block, tile, w);
     std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
@@ -371,7 +375,7 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
   }
 }
 
-// dV of a group of whole examples, and their part of the head's dP.
+// dV of a group of examples, and their part of the head's dP.
 void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const int64_t* examples,
                               int64_t count, bool first, bool d_scores) const {
   const Workspace w = WorkspaceOf(arguments.workspace);
@@ -382,7 +386,7 @@ void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const
   }
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * width, 0.0f);
   for (int64_t i = 0; i < std::ssize(blocks_); ++i) {
-    const Block& block = blocks_[i];
+    const QueryBlock& block = blocks_[i];
     const BlockProducts& p = products_[block.shape];
     const std::byte* dy = w.thread + dy_ + block.first * width * SizeOf(dtype_);
     if (wants(kValue)) {
@@ -412,7 +416,7 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
   };
   const RowTerms terms = scores_.Terms(arguments.inputs, 0, h, false);
   for (int64_t i = 0; i < std::ssize(blocks_); ++i) {
-    const Block& block = blocks_[i];
+    const QueryBlock& block = blocks_[i];
     std::fill_n(means, block.rows, 0.0f);
     for (int64_t e = 0; e < count; ++e) {
       RowDots(dtype_, row_of(kGivenDY, examples[e], block.first),

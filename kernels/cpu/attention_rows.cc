@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row passes of attention, compiled for every instruction set of Highway and chosen at run time.
+// The loops over rows of attention, compiled for each instruction set of Highway; the best is
+// chosen at run time.
 #include "kernels/cpu/attention_rows.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace syntra::attention {
 namespace {
 
-// A head's rows lie heads * width apart, which the processor's own prefetchers do not follow.
+// A head's rows are heads * width elements apart, which the processor's prefetchers do not detect.
 constexpr int64_t kRowsAhead = 8;
 
 }  // namespace
@@ -94,7 +95,7 @@ HWY_INLINE void Mask(float* x, const int32_t* labels, int32_t label, int64_t cou
   });
 }
 
-// A row of scores whose bias, if it has one, is added whenever it is read.
+// A row of scores. Its bias, if there is one, is added when the row is read.
 struct Scores {
   float* x;
   const float* bias;
@@ -121,8 +122,8 @@ HWY_INLINE float Maximum(const Scores scores) {
   return hn::GetLane(hn::MaxOfLanes(FloatTag(), largest));
 }
 
-// e[j] = exp(score[j] - offset), written back if `kKeep`, and to `rounded` if it is there. Returns
-// the sum.
+// e[j] = exp(score[j] - offset). Overwrites the scores if `kKeep`, writes to `rounded` unless it is
+// null, and returns the sum.
 template <bool kKeep>
 HWY_INLINE float Exponentials(const Scores scores, float offset, BFloat16* rounded) {
   const FloatVector shift = hn::Set(FloatTag(), offset);
@@ -136,7 +137,7 @@ HWY_INLINE float Exponentials(const Scores scores, float offset, BFloat16* round
   return SumLanes(sum);
 }
 
-// How many keys of the tile query `first + i` may see before segments are looked at.
+// How many keys of the tile query `first + i` may see, apart from segments.
 HWY_INLINE int64_t KeyLimit(const RowTerms& terms, const Tile& tile, int64_t i) {
   if (!terms.causal) return tile.keys;
   return std::clamp<int64_t>(tile.first + i + terms.start + 1, 0, tile.keys);
@@ -156,7 +157,7 @@ HWY_INLINE const float* TableRow(const RowTerms& terms, int64_t query) {
   return terms.table + m * terms.table_stride;
 }
 
-// row[y * Na + x] += a[x] * b[y], below `count`.
+// row[y * Na + x] += a[x] * b[y] for indices below `count`.
 template <typename T>
 HWY_INLINE void AddOuter(const RowTerms& terms, int64_t query, float* row, float* scratch,
                          int64_t count) {
@@ -198,7 +199,7 @@ HWY_INLINE void AddTerms(const RowTerms& terms, const Tile& tile, int64_t i, int
   }
 }
 
-// Zeros the keys of a row that nothing was computed for.
+// Sets to zero the keys of a row for which nothing was computed.
 template <typename T>
 HWY_INLINE void ClearFrom(T* row, int64_t begin, int64_t end) {
   if (begin < end) std::memset(static_cast<void*>(row + begin), 0, (end - begin) * sizeof(T));
@@ -211,7 +212,7 @@ HWY_INLINE void ScaleRow(float* row, float scale, int64_t count) {
   });
 }
 
-// The scores of the tile's row i, with all terms added but the bias.
+// The scores of row i of the tile, with all terms added except the bias.
 template <typename T>
 HWY_INLINE Scores ScoresOf(const RowTerms& terms, const Tile& tile, int64_t i) {
   const int64_t limit = KeyLimit(terms, tile, i);
@@ -229,7 +230,7 @@ void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool 
     const float maximum = Maximum(scores);
     const bool none = maximum == kMinusInfinity;
     if (none) scores.count = 0;
-    // Normalised probabilities are rounded once, after the division.
+    // If rows are normalised, probabilities are rounded only once, after the division.
     const float sum = normalize || !copy ? Exponentials<true>(scores, maximum, nullptr)
                                          : Exponentials<false>(scores, maximum, copy);
     const float inverse = none ? 0.0f : 1.0f / sum;
@@ -256,8 +257,8 @@ void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_s
     if (log_sum_exp[i] != kMinusInfinity) {
       scores = ScoresOf<T>(terms, tile, i);
       const float sum = Exponentials<true>(scores, log_sum_exp[i], copy);
-      // The rounding of a large log_sum_exp scales the whole row; dividing by what the row adds up
-      // to takes it out. Below bf16's own rounding it does not matter.
+      // The rounding error of a large log_sum_exp scales the whole row. Dividing by the row's sum
+      // removes it. In bf16 it is smaller than the rounding of the result.
       if (!copy) ScaleRow(scores.x, 1.0f / sum, scores.count);
     }
     ClearFrom(scores.x, scores.count, tile.keys);
@@ -296,7 +297,7 @@ HWY_INLINE void StoreRow(const float* in, float scale, T* out, int64_t width, bo
   });
 }
 
-// The gradients of a and b from `d`, the gradient of their products.
+// Computes the gradients of a and b from `d`, the gradient of their products.
 template <typename T>
 HWY_INLINE void SpreadOuter(const RowTerms& terms, const RowGradients& gradients, int64_t query,
                             const float* d, float* scratch, int64_t count) {
@@ -396,7 +397,7 @@ void WeightRowsOf(const Tile& tile, const T* value, int64_t value_stride, int64_
 
 }  // namespace
 
-// Entry points: element types are resolved here, once per tile.
+// The entry points. They select the element types once per tile.
 void EnterSoftmax(const RowTerms& terms, const Tile& tile, void* rounded, bool normalize,
                   float* log_sum_exp, float* inverse_sum) {
   auto* copy = static_cast<BFloat16*>(rounded);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of attention that are not matrix products, row by row over a tile of scores: adding
-// table, bias and outer-product terms, masking, softmax and their gradients. A tile holds a block
-// of queries of one (example, head) against a prefix of the keys, in f32.
+// The parts of attention that are not matrix products, row by row on a tile of scores: adding the
+// table, the bias and the outer product a b, masking, softmax and their gradients. A tile holds the
+// f32 scores of a block of queries of one (example, head) against a prefix of the keys.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,30 @@
 
 namespace syntra::attention {
 
-// The score terms of one (example, head) that are no products of features, and its mask. Absent
+// The score terms of one (example, head) that are not products of features, and its mask. Absent
 // terms are null.
 struct RowTerms {
   DType dtype;         // of a and b
   const float* table;  // the head's [M, N]; stride 0: one row for all queries
   int64_t table_stride;
-  const float* bias;                               // the head's, at difference 0 of key and query
-  const void *a, *b;                               // the head's columns of query 0
+  const float* bias;                               // the head's entry for key - query = 0
+  const void *a, *b;                               // the head's columns in the row of query 0
   int64_t a_size, b_size;                          // Na, Nb
   int64_t a_stride, b_stride;                      // elements from one query to the next
-  const int32_t *query_segments, *key_segments;    // null: all allowed
-  const int32_t *query_positions, *key_positions;  // null: by row
-  int64_t extent;  // with positions: how many key positions there are
-  int64_t start;   // row number of query 0
+  const int32_t *query_segments, *key_segments;    // null: no mask
+  const int32_t *query_positions, *key_positions;  // null: the row is the position
+  int64_t extent;                                  // with positions: the number of key positions
+  int64_t start;                                   // row number of query 0
   bool causal;
 };
 
 // Queries [first, first + rows) against keys [0, keys).
 struct Tile {
   int64_t first, rows, keys;
-  int64_t stride;  // elements from row to row; of every matrix of the tile
+  int64_t stride;  // elements between rows, in every matrix of the tile
   float* scores;
   float* position_scores;  // with positions: u . p by position, [rows, extent]; null: no such term
-  float* row_scratch;      // RowScratchFloats()
+  float* row_scratch;      // RowScratchFloats() elements
 };
 
 constexpr int64_t RowScratchFloats(const int64_t extent, const int64_t a_size,
@@ -41,14 +41,14 @@ constexpr int64_t RowScratchFloats(const int64_t extent, const int64_t a_size,
   return extent + 2 * (a_size + b_size) + 64;
 }
 
-// Adds the terms, then scores := exp(score - row maximum), 0 where not allowed; in bf16 the result
-// goes to `rounded` instead. Rows with nothing allowed become 0. Writes per row log_sum_exp (-inf
-// where nothing is allowed) and 1 / sum (0 there). `normalize`: rows are divided by their sum.
+// Adds the terms, then sets scores := exp(score - row maximum), or 0 if the key is not allowed. In
+// bf16 the result goes to `rounded` instead. With `normalize`, rows are divided by their sum. Also
+// writes log_sum_exp and 1 / sum of each row; for a row without allowed keys they are -inf and 0.
 void Softmax(const RowTerms& terms, const Tile& tile, void* rounded, bool normalize,
              float* log_sum_exp, float* inverse_sum);
 
-// Adds the terms, then scores := exp(score - log_sum_exp), 0 where not allowed, and a rounded copy
-// if that is wanted.
+// Adds the terms, then sets scores := exp(score - log_sum_exp), or 0 if the key is not allowed.
+// Also writes a bf16 copy to `rounded` unless it is null.
 void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                    void* rounded);
 
@@ -56,16 +56,16 @@ void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum
 void RowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
              int64_t width, float* means);
 
-// What is wanted of probabilities * (d_scores - mean), the gradient of the scores.
+// Where ScoreGradient stores probabilities * (d_scores - mean), the gradient of the scores.
 struct ScoreGradientUse {
-  bool keep;      // in place of d_scores
-  void* rounded;  // a bf16 copy; null: none
-  float* bias;  // the sums over equal differences of key and query, added at difference 0; or null
+  bool keep;      // whether to overwrite d_scores with it
+  void* rounded;  // for a bf16 copy; or null
+  float* bias;    // the entry for key - query = 0 of the bias's gradient, which it adds to; or null
 };
 void ScoreGradient(const Tile& tile, float* d_scores, const float* means,
                    const ScoreGradientUse& use);
 
-// Where the gradients of the terms go; null: not wanted. Laid out as the terms.
+// Where the gradients of the terms go, in the layout of the terms; null: not needed.
 struct RowGradients {
   float* table;
   void *a, *b;
@@ -75,6 +75,7 @@ struct RowGradients {
   void* rounded_position_scores;  // bf16 copy
 };
 
+// Adds the gradient of the scores to the gradients of the terms.
 void SpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
                     const RowGradients& gradients);
 
@@ -82,20 +83,21 @@ void SpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scor
 void StoreRows(DType dtype, const float* in, int64_t in_stride, const float* scale, void* out,
                int64_t out_stride, int64_t rows, int64_t width, bool accumulate);
 
-// Gathers strided rows into dense ones.
+// Copies strided rows to dense ones.
 void GatherRows(DType dtype, const void* in, int64_t in_stride, void* out, int64_t out_stride,
                 int64_t rows, int64_t width);
 
-// in[i], f32, rounded to bf16.
+// out[i] = in[i], rounded from f32 to bf16.
 void RoundToBFloat16(const float* in, void* out, int64_t count);
 
 // to[i] += from[i].
 void AddTo(float* to, const float* from, int64_t count);
 
-// Few queries: products without a packed kernel. scores[i,j] (+)= q_i . k_j over rows of `width`.
+// The functions below are products without packing, for few queries.
+// scores[i,j] (+)= q_i . k_j over rows of `width`.
 void DotRows(DType dtype, const void* query, int64_t query_stride, const void* key,
              int64_t key_stride, int64_t width, const Tile& tile);
-// scores[i,n] += sum_f u_i[f] p[f,n], n < count.
+// scores[i,n] += sum_f u_i[f] p[f,n] for n < count.
 void AddFeatureRows(DType dtype, const void* u, int64_t u_stride, const float* positions,
                     int64_t position_stride, int64_t features, float* scores, int64_t stride,
                     int64_t rows, int64_t count);

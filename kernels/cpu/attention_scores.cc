@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of queries and the products that fill tiles of scores.
+// Splits the queries into blocks and fills tiles of scores with products.
 #include "kernels/cpu/attention_scores.h"
 
 #include <algorithm>
 
-#include "core/buffer.h"
-
 namespace syntra::attention {
 
-size_t Layout::Take(size_t bytes) {
-  const size_t offset = size_;
-  size_ = AlignUp(size_ + bytes);
-  return offset;
-}
-
-std::vector<Block> BlocksOf(const Sizes& z, bool from_start, int64_t tile_bytes) {
+std::vector<QueryBlock> QueryBlocksOf(const Dimensions& z, bool from_start, int64_t tile_bytes) {
   // Causal blocks are small so that little is computed above the diagonal.
   const int64_t most = z.causal ? 128 : 256;
   const int64_t fitting = tile_bytes / static_cast<int64_t>(sizeof(float)) / z.keys / 16 * 16;
   const int64_t rows = std::clamp<int64_t>(fitting, 16, most);
-  std::vector<Block> blocks;
+  std::vector<QueryBlock> blocks;
   int shapes = 0;
   for (int64_t first = 0; first < z.queries; first += rows) {
-    Block block{first, std::min(rows, z.queries - first), z.keys, shapes};
+    QueryBlock block{first, std::min(rows, z.queries - first), z.keys, shapes};
     if (z.causal && !from_start) block.keys = std::min(z.keys, first + block.rows);
-    const auto same = std::find_if(blocks.begin(), blocks.end(), [&](const Block& other) {
+    const auto same = std::find_if(blocks.begin(), blocks.end(), [&](const QueryBlock& other) {
       return other.rows == block.rows && other.keys == block.keys;
     });
     if (same != blocks.end()) {
@@ -37,19 +29,20 @@ std::vector<Block> BlocksOf(const Sizes& z, bool from_start, int64_t tile_bytes)
   return blocks;
 }
 
-std::vector<Block> ShapesOf(const std::vector<Block>& blocks) {
-  std::vector<Block> shapes;
-  for (const Block& block : blocks) {
+std::vector<QueryBlock> ShapesOf(const std::vector<QueryBlock>& blocks) {
+  std::vector<QueryBlock> shapes;
+  for (const QueryBlock& block : blocks) {
     if (block.shape == static_cast<int>(shapes.size())) shapes.push_back(block);
   }
   return shapes;
 }
 
-ScoreProducts::ScoreProducts(const Sizes& sizes, std::span<const TensorType> inputs,
-                             const std::vector<Block>& blocks, Layout& call, Layout& thread)
-    : z_(sizes), dtype_(inputs[kValue].dtype) {
+ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs,
+                             const std::vector<QueryBlock>& blocks, WorkspaceLayout& call,
+                             WorkspaceLayout& thread)
+    : z_(z), dtype_(inputs[kValue].dtype) {
   for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
-  // In the gradient this number belongs to another operand.
+  // In attention_grad this input number means another operand.
   present_[kQueryStart] = inputs.size() == kInputCount && inputs[kQueryStart].present();
   by_position_ = present_[kKeyPositions];
   extent_ = z_.keys;
@@ -60,21 +53,21 @@ ScoreProducts::ScoreProducts(const Sizes& sizes, std::span<const TensorType> inp
     if (extent_ == kNone) extent_ = 0;
   }
   int64_t most_rows = 0;
-  for (const Block& block : blocks) most_rows = std::max(most_rows, block.rows);
+  for (const QueryBlock& block : blocks) most_rows = std::max(most_rows, block.rows);
   const size_t element = SizeOf(dtype_);
-  row_scratch_ = thread.TakeFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
+  row_scratch_ = thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
   if (has(kQuery)) {
-    query_ = thread.Take(most_rows * z_.head_size * element);
-    key_ = thread.Take(z_.keys * z_.head_size * element);
+    query_ = thread.Place(most_rows * z_.head_size * element);
+    key_ = thread.Place(z_.keys * z_.head_size * element);
   }
   if (has(kU)) {
-    u_ = thread.Take(most_rows * z_.features * element);
-    if (by_position_) position_scores_ = thread.TakeFloats(most_rows * extent_);
+    u_ = thread.Place(most_rows * z_.features * element);
+    if (by_position_) position_scores_ = thread.PlaceFloats(most_rows * extent_);
     if (dtype_ == DType::kBF16) {
-      rounded_positions_ = call.Take(inputs[kPositions].shape.size() * element);
+      rounded_positions_ = call.Place(inputs[kPositions].shape.size() * element);
     }
   }
-  for (const Block& shape : ShapesOf(blocks)) {
+  for (const QueryBlock& shape : ShapesOf(blocks)) {
     if (has(kQuery)) {
       dot_.emplace_back(GemmProblem{.m = shape.rows,
                                     .n = shape.keys,
@@ -119,8 +112,8 @@ void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
              z_.heads * z_.head_size, key(workspace), z_.head_size, z_.keys, z_.head_size);
 }
 
-void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const Block& block, Tile& tile,
-                         const Workspace& w) const {
+void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
+                         Tile& tile, const Workspace& w) const {
   if (has(kQuery)) {
     GatherRows(dtype_,
                ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
@@ -139,7 +132,7 @@ void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const Block
   }
 }
 
-void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const Block& block,
+void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
                             Tile& tile, const Workspace&) const {
   if (has(kQuery)) {
     const int64_t stride = z_.heads * z_.head_size;
@@ -195,7 +188,7 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
   return terms;
 }
 
-Tile ScoreProducts::TileOf(const Block& block, float* scores, const Workspace& w) const {
+Tile ScoreProducts::TileOf(const QueryBlock& block, float* scores, const Workspace& w) const {
   return {.first = block.first,
           .rows = block.rows,
           .keys = block.keys,
@@ -205,7 +198,8 @@ Tile ScoreProducts::TileOf(const Block& block, float* scores, const Workspace& w
           .row_scratch = reinterpret_cast<float*>(w.thread + row_scratch_)};
 }
 
-int64_t FindWholeExamples(const Sizes& z, const Inputs& inputs, uint8_t* whole, int64_t* examples) {
+int64_t FindWholeExamples(const Dimensions& z, const Inputs& inputs, uint8_t* whole,
+                          int64_t* examples) {
   const auto* queries = static_cast<const int32_t*>(inputs[kQuerySegments]);
   const auto* keys = static_cast<const int32_t*>(inputs[kKeySegments]);
   int64_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probabilities that all examples share.
+// Attention probabilities that all examples share.
 #include "kernels/cpu/attention_shared.h"
 
 #include <algorithm>
@@ -16,17 +16,18 @@ bool SharedProbabilities::Serves(std::span<const TensorType> inputs) {
   return inputs.size() != kInputCount || !inputs[kQueryStart].present();
 }
 
-SharedProbabilities::SharedProbabilities(const Sizes& sizes, DType dtype,
-                                         const std::vector<Block>& blocks, Layout& call)
-    : z_(sizes), dtype_(dtype), blocks_(blocks) {
-  for (const Block& block : blocks_) {
+SharedProbabilities::SharedProbabilities(const Dimensions& z, DType dtype,
+                                         const std::vector<QueryBlock>& blocks,
+                                         WorkspaceLayout& call)
+    : z_(z), dtype_(dtype), blocks_(blocks) {
+  for (const QueryBlock& block : blocks_) {
     offsets_.push_back(head_elements_);
     head_elements_ += static_cast<int64_t>(AlignUp(block.rows * block.keys, 32));
   }
-  exact_ = call.TakeFloats(z_.heads * head_elements_);
-  if (dtype_ == DType::kBF16) rounded_ = call.Take(z_.heads * head_elements_ * SizeOf(dtype_));
-  log_sum_exp_ = call.TakeFloats(z_.heads * z_.queries);
-  inverse_sum_ = call.TakeFloats(z_.heads * z_.queries);
+  exact_ = call.PlaceFloats(z_.heads * head_elements_);
+  if (dtype_ == DType::kBF16) rounded_ = call.Place(z_.heads * head_elements_ * SizeOf(dtype_));
+  log_sum_exp_ = call.PlaceFloats(z_.heads * z_.queries);
+  inverse_sum_ = call.PlaceFloats(z_.heads * z_.queries);
   for (int64_t size : {4, 3, 2}) {
     if (group_size_ == 1 && z_.batch % size == 0) group_size_ = size;
   }

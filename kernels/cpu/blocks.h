@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How reductions are split: by the operand's shape alone, so that their bits do not depend on
-// threads.
+// How reductions are split into blocks. Only the operand's shape decides, so that results do not
+// depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr int64_t ElementBlocks(int64_t count) {
   return (count + kElementBlock - 1) / kElementBlock;
 }
 
-// Rows in at most 64 blocks of at least 16.
+// Splits rows into at most 64 blocks of at least 16 rows.
 struct RowBlocks {
   int64_t rows, block, count;
 

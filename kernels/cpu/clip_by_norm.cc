@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// clip_by_norm: a handful of numbers.
+// clip_by_norm: a few numbers.
 #include <algorithm>
 
 #include "kernels/math/clip.h"

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// y = x times the mask whose draws are `words`, each for `group` elements.
+// y = x times the mask. Each of `words` decides about `group` elements.
 template <typename T>
 HWY_INLINE void MaskGroups(const T* x, T* y, int64_t draws, int64_t group, const uint32_t* words,
                            const Keep& keep, bool accumulate) {
@@ -98,7 +98,7 @@ std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
       !call.outputs[0].present()) {
     return std::nullopt;
   }
-  if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // whatever the keys
+  if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;
   if (!call.attributes.Flag("per_element")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
-// in position order; each thread owns a slice of the columns, so no order depends on threads.
+// in position order. Each thread owns a range of columns, so the order does not depend on threads.
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -41,7 +41,7 @@ void EmbeddingGrad(const TensorType& type, int64_t vocabulary, bool accumulate,
   }
   WithActivation(type.dtype, [&](auto element) {
     const auto* dy = Input<decltype(element)>(arguments, 1);
-    // 64 columns: whole cache lines of either type.
+    // 64 columns are whole cache lines in both types.
     ParallelFor(width, 64, [=](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < rows; ++row) {
         const auto* from = dy + row * width + begin;

@@ -14,15 +14,15 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// For x <= 88. Below -86.6 the result is zero, NaN stays NaN.
+// exp(x) for x <= 88. Below -86.6 the result is zero. NaN stays NaN.
 HWY_INLINE FloatVector FastExp(FloatVector x) {
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> d32;
   const auto set = [](float c) { return hn::Set(FloatTag(), c); };
-  // Adding 1.5 * 2^23 leaves the rounded quotient in the low bits of the sum.
+  // After adding 1.5 * 2^23 the low bits of the sum hold the rounded quotient.
   const FloatVector shifted = hn::MulAdd(x, set(1.44269504f), set(12582912.0f));
   const FloatVector n = hn::Sub(shifted, set(12582912.0f));
-  // ln 2 in two parts, the first with trailing zeros, so that n times it is exact.
+  // ln 2 is split in two parts. The first ends in zero bits, so that n times it is exact.
   const FloatVector near = hn::NegMulAdd(n, set(0.693359375f), x);
   const FloatVector r = hn::NegMulAdd(n, set(-2.12194440e-4f), near);
   // The Taylor series to r^7, by Estrin's scheme.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of oneDNN matmul primitives. Each thread that may run a plan has a context of its own:
-// memory objects whose pointers are set before each run, so that running creates nothing.
+// Plans of oneDNN matmul primitives. Each thread that may run a plan has its own memory objects.
+// Only their pointers are set before a run, so that a run creates nothing.
 #include "kernels/cpu/gemm.h"
 
 #include <omp.h>
@@ -33,7 +33,7 @@ memory::data_type TypeOf(DType dtype) {
   return dtype == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16;
 }
 
-// A rows x columns matrix; transposed: stored as columns x rows.
+// A rows x columns matrix. If transposed, it is stored as columns x rows.
 memory::desc MatrixDesc(int64_t rows, int64_t columns, DType dtype, bool transposed,
                         int64_t stride) {
   if (stride == 0) stride = transposed ? rows : columns;
@@ -42,7 +42,7 @@ memory::desc MatrixDesc(int64_t rows, int64_t columns, DType dtype, bool transpo
           transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
 }
 
-// While alive, the library plans for and runs on `count` threads when called from this one.
+// During its lifetime the library plans for and runs on `count` threads when this thread calls it.
 class ThreadLimit {
  public:
   explicit ThreadLimit(int count) { omp_set_num_threads(count); }
@@ -54,7 +54,7 @@ class ThreadLimit {
   int saved_ = omp_get_max_threads();
 };
 
-// One primitive and, per thread, the memory objects of its arguments.
+// One primitive and the memory objects of its arguments for each thread.
 class Runner {
  public:
   static constexpr int kMaxArguments = 4;
@@ -75,7 +75,7 @@ class Runner {
     }
   }
 
-  // One pointer per argument, in their order.
+  // Takes one pointer per argument, in order.
   void Run(std::array<const void*, kMaxArguments> pointers) const {
     const ThreadLimit limit(thread_limit_);
     const size_t thread = contexts_.size() == 1 ? 0 : ThreadIndex();
@@ -103,12 +103,13 @@ class Runner {
   std::vector<Context> contexts_;
 };
 
-// How a product is run. In bf16 a transposed A is turned first, which costs less than the library's
-// loss on such an A; in f32 it does not. What may use the whole pool is then cut into bands of
-// rows, a few for each thread so that a slow one holds up none, each run with a sequential plan: in
-// bf16 2 % faster than the library's own split, in f32 no slower. One band: the library splits.
+// How a product is run. In bf16 a transposed A is transposed back first, which costs less than the
+// library loses on it; in f32 it costs more. A product on the whole pool is then split into bands
+// of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
+// sequential plan. In bf16 this is 2 % faster than the library's own split, in f32 as fast. If
+// there is only one band, the library splits it.
 struct Bands {
-  GemmProblem problem;  // of one band, A not transposed
+  GemmProblem problem;  // the product of one band, with A not transposed
   GemmThreads threads;
   int64_t count = 1;
   size_t a_bytes = 0, c_bytes = 0;  // from one band to the next
@@ -116,7 +117,7 @@ struct Bands {
   size_t turned_bytes = 0;
 
   Bands(const GemmProblem& whole, GemmThreads requested) : problem(whole), threads(requested) {
-    constexpr int64_t kFewestRows = 64, kMostEach = 4;  // each: bands of a thread
+    constexpr int64_t kFewestRows = 64, kMostEach = 4;  // rows of a band, bands of a thread
     const bool turned = whole.transpose_a && whole.ab == DType::kBF16;
     if (requested == GemmThreads::kPool && (turned || !whole.transpose_a)) {
       for (int64_t each = kMostEach; each > 0 && count == 1; --each) {
@@ -138,8 +139,9 @@ struct Bands {
     problem.a_stride = 0;
   }
 
-  // The library splits k over threads where A is transposed, k is long and there are fewer blocks
-  // of 64 columns than threads. Sums would then depend on the number of threads.
+  // If A is transposed, k is long and there are fewer blocks of 64 columns than threads, the
+  // library splits k over threads. Sums would then depend on the number of threads, so it gets
+  // fewer.
   int plan_threads() const {
     if (threads == GemmThreads::kCaller) return 1;
     if (!problem.transpose_a || problem.k < 2048) return ThreadCount();
@@ -183,9 +185,9 @@ dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& 
 }
 
 Runner MatmulRunner(const dnnl::matmul::primitive_desc& desc, int planned, GemmThreads threads) {
-  // The library's older kernels, which take strided operands, split k as they like.
+  // The library's older kernels, which it uses for strided operands, may split k over threads.
   const int limit = std::string_view(desc.impl_info_str()).starts_with("brg") ? planned : 1;
-  // Under the same limit as the plan: the library looks up or plans a primitive by it once more.
+  // The constructor needs the same limit as the plan, because the library looks the plan up by it.
   std::optional<ThreadLimit> guard(planned);
   const dnnl::matmul primitive(desc);
   guard.reset();
@@ -227,8 +229,8 @@ void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace) cons
 
 namespace {
 
-// Rearranges B into the layout that a product asks for: by our own loops where they know it,
-// several times faster than by the library.
+// Packs B into the layout that a product needs. Our own loops are several times faster than the
+// library and are used for the layouts that they know.
 class Packer {
  public:
   Packer(const GemmProblem& p, DType stored, const memory::desc& wanted, GemmThreads threads)

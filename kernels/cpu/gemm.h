@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by oneDNN, planned when a kernel is bound and run on raw pointers. Operands with
-// dense rows are 5 to 10 % faster than others. The bits of C do not depend on the number of
+// Matrix products with oneDNN. They are planned when a kernel is bound and run on raw pointers.
+// Operands with dense rows are 5 to 10 % faster than others. C does not depend on the number of
 // threads.
 #pragma once
 
@@ -13,15 +13,14 @@
 namespace syntra {
 
 enum class GemmThreads {
-  // The product is split over the whole pool; call it outside parallel regions, one at a time.
-  // Operands
-  // with strides of their own run on one thread: split those with ParallelFor and kCaller.
+  // The product is split over the whole thread pool. Call it outside parallel regions, one at a
+  // time. Operands with strides run on one thread; use ParallelFor and kCaller for them.
   kPool,
-  // Runs on the calling thread alone; the threads of one team may run the same Gemm at once.
+  // The product runs on the calling thread. The threads of a pool may run the same Gemm at once.
   kCaller,
 };
 
-// Bind under the thread count that it will run with: contexts are made for that many threads.
+// Construct it with the ThreadCount() that it will run with: it allocates a context per thread.
 class Gemm {
  public:
   Gemm();  // unbound
@@ -41,8 +40,8 @@ class Gemm {
   std::unique_ptr<Plan> plan_;
 };
 
-// A product whose B is first rearranged into the library's own blocked layout, which pays in bf16
-// when many rows of A meet the same B, and is rounded on the way if it is stored as f32.
+// A product whose B is first packed into the library's blocked layout, and rounded if it is stored
+// as f32. That is faster in bf16 if A has many rows.
 class PackedGemm {
  public:
   PackedGemm();  // unbound
@@ -53,8 +52,8 @@ class PackedGemm {
   ~PackedGemm();
 
   bool bound() const { return plan_ != nullptr; }
-  size_t packed_bytes() const;     // of the rearranged B, 64-byte aligned
-  size_t workspace_bytes() const;  // of Pack and of Run, one at a time
+  size_t packed_bytes() const;     // size of the packed B, which is 64-byte aligned
+  size_t workspace_bytes() const;  // for Pack and for Run, not both at once
   void Pack(const void* b, std::byte* packed, std::byte* workspace) const;
   void Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const;
 

@@ -35,18 +35,19 @@ BoundKernel SharedProduct(const TensorType& a, const TensorType& b, const Tensor
       {{{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, {a, b}, {c}, {accumulate}});
 }
 
-// One product for each head, by strides from a head's first element to the next head's.
+// One product for each head. The strides are the bytes from a head's first element to the next
+// one's.
 class HeadProducts {
  public:
-  struct Steps {
+  struct Strides {
     size_t a, b, c;  // bytes
   };
 
   HeadProducts() = default;
-  HeadProducts(const GemmProblem& problem, int64_t heads, Steps steps)
+  HeadProducts(const GemmProblem& problem, int64_t heads, Strides strides)
       : gemm_(problem, GemmThreads::kCaller),
         heads_(heads),
-        steps_(steps),
+        strides_(strides),
         scratch_(AlignUp(gemm_.workspace_bytes())) {}
 
   bool bound() const { return gemm_.bound(); }
@@ -54,16 +55,16 @@ class HeadProducts {
 
   void Run(const void* a, const void* b, void* c, std::byte* workspace) const {
     ParallelTasks(heads_, [&](int64_t h) {
-      gemm_.Run(static_cast<const std::byte*>(a) + h * steps_.a,
-                static_cast<const std::byte*>(b) + h * steps_.b,
-                static_cast<std::byte*>(c) + h * steps_.c, workspace + h * scratch_);
+      gemm_.Run(static_cast<const std::byte*>(a) + h * strides_.a,
+                static_cast<const std::byte*>(b) + h * strides_.b,
+                static_cast<std::byte*>(c) + h * strides_.c, workspace + h * scratch_);
     });
   }
 
  private:
   Gemm gemm_;
   int64_t heads_ = 0;
-  Steps steps_{};
+  Strides strides_{};
   size_t scratch_ = 0;
 };
 

@@ -43,7 +43,8 @@ struct Best {
   int32_t index;
 };
 
-// First the best of each block of the vocabulary, then of all: earlier wins among equals.
+// Finds the best of each block of the vocabulary, then the best of all. Of equal ones the earlier
+// wins.
 struct ArgmaxPlan {
   explicit ArgmaxPlan(const Projection& projection) : tiles(projection), products(tiles) {
     WorkspaceLayout thread_layout;

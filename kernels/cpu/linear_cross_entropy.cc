@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_cross_entropy and its gradient over tiles of logits (see vocabulary_tiles.h). Both form a
-// chunk's logits once, as exp(logit - largest of the row in the tile) with sums beside them, from
-// which follows each token's log_z. The gradient keeps the chunk's tiles and turns them into
-// dlogits; then dE = dlogits^T hidden, and dhidden = dlogits E as one part per block of the
-// vocabulary, added in their order.
+// linear_cross_entropy and its gradient on tiles of logits (see vocabulary_tiles.h). Both compute a
+// chunk's logits once, replace them by exp(logit - largest of the row in the tile) and keep their
+// sums, which give each token's log_z. The gradient keeps the chunk's tiles and turns them into
+// dlogits. Then dE = dlogits^T hidden. dhidden = dlogits E is one part per block of the vocabulary;
+// the parts are added in order.
 #include <limits>
 #include <memory>
 
@@ -47,7 +47,7 @@ BlockSums ExponentialsOfRow(float* logits, int64_t columns, bool with_sum) {
   return {shift, SumLanes(sum), SumLanes(total)};
 }
 
-// Turns logits into exponentials, with the sums of each row; rows without a target are left out.
+// Turns logits into exponentials and sums each row. Rows without a target are skipped.
 void FormExponentials(const LogitTile& tile, bool with_sum, TokenSoftmax* tokens, BlockSums* sums) {
   for (int64_t row = tile.repeated; row < tile.rows; ++row) {
     if (tokens[row].target <= 0) continue;
@@ -58,7 +58,7 @@ void FormExponentials(const LogitTile& tile, bool with_sum, TokenSoftmax* tokens
   }
 }
 
-// Turns exponentials into dlogits, stored as T (f32: in place).
+// Turns exponentials into dlogits of type T (in place if T is f32).
 template <typename T>
 void DlogitRows(const LogitTile& tile, const TokenSoftmax* tokens, const BlockSums* sums,
                 const DlogitFactors& factors, T* dlogits) {
@@ -127,7 +127,7 @@ struct Loss {
   double z_loss, label_smoothing;
 };
 
-// What the tokens add up to.
+// The sums over all tokens.
 struct LossSums {
   double total = 0.0, negative_log_likelihood = 0.0, z_terms = 0.0, tokens = 0.0;
 
@@ -148,7 +148,7 @@ struct LossSums {
   }
 };
 
-// Whether the tiles of a chunk stay, or only one for each thread while it works.
+// Whether all tiles of a chunk are kept, or only the current one of each thread.
 enum class Tiles { kKept, kPassing };
 
 // The softmax of a chunk's tokens over the vocabulary, unnormalised.
@@ -204,7 +204,7 @@ class ChunkSoftmax {
     }
   }
 
-  // log_z of each token, from its sums over the blocks, and its loss.
+  // Computes log_z of each token from its sums over the blocks, and its loss.
   void Finish(const KernelArguments& arguments, int64_t chunk, LossSums& losses) const {
     const LogitTile chunk_rows = tiles_.tile(chunk, 0, nullptr);
     const double smoothing = loss_.label_smoothing;
@@ -260,7 +260,7 @@ class CrossEntropy {
   ChunkSoftmax softmax_;
 };
 
-// dlogits [rows, columns] x a block of the embedding -> that block's part of dhidden [rows, width].
+// dlogits [rows, columns] x block of the embedding -> the block's part of dhidden [rows, width].
 class HiddenProducts {
  public:
   explicit HiddenProducts(const VocabularyTiles& tiles) : tiles_(tiles), rows_(tiles) {
@@ -288,8 +288,8 @@ class HiddenProducts {
   size_t product_bytes_ = 0;
 };
 
-// dlogits^T [columns, rows] x hidden [rows, width] -> rows of dembedding; chunks after the first
-// add. hidden is packed once for all blocks.
+// dlogits^T [columns, rows] x hidden [rows, width] -> rows of dembedding. Chunks after the first
+// add to it. hidden is packed once for all blocks.
 class EmbeddingProducts {
  public:
   EmbeddingProducts(const VocabularyTiles& tiles, bool accumulate) : tiles_(tiles) {

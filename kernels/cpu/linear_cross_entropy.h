@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the SIMD loops of linear_cross_entropy see besides a tile of logits.
+// The numbers that the SIMD loops of linear_cross_entropy use besides a tile of logits.
 #pragma once
 
 #include <cstdint>
 
 namespace syntra {
 
-// Of a token's logits in one block of the vocabulary.
+// Statistics of a token's logits in one block of the vocabulary.
 struct BlockSums {
   float largest;
   float exponentials;  // sum of exp(logit - largest)
-  float logits;        // their sum, for label smoothing
+  float logits;        // sum of the logits, for label smoothing
 };
 
-// A token of the chunk at work.
+// The softmax of one token of the current chunk.
 struct TokenSoftmax {
-  int32_t target;  // does not count if <= 0
+  int32_t target;  // the token is ignored if this is <= 0
   float target_logit;
   double log_z;  // log of the sum of exp(logit) over the vocabulary
 };
@@ -25,7 +25,7 @@ struct TokenSoftmax {
 struct DlogitFactors {
   double factor;  // scale * inverse_denominator * dloss
   double z_loss;
-  double smoothed, target_share;  // both times `factor`
+  double smoothed, target_share;  // already multiplied by `factor`
 };
 
 }  // namespace syntra

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul and matmul_grad by oneDNN. Operands of another element type than the
-// product's are converted into the workspace first, and B is packed into the library's blocked
-// layout where that pays.
+// matmul and matmul_grad with oneDNN. Operands of another element type than the product's are first
+// converted into the workspace. B is packed into the library's blocked layout if that is faster.
 #include <memory>
 
 #include "kernels/converted.h"
@@ -15,7 +14,7 @@ namespace syntra {
 
 namespace {
 
-// Rows of A from which a packed B saves more than packing costs, in either element type.
+// From this number of rows of A on, a packed B saves more time than packing costs.
 constexpr int64_t kPackingRows = 256;
 
 bool AllActivations(const OpCall& call) {
@@ -23,7 +22,7 @@ bool AllActivations(const OpCall& call) {
          IsActivation(call.outputs[0]);
 }
 
-// One product, or one per group with operands apart by fixed strides.
+// One product, or one per group whose operands are fixed strides apart.
 struct Product {
   Converted a, b;
   Gemm gemm;
@@ -59,11 +58,10 @@ BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t 
   return kernel;
 }
 
-// A product over the packed B, in slabs of k where that is very long, so that what is rearranged
-// stays small.
+// A product with a packed B. A very long k is split into slabs, so that the packed B stays small.
 struct PackedProduct {
   Converted a;
-  PackedGemm first, next;  // next: slabs after the first add
+  PackedGemm first, next;  // the slabs after the first add to its result
   int64_t slabs;
   size_t a_bytes, b_bytes;  // from one slab to the next
   size_t packed_offset, scratch_offset;
@@ -81,7 +79,7 @@ struct PackedProduct {
   }
 };
 
-// Equal slabs of rows of operands that are both stored by rows of k: as few as possible.
+// Splits k into as few equal slabs as possible. In both operands k must be the stored rows.
 int64_t SlabsOf(const GemmProblem& problem) {
   constexpr int64_t kMostRows = 4096, kFewestRows = 1024;
   if (!problem.transpose_a || problem.k <= kMostRows) return 1;

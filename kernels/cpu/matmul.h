@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product kernel, for ops that are products of reshaped operands or do more to a product.
+// The matmul kernel, for other ops that contain a matrix product.
 #pragma once
 
 #include "kernels/matmul_call.h"
@@ -8,7 +8,7 @@ namespace syntra {
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call);
 
-// nullopt: an operand is neither f32 nor bf16.
+// nullopt if an operand is neither f32 nor bf16.
 std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul_relu: a product with the library's own ReLU behind it.
+// matmul_relu: a product followed by the library's ReLU.
 #include "kernels/cpu/matmul.h"
 
 namespace syntra {

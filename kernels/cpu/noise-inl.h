@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keep decisions of random masks: element e of a row is decided by word e % 4 of
-// RandomAt(key, e / 4, site).
+// Random masks: word e % 4 of RandomAt(key, e / 4, site) decides whether element e of a row is
+// kept.
 #if defined(SYNTRA_KERNELS_CPU_NOISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_NOISE_INL_H_
 #undef SYNTRA_KERNELS_CPU_NOISE_INL_H_
@@ -17,17 +17,17 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// Words [first, first + count) of a row's noise, at most kBlock of them.
+// Generates words [first, first + count) of a row's noise, at most kBlock of them.
 class NoiseWords {
  public:
   static constexpr int64_t kBlock = 512;
 
-  // The words, valid until the next call; reads of whole vectors beyond the end stay in bounds.
+  // The words, valid until the next call. A whole vector may be read at any of them.
   HWY_INLINE const uint32_t* Fill(RandomKey key, uint64_t site, int64_t first, int64_t count) {
     stream_.SetKey(key);
     const int64_t skipped = first % 4;
-    for (int64_t i = 0; i < skipped + count; i += PhiloxStream::kStep) {
-      stream_.Step(static_cast<uint64_t>((first - skipped + i) / 4), site, words_ + i);
+    for (int64_t i = 0; i < skipped + count; i += PhiloxStream::kWords) {
+      stream_.Generate(static_cast<uint64_t>((first - skipped + i) / 4), site, words_ + i);
     }
     return words_ + skipped;
   }
@@ -37,7 +37,7 @@ class NoiseWords {
   alignas(64) uint32_t words_[kBlock + 128];
 };
 
-// The value scaled where the words say keep, zero elsewhere.
+// Scales the elements that the words keep and sets the others to zero.
 HWY_INLINE FloatVector KeepScaled(FloatVector value, const uint32_t* words, const Keep& keep) {
   const FloatTag d;
   const WordTag d32;
@@ -45,7 +45,7 @@ HWY_INLINE FloatVector KeepScaled(FloatVector value, const uint32_t* words, cons
   return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Mul(value, hn::Set(d, keep.scale)));
 }
 
-// Words of noise that all rows of an example share: `width` of them per example, at `words`, padded
+// Writes to `words` the noise that all rows of an example share: `width` words per example, padded
 // so that whole vectors may be read.
 inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples, int64_t width,
                             uint32_t* words) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposition and packing by whole cache lines: each line is read once and written once, for rows
-// a power of two apart share few cache sets.
+// Transposition and packing by whole cache lines. Each line is read once and written once, because
+// rows that are a power of two apart share few cache sets and evict each other.
 #include "kernels/cpu/pack.h"
 
 #include "core/simd_targets.h"
@@ -43,7 +43,7 @@ HWY_INLINE void Interleave(V a, V b, V& lower, V& upper) {
   upper = hn::BitCast(as, hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
 }
 
-// A square of as many rows as a register has lanes; strides in elements.
+// Transposes a square with as many rows as a register has lanes. Strides are in elements.
 HWY_INLINE void TransposeSquare(const uint32_t* from, int64_t stride, uint32_t* to,
                                 int64_t to_stride) {
   const hn::Full128<uint32_t> d;
@@ -81,7 +81,7 @@ HWY_INLINE void TransposeSquare(const uint16_t* from, int64_t stride, uint16_t* 
 
 #endif
 
-// A square of cache lines.
+// Transposes a square of cache lines.
 template <typename T>
 HWY_INLINE void TransposeLines(const T* from, int64_t stride, T* to, int64_t to_stride) {
   constexpr int64_t kLine = kLineBytes / sizeof(T), kSquare = kRegisterBytes / sizeof(T);
@@ -93,9 +93,9 @@ HWY_INLINE void TransposeLines(const T* from, int64_t stride, T* to, int64_t to_
   }
 }
 
-// A column of squares of cache lines; `rows` is a multiple of a line's elements. Squares go through
-// a buffer so that each line of `to` is written at once, one square late so that the narrow stores
-// to the buffer are done when it is read.
+// Transposes a column of squares of cache lines. `rows` is a multiple of a line's elements. Squares
+// go through a buffer, so that each line of `to` is written at once. The buffer is read one square
+// later, when the narrow stores to it have completed.
 template <typename T>
 void TransposeColumn(const T* from, int64_t rows, int64_t stride, T* to, int64_t to_stride) {
   constexpr int64_t kLine = kLineBytes / sizeof(T), kAhead = 2 * kLine;
@@ -107,7 +107,7 @@ void TransposeColumn(const T* from, int64_t rows, int64_t stride, T* to, int64_t
     }
   };
   for (int64_t row = 0; row < rows; row += kLine) {
-    // Behind the last row follow the first ones of the next column.
+    // After the last row come the first rows of the next column.
     for (int64_t i = row + kAhead; i < row + kAhead + kLine; ++i) {
       PrefetchRow(i < rows ? from + i * stride : from + kLine + (i - rows) * stride, kLineBytes);
     }
@@ -145,7 +145,7 @@ void TransposeAs(const Transposition& shape, const void* from, void* to) {
   }
 }
 
-// A block has 64 columns and 16 rows of words: f32, or pairs of bf16.
+// A block has 64 columns and 16 rows of words. A word is an f32 or a pair of bf16.
 constexpr int64_t kBlockColumns = 64, kBlockRows = 16;
 
 HWY_INLINE HalfWords LoadBFloat16(const BFloat16* from) {
@@ -153,7 +153,7 @@ HWY_INLINE HalfWords LoadBFloat16(const BFloat16* from) {
 }
 HWY_INLINE HalfWords LoadBFloat16(const float* from) { return ToBFloat16(Load(from, Whole())); }
 
-// One register of words of two rows of B, the first in the low halves.
+// A register of words made of two rows of B. The first row is in the low halves.
 template <typename T>
 HWY_INLINE auto PairsOf(const T* first, const T* second) {
   const hn::RebindToUnsigned<FloatTag> d32;
@@ -162,7 +162,7 @@ HWY_INLINE auto PairsOf(const T* first, const T* second) {
   return hn::Or(low, hn::ShiftLeft<16>(high));
 }
 
-// From B [k, n], at the block's first element.
+// Packs a block of B [k, n], given the address of its first element.
 template <typename T>
 void PackRows(const T* from, int64_t n, bool pairs, uint32_t* to) {
   const hn::RebindToUnsigned<FloatTag> d32;
@@ -178,7 +178,7 @@ void PackRows(const T* from, int64_t n, bool pairs, uint32_t* to) {
   }
 }
 
-// From B stored as [n, k], at the block's first element: a transposition of words.
+// Packs a block of B stored as [n, k], given the address of its first element: transposes words.
 template <typename T>
 void PackColumns(const T* from, int64_t k, bool pairs, uint32_t* to) {
   constexpr int64_t kLine = kLineBytes / sizeof(uint32_t);
@@ -200,7 +200,7 @@ void PackColumns(const T* from, int64_t k, bool pairs, uint32_t* to) {
   }
 }
 
-// The blocks of B in the order in which it lies in memory.
+// The blocks of B in the order in which B is stored.
 template <typename T>
 class Blocks {
  public:
@@ -214,7 +214,7 @@ class Blocks {
 
   int64_t count() const { return row_blocks_ * (shape_.n / kBlockColumns); }
 
-  // Always inlined, as PrefetchRow.
+  // Always inlined for the same reason as PrefetchRow.
   HWY_INLINE void Prefetch(int64_t i) const {
     const T* from = Source(i);
     const int64_t rows = shape_.transposed ? kBlockColumns : rows_;

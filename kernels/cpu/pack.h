@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rearranging operands of matrix products.
+// Transposes and packs operands of matrix products.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct Transposition {
 };
 void Transpose(const Transposition& shape, const void* from, void* to);
 
-// B [k, n] of a product as blocks of 64 columns and 16 rows (f32) or 32 rows (bf16, where pairs of
-// rows are interleaved), all blocks of 64 columns one after another: oneDNN's BA16a64b and
-// BA16a64b2a.
+// Packs B [k, n] of a product into blocks of 64 columns and 16 rows (f32) or 32 rows (bf16, where
+// pairs of rows are interleaved). The blocks of the first 64 columns come first. These are oneDNN's
+// layouts BA16a64b and BA16a64b2a.
 struct Packing {
   int64_t k, n;
   bool transposed;       // B is stored as [n, k]
-  DType stored, packed;  // f32 as bf16 is rounded
+  DType stored, packed;  // f32 is rounded if packed as bf16
 };
 bool CanPack(const Packing& packing);
 void Pack(const Packing& packing, const void* b, std::byte* to);

@@ -19,9 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Fourteen sums, each an instruction's latency away from its next use on any processor of today,
-// and two operands: all sixteen registers that every vector extension has. In assembly, because a
-// compiler may keep none of these promises (and Highway 1.0.3 has no bf16 product).
+// Fourteen sums and two operands use the sixteen registers that every vector extension has. With
+// fourteen independent sums, each is ready again before its next use on today's processors. This is
+// assembly because a compiler guarantees none of it (and Highway 1.0.3 has no bf16 product).
 // clang-format off
 #define SYNTRA_PEAK_LOOP(name, instruction, register)                                       \
   void name(int64_t rounds, uint32_t operand) {                                             \
@@ -50,12 +50,12 @@ SYNTRA_PEAK_LOOP(DotBf16Of512, "vdpbf16ps", "zmm")
 struct Loop {
   void (*run)(int64_t rounds, uint32_t operand);
   double flops_per_instruction;
-  uint32_t operand;  // small numbers: the sums stay finite and never denormal
+  uint32_t operand;  // a small number, so that the sums stay finite and never denormal
 };
 
 constexpr int kTries = 10;
 constexpr double kSumsPerRound = 14;
-constexpr int64_t kRounds = 40000;              // some 100 us: reading the clock costs little
+constexpr int64_t kRounds = 40000;  // about 100 us, so that reading the clock costs little
 constexpr uint32_t kSmallFloat = 0x3a800000;    // 2^-10
 constexpr uint32_t kTwoSmallBf16 = 0x3a803a80;  // the same twice
 
@@ -64,7 +64,7 @@ bool HasAmxBf16() {
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx >> 22 & 1);
 }
 
-// Wider vectors are not faster everywhere, so both widths compete.
+// Wider vectors are not faster on every processor, so both widths are measured.
 std::vector<Loop> LoopsFor(DType type) {
   SYNTRA_CHECK(type == DType::kF32 || type == DType::kBF16, "no products of {}", NameOf(type));
   __builtin_cpu_init();
@@ -88,7 +88,7 @@ double ThreadSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// FLOP/s of the calling thread while a processor runs it.
+// FLOP per second of processor time of the calling thread.
 double RateOfThread(const Loop& loop, double seconds) {
   const double begin = ThreadSeconds();
   double flops = 0, elapsed = 0;
@@ -100,7 +100,7 @@ double RateOfThread(const Loop& loop, double seconds) {
   return flops / elapsed;
 }
 
-// What the threads reach when each has a processor, or takes turns with others on those there are.
+// The sum over the threads, scaled down if there are more threads than processors.
 double RateOfAllThreads(const Loop& loop, double seconds) {
   std::vector<double> rates(ThreadCount());
   ParallelFor(ThreadCount(), 1, [&](int64_t begin, int64_t end) {
@@ -116,7 +116,7 @@ double MeasurePeakFlops(DType type, double seconds) {
   const std::vector<Loop> loops = LoopsFor(type);
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   double best = NAN;
-  // Where others keep the processors busy, a try lasts longer and there are fewer.
+  // On a busy machine a try takes longer, and fewer tries are made.
   do {
     for (const Loop& loop : loops) {
       const double share = seconds / static_cast<double>(kTries * loops.size());

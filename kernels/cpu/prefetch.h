@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking for memory ahead of its use.
+// Prefetches memory before it is used.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,10 @@ namespace syntra {
 
 inline constexpr size_t kCacheLineBytes = 64;
 
-// Asks for a row's lines into the second cache: the first one has too few requests under way to
-// hide the way from memory. Reaching behind the end of a tensor is harmless: a prefetch does not
-// fault. Always inlined, for a compiler drops calls of what only prefetches.
+// Prefetches a row into the second-level cache. The first-level cache allows too few outstanding
+// requests to hide the latency of memory. Addresses past the end of a tensor are harmless: a
+// prefetch does not fault. Always inlined, because compilers drop calls of functions that only
+// prefetch.
 HWY_INLINE void PrefetchRow(const void* row, size_t bytes) {
   for (size_t at = 0; at < bytes; at += kCacheLineBytes) {
     __builtin_prefetch(static_cast<const std::byte*>(row) + at, 0, 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows or elements whose bits do not depend on the number of threads: blocks of a size
-// fixed by the operand's shape are summed apart, then the blocks' sums in order.
+// Sums over rows or elements that do not depend on the number of threads. The operand is split into
+// blocks whose size depends only on its shape. Each block is summed, then the blocks' sums in
+// order.
 #if defined(SYNTRA_KERNELS_CPU_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_REDUCE_INL_H_
 #undef SYNTRA_KERNELS_CPU_REDUCE_INL_H_
@@ -30,7 +31,7 @@ inline void SumBlocks(const float* partial, int64_t blocks, int64_t width, float
   });
 }
 
-// to[j] += value of a vector: the inner step of a sum over rows.
+// to[j] += value for one vector, the inner part of a sum over rows.
 template <typename Lanes>
 HWY_INLINE void AddTo(FloatVector value, float* to, Lanes lanes) {
   Store(hn::Add(value, Load(to, lanes)), to, lanes);
@@ -62,7 +63,7 @@ double DotInDouble(const A* a, const B* b, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// The same, by blocks in parallel; `partial` has room for ElementBlocks(count).
+// The same in parallel by blocks. `partial` has room for ElementBlocks(count) elements.
 template <typename A, typename B>
 double ParallelDotInDouble(const A* a, const B* b, int64_t count, double* partial) {
   const int64_t blocks = ElementBlocks(count);

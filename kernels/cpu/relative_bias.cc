@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// relative_bias: bias[h,k] = table[h, bucket(k - (T - 1) - query_start)], and its gradient. A few
-// thousand values: plain loops.
+// relative_bias: bias[h,k] = table[h, bucket(k - (T - 1) - query_start)], and its gradient. There
+// are only a few thousand values, so plain loops suffice.
 #include "kernels/math/relative_bucket.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the masks that an example's positions share lie in a workspace.
+// The layout in the workspace of masks that all positions of an example share.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace syntra {
 
-// Words from one example's shared noise to the next: room to read whole vectors past the end.
+// Words from one example's noise to the next. The padding allows reads of whole vectors past the
+// end.
 constexpr int64_t SharedNoiseStride(int64_t width) {
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(width) + 16, 16));
 }

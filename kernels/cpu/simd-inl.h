@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of floats over f32 and bf16 memory: loads that promote, stores that round to nearest
-// even, loops with partial last vectors. Included once per instruction set (Highway's
+// SIMD vectors of floats for f32 and bf16 memory: loads that convert to f32, stores that round to
+// nearest even, and loops with a partial last vector. Included once per instruction set (Highway's
 // foreach_target).
 #if defined(SYNTRA_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_SIMD_INL_H_
@@ -25,10 +25,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<FloatTag>;
 
-// Elements that one thread takes at least: below this, waking another costs more than it saves.
+// The least number of elements for one thread. With fewer, waking another thread costs more than it
+// saves.
 inline constexpr int64_t kGrain = 16384;
 
-// How much of a vector a step of a loop covers.
+// Which lanes of a vector an iteration of a loop uses: all, or the first `count`.
 struct Whole {};
 struct Part {
   size_t count;
@@ -36,7 +37,7 @@ struct Part {
 
 HWY_INLINE FloatVector Load(const float* from, Whole) { return hn::LoadU(FloatTag(), from); }
 
-// The bits of as many bf16s.
+// The bits of bf16s, as many as a FloatVector has lanes.
 using HalfWords = hn::Vec<hn::Rebind<uint16_t, FloatTag>>;
 
 HWY_INLINE FloatVector ToFloat(HalfWords bits) {
@@ -58,7 +59,7 @@ HWY_INLINE FloatVector Load(const T* from, Part part) {
 
 HWY_INLINE void Store(FloatVector value, float* to, Whole) { hn::StoreU(value, FloatTag(), to); }
 
-// The nearest bf16s, ties to even; NaN stays NaN.
+// Rounds to the nearest bf16, ties to even. NaN stays NaN.
 HWY_INLINE HalfWords RoundToNearest(FloatVector value) {
   const hn::RebindToUnsigned<FloatTag> d32;
   const auto bits = hn::BitCast(d32, value);
@@ -70,8 +71,8 @@ HWY_INLINE HalfWords RoundToNearest(FloatVector value) {
   return hn::TruncateTo(hn::Rebind<uint16_t, FloatTag>(), all);
 }
 
-// The same by the processor's instruction, which Highway 1.0 does not know, where there is one: it
-// takes subnormals for zero, as products of bf16 do.
+// The same with the processor's instruction if it has one (Highway 1.0 does not offer it). The
+// instruction treats subnormals as zero, as products of bf16 do.
 HWY_INLINE HalfWords ToBFloat16(FloatVector value) {
 #if HWY_TARGET == HWY_AVX3
   if (kHasAvx512Bf16) {
@@ -95,19 +96,19 @@ HWY_INLINE void Store(FloatVector value, T* to, Part part) {
   std::memcpy(to, lanes, part.count * sizeof(T));
 }
 
-// Stores the value, or adds it to what is there.
+// Stores the value, or adds it to the value in memory.
 template <typename T, typename Lanes>
 HWY_INLINE void StoreResult(FloatVector value, T* to, Lanes lanes, bool accumulate) {
   if (accumulate) value = hn::Add(value, Load(to, lanes));
   Store(value, to, lanes);
 }
 
-// The value as it will read back from memory of type T.
+// The value rounded to the precision of the first argument's type.
 HWY_INLINE FloatVector RoundAs(float, FloatVector value) { return value; }
 HWY_INLINE FloatVector RoundAs(BFloat16, FloatVector value) { return ToFloat(ToBFloat16(value)); }
 
-// Calls body(i, lanes) for i = 0, n, 2n, ..; lanes is Whole, and Part for the rest. Partial loads
-// read zeros beyond the end.
+// Calls body(i, lanes) for i = 0, n, 2n, ... `lanes` is Whole, or Part for the last elements.
+// Partial loads set the other lanes to zero.
 template <typename Body>
 HWY_INLINE void VectorLoop(int64_t count, const Body& body) {
   const int64_t n = static_cast<int64_t>(hn::Lanes(FloatTag()));
@@ -124,7 +125,7 @@ HWY_INLINE void ParallelVectorLoop(int64_t count, const Body& body) {
   });
 }
 
-// Rows of `width` elements that a thread takes at least.
+// The least number of rows of `width` elements for one thread.
 inline int64_t RowGrain(int64_t width) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width));
 }
@@ -133,7 +134,7 @@ HWY_INLINE float SumLanes(FloatVector value) {
   return hn::GetLane(hn::SumOfLanes(FloatTag(), value));
 }
 
-// Lanes of a partial vector beyond the end replaced by zero.
+// Sets the unused lanes of a partial vector to zero.
 HWY_INLINE FloatVector Valid(FloatVector value, Whole) { return value; }
 HWY_INLINE FloatVector Valid(FloatVector value, Part part) {
   return hn::IfThenElseZero(hn::FirstN(FloatTag(), part.count), value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slice: the first `length` entries along an axis. Its gradient puts them back, zero elsewhere.
+// slice: the first `length` entries along an axis. Its gradient is zero for the other entries.
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,8 +11,8 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// Copies the first `kept` elements of each row of `from_width` to rows of `to_width`; what a wider
-// row has beyond them becomes zero.
+// Copies the first `kept` elements of each row of `from_width` elements to rows of `to_width`
+// elements. The remaining elements of the target rows become zero.
 template <typename T>
 void CopyRows(const T* from, int64_t from_width, T* to, int64_t to_width, int64_t rows,
               bool accumulate) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_squares: the sum of x^2 in double, by blocks fixed by the element count.
+// sum_squares: the sum of x^2 in double, by blocks that depend only on the number of elements.
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

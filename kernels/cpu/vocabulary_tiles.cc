@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of the tiles and the products that fill them.
+// Dimensions of the tiles and the products that fill them.
 #include "kernels/cpu/vocabulary_tiles.h"
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace syntra {
 
 namespace {
 
-// A tile of 256 x 1152 logits is 1.2 MB in f32; the logits of a chunk, which the gradient keeps
-// while it needs them, are 32 MB or those of 64 tokens.
+// A tile of 256 x 1152 logits takes 1.2 MB in f32. The logits of a chunk, which the gradient keeps,
+// take at most 32 MB, or are those of 64 tokens.
 constexpr int64_t kMostRows = 256, kFewestRows = 64, kChunkLogits = 8 << 20;
 constexpr int64_t kPanel = 64, kFewestPanels = 12, kMostPanels = 20;
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Whole panels of 64 columns, which is how products are blocked, with the least left over in the
-// end.
+// Blocks are multiples of 64 columns, since products are blocked that way, with as few columns as
+// possible left for the last block.
 int64_t BlockColumns(int64_t vocabulary) {
   const int64_t panels = CeilDivide(vocabulary, kPanel);
   if (panels <= kMostPanels) return vocabulary;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output projection, scale * hidden embedding^T, tile by tile: chunks of tokens outside, blocks
-// of the vocabulary inside, one block a thread, so that a tile of logits stays in that thread's
-// cache. All chunks have the same number of rows; the last one may begin before the end of the one
-// before it, and its first rows are then `repeated`. Blocks do not depend on the number of threads.
+// The output projection, scale * hidden embedding^T, computed in tiles. The outer loop is over
+// chunks of tokens, the inner one over blocks of the vocabulary, one block per thread, so that a
+// tile of logits stays in the thread's cache. All chunks have the same number of rows: the last one
+// may overlap the one before it, and its first `repeated` rows then occur in both. The blocks do
+// not depend on the number of threads.
 #pragma once
 
 #include <array>
@@ -18,11 +19,12 @@ namespace syntra {
 
 struct Projection {
   int64_t tokens, width, vocabulary;
-  DType dtype;  // of hidden, and of the products' operands
+  DType dtype;  // of hidden and of the products' operands
   float scale;
 };
 
-// Of a call whose first inputs are hidden and embedding; nullopt for types without kernels.
+// The projection of a call whose first inputs are hidden and embedding. nullopt if no kernel
+// supports their types.
 std::optional<Projection> ProjectionOf(const OpCall& call);
 
 struct LogitTile {
@@ -43,9 +45,9 @@ class VocabularyTiles {
   int64_t largest_block() const { return block_columns_; }
   LogitTile tile(int64_t chunk, int64_t block, float* logits) const;
 
-  // 0 for all blocks but the last, which may be smaller: which of two plans serves the block.
+  // Which of two plans the block uses: 1 for the last block, which may be smaller, otherwise 0.
   int variant(int64_t block) const { return block + 1 == block_count_ ? 1 : 0; }
-  // Variants that some block has.
+  // The first variant that occurs.
   int first_variant() const { return block_count_ == 1 ? 1 : 0; }
   int64_t variant_columns(int variant) const {
     return block_columns(variant == 1 ? block_count_ - 1 : 0);
@@ -56,13 +58,13 @@ class VocabularyTiles {
   int64_t chunk_rows_, chunk_count_, block_columns_, block_count_;
 };
 
-// A block of the embedding's rows in the projection's type: as they are in f32, rounded in bf16.
+// A block of the embedding's rows in the projection's type: unchanged in f32, rounded in bf16.
 class BlockRows {
  public:
   explicit BlockRows(const VocabularyTiles& tiles);
 
   size_t workspace_bytes() const { return rounded_bytes_; }
-  // The rows, in `workspace` if they had to be rounded.
+  // The address of the rows. They are in `workspace` if they had to be rounded.
   const std::byte* Get(const float* embedding, int64_t block, std::byte* workspace) const;
 
  private:
@@ -71,12 +73,12 @@ class BlockRows {
   std::array<std::function<void(const KernelArguments&)>, 2> round_;
 };
 
-// Fills tiles with logits, each on the calling thread.
+// Fills a tile with logits on the calling thread.
 class LogitProducts {
  public:
   explicit LogitProducts(const VocabularyTiles& tiles);
 
-  size_t workspace_bytes() const;  // of each thread
+  size_t workspace_bytes() const;  // for each thread
   void Run(const std::byte* hidden, const float* embedding, const LogitTile& tile,
            std::byte* workspace) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow): a parameter seen as matrices of rows
-// and columns, along the two axes that are factored, or as one run of elements. The hyperparameters
-// are read on the device, so that a captured step follows the schedule.
+// adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow). A factored parameter is treated as
+// matrices whose rows and columns are the two factored axes, any other as a vector of elements. The
+// device reads the hyperparameters, so that a captured step follows the schedule.
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
@@ -27,15 +27,15 @@ struct Hyper {
   }
 };
 
-// A parameter [outer, rows, middle, columns, inner], where outer, middle and inner are what lies
-// around the factored axes: a matrix for each of their indices.
+// A parameter [outer, rows, middle, columns, inner]. The axes outer, middle and inner surround the
+// factored axes; there is a matrix for each of their indices.
 struct Matrices {
   int64_t outer, rows, middle, columns, inner;
-  // Whether the op's `row`, whose mean normalises the estimate, has an entry per column here.
+  // Whether the op's `row`, whose mean normalises the estimate, has one entry per column (not row).
   bool normalised_by_columns;
 
   __host__ __device__ int64_t count() const { return outer * middle * inner; }
-  // Mostly the matrices lie one behind the other.
+  // In most parameters the matrices are contiguous.
   __device__ bool dense() const { return middle == 1 && inner == 1; }
 
   struct Place {
@@ -56,7 +56,7 @@ struct Matrices {
     const int64_t o = matrix / (middle * inner), m = matrix / inner % middle, i = matrix % inner;
     return (((o * rows + row) * middle + m) * columns + column) * inner + i;
   }
-  // Of the averages [outer, rows, middle, inner] and [outer, middle, columns, inner].
+  // Indices into the averages [outer, rows, middle, inner] and [outer, middle, columns, inner].
   __device__ int64_t RowAverageAt(int64_t matrix, int64_t row) const {
     const int64_t o = matrix / (middle * inner), rest = matrix % (middle * inner);
     return (o * rows + row) * middle * inner + rest;
@@ -74,14 +74,14 @@ struct Squares {
   double x, p;
 };
 
-// Begins a tensor's workspace: where the sums are formed, and what they leave for the step.
+// The beginning of a tensor's workspace: partial sums, and the step that they give.
 struct Norms {
   Squares partial[kElementParts];
   float step;
 };
 
 struct Tensor {
-  Matrices shape;  // of a parameter whose second moment is not factored: none
+  Matrices shape;  // unused if the second moment is not factored
   int64_t size;
   double clip_threshold;
   Hyper hyper;
@@ -99,7 +99,7 @@ struct Tensor {
     const float g = ScaledGradient(i);
     return g * g + kSquareFloor;
   }
-  // Once the averages are those of this step.
+  // Call it after the averages have been updated.
   __device__ float At(int64_t i) const {
     const float g = ScaledGradient(i);
     if (!factored()) return g / sqrtf(full_average[i]);
@@ -109,7 +109,7 @@ struct Tensor {
   }
 };
 
-// Row sums of the squares: a warp takes a row.
+// Row sums of the squares, one row per warp.
 struct SumRows {
   static int64_t PartsOf(const Tensor& tensor) {
     constexpr int64_t kMostParts = 1024, kRowsAtOnce = kThreads / kWarp;
@@ -130,7 +130,7 @@ struct SumRows {
   }
 };
 
-// Column sums of the squares over a part of a matrix's rows.
+// Column sums of the squares over each part of a matrix's rows.
 struct SumColumns {
   static int64_t PartsOf(const Tensor& tensor) {
     return tensor.shape.count() * tensor.shape.parts();
@@ -149,7 +149,7 @@ struct SumColumns {
   }
 };
 
-// Updates both moving averages of a matrix and leaves the factors.
+// Updates both moving averages of a matrix and computes the factors.
 struct MakeFactors {
   static int64_t PartsOf(const Tensor& tensor) { return tensor.shape.count(); }
   __device__ void operator()(const Tensor& tensor, Part part) const {
@@ -186,7 +186,7 @@ struct MakeFactors {
   }
 };
 
-// Sums x^2 and p^2, and before that updates an average that is not factored.
+// Updates an average that is not factored, then sums x^2 and p^2.
 struct SumSquares {
   static int64_t PartsOf(const Tensor& tensor) { return ElementPartsOf(tensor.size); }
   __device__ void operator()(const Tensor& tensor, Part part) const {
@@ -213,7 +213,7 @@ struct SumSquares {
   }
 };
 
-// What clipping and the parameter's own scale leave of the rate.
+// The step: the learning rate times the parameter's scale, after clipping.
 struct MakeStep {
   static int64_t PartsOf(const Tensor&) { return 1; }
   __device__ void operator()(const Tensor& tensor, Part) const {
@@ -245,7 +245,7 @@ struct Apply {
   }
 };
 
-// The parameter as matrices along the two axes that are factored.
+// The matrices of a parameter, given its two factored axes.
 Matrices MatricesOf(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
   const int64_t row_axis = call.attributes.Int("row_axis");
@@ -257,12 +257,12 @@ Matrices MatricesOf(const OpCall& call) {
     for (int64_t axis = begin; axis < end; ++axis) product *= shape[static_cast<int>(axis)];
     return product;
   };
-  // `row` lacks row_axis: it has an entry per column of the matrices when that is the axis of rows.
+  // `row` lacks row_axis. If row_axis is the axis of rows, `row` has one entry per column.
   return {extent(0, first),           extent(first, first + 1),         extent(first + 1, second),
           extent(second, second + 1), extent(second + 1, shape.rank()), row_axis == first};
 }
 
-// A tensor without its addresses, and where its parts of the workspace begin.
+// A tensor whose addresses are not set yet, and the offsets of its parts of the workspace.
 struct Bound {
   Tensor tensor;
   size_t norms, row_sums, column_parts, row_factors, column_factors;

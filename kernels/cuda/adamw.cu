@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), plain as in torch, or with
-// the step scaled by the parameter's root mean square. The hyperparameters are read on the device,
-// so that a captured step follows the schedule.
+// adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), as in torch, or with the
+// step scaled by the parameter's root mean square. The device reads the hyperparameters, so that a
+// captured step follows the schedule.
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace gpu;
 
-// What a step that is scaled by the parameter's root mean square needs, of one tensor.
+// The workspace of a tensor whose step is scaled by its root mean square.
 struct Scratch {
   double partial[kElementParts];  // of the sum of p^2
   float root_mean_square;

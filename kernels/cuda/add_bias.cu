@@ -27,7 +27,7 @@ struct AddBias {
   }
 };
 
-// partial[part, j]: the sum of dy over the rows of a part. A thread owns columns.
+// partial[part, j] is the sum of dy over the rows of a part. Each thread sums its own columns.
 template <typename T>
 __global__ void BiasPartsKernel(const T* dy, int64_t rows, int64_t width, float* partial) {
   const int64_t first = rows * BlockIndex() / BlockCount();

@@ -3,8 +3,8 @@
 // (Zhang and Sennrich 2019). Its gradient, with g = d_normed * scale and r the inverse root mean
 // square: dx = d_sum + r (g - sum r^2 mean(g sum)), dscale = sum over rows of d_normed sum r.
 //
-// A row is kept in registers, so that memory is read once and written once: by a warp if it is
-// whole pieces and not too long, else by a block.
+// A row is kept in registers, so that memory is read once and written once. A warp computes a row
+// of whole pieces that is not too long, a block any other.
 #include "kernels/cuda/noise.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/operands.h"
@@ -16,13 +16,13 @@ using namespace gpu;
 
 constexpr int kWarps = kThreads / kWarp;
 
-// What the threads of a team share; those of a block team use the two sums in turn.
+// Shared memory of a team. The threads of a block team use the two sums alternately.
 struct NormStorage {
   float sums[2][kWarps];
 };
 
-// Threads that take a row together. A member's columns are pieces of eight, as far apart as all
-// members' pieces take.
+// Threads that compute a row together. A member has every n-th piece of eight columns, where n is
+// the number of members.
 struct WarpTeam {
   static constexpr bool kWholePieces = true;
   static constexpr int kSize = kWarp, kOfABlock = kWarps;
@@ -107,8 +107,8 @@ template <typename T>
 struct AddNorm {
   const T *x, *y;  // x may be null
   const float* scale;
-  T *sum, *normed;     // null: not wanted
-  float* inverse_rms;  // null: not wanted
+  T *sum, *normed;     // null: not needed
+  float* inverse_rms;  // null: not needed
   int64_t rows, width;
   float epsilon;
   RowMask mask;
@@ -118,8 +118,9 @@ template <typename T, typename Team, int kPieces>
 __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
   Team team;
   const Columns<Team> columns{call.width};
-  const int64_t step = BlockCount() * Team::kOfABlock;
-  for (int64_t row = BlockIndex() * Team::kOfABlock + team.Index(); row < call.rows; row += step) {
+  const int64_t stride = BlockCount() * Team::kOfABlock;
+  for (int64_t row = BlockIndex() * Team::kOfABlock + team.Index(); row < call.rows;
+       row += stride) {
     Eight sum[kPieces];
     float squares = 0.0f;
 #pragma unroll
@@ -158,14 +159,14 @@ struct AddNormGrad {
   const T* sum;
   const float *scale, *inverse_rms;
   const T *d_sum, *d_normed;  // one may be null
-  T *dx, *dy;                 // null: not wanted
-  float* dscale;              // of each block; null: not wanted
+  T *dx, *dy;                 // null: not needed
+  float* dscale;              // of each block; null: not needed
   int64_t rows, width;
   bool accumulate_x, accumulate_y;
   RowMask mask;
 };
 
-// Adds the teams' shares of dscale one after the other, which fixes their order.
+// Adds the teams' shares of dscale one after the other, so that their order is fixed.
 template <typename Team, int kPieces>
 __device__ void StoreScaleGradient(const Eight* share, const Columns<Team>& columns, float* to) {
   auto* shared = reinterpret_cast<float*>(SharedBytes());
@@ -237,7 +238,7 @@ __global__ void __launch_bounds__(kThreads) AddNormGradKernel(AddNormGrad<T> cal
   }
 }
 
-// How many pieces each member of a team takes.
+// The number of pieces for each member of a team.
 template <typename Team, int kPieces>
 struct Split {};
 

@@ -9,7 +9,7 @@ namespace {
 
 using namespace gpu;
 
-// A table whose extents of 1 are broadcast.
+// A table. Extents of 1 are broadcast.
 struct Table {
   const float* values;
   int64_t heads, queries, keys;
@@ -35,12 +35,12 @@ struct AddTables {
   }
 };
 
-// Row (h, t) of a table's gradient: the sum of the rows of d that it was broadcast to.
+// Row (h, t) of a table's gradient is the sum of the rows of d that it was broadcast to.
 struct SumBroadcast {
   const float* d;
   float* result;
   int64_t heads, queries, keys;                        // of d
-  int64_t queries_of_table, heads_each, queries_each;  // broadcast to how many
+  int64_t queries_of_table, heads_each, queries_each;  // each: how many it was broadcast to
   bool accumulate;
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {

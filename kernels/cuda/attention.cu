@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention on the GPU: tiles of scores, a softmax that is kept up to date as keys pass by
-// (Milakov and Gimelshein 2018; Dao et al. 2022, FlashAttention, algorithm 1), and the product with
-// the values. A block takes 64 queries of one (example, head). The shared class has kernels of its
-// own (attention_shared.h) and leaves few examples to these.
+// attention on the GPU. A block computes 64 or 128 queries of one (example, head). It loops over
+// tiles of keys, updates an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022,
+// FlashAttention, algorithm 1) and adds the products with the values. The shared class has its own
+// kernels (attention_shared.h), which leave only a few examples to these.
 #include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/attention_shared.h"
 #include "kernels/cuda/attention_step.h"
@@ -14,12 +14,12 @@ namespace {
 template <typename T>
 struct Forward {
   Terms<T> terms;
-  T* y;                // null: not wanted
-  float* log_sum_exp;  // null: not wanted
+  T* y;                // null: not needed
+  float* log_sum_exp;  // null: not needed
   bool accumulate_y, accumulate_log_sum_exp;
 };
 
-// What a lane keeps of the softmax of a row.
+// A lane's state of the softmax of a row.
 struct RowState {
   float largest = -INFINITY, sum = 0.0f;
 };
@@ -34,7 +34,8 @@ __device__ float QuadSum(float value) {
 }
 
 // Turns the scores of row `half` (0: the lane's upper row, 1: the lower) into exponentials relative
-// to the row's largest so far. Returns what older sums of the row are to be multiplied by.
+// to the row's largest score so far. Returns the factor by which older sums of the row must be
+// multiplied.
 template <typename T, int kN>
 __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, RowState& state) {
   float largest = state.largest;
@@ -43,7 +44,7 @@ __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, Row
     largest = fmaxf(largest, fmaxf(fragment.sum[2 * half], fragment.sum[2 * half + 1]));
   }
   largest = QuadMax(largest);
-  // Nothing was allowed so far: any finite reference gives zeros.
+  // If no key was allowed so far, any finite reference gives zeros.
   const float offset = largest == -INFINITY ? 0.0f : OffsetOf<T>(largest);
   float sum = 0.0f;
 #pragma unroll
@@ -55,13 +56,13 @@ __device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, Row
     }
   }
   const float factor = Exponential<T>(state.largest, offset);
-  state.sum = state.sum * factor + sum;  // of the lane's own columns until the end
+  state.sum = state.sum * factor + sum;  // lanes add up their sums after the last tile
   state.largest = largest;
   return factor;
 }
 
-// Heads of up to kHead columns. A warp has 16 kM queries, more where registers allow, because each
-// key that it loads serves them all.
+// A tile for heads of up to kHead columns. A warp has 16 kM queries: as many as registers allow,
+// because it uses each key that it loads for all of them.
 template <typename T, int kHead>
 class AttentionTile {
  public:
@@ -117,7 +118,7 @@ class AttentionTile {
     }
   }
 
-  // Once no stage is in use.
+  // Call it when no stage is in use any more.
   __device__ void Store() {
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) AttentionKernel(Forward<T> ca
   });
 }
 
-// Calls body with the tiles' type for the size of the heads.
+// Calls body with the type of the tiles for this head size.
 template <typename T, typename Body>
 void WithTile(int64_t head_size, const Body& body) {
   if (head_size <= kColumns) return body(std::type_identity<AttentionTile<T, kColumns>>());
@@ -190,7 +191,7 @@ void WithTile(int64_t head_size, const Body& body) {
 }
 
 template <typename T>
-std::optional<TileMemory> MemoryFor(const Sizes& z, bool dot) {
+std::optional<TileMemory> MemoryFor(const Dimensions& z, bool dot) {
   const int64_t values = Chunks(z.head_size);
   const int64_t features = (dot ? values : 0) + Chunks(z.features);
   std::optional<TileMemory> memory;
@@ -206,19 +207,19 @@ std::optional<TileMemory> MemoryFor(const Sizes& z, bool dot) {
 
 std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   using namespace attention;
-  const Sizes sizes = SizesOf(call.attributes, call.inputs);
+  const Dimensions z = DimensionsOf(call.attributes, call.inputs);
   const DType dtype = call.inputs[kValue].dtype;
   if (!IsActivation(call.inputs[kValue])) return std::nullopt;
-  if (IsStep(sizes)) return BindStep(call, sizes);
-  if (sizes.head_size > kLargestHead) return std::nullopt;
+  if (IsDecodeStep(z)) return BindDecodeStep(call, z);
+  if (z.head_size > kLargestHead) return std::nullopt;
   std::optional<TileMemory> memory;
   WithActivation(dtype, [&](auto type) {
-    memory = MemoryFor<decltype(type)>(sizes, call.inputs[kQuery].present());
+    memory = MemoryFor<decltype(type)>(z, call.inputs[kQuery].present());
   });
   if (!memory) return std::nullopt;
   WorkspaceLayout layout;
-  const std::optional<SharedAttention> shared = SharedAttention::For(sizes, call.inputs, layout);
-  const PreparedTerms prepared(sizes, call.inputs, layout);
+  const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
+  const PreparedTerms prepared(z, call.inputs, layout);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
@@ -227,7 +228,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
                     Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
     WithActivation(dtype, [&](auto type) {
       using T = decltype(type);
-      Forward<T> forward{Terms<T>::Of(sizes, arguments), syntra::Output<T>(arguments, kY),
+      Forward<T> forward{Terms<T>::Of(z, arguments), syntra::Output<T>(arguments, kY),
                          syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
                          accumulate_log_sum_exp};
       forward.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
@@ -241,8 +242,8 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
         forward.terms.examples = scores.left;
       }
       prepared.Run(arguments, forward.terms);
-      WithTile<T>(sizes.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
-        const int64_t tiles = (sizes.queries + Tile::kQueries - 1) / Tile::kQueries;
+      WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
+        const int64_t tiles = (z.queries + Tile::kQueries - 1) / Tile::kQueries;
         Launch(arguments, TileGrid(forward.terms, tiles, memory->bytes), AttentionKernel<Tile, T>,
                forward, memory->stages);
       });

@@ -7,7 +7,7 @@ namespace syntra {
 namespace attention {
 namespace {
 
-// A row is taken by so many lanes, eight columns of each at a time.
+// The number of lanes for a row. Each handles eight columns at a time.
 constexpr int kRowLanes = 8;
 
 template <typename T>
@@ -16,8 +16,8 @@ __global__ void StatisticsKernel(Recomputation<T> work) {
   const Terms<T>& terms = call.terms;
   const int64_t padded = Chunks(terms.queries) * kColumns;
   const int64_t items = terms.ExampleCount() * padded * terms.heads * kRowLanes;
-  const int64_t step = BlockCount() * ThreadCount();
-  for (int64_t first = BlockIndex() * ThreadCount(); first < items; first += step) {
+  const int64_t stride = BlockCount() * ThreadCount();
+  for (int64_t first = BlockIndex() * ThreadCount(); first < items; first += stride) {
     const int64_t item = (first + ThreadIndex()) / kRowLanes, h = item % terms.heads;
     const int64_t i = item / terms.heads % padded, n = item / terms.heads / padded;
     const bool counts = n < terms.ExampleCount();
@@ -43,25 +43,26 @@ __global__ void StatisticsKernel(Recomputation<T> work) {
   }
 }
 
-// Parts of the batch, as many as keep an H100 with two blocks on a multiprocessor busy to the end.
+// The number of parts of the batch: enough to keep an H100 busy to the end with two blocks on each
+// multiprocessor.
 int64_t PartsFor(int64_t batch, int64_t blocks) {
   constexpr int64_t kBlocks = 132 * 2 * 6;
   return std::clamp<int64_t>(kBlocks / blocks, 1, batch);
 }
 
-// Where a call's Recomputation lies.
+// The offsets of a call's Recomputation in the workspace.
 struct RecomputationLayout {
   int64_t parts, table_parts;
   size_t statistics, dense_parts, bias_lines, table_sums;
 
-  RecomputationLayout(const OpCall& call, const Sizes& z, WorkspaceLayout& layout) {
+  RecomputationLayout(const OpCall& call, const Dimensions& z, WorkspaceLayout& layout) {
     const bool by_row = !call.inputs[kKeyPositions].present();
     const int64_t rows = Chunks(z.queries), keys = Chunks(z.keys);
     const auto place = [&](bool wanted, int64_t floats) {
       return wanted ? layout.Place(floats * sizeof(float)) : 0;
     };
     const bool dense = call.outputs[kPositions].present();
-    // Where positions differ from example to example, sums over them have no common rows.
+    // If positions differ between examples, sums over examples have no common rows.
     parts = dense && !by_row ? z.batch : PartsFor(z.batch, z.heads * keys);
     table_parts = PartsFor(z.batch, z.heads * rows * keys);
     statistics = layout.Place(z.batch * z.heads * rows * kColumns * sizeof(RowStatistics));
@@ -102,15 +103,16 @@ void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
 
 std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   using namespace attention;
-  const Sizes z = SizesOf(call.attributes, call.inputs);
+  const Dimensions z = DimensionsOf(call.attributes, call.inputs);
   const DType dtype = call.inputs[kValue].dtype;
   if (!IsActivation(call.inputs[kValue])) return std::nullopt;
   const bool dot = call.inputs[kQuery].present();
   const bool of_scores = call.outputs[kTable].present() || call.inputs[kA].present();
   bool fits = false;
   WithActivation(dtype, [&]<typename T>(T) {
-    const GradientSizes<T> sizes(z.head_size, z.features, dot);
-    fits = SideMemory(sizes, call.outputs[kBias].present()) && (!of_scores || ScoreMemory(sizes));
+    const GradientTiles<T> tile_counts(z.head_size, z.features, dot);
+    fits = SideMemory(tile_counts, call.outputs[kBias].present()) &&
+           (!of_scores || ScoreMemory(tile_counts));
   });
   if (!fits) return std::nullopt;
   WorkspaceLayout layout;

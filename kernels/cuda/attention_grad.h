@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad on the GPU. Tiles of probabilities P are recomputed from log_sum_exp; with dP = dY
+// attention_grad on the GPU. Tiles of probabilities P are recomputed from log_sum_exp. With dP = dY
 // V^T and D_i = dy_i . y_i the gradient of the scores is dS = P (dP - D) (Dao et al. 2022,
-// FlashAttention, appendix B.4). Every gradient is a sum in a fixed order, so each side of the
-// scores has a pass of its own that recomputes them: products of P and dS with what passes by need
-// no transposes, because a pass forms them with its own rows as rows.
+// FlashAttention, appendix B.4). Every gradient is a sum in a fixed order, so queries and keys have
+// a pass each, which recomputes P and dS. In a pass a block keeps a tile of one side (its own rows)
+// and loops over tiles of the other side (the passing rows). Its own rows are the rows of P and dS,
+// so the products with the passing rows need no transposes.
 //
 //   queries  dQ = dS K, dU = dS p^T
 //   keys     dV = P^T dY, dK = dS^T Q, and sums over the batch: dp^T = dS^T U, dbias
-//   scores   dtable: a block takes a tile of scores, examples pass by
+//   scores   dtable: a block keeps a tile of scores and loops over the examples
 //   outer    da, db
 //
-// With the products of a forward pass as 2, queries take 3 and keys 4. One pass in place of both
-// would take 5, but 8 bytes of dQ's parts for each element and 64 keys: more time than 2 products.
+// If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
+// One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
+// and 64 keys, which takes longer than 2 products.
 #pragma once
 
 #include "kernels/cuda/attention_scores.h"
 
 namespace syntra::attention {
 
-// Of a query.
+// Statistics of a query.
 struct alignas(8) RowStatistics {
-  float offset;  // OffsetOf(log_sum_exp), 0 where nothing is allowed
+  float offset;  // OffsetOf(log_sum_exp); 0 if no key is allowed
   float mean;    // D
 };
 
-// Rows of a block's own tile, 16 for each warp.
+// The number of rows of a block's own tile: 16 for each warp.
 constexpr int kOwnRows = kTileWarps * 16;
 
-// Side by side in the call's workspace.
+// A call of attention_grad and its arrays in the workspace.
 template <typename T>
 struct Recomputation {
   Backward<T> call;
   RowStatistics* statistics;  // [B, H, T up to a multiple of 64]
-  // The pass of the keys takes the batch in parts, whose sums are of
+  // The pass of the keys splits the batch into parts. Sums over the batch are first computed for
+  // each part.
   int64_t parts;
   float* dense_parts;  // dp^T, [parts, H, S and F up to multiples of 64]
   float* bias_lines;   // diagonals, [parts, H, chunks of 64 keys, warps, LineLength()]
@@ -56,20 +59,20 @@ struct Recomputation {
                             Chunks(call.terms.keys) * kColumns;
   }
 
-  // A warp's 16 keys and all queries make entry i - j + 15 of key j of the 16 and query i; those of
-  // a lane are 32 apart.
+  // The length of the bias line of a warp's 16 keys and all queries. Key j of the 16 and query i
+  // add to entry i - j + 15. The entries of a lane are 32 apart.
   static constexpr int64_t LineLength(int64_t queries) {
     return Chunks(queries) * kColumns + kWarp;
   }
 };
 
-// Of P and dS in registers: sums of a warp's 16 own rows.
+// P or dS in registers: the elements of a warp's 16 own rows.
 template <typename T>
 using RowScores = Fragment[1][kPassingFragments<T>];
 
-// Makes P and dS of the terms that the scores begin with. `own`, `passing`: the tiles of both sides
-// in the order in which Side copies them. statistics(n, k) are those of the query of sum k of
-// fragment n.
+// Computes P and dS. `scores` must hold the terms that are not products. `own` and `passing` are
+// the tiles of both sides in the order in which Side copies them. statistics(n, k) returns those of
+// the query of element k of fragment n.
 template <bool kOfKeys, typename T, typename Statistics>
 __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, const Place& place,
                                              const Side<T>& side, const T* own, const T* passing,
@@ -98,12 +101,12 @@ __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, c
   }
 }
 
-// Sizes of a call's tiles.
+// The numbers of tiles of a call.
 template <typename T>
-struct GradientSizes {
-  int64_t heads_columns, features, tiles;  // chunks of 64 columns: of a head, of u, of a side
+struct GradientTiles {
+  int64_t heads_columns, features, tiles;  // in chunks of 64 columns: a head, u, a side
 
-  GradientSizes(int64_t head_size, int64_t feature_count, bool dot)
+  GradientTiles(int64_t head_size, int64_t feature_count, bool dot)
       : heads_columns(Chunks(head_size)),
         features(Chunks(feature_count)),
         tiles((dot ? 2 : 1) * heads_columns + features) {}
@@ -112,16 +115,16 @@ struct GradientSizes {
   size_t passing_bytes() const { return tiles * kPassing<T> * kTileStride<T> * sizeof(T); }
 };
 
-// dQ, dU, dV, dK; parts of dp and dbias, which FinishParts adds up.
+// Computes dQ, dU, dV, dK, and parts of dp and dbias, which RunScores adds up.
 template <typename T>
 void RunSides(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
-std::optional<TileMemory> SideMemory(const GradientSizes<T>& sizes, bool bias);
+std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias);
 
-// dtable, da, db, and the sums of parts.
+// Computes dtable, da and db, and adds up the parts.
 template <typename T>
 void RunScores(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
-std::optional<TileMemory> ScoreMemory(const GradientSizes<T>& sizes);
+std::optional<TileMemory> ScoreMemory(const GradientTiles<T>& tile_counts);
 
 }  // namespace syntra::attention

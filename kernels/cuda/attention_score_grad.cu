@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad's results that are sums of dS itself (attention_grad.h): those of the table and of
-// a and b, and the sums over parts of the batch.
+// The results of attention_grad that are sums of dS itself (attention_grad.h): dtable, da and db,
+// and the sums over parts of the batch.
 #include "kernels/cuda/attention_grad.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
@@ -8,7 +8,7 @@
 namespace syntra::attention {
 namespace {
 
-// P and dS of tiles of which neither side stays: queries are rows.
+// Computes P and dS of tiles when both sides change from tile to tile. Queries are the rows.
 template <typename T>
 class PairGradients {
  public:
@@ -18,7 +18,7 @@ class PairGradients {
   __device__ PairGradients(const Recomputation<T>& work, T* memory)
       : work_(work), terms_(work.call.terms), stages_(memory) {}
 
-  // Begins to copy both sides.
+  // Starts to copy both sides.
   __device__ void Copy(int64_t b, int64_t h, const Place& place, int stage) {
     const Side<T> queries = Queries(terms_, work_.call.dy, b, h);
     keys_ = Keys(terms_, b, h);
@@ -54,7 +54,7 @@ class PairGradients {
   RowStatistics statistics_[2];
 };
 
-// dS of a tile of scores, summed over a part of the batch.
+// Sums dS of a tile of scores over a part of the batch.
 template <typename T>
 class TableTile {
  public:
@@ -93,10 +93,10 @@ class TableTile {
       for (int k = 0; k < 4; ++k) sums_[n].sum[k] += pair_.d_scores[0][n].sum[k];
     }
   }
-  __device__ void Store(RowsOfSums& staged, float* to, int64_t step) {
+  __device__ void Store(RowsOfSums& staged, float* to, int64_t stride) {
     StoreTile(staged, sums_,
-              Target<float>{to, static_cast<int>(work_.call.terms.queries), static_cast<int>(step),
-                            step, false},
+              Target<float>{to, static_cast<int>(work_.call.terms.queries),
+                            static_cast<int>(stride), stride, false},
               next_.own + WarpIndex() * 16, next_.passing);
   }
 
@@ -126,7 +126,8 @@ __global__ void __launch_bounds__(kTileThreads, 2)
              Chunks(terms.keys) * kColumns);
 }
 
-// dtable where queries have rows of their own: sums over parts, and over the heads that share it.
+// dtable if the table has a row per query: sums over parts, and over the heads that share the
+// table.
 template <typename T>
 struct TableRows {
   Recomputation<T> work;
@@ -148,8 +149,8 @@ struct TableRows {
   }
 };
 
-// result[group, line] (+)= sum over the items of Sums::Term(group, line, item). A warp's lanes take
-// neighbouring lines, the block's warps every eighth item.
+// result[group, line] (+)= sum over the items of Sums::Term(group, line, item). The lanes of a warp
+// have neighbouring lines, each of the block's eight warps sums every eighth item.
 template <typename Sums>
 __global__ void SumLinesKernel(Sums sums) {
   const int64_t tiles = (sums.lines + kWarp - 1) / kWarp, group = BlockIndex() / tiles;
@@ -169,7 +170,7 @@ void SumLines(const KernelArguments& arguments, int64_t groups, const Sums& sums
          SumLinesKernel<Sums>, sums);
 }
 
-// dbias: lines are differences of key and query.
+// dbias: a line is a difference of key and query.
 template <typename T>
 struct BiasLines {
   Recomputation<T> work;
@@ -187,7 +188,7 @@ struct BiasLines {
   }
 };
 
-// dtable where all queries share a row: lines are keys.
+// dtable if all queries share a row: a line is a key.
 template <typename T>
 struct TableColumns {
   Recomputation<T> work;
@@ -204,7 +205,7 @@ struct TableColumns {
   }
 };
 
-// dpositions: a thread takes an entry and looks for the keys that meet it.
+// dpositions: each thread computes an entry and looks for the keys with its position.
 template <typename T>
 __global__ void DensePartsKernel(Recomputation<T> work, int64_t table_heads) {
   const Terms<T>& terms = work.call.terms;
@@ -221,7 +222,7 @@ __global__ void DensePartsKernel(Recomputation<T> work, int64_t table_heads) {
   };
   if (terms.key_positions == nullptr) {
     for (int64_t part = 0; part < work.parts && n < terms.keys; ++part) add(part, n);
-  } else {  // parts are examples
+  } else {  // each part is one example
     for (int64_t b = 0; b < terms.batch; ++b) {
       for (int64_t j = 0; j < terms.keys; ++j) {
         if (terms.KeyPosition(b, j) == n) add(b, j);
@@ -233,8 +234,8 @@ __global__ void DensePartsKernel(Recomputation<T> work, int64_t table_heads) {
               work.call.accumulate[kPositions]);
 }
 
-// dS of 64 queries and the passing keys, for all threads of the block to read; behind it, memory of
-// tiles. Those of a tile of which nothing is allowed may not be asked for.
+// dS of 64 queries and the passing keys, for all threads of the block to read. The memory of the
+// tiles follows it. dS of a tile without allowed elements must not be read.
 struct SharedScoreGradients {
   float row[kOwnRows][kSumsStride];
 };
@@ -260,7 +261,7 @@ __device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& term
   SyncThreads();
 }
 
-// Keys that no query of the 64 from `first_query` on may see begin here.
+// The first key that none of the 64 queries from `first_query` on may see.
 template <typename T>
 __device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
   const int64_t end = first_query + kOwnRows;
@@ -268,7 +269,7 @@ __device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
 }
 
 // da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is
-// y Na + x. A thread owns a query, so its sums have one order.
+// y Na + x. One thread computes a query, so its sums have a fixed order.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Recomputation<T> work) {
   auto& shared = Shared<SharedScoreGradients>();
@@ -277,7 +278,7 @@ __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Recomputation<T>
   PairGradients<T> pair(work, reinterpret_cast<T*>(&shared + 1));
   ForTiles(terms, Chunks(terms.queries), [&](int64_t b, int64_t h, int64_t tile) {
     const int64_t first_query = tile * kOwnRows;
-    // The first half of the threads takes da of a query each, the second half db.
+    // Each thread of the first half computes da of a query, each of the second half db.
     const int own_row = ThreadIndex() % kOwnRows;
     const int64_t i = first_query + own_row;
     const bool of_a = ThreadIndex() < kOwnRows;
@@ -285,7 +286,7 @@ __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Recomputation<T>
     T* to = of_a ? call.da : call.db;
     const int64_t size = of_a ? terms.a_size : terms.b_size;
     const bool accumulate = call.accumulate[of_a ? kA : kB];
-    // Columns of the result in pieces that fit registers.
+    // The columns of the result are split into pieces that fit into registers.
     for (int64_t first = 0; first < (terms.a_size > terms.b_size ? terms.a_size : terms.b_size);
          first += kEight) {
       Eight sums = {};
@@ -314,9 +315,10 @@ __global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Recomputation<T>
   });
 }
 
-// dtable where positions repeat, so that tiles meet at the same entries: a block takes a head of
-// the table and adds query after query. A thread owns the columns that leave the same rest of its
-// number, so no two meet at an entry, whichever positions the keys have.
+// dtable if positions repeat, so that several tiles add to the same entries. A block computes a
+// head of the table and adds one query after the other. A thread owns the columns that equal its
+// index modulo the number of threads, so no two threads add to the same entry, whatever the
+// positions are.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) ScatterTableKernel(Recomputation<T> work) {
   auto& shared = Shared<SharedScoreGradients>();
@@ -381,16 +383,17 @@ void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
 }  // namespace
 
 template <typename T>
-std::optional<TileMemory> ScoreMemory(const GradientSizes<T>& sizes) {
-  return TileMemory::For(sizeof(SharedScoreGradients), sizes.own_bytes() + sizes.passing_bytes());
+std::optional<TileMemory> ScoreMemory(const GradientTiles<T>& tile_counts) {
+  return TileMemory::For(sizeof(SharedScoreGradients),
+                         tile_counts.own_bytes() + tile_counts.passing_bytes());
 }
 
 template <typename T>
 void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
-  const GradientSizes<T> sizes(z.head_size, z.features, z.query != nullptr);
-  const std::optional<TileMemory> memory = ScoreMemory(sizes);
+  const GradientTiles<T> tile_counts(z.head_size, z.features, z.query != nullptr);
+  const std::optional<TileMemory> memory = ScoreMemory(tile_counts);
   if (call.da != nullptr || call.db != nullptr) {
     Launch(arguments, TileGrid(z, Chunks(z.queries), memory->bytes), OuterGradKernel<T>, work);
   }
@@ -409,7 +412,7 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
 }
 
 #define SYNTRA_FOR_ACTIVATION(T)                                           \
-  template std::optional<TileMemory> ScoreMemory(const GradientSizes<T>&); \
+  template std::optional<TileMemory> ScoreMemory(const GradientTiles<T>&); \
   template void RunScores(const KernelArguments&, const Recomputation<T>&);
 SYNTRA_FOR_ACTIVATION(float)
 SYNTRA_FOR_ACTIVATION(BFloat16)

@@ -4,7 +4,7 @@
 namespace syntra::attention {
 namespace {
 
-// A warp takes 64 rows of an example.
+// A warp computes the range of 64 rows of an example.
 __global__ void RangesKernel(const int32_t* segments, int64_t batch, int64_t rows,
                              SegmentRange* ranges) {
   const int64_t chunks = Chunks(rows), item = BlockIndex() * WarpCount() + WarpIndex();
@@ -30,7 +30,7 @@ __global__ void RangesKernel(const int32_t* segments, int64_t batch, int64_t row
   if (LaneIndex() == 0) ranges[item] = range;
 }
 
-// The table of positions, [heads, features, extent], as rows of `width` features.
+// Transposes the table of positions, [heads, features, extent], to rows of `width` features.
 template <typename T>
 __global__ void PositionRowsKernel(const float* positions, int64_t heads, int64_t features,
                                    int64_t extent, int64_t width, T* rows) {
@@ -55,16 +55,16 @@ constexpr size_t kLine = Line<T>::kElements;
 
 }  // namespace
 
-PreparedTerms::PreparedTerms(const Sizes& sizes, std::span<const TensorType> inputs,
+PreparedTerms::PreparedTerms(const Dimensions& z, std::span<const TensorType> inputs,
                              WorkspaceLayout& layout) {
   if (inputs[kQuerySegments].present()) {
-    query_ranges_ = layout.Place(sizes.batch * Chunks(sizes.queries) * sizeof(SegmentRange));
-    key_ranges_ = layout.Place(sizes.batch * Chunks(sizes.keys) * sizeof(SegmentRange));
+    query_ranges_ = layout.Place(z.batch * Chunks(z.queries) * sizeof(SegmentRange));
+    key_ranges_ = layout.Place(z.batch * Chunks(z.keys) * sizeof(SegmentRange));
   }
-  if (sizes.features > 0) {
-    const int64_t heads = sizes.positions_per_head ? sizes.heads : 1;
-    position_rows_ = layout.Place(heads * sizes.position_extent *
-                                  AlignUp(sizes.features * SizeOf(inputs[kU].dtype), kCopyBytes));
+  if (z.features > 0) {
+    const int64_t heads = z.positions_per_head ? z.heads : 1;
+    position_rows_ = layout.Place(heads * z.position_extent *
+                                  AlignUp(z.features * SizeOf(inputs[kU].dtype), kCopyBytes));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of scores in the registers of a warp: which are needed, the terms that are no products,
-// masks. Rows are the block's own, queries or (kOfKeys) keys; columns pass by.
+// Tiles of scores in the registers of a warp: which tiles are needed, the terms that are not
+// products, and masks. Rows of a tile are the block's own rows, which are queries or, with kOfKeys,
+// keys. Columns are the passing rows of the other side.
 #pragma once
 
 #include "kernels/cuda/attention_terms.h"
@@ -8,8 +9,8 @@
 
 namespace syntra::attention {
 
-// Exponentials of scores relative to one of them or to log_sum_exp. In bf16 one multiply-add makes
-// the exponents, of two; it would cost f32 the last bits of large scores.
+// Exponential(s, OffsetOf(r)) = exp(s - r). In bf16 it is a power of two whose exponent takes one
+// multiply-add. In f32 that would lose the last bits of large scores.
 constexpr float kLog2E = 1.44269504f;
 template <typename T>
 __device__ __forceinline__ float OffsetOf(float reference) {
@@ -24,8 +25,8 @@ __device__ __forceinline__ float Exponential(float score, float offset) {
   }
 }
 
-// What one side brings to the tiles: operands of the products that scores are sums of, and rows
-// whose products with the other side's are the gradients of probabilities.
+// The operands of one side of the scores, queries or keys: those whose products are summed to the
+// scores (`dot` and `dense`), and `value`, whose products are the gradients of the probabilities.
 template <typename T>
 struct Side {
   Source<T> dot, dense, value;
@@ -41,7 +42,7 @@ struct Side {
   }
 };
 
-// Rows of an activation [B, rows, heads * width].
+// The rows of example b and head h of an activation [B, rows, heads * width].
 template <typename T>
 __device__ Source<T> RowsAt(const Terms<T>& terms, const T* from, int64_t rows, int64_t width,
                             int64_t b, int64_t h) {
@@ -57,7 +58,7 @@ __device__ Target<T> TargetAt(const Terms<T>& terms, T* to, int64_t rows, int64_
           static_cast<int>(width), terms.heads * width, accumulate};
 }
 
-// Queries with their u and, in the backward pass, dy.
+// The queries, u and, in the backward pass, dy.
 template <typename T>
 __device__ Side<T> Queries(const Terms<T>& terms, const T* dy, int64_t b, int64_t h) {
   return {RowsAt(terms, terms.query, terms.queries, terms.head_size, b, h),
@@ -65,7 +66,7 @@ __device__ Side<T> Queries(const Terms<T>& terms, const T* dy, int64_t b, int64_
           RowsAt(terms, dy, terms.queries, terms.head_size, b, h)};
 }
 
-// Keys with the columns of the table of positions that they meet, and values.
+// The keys, their columns of the table of positions, and the values.
 template <typename T>
 __device__ Side<T> Keys(const Terms<T>& terms, int64_t b, int64_t h) {
   Source<T> dense;
@@ -94,10 +95,10 @@ __device__ inline SegmentRange RangeOf(const SegmentRange* ranges, int64_t b, in
   return range;
 }
 
-// What is known of a tile of scores without looking at its rows.
+// What the mask allows of a tile of scores, known without a look at its rows.
 struct Allowance {
-  bool any;  // false: nothing in it is allowed
-  bool all;  // all of it is there and allowed
+  bool any;  // false: no element is allowed
+  bool all;  // true: all elements exist and are allowed
 };
 
 template <typename T>
@@ -121,14 +122,14 @@ __device__ Allowance AllowanceOf(const Terms<T>& terms, int64_t b, int first_que
   return result;
 }
 
-// A tile of scores: its first own row and its first passing row.
+// The place of a tile of scores: its first own row and its first passing row.
 struct Place {
   int own = 0, passing = 0;
-  bool all = false;  // allowed
+  bool all = false;  // whether all elements exist and are allowed
 };
 
-// Moves to the next passing tile of which anything may be allowed; false: there is none. `place`
-// begins at minus one tile.
+// Moves `place` to the next passing tile that may have allowed elements. Returns false if there is
+// none. At first place.passing must be minus one tile.
 template <bool kOfKeys, typename T>
 __device__ bool FindNext(const Terms<T>& terms, int64_t b, int own_rows, Place& place) {
   const int64_t end = kOfKeys ? terms.queries : terms.keys;
@@ -142,7 +143,7 @@ __device__ bool FindNext(const Terms<T>& terms, int64_t b, int own_rows, Place& 
   return false;
 }
 
-// Rows and columns of a warp's tile, the last ones again where there are none.
+// The row and column numbers of a warp's tile. Beyond the end they repeat the last one.
 template <bool kOfKeys, int kM, int kN>
 struct TileRows {
   int row[kM][2], column[kN][2];
@@ -170,7 +171,8 @@ struct TileRows {
   }
 };
 
-// Calls body(score, i, j) for the query and key of each score, the last ones where there are none.
+// Calls body(score, i, j) for each score with its query and key. Beyond the end they repeat the
+// last one.
 template <bool kOfKeys, int kM, int kN, typename T, typename Body>
 __device__ __forceinline__ void ForScores(const Terms<T>& terms, const Place& place,
                                           Fragment (&scores)[kM][kN], const Body& body) {
@@ -188,7 +190,7 @@ __device__ __forceinline__ void ForScores(const Terms<T>& terms, const Place& pl
   }
 }
 
-// Begins a warp's scores with the terms that are no products of features.
+// Sets a warp's scores to the terms that are not products of features.
 template <bool kOfKeys, int kM, int kN, typename T>
 __device__ __forceinline__ void StartScores(const Terms<T>& terms, int64_t b, int64_t h,
                                             const Place& place, Fragment (&scores)[kM][kN]) {
@@ -205,7 +207,7 @@ __device__ __forceinline__ void StartScores(const Terms<T>& terms, int64_t b, in
   if (terms.bias != nullptr) {
     const float* bias = terms.bias + h * (terms.queries + terms.keys - 1) + terms.queries - 1;
     if (place.all) {
-      // Counted from the lane's first query and key, so that equal differences are one load.
+      // Counts from the lane's first query and key, so that equal differences share one load.
       const int own = place.own + WarpIndex() * kM * 16 + FragmentRow(0);
       const int passing = place.passing + FragmentColumn(0);
       bias += kOfKeys ? own - passing : passing - own;
@@ -227,11 +229,11 @@ __device__ __forceinline__ void StartScores(const Terms<T>& terms, int64_t b, in
   }
   if (terms.table != nullptr) {
     const int64_t head = terms.table_heads == 1 ? 0 : h;
-    const int64_t row_step = terms.table_queries == 1 ? 0 : terms.table_keys;
+    const int64_t row_stride = terms.table_queries == 1 ? 0 : terms.table_keys;
     const float* table =
-        terms.table + head * terms.table_queries * terms.table_keys + terms.Start() * row_step;
+        terms.table + head * terms.table_queries * terms.table_keys + terms.Start() * row_stride;
     ForScores<kOfKeys>(terms, place, scores,
-                       [&](float& score, int i, int j) { score += table[i * row_step + j]; });
+                       [&](float& score, int i, int j) { score += table[i * row_stride + j]; });
   }
 }
 
@@ -265,12 +267,12 @@ __device__ __forceinline__ void MaskScores(const Terms<T>& terms, int64_t b, con
   });
 }
 
-// What kernels of tiles need of the operands, made ready in the call's workspace.
+// Arrays that the tile kernels need, computed from the operands into the call's workspace.
 class PreparedTerms {
  public:
-  PreparedTerms(const Sizes& sizes, std::span<const TensorType> inputs, WorkspaceLayout& layout);
+  PreparedTerms(const Dimensions& z, std::span<const TensorType> inputs, WorkspaceLayout& layout);
 
-  // Computes it, and says in `terms` where it lies.
+  // Computes them and sets their addresses in `terms`.
   template <typename T>
   void Run(const KernelArguments& arguments, Terms<T>& terms) const;
 
@@ -278,13 +280,13 @@ class PreparedTerms {
   size_t query_ranges_ = 0, key_ranges_ = 0, position_rows_ = 0;
 };
 
-// Shared memory of a block: what stays, and one stage or two of tiles that pass by.
+// The shared memory of a block: its own tiles, and one or two stages of passing tiles.
 struct TileMemory {
   int stages;
   size_t bytes;
 
-  // Two stages, or one where two do not fit or would leave no room for the first cache; nullopt:
-  // not even one fits into this thread's GPU.
+  // Two stages, or one if two do not fit or would leave no room for the L1 cache. nullopt if not
+  // even one fits into this thread's GPU.
   static std::optional<TileMemory> For(size_t own, size_t stage) {
     constexpr size_t kMostOfTwo = 163 << 10;
     const size_t most = MostSharedBytes();

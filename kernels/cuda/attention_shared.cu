@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared class of attention (attention_shared.h): which examples fit, the exponentials with
-// their sums, and their products with activations. A block of a product takes 128 rows and 128
-// columns, which are those of one, two or four examples side by side, at the head's own columns of
-// the activation; blocks of a head, which share its exponentials, follow each other.
+// The shared class of attention (attention_shared.h): finds the examples that fit, computes the
+// exponentials with their sums, and their products with activations. A block of a product computes
+// 128 rows and 128 columns: the head's columns of one, two or four examples side by side. The
+// blocks of a head, which share its exponentials, follow each other.
 #include "kernels/cuda/attention_shared.h"
 
 namespace syntra::attention {
 namespace {
 
-// How the segments of an example's rows are: `count` times the same, then zeros; count is -1 if
-// they are not.
+// The segments of an example's rows, if they are `count` times the same and then zeros. Otherwise
+// count is -1.
 struct Segments {
   int32_t first = 0;
   int count;
 };
 
-// By all lanes of a warp. Null: all rows are of one segment.
+// All lanes of a warp must call it. Null means that all rows have the same segment.
 __device__ Segments SegmentsOf(const int32_t* segments, int64_t b, int64_t rows) {
   if (segments == nullptr) return {1, static_cast<int>(rows)};
   segments += b * rows;
@@ -29,7 +29,7 @@ __device__ Segments SegmentsOf(const int32_t* segments, int64_t b, int64_t rows)
   return {first, WarpSum(others) == 0 ? count : -1};
 }
 
-// A warp takes an example.
+// One warp per example.
 template <typename T>
 __global__ void LengthsKernel(Terms<T> terms, SharedScores<T> scores) {
   const int64_t b = BlockIndex() * WarpCount() + WarpIndex();
@@ -43,26 +43,26 @@ __global__ void LengthsKernel(Terms<T> terms, SharedScores<T> scores) {
   scores.key_lengths[b] = !fits ? kLeft : empty ? 0 : keys.count;
 }
 
-// Rows of E that a block computes, a warp each, and keys that it takes at a time.
+// A block computes kRows rows of E, one per warp, and kChunk keys at a time.
 constexpr int kRows = kThreads / kWarp, kChunk = kWarp * kEight;
 
 struct ExponentialsStorage {
-  float sums[kRows][kChunk];  // of the row from its first key on
+  float sums[kRows][kChunk];  // prefix sums of the row
 };
 
-// The value of the lane `step` before this one, 0 where there is none.
-__device__ float ValueBefore(float value, int step) {
-  const float before = ShuffleFrom(value, LaneIndex() >= step ? LaneIndex() - step : 0);
-  return LaneIndex() >= step ? before : 0.0f;
+// The value of the lane `distance` before this one, or 0 if there is none.
+__device__ float ValueBefore(float value, int distance) {
+  const float before = ShuffleFrom(value, LaneIndex() >= distance ? LaneIndex() - distance : 0);
+  return LaneIndex() >= distance ? before : 0.0f;
 }
 
-// The sum of the values of this lane and those before it.
+// The sum of the values of this lane and the lanes before it.
 __device__ float SumToLane(float value) {
-  for (int step = 1; step < kWarp; step *= 2) value += ValueBefore(value, step);
+  for (int distance = 1; distance < kWarp; distance *= 2) value += ValueBefore(value, distance);
   return value;
 }
 
-// E of row i from its eight keys on, of which those before `end` are allowed, as T holds them.
+// Eight elements of row i of E, rounded to T. Keys before `end` are allowed.
 template <typename T>
 __device__ Eight ExponentialsAt(const Terms<T>& terms, int64_t h, int64_t i, int64_t key,
                                 int64_t end, float largest) {
@@ -75,8 +75,8 @@ __device__ Eight ExponentialsAt(const Terms<T>& terms, int64_t h, int64_t i, int
   return result;
 }
 
-// E, its rows' largest scores, and D of every example: the sum of a row's first keys, of E as it is
-// multiplied, so that probabilities add up to one.
+// Computes E, the largest score of its rows, and D of every example: the sum of a row's first keys.
+// It sums E as rounded for the products, so that probabilities add up to one.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     ExponentialsKernel(Terms<T> terms, SharedScores<T> scores) {
@@ -121,8 +121,8 @@ struct FitStorage {
   int of_warp[kThreads / kWarp];
 };
 
-// Finds whether the sums of an example are large enough, and if so turns them into their inverses
-// and log_sum_exp. A block takes an example.
+// Checks whether the sums of an example are large enough. If so, computes their inverses and
+// log_sum_exp. One block per example.
 template <typename T>
 __global__ void FitKernel(SharedScores<T> scores, LogSumExp log_sum_exp) {
   const int64_t b = BlockIndex(), rows = scores.heads * scores.queries;
@@ -148,7 +148,7 @@ __global__ void FitKernel(SharedScores<T> scores, LogSumExp log_sum_exp) {
   }
 }
 
-// The list of the examples that do not fit; one block.
+// Lists the examples that do not fit. Runs as one block.
 template <typename T>
 __global__ void ListKernel(SharedScores<T> scores) {
   for (int64_t b = ThreadIndex(); b < scores.batch; b += ThreadCount()) {
@@ -159,8 +159,8 @@ __global__ void ListKernel(SharedScores<T> scores) {
   }
 }
 
-// The product with E, or kTransposed its transpose. Rows of the result are queries, and keys if
-// transposed; those of the other operand the other way round.
+// The product with E or, if kTransposed, its transpose. Rows of the result are queries and those of
+// the other operand keys; if transposed, the other way round.
 template <typename T, int kHead, bool kTransposed>
 class Mixing {
  public:
@@ -179,12 +179,12 @@ class Mixing {
     FindOperands();
   }
 
-  __device__ int Steps() const { return (inner_end_ - inner_begin_ + kInner<T> - 1) / kInner<T>; }
+  __device__ int Pieces() const { return (inner_end_ - inner_begin_ + kInner<T> - 1) / kInner<T>; }
 
-  __device__ void Copy(int step, A& a, B& b) const {
-    const int inner = inner_begin_ + step * kInner<T>;
-    const int64_t row_step = scores_.heads * scores_.head_size;
-    b.Copy(from_ + inner * row_step, row_step, inner_rows_ - inner);
+  __device__ void Copy(int piece, A& a, B& b) const {
+    const int inner = inner_begin_ + piece * kInner<T>;
+    const int64_t row_stride = scores_.heads * scores_.head_size;
+    b.Copy(from_ + inner * row_stride, row_stride, inner_rows_ - inner);
     if constexpr (kTransposed) {
       a.Copy(exponentials_ + inner * scores_.stride, scores_.stride, exponential_rows_ - inner);
     } else {
@@ -194,7 +194,7 @@ class Mixing {
 
   __device__ void Add(int, const A& a, const B& b, WarpSums& sums) const { AddTiles(a, b, sums); }
 
-  // Divides by the sums of exponentials, or clears the rows of keys that are padding.
+  // Divides by the sums of exponentials, or sets the rows of padded keys to zero.
   __device__ void Scale(WarpSums& sums) const {
     constexpr int kColumns = (kHead < kWarpSide ? kHead : kWarpSide) / 8;  // of one example
 #pragma unroll
@@ -243,7 +243,7 @@ class Mixing {
     return scores_.inverse_sums[scores_.RowOf(b, h_, row)];
   }
 
-  // From where to where E and the examples have anything but zeros.
+  // Finds the range of inner elements in which E and the examples are not all zero.
   __device__ void FindInner() {
     inner_begin_ = kTransposed && scores_.causal ? first_row_ : 0;
     inner_end_ = inner_begin_;
@@ -252,7 +252,7 @@ class Mixing {
       if (kTransposed) end = end > first_row_ ? scores_.query_lengths[b] : 0;
       if (end > inner_end_) inner_end_ = end;
     }
-    const int seen = first_row_ + kSide;  // of keys, by the last of the block's queries
+    const int seen = first_row_ + kSide;  // number of keys that the block's last query sees
     if (!kTransposed && scores_.causal && seen < inner_end_) inner_end_ = seen;
   }
 
@@ -279,7 +279,7 @@ class Mixing {
   int first_row_, inner_begin_, inner_end_;
   int64_t first_example_, h_;
   const T *from_, *exponentials_;
-  int inner_rows_, exponential_rows_;  // that count of those columns
+  int inner_rows_, exponential_rows_;  // number of rows of those columns that are used
 };
 
 template <typename T, int kHead, bool kTransposed>
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(kProductThreads, 2)
   auto& shared = Shared<PipelineStorage<T, kTransposed, true>>();
   const Mixing<T, kHead, kTransposed> mixing(scores, mixed);
   WarpSums sums = {};
-  Multiply(shared.stages, mixing.Steps(), mixing, sums);
+  Multiply(shared.stages, mixing.Pieces(), mixing, sums);
   mixing.Scale(sums);
   mixing.Store(shared.sums[WarpIndex()], sums);
 }
@@ -307,9 +307,9 @@ void Mix(const KernelArguments& arguments, const SharedScores<T>& scores, const 
 
 }  // namespace
 
-SharedAttention::SharedAttention(const Sizes& sizes, DType dtype, bool segments,
+SharedAttention::SharedAttention(const Dimensions& z, DType dtype, bool segments,
                                  WorkspaceLayout& layout)
-    : z_(sizes), segments_(segments) {
+    : z_(z), segments_(segments) {
   stride_ = static_cast<int64_t>(
       AlignUp(z_.keys, dtype == DType::kBF16 ? kInner<BFloat16> : kInner<float>));
   exponentials_ = layout.Place(z_.heads * z_.queries * stride_ * SizeOf(dtype));
@@ -320,7 +320,7 @@ SharedAttention::SharedAttention(const Sizes& sizes, DType dtype, bool segments,
   left_ = layout.Place((1 + z_.batch) * sizeof(int32_t));
 }
 
-std::optional<SharedAttention> SharedAttention::For(const Sizes& sizes,
+std::optional<SharedAttention> SharedAttention::For(const Dimensions& z,
                                                     std::span<const TensorType> inputs,
                                                     WorkspaceLayout& layout) {
   const bool decodes = inputs.size() == kInputCount && inputs[kQueryStart].present();
@@ -328,11 +328,10 @@ std::optional<SharedAttention> SharedAttention::For(const Sizes& sizes,
     if (inputs[i].present()) return std::nullopt;
   }
   const DType dtype = inputs[kValue].dtype;
-  if (decodes || sizes.head_size > kLargestHead ||
-      sizes.head_size * SizeOf(dtype) % kCopyBytes != 0) {
+  if (decodes || z.head_size > kLargestHead || z.head_size * SizeOf(dtype) % kCopyBytes != 0) {
     return std::nullopt;
   }
-  return SharedAttention(sizes, dtype, inputs[kKeySegments].present(), layout);
+  return SharedAttention(z, dtype, inputs[kKeySegments].present(), layout);
 }
 
 template <typename T>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared class of attention on the GPU: without query, u and a, positions and query_start,
-// scores depend on the head alone. With E = exp(S - largest of the row), zero where a key is later
-// than the query under `causal`, once per head and call, an example whose mask m leaves its first
-// keys has
+// The shared class of attention on the GPU. Without query, u, a, positions and query_start, scores
+// depend only on the head. E = exp(S - largest of the row) is computed once per head and call; with
+// `causal` it is zero for keys after the query. If the mask m of an example keeps its first keys,
 //
 //   D_b[i] = sum_j E[i,j] m_b[j]
 //   Y_b[i] = sum_j E[i,j] m_b[j] V_b[j] / D_b[i]
 //
-// so that all its products are those of E with activations as they lie. Examples that do not fit
-// this form are left to the kernels that compute scores anew for each example: packed ones, whose
-// queries see different keys, and those that hide nearly all of a row of E (kLeastSum). Which do is
-// found on the device, so a call launches the same grids whatever its segments hold.
+// so all its products are products of E with activations in place. Two kinds of examples do not fit
+// this form: packed ones, whose queries see different keys, and those whose mask hides nearly all
+// of a row of E (kLeastSum). They are left to the kernels that compute the scores of each example.
+// The device finds out which ones they are, so a call launches the same grids for all segments.
 #pragma once
 
 #include <optional>
@@ -21,11 +20,12 @@
 
 namespace syntra::attention {
 
-// An example with a smaller D_b[i] does not fit. Above it nothing is lost: terms that do not fit
-// f32's range, or bf16's which is the same, are below 2^-126, and so 2^-62 of their sum.
+// An example with a smaller D_b[i] does not fit. With a larger one no precision is lost: terms that
+// underflow in f32 or bf16, which have the same range, are below 2^-126, that is 2^-62 of their
+// sum.
 inline constexpr float kLeastSum = 0x1p-64f;
 
-// What the products of the shared class need, in the call's workspace.
+// The arrays that the products of the shared class need, in the call's workspace.
 template <typename T>
 struct SharedScores {
   int64_t batch, heads, queries, keys, head_size;
@@ -33,10 +33,10 @@ struct SharedScores {
   int64_t stride;          // elements between rows of `exponentials`, a multiple of kInner<T>
   T* exponentials;         // E, [H, T, stride], zero beyond the keys
   float* largest;          // [H, T]
-  float* inverse_sums;     // [B, H, T]: 1 / D, 0 where nothing is allowed
-  int32_t* key_lengths;    // [B]: the keys that an example's queries see, kLeft if it does not fit
-  int32_t* query_lengths;  // [B]: its queries before padding
-  int32_t* left;           // the examples that do not fit, as Terms::examples
+  float* inverse_sums;     // [B, H, T]: 1 / D, or 0 if no key is allowed
+  int32_t* key_lengths;    // [B]: number of keys of an example; kLeft if the example does not fit
+  int32_t* query_lengths;  // [B]: number of its queries before padding
+  int32_t* left;           // the examples that do not fit, in the format of Terms::examples
 
   __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {
     return (b * heads + h) * queries + i;
@@ -48,17 +48,17 @@ struct SharedScores {
 };
 inline constexpr int32_t kLeft = -1;
 
-// The forward pass's log_sum_exp.
+// The output log_sum_exp of the forward pass.
 struct LogSumExp {
-  float* to = nullptr;  // [B, H, T]; null: not wanted
+  float* to = nullptr;  // [B, H, T]; null: not needed
   bool accumulate = false;
 };
 
 class SharedAttention {
  public:
-  // nullopt if the call is of another class, or lies in memory so that its rows do not begin at
-  // multiples of 16 bytes. `inputs`: of attention or attention_grad.
-  static std::optional<SharedAttention> For(const Sizes& sizes, std::span<const TensorType> inputs,
+  // nullopt if the call is of another class, or its rows do not begin at multiples of 16 bytes.
+  // `inputs` are those of attention or attention_grad.
+  static std::optional<SharedAttention> For(const Dimensions& z, std::span<const TensorType> inputs,
                                             WorkspaceLayout& layout);
 
   // Computes everything in SharedScores, and log_sum_exp of the examples that fit.
@@ -66,25 +66,25 @@ class SharedAttention {
   SharedScores<T> Run(const KernelArguments& arguments, const Terms<T>& terms,
                       const LogSumExp& log_sum_exp) const;
 
-  // Where it lies.
+  // The addresses of the arrays in the workspace.
   template <typename T>
   SharedScores<T> In(std::byte* workspace) const;
 
-  // Whether there can be examples that do not fit: not without segments, where every row sees the
-  // key of its largest score.
+  // Whether some examples may not fit. Without segments all fit, since every row sees the key with
+  // its largest score.
   bool may_leave() const { return segments_; }
   int64_t stride() const { return stride_; }
 
  private:
-  SharedAttention(const Sizes& sizes, DType dtype, bool segments, WorkspaceLayout& layout);
+  SharedAttention(const Dimensions& z, DType dtype, bool segments, WorkspaceLayout& layout);
 
-  Sizes z_;
+  Dimensions z_;
   bool segments_;
   int64_t stride_;
   size_t exponentials_, largest_, inverse_sums_, key_lengths_, query_lengths_, left_;
 };
 
-// An activation that is the product of E or its transpose with another.
+// The operands of a product of E or its transpose with an activation.
 template <typename T>
 struct Mixed {
   const T* from;
@@ -92,19 +92,19 @@ struct Mixed {
   bool accumulate;
 };
 
-// Y from V, for the examples that fit.
+// Computes Y from V for the examples that fit.
 template <typename T>
 void MixValues(const KernelArguments& arguments, const SharedScores<T>& scores,
                const Mixed<T>& mixed);
-// dV_b[j] = m_b[j] sum_i E[i,j] g_b[i] from g = dY / D.
+// Computes dV_b[j] = m_b[j] sum_i E[i,j] g_b[i] from g = dY / D.
 template <typename T>
 void MixGradients(const KernelArguments& arguments, const SharedScores<T>& scores,
                   const Mixed<T>& mixed);
 
-// The rest of attention_grad of the examples that fit.
+// The rest of attention_grad for the examples that fit.
 class SharedGradients {
  public:
-  SharedGradients(const OpCall& call, const Sizes& sizes, const SharedAttention& shared,
+  SharedGradients(const OpCall& call, const Dimensions& z, const SharedAttention& shared,
                   WorkspaceLayout& layout);
 
   template <typename T>
@@ -112,7 +112,7 @@ class SharedGradients {
            const Backward<T>& call) const;
 
  private:
-  Sizes z_;
+  Dimensions z_;
   int64_t parts_;
   size_t scaled_, means_, sums_;
 };

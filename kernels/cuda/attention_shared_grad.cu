@@ -5,9 +5,9 @@
 //   dV_b[j]   = m_b[j] sum_i E[i,j] g_b[i]
 //   dS[h,i,j] = E[i,j] sum_b m_b[j] (g_b[i] . V_b[j] - delta_b[i])
 //
-// The sum over the batch is the inner dimension of one product; g is rounded to T before both, so
-// that the two terms of dS cancel as they should. Few tiles of scores are split into parts of the
-// batch, which are added up in their order as dtable and dbias are formed.
+// The sum over the batch is the inner dimension of one product. g is rounded to T before it is used
+// in both terms of dS, so that they cancel exactly. If there are few tiles of scores, the batch is
+// split into parts, which are added in order when dtable and dbias are computed.
 #include "kernels/cuda/attention_shared.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
@@ -23,13 +23,13 @@ struct Scaled {
   float* delta;  // [B, H, T]
 };
 
-// g and delta of the examples that fit. The lanes of a row's head take eight elements each.
+// Computes g and delta of the examples that fit. Each lane handles eight elements of a head's row.
 template <typename T, int kHead>
 __global__ void ScaleKernel(SharedScores<T> scores, Scaled<T> scaled) {
   constexpr int kLanes = kHead / kEight;
   const int64_t rows = scores.batch * scores.queries * scores.heads;
-  const int64_t step = BlockCount() * ThreadCount();
-  for (int64_t first = BlockIndex() * ThreadCount(); first < rows * kLanes; first += step) {
+  const int64_t stride = BlockCount() * ThreadCount();
+  for (int64_t first = BlockIndex() * ThreadCount(); first < rows * kLanes; first += stride) {
     const int64_t row = (first + ThreadIndex()) / kLanes;
     const int column = ThreadIndex() % kLanes * kEight;
     const int64_t h = row % scores.heads, i = row / scores.heads % scores.queries;
@@ -54,8 +54,8 @@ __global__ void ScaleKernel(SharedScores<T> scores, Scaled<T> scaled) {
   }
 }
 
-// What the gradients of scores are made of: parts of their sums, [parts, H, T, stride], which
-// nobody has written where E is zero for all of a tile.
+// The parts of the sums of dS, [parts, H, T, stride]. Tiles where E is zero everywhere are not
+// written.
 template <typename T>
 struct ScoreSums {
   SharedScores<T> scores;
@@ -65,7 +65,7 @@ struct ScoreSums {
   __device__ float* At(int64_t part, int64_t h, int64_t i) const {
     return sums + ((part * scores.heads + h) * scores.queries + i) * scores.stride;
   }
-  // dS of `count` keys from a multiple of eight on.
+  // dS of `count` keys. The first key is a multiple of eight.
   __device__ Eight Gradients(int64_t h, int64_t i, int64_t key, int count) const {
     const Eight e = LoadEight(scores.Exponentials(h, i) + key, count);
     Eight result = {};
@@ -87,11 +87,11 @@ struct ScoreSums {
   }
 };
 
-// The product for a tile of 128 x 128 scores, a part of the batch passing by.
+// The product for a tile of 128 x 128 scores; its inner dimension loops over a part of the batch.
 template <typename T, int kHead>
 class ScoreProduct {
  public:
-  static constexpr int kSteps = kHead / kInner<T>;  // of an example
+  static constexpr int kPieces = kHead / kInner<T>;  // of an example
   using Tile = OperandTile<T, false>;
 
   __device__ ScoreProduct(const ScoreSums<T>& sums, const T* g, const T* value, const float* delta)
@@ -105,34 +105,34 @@ class ScoreProduct {
     h_ = rest / sums.parts;
     first_example_ = scores_.batch * part_ / sums.parts;
     examples_ = static_cast<int>(scores_.batch * (part_ + 1) / sums.parts - first_example_);
-    const int64_t row_step = scores_.heads * scores_.head_size;
+    const int64_t row_stride = scores_.heads * scores_.head_size;
     const int64_t column = h_ * scores_.head_size + Tile::Column();
-    g_ = g + (first_query_ + Tile::Row()) * row_step + column;
-    value_ = value + (first_key_ + Tile::Row()) * row_step + column;
+    g_ = g + (first_query_ + Tile::Row()) * row_stride + column;
+    value_ = value + (first_key_ + Tile::Row()) * row_stride + column;
   }
 
-  // None where keys come later than all of the queries.
-  __device__ int Steps() const {
-    return scores_.causal && first_key_ >= first_query_ + kSide ? 0 : examples_ * kSteps;
+  // None if all keys come after all queries.
+  __device__ int Pieces() const {
+    return scores_.causal && first_key_ >= first_query_ + kSide ? 0 : examples_ * kPieces;
   }
 
-  __device__ void Copy(int step, Tile& a, Tile& b) const {
-    const int64_t example = first_example_ + step / kSteps;
+  __device__ void Copy(int piece, Tile& a, Tile& b) const {
+    const int64_t example = first_example_ + piece / kPieces;
     if (!Counts(example)) return;
-    const int column = step % kSteps * kInner<T>;
-    const int64_t row_step = scores_.heads * scores_.head_size;
+    const int column = piece % kPieces * kInner<T>;
+    const int64_t row_stride = scores_.heads * scores_.head_size;
     const bool there = column + Tile::Column() < scores_.head_size;
-    a.Copy(g_ + example * scores_.queries * row_step + column, row_step,
+    a.Copy(g_ + example * scores_.queries * row_stride + column, row_stride,
            there ? scores_.query_lengths[example] - first_query_ : 0);
-    b.Copy(value_ + example * scores_.keys * row_step + column, row_step,
+    b.Copy(value_ + example * scores_.keys * row_stride + column, row_stride,
            there ? scores_.key_lengths[example] - first_key_ : 0);
   }
 
-  __device__ void Add(int step, const Tile& a, const Tile& b, WarpSums& sums) const {
-    const int64_t example = first_example_ + step / kSteps;
+  __device__ void Add(int piece, const Tile& a, const Tile& b, WarpSums& sums) const {
+    const int64_t example = first_example_ + piece / kPieces;
     if (!Counts(example)) return;
-    if (step % kSteps != kSteps - 1) return AddTiles(a, b, sums);
-    float delta[kWarpRows][2];  // asked for before the product that hides the way from memory
+    if (piece % kPieces != kPieces - 1) return AddTiles(a, b, sums);
+    float delta[kWarpRows][2];  // loaded before the product, which hides the latency
 #pragma unroll
     for (int m = 0; m < kWarpRows; ++m) {
 #pragma unroll
@@ -183,11 +183,11 @@ __global__ void __launch_bounds__(kProductThreads, 2)
   auto& shared = Shared<PipelineStorage<T, false, false>>();
   const ScoreProduct<T, kHead> product(to, g, value, delta);
   WarpSums sums = {};
-  Multiply(shared.stages, product.Steps(), product, sums);
+  Multiply(shared.stages, product.Pieces(), product, sums);
   product.Store(to, shared.sums[WarpIndex()], sums);
 }
 
-// dtable where queries have rows of their own: sums over the heads that share it.
+// dtable if the table has a row per query: sums over the heads that share the table.
 template <typename T>
 struct TableGradient {
   ScoreSums<T> sums;
@@ -210,22 +210,23 @@ struct TableGradient {
   }
 };
 
-// Sums of dS along lines through the queries: dbias along diagonals, and dtable down the columns
-// where all queries share a row.
+// Sums of dS along lines through the queries: along diagonals for dbias, and along columns for
+// dtable if all queries share a row.
 template <typename T>
 struct LineGradient {
   ScoreSums<T> sums;
   float* result;         // [heads, lines]
-  int64_t heads, lines;  // heads 1: of all
+  int64_t heads, lines;  // heads = 1: sums over all heads
   bool diagonal, accumulate;
 
-  // A line's key for query i; it may be none.
+  // The line's key for query i. It may be out of range.
   __device__ int64_t Key(int64_t line, int64_t i) const {
     return diagonal ? line + i - (sums.scores.queries - 1) : line;
   }
 };
 
-// A warp's lanes take neighbouring lines, the block's warps every eighth query.
+// The lanes of a warp have neighbouring lines, each of the block's eight warps sums every eighth
+// query.
 template <typename T>
 __global__ void LineGradientKernel(LineGradient<T> call) {
   const SharedScores<T>& scores = call.sums.scores;
@@ -250,21 +251,21 @@ void SumLines(const KernelArguments& arguments, const LineGradient<T>& call) {
   Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
 }
 
-// Parts of the batch, as many as fill the multiprocessors of an H100 with two blocks each.
-int64_t PartsFor(const Sizes& z, int64_t tiles) {
+// The number of parts of the batch: enough to give each multiprocessor of an H100 two blocks.
+int64_t PartsFor(const Dimensions& z, int64_t tiles) {
   constexpr int64_t kBlocks = 132 * 2;
   return std::clamp<int64_t>(kBlocks / tiles, 1, z.batch);
 }
 
-int64_t ScoreTiles(const Sizes& z) {
+int64_t ScoreTiles(const Dimensions& z) {
   return z.heads * ((z.queries + kSide - 1) / kSide) * ((z.keys + kSide - 1) / kSide);
 }
 
 }  // namespace
 
-SharedGradients::SharedGradients(const OpCall& call, const Sizes& sizes,
+SharedGradients::SharedGradients(const OpCall& call, const Dimensions& z,
                                  const SharedAttention& shared, WorkspaceLayout& layout)
-    : z_(sizes), parts_(PartsFor(sizes, ScoreTiles(sizes))) {
+    : z_(z), parts_(PartsFor(z, ScoreTiles(z))) {
   scaled_ = layout.Place(call.inputs[kGivenDY].bytes());
   means_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
   const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of attention_grad over queries and over keys (attention_grad.h). A block takes 64 rows
-// of one side in a part of the batch, and 64 columns of each result.
+// The passes of attention_grad over queries and over keys (attention_grad.h). A block computes 64
+// rows of one side in a part of the batch, and 64 columns of each result.
 #include "kernels/cuda/attention_grad.h"
 
 namespace syntra::attention {
 namespace {
 
-// Rows of a warp's tile beside each other, each moved so that a diagonal is a column.
+// The rows of a warp's tile, each shifted so that diagonals become columns.
 template <typename T>
 struct SkewedRows {
   static constexpr int kWidth = 8 * (kPassingFragments<T> + 1);
   float row[kTileWarps][8][kWidth];
 };
 
-// Which results a pass forms besides dV.
+// The results that a pass computes besides dV.
 template <bool kKeys, bool kWithDot, bool kWithDense>
 struct Pass {
   static constexpr bool kOfKeys = kKeys, kDot = kWithDot, kDense = kWithDense;
@@ -94,7 +94,7 @@ class SideGradients {
     if (AddsToLine()) AddToLine();
   }
 
-  // Once no stage is in use.
+  // Call it when no stage is in use any more.
   __device__ void StoreExample() {
     const Backward<T>& call = work_.call;
     const int64_t width = terms_.head_size;
@@ -135,7 +135,8 @@ class SideGradients {
   __device__ RowStatistics* StatisticsIn(T* stage) const {
     return reinterpret_cast<RowStatistics*>(stage + side_.TileCount() * kPassingTile);
   }
-  // The block's columns of a source whose tiles begin at `first`; others' where it has fewer.
+  // The block's columns of a source whose tiles begin at `first`. If the source has fewer, other
+  // columns.
   __device__ const T* TileOf(const T* passing, int first, const Source<T>& source) const {
     return passing + (first + (chunk_ < source.TileCount() ? chunk_ : 0)) * kPassingTile;
   }
@@ -148,8 +149,8 @@ class SideGradients {
               chunk_ * kColumns);
   }
 
-  // Adds the diagonals of dS, keys as rows, to the warp's line. Fragments 8 columns apart meet in
-  // the same entries with their upper and lower rows.
+  // Adds the diagonals of dS, whose rows are keys, to the warp's line. The lower rows of a fragment
+  // and the upper rows of the one 8 columns further on add to the same entries.
   __device__ void AddToLine() {
     constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
     float* line = line_ + place_.passing;
@@ -189,7 +190,7 @@ class SideGradients {
   SkewedRows<T>* skewed_;
   float* line_;
   T *own_, *stages_;
-  Side<T> side_;  // that passes by
+  Side<T> side_;  // the passing side
   Place next_, place_;
   RowStatistics own_statistics_[2];
   RowScores<T> scores_, d_scores_;
@@ -239,32 +240,33 @@ void WithPass(bool dot, bool dense, const Body& body) {
 }  // namespace
 
 template <typename T>
-std::optional<TileMemory> SideMemory(const GradientSizes<T>& sizes, bool bias) {
-  return TileMemory::For(sizes.own_bytes() + (bias ? sizeof(SkewedRows<T>) : 0),
-                         sizes.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
+std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias) {
+  return TileMemory::For(tile_counts.own_bytes() + (bias ? sizeof(SkewedRows<T>) : 0),
+                         tile_counts.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
 }
 
 template <typename T>
 void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
-  const GradientSizes<T> sizes(z.head_size, z.features, z.query != nullptr);
+  const GradientTiles<T> tile_counts(z.head_size, z.features, z.query != nullptr);
   const auto chunks = [&](bool of_head, bool of_features) {
     return std::max(of_head ? Chunks(z.head_size) : 0, of_features ? Chunks(z.features) : 0);
   };
   WithPass<false>(call.dquery != nullptr, call.du != nullptr, [&]<typename Pass>(Pass) {
-    RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense), *SideMemory(sizes, false));
+    RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense),
+                     *SideMemory(tile_counts, false));
   });
   const bool keys = call.dvalue != nullptr || call.dkey != nullptr || call.dbias != nullptr;
   if (!keys && call.dpositions == nullptr) return;
   WithPass<true>(call.dkey != nullptr, call.dpositions != nullptr, [&]<typename Pass>(Pass) {
     RunPass<T, Pass>(arguments, work, chunks(keys, Pass::kDense),
-                     *SideMemory(sizes, call.dbias != nullptr));
+                     *SideMemory(tile_counts, call.dbias != nullptr));
   });
 }
 
 #define SYNTRA_FOR_ACTIVATION(T)                                                \
-  template std::optional<TileMemory> SideMemory(const GradientSizes<T>&, bool); \
+  template std::optional<TileMemory> SideMemory(const GradientTiles<T>&, bool); \
   template void RunSides(const KernelArguments&, const Recomputation<T>&);
 SYNTRA_FOR_ACTIVATION(float)
 SYNTRA_FOR_ACTIVATION(BFloat16)

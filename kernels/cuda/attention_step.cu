@@ -7,20 +7,21 @@
 namespace syntra::attention {
 namespace {
 
-constexpr int kStepThreads = 128;
-// Lanes that share a key's dot product, each with eight elements at a time.
+constexpr int kDecodeThreads = 128;
+// The number of lanes that compute a key's dot product. Each handles eight elements at a time.
 constexpr int kKeyLanes = 8;
-// What every GPU has without asking: scores of more keys take the kernel of tiles.
+// The shared memory that every GPU has by default holds this many scores. Calls with more keys use
+// the tile kernel.
 constexpr int64_t kMostKeys = 8192;
 
-// In shared memory, followed by a score for each key.
-struct StepStorage {
-  alignas(16) float sums[kStepThreads][kEight];
-  float of_warp[kStepThreads / kWarp];
+// The shared memory of a block. A score for each key follows it.
+struct DecodeStorage {
+  alignas(16) float sums[kDecodeThreads][kEight];
+  float of_warp[kDecodeThreads / kWarp];
 };
 
 template <typename T>
-struct Step {
+struct DecodeStep {
   Terms<T> terms;
   T* y;
   float* log_sum_exp;
@@ -37,12 +38,12 @@ __device__ float BlockMax(float value, float* scratch) {
   return largest;
 }
 
-// scores[j] = query . key_j, by groups of lanes.
+// scores[j] = query . key_j, computed by groups of lanes.
 template <typename T>
 __device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
   const int lane = ThreadIndex() % kKeyLanes;
   const T* query = terms.query + (b * terms.heads + h) * terms.head_size;
-  for (int64_t first = 0; first < terms.keys; first += kStepThreads / kKeyLanes) {
+  for (int64_t first = 0; first < terms.keys; first += kDecodeThreads / kKeyLanes) {
     const int64_t j = first + ThreadIndex() / kKeyLanes;
     const T* key = terms.key + ((b * terms.keys + (j < terms.keys ? j : 0)) * terms.heads + h) *
                                    terms.head_size;
@@ -59,7 +60,7 @@ __device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, float* sc
   }
 }
 
-// u . p_j; threads with neighbouring keys read neighbouring entries of the table.
+// u . p_j. Threads with neighbouring keys read neighbouring entries of the table.
 template <typename T>
 __device__ float PositionScore(const Terms<T>& terms, int64_t b, int64_t h, int64_t j) {
   const T* u = terms.u + (b * terms.heads + h) * terms.features;
@@ -70,11 +71,11 @@ __device__ float PositionScore(const Terms<T>& terms, int64_t b, int64_t h, int6
   return sum;
 }
 
-// Adds the other terms, masks, and returns the largest score of this thread's keys.
+// Adds the other terms, applies the mask, and returns the largest score of this thread's keys.
 template <typename T>
 __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
   float largest = -INFINITY;
-  for (int64_t j = ThreadIndex(); j < terms.keys; j += kStepThreads) {
+  for (int64_t j = ThreadIndex(); j < terms.keys; j += kDecodeThreads) {
     float score = -INFINITY;
     if (terms.Allows(b, 0, j)) {
       score = terms.Others(b, h, 0, j) + (terms.query != nullptr ? scores[j] : 0.0f);
@@ -86,13 +87,13 @@ __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float
   return largest;
 }
 
-// y = sum_j weights_j value_j / sum: a thread takes eight columns of every so many keys.
+// y = sum_j weights_j value_j / sum. Each thread sums eight columns over every `parts`-th key.
 template <typename T>
-__device__ void MixValues(const Step<T>& call, int64_t b, int64_t h, const float* weights,
-                          float inverse_sum, StepStorage& shared) {
+__device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, const float* weights,
+                          float inverse_sum, DecodeStorage& shared) {
   const Terms<T>& terms = call.terms;
   const int groups = static_cast<int>((terms.head_size + kEight - 1) / kEight);
-  const int parts = kStepThreads / groups;
+  const int parts = kDecodeThreads / groups;
   const int column = ThreadIndex() % groups * kEight, part = ThreadIndex() / groups;
   const auto left = static_cast<int>(terms.head_size - column);
   const int count = left < kEight ? left : kEight;
@@ -109,27 +110,27 @@ __device__ void MixValues(const Step<T>& call, int64_t b, int64_t h, const float
   for (int e = 0; e < kEight; ++e) shared.sums[ThreadIndex()][e] = sum[e];
   SyncThreads();
   T* y = call.y + (b * terms.heads + h) * terms.head_size;
-  for (int64_t k = ThreadIndex(); k < terms.head_size; k += kStepThreads) {
+  for (int64_t k = ThreadIndex(); k < terms.head_size; k += kDecodeThreads) {
     float total = 0.0f;
     for (int p = 0; p < parts; ++p) total += shared.sums[p * groups + k / kEight][k % kEight];
     StoreResult(total * inverse_sum, y + k, call.accumulate_y);
   }
 }
 
-// A block takes one (example, head).
+// One block per (example, head).
 template <typename T>
-__global__ void __launch_bounds__(kStepThreads) StepKernel(Step<T> call) {
-  auto& shared = Shared<StepStorage>();
-  auto* scores = reinterpret_cast<float*>(SharedBytes() + sizeof(StepStorage));
+__global__ void __launch_bounds__(kDecodeThreads) DecodeStepKernel(DecodeStep<T> call) {
+  auto& shared = Shared<DecodeStorage>();
+  auto* scores = reinterpret_cast<float*>(SharedBytes() + sizeof(DecodeStorage));
   const Terms<T>& terms = call.terms;
   const int64_t h = BlockIndex() % terms.heads, b = BlockIndex() / terms.heads;
   if (terms.query != nullptr) ScoreKeys(terms, b, h, scores);
   SyncThreads();
   const float largest = BlockMax(FinishScores(terms, b, h, scores), shared.of_warp);
-  // Nothing is allowed: any finite reference gives zeros.
+  // If no key is allowed, any finite reference gives zeros.
   const float reference = largest == -INFINITY ? 0.0f : largest;
   float sum = 0.0f;
-  for (int64_t j = ThreadIndex(); j < terms.keys; j += kStepThreads) {
+  for (int64_t j = ThreadIndex(); j < terms.keys; j += kDecodeThreads) {
     scores[j] = expf(scores[j] - reference);
     sum += scores[j];
   }
@@ -145,26 +146,25 @@ __global__ void __launch_bounds__(kStepThreads) StepKernel(Step<T> call) {
 
 }  // namespace
 
-bool IsStep(const Sizes& sizes) {
-  return sizes.queries == 1 && sizes.keys <= kMostKeys && sizes.head_size <= kStepThreads * kEight;
+bool IsDecodeStep(const Dimensions& z) {
+  return z.queries == 1 && z.keys <= kMostKeys && z.head_size <= kDecodeThreads * kEight;
 }
 
-BoundKernel BindStep(const OpCall& call, const Sizes& sizes) {
+BoundKernel BindDecodeStep(const OpCall& call, const Dimensions& z) {
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.run = [sizes, dtype = call.inputs[kValue].dtype, accumulate_y = Accumulates(call, kY),
+  kernel.run = [z, dtype = call.inputs[kValue].dtype, accumulate_y = Accumulates(call, kY),
                 accumulate_log_sum_exp =
                     Accumulates(call, kLogSumExp)](const KernelArguments& arguments) {
     WithActivation(dtype, [&](auto type) {
       using T = decltype(type);
-      Step<T> step{Terms<T>::Of(sizes, arguments), syntra::Output<T>(arguments, kY),
-                   syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
-                   accumulate_log_sum_exp};
+      DecodeStep<T> step{Terms<T>::Of(z, arguments), syntra::Output<T>(arguments, kY),
+                         syntra::Output<float>(arguments, kLogSumExp), accumulate_y,
+                         accumulate_log_sum_exp};
       step.terms.query_start = syntra::Input<int32_t>(arguments, kQueryStart);
       Launch(arguments,
-             {sizes.batch * sizes.heads, kStepThreads,
-              sizeof(StepStorage) + sizes.keys * sizeof(float)},
-             StepKernel<T>, step);
+             {z.batch * z.heads, kDecodeThreads, sizeof(DecodeStorage) + z.keys * sizeof(float)},
+             DecodeStepKernel<T>, step);
     });
   };
   return kernel;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One query for each (example, head), as generation asks for: a dot product for each key instead of
-// tiles that would hold one row.
+// Attention in a decode step, which has one query for each (example, head). It computes a dot
+// product for each key, since tiles would have only one row.
 #pragma once
 
 #include "kernels/op.h"
@@ -8,8 +8,8 @@
 
 namespace syntra::attention {
 
-// Whether the step kernel serves calls of these sizes.
-bool IsStep(const Sizes& sizes);
-BoundKernel BindStep(const OpCall& call, const Sizes& sizes);
+// Whether the decode-step kernel can compute calls of these dimensions.
+bool IsDecodeStep(const Dimensions& z);
+BoundKernel BindDecodeStep(const OpCall& call, const Dimensions& z);
 
 }  // namespace syntra::attention

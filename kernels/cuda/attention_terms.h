@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The score terms of attention on the GPU (kernels/README.md, "attention"): where each lies, and
-// which blocks take which.
+// The score terms of attention on the GPU (kernels/README.md, "attention"): their operands, and the
+// assignment of tiles to blocks.
 #pragma once
 
 #include "kernels/cuda/attention_tiles.h"
@@ -14,7 +14,7 @@ using namespace gpu;
 
 constexpr int64_t kLargestHead = 128;
 
-// Calls body with the least head size that kernels are made for, as a constant.
+// Calls body with the smallest head size that kernels are compiled for and that is large enough.
 template <typename Body>
 void WithHeadSize(int64_t head_size, const Body& body) {
   if (head_size <= 32) return body(std::integral_constant<int, 32>());
@@ -22,7 +22,7 @@ void WithHeadSize(int64_t head_size, const Body& body) {
   return body(std::integral_constant<int, kLargestHead>());
 }
 
-// The segments of 64 rows: the range of those that are not 0, and whether any is.
+// The segments of 64 rows: the range of those that are not 0, and whether any is 0.
 struct SegmentRange {
   int32_t lowest, highest;
   bool any_zero;
@@ -34,7 +34,7 @@ template <typename T>
 struct Terms {
   int64_t batch, queries, keys, heads, head_size, features;
   const T *query, *key, *value, *u;
-  const float* positions;  // [F, N], or one for each head
+  const float* positions;  // [F, N] or [H, F, N]
   int64_t position_extent;
   bool positions_per_head;
   const T *a, *b;
@@ -44,16 +44,16 @@ struct Terms {
   const float* bias;
   const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *query_start;
   bool causal;
-  // The examples that are computed: how many, then which, in ascending order; null: all.
+  // The examples to compute: their number, then their indices in ascending order; null: all.
   const int32_t* examples;
-  // What kernels of tiles prepare (attention_scores.h): columns of `positions` as rows in T, padded
-  // to multiples of 16 bytes, [H or 1, N, width]; ranges of segments, [B, chunks of rows].
+  // Set by PreparedTerms (attention_scores.h): the columns of `positions` as rows of type T, padded
+  // to multiples of 16 bytes, [H or 1, N, width], and ranges of segments, [B, chunks of rows].
   const T* position_rows = nullptr;
   int64_t position_width = 0;
   const SegmentRange *query_ranges = nullptr, *key_ranges = nullptr;
 
-  // Of the inputs that attention and attention_grad share.
-  static Terms Of(const Sizes& z, const KernelArguments& arguments) {
+  // From the inputs that attention and attention_grad share.
+  static Terms Of(const Dimensions& z, const KernelArguments& arguments) {
     const auto in = [&]<typename Element>(int i, Element) {
       return i < std::ssize(arguments.inputs) ? syntra::Input<Element>(arguments, i) : nullptr;
     };
@@ -92,7 +92,7 @@ struct Terms {
   __device__ int64_t Example(int64_t n) const { return examples != nullptr ? examples[1 + n] : n; }
 
   __device__ int64_t Start() const { return query_start != nullptr ? *query_start : 0; }
-  // By which a query and a key meet table, positions, a and b.
+  // The indices of a query and a key in table, positions, a and b.
   __device__ int64_t QueryPosition(int64_t b, int64_t i) const {
     return query_positions != nullptr ? query_positions[b * queries + i] : i + Start();
   }
@@ -100,14 +100,14 @@ struct Terms {
     return key_positions != nullptr ? key_positions[b * keys + j] : j;
   }
 
-  // Of the table of positions, for key j; zero beyond.
+  // The entry of the table of positions for key j; zero beyond the end.
   __device__ float PositionAt(int64_t b, int64_t h, int64_t j, int64_t feature) const {
     if (j >= keys || feature >= features) return 0.0f;
     const int64_t row = (positions_per_head ? h : 0) * features + feature;
     return positions[row * position_extent + KeyPosition(b, j)];
   }
 
-  // Whether entries of the table lie as rows and columns of the scores do.
+  // Whether the table's rows and columns correspond to those of the scores.
   __device__ bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
 
   __device__ bool Allows(int64_t b, int64_t i, int64_t j) const {
@@ -117,7 +117,7 @@ struct Terms {
     return segment != 0 && segment == key_segments[b * keys + j];
   }
 
-  // The terms that are no products of features.
+  // The sum of the terms that are not products of features.
   __device__ float Others(int64_t b_index, int64_t h, int64_t i, int64_t j) const {
     float sum = bias != nullptr ? bias[h * (queries + keys - 1) + j - i + queries - 1] : 0.0f;
     if (table == nullptr && a == nullptr) return sum;
@@ -134,19 +134,19 @@ struct Terms {
   }
 };
 
-// What attention_grad reads and writes.
+// The operands of attention_grad.
 template <typename T>
 struct Backward {
   Terms<T> terms;
   const T *y, *dy;
   const float* log_sum_exp;                  // [B, H, T]
-  T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not wanted
+  T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not needed
   float *dpositions, *dtable, *dbias;
   bool accumulate[kGradientOutputCount];
 };
 
-// Blocks for `tiles` of each example and head. With a list of examples, whose length only the
-// device knows, no more than are at work at once.
+// A grid for `tiles` tiles of each example and head. If there is a list of examples, whose length
+// only the device knows, the grid has no more blocks than can run at once.
 template <typename T>
 Grid TileGrid(const Terms<T>& terms, int64_t tiles, size_t shared_bytes) {
   constexpr int64_t kMostBlocks = 132 * 8;
@@ -154,13 +154,14 @@ Grid TileGrid(const Terms<T>& terms, int64_t tiles, size_t shared_bytes) {
   return {terms.examples != nullptr ? std::min(all, kMostBlocks) : all, kTileThreads, shared_bytes};
 }
 
-// Calls body(b, h, tile) for the block's share of the tiles; all threads must call it.
+// Calls body(b, h, tile) for this block's share of the tiles. All threads of the block must call
+// it.
 template <typename T, typename Body>
 __device__ __forceinline__ void ForTiles(const Terms<T>& terms, int64_t tiles, const Body& body) {
   const int64_t end = terms.ExampleCount() * terms.heads * tiles;
   for (int64_t item = BlockIndex(); item < end; item += BlockCount()) {
     body(terms.Example(item / tiles / terms.heads), item / tiles % terms.heads, item % tiles);
-    SyncThreads();  // shared memory is free again
+    SyncThreads();  // the next tile reuses shared memory
   }
 }
 

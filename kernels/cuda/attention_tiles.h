@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of attention's operands in shared memory, 64 columns wide, and a warp's products with them.
-// Of the two sides of the scores a block keeps the rows of one, its own, while those of the other
-// pass by; a warp's sums lie in registers, from one product to the next. bf16 on tensor cores, f32
-// in IEEE f32.
+// A block keeps a tile of rows of one side of the scores (its own rows) and loops over tiles of the
+// other side (the passing rows). A warp's sums stay in registers from one product to the next. bf16
+// uses tensor cores, f32 IEEE f32 arithmetic.
 #pragma once
 
 #include "kernels/cuda/mma.h"
@@ -13,11 +13,11 @@ using namespace gpu;
 
 constexpr int kTileWarps = 4, kTileThreads = kTileWarps * kWarp;
 constexpr int kColumns = 64, kFragments = kColumns / 8;  // of a tile
-// Sixteen bytes between rows let the lanes that load a matrix meet different banks.
+// Sixteen bytes of padding between rows avoid bank conflicts when lanes load a matrix.
 template <typename T>
 constexpr int kTileStride = kColumns + Line<T>::kElements;
 
-// Rows that pass by at a time.
+// The number of rows of a passing tile.
 template <typename T>
 constexpr int kPassing = sizeof(T) == sizeof(float) ? 32 : 64;
 template <typename T>
@@ -25,19 +25,20 @@ constexpr int kPassingFragments = kPassing<T> / 8;
 
 constexpr int64_t Chunks(int64_t count) { return (count + kColumns - 1) / kColumns; }
 
-// Rows of an operand as one head of one example sees them.
+// The rows of an operand for one head of one example.
 template <typename T>
 struct Source {
-  const T* from = nullptr;  // its first row; null: it is absent
+  const T* from = nullptr;  // the first row; null: the operand is absent
   int rows = 0, width = 0;
-  int64_t step = 0;                // elements between rows
-  const int32_t* index = nullptr;  // which row stands in the place of each; null: itself
+  int64_t stride = 0;              // elements between rows
+  const int32_t* index = nullptr;  // row i is stored as row index[i]; null: as row i
 
   __device__ int TileCount() const { return from == nullptr ? 0 : static_cast<int>(Chunks(width)); }
 };
 
-// Begins to copy 64 columns of kRows rows to a tile, zeros where there are none. By all threads of
-// the block. Rows that do not begin at multiples of 16 bytes are copied at once.
+// Starts to copy 64 columns of kRows rows to a tile. Elements beyond the operand become zero. All
+// threads of the block must call it. Rows that do not begin at multiples of 16 bytes are copied
+// synchronously.
 template <int kRows, typename T>
 __device__ __forceinline__ void CopyTile(const Source<T>& source, int first, int column, T* tile) {
   constexpr int kElements = Line<T>::kElements, kLines = kColumns / kElements;
@@ -46,18 +47,18 @@ __device__ __forceinline__ void CopyTile(const Source<T>& source, int first, int
     const bool there = first + own < source.rows && left > 0;
     int64_t row = there ? first + own : 0;
     if (there && source.index != nullptr) row = source.index[row];
-    const T* from = source.from + (there ? row * source.step + column + line : 0);
+    const T* from = source.from + (there ? row * source.stride + column + line : 0);
     T* to = tile + own * kTileStride<T> + line;
     if (source.width % kElements == 0) {
       CopyAsync(to, from, there);
     } else {
-#pragma unroll 1  // rare; copies of it would only take time to compile
+#pragma unroll 1  // rare; unrolling it would only take time to compile
       for (int e = 0; e < kElements; ++e) to[e] = there && e < left ? from[e] : FromFloat<T>(0.0f);
     }
   }
 }
 
-// The same of all columns, tile after tile. Returns where the next would lie.
+// The same for all columns, tile after tile. Returns the address after the last tile.
 template <int kRows, typename T>
 __device__ __forceinline__ T* CopyTiles(const Source<T>& source, int first, T* to) {
   for (int tile = 0; tile < source.TileCount(); ++tile) {
@@ -67,13 +68,13 @@ __device__ __forceinline__ T* CopyTiles(const Source<T>& source, int first, T* t
   return to;
 }
 
-// Of the rows of a block's own tile, 16 kM for each warp.
+// The first row of this warp in the block's own tile. Each warp has 16 kM rows.
 template <int kM, typename T>
 __device__ __forceinline__ T* WarpRows(T* tile) {
   return tile + WarpIndex() * 16 * kM * kTileStride<T>;
 }
 
-// sums[m][n] += own rows from 16 m on times passing rows from 8 n on, over a tile's columns.
+// sums[m][n] += (own rows from 16 m on) . (passing rows from 8 n on), over the columns of a tile.
 template <int kM, int kN>
 __device__ __forceinline__ void AddScores(const BFloat16* own, const BFloat16* passing,
                                           Fragment (&sums)[kM][kN]) {
@@ -98,7 +99,7 @@ __device__ __forceinline__ void AddScores(const BFloat16* own, const BFloat16* p
   }
 }
 
-// Adds up sixteen columns apart from the rest, so that large scores keep their last bits.
+// Sums sixteen columns at a time before adding them, so that large scores keep their last bits.
 template <int kM, int kN>
 __device__ __forceinline__ void AddScores(const float* own, const float* passing,
                                           Fragment (&sums)[kM][kN]) {
@@ -136,7 +137,7 @@ __device__ __forceinline__ void AddScores(const float* own, const float* passing
   }
 }
 
-// sums[m][c] += weights of the warp's own rows times columns 8 c and on of the passing rows.
+// sums[m][c] += (weights of the warp's own rows) times (columns from 8 c on of the passing rows).
 template <int kM, int kN>
 __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], const BFloat16* passing,
                                          Fragment (&sums)[kM][kFragments]) {
@@ -159,13 +160,13 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
   }
 }
 
-// The weights of a row lie with the four lanes that share it, which ask each other for them.
+// Four lanes share the weights of a row and exchange them by shuffles.
 template <int kM, int kN>
 __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], const float* passing,
                                          Fragment (&sums)[kM][kFragments]) {
 #pragma unroll
   for (int n = 0; n < kN; ++n) {
-    // A turn has enough to do; copies of it would only fill the instruction cache.
+    // An iteration has enough work; unrolling would only fill the instruction cache.
 #pragma unroll 1
     for (int lane = 0; lane < 4; ++lane) {
 #pragma unroll
@@ -189,19 +190,19 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
   }
 }
 
-// Sums of 16 rows on their way to rows of 16-byte lines, for each warp.
+// A buffer for 16 rows of sums of each warp, from which they are stored as 16-byte lines.
 constexpr int kSumsStride = kColumns + 8;
 struct RowsOfSums {
   alignas(16) float of_warp[kTileWarps][16 * kSumsStride];
 };
 
-// Calls store(row, column, values) for eight columns at a time of 16 rows of sums.
+// Calls store(row, column, values) for each eight columns of 16 rows of sums.
 template <int kN, typename Store>
 __device__ __forceinline__ void StoreRowsOfSums(RowsOfSums& staged, const Fragment (&sums)[kN],
                                                 const Store& store) {
   constexpr int kRowsAtOnce = kWarp / kN;
   float* own = staged.of_warp[WarpIndex()];
-  SyncWarp();  // the last sums are no longer needed
+  SyncWarp();  // all lanes have read the previous sums
 #pragma unroll
   for (int n = 0; n < kN; ++n) {
 #pragma unroll
@@ -217,50 +218,50 @@ __device__ __forceinline__ void StoreRowsOfSums(RowsOfSums& staged, const Fragme
   }
 }
 
-// Rows of a result as one head of one example has them.
+// The rows of a result for one head of one example.
 template <typename T>
 struct Target {
-  T* to;  // its first row
+  T* to;  // the first row
   int rows, width;
-  int64_t step;  // elements between rows
+  int64_t stride;  // elements between rows
   bool accumulate;
 };
 
-// Stores the sums of the warp's own rows, from `row` on, and 64 columns.
+// Stores the sums of the warp's own rows to 64 columns of rows from `row` on.
 template <int kN, typename T>
 __device__ __forceinline__ void StoreTile(RowsOfSums& staged, const Fragment (&sums)[kN],
                                           const Target<T>& target, int row, int column) {
   StoreRowsOfSums(staged, sums, [&](int own, int piece, const Eight& values) {
     const int left = target.width - column - piece;
     if (row + own >= target.rows || left <= 0) return;
-    StoreResult(values, target.to + (row + own) * target.step + column + piece,
+    StoreResult(values, target.to + (row + own) * target.stride + column + piece,
                 left < kEight ? left : kEight, target.accumulate);
   });
 }
 
-// Uses tiles that pass by, two stages of memory taking turns where there is room for them. By all
-// threads of the block, which may not use the stages' memory any more. `steps`:
-//   bool Begin(stage)  finds the next tiles and begins the thread's copies; false: there are no
-//   more void Prepare()     what is to be done with the tiles found last, but without their memory
-//   void Use(stage)    the rest
-// Afterwards all copies of the block have arrived and the stages are free.
-template <typename Steps>
-__device__ __forceinline__ void PassStages(int stages, Steps& steps) {
-  bool more = steps.Begin(0);
+// Loops over the passing tiles, double-buffered if there are two stages of memory. All threads of
+// the block must call it, and must not use the stages' memory themselves. `pass` has
+//   bool Begin(stage)  finds the next tiles and starts the thread's copies; false: no more tiles
+//   void Prepare()     work for the tiles found last that does not need their copies
+//   void Use(stage)    the work that needs them
+// Afterwards all copies of the block have completed and the stages are free.
+template <typename Pass>
+__device__ __forceinline__ void PassStages(int stages, Pass& pass) {
+  bool more = pass.Begin(0);
   CommitCopies();
-  for (int step = 0; more; ++step) {
-    steps.Prepare();
+  for (int tile = 0; more; ++tile) {
+    pass.Prepare();
     WaitForCopies<0>();
-    // Everybody's copies are there, and nobody uses the stage before any more.
+    // All threads' copies have completed, and no thread uses the previous stage any more.
     SyncThreads();
     if (stages == 2) {
-      more = steps.Begin((step + 1) % 2);
+      more = pass.Begin((tile + 1) % 2);
       CommitCopies();
     }
-    steps.Use(stages == 2 ? step % 2 : 0);  // once, for it is long
+    pass.Use(stages == 2 ? tile % 2 : 0);  // called in one place, because it is long
     if (stages == 1) {
       SyncThreads();
-      more = steps.Begin(0);
+      more = pass.Begin(0);
       CommitCopies();
     }
   }

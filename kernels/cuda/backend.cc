@@ -7,9 +7,9 @@
 namespace syntra {
 namespace {
 
-// Dense products as NVIDIA's data sheets give them, in 1e12 FLOP/s: bf16 on tensor cores with f32
-// sums, and IEEE f32, which has no tensor cores. The first name that is part of the device's
-// counts.
+// Peak rates of dense products from NVIDIA's data sheets, in 1e12 FLOP/s: bf16 on tensor cores with
+// f32 sums, and IEEE f32, which does not use tensor cores. The first name that the device's name
+// contains is used.
 struct Peak {
   std::string_view name;
   double bf16, f32;

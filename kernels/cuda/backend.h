@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels and the device that they run on.
+// The backend of CUDA kernels on one GPU.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Device> device_;
 };
 
-// Throws Error(kResources) where the kernels cannot run on a GPU of this compute capability.
+// Throws Error(kResources) if the kernels cannot run on a GPU of this compute capability.
 void RequireCapability(std::string_view gpu, int major, int minor);
 
 }  // namespace syntra

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks calls of the CUDA runtime: SYNTRA_CUDA(cudaMemcpy(...)) throws what failed, why, and what
-// to do about it.
+// Checks calls of the CUDA runtime: if the call fails, SYNTRA_CUDA(cudaMemcpy(...)) throws an Error
+// that says what failed, why, and what to do about it.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// clip_by_norm: a handful of numbers, which the host need not see before the update runs.
+// clip_by_norm: a few numbers. They stay on the device, so that the host need not wait for them.
 #include "kernels/cuda/launch.h"
 #include "kernels/math/clip.h"
 #include "kernels/operands.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt as a table of functions, filled when a GPU first needs a product: the library is half a
-// gigabyte that machines without a GPU lack.
+// cuBLASLt as a table of functions. The library is loaded when a GPU first needs a product, because
+// it takes half a gigabyte and machines without a GPU do not have it.
 #pragma once
 
 #include <cublasLt.h>
@@ -27,7 +27,7 @@ struct CublasLt {
 #undef SYNTRA_FUNCTION
 };
 
-// Throws Error(kResources), saying what to do, if the library is not there.
+// Throws Error(kResources), which says what to do, if the library cannot be loaded.
 const CublasLt& Cublas();
 
 }  // namespace syntra::gpu

@@ -33,12 +33,12 @@ std::string Bytes(size_t bytes) { return HumanBytes(static_cast<double>(bytes));
 
 void Destroy(cudaGraph_t graph) { cudaGraphDestroy(graph); }
 
-// Work that was taken down, for as long as anybody may give it again.
+// Captured work, which can be launched until it is destroyed.
 class Graph {
  public:
   Graph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
     SYNTRA_CUDA(cudaGraphInstantiate(&graph_, graph, 0));
-    // What the launch needs on the device is made now.
+    // Uploads the graph now, so that the first launch is as fast as the others.
     SYNTRA_CUDA(cudaGraphUpload(graph_, stream));
   }
   ~Graph() { cudaGraphExecDestroy(graph_); }
@@ -90,7 +90,8 @@ class GpuSideStream final : public SideStream {
   void Join() override { Order(side_, main_); }
 
  private:
-  // A stream that waits keeps to what the event recorded last, so one event serves all.
+  // A waiting stream waits for the event's latest record at the time of the call, so one event can
+  // be reused.
   void Order(cudaStream_t first, cudaStream_t then) {
     SYNTRA_CUDA(cudaEventRecord(reached_, first));
     SYNTRA_CUDA(cudaStreamWaitEvent(then, reached_, 0));
@@ -227,7 +228,7 @@ std::string Describe(int index) {
                      Bytes(properties.totalGlobalMem));
 }
 
-// Whether somebody hid the GPUs from this process on purpose.
+// Whether the user has hidden the GPUs from this process on purpose.
 bool Hidden() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible && (*visible == '\0' || *visible == '-');

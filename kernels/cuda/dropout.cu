@@ -47,7 +47,7 @@ std::optional<BoundKernel> cuda_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   if (!IsActivation(x) || !call.outputs[0].present()) return std::nullopt;
   const double rate = call.attributes.Number("rate");
-  if (rate == 0.0) return cuda_copy(call);  // whatever the keys
+  if (rate == 0.0) return cuda_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [type = x, keep = Keep::AtRate(rate),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // embedding: rows of a table. embedding_grad: dtable[v] = sum of dy over the positions with id v,
-// in position order. The positions are sorted by id, stably and without atomics on floats: each
-// chunk of positions counts its ids, the counts give every (chunk, id) its place, and within a
-// chunk a position's rank is the number of equal ids before it. The sorted positions are then added
-// in runs of equal length, so that a frequent id is no one thread's work; parts of ids that reach
-// over several runs are added afterwards.
+// in position order. The positions are sorted by id with a stable counting sort: each chunk of
+// positions counts its ids, prefix sums of the counts give the place of every (chunk, id), and
+// within a chunk a position's rank is the number of equal ids before it. The rows of the sorted
+// positions are then added in runs of equal length, so that a frequent id is spread over several
+// threads. Parts of ids that extend over several runs are added afterwards.
 #include "kernels/cuda/rows.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
@@ -28,14 +28,14 @@ struct Embedding {
   }
 };
 
-// Positions of a chunk; one block ranks them.
+// The number of positions of a chunk. One block ranks them.
 constexpr int kChunk = 1024;
 
-// Where the positions of each id are, sorted: `order` from `first[id]` to `first[id + 1]`.
+// The positions sorted by id. Those of an id are `order` from `first[id]` to `first[id + 1]`.
 struct SortedPositions {
   const int32_t* ids;
   int64_t positions, vocabulary;
-  int32_t* counts;  // [chunks, vocabulary]: how many of an id; then, before which place they begin
+  int32_t* counts;  // [chunks, vocabulary]: the number of an id; later, their place in `order`
   int32_t* first;   // [vocabulary + 1]
   int32_t* order;   // [positions]
 
@@ -53,7 +53,7 @@ struct ZeroCounts {
   }
 };
 
-// A chunk's ids in shared memory, and for one of them how many equal ones lie before and in all.
+// A chunk's ids in shared memory. For an id it counts the equal ones before it and in all.
 struct Rank {
   int32_t before, all;
 };
@@ -75,7 +75,7 @@ __device__ int LoadChunk(const SortedPositions& sorted, RankStorage& shared) {
   return count;
 }
 
-// The first position of an id in its chunk writes how many there are.
+// The thread of an id's first position in the chunk writes the count.
 __global__ void CountKernel(SortedPositions sorted) {
   auto& shared = Shared<RankStorage>();
   const int count = LoadChunk(sorted, shared);
@@ -87,11 +87,12 @@ __global__ void CountKernel(SortedPositions sorted) {
   }
 }
 
-// An id's counts become the number of its positions in the chunks before; first[id] their total.
+// Replaces an id's counts by the number of its positions in earlier chunks, and sets first[id] to
+// their total.
 __global__ void SumChunksKernel(SortedPositions sorted) {
-  const int64_t step = BlockCount() * ThreadCount();
+  const int64_t stride = BlockCount() * ThreadCount();
   for (int64_t id = BlockIndex() * ThreadCount() + ThreadIndex(); id < sorted.vocabulary;
-       id += step) {
+       id += stride) {
     int32_t total = 0;
     for (int64_t chunk = 0; chunk < sorted.chunks(); ++chunk) {
       int32_t& count = sorted.counts[chunk * sorted.vocabulary + id];
@@ -107,7 +108,8 @@ struct ScanStorage {
   int32_t total[kMostThreads];
 };
 
-// The totals of all ids become the places where they begin: one block, a run of ids a thread.
+// Replaces the totals of all ids by the places where they begin. One block, a range of ids per
+// thread.
 __global__ void StartsKernel(SortedPositions sorted) {
   auto& shared = Shared<ScanStorage>();
   const int64_t vocabulary = sorted.vocabulary;
@@ -138,7 +140,7 @@ __global__ void PlaceKernel(SortedPositions sorted) {
   }
 }
 
-// Sorted positions that are added together.
+// The number of sorted positions in a run.
 constexpr int64_t kRun = 64;
 inline int64_t Runs(int64_t positions) { return (positions + kRun - 1) / kRun; }
 
@@ -147,11 +149,11 @@ __device__ void Add(Eight& sum, const Eight& term) {
   for (int k = 0; k < kEight; ++k) sum[k] += term[k];
 }
 
-// What the runs leave: sums of ids that lie in one run, and parts of the others.
+// The results of the runs: sums of ids that are within one run, and parts of the others.
 struct RowSums {
   SortedPositions sorted;
   float* dtable;
-  float *heads, *tails;  // [runs, width]: of an id that began in a run before; that goes on
+  float *heads, *tails;  // [runs, width]: of an id that began in an earlier run; that continues
   int64_t width;
   bool accumulate;
 };
@@ -188,7 +190,7 @@ struct SumRun {
   }
 };
 
-// The ids that no run has finished: none of a batch's positions has them, or several runs' do.
+// Finishes the ids that no run has finished: those without positions and those in several runs.
 struct FinishRows {
   RowSums sums;
 

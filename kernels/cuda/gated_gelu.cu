@@ -28,7 +28,7 @@ struct GatedGelu {
 template <typename T>
 struct GatedGeluGrad {
   const T *x, *g, *dy;
-  T *dx, *dg;  // null: not wanted
+  T *dx, *dg;  // null: not needed
   bool accumulate_x, accumulate_g;
 
   __device__ void operator()(int64_t i, int count) const {

@@ -15,7 +15,8 @@ void CheckCublas(cublasStatus_t status, const char* call) {
 }
 #define SYNTRA_CUBLAS(call) CheckCublas(Cublas().call, #call)
 
-// The most scratch that the library may ask for: what its heuristics want for the largest products.
+// The largest workspace that the library may use: what its heuristics want for the largest
+// products.
 constexpr uint64_t kMostWorkspace = 32 << 20;
 
 cublasLtHandle_t Handle() {
@@ -53,13 +54,13 @@ using Operation = Owned<cublasLtMatmulDesc_t, &CublasLt::cublasLtMatmulDescDestr
 using Layout = Owned<cublasLtMatrixLayout_t, &CublasLt::cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, &CublasLt::cublasLtMatmulPreferenceDestroy>;
 
-// An operand stored by rows.
+// A row-major operand.
 struct Matrix {
   DType dtype;
   int64_t rows, columns, stride;  // elements from one row to the next
-  int64_t step;                   // and from one product of the batch to the next
+  int64_t batch_stride;           // and from one product of the batch to the next
 
-  // As the library sees it: transposed, by columns.
+  // The operand as the library sees it: transposed and column-major.
   Layout LayoutOf(int64_t batch) const {
     Layout layout;
     SYNTRA_CUBLAS(cublasLtMatrixLayoutCreate(layout.address(), TypeOf(dtype),
@@ -70,21 +71,21 @@ struct Matrix {
           cublasLtMatrixLayoutSetAttribute(layout.get(), attribute, &value, sizeof(value)));
     };
     set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batch));
-    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride);
     return layout;
   }
 
-  // The bytes, at most 16, that divide the address of each product's operand: those of whole
-  // tensors are divided by 64.
+  // The alignment in bytes, at most 16, of the operand of every product of the batch. Tensors are
+  // aligned to 64 bytes.
   uint32_t alignment() const {
-    return static_cast<uint32_t>(std::gcd<int64_t>(16, step * SizeOf(dtype)));
+    return static_cast<uint32_t>(std::gcd<int64_t>(16, batch_stride * SizeOf(dtype)));
   }
 };
 
 Matrix MatrixOf(DType dtype, int64_t rows, int64_t columns, bool transposed, int64_t stride,
-                int64_t step) {
+                int64_t batch_stride) {
   if (transposed) std::swap(rows, columns);
-  return {dtype, rows, columns, stride > 0 ? stride : columns, step};
+  return {dtype, rows, columns, stride > 0 ? stride : columns, batch_stride};
 }
 
 Preference PreferenceOf(const Matrix& a, const Matrix& b, const Matrix& c) {
@@ -117,11 +118,11 @@ Gemm::Gemm(Gemm&&) noexcept = default;
 Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
-// The library multiplies by columns: C^T = op(B)^T op(A)^T, so its left operand is B.
+// The library is column-major: it computes C^T = op(B)^T op(A)^T, so its left operand is B.
 Gemm::Gemm(const GemmProblem& p, const GemmBatch& batch) : plan_(std::make_unique<Plan>()) {
-  const Matrix a = MatrixOf(p.ab, p.m, p.k, p.transpose_a, p.a_stride, batch.a_step);
-  const Matrix b = MatrixOf(p.ab, p.k, p.n, p.transpose_b, p.b_stride, batch.b_step);
-  const Matrix c = MatrixOf(p.c, p.m, p.n, false, p.c_stride, batch.c_step);
+  const Matrix a = MatrixOf(p.ab, p.m, p.k, p.transpose_a, p.a_stride, batch.a_batch_stride);
+  const Matrix b = MatrixOf(p.ab, p.k, p.n, p.transpose_b, p.b_stride, batch.b_batch_stride);
+  const Matrix c = MatrixOf(p.c, p.m, p.n, false, p.c_stride, batch.c_batch_stride);
   Plan& plan = *plan_;
   plan.alpha = p.alpha;
   plan.beta = p.accumulate ? 1.0f : 0.0f;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by cuBLASLt, planned when a kernel is bound: layouts, the library's choice of
-// algorithm and its workspace are fixed then, so that a step can be captured.
+// Matrix products with cuBLASLt. They are planned when a kernel is bound: layouts, algorithm and
+// workspace are then fixed, so that a training step can be captured as a CUDA graph.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace syntra::gpu {
 
-// `count` products whose operands are apart by fixed numbers of elements; 0 for an operand that
-// all share.
+// `count` products. A batch stride is the number of elements from one product's operand to the
+// next; 0 if all products share the operand.
 struct GemmBatch {
-  int64_t count = 1, a_step = 0, b_step = 0, c_step = 0;
+  int64_t count = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
 };
 
 class Gemm {
  public:
   Gemm();  // unbound
-  // Throws Error(kInternal) if the library has no kernel for the problem. In f32 products are IEEE
+  // Throws Error(kInternal) if the library has no kernel for the problem. Products in f32 use IEEE
   // f32, never TF32.
   explicit Gemm(const GemmProblem& problem, const GemmBatch& batch = {});
   Gemm(Gemm&&) noexcept;
@@ -28,7 +28,7 @@ class Gemm {
 
   bool bound() const { return plan_ != nullptr; }
   size_t workspace_bytes() const;
-  // On the call's stream. `workspace`: its bytes, 64-byte aligned.
+  // Enqueues the products on the call's stream. `workspace` has workspace_bytes(), 64-byte aligned.
   void Run(const KernelArguments& call, const void* a, const void* b, void* c,
            std::byte* workspace) const;
 

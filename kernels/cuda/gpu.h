@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language of GPU kernels: CUDA's threads, warps and barriers under names of their own, so that
-// the same sources also run on the host, fiber by fiber (tests/simt). Blocks and grids have one
-// dimension; a block's threads are a multiple of a warp.
+// The primitives of GPU kernels: wrappers of CUDA's threads, warps and barriers. With them the same
+// sources also run on the host, with a fiber for each thread (tests/simt). Blocks and grids have
+// one dimension. The number of threads of a block is a multiple of a warp.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace syntra::gpu {
 
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFF;
-// Moved by one asynchronous copy, from and to multiples of as many.
+// The bytes that one asynchronous copy moves. Both addresses are multiples of this number.
 inline constexpr size_t kCopyBytes = 16;
 
 #if defined(__CUDACC__)
@@ -32,7 +32,7 @@ __device__ __forceinline__ int64_t BlockCount() { return gridDim.x; }
 __device__ __forceinline__ void SyncThreads() { __syncthreads(); }
 __device__ __forceinline__ void SyncWarp() { __syncwarp(); }
 
-// The value of another lane of the warp; all lanes must take part.
+// The value of another lane of the warp. All lanes must call it.
 template <typename T>
 __device__ __forceinline__ T ShuffleFrom(T value, int lane) {
   return __shfl_sync(kAllLanes, value, lane);
@@ -50,9 +50,9 @@ __device__ __forceinline__ std::byte* SharedBytes() {
 __device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
-// Copies kCopyBytes of global memory, or zeros if they are not there, to shared memory. The copy is
-// under way until the thread waits for the group of copies that it commits it with, and other
-// threads' copies until a barrier after their wait.
+// Starts to copy kCopyBytes from global memory, or zeros if `there` is false, to shared memory. The
+// copy is complete for this thread once it has committed the copy's group and waited for it, and
+// for other threads after a barrier that follows the wait.
 __device__ __forceinline__ void CopyAsync(void* to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)),
                "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
@@ -61,13 +61,13 @@ __device__ __forceinline__ void CopyAsync(void* to, const void* from, bool there
 __device__ __forceinline__ void CommitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Waits for the copies of all groups that this thread has committed, but for the last kLeft.
+// Waits for all copy groups that this thread has committed, except the last kLeft.
 template <int kLeft>
 __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// 2 to a power, to two units in the last place; results below 2^-126 are zero.
+// 2^power with an error of at most two units in the last place. Results below 2^-126 are zero.
 __device__ __forceinline__ float Exp2(float power) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(power));
@@ -121,7 +121,7 @@ __device__ __forceinline__ int LaneIndex() { return ThreadIndex() % kWarp; }
 __device__ __forceinline__ int WarpIndex() { return ThreadIndex() / kWarp; }
 __device__ __forceinline__ int WarpCount() { return ThreadCount() / kWarp; }
 
-// The block's shared memory as a kernel's own struct; its size is part of the launch.
+// The block's shared memory as a struct of the kernel. The launch must reserve its size.
 template <typename Storage>
 __device__ __forceinline__ Storage& Shared() {
   return *reinterpret_cast<Storage*>(SharedBytes());
@@ -138,7 +138,7 @@ __device__ __forceinline__ T FromFloat(float value) {
   }
 }
 
-// Sums over the lanes of a warp, in a fixed order; every lane has the result.
+// The sum over the lanes of a warp, in a fixed order. Every lane gets the result.
 template <typename T>
 __device__ __forceinline__ T WarpSum(T value) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) value += ShuffleXor(value, mask);
@@ -149,8 +149,8 @@ __device__ __forceinline__ float WarpMax(float value) {
   return value;
 }
 
-// The sum over the threads of a block, in a fixed order; every thread has the result. `scratch`:
-// shared, a value for each warp; the block must have passed a barrier since it was used before.
+// The sum over the threads of a block, in a fixed order. Every thread gets the result. `scratch` is
+// shared memory with a value for each warp. There must be a barrier between two uses of it.
 template <typename T>
 __device__ __forceinline__ T BlockSum(T value, T* scratch) {
   value = WarpSum(value);
@@ -161,7 +161,7 @@ __device__ __forceinline__ T BlockSum(T value, T* scratch) {
   return sum;
 }
 
-// Elements that a thread moves at once: one access of 16 bytes in bf16, two in f32.
+// The number of elements that a thread loads at once: one access of 16 bytes in bf16, two in f32.
 inline constexpr int kEight = 8;
 
 struct Eight {
@@ -171,7 +171,7 @@ struct Eight {
   __device__ __forceinline__ float operator[](int i) const { return value[i]; }
 };
 
-// Sixteen bytes of elements, as one access moves them.
+// Sixteen bytes of elements, which one access moves.
 template <typename T>
 struct alignas(16) Line {
   static constexpr int kElements = 16 / static_cast<int>(sizeof(T));
@@ -182,7 +182,7 @@ __device__ __forceinline__ bool IsAligned(const void* pointer) {
   return (reinterpret_cast<uintptr_t>(pointer) & 15) == 0;
 }
 
-// Eight elements from a multiple of 16 bytes on.
+// Loads eight elements from an address that is a multiple of 16 bytes.
 template <typename T>
 __device__ __forceinline__ Eight LoadWholeEight(const T* from) {
   constexpr int kElements = Line<T>::kElements;
@@ -212,7 +212,7 @@ __device__ __forceinline__ void StoreWholeEight(const Eight& values, T* to) {
   }
 }
 
-// The first `count` of eight elements, wherever they lie; the rest are zero.
+// Loads `count` <= 8 elements from any address. The rest are zero.
 template <typename T>
 __device__ __forceinline__ Eight LoadEight(const T* from, int count) {
   if (count == kEight && IsAligned(from)) return LoadWholeEight(from);
@@ -225,14 +225,14 @@ __device__ __forceinline__ Eight LoadEight(const T* from, int count) {
 template <typename T>
 __device__ __forceinline__ void StoreEight(const Eight& values, T* to, int count) {
   if (count == kEight && IsAligned(to)) return StoreWholeEight(values, to);
-    // Indices that are known keep the values in registers.
+    // Indices that the compiler knows keep the values in registers.
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
     if (i < count) to[i] = FromFloat<T>(values[i]);
   }
 }
 
-// Stores the values, or adds them to what is there.
+// Stores the values, or adds them to those in memory.
 template <typename T>
 __device__ __forceinline__ void StoreResult(Eight values, T* to, int count, bool accumulate) {
   if (accumulate) {

@@ -20,8 +20,8 @@
 
 namespace syntra::gpu {
 
-// Bytes of shared memory that a block of this thread's GPU may have: 163 KiB on sm_80, 99 on sm_86
-// and sm_89, 227 on sm_90.
+// The most bytes of shared memory that a block may have on this thread's GPU: 163 KiB on sm_80, 99
+// on sm_86 and sm_89, 227 on sm_90.
 inline size_t MostSharedBytes() {
 #if defined(__CUDACC__)
   int gpu = 0, bytes = 0;
@@ -36,11 +36,11 @@ inline size_t MostSharedBytes() {
 struct Grid {
   int64_t blocks;
   int threads;
-  size_t shared_bytes = 0;  // of a block
+  size_t shared_bytes = 0;  // dynamic shared memory of a block
 };
 
-// Runs kernel(arguments...) for the grid, after what was launched on the stream before. Throws
-// Error(kResources) if CUDA refuses the launch.
+// Launches kernel(arguments...) with the grid on the call's stream. Throws Error(kResources) if
+// CUDA refuses the launch.
 template <typename... Parameters, typename... Arguments>
 void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
@@ -67,31 +67,33 @@ void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parame
 #endif
 }
 
-// Threads of a block where there is no reason for another number, and the most there can be.
+// The default number of threads of a block, and the largest possible one.
 inline constexpr int kThreads = 256, kMostThreads = 1024;
 
-// A grid that a strided loop over `items` fills: no more blocks than keep every processor busy.
+// A grid for a grid-stride loop over `items`, with no more blocks than keep every multiprocessor
+// busy.
 inline Grid GridFor(int64_t items) {
   constexpr int64_t kMostBlocks = 132 * 16;
   const int64_t blocks = (items + kThreads - 1) / kThreads;
   return {std::clamp<int64_t>(blocks, 1, kMostBlocks), kThreads};
 }
 
-// A block's share of what several do: the `index`-th of `count` parts.
+// A block's share of work that is split: part `index` of `count`.
 struct Part {
   int64_t index, count;
 };
 
-// Calls body(i, n) for pieces of n <= 8 elements that cover a block's part of [0, count).
+// Calls body(i, n) for pieces [i, i + n) of n <= 8 elements, which cover a block's part of [0,
+// count).
 template <typename Body>
 __device__ void ElementsOf(int64_t count, Part part, const Body& body) {
-  const int64_t step = part.count * ThreadCount() * kEight;
-  for (int64_t i = (part.index * ThreadCount() + ThreadIndex()) * kEight; i < count; i += step) {
+  const int64_t stride = part.count * ThreadCount() * kEight;
+  for (int64_t i = (part.index * ThreadCount() + ThreadIndex()) * kEight; i < count; i += stride) {
     body(i, static_cast<int>(count - i < kEight ? count - i : kEight));
   }
 }
 
-// Calls body(i, n) on the device for pieces of n <= 8 elements that cover [0, count).
+// Calls body(i, n) on the device for pieces [i, i + n) of n <= 8 elements, which cover [0, count).
 template <typename Body>
 __global__ void ElementwiseKernel(int64_t count, Body body) {
   ElementsOf(count, {BlockIndex(), BlockCount()}, body);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_argmax: argmax_v of scale * hidden . embedding_v, the lowest index among equals. A block
-// takes a token's logits.
+// linear_argmax: argmax_v of scale * hidden . embedding_v, the lowest index among equals. One block
+// per token.
 #include <memory>
 
 #include "kernels/cuda/launch.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace gpu;
 
-// The better of two candidates wins: the larger logit, among equals the lower index.
+// Keeps the better of two candidates: the larger logit or, if they are equal, the lower index.
 struct Candidate {
   float logit;
   int32_t index;

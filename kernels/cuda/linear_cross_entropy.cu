@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_cross_entropy and its gradient over chunks of logits (logits.h). A block takes a token:
-// one pass over its logits finds their largest and the sum of exponentials, from which follow log_z
-// and the token's loss; in the gradient a second pass turns them into dlogits. Then dhidden =
-// dlogits E and dE = dlogits^T hidden. Tokens' losses are added in their order, in double.
+// linear_cross_entropy and its gradient on chunks of logits (logits.h), one block per token. One
+// pass over the token's logits finds the largest and the sum of exponentials, which give log_z and
+// the loss. In the gradient a second pass turns the logits into dlogits. Then dhidden = dlogits E
+// and dE = dlogits^T hidden. The losses of tokens are added in order, in double.
 #include <memory>
 
 #include "kernels/cuda/logits.h"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace gpu;
 
-// What a token adds to the sums; all zero if it does not count.
+// What a token adds to the sums; all zero if the token is ignored.
 struct TokenLoss {
   double total, negative_log_likelihood, z_term, counts;
 };
@@ -45,11 +45,11 @@ struct RowStorage {
 };
 
 struct RowSums {
-  float log_z, logits;  // logits: their sum, for label smoothing
+  float log_z, logits;  // logits: sum of the logits, for label smoothing
 };
 
-// log_z of the row from one pass: each thread keeps the largest of its logits and the exponentials
-// relative to it.
+// Computes log_z of a row in one pass. Each thread keeps the largest of its logits and the sum of
+// exponentials relative to it.
 __device__ RowSums SumRow(const float* logits, int64_t count) {
   auto& shared = Shared<RowStorage>();
   float largest = -INFINITY, exponentials = 0.0f, sum = 0.0f;
@@ -70,7 +70,7 @@ __device__ RowSums SumRow(const float* logits, int64_t count) {
   SyncThreads();
   float of_block = shared.largest[0];
   for (int warp = 1; warp < WarpCount(); ++warp) of_block = fmaxf(of_block, shared.largest[warp]);
-  // A thread without logits has nothing to scale.
+  // A thread without logits has no sum to scale.
   if (largest > -INFINITY) exponentials *= expf(largest - of_block);
   exponentials = BlockSum(exponentials, shared.exponentials);
   return {of_block + logf(exponentials), BlockSum(sum, shared.logits)};
@@ -96,7 +96,7 @@ __global__ void LossKernel(Chunk chunk) {
   if (ThreadIndex() == 0) chunk.losses[token] = LossOf(chunk.loss, row, logits[target]);
 }
 
-// dlogits as T; in f32 they may take the logits' place.
+// Writes dlogits of type T. In f32 they may overwrite the logits.
 template <typename T>
 __global__ void DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
   const int64_t token = BlockIndex(), vocabulary = chunk.loss.vocabulary;
@@ -130,7 +130,7 @@ __global__ void DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
 }
 
 struct LossOutputs {
-  float *loss, *statistics;  // null: not wanted
+  float *loss, *statistics;  // null: not needed
   bool accumulate_loss, accumulate_statistics;
 };
 
@@ -138,7 +138,7 @@ struct LossStorage {
   double of_warp[4][kThreads / kWarp];
 };
 
-// The sums over all tokens: one block.
+// The sums over all tokens. Runs as one block.
 __global__ void FinishLossKernel(const TokenLoss* losses, int64_t tokens,
                                  const float* inverse_denominator, LossOutputs outputs) {
   auto& shared = Shared<LossStorage>();
@@ -167,7 +167,7 @@ __global__ void FinishLossKernel(const TokenLoss* losses, int64_t tokens,
   }
 }
 
-// What both ops share: the logits of a chunk.
+// The logits of a chunk, shared by both ops.
 class ChunkLogits {
  public:
   ChunkLogits(const OpCall& call, WorkspaceLayout& layout)
@@ -189,7 +189,7 @@ class ChunkLogits {
   const LogitChunks& chunks() const { return chunks_; }
   size_t product_bytes() const { return product_.workspace_bytes(); }
 
-  // The embedding as products take it.
+  // The embedding in the operand type of the products.
   const void* Embedding(const KernelArguments& arguments) const {
     return embedding_.Run(arguments, 1);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output projection, scale * hidden embedding^T, chunk of tokens by chunk, so that the logits
-// never stand whole.
+// The output projection, scale * hidden embedding^T, one chunk of tokens after the other, so that
+// only a part of the logits is in memory.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace syntra::gpu {
 
-// All chunks have the same number of tokens but the last, which may have fewer.
+// All chunks have the same number of tokens, except that the last may have fewer.
 struct LogitChunks {
   int64_t tokens, width, vocabulary, rows, count;
-  DType dtype;  // of hidden, and of the products' operands
+  DType dtype;  // of hidden and of the products' operands
   float scale;
 
-  // Of a call whose first inputs are hidden and embedding.
+  // For a call whose first inputs are hidden and embedding.
   explicit LogitChunks(const OpCall& call)
       : tokens(call.inputs[0].shape.rows()),
         width(call.inputs[0].shape[-1]),
         vocabulary(call.inputs[1].shape[0]),
         dtype(call.inputs[0].dtype),
         scale(static_cast<float>(call.attributes.Number("scale"))) {
-    // 256 MB of logits, and products large enough for the whole GPU.
+    // At most 256 MB of logits, but products that are large enough to fill the GPU.
     constexpr int64_t kLogits = 64 << 20, kFewestRows = 128;
     const int64_t most = std::max(kFewestRows, kLogits / vocabulary);
     count = (tokens + most - 1) / most;
@@ -42,11 +42,11 @@ struct LogitChunks {
   }
 };
 
-// One product for all chunks but the last, and one for that.
+// A product for all chunks but the last, and one for the last.
 class ChunkGemm {
  public:
   ChunkGemm() = default;
-  // `rows`: which size of the problem is a chunk's number of tokens; it is set here.
+  // `rows` is the member of the problem that is the number of tokens of a chunk; it is set here.
   ChunkGemm(const LogitChunks& chunks, GemmProblem problem, int64_t GemmProblem::*rows) {
     for (const int64_t chunk : {int64_t{0}, chunks.count - 1}) {
       problem.*rows = chunks.size(chunk);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul and matmul_grad by cuBLASLt. Operands of another element type than the product's are
-// converted into the workspace first.
+// matmul and matmul_grad with cuBLASLt. Operands of another element type than the product's are
+// first converted into the workspace.
 #include "kernels/cuda/matmul.h"
 
 #include <memory>

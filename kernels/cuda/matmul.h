@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product kernel, for ops that do more to a product.
+// The matmul kernel, for other ops that contain a matrix product.
 #pragma once
 
 #include "kernels/matmul_call.h"

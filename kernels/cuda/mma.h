@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of small tiles in shared memory by one warp: bf16 on tensor cores, f32 in IEEE f32.
+// Products of small tiles in shared memory by one warp. bf16 uses tensor cores, f32 IEEE f32
+// arithmetic.
 #pragma once
 
 #include <array>
@@ -8,18 +9,18 @@
 
 namespace syntra::gpu {
 
-// A 16 x 8 tile of sums: the lane's are at rows lane / 4 and lane / 4 + 8, columns
-// 2 * (lane % 4) and the next, in this order (PTX ISA, mma.m16n8k16, fragment of C).
+// A lane's elements of a 16 x 8 tile of sums: rows lane / 4 and lane / 4 + 8, columns
+// 2 * (lane % 4) and the next, in row-major order (PTX ISA, mma.m16n8k16, fragment of C).
 struct Fragment {
   float sum[4];
 };
 __device__ __forceinline__ int FragmentRow(int i) { return LaneIndex() / 4 + i / 2 * 8; }
 __device__ __forceinline__ int FragmentColumn(int i) { return LaneIndex() % 4 * 2 + i % 2; }
 
-// The lane's elements of A [16, 16] and B [16, 8], pairs of bf16 along the inner dimension (same
-// section of the PTX ISA). Pair r of A: row lane / 4 + r % 2 * 8, inner elements 2 * (lane % 4) +
-// r / 2 * 8 and the next; pair r of B: column lane / 4, inner elements 2 * (lane % 4) + r * 8 and
-// the next.
+// A lane's elements of A [16, 16] and B [16, 8], as pairs of bf16 along the inner dimension (same
+// section of the PTX ISA). Pair r of A is in row lane / 4 + r % 2 * 8 and has inner elements
+// 2 * (lane % 4) + r / 2 * 8 and the next. Pair r of B is in column lane / 4 and has inner elements
+// 2 * (lane % 4) + r * 8 and the next.
 struct FragmentA {
   uint32_t pair[4];
 };
@@ -68,9 +69,9 @@ __device__ __forceinline__ uint32_t PairAt(const BFloat16* from) {
   return *reinterpret_cast<const uint32_t*>(from);
 }
 
-// Loads four 8 x 8 matrices from shared memory (PTX ISA, ldmatrix). Lane 8 q + r gives the address
-// of row r of matrix q: eight elements, aligned to 16 bytes. The lane's pair q holds elements
-// 2 * (lane % 4) and the next of row lane / 4 of matrix q.
+// Loads four 8 x 8 matrices from shared memory (PTX ISA, ldmatrix). Lane 8 q + r passes the address
+// of row r of matrix q, which has eight elements and is aligned to 16 bytes. Afterwards a lane's
+// pair q holds elements 2 * (lane % 4) and the next of row lane / 4 of matrix q.
 __device__ __forceinline__ void LoadMatrices(uint32_t (&pair)[4], const BFloat16* row) {
 #if defined(__CUDACC__)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -86,8 +87,8 @@ __device__ __forceinline__ void LoadMatrices(uint32_t (&pair)[4], const BFloat16
 #endif
 }
 
-// The same of the matrices' transposes: elements of column lane / 4, in rows 2 * (lane % 4) and the
-// next.
+// The same for the matrices' transposes: a lane gets elements of column lane / 4 in rows
+// 2 * (lane % 4) and the next.
 __device__ __forceinline__ void LoadMatricesTransposed(uint32_t (&pair)[4], const BFloat16* row) {
 #if defined(__CUDACC__)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -106,9 +107,9 @@ __device__ __forceinline__ void LoadMatricesTransposed(uint32_t (&pair)[4], cons
 #endif
 }
 
-// The pairs of 16 outer by 16 inner elements of an operand in shared memory: a FragmentA, or those
-// of two FragmentB. `tile`: its first element; inner elements follow each other in rows `stride`
-// apart, or if it is `kAcross`, outer ones do.
+// Loads 16 outer by 16 inner elements of an operand from shared memory: the pairs of a FragmentA or
+// of two FragmentB. `tile` is the first element. Inner elements are contiguous and outer ones
+// `stride` apart; with `kAcross` it is the other way round.
 template <bool kOfA, bool kAcross>
 __device__ __forceinline__ void LoadOperand(const BFloat16* tile, int stride, uint32_t (&pair)[4]) {
   const int matrix = LaneIndex() / 8, line = LaneIndex() % 8;
@@ -130,7 +131,7 @@ __device__ __forceinline__ uint32_t PairOf(float first, float second) {
 #endif
 }
 
-// Sums of 16 rows and twice 8 columns, as A of a product over those columns.
+// Converts sums of 16 rows and twice 8 columns to operand A of a product over those columns.
 __device__ __forceinline__ FragmentA RowsOf(const Fragment& left, const Fragment& right) {
   return {PairOf(left.sum[0], left.sum[1]), PairOf(left.sum[2], left.sum[3]),
           PairOf(right.sum[0], right.sum[1]), PairOf(right.sum[2], right.sum[3])};

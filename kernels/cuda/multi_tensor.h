@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch over many tensors, each with as many blocks as it has work for: an update of hundreds
-// of small parameters then costs a few launches, not thousands.
+// Launches one kernel over many tensors. Each tensor gets as many blocks as it has work for. An
+// update of hundreds of small parameters then takes a few launches instead of thousands.
 #pragma once
 
 #include <span>
@@ -10,19 +10,19 @@
 
 namespace syntra::gpu {
 
-// What the parameters of one kernel may take (from CUDA 12.1 on, sm_70 and newer).
+// The most bytes of parameters of a kernel (CUDA 12.1 and newer, sm_70 and newer).
 inline constexpr size_t kMostParameterBytes = 32764;
 
-// The tensors of a launch. They are its parameters, so a captured launch keeps them. Tensor: a
-// struct of pointers and numbers.
+// The tensors of a launch. They are kernel parameters, so that a captured launch keeps them. Tensor
+// is a struct of pointers and numbers.
 template <typename Tensor>
 struct TensorList {
   static constexpr int kMost = (kMostParameterBytes - 256) / (sizeof(Tensor) + sizeof(uint32_t));
   Tensor tensors[kMost];
-  uint32_t end[kMost];  // the block after a tensor's last
+  uint32_t end[kMost];  // the block after a tensor's last one
   int count;
 
-  // The tensor that a block of the launch works on: the first that ends behind it.
+  // The tensor of a block: the first one that ends after it.
   __device__ int TensorOf(uint32_t block) const {
     int low = 0, high = count - 1;
     while (low < high) {
@@ -45,9 +45,9 @@ __global__ void EachTensorKernel(const TensorList<Tensor> __grid_constant__ list
   pass(list.tensors[i], Part{block - begin, list.end[i] - begin});
 }
 
-// Calls pass(tensor, part) on the device with all threads of a block for each tensor and each of
-// its parts; where it has none, not at all. Pass: a struct with a static PartsOf(const Tensor&) and
-// a __device__ operator()(const Tensor&, Part) const.
+// For each part of each tensor, calls pass(tensor, part) on the device with all threads of a block.
+// A tensor may have no parts. Pass is a struct with a static PartsOf(const Tensor&) and a
+// __device__ operator()(const Tensor&, Part) const.
 template <typename Tensor, typename Pass>
 void ForEachTensor(const KernelArguments& call, const std::vector<Tensor>& all, const Pass& pass,
                    size_t shared_bytes = 0) {
@@ -67,13 +67,14 @@ void ForEachTensor(const KernelArguments& call, const std::vector<Tensor>& all, 
   }
 }
 
-// The parts of a loop over a tensor's elements that moves eight a thread at a time.
+// The number of parts for a loop over a tensor's elements in which a thread handles eight at a
+// time.
 inline int64_t ElementwiseParts(int64_t count) {
   constexpr int64_t kOfAPart = int64_t{4} * kThreads * kEight;
   return (count + kOfAPart - 1) / kOfAPart;
 }
 
-// Where the operands of each of several calls begin in those of the kernel that does all.
+// The places of each call's operands among the operands of a multi-tensor kernel.
 class OperandPlaces {
  public:
   explicit OperandPlaces(std::span<const OpCall> calls) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that decide dropout's masks (kernels/math/random_mask.h), eight at a time.
+// The random words of dropout's masks (kernels/math/random_mask.h), eight at a time.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -23,7 +23,7 @@ __device__ __forceinline__ EightWords WholeNoiseAt(RandomKey key, uint64_t site,
   return words;
 }
 
-// The same from any element on.
+// The same for any `first`.
 __device__ __forceinline__ EightWords NoiseAt(RandomKey key, uint64_t site, uint64_t first) {
   const auto shift = static_cast<int>(first % 4);
   if (shift == 0) return WholeNoiseAt(key, site, first);
@@ -38,7 +38,7 @@ __device__ __forceinline__ EightWords NoiseAt(RandomKey key, uint64_t site, uint
   return words;
 }
 
-// The values scaled where the words say keep, zero elsewhere.
+// Scales the values that the words keep and sets the others to zero.
 __device__ __forceinline__ void Mask(Eight& values, const EightWords& words, const Keep& keep) {
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of large tiles: a block of four warps sums 128 x 128 elements, a warp 64 x 64 of them,
-// while pieces of both operands arrive through a pipeline of asynchronous copies. bf16 on tensor
-// cores, f32 in IEEE f32.
+// Products of large tiles. A block of four warps computes 128 x 128 elements, each warp 64 x 64 of
+// them, while a pipeline of asynchronous copies loads pieces of both operands. bf16 uses tensor
+// cores, f32 IEEE f32 arithmetic.
 #pragma once
 
 #include "kernels/cuda/mma.h"
@@ -10,23 +10,23 @@ namespace syntra::gpu {
 
 inline constexpr int kSide = 128, kWarpSide = 64;
 inline constexpr int kProductThreads = (kSide / kWarpSide) * (kSide / kWarpSide) * kWarp;
-// Pieces under way or in use, enough that a copy may take as long as three pieces' products. Two
-// blocks still fit a multiprocessor of an H100.
+// The number of pieces in shared memory. A copy may take as long as the products of three pieces,
+// and two blocks still fit on a multiprocessor of an H100.
 inline constexpr int kStages = 4;
 
-// Inner elements of a piece: a multiple of what one Mma takes, and rows of 64 bytes.
+// Inner elements of a piece: a multiple of those of one Mma, and rows of 64 bytes.
 template <typename T>
 inline constexpr int kInner = 64 / static_cast<int>(sizeof(T));
 
-// A piece of an operand as it lies in memory: 128 rows of inner elements, or if the operand is
-// `kAcross` a row of 128 for each inner element. Sixteen bytes between rows let the lanes that load
-// a matrix meet different banks.
+// A piece of an operand, in the operand's own layout: 128 rows of inner elements or, with
+// `kAcross`, a row of 128 outer elements for each inner one. Sixteen bytes of padding between rows
+// avoid bank conflicts when lanes load a matrix.
 template <typename T, bool kAcross>
 struct OperandTile {
   static constexpr int kRows = kAcross ? kInner<T> : kSide;
   static constexpr int kColumns = kAcross ? kSide : kInner<T>;
   static constexpr int kStride = kColumns + Line<T>::kElements;
-  // A thread copies the same column of rows that are so far apart.
+  // A thread copies the same column of every kRowStep-th row.
   static constexpr int kLines = kColumns / Line<T>::kElements;
   static constexpr int kRowStep = kProductThreads / kLines;
 
@@ -39,8 +39,8 @@ struct OperandTile {
     return element + (kAcross ? inner * kStride + outer : outer * kStride + inner);
   }
 
-  // Copies the thread's part of the tile. `from`: its own column of its first row; rows of the
-  // tile, `stride` apart, are zero from `rows` on.
+  // Starts to copy the thread's part of the tile. `from` is the thread's column of its first row.
+  // Rows are `stride` apart; from row `rows` on they are zero.
   __device__ __forceinline__ void Copy(const T* from, int64_t stride, int rows) {
     T* to = element + Row() * kStride + Column();
 #pragma unroll
@@ -57,7 +57,7 @@ using WarpSums = Fragment[kWarpRows][kWarpColumns];
 __device__ __forceinline__ int WarpRow() { return WarpIndex() / 2 * kWarpSide; }
 __device__ __forceinline__ int WarpColumn() { return WarpIndex() % 2 * kWarpSide; }
 
-// sums += A B, of one piece of each.
+// sums += A B for one piece of each.
 template <bool kAAcross, bool kBAcross>
 __device__ __forceinline__ void AddTiles(const OperandTile<BFloat16, kAAcross>& a,
                                          const OperandTile<BFloat16, kBAcross>& b, WarpSums& sums) {
@@ -104,7 +104,8 @@ __device__ __forceinline__ void AddTiles(const OperandTile<float, kAAcross>& a,
   }
 }
 
-// Sums on their way to rows of 16-byte lines, eight floats between rows against bank conflicts.
+// A buffer for a warp's sums, from which they are stored as 16-byte lines. Eight floats of padding
+// between rows avoid bank conflicts.
 inline constexpr int kStagedStride = kWarpSide + 8;
 using StagedSums = float[kWarpSide * kStagedStride];
 
@@ -120,35 +121,35 @@ union PipelineStorage {
   alignas(16) StagedSums sums[kProductThreads / kWarp];
 };
 
-// Adds up a product of `steps` pieces. Product: a struct of a thread's own, with
-//   Copy(step, a, b)       begins the thread's copies of a piece of both operands
-//   Add(step, a, b, sums)  adds their product
+// Adds a product of `pieces` pieces to the sums. Product is a struct of the thread with
+//   Copy(piece, a, b)       starts the thread's copies of a piece of both operands
+//   Add(piece, a, b, sums)  adds their product
 // Afterwards the storage is free.
 template <typename Stages, typename Product>
-__device__ __forceinline__ void Multiply(Stages& stages, int steps, const Product& product,
+__device__ __forceinline__ void Multiply(Stages& stages, int pieces, const Product& product,
                                          WarpSums& sums) {
-  const auto copy = [&](int step) {
-    if (step < steps) product.Copy(step, stages.a[step % kStages], stages.b[step % kStages]);
-    CommitCopies();  // empty at the end, so that the wait always counts the same
+  const auto copy = [&](int piece) {
+    if (piece < pieces) product.Copy(piece, stages.a[piece % kStages], stages.b[piece % kStages]);
+    CommitCopies();  // the last groups are empty, so that WaitForCopies always counts the same
   };
-  for (int step = 0; step < kStages - 1; ++step) copy(step);
-  for (int step = 0; step < steps; ++step) {
+  for (int piece = 0; piece < kStages - 1; ++piece) copy(piece);
+  for (int piece = 0; piece < pieces; ++piece) {
     WaitForCopies<kStages - 2>();
-    // All threads' copies of this piece are there, and nobody reads the piece before it any more,
-    // whose place is taken next.
+    // All threads' copies of this piece have completed, and no thread reads the piece before it any
+    // more. The next copy overwrites that one.
     SyncThreads();
-    copy(step + kStages - 1);
-    product.Add(step, stages.a[step % kStages], stages.b[step % kStages], sums);
+    copy(piece + kStages - 1);
+    product.Add(piece, stages.a[piece % kStages], stages.b[piece % kStages], sums);
   }
   SyncThreads();
 }
 
-// StoreSums gives a lane the eight sums from this column of the block's tile on.
+// The first of the eight columns of the block's tile that StoreSums passes to this lane.
 __device__ __forceinline__ int StagedColumn() {
   return WarpColumn() + LaneIndex() % (kWarpSide / kEight) * kEight;
 }
 
-// Calls store(row, values) for all rows of the warp's sums and the lane's own columns.
+// Calls store(row, values) for all rows of the warp's sums, each time with the lane's own columns.
 template <typename Store>
 __device__ __forceinline__ void StoreSums(StagedSums& staged, const WarpSums& sums,
                                           const Store& store) {

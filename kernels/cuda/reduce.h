@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums whose bits depend on the operand's shape alone: fixed parts are summed apart, then the parts
-// in their order. No atomics.
+// Sums that depend only on the operand, bit for bit. The operand's shape determines the parts. Each
+// part is summed, then the parts in order. No atomics.
 #pragma once
 
 #include "kernels/cuda/launch.h"
 
 namespace syntra::gpu {
 
-// Rows in at most kMostParts parts, each summed by a block.
+// The number of parts for a sum over rows. A block sums each part.
 inline constexpr int64_t kMostParts = 264;
 inline int64_t PartsOf(int64_t rows) { return std::clamp<int64_t>(rows / 16, 1, kMostParts); }
 
@@ -15,8 +15,8 @@ struct ColumnStorage {
   float sum[kThreads / kWarp][kWarp];
 };
 
-// The sum over the block's warps of what they hold for a lane's column, in a fixed order. The first
-// warp has it.
+// The sum of the values that the lanes with the same index have in all warps of the block, in a
+// fixed order. The first warp gets it.
 __device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
   storage.sum[WarpIndex()][LaneIndex()] = value;
   SyncThreads();
@@ -27,8 +27,8 @@ __device__ inline float SumOverWarps(float value, ColumnStorage& storage) {
   return total;
 }
 
-// result[j] (+)= sum over parts of partial[part, j]. A warp's lanes take 32 columns, the block's
-// warps every eighth part.
+// result[j] (+)= sum over parts of partial[part, j]. The lanes of a warp have 32 columns, each of
+// the block's eight warps sums every eighth part.
 template <typename Result>
 __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t width, Result* result,
                                bool accumulate) {
@@ -50,7 +50,7 @@ inline void SumParts(const KernelArguments& call, const float* partial, int64_t 
          SumPartsKernel<float>, partial, parts, width, result, accumulate);
 }
 
-// The parts of a sum over elements.
+// The largest number of parts of a sum over elements.
 inline constexpr int64_t kElementParts = 512;
 
 // Workspace of SumElements.
@@ -69,12 +69,13 @@ __host__ __device__ inline int64_t ElementPartsOf(int64_t count) {
 template <typename Term>
 __device__ double SumOfPart(int64_t count, const Term& term, Part part, SumStorage& storage) {
   double sum = 0.0;
-  const int64_t step = part.count * ThreadCount();
-  for (int64_t i = part.index * ThreadCount() + ThreadIndex(); i < count; i += step) sum += term(i);
+  const int64_t stride = part.count * ThreadCount();
+  for (int64_t i = part.index * ThreadCount() + ThreadIndex(); i < count; i += stride)
+    sum += term(i);
   return BlockSum(sum, storage.of_warp);
 }
 
-// The sum of the parts, by a block.
+// The sum of all parts, computed by one block.
 __device__ inline double SumOfParts(const double* partial, int64_t parts, SumStorage& storage) {
   double sum = 0.0;
   for (int64_t part = ThreadIndex(); part < parts; part += ThreadCount()) sum += partial[part];
@@ -114,7 +115,7 @@ struct ProductTerm {
   }
 };
 
-// A sum as an op's scalar result.
+// Stores a sum as the scalar result of an op.
 struct StoreSum {
   float* result;
   bool accumulate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // relative_bias: bias[h,k] = table[h, bucket(k - (T - 1) - query_start)], and its gradient, which
-// adds up the differences of each bucket in their order.
+// adds up the entries of each bucket in order.
 #include "kernels/cuda/rows.h"
 #include "kernels/math/relative_bucket.h"
 #include "kernels/operands.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace gpu;
 
-// T5's buckets as a kernel takes them: the least distance of each bucket of a direction.
+// T5's buckets as a kernel argument: the smallest distance of each bucket of a direction.
 struct Buckets {
   static constexpr int64_t kMost = 128;
 
@@ -60,7 +60,7 @@ struct RelativeBias {
   }
 };
 
-// A block takes a head, a warp of it every eighth bucket.
+// One block per head. Each of its eight warps computes every eighth bucket.
 __global__ void RelativeBiasGradKernel(const float* d, float* dtable, int64_t differences,
                                        int64_t buckets, int64_t queries, Buckets bucket_of,
                                        bool accumulate) {

@@ -8,11 +8,11 @@ namespace {
 
 using namespace gpu;
 
-// A warp takes a row.
+// One warp per row.
 __global__ void RowDotKernel(const float* a, const float* b, float* y, int64_t rows, int64_t width,
                              bool accumulate) {
-  const int64_t step = BlockCount() * WarpCount();
-  for (int64_t row = BlockIndex() * WarpCount() + WarpIndex(); row < rows; row += step) {
+  const int64_t stride = BlockCount() * WarpCount();
+  for (int64_t row = BlockIndex() * WarpCount() + WarpIndex(); row < rows; row += stride) {
     float sum = 0.0f;
     for (int64_t r = LaneIndex(); r < width; r += kWarp)
       sum += a[row * width + r] * b[row * width + r];

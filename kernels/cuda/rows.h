@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over the rows of a matrix, eight columns a thread.
+// A loop over the rows of a matrix in which a thread handles eight columns at a time.
 #pragma once
 
 #include "kernels/cuda/launch.h"
 
 namespace syntra::gpu {
 
-// Calls body(row, column, n) on the device for pieces of n <= 8 columns that cover all rows.
+// Calls body(row, column, n) on the device for pieces of n <= 8 columns, which cover all rows.
 template <typename Body>
 __global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
-  const int64_t pieces = (width + kEight - 1) / kEight, step = BlockCount() * ThreadCount();
+  const int64_t pieces = (width + kEight - 1) / kEight, stride = BlockCount() * ThreadCount();
   for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex(); item < rows * pieces;
-       item += step) {
+       item += stride) {
     const int64_t column = item % pieces * kEight;
     body(item / pieces, column,
          static_cast<int>(width - column < kEight ? width - column : kEight));

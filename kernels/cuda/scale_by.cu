@@ -25,7 +25,7 @@ struct ScaleBy {
   }
 };
 
-// One of the weights has a gradient, the others have zero.
+// Only weights[index] has a gradient; those of the others are zero.
 struct StoreWeight {
   float* dweights;
   int64_t count, index;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slice: the first `length` entries along an axis. Its gradient puts them back, zero elsewhere.
+// slice: the first `length` entries along an axis. Its gradient is zero for the other entries.
 #include "kernels/cuda/rows.h"
 #include "kernels/operands.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 using namespace gpu;
 
-// The first elements of each row; what a wider row has beyond them becomes zero.
+// Copies the first elements of each row. The remaining elements of a wider target row become zero.
 template <typename T>
 struct CopyRows {
   const T* from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping by the norm of all gradients (Pascanu et al. 2013), shared by every backend.
+// Gradient clipping by global norm (Pascanu et al. 2013), shared by all backends.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace syntra {
 
-// What the gradients are multiplied by so that their joint norm is at most `limit` (0: as they
-// are). NaN where the sum of their squares or the objective is not finite.
+// The factor that brings the norm of all gradients together to at most `limit`; 1 if `limit` is 0.
+// NaN if the sum of their squares or the objective is not finite.
 SYNTRA_HOST_DEVICE inline double ClipFactor(double sum_squares, double objective, double limit) {
   if (!std::isfinite(sum_squares) || !std::isfinite(objective)) return NAN;
   const double norm = std::sqrt(sum_squares);

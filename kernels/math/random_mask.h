@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keep decision of dropout's masks, shared by every backend: element e of a row of the batch
-// reads word e % 4 of Philox at counter e / 4 of the stream `site`, under the row's own key.
+// Dropout's decision which elements to keep, shared by all backends. Element e of a row of the
+// batch uses word e % 4 of Philox at counter e / 4 of stream `site`, with the row's key.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace syntra {
 
-// `words`: the row's two entries of a `keys` tensor.
+// `words` are the row's two entries in a `keys` tensor.
 SYNTRA_HOST_DEVICE inline RandomKey RowKey(const int32_t* words) {
   return {static_cast<uint32_t>(words[0]), static_cast<uint32_t>(words[1])};
 }
@@ -21,15 +21,15 @@ SYNTRA_HOST_DEVICE inline bool Keeps(RandomKey key, uint64_t element, uint64_t s
   return UniformFloat(RandomAt(key, element / 4, site)[element % 4]) >= rate;
 }
 
-// The same decision in integers: a word keeps its element iff word >= threshold.
+// The same decision in integers: an element is kept if and only if its word >= threshold.
 struct Keep {
   uint32_t threshold = 0;
   float scale = 1.0f;  // 1 / (1 - rate)
 
   static Keep AtRate(double rate) {
     const double compared = static_cast<float>(rate);
-    const auto steps = static_cast<uint32_t>(std::ceil(compared * 0x1p24));
-    return {steps << 8, static_cast<float>(1.0 / (1.0 - rate))};
+    const auto levels = static_cast<uint32_t>(std::ceil(compared * 0x1p24));
+    return {levels << 8, static_cast<float>(1.0 / (1.0 - rate))};
   }
 };
 

@@ -28,7 +28,7 @@ Shape Without(const Shape& shape, int64_t axis) {
   return Shape(dims);
 }
 
-// Where element i of a tensor of `shape` lies once `axis` is averaged away.
+// The index of element i of a tensor of `shape` after `axis` has been averaged away.
 class Projection {
  public:
   Projection(const Shape& shape, int64_t axis) : extent_(shape[static_cast<int>(axis)]) {

@@ -3,9 +3,9 @@
 // bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, weight_decay); updates parameter p, m and v.
 // Nothing changes if gradient_scale is not finite.
 //   g = gradient * gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
-// plain, as torch:
+// plain, as in torch:
 //   p -= rate * weight_decay * p;  p -= rate * (m / bias1) / (sqrt(v / bias2) + epsilon)
-// rms_scaled, as nanoT5:
+// rms_scaled, as in nanoT5:
 //   step = rate * max(1e-3, RMS(p)) * sqrt(bias2) / bias1
 //   p -= step * m / (sqrt(v) + epsilon);  p -= rate * weight_decay * p
 // Attributes {beta1, beta2, epsilon, rms_scaled}.

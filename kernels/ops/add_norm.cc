@@ -83,7 +83,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 void Gradient(GradientRule& rule) {
   const Attributes& of = rule.attributes();
   const double rate = of.Number("rate");
-  // A plain norm needs no copy of its input.
+  // A norm without y needs no copy of its input.
   const Value sum = !rule.input(0) && rate == 0.0 ? rule.input(1) : rule.output(0);
   const Attributes attributes = {
       {"rate", rate}, {"site", of.Int("site")}, {"per_element", of.Flag("per_element")}};

@@ -14,8 +14,8 @@ namespace syntra {
 namespace attention {
 namespace {
 
-// The number of queries follows from the first operand that knows it. Self-attention by a table
-// alone has none: then every position is a query, or, when decoding, one position is.
+// The number of queries is taken from the first operand that has it. If self-attention uses only a
+// table, no operand has it: then every position is a query or, in decoding, there is one query.
 int64_t QueryCount(std::span<const TensorType> inputs) {
   if (inputs.size() == kGradientInputCount) return inputs[kGivenDY].shape[1];
   for (int i : {kQuery, kU, kA, kQuerySegments, kQueryPositions}) {
@@ -32,7 +32,7 @@ void CheckShape(const TensorType& type, std::initializer_list<int64_t> dims, con
                ToString(expected));
 }
 
-void CheckOperands(std::span<const TensorType> inputs, const Sizes& z) {
+void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
   const int64_t width = z.heads * z.head_size;
   const auto together = [&](int first, int second, const char* names) {
     SYNTRA_CHECK(inputs[first].present() == inputs[second].present(), "attention: {} come together",
@@ -62,8 +62,9 @@ void CheckOperands(std::span<const TensorType> inputs, const Sizes& z) {
                z.heads, ToString(inputs[kValue]));
 }
 
-// Rows index tables unless positions do; then only the data say which entries are used.
-void CheckExtents(std::span<const TensorType> inputs, const Sizes& z) {
+// Checks heads and features of the tables and, without positions, that the tables are large enough.
+// With positions that depends on the data.
+void CheckExtents(std::span<const TensorType> inputs, const Dimensions& z) {
   if (inputs[kTable].present()) {
     SYNTRA_CHECK(z.table_heads == 1 || z.table_heads == z.heads, "attention: table {} for {} heads",
                  ToString(inputs[kTable]), z.heads);
@@ -90,7 +91,7 @@ void CheckExtents(std::span<const TensorType> inputs, const Sizes& z) {
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   SYNTRA_CHECK(inputs.size() == kInputCount, "attention takes {} inputs, not {}",
                static_cast<int>(kInputCount), inputs.size());
-  const Sizes z = SizesOf(attributes, inputs);
+  const Dimensions z = DimensionsOf(attributes, inputs);
   return {{inputs[kValue].dtype, {z.batch, z.queries, z.heads * z.head_size}},
           {DType::kF32, {z.batch, z.heads, z.queries}}};
 }
@@ -99,7 +100,7 @@ std::vector<TensorType> InferGradient(const Attributes& attributes,
                                       std::span<const TensorType> inputs) {
   SYNTRA_CHECK(inputs.size() == kGradientInputCount, "attention_grad takes {} inputs, not {}",
                static_cast<int>(kGradientInputCount), inputs.size());
-  SizesOf(attributes, inputs);
+  DimensionsOf(attributes, inputs);
   return {inputs.begin(), inputs.begin() + kGradientOutputCount};
 }
 
@@ -117,9 +118,10 @@ void Gradient(GradientRule& rule) {
   rule.Contribute("attention_grad", rule.attributes(), std::move(inputs), std::move(targets));
 }
 
-// Multiply-adds of the products over allowed pairs; padding and segments are not known here.
+// Counts the multiply-adds of the products over allowed pairs. It ignores padding and segments,
+// which depend on the data.
 double ScoreAndValueFlops(const OpCall& call) {
-  const Sizes z = SizesOf(call.attributes, call.inputs);
+  const Dimensions z = DimensionsOf(call.attributes, call.inputs);
   const double square = std::min(z.queries, z.keys);
   const double masked = z.causal ? square * (square - 1) / 2 : 0.0;
   const double pairs = static_cast<double>(z.queries) * z.keys - masked;
@@ -133,15 +135,15 @@ double GradientFlops(const OpCall& call) { return 2.0 * ScoreAndValueFlops(call)
 
 }  // namespace
 
-Sizes SizesOf(const Attributes& attributes, std::span<const TensorType> inputs) {
+Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType> inputs) {
   SYNTRA_CHECK(inputs[kValue].present(), "attention needs a value");
   const Shape& value = inputs[kValue].shape;
-  Sizes z{.batch = value[0],
-          .queries = QueryCount(inputs),
-          .keys = value[1],
-          .heads = attributes.Int("heads"),
-          .head_size = value[2] / attributes.Int("heads"),
-          .causal = attributes.Flag("causal")};
+  Dimensions z{.batch = value[0],
+               .queries = QueryCount(inputs),
+               .keys = value[1],
+               .heads = attributes.Int("heads"),
+               .head_size = value[2] / attributes.Int("heads"),
+               .causal = attributes.Flag("causal")};
   if (inputs[kU].present()) z.features = inputs[kU].shape[2] / z.heads;
   if (inputs[kPositions].present()) {
     z.position_extent = inputs[kPositions].shape[-1];

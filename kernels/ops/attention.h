@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference and the CPU kernels of `attention` share: operand numbers and sizes. The
+// What the reference and all kernels of `attention` share: operand numbers and dimensions. The
 // contract is in kernels/README.md, section "attention".
 #pragma once
 
@@ -29,13 +29,13 @@ enum Input {
 
 enum Output { kY, kLogSumExp, kOutputCount };
 
-// attention_grad takes the first kSharedInputs inputs of attention, then these.
+// The inputs of attention_grad: the first kSharedInputs inputs of attention, then these.
 inline constexpr int kSharedInputs = kKeyPositions + 1;
 enum GradientInput { kGivenY = kSharedInputs, kGivenLogSumExp, kGivenDY, kGradientInputCount };
 // Output g is the gradient of input g.
 inline constexpr int kGradientOutputCount = kBias + 1;
 
-struct Sizes {
+struct Dimensions {
   int64_t batch, queries, keys, heads;  // B, T, S, H
   int64_t head_size;                    // K
   int64_t features = 0;                 // F, 0 without u
@@ -46,9 +46,9 @@ struct Sizes {
   bool causal = false;
 };
 
-// `inputs` are those of attention or of attention_grad. Throws Error(kInternal) where they
-// contradict the contract.
-Sizes SizesOf(const Attributes& attributes, std::span<const TensorType> inputs);
+// `inputs` are those of attention or of attention_grad. Throws Error(kInternal) if they violate the
+// contract.
+Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType> inputs);
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs);

@@ -5,15 +5,15 @@
 namespace syntra::attention {
 namespace {
 
-struct CaseSizes {
+struct CaseDimensions {
   int64_t batch = 2, queries = 6, keys = 6, heads = 2, head_size = 4;
 };
 
-// Collects the operands of one case; absent ones stay kNone.
+// Collects the operands of a case. Absent ones stay kNone.
 class CaseBuilder {
  public:
-  CaseBuilder(DType dtype, CaseSizes sizes, bool causal = false)
-      : z_(sizes), dtype_(dtype), causal_(causal), inputs_(kInputCount, {DType::kNone, {}}) {
+  CaseBuilder(DType dtype, CaseDimensions dimensions, bool causal = false)
+      : z_(dimensions), dtype_(dtype), causal_(causal), inputs_(kInputCount, {DType::kNone, {}}) {
     inputs_[kValue] = Activation(z_.keys, z_.head_size);
   }
   CaseBuilder& Dot() {
@@ -61,14 +61,14 @@ class CaseBuilder {
     return {dtype_, {z_.batch, rows, z_.heads * width}};
   }
 
-  CaseSizes z_;
+  CaseDimensions z_;
   DType dtype_;
   bool causal_;
   std::vector<TensorType> inputs_;
 };
 
-// By example: all one segment; then packed rows that end in padding, where the queries also have a
-// segment that no key has; then nothing but padding; then one segment before padding.
+// The segments of the examples: a single segment; packed rows that end in padding, where the
+// queries also have a segment that no key has; only padding; one segment followed by padding.
 int32_t SegmentAt(int64_t example, int64_t row, int64_t rows, bool query) {
   if (example == 0) return 1;
   if (example == 3) return row < rows * 2 / 3 ? 4 : 0;
@@ -88,7 +88,7 @@ OpCase CaseBuilder::Build(std::string name) const {
         case kKeySegments:
           values[e] = SegmentAt(example, row, rows, query);
           break;
-        case kQueryPositions:  // restarts inside the row, as packed examples do
+        case kQueryPositions:  // restarts inside the row, as in packed examples
         case kKeyPositions:
           values[e] = static_cast<int32_t>(row % (rows / 2 + 1));
           break;
@@ -109,11 +109,11 @@ OpCase CaseBuilder::Build(std::string name) const {
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
   for (DType type : {DType::kF32, DType::kBF16}) {
-    const CaseSizes self, cross{.queries = 5, .keys = 7},
+    const CaseDimensions self, cross{.queries = 5, .keys = 7},
         packed{.batch = 3, .queries = 8, .keys = 8};
-    const CaseSizes padded{.batch = 4, .queries = 8, .keys = 8, .head_size = 8};
-    const CaseSizes padded_cross{.batch = 4, .queries = 5, .keys = 9, .head_size = 8};
-    const CaseSizes step{.queries = 1, .keys = 7};
+    const CaseDimensions padded{.batch = 4, .queries = 8, .keys = 8, .head_size = 8};
+    const CaseDimensions padded_cross{.batch = 4, .queries = 5, .keys = 9, .head_size = 8};
+    const CaseDimensions step{.queries = 1, .keys = 7};
     const auto add = [&](const char* name, const CaseBuilder& builder) {
       cases.push_back(builder.Build(name));
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention and its gradient in double precision, as straight loops over the definition.
+// attention and its gradient in double precision: plain loops that follow the definition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,13 +9,13 @@
 namespace syntra::attention {
 namespace {
 
-// Element addresses of every operand, by (example, head, query, key).
+// The elements of every operand by (example, head, query, key).
 class Scores {
  public:
   Scores(const Attributes& attributes, std::span<const ReferenceTensor> inputs) : in_(inputs) {
     std::vector<TensorType> types;
     for (const ReferenceTensor& tensor : inputs) types.push_back(tensor.type);
-    z = SizesOf(attributes, types);
+    z = DimensionsOf(attributes, types);
     if (inputs.size() == kInputCount && inputs[kQueryStart].present()) {
       start_ = inputs[kQueryStart].integers[0];
     }
@@ -79,18 +79,18 @@ class Scores {
     return score;
   }
 
-  Sizes z;
+  Dimensions z;
 
  private:
   std::span<const ReferenceTensor> in_;
   int64_t start_ = 0;
 };
 
-// Adds ds, the gradient of one score, times each operand's partner to that operand's gradient.
+// Adds the contribution of ds, the gradient of one score, to the gradient of each operand.
 void Spread(const Scores& scores, std::span<const ReferenceTensor> in,
             std::span<const ReferenceTensor> out, int64_t b, int64_t h, int64_t i, int64_t j,
             double ds) {
-  const Sizes& z = scores.z;
+  const Dimensions& z = scores.z;
   const int64_t m = scores.QueryPosition(b, i), n = scores.KeyPosition(b, j);
   const auto add = [&](int g, int64_t element, double x) {
     if (out[g].present()) out[g].numbers[element] += x;
@@ -122,7 +122,7 @@ void Spread(const Scores& scores, std::span<const ReferenceTensor> in,
 
 // Calls body(b, h, i) for every row of scores.
 template <typename Body>
-void ForEachRow(const Sizes& z, const Body& body) {
+void ForEachRow(const Dimensions& z, const Body& body) {
   for (int64_t b = 0; b < z.batch; ++b) {
     for (int64_t h = 0; h < z.heads; ++h) {
       for (int64_t i = 0; i < z.queries; ++i) body(b, h, i);
@@ -135,7 +135,7 @@ void ForEachRow(const Sizes& z, const Body& body) {
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const Scores scores(call.attributes, inputs);
-  const Sizes& z = scores.z;
+  const Dimensions& z = scores.z;
   std::vector<double> row(z.keys);
   ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
     double maximum = -std::numeric_limits<double>::infinity(), sum = 0.0;
@@ -167,7 +167,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inputs,
                        std::span<const ReferenceTensor> outputs) {
   const Scores scores(call.attributes, inputs);
-  const Sizes& z = scores.z;
+  const Dimensions& z = scores.z;
   for (const ReferenceTensor& output : outputs) {
     std::fill(output.numbers.begin(), output.numbers.end(), 0.0);
   }
@@ -176,7 +176,7 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
   ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
     const double log_sum_exp = inputs[kGivenLogSumExp].numbers[(b * z.heads + h) * z.queries + i];
     const int64_t y = scores.QueryRow(b, h, i, z.head_size);
-    // Divided by their sum, since a log_sum_exp that was stored in f32 scales the whole row.
+    // Divides by their sum, since rounding of a log_sum_exp stored in f32 scales the whole row.
     double sum = 0.0;
     for (int64_t j = 0; j < z.keys; ++j) {
       if (scores.Allowed(b, i, j)) sum += p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);

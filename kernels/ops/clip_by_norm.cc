@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping by the norm of all gradients (Pascanu et al. 2013), decided where the update runs: hyper
-// [N], sum_squares [1], objective [1] -> hyper [N] with entry 1, the factor of the gradients, times
-//   min(1, clip_norm / sqrt(sum_squares)), or 1 where clip_norm is 0;
-//   NaN where sum_squares or objective is not finite: the optimizers' ops then change nothing.
+// Gradient clipping by global norm (Pascanu et al. 2013), computed on the device of the update:
+// hyper [N], sum_squares [1], objective [1] -> hyper [N] with entry 1, the factor of the gradients,
+// times
+//   min(1, clip_norm / sqrt(sum_squares)), or 1 if clip_norm is 0;
+//   NaN if sum_squares or objective is not finite: the optimizers' ops then change nothing.
 // Attributes {clip_norm}.
 #include <algorithm>
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout (Srivastava et al. 2014) with counter-based masks: y = x / (1 - rate) where kept, else 0.
-// x [B, T, D], keys [B, 2]. `group` consecutive elements of D share a draw; unless per_element, all
-// t do. Noise index: (t * (D / group) if per_element) + d / group. The gradient applies the same
-// mask.
-// Attributes {rate, site, per_element, group}.
+// Dropout (Srivastava et al. 2014) with counter-based masks: y = x / (1 - rate) if kept, else 0.
+// x [B, T, D], keys [B, 2]. `group` consecutive elements of D share a random draw. Unless
+// per_element, all t share it too. Noise index: (t * (D / group) if per_element) + d / group. The
+// gradient applies the same mask. Attributes {rate, site, per_element, group}.
 #include "kernels/math/random_mask.h"
 #include "kernels/ops/shapes.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same linear map for each head of a row: y[.., h, :] = x[.., h, :] W (or W_h).
 //   x A [B, T, H*F], weight f32 [F, N] or [H, F, N] -> A [B, T, H*N]. Attributes {heads}.
-// The output maps of factorized dense attention (Synthesizer, Tay et al. 2021, section 3.1).
+// Factorized dense attention uses it for its output maps (Synthesizer, Tay et al. 2021,
+// section 3.1).
 #include "kernels/op.h"
 
 namespace syntra {

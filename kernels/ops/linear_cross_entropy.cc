@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output projection and its softmax cross-entropy in one op, so that logits are never stored
-// whole. hidden [B, T, D], embedding [V, D], targets [B, T], c = inverse_denominator [1]. With l_v
-// = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s) [v
-// = target] + s / V, over the tokens with target > 0:
+// The output projection and its softmax cross-entropy in one op, so that the logits are never all
+// in memory. hidden [B, T, D], embedding [V, D], targets [B, T], c = inverse_denominator [1]. With
+// l_v = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s)
+// [v = target] + s / V, over the tokens with target > 0:
 //   loss = c * sum(L - sum_v q_v l_v + z_loss L^2)      (z-loss: Mesh TensorFlow, layers.py)
 //   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens)
 // Backward, with p_v = exp(l_v - L):  d l_v = c dloss (p_v (1 + 2 z_loss L) - q_v).
-// The gradient op forms the logits anyway, so it also gives the loss and the statistics.
-// A training program runs the gradient op alone. Attributes {scale, z_loss, label_smoothing}.
+// The gradient op computes the logits anyway, so it also returns the loss and the statistics. A
+// training program runs only the gradient op. Attributes {scale, z_loss, label_smoothing}.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,7 @@
 namespace syntra {
 namespace {
 
-// One token's logits and the smoothed distribution that they are held against.
+// One token's logits and the smoothed target distribution.
 class Token {
  public:
   Token(const Attributes& attributes, const ReferenceTensor& hidden,
@@ -79,7 +79,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
   return {F32({1}), F32({3})};
 }
 
-// What tokens add up to.
+// The sums over the tokens.
 class LossSums {
  public:
   explicit LossSums(double z_loss) : z_loss_(z_loss) {}
@@ -119,7 +119,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   sums.Store(inputs[3].numbers[0], outputs[0], outputs[1]);
 }
 
-// The statistics are reported, not trained on: only the loss has a gradient.
+// Only the loss has a gradient; the statistics are only reported.
 void Gradient(GradientRule& rule) {
   if (!rule.output_gradient(0)) return;
   rule.Contribute(

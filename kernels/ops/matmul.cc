@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products c = a b. {transpose_a, transpose_b, dtype}; never both transposes.
+// Matrix products c = a b. Attributes {transpose_a, transpose_b, dtype}; not both transposes.
 //   b of rank 2:  [.., K] x [K, N] -> [.., N], b [N, K] with transpose_b;
 //   transpose_a:  [.., K]^T x [.., N] -> [K, N], over all rows (gradients of weights);
 //   b of rank 3:  [G, M, K] x [G, K, N] -> [G, M, N], b [G, N, K] with transpose_b.
-// matmul_grad is the one product that these do not cover: per group a^T c for the second operand of
-// a batched product, [G, K, M], [G, K, N] -> [G, M, N].
+// matmul_grad is a product that matmul does not cover: a^T c for each group, the gradient of the
+// second operand of a batched product, [G, K, M], [G, K, N] -> [G, M, N].
 #include <algorithm>
 
 #include "kernels/ops/shapes.h"
@@ -12,7 +12,7 @@
 namespace syntra {
 namespace {
 
-// How one product of a group walks its operands: c[m, n] = sum_k a[m, k] b[k, n].
+// The strides of the operands in the product of a group: c[m, n] = sum_k a[m, k] b[k, n].
 struct Walk {
   int64_t groups, m, k, n;
   int64_t a_row, a_column, b_row, b_column;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = max(a b, 0): a [.., K], b [K, N]; attributes as matmul's, without transposes. One op because
-// every library applies it to the sums before they leave its registers. Backward from the result:
-// dc = dy where y > 0, else 0; then as matmul's.
+// y = max(a b, 0): a [.., K], b [K, N]. Attributes as for matmul, without transposes. It is one op
+// because every library can apply the ReLU to sums in registers. Backward from the result: dc = dy
+// where y > 0, else 0; then as for matmul.
 #include "kernels/ops/shapes.h"
 
 namespace syntra {

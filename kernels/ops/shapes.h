@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the op files share: checks of operands and the building blocks of test cases.
+// Helpers for the ops: checks of operands, and building blocks of test cases.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@ namespace syntra {
 
 inline constexpr int kAnyRank = -1;
 
-// One operand as an op's contract states it.
+// One operand in an op's contract.
 struct Operand {
   enum class Kind { kActivation, kF32, kI32 };  // kActivation: f32 or bf16
   const char* name;
@@ -59,14 +59,14 @@ inline void CheckOperands(std::string_view op, std::span<const TensorType> input
   }
 }
 
-// `type`, the operand or result `name` of `op`, must have this shape; absent ones pass.
+// Checks that `type`, the operand or result `name` of `op`, has this shape or is absent.
 inline void CheckShape(std::string_view op, std::string_view name, const TensorType& type,
                        const Shape& shape) {
   SYNTRA_CHECK(!type.present() || type.shape == shape, "{}: {} is {}, not {}", op, name,
                ToString(type), ToString(shape));
 }
 
-// Masks need keys `[B, 2]`, one row for each of the `examples`.
+// Checks the rate and the keys of a random mask. Keys are `[B, 2]`, one row for each example.
 inline void CheckNoise(std::string_view op, const Attributes& attributes, const TensorType& keys,
                        int64_t examples) {
   const double rate = attributes.Number("rate");
@@ -80,7 +80,7 @@ inline TensorType F32(Shape shape) { return {DType::kF32, shape}; }
 inline TensorType BF16(Shape shape) { return {DType::kBF16, shape}; }
 inline TensorType I32(Shape shape) { return {DType::kI32, shape}; }
 
-// The element type that an attribute {dtype "f32"/"bf16"} names.
+// The element type named by the attribute {dtype "f32"/"bf16"}.
 inline DType ResultDType(const Attributes& attributes) {
   const std::string& name = attributes.Text("dtype");
   SYNTRA_CHECK(name == "f32" || name == "bf16", "dtype \"{}\"", name);
@@ -89,10 +89,10 @@ inline DType ResultDType(const Attributes& attributes) {
 
 inline std::string DTypeName(DType dtype) { return std::string(NameOf(dtype)); }
 
-// Test cases run with activations of both types.
+// The element types of activations that test cases use.
 inline constexpr DType kActivationTypes[] = {DType::kF32, DType::kBF16};
 
-// Fills every integer operand with a fixed scatter of the values first, first + 1, .., last.
+// Fills every integer operand with fixed pseudorandom values between first and last, inclusive.
 inline FillIntegers FillBetween(int32_t first, int32_t last) {
   return [first, last](int input, std::span<int32_t> values) {
     uint32_t state = 0x9E3779B9u * static_cast<uint32_t>(input + 1);

@@ -9,7 +9,7 @@
 namespace syntra {
 namespace {
 
-// Copies the leading block that two tensors differing only along `axis` have in common.
+// Copies the leading part that two tensors have in common if they differ only along `axis`.
 void CopyLeading(const ReferenceTensor& from, const ReferenceTensor& to, int axis) {
   const Shape &source = from.type.shape, &target = to.type.shape;
   int64_t inner = 1, outer = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum_i x_i w_i: x, w of one shape -> f32[1]. The scalar that gradient tests differentiate, with a
-// random cotangent as w.
+// sum_i x_i w_i: x and w of the same shape -> f32[1]. Gradient tests differentiate this scalar,
+// with a random cotangent as w.
 #include "kernels/op.h"
 
 namespace syntra {

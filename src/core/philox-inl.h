@@ -24,10 +24,10 @@ using WordTag = hn::ScalableTag<uint32_t>;
 // Runs of counters under one key.
 class PhiloxStream {
  public:
-  static constexpr int64_t kStep = 4;  // words that a step writes
+  static constexpr int64_t kWords = 4;  // words that a call of Generate writes
 
   void SetKey(RandomKey key) { key_ = key; }
-  void Step(uint64_t counter, uint64_t site, uint32_t* words) const {
+  void Generate(uint64_t counter, uint64_t site, uint32_t* words) const {
     const RandomBits bits = RandomAt(key_, counter, site);
     for (int i = 0; i < 4; ++i) words[i] = bits[i];
   }
@@ -83,9 +83,9 @@ struct PhiloxState {
 // Runs of counters under one key, whose schedule is spread over vectors once.
 class PhiloxStream {
  public:
-  // Words that a step writes: of two vectors of counters, so that one's rounds hide the other's
-  // latency.
-  static constexpr int64_t kStep = 8 * static_cast<int64_t>(hn::MaxLanes(WideTag()));
+  // Words that a call of Generate writes: of two vectors of counters, so that one's rounds hide the
+  // other's latency.
+  static constexpr int64_t kWords = 8 * static_cast<int64_t>(hn::MaxLanes(WideTag()));
 
   HWY_INLINE void SetKey(RandomKey key) {
     if (spread_ && key.low == key_.low && key.high == key_.high) return;
@@ -100,7 +100,7 @@ class PhiloxStream {
     }
   }
 
-  HWY_INLINE void Step(uint64_t counter, uint64_t site, uint32_t* words) const {
+  HWY_INLINE void Generate(uint64_t counter, uint64_t site, uint32_t* words) const {
     const WideTag d;
     PhiloxState a(counter, site), b(counter + hn::MaxLanes(d), site);
     HWY_UNROLL(10)
@@ -110,7 +110,7 @@ class PhiloxStream {
       b.Round(k0, k1);
     }
     a.Store(words);
-    b.Store(words + kStep / 2);
+    b.Store(words + kWords / 2);
   }
 
  private:

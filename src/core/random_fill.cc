@@ -112,17 +112,17 @@ HWY_INLINE FloatVector Draw(const NormalDistribution& normal, WordVector word) {
 
 template <typename Distribution>
 void Fill(RandomKey key, const Distribution& distribution, std::span<float> values) {
-  constexpr int64_t kStep = PhiloxStream::kStep, kGrain = 64 * kStep;
+  constexpr int64_t kWords = PhiloxStream::kWords, kGrain = 64 * kWords;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   ParallelFor(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
     PhiloxStream stream;
     stream.SetKey(key);
-    alignas(64) uint32_t words[kStep];
-    alignas(64) float drawn[kStep];
-    for (int64_t i = begin; i < end; i += kStep) {
-      stream.Step(static_cast<uint64_t>(i / 4), 0, words);
-      float* out = end - i >= kStep ? values.data() + i : drawn;
-      for (int64_t j = 0; j < kStep; j += lanes) {
+    alignas(64) uint32_t words[kWords];
+    alignas(64) float drawn[kWords];
+    for (int64_t i = begin; i < end; i += kWords) {
+      stream.Generate(static_cast<uint64_t>(i / 4), 0, words);
+      float* out = end - i >= kWords ? values.data() + i : drawn;
+      for (int64_t j = 0; j < kWords; j += lanes) {
         hn::StoreU(Draw(distribution, hn::Load(WordTag(), words + j)), FloatTag(), out + j);
       }
       if (out == drawn) std::copy_n(drawn, end - i, values.begin() + i);

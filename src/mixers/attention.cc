@@ -20,7 +20,7 @@ class Attention final : public TokenMixer {
     }
     std::set<int> kinds;
     for (const ScoreTerm& term : config_.term()) {
-      // Two of a kind would be one parameter under one name.
+      // Two terms of the same kind would share the names of their parameters.
       if (kinds.insert(term.kind_case()).second) continue;
       const auto* field = ScoreTerm::descriptor()->FindFieldByNumber(term.kind_case());
       Fail(ExitCode::kConfig, "a mixture can have only one {} term; remove one",
@@ -75,7 +75,7 @@ class Attention final : public TokenMixer {
   }
 
  private:
-  // The operands of a call besides its score terms.
+  // The operands of the op besides its score terms.
   struct Placement {
     int64_t width = 0;  // D
     Value bias, segments, positions, start;

@@ -29,7 +29,7 @@ const NameTable<Make>& Mixers() {
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config) {
   const auto* oneof = MixerConfig::descriptor()->FindOneofByName("kind");
   const auto* field = config.GetReflection()->GetOneofFieldDescriptor(config, oneof);
-  // A model without a word about mixing is a Transformer.
+  // A model whose configuration says nothing about mixing is a Transformer.
   return Mixers().Get(field ? field->name() : "attention")(config);
 }
 

@@ -15,7 +15,7 @@ double Glorot3d(const Shape& shape) {
   return std::sqrt(6.0 / static_cast<double>(shape[0] * (shape[1] + shape[2])));
 }
 
-// `stored` is the shape as the authors store the table, which decides TensorFlow's fans.
+// `stored` is the shape in which the authors store the table; it determines TensorFlow's fans.
 Initializer TableInitializer(TableInitialization kind, double deviation, const Shape& stored,
                              int64_t rows, int64_t columns) {
   switch (kind) {
@@ -39,7 +39,7 @@ Value TopLeft(const Scope& scope, Value table, int64_t length) {
   return table;
 }
 
-// Tables of different lengths reach as far as the shorter.
+// If two tables have different lengths, the shorter is the limit.
 void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
   if (!operands.table) {
     operands.table = table;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Score terms of attention: what each adds to the operands of the fused `attention` op
-// (kernels/README.md). Formulas: Tay et al. 2021, "Synthesizer: Rethinking Self-Attention for
-// Transformer Models", section 3.
+// The score terms of attention. Each adds operands to the fused `attention` op (kernels/README.md).
+// Formulas: Tay et al. 2021, "Synthesizer: Rethinking Self-Attention for Transformer Models",
+// section 3.
 #pragma once
 
 #include "mixers/mixer.h"
@@ -16,28 +16,28 @@ struct AttentionOperands {
   Value table;
 };
 
-// What a term may read while it is recorded.
+// The values that a term can use when it is recorded.
 struct TermContext {
   Value x;  // [B, T, D]
   int64_t heads, head_size;
-  Value query_projection;  // x W_q when the mixture has a dot product
-  Value gate_weights;      // absent: every term counts fully
+  Value query_projection;  // x W_q if the mixture has a dot product
+  Value gate_weights;      // absent: every term has weight 1
   int64_t gate_index;
 
   // `value` times this term's gate weight.
   Value Gated(const Scope& scope, Value value) const;
 };
 
-// Longest sequence the term reaches; none for dot product.
+// The longest sequence that the term allows; nullopt for the dot product.
 std::optional<int64_t> MaxLength(const ScoreTerm& term);
 
-// Adds the term to `operands`; a mixture has at most one of each kind. Throws Error(kConfig) if it
-// names no kind.
+// Adds the term to `operands`. A mixture has at most one term of each kind. Throws Error(kConfig)
+// if the term sets no kind.
 void AddScoreTerm(const Scope& scope, const ScoreTerm& term, const TermContext& context,
                   AttentionOperands& operands);
 
-// The query projection, [B, T, H * K]: normal with deviation (D K)^-1/2, which holds the 1/sqrt(K)
-// of dot-product attention (T5).
+// The query projection, [B, T, H * K]. Its weights are normal with standard deviation (D K)^-1/2,
+// which includes the factor 1/sqrt(K) of dot-product attention (T5).
 Value QueryProjection(const Scope& scope, Value x, int64_t heads, int64_t head_size);
 
 }  // namespace syntra

@@ -20,24 +20,24 @@ Value LinearRelu(const Scope& scope, const std::string& name, Value x, const Lin
 // Rows of `table` [V, D] for ids i32 [B, T], in the activation type.
 Value Embed(const Scope& scope, Value table, Value ids);
 
-// Dropout with the model's noise option. Nothing is recorded when evaluating or when the rate is 0.
+// Dropout with the model's noise option. Records nothing in evaluation or if the rate is 0.
 Value Dropout(const Scope& scope, Value x, double rate);
 
-// Dropout of whole heads of a position: `value` is [B, S, H * head_size]. Dropping V_j,h is
-// dropping the probability of key j for every query, T5's attention dropout.
+// Dropout of whole heads of a position: `value` is [B, S, H * head_size]. To drop V_j,h is to drop
+// the probability of key j for every query, which is T5's attention dropout.
 Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
 
-// The residual stream of a pre-norm stack (T5): a running sum and the newest sublayer output that
-// is still to be added. Adding, dropout and the next sublayer's RMSNorm are one fused op.
+// The residual stream of a pre-norm stack (T5): a running sum, and the last sublayer's output,
+// which is not yet added. Addition, dropout and the next sublayer's RMSNorm are one fused op.
 class ResidualStream {
  public:
-  // `embedded` enters through dropout, as sublayer outputs do.
+  // Applies dropout to `embedded`, as it does to the outputs of sublayers.
   ResidualStream(Value embedded, double dropout, double epsilon)
       : pending_(embedded), dropout_(dropout), epsilon_(epsilon) {}
 
-  // The normalised input of the next sublayer; its scale is the parameter `name` of `scope`.
+  // The normalised input of the next sublayer. The scale is the parameter `name` of `scope`.
   Value Norm(const Scope& scope, const std::string& name = "norm");
-  // The sublayer's output, to be added to the stream.
+  // Adds a sublayer's output to the stream.
   void Add(Value output) { pending_ = output; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a layer records itself: the program, the parameter list, a name prefix, and what all layers
-// of a program share (element type of activations, dropout).
+// The scope in which a layer is recorded: the program, the parameters, a name prefix, and the
+// settings that all layers share (element type of activations, dropout).
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace syntra {
 
-// What every layer of one recorded program has in common.
+// What all layers of one program share while it is recorded.
 struct Recording {
   ProgramBuilder& program;
   ParameterStore& parameters;
   DType activations = DType::kF32;
-  // Dropout happens only while training.
+  // Dropout is recorded only in training.
   bool training = false;
   Value dropout_keys;  // i32 [B, 2]
   DropoutNoise dropout_noise = SHARED_OVER_LENGTH;
@@ -32,7 +32,7 @@ class Scope {
     return Scope(*recording_, prefix_.empty() ? name : prefix_ + '/' + name);
   }
 
-  // The parameter "prefix/name", declared on first use. Later uses must agree in shape.
+  // The parameter "prefix/name". The first use declares it; later uses must have the same shape.
   Value Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
                   Initializer initializer, bool trainable = true) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adafactor (Shazeer and Stern 2018) as in Mesh TensorFlow: second moments factored over the two
-// largest axes, updates clipped by their RMS, steps relative to each tensor's RMS, no momentum.
+// Adafactor (Shazeer and Stern 2018) as in Mesh TensorFlow: second moments are factored over the
+// two largest axes, updates are clipped by their RMS, the learning rate is relative to each
+// tensor's RMS, and there is no momentum.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +10,7 @@
 namespace syntra {
 namespace {
 
-// The two axes whose statistics are kept apart, or -1 for a full second moment.
+// The two factored axes, or -1 if the second moment is not factored.
 struct Factors {
   int row_axis = -1;     // D0, averaged away into `row`
   int column_axis = -1;  // D1, averaged away into `column`
@@ -62,7 +63,8 @@ class Adafactor final : public Optimizer {
   }
 
  private:
-  // The two largest axes, ties to the first declared, if the smaller has min_factored_size.
+  // The two largest axes, if both have at least min_factored_size. Of equal axes the first counts
+  // as larger.
   Factors FactorsOf(const Shape& shape) const {
     if (shape.rank() < 2) return {};
     std::vector<int> axes(shape.rank());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW (Loshchilov and Hutter 2019), plain or with each tensor's step scaled by its RMS (as in
+// AdamW (Loshchilov and Hutter 2019), plain or with each tensor's update scaled by its RMS (as in
 // nanoT5).
 #include <cmath>
 

@@ -23,7 +23,7 @@ Value Optimizer::StateValue(ProgramBuilder& builder, const std::string& name) co
 
 Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   ProgramBuilder builder;
-  // All gradients as one tensor: the padding between them stays zero.
+  // All gradients as one tensor. The padding between them is always zero.
   Parameter arena;
   arena.name = "all";
   arena.shape = {parameters.arena_elements()};

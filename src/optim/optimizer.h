@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: where each one's state lies and the program that applies one update to all
-// parameters.
+// Optimizers: the layout of their state, and the program that applies one update to all parameters.
 #pragma once
 
 #include <memory>
@@ -16,14 +15,14 @@ namespace syntra {
 struct StateTensor {
   std::string name;  // "optimizer/<parameter>/row"
   Shape shape;
-  int64_t offset = 0;  // elements
+  int64_t offset = 0;  // in elements
 };
 
-// What one update is told besides the gradients.
+// The inputs of one update besides the gradients.
 struct UpdateFacts {
   int64_t step = 0;           // counted from 0
   double rate = 0;            // learning rate
-  double gradient_scale = 1;  // gradients are multiplied by this, beside clipping
+  double gradient_scale = 1;  // factor of the gradients, besides that of clipping
 };
 
 class Optimizer {
@@ -32,11 +31,13 @@ class Optimizer {
   const std::vector<StateTensor>& state() const { return state_; }
   int64_t state_elements() const { return state_elements_; }
 
-  // Updates every trainable parameter in place from the gradient arena, clipped as configured, or
-  // nothing if the gradients or the objective (program/step_sums.h) are not finite.
-  // Its input "hyper" is filled by Hyper before each run. Outputs: "sum_squares" f32[1] over all
-  // gradients; "hyper_now", in which entry 1 has become the factor of the gradients, NaN for a step
-  // that changed nothing; "objective" f32[1], "statistics" f32[3]: the step's sums.
+  // The program that updates every trainable parameter in place from the gradient arena, with
+  // clipping as configured. If the gradients or the objective (program/step_sums.h) are not finite,
+  // it changes nothing.
+  // Input: "hyper", which the caller sets to Hyper() before each run.
+  // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose entry 1
+  // is the factor of the gradients, NaN if nothing was changed; "objective" f32[1] and "statistics"
+  // f32[3], the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
@@ -47,11 +48,11 @@ class Optimizer {
   virtual int64_t hyper_size() const = 0;
   virtual void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
                             Value hyper) const = 0;
-  // The state tensor as a value of the program.
+  // The state tensor `name` as a value of the program.
   Value StateValue(ProgramBuilder& builder, const std::string& name) const;
 
  private:
-  double clip_norm_;  // 0: none
+  double clip_norm_;  // 0: no clipping
   std::vector<StateTensor> state_;
   int64_t state_elements_ = 0;
 };

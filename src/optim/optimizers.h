@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers behind MakeOptimizer. To add one: a file beside adamw.cc, a line here and in
-// optimizers.cc.
+// The makers that MakeOptimizer calls. To add an optimizer, write a file like adamw.cc, and add a
+// line here and in optimizers.cc.
 #pragma once
 
 #include "optim/optimizer.h"

@@ -8,10 +8,11 @@
 
 namespace syntra {
 
-// The rate of the update that ends step `step` of `total_steps`.
+// The learning rate of the update in step `step` of `total_steps`.
 //   RSQRT:  rate / sqrt(max(step, warmup_steps, 1))                    (Raffel et al. 2020)
-//   others: rate * step / warmup_steps while step < warmup_steps, then constant, or from `rate` to
-//           `final_rate` (reached at the last step) along a line or half a cosine.
+//   others: rate * step / warmup_steps while step < warmup_steps. Then CONSTANT stays at `rate`;
+//           LINEAR and COSINE fall to `final_rate`, which the last step has, along a line or half a
+//           cosine wave.
 double LearningRate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps);
 
 }  // namespace syntra

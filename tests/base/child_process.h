@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs code in a forked child, for tests of what ends a process.
+// Runs code in a forked child, for tests of code that ends the process.
 #pragma once
 
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ struct Ended {
   bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
 };
 
-// `body` ends with code 99 if it returns.
+// Runs `body` in a child. If it returns, the exit code is 99.
 inline Ended RunInChild(const std::function<void()>& body) {
   int ends[2];
   Ended ended;

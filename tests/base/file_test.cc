@@ -103,7 +103,7 @@ TEST(File, MapsEmptyAndFullFiles) {
   EXPECT_EQ(MappedFile(path).bytes().size(), 3u);
 }
 
-// Where a file belongs, whatever else stands there is refused at once, also what opening waits for.
+// Anything but a regular file is refused at once, even if opening it would block.
 TEST(File, OnlyRegularFilesAreReadAndAppendedTo) {
   const Path directory = Scratch("kinds");
   CreateDirectories(directory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the sources lie, for tests that read fixtures and configurations: where they were compiled,
-// or SYNTRA_TEST_SOURCE of the environment on a machine that programs were carried to.
+// The source directory, for tests that read fixtures and configurations. It is the one that the
+// tests were compiled from or, if the programs were copied to another machine, SYNTRA_TEST_SOURCE
+// of the environment.
 #pragma once
 
 #include <cstdlib>

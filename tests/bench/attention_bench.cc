@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the attention kernels against the machine's own limit: GF/s of forward and backward
-// passes beside the rate of a loop of register-only multiply-adds on every thread.
+// Measures the attention kernels: GF/s of forward and backward passes, compared with a loop of
+// multiply-adds in registers on every thread.
 //
 //   attention_bench [batch heads length head_size [part of the lines to run]]
 #include <immintrin.h>

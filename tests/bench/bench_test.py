@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the step benchmarks compute from times, tested without a GPU and without PyTorch."""
+"""Tests of what the step benchmarks compute from times. They need neither a GPU nor PyTorch."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the GPU kernels that the goals name, at the sizes of T5-base. Prints a line of JSON for
-// the device and one for each case:
+// Measures the GPU kernels that the goals name, with the dimensions of T5-base. Prints a line of
+// JSON for the device and one for each case:
 //   {"name": "shared attention", "op": "attention", "seconds": 1e-4, "samples": [...],
 //    "flops": 1.0e11, "bytes": 2e8, "tflops_per_second": 1000.0, "gbytes_per_second": 2000.0}
-// seconds: the median sample; a sample is the mean of several runs in a row, by events. bytes:
-// every operand once.
+// seconds is the median sample; a sample is the mean of several consecutive runs, timed by events.
+// bytes counts every operand once.
 //
 //   gpu_kernel_bench [BATCH [LENGTH]]    128 examples of 512 positions by default
 #include <fmt/format.h>

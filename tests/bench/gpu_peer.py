@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peer of the GPU step benchmark: the same model in PyTorch, stepped on demand.
+"""The peer of the GPU step benchmark: the same model in PyTorch, which runs steps on demand.
 
-Runs the first training step, prints one line of JSON, then for each line of standard input runs
---steps steps and prints their mean seconds; at the end of input it prints a summary. With
---describe it prints the size of the model and the arithmetic of a step, and ends; that needs no
-GPU.
+Runs the first training step and prints one line of JSON. Then, for each line of standard input, it
+runs --steps steps and prints their mean seconds. At the end of input it prints a summary. With
+--describe it only prints the number of parameters and the FLOPs of a step; that needs no GPU.
 
 Implementations: "hugging_face", transformers' T5 with SDPA; "plain", the same model in plain
 PyTorch; "plain_random", its Random Synthesizer, whose weights are computed once for all examples.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch reaches on the GPU: the machine's ceilings, and the kernels that the goals name.
+"""Measures PyTorch on the GPU: the machine's ceilings, and the kernels that the goals name.
 
-Prints one line of JSON for each figure. "ceilings": FLOP/s of a bf16 product of 8192^3 and bytes
-moved a second by a copy (read and written). "kernels": seconds of attention and of the residual
-norm at T5-base's sizes, bf16, by every backend that takes the call; null where none does.
+Prints one line of JSON for each figure. "ceilings": FLOP/s of a bf16 product of 8192^3, and bytes per
+second of a copy (read and written). "kernels": seconds of attention and of the residual norm with
+T5-base's dimensions in bf16, for every backend that supports the call; null if none does.
 """
 
 from __future__ import annotations

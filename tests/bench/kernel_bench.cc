@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How near the CPU kernels come to what the machine can do: matrix products against a register-only
-// multiply-add loop, memory-bound kernels against copying. Wants an idle machine; OMP_NUM_THREADS=1
-// makes do without.
+// Compares the CPU kernels with the machine's limits: matrix products with a loop of multiply-adds
+// in registers, memory-bound kernels with copying. Needs an idle machine, except with
+// OMP_NUM_THREADS=1.
 //   kernel_bench [substring of the lines to run]
 #include <fmt/format.h>
 #include <immintrin.h>

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeats a Syntra training in plain PyTorch and prints its losses, one line of JSON.
 
-Starts from the run's checkpoint of step 0 and takes the examples that `syntra inspect data --json`
-prints, in order; AdamW with a constant rate of 1e-4, mean loss of the target tokens. Needs h5py.
+Starts from the run's checkpoint of step 0 and uses the examples that `syntra inspect data --json`
+prints, in order. It uses AdamW with a constant rate of 1e-4 and the mean loss of the target tokens.
+Needs h5py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's arithmetic limit (kernels/cpu/peak.h) on one thread and on all of them at once.
-// Prints JSON, 1e9 FLOP/s:
+// Measures the machine's peak FLOP/s (kernels/cpu/peak.h) on one thread and on all threads
+// together. Prints JSON, in 1e9 FLOP/s:
 //   {"threads": 2, "fp32": {"one": 117.4, "all": 234.8}, "bf16": {"one": 234.7, "all": 469.2}}
-// A kind that is not known is null.
+// An unknown value is null.
 #include <fmt/format.h>
 
 #include <charconv>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the step benchmarks share: processes that take turns, medians of ratios, tables, results."""
+"""Shared by the step benchmarks: processes that take turns, medians of ratios, tables, results."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peer of the CPU step benchmark: the same encoder-decoder in plain PyTorch.
 
-Runs the first training step, prints one line of JSON, then runs one step for each line of standard
-input and prints its seconds; at the end of input it prints a summary. With --describe it prints
-the size of the model and the arithmetic of a step, as PyTorch counts it, and ends.
+Runs the first training step and prints one line of JSON. Then it runs one step for each line of
+standard input and prints its seconds. At the end of input it prints a summary. With --describe it
+only prints the number of parameters and the FLOPs of a step, as PyTorch counts them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving, reading back, names, retention.
+// Checkpoints: saving, reading, names, retention.
 #include <gmock/gmock.h>
 
 #include "base/digest.h"
@@ -12,17 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string ErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
 
 TEST(Checkpoint, RoundTripOverSeveralShards) {
   const Path root = Scratch("round-trip") / "deeper";

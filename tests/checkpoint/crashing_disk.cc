@@ -12,7 +12,7 @@
 namespace syntra {
 namespace {
 
-// What strace -xx writes: every byte as \xHH.
+// Decodes the output of strace -xx, which writes every byte as \xHH.
 std::string Decode(std::string_view text) {
   std::string bytes;
   for (size_t i = 0; i + 4 <= text.size(); i += 4) {
@@ -55,7 +55,7 @@ Path At(const RecordedCall& call, size_t directory) {
   return Path(call.arguments[directory]) / call.arguments[directory + 1];
 }
 
-// What may be left of `content` when only `synced` was synced.
+// The possible contents after a crash if only `synced` was synced.
 std::string Survivor(const std::string& synced, const std::string& content, uint32_t option) {
   const size_t kept = content.starts_with(synced) ? synced.size() : 0;
   switch (option) {

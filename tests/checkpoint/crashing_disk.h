@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file system may hold after a power loss: replays recorded system calls and leaves out, in
-// any combination, what was not synced.
+// A model of a file system after a power loss. It replays recorded system calls and drops, in any
+// combination, changes that were not synced.
 //
-// The rules are the weakest that POSIX allows. fsync of a file keeps its content, not its name;
-// fsync of a directory keeps the names in it. Of the changes of names since then any subset
-// survives; one rename or exchange is all or nothing. Of content that was not synced there is
-// nothing, half, zeros, or all.
+// The rules are the weakest that POSIX allows. fsync of a file keeps its content, but not its name;
+// fsync of a directory keeps the names in it. Any subset of the later changes of names survives; a
+// single rename or exchange survives as a whole or not at all. Of content that was not synced
+// nothing, half, zeros, or all survives.
 #pragma once
 
 #include <functional>
@@ -17,35 +17,36 @@
 
 namespace syntra {
 
-// A system call as strace -y -xx prints it, decoded; descriptors are the paths behind them.
+// A system call decoded from the output of strace -y -xx. File descriptors are replaced by their
+// paths.
 struct RecordedCall {
   std::string name;
   std::vector<std::string> arguments;
 };
 
-// The options of strace that record all that a CrashingDisk must see.
+// The options with which strace records everything that a CrashingDisk needs.
 std::vector<std::string> RecordingOptions();
-// The calls that succeeded and those of `access`, in the order of their ends.
+// The calls that succeeded and all calls of `access`, in the order in which they ended.
 std::vector<RecordedCall> ReadRecording(const Path& trace);
 
 class CrashingDisk {
  public:
-  // All that is below `base` now is on the disk.
+  // Everything that is now below `base` counts as synced.
   explicit CrashingDisk(const Path& base);
 
-  // Throws std::runtime_error for a call below `base` whose effect is not known here.
+  // Throws std::runtime_error for a call below `base` that this model does not know.
   void Apply(const RecordedCall& call);
 
   // Paths relative to the base and their contents; directories end with '/'.
   using State = std::map<std::string, std::string>;
-  // Without a crash.
+  // The state without a crash.
   State Everything() const;
-  // Visits every state that a crash now may leave, or `limit` of them drawn at random where there
-  // are more; always that which lost and that which kept everything.
+  // Visits every state that a crash now may leave. If there are more than `limit`, visits that many
+  // at random, always including the states in which nothing and everything survives.
   void ForEachCrash(size_t limit, const std::function<void(const State&)>& visit) const;
 
  private:
-  // Names in one directory that change together, and the nodes they then stand for; kGone: none.
+  // Names in one directory that change together, and their new nodes; kGone if a name is removed.
   using Change = std::map<std::string, int>;
   static constexpr int kGone = -1;
   struct Node {
@@ -54,8 +55,8 @@ class CrashingDisk {
     std::vector<Change> changes;  // of names since the last sync
     std::string content, synced_content;
   };
-  // One thing that a crash decides: of a directory whether changes[change] survives, of a file
-  // which of its contents.
+  // A choice that a crash makes: for a directory whether changes[change] survives, for a file which
+  // of its possible contents.
   struct Choice {
     int node;
     size_t change;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of damage to a checkpoint is found, named, and the previous checkpoint is used.
+// Every kind of damage to a checkpoint is found and named, and the previous checkpoint is used.
 #include <gmock/gmock.h>
 
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A save that is killed or refused by the system at any of its system calls leaves the old state or
-// the new one, and the next save works and tidies up.
+// If a save is killed, or an error returned, at any of its system calls, the old state or the new
+// one remains. The next save works and removes leftovers.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sched.h>
@@ -57,7 +57,7 @@ TEST_F(Faults, KilledAtEverySystemCall) {
   }
 }
 
-// What a killed process cannot show: that nothing relies on data still in memory.
+// A killed process cannot show this: nothing relies on data that is still in memory.
 TEST_F(Faults, EverythingIsSyncedBeforeAndAfterTheRename) {
   std::vector<std::string> order;
   for (const SystemCall& call : CallsOfSave(20)) {

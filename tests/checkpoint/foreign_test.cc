@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints and tensor files that this program did not write: of format version 1, where HDF5
-// alone knows where a tensor lies, and of others, who may mean harm.
+// Checkpoints and tensor files that the current program did not write: those of format version 1,
+// where only HDF5 knows the places of tensors, and files from strangers, which may be malicious.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -26,16 +26,6 @@ using testing::HasSubstr;
 
 const Path kVersion1 = Path(SYNTRA_SOURCE_DIR) / "tests/checkpoint/version_1/step-0000000020";
 const std::string kShard = "shard-00000.h5";
-
-std::string ErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string DigestOfTensors(Checkpoint& checkpoint) {
   DigestStream digest;
@@ -119,7 +109,7 @@ TEST_F(Forgery, AManifestThatDoesNotAgreeWithHdf5) {
   EXPECT_THAT(say("    40,\n    8", "    8,\n    40"), HasSubstr("is not stored as f32[8, 40]"));
   EXPECT_THAT(say("parameters/embedding", "parameters/embettinc"),
               HasSubstr("tensor parameters/embettinc is not stored as f32[40, 8]"));
-  // What never was an HDF5 file.
+  // Not an HDF5 file at all.
   Write(std::string(shard_.size(), 'x'));
   EXPECT_THAT(ReadAll(), AllOf(HasSubstr("HDF5 H5Fopen"), HasSubstr(kShard)));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that were changed on purpose, with their digests and checksums made again.
+// Makes files that are damaged on purpose but have correct digests and checksums.
 #pragma once
 
 #include <bit>
@@ -14,17 +14,17 @@
 
 namespace syntra {
 
-// A manifest's text, up to its last line, with a right digest.
+// Appends the correct digest line to the text of a manifest.
 inline std::string Signed(const std::string& text) {
   return text + "xxh3-128 " + ToHex(DigestOf(text)) + "\n";
 }
 
-// What Signed was given.
+// The text of a manifest without its digest line.
 inline std::string Unsigned(const std::string& text) {
   return text.substr(0, text.rfind("xxh3-128"));
 }
 
-// Bob Jenkins' lookup3 (public domain), which HDF5 sums its metadata with.
+// Bob Jenkins' lookup3 (public domain), the checksum of HDF5's metadata.
 inline uint32_t Lookup3(std::string_view bytes) {
   uint32_t a = 0xdeadbeef + static_cast<uint32_t>(bytes.size()), b = a, c = a;
   const auto add = [&](std::string_view part) {
@@ -34,15 +34,15 @@ inline uint32_t Lookup3(std::string_view bytes) {
     b += words[1];
     c += words[2];
   };
-  const auto step = [](uint32_t& x, uint32_t& y, uint32_t& z, int bits) {
+  const auto mix = [](uint32_t& x, uint32_t& y, uint32_t& z, int bits) {
     x = (x - z) ^ std::rotl(z, bits);
     z += y;
   };
   const auto last = [](uint32_t& x, uint32_t y, int bits) { x = (x ^ y) - std::rotl(y, bits); };
   while (bytes.size() > 12) {
     add(bytes.substr(0, 12));
-    step(a, b, c, 4), step(b, c, a, 6), step(c, a, b, 8);
-    step(a, b, c, 16), step(b, c, a, 19), step(c, a, b, 4);
+    mix(a, b, c, 4), mix(b, c, a, 6), mix(c, a, b, 8);
+    mix(a, b, c, 16), mix(b, c, a, 19), mix(c, a, b, 4);
     bytes.remove_prefix(12);
   }
   if (bytes.empty()) return c;
@@ -52,12 +52,12 @@ inline uint32_t Lookup3(std::string_view bytes) {
   return c;
 }
 
-// A piece of metadata; its checksum follows it.
+// A block of metadata, which its checksum follows.
 struct Summed {
   size_t begin, size;
 };
 
-// The superblock and whatever begins with a signature of four letters.
+// Finds the superblock and all blocks that begin with a signature of four letters.
 inline std::vector<Summed> FindSummed(const std::string& file) {
   std::vector<Summed> found;
   const auto look = [&](size_t begin) {
@@ -78,13 +78,13 @@ inline std::vector<Summed> FindSummed(const std::string& file) {
   return found;
 }
 
-// Up to three bytes of one piece of metadata are changed.
+// Changes one to three bytes of a block of metadata and corrects its checksum.
 inline std::string Forged(std::string file, const std::vector<Summed>& summed, uint64_t seed) {
   std::mt19937_64 random(seed);
   const Summed piece = summed[random() % summed.size()];
   for (uint64_t left = 1 + random() % 3; left > 0; --left) {
     const size_t at = piece.begin + 4 + random() % (piece.size - 4);
-    // Small numbers, the largest ones and single bits do more harm than any other.
+    // Small numbers, the largest ones and single flipped bits do the most harm.
     const uint64_t kind = random() % 4;
     const char bit = static_cast<char>(file[at] ^ (1 << random() % 8));
     const char any = static_cast<char>(random());

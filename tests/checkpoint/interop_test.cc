@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader printed in format.md, run by Python, sees the tensors that were saved.
+// The Python reader in format.md reads the tensors that were saved.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

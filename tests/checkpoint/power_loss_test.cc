@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A power loss at any moment of a save: whatever of the unsynced names and contents is lost, every
-// checkpoint in sight is whole, none that was there before is lost, and the next save works.
+// A power loss at any moment of a save. Whatever unsynced names and contents are lost, every
+// visible checkpoint is complete, no earlier checkpoint is lost, and the next save works.
 #include <gmock/gmock.h>
 
 #include "base/error.h"

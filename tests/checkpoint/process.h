@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running another program.
+// Runs another program.
 #pragma once
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@ extern char** environ;
 
 namespace syntra {
 
-// Runs a program found in PATH with its stderr in `output`; returns the status of waitpid, -1 if it
-// cannot be started.
+// Runs a program found in PATH and writes its stderr to `output`. Returns the status of waitpid, or
+// -1 if the program cannot be started.
 inline int RunProcess(const std::vector<std::string>& arguments, const Path& output) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small training state for the tests of checkpoints: every dtype, ranks 0 to 4, contents that
-// depend on the step.
+// A small training state for the tests of checkpoints: tensors of every dtype and of ranks 0 to 4,
+// whose contents depend on the step.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
 
 namespace syntra {
 
-// An empty directory in memory if possible: the tests sync thousands of times.
+// The path of an empty directory, in memory if possible, because the tests sync thousands of times.
 inline Path Scratch(const std::string& name) {
   const Path memory = "/dev/shm";
   const Path base = access(memory.c_str(), W_OK) == 0 ? memory : Path(testing::TempDir());
@@ -82,12 +84,22 @@ class Sample {
   }
 };
 
-// The step of the newest valid checkpoint if its content is right, -1 if there is none, -2 if
-// wrong.
+// The step of the newest valid checkpoint; -1 if there is none, -2 if its content is wrong.
 inline int64_t NewestStep(const Path& root, Recovery mode = Recovery::kReadOnly) {
   auto found = FindNewestValid(root, mode);
   if (!found) return -1;
   return Sample(found->info().step).Matches(*found) ? found->info().step : -2;
+}
+
+// The message of the Error(kCheckpoint) that `action` throws; "no error" if it throws none.
+inline std::string ErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
+    return error.what();
+  }
+  return "no error";
 }
 
 inline std::string ReadFile(const Path& path) { return ReadWholeFile(path); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saves the sample state of one step, for tests that kill it or make its system calls fail.
 //   checkpoint_save_once ROOT STEP
-// The two access calls mark where the save begins and ends in a trace of system calls.
+// Two access calls mark the beginning and the end of the save in a trace of system calls.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs checkpoint_save_once under strace, which kills it or fails its n-th call of a kind.
+// Runs checkpoint_save_once under strace, which can kill it or fail its n-th system call of a name.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct SystemCall {
   int ordinal;
 };
 
-// A root with steps 5 and 10 in which a child saves another step.
+// A checkpoint directory with steps 5 and 10, in which a child process saves another step.
 class TracedSave : public testing::Test {
  protected:
   TracedSave()

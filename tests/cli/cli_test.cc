@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the program: exit codes and messages.
+// Runs the program and checks exit codes and messages.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

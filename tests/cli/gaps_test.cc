@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling gaps: texts in, texts out, with T5's vocabulary.
+// Filling gaps in texts, with T5's vocabulary.
 #include "cli/gaps.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class Gaps : public testing::Test {
     ADD_FAILURE() << "no piece " << piece;
     return 0;
   }
-  // What a model says: text with sentinels.
+  // The output of a model: text with sentinels.
   static std::string Fill(const std::string& line, const std::string& output) {
     return FillGaps(*tokenizer_, line,
                     SpansOf(*tokenizer_, tokenizer_->EncodeWithSentinels(output)));
@@ -51,7 +51,7 @@ TEST_F(Gaps, WhatTheModelLeavesOutStaysAGap) {
   // An empty span is an answer.
   EXPECT_EQ(Fill("a <extra_id_0> b", "<extra_id_0> <extra_id_1>"), "a b");
   EXPECT_EQ(Fill("<extra_id_0> a <extra_id_1>.", "<extra_id_0> <extra_id_1>"), "a.");
-  // Of a sentinel that comes twice the first counts; what stands before all belongs to none.
+  // If a sentinel occurs twice, the first one counts. Text before all sentinels is ignored.
   EXPECT_EQ(Fill("a <extra_id_0> b", "w <extra_id_0> x <extra_id_1> y <extra_id_0> z"), "a x b");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the parser on text and gives back what it reports.
+// Runs the parser on a text and returns the errors that it reports.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace syntra {
 
-// The lines of the error that parsing `text` as file "x" throws; none if it is accepted.
+// The lines of the error that is thrown when `text` is parsed as file "x"; empty if it is accepted.
 inline std::vector<std::string> ErrorLines(const std::string& text,
                                            const ConfigPurpose& purpose = kForModel) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, where, and in which words.
+// Errors in configurations: what is refused, at which place, with which message.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

@@ -73,7 +73,7 @@ TEST(EveryField, GoodValueIsAccepted) {
     const std::string source =
         place.before + place.field->name() + ": " + GoodValue(place.field) + place.after;
     for (const std::string& line : ErrorLines(source)) {
-      // What goes with other fields is another test's business.
+      // Combinations with other fields are the subject of another test.
       EXPECT_EQ(line.find("expected"), std::string::npos) << source << line;
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says of its fields: every one has a comment, lists fit a screen.
+// `config explain`: every field has a comment, and lists fit a screen.
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>

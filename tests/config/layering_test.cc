@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files over files, --set over all.
+// Merging of several configuration files and --set.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded mutations of the shipped configurations: nothing crashes, refusals name a place, and what
-// is accepted means the same to protobuf's own parser and reads back.
+// Seeded mutations of the shipped configurations: nothing crashes, errors name a place, and what is
+// accepted means the same to protobuf's own parser and survives printing and parsing.
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every shipped configuration loads, and has the published size.
+// Every shipped configuration loads and has the published number of parameters.
 #include "presets.h"
 
 #include <google/protobuf/text_format.h>

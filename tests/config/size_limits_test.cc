@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that no machine could hold are refused before anything is built, with the fields that make
-// them.
+// Models that are too large for any machine are refused before anything is built. The error names
+// the fields that determine the size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

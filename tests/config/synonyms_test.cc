@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other programs call a field, and fields of other places: the error names ours.
+// For a field name of another program, or one of another message, the error names our field.
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 

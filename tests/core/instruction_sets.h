@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a check once with each of several instruction sets of this machine.
+// Runs a check with several instruction sets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace syntra {
 
-// AVX-512, AVX2 and no SIMD, where the machine has them.
+// Runs `check` with each of AVX-512, AVX2 and no SIMD that the machine has.
 inline void OnEveryInstructionSet(const std::function<void()>& check) {
   for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_STATIC_TARGET}}) {
     if ((hwy::SupportedTargets() & target) == 0) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says where CUDA is built in and the driver does not serve.
+// The messages of a program with CUDA when the driver does not work.
 #include "base/error.h"
 #include "tests/e2e/tiny_run.h"
 
@@ -22,7 +22,7 @@ class Driver : public TinyRun {
   }
 };
 
-constexpr int kNow = 99000;  // newer than any runtime
+constexpr int kNow = 99000;  // newer than any CUDA runtime
 
 TEST_F(Driver, TooOld) {
   ExpectRefusal(TrainOn("CUDA", 11040, 0),

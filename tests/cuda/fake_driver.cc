@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcuda.so.1 of a driver that does not serve: FAKE_DRIVER_VERSION is the CUDA that it supports
-// (1000 major + 10 minor), FAKE_DRIVER_INIT what cuInit gives. As much of it as the runtime looks
-// at before it gives up.
+// A fake libcuda.so.1 of a driver that does not work. FAKE_DRIVER_VERSION is the CUDA version that
+// it supports (1000 major + 10 minor), FAKE_DRIVER_INIT the result of cuInit. It has only the
+// functions that the runtime calls before it gives up.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every test of a backend, on a GPU; skipped as a whole where there is none.
+// Runs all tests of a backend on a GPU. Skips them all if there is no GPU.
 #include <gtest/gtest.h>
 
 #include <cstdio>

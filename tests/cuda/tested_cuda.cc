@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels on a GPU. Operands of single kernels are copied there and back with their
-// guards.
+// The CUDA kernels on a GPU as the backend under test. Operands of single kernels are copied to the
+// GPU and back, together with their guards.
 #include "kernels/cuda.h"
 #include "tests/kernels/tested.h"
 
 namespace syntra {
 namespace {
 
-// The GPU's copy of an operand and its guards.
+// The copy of an operand and its guards on the GPU.
 class Copy {
  public:
   Copy(Device& device, void* host, size_t bytes)

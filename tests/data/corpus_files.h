@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// An empty directory of this test's own.
+// An empty directory for the current test.
 Path ScratchDirectory(std::string_view name);
 Path WriteScratch(const Path& path, std::string_view content);
 
@@ -35,12 +35,12 @@ std::string DataErrorOf(const Run& run) {
 }
 
 Path SamplePath(std::string_view name);
-// The shared corpora beside the source tree; empty where they are not installed.
+// The shared corpora beside the source tree; empty if they are not installed.
 Path SharedDataPath();
 
 }  // namespace syntra
 
-// Ends a test, skipped, where the shared corpora are not installed.
+// Skips the test if the shared corpora are not installed.
 #define SYNTRA_NEEDS_SHARED_DATA()                                                       \
   if (::syntra::SharedDataPath().empty()) {                                              \
     GTEST_SKIP() << "needs the shared corpora in ../shared/data beside the source tree"; \

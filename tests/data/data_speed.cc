@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints how fast each stage of the data pipeline is on this machine, over one corpus file:
+// Prints the speed of each stage of the data pipeline on this machine, for one corpus file:
 //   data_speed CORPUS TOKENIZER
 #include <algorithm>
 #include <chrono>

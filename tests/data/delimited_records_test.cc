@@ -96,7 +96,7 @@ TEST(Csv, MalformedRowsAreBadRecords) {
   EXPECT_EQ(rows[5].text, "good");
 }
 
-// Where a quoted field never ends, the rows behind it cannot be told from its text.
+// If a quoted field never ends, the rows after it cannot be told from its text.
 TEST(Csv, AQuoteWithoutEndIsABadFile) {
   const Path path = WriteScratch(ScratchDirectory("csv_quote") / "a.csv", "text\na\n\"b\nc\nd\n");
   EXPECT_EQ(

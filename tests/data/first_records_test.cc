@@ -46,7 +46,7 @@ TEST(FirstRecords, EveryBadFileIsNamedInOneError) {
   EXPECT_EQ(message.find("good.jsonl"), std::string::npos) << message;
 }
 
-// What preparing would let pass is let pass, what it would refuse is refused.
+// CheckFirstRecords accepts and refuses the same records as preparation.
 TEST(FirstRecords, FollowsThePolicyForBadRecords) {
   const Path directory = ScratchDirectory("first_policy");
   const Path path = WriteScratch(directory / "a.jsonl", "@\n{\"text\":\"a\"}\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shortage of memory is never a fault of the data: reading ends with the place, nothing is
-// skipped and no shard is left.
+// A shortage of memory is never reported as a fault of the data: reading ends with an error that
+// names the place, nothing is skipped and no shard is left.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

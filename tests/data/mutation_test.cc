@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged inputs of every format: each is read or refused, and never more than that. Run under the
-// sanitizers this is the readers' fuzz test.
+// Damaged inputs of every format: each is either read or refused. Under the sanitizers this is the
+// fuzz test of the readers.
 #include <algorithm>
 
 #include "base/tfrecord.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parquet, in builds with Apache Arrow and without.
+// Parquet files, in builds with and without Apache Arrow.
 #include "data/record_formats.h"
 #include "tests/data/corpus_files.h"
 

@@ -134,7 +134,7 @@ TEST(Prepare, WhatHasNotChangedIsNotRead) {
   EXPECT_EQ(unread.kept, 1);
   EXPECT_EQ(unread.index, ReadIndex(options.directory));
   EXPECT_EQ(std::filesystem::last_write_time(index), before);
-  // Whoever reads the shard finds the damage, and says what helps.
+  // A reader of the shard finds the damage and says what to do.
   const std::string damage = DataErrorOf([&] { TokenShard{shard}; });
   EXPECT_NE(damage.find("remove it and prepare the corpus again"), std::string::npos) << damage;
   std::filesystem::remove(shard);

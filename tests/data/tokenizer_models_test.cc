@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of many kinds, as SentencePiece's trainer makes them: their ids, special pieces and what
-// training asks of them.
+// Models of many kinds, as SentencePiece's trainer makes them: ids, special pieces, and the
+// requirements of training.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -159,7 +159,7 @@ TEST(Tokenizers, SentinelsAreNotTheModelsOwn) {
             1);
 }
 
-// From the corpus to a batch and back, with the trainer's own special pieces.
+// From a corpus to a batch and back, with the trainer's default special pieces.
 TEST(Tokenizers, UnknownCharactersReachTheBatch) {
   const Path directory = ScratchDirectory("unknown");
   const Tokenizer tokenizer(TrainedModel("unknown", ""), 20);
@@ -188,7 +188,8 @@ TEST(Tokenizers, IdentitiesAreStable) {
   const Path shifted_model = TrainedModel("identity", "");
   const Tokenizer shifted(shifted_model, 20);
   EXPECT_EQ(shifted.identity(), ToHex(shifted.digest()) + ", padding before pieces");
-  // What this model's shards said when its pieces stood one lower, with the same vocabulary.
+  // The settings of this model's shards when its token ids were one lower, with the same
+  // vocabulary.
   EXPECT_NE(SettingsDigest("text", shifted),
             DigestOf(fmt::format("text_field=text\nvocabulary={}\n", shifted.vocabulary_size())));
   if (SentencePieceVersion() == "0.1.97") {
@@ -225,7 +226,7 @@ TEST(Tokenizers, OtherSegmentationsOfEqualScoreAreRecognized) {
             sum - 1);
 }
 
-// Whatever SentencePiece loads, damaged or not, gives its ids.
+// Every model that SentencePiece loads, damaged or not, gives the ids of SentencePiece.
 TEST(Tokenizers, DamagedModelsGiveSentencePiecesIdsOrAnError) {
   const Path directory = ScratchDirectory("damaged");
   const std::string good =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy decoding against the arg max of the full forward pass over the same prefix.
+// Compares greedy decoding with the arg max of the full forward pass over the same prefix.
 #include "decode/greedy.h"
 
 #include <gtest/gtest.h>
@@ -109,7 +109,7 @@ TEST(GreedyDecoder, StopsAtTheEndIdRowByRow) {
   }
 }
 
-// What it is asked, row by row: each token once, none behind the end.
+// The tokens that are requested row by row: each one once, none after the end.
 TEST(GreedyDecoder, AsksOnceForEachToken) {
   Decoding decoding(TinyModel("", kUntied));
   const TrialBatch batch = Batch();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of every communicator. Usage: communicator_test [host|device|nccl [RANKS]]. Started
-// plainly it tests `self`, under mpirun `mpi`, with views in the host's memory or a GPU's, or
-// `nccl` over it; RANKS is how many ranks share memory. All ranks run the same cases; a failure on
-// any rank makes its exit code, and so mpirun's, non-zero.
+// The contract of every communicator. Usage: communicator_test [host|device|nccl [RANKS]]. Without
+// mpirun it tests `self`, under mpirun `mpi` with tensors in the memory of the host or of a GPU, or
+// `nccl` on top of it. RANKS is the number of ranks that share memory. All ranks run the same
+// cases. A failure on any rank makes its exit code, and so mpirun's, non-zero.
 #include "dist/communicator.h"
 
 #include <gtest/gtest.h>
@@ -204,7 +204,7 @@ TEST(Communicator, Broadcast) {
   }
 }
 
-// Whatever serves the device's views.
+// Host memory works whatever device other views are on.
 TEST(Communicator, ServesHostMemoryInTheOrderOfTheTree) {
   std::vector<float> sums = Mine(1000);
   communicator->AllReduceSum({sums.data(), {DType::kF32, Shape{1000}}});

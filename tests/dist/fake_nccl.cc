@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libnccl.so.2 on the host's GPU (tests/simt): collectives go over MPI when the
-// stream comes to them. What NCCL answers with a hang or with wrong values (calls at the same time,
-// or before the last one is done; ranks that do not do the same; buffers that are not in place) is
-// an error here or ends the process.
+// A fake libnccl.so.2 for the simulated GPU (tests/simt). Collectives use MPI when the stream
+// reaches them. Mistakes to which NCCL reacts with a hang or wrong values are errors here or end
+// the process: concurrent calls, a call before the last one is done, ranks with different calls,
+// buffers that are not in place.
 //
-// Environment: SYNTRA_FAKE_NCCL names a fault to plant: "alone": connecting never ends; "refused":
-// connecting fails; "lost": from the third collective on, the kernel hangs until the communicator
-// is aborted, and there is an asynchronous error; "stuck": the same, and so does aborting.
+// The environment variable SYNTRA_FAKE_NCCL plants a fault. "alone": connecting never ends.
+// "refused": connecting fails. "lost": from the third collective on, the kernel hangs until the
+// communicator is aborted, and there is an asynchronous error. "stuck": the same, and aborting
+// hangs too.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -80,7 +81,7 @@ uint64_t Hash(const Id& id) {
   return hash;
 }
 
-// What a kernel that waits for a lost rank does.
+// Behaves like a kernel that waits for a lost rank.
 void Hang(Comm* comm) {
   comm->broken = true;
   while (!comm->aborted) std::this_thread::yield();
@@ -200,7 +201,7 @@ Result ncclCommDestroy(Comm* comm) {
   return kSuccess;
 }
 
-// What hangs still looks at the communicator, so it stays.
+// Work that hangs still reads the communicator, so it is not deleted.
 Result ncclCommAbort(Comm* comm) {
   while (Planted("stuck")) std::this_thread::yield();
   comm->aborted = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank whose GPU sums by the stand-in for NCCL, which is told which fault to make. Usage:
-// nccl_fault_rank [leave]; leave: rank 1 has an error of its own.
+// A rank that sums on a simulated GPU with the fake NCCL and its planted fault. Usage:
+// nccl_fault_rank [leave]. With `leave`, rank 1 ends with an error of its own.
 #include <cstdio>
 #include <string_view>
 

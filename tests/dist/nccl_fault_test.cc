@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a job of two ranks when NCCL fails.
+// How a job of two ranks ends when NCCL fails.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -23,7 +23,7 @@ class NcclFault : public testing::Test {
     if (std::string(SYNTRA_MPIRUN).empty()) GTEST_SKIP() << "mpirun is not installed";
   }
 
-  // Whatever happens, it happens within seconds.
+  // The job always ends within seconds.
   static Outcome Run(const std::string& fault, const std::string& argument = "") {
     const std::string command = fmt::format(
         "LD_LIBRARY_PATH={} SYNTRA_FAKE_NCCL={} OMP_NUM_THREADS=1 {} --oversubscribe "

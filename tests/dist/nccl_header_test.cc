@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dist/nccl_library.h says what nccl.h says.
+// The declarations in dist/nccl_library.h agree with nccl.h.
 #include <gtest/gtest.h>
 #include <nccl.h>
 

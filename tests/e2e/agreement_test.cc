@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that were started with other settings, programs, data or checkpoints: all end before they
-// train, with one message.
+// If ranks have different settings, programs, data or checkpoints, all of them end before training,
+// with one message.
 #include <fstream>
 
 #include "tests/e2e/tiny_run.h"

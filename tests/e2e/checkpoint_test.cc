@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint is good for away from its run: its tokenizer, old formats, other runs' starts;
-// and what must never be in one.
+// Uses of a checkpoint outside its run: its tokenizer, old formats, starting other runs. And what
+// must never be in a checkpoint.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>

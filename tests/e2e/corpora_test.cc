@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Corpus files as users have them: their formats, what is no file, and what may change between
-// starts.
+// Corpus files of users: formats, paths that are not regular files, and changes between starts.
 #include <sys/stat.h>
 
 #include "tests/e2e/tiny_run.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run directory: who may use it, what may change between starts, damage, and full disks.
+// The run directory: concurrent use, changes between starts, damage, and full disks.
 #include <signal.h>
 
 #include "base/text.h"
@@ -71,7 +71,7 @@ TEST_F(Directories, WhatDecidesTheNumbersMayNotChange) {
   EXPECT_FALSE(tokenizer.Says("making it again")) << tokenizer.err;
   WriteSentencePieceModel(tokenizer_, 96);
 
-  // Of other bytes but as long as before, so it must be read to be known.
+  // Other bytes of the same length, so the file must be read to notice.
   std::string corpus = ReadWholeFile(training_);
   std::swap(corpus[corpus.find("aa ")], corpus[corpus.find("ba ")]);
   ReplaceFileDurably(training_, corpus);

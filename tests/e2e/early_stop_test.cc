@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to stop that come while no step is running: during preparation and evaluations. The run
-// ends at once, on all ranks, and the same command continues as if nothing had been asked.
+// Requests to stop while no step is running: during preparation and evaluations. The run ends at
+// once on all ranks, and the same command continues it as if there had been no request.
 #include <signal.h>
 
 #include "tests/e2e/tiny_run.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same training however it is cut up: ranks, micro-batches, threads, recomputation.
+// Training gives the same results however it is split: ranks, micro-batches, threads,
+// recomputation.
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded before other libraries (LD_PRELOAD), refuses memory: from the FAIL_MALLOC-th request on,
-// counted from where the program installs its handlers; with FAIL_MALLOC_ONCE only that one. With
-// COUNT_MALLOC the number of requests is printed at the end.
+// A library for LD_PRELOAD that makes allocations fail from the FAIL_MALLOC-th on, counted from the
+// point where the program installs its handlers. With FAIL_MALLOC_ONCE only that one fails. With
+// COUNT_MALLOC it prints the number of allocations at the end.
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that are not finite, and requests to stop and to save.
+// Non-finite gradients, and requests to stop and to save.
 #include <signal.h>
 
 #include "base/digest.h"

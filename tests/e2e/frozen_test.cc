@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that freezes (SIGSTOP) as it enters a phase: the other one names it and what it waits in,
-// and the job ends.
+// If a rank freezes (SIGSTOP) as it enters a phase, the other rank names it and the phase, and the
+// job ends.
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {

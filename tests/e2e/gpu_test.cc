@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on a GPU against training on the CPU: the host's GPU of tests/simt, or a real one if
-// SYNTRA_TEST_GPU_PROGRAM names a `syntra` that has it.
+// Compares training on a GPU with training on the CPU. The GPU is the simulated one of tests/simt,
+// or a real one if SYNTRA_TEST_GPU_PROGRAM names a `syntra` built for it.
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -82,14 +82,14 @@ TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
   ExpectSameParameters("one", "two", 1, 1e-6);
 }
 
-// The GPUs of two ranks, and the stand-in for NCCL.
+// Two ranks with a GPU each, and the fake NCCL.
 class TwoRanks : public Gpu {
  protected:
   static constexpr int64_t kFewSteps = 3;
 
   void SetUp() override {
     if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
-    if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the host's GPU plays NCCL's part";
+    if (OnGpu().program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "the fake NCCL needs simulated GPUs";
     Gpu::SetUp();
   }
   Outcome TrainTwo(const std::string& name, const std::string& reduction, int gpus,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training learns: ten sentences by heart.
+// Training learns ten sentences by heart.
 #include <random>
 
 #include "base/text.h"

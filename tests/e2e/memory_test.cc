@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that cannot be had ends a command with code 4 and a sentence, whoever asked for it.
+// If an allocation fails, the command ends with code 4 and a message, whatever code made it.
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -32,7 +32,7 @@ class Memory : public TinyRun {
   }
 };
 
-// From where the loader has just room for the libraries to where all is well.
+// Limits from one where the loader barely has room for the libraries to one that suffices.
 TEST_F(Memory, TooLittleAddressSpace) {
   constexpr int kNotLoaded = 127;
   for (int64_t mebibytes = 85; mebibytes <= 205; mebibytes += 30) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people get wrong: the right exit code and one message that says what and where.
+// Common mistakes of users: each gives the right exit code and one message that says what and
+// where.
 #include "base/text.h"
 #include "tests/e2e/tiny_run.h"
 
@@ -137,7 +138,7 @@ TEST_F(MistakeOfAllRanks, WrongKeyIsSaidOnce) {
   ExpectError(Run(Pretrain("run"), {.ranks = 2}), 2, {"did you mean \"vocabulary_size\"?"});
 }
 
-// What dist/README.md promises of a quiet mpirun.
+// dist/README.md promises this for orte_execute_quiet.
 TEST_F(MistakeOfAllRanks, QuietlyItIsAllThatIsSaid) {
   const Outcome outcome =
       Run(Pretrain("run"), {.ranks = 3, .environment = {"OMPI_MCA_orte_execute_quiet=1"}});

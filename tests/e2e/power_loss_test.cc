@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that loses power at any moment: no checkpoint that was committed is lost, and the run that
-// continues ends as one that was not interrupted.
+// A power loss at any moment of a run: no committed checkpoint is lost, and the continued run ends
+// like one that was not interrupted.
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "tests/checkpoint/crashing_disk.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A started `syntra`, alone or as the ranks of mpirun, for tests that watch it, signal it and kill
-// it. Environment, for programs that were carried to another machine: SYNTRA_TEST_PROGRAM and
-// SYNTRA_TEST_MPIRUN take the place of this build's.
+// A running `syntra`, alone or as ranks under mpirun, for tests that watch, signal and kill it.
+// Environment, for test programs that were copied to another machine: SYNTRA_TEST_PROGRAM and
+// SYNTRA_TEST_MPIRUN are used instead of this build's programs.
 #pragma once
 
 #include <sys/types.h>
@@ -27,33 +27,33 @@ struct StartOptions {
   std::string program;                   // empty: `syntra` of this build
   int ranks = 1;                         // more than one: under mpirun
   std::vector<std::string> environment;  // NAME=VALUE
-  std::string input;                     // of stdin
-  int64_t file_size_limit = -1;          // bytes; stands for a disk that is full
-  std::vector<std::string> wrapper;      // a command that is given the program's command line
-  // Of a last rank beside `ranks` - 1 of the arguments given: what differs on it.
-  std::vector<std::string> other_arguments;  // empty: it is a rank as the others
-  std::string other_folder;                  // that it works in; empty: that of the others
+  std::string input;                     // the content of stdin
+  int64_t file_size_limit = -1;          // in bytes; simulates a full disk
+  std::vector<std::string> wrapper;      // a command that gets the program's command line
+  // If set, these replace the arguments and the working directory of the last rank.
+  std::vector<std::string> other_arguments;
+  std::string other_folder;
 };
 
 class Program {
  public:
-  // `scratch` holds the files that take its output.
+  // The program's output goes to files in `scratch`.
   Program(const Path& scratch, const std::vector<std::string>& arguments,
           const StartOptions& options = {});
-  // Kills what still runs.
+  // Kills the program if it still runs.
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Of `syntra`, or of mpirun.
+  // The process id of `syntra` or of mpirun.
   pid_t pid() const { return pid_; }
-  // The ranks below mpirun.
+  // The process ids of the ranks under mpirun.
   std::vector<pid_t> RankPids() const;
   void Signal(int signal) const;
   bool running() const;
-  // Kills it, and its ranks with it, as a node that loses power would; returns when all are gone.
+  // Kills the program and all ranks at once, like a power loss. Returns when all have ended.
   void Kill();
-  // Waits until it ends; after `limit` seconds it is killed and the test fails.
+  // Waits until the program ends. After `limit` seconds it is killed and the test fails.
   Outcome Wait(double limit = 120);
 
  private:
@@ -64,11 +64,11 @@ class Program {
   bool waited_ = false;
 };
 
-// Starts it and waits.
+// Starts the program and waits for its end.
 Outcome RunProgram(const Path& scratch, const std::vector<std::string>& arguments,
                    const StartOptions& options = {});
 
-// Where mpirun is; empty: it is not installed.
+// The path of mpirun; empty if it is not installed.
 std::string MpirunPath();
 
 double MonotonicSeconds();

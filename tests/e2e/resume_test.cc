@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that is killed, stopped and continued ends with the bits of one that was left alone.
+// A run that is killed or stopped and then continued ends bitwise equal to an uninterrupted run.
 #include <signal.h>
 
 #include <random>
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(All, ResumeElsewhere, testing::Values(Move{1, 2}, Move{
                            return fmt::format("{}To{}", info.param.from, info.param.to);
                          });
 
-// What decides the bits of an exact run may not change.
+// Settings that decide the results of an exact run may not change.
 TEST_F(ResumeControl, ExactRefusesAnotherTree) {
   Arguments settings = kExact;
   settings.insert(settings.end(), {"train.steps=1", "optimizer.schedule.kind=CONSTANT"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals: runs save and stop; other commands die as shells expect. A launcher that passes ^C on.
-// Runs whose directory or lock is taken from them.
+// Signals: runs save and stop, other commands die as shells expect, the launcher forwards ^C. Also
+// runs whose directory or lock is removed.
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -54,7 +54,7 @@ TEST_F(Signals, AHangupSavesAndStops) {
   EXPECT_EQ(NewestStep("run"), LastLoggedStep("run"));
 }
 
-// What a terminal's ^C does to the script and to what it started.
+// A terminal sends ^C to the script and to the processes that it started.
 TEST_F(Signals, TheLauncherTurnsCtrlCIntoACheckpoint) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Program run(scratch_, Pretrain("run", kEndless),

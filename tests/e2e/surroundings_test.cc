@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process may find around it: closed descriptors, full outputs, other kinds of files where
-// its own belong, files that change under its hands.
+// Unusual environments of a process: closed descriptors, full disks, FIFOs or links instead of
+// files, files that change while they are used.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ TEST_F(Surroundings, MessagesDoNotLandInFilesWhereDescriptorsAreClosed) {
   EXPECT_EQ(Metrics("run").size(), 6u);
 }
 
-// What a run says at its end is not its result.
+// A run does not fail because its last message cannot be printed.
 TEST_F(Surroundings, ARunNeedsNoOutput) {
   EXPECT_EQ(Run(ShortRun("full"), Redirected(">/dev/full 2>&1")).code, 0);
   EXPECT_EQ(NewestStep("full"), 4);

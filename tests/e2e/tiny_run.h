@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small pretraining run in a scratch directory: a generated corpus and tokenizer of a hundred
-// pieces, a model of 2 + 2 layers of width 32; and what such runs leave behind, in a form that can
-// be compared.
+// A small pretraining run in a scratch directory: a generated corpus, a tokenizer of a hundred
+// pieces, and a model of 2 + 2 layers of width 32. Also functions that compare the results of such
+// runs.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,45 +23,46 @@ class TinyRun : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // `pretrain` in the run directory `name` with these settings (FIELD=VALUE).
+  // The command line of `pretrain` in the run directory `name` with these settings (FIELD=VALUE).
   Arguments Pretrain(const std::string& name, const Arguments& settings = {}) const;
   Outcome Run(const Arguments& arguments, const StartOptions& options = {}) const {
     return RunProgram(scratch_, arguments, options);
   }
-  // Runs it to its end and expects exit code 0.
+  // Runs that command to its end and expects exit code 0.
   void Train(const std::string& name, const Arguments& settings = {},
              const StartOptions& options = {}) const;
 
   Path Directory(const std::string& name) const { return scratch_ / name; }
   // The lines of metrics.jsonl.
   std::vector<Json> Metrics(const std::string& name) const;
-  // Of the newest checkpoint.
+  // The step of the newest checkpoint.
   int64_t NewestStep(const std::string& name) const;
   int64_t LastLoggedStep(const std::string& name) const;
   bool HasCheckpoint(const std::string& name, int64_t step) const {
     return std::filesystem::exists(CheckpointPath(name, step) / "MANIFEST");
   }
   Path CheckpointPath(const std::string& name, int64_t step) const;
-  // The losses and gradient norms of the first `steps` steps agree within `tolerance`.
+  // Expects that the losses and gradient norms of the first `steps` steps agree within `tolerance`.
   void ExpectSameCurve(const std::string& a, const std::string& b, int64_t steps,
                        double tolerance) const;
-  // The parameters at `step` agree within `tolerance` of the largest of each tensor.
+  // Expects that the parameters at `step` agree within `tolerance` times the largest of each
+  // tensor.
   void ExpectSameParameters(const std::string& a, const std::string& b, int64_t step,
                             double tolerance) const;
-  // One byte of a shard is changed.
+  // Changes one byte of a shard.
   void Damage(const Path& checkpoint) const;
 
   Path scratch_, config_, tokenizer_, training_, validation_;
 };
 
-// What has to be equal in runs that are equal to the bit, as text: each metrics line without its
-// times, each file of the last checkpoint that holds tensors by its digest.
+// A text that is equal for bitwise equal runs: each metrics line without its times, and the digest
+// of each tensor file of the checkpoint at `step`.
 std::string Trace(const Path& run_directory, int64_t step);
 
 // Every metrics line without its times.
 std::string MetricsTrace(const Path& run_directory);
 
-// A unigram model whose pieces are the special ones, in this order, and whole words.
+// Writes a unigram model whose pieces are the special ones, in this order, then whole words.
 void WriteSentencePieceModel(const Path& path, int words,
                              const std::vector<std::string>& special = {"<pad>", "</s>", "<unk>"});
 

@@ -302,7 +302,7 @@ TEST_F(Tools, CheckAndDoctor) {
   }
 }
 
-// What `prepare --output X` makes is what data.prepared=X uses.
+// data.prepared=X uses the directory that `prepare --output X` makes.
 TEST_F(Tools, PrepareThenTrainFindsThemMade) {
   const Path prepared = scratch_ / "elsewhere";
   const Arguments arguments{"prepare", "--config", config_.string(), "--output", prepared.string()};

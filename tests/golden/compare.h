@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tolerance that fixtures are held to: the largest difference relative to the largest stored
+// Compares values with golden fixtures: the largest difference relative to the largest stored
 // value.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// Absolute slack for tensors whose stored values are all tiny (sums that cancel).
+// An absolute tolerance for tensors whose stored values are all tiny (sums that cancel).
 inline constexpr double kGoldenFloor = 1e-7;
 
 template <typename Found, typename Stored>

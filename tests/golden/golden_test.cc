@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixtures can be read, say where they come from and hold what their README promises.
+// The fixtures can be read, name their origin, and contain what their README says.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

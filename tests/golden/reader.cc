@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden fixtures through the HDF5 C interface.
+// Reads golden fixtures with the C interface of HDF5.
 #include "tests/golden/reader.h"
 
 #include <hdf5.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the golden fixtures of this folder: named arrays and text attributes of an HDF5 file.
+// Reads the golden fixtures of this folder: HDF5 files with named arrays and text attributes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct GoldenArray {
 };
 
 // Names inside the file are paths such as "parameters/encoder/norm"; "/" is the root group. Every
-// failure is an Error(kData) that names the file and the object.
+// failure throws an Error(kData) that names the file and the object.
 class GoldenFile {
  public:
   // `name` is a file of this folder, such as "t5_v1_0.h5".
@@ -25,17 +25,17 @@ class GoldenFile {
   GoldenFile(const GoldenFile&) = delete;
   GoldenFile& operator=(const GoldenFile&) = delete;
 
-  // The dataset must be stored in exactly the type asked for.
+  // Each requires that the dataset is stored in exactly this type.
   GoldenArray<float> Floats(const std::string& dataset) const;
   GoldenArray<double> Doubles(const std::string& dataset) const;
   GoldenArray<int32_t> Ints(const std::string& dataset) const;
 
-  // Groups and datasets directly in `group`, sorted.
+  // The names of groups and datasets directly in `group`, sorted.
   std::vector<std::string> Members(const std::string& group) const;
-  // Every dataset below `group`, as paths relative to it, sorted.
+  // The paths of all datasets below `group`, relative to it, sorted.
   std::vector<std::string> Datasets(const std::string& group) const;
 
-  // Text attribute of a group.
+  // The text attribute `name` of a group.
   std::string Attribute(const std::string& group, const std::string& name) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention: the double reference against finite differences and closed forms, the CPU kernels
-// against the double reference.
+// attention: compares the double-precision reference with finite differences and closed forms, and
+// the CPU kernels with the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -424,7 +424,7 @@ TEST_P(LargeAttention, PaddedKeysNeverMatter) {
   ExpectSameBits(after.gradients, before.gradients);
 }
 
-// What a straight bf16 program computes: every tensor of the composition is rounded when stored.
+// Computes what a composition of bf16 ops would: every intermediate tensor is rounded when stored.
 struct NaiveBFloat16 {
   std::vector<double> y, d_query, d_key, d_value;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of an op's test cases: drawn from Philox at fixed seeds, rounded to their types, the
-// same for the kernel and for the reference.
+// The operands of an op's test cases. They are drawn from Philox with fixed seeds and rounded to
+// their types. The kernel and the reference get the same values.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace syntra {
 
-// One tensor of a case: floats as doubles that their type holds exactly.
+// A tensor of a case. Floats are doubles that the tensor's type can represent exactly.
 struct CaseTensor {
   TensorType type;
   std::vector<double> numbers;
@@ -19,7 +19,7 @@ struct CaseTensor {
   ReferenceTensor View() { return {type, numbers, integers}; }
 };
 
-// Views of all `tensors`, as references take them.
+// Views of all `tensors`, for calls of references.
 std::vector<ReferenceTensor> Views(std::vector<CaseTensor>& tensors);
 
 // A zero tensor.
@@ -28,20 +28,20 @@ CaseTensor MakeTensor(const TensorType& type);
 // Rounds `value` to an element type.
 double Round(double value, DType dtype);
 
-// Standard normal numbers, rounded to the tensor's type.
+// Fills the tensor with standard normal numbers, rounded to its type.
 void FillNormal(CaseTensor& tensor, uint64_t seed);
 
-// The inputs of a case. Hyperparameters of updates lie in (0, 1). Where an op multiplies in bf16,
-// f32 operands hold bf16 values, so that rounding them changes nothing.
+// The inputs of a case. Hyperparameters of updates are in (0, 1). If an op multiplies in bf16, f32
+// operands have values that bf16 can represent, so that rounding does not change them.
 std::vector<CaseTensor> CaseInputs(const Op& op, const OpCase& test, uint64_t seed);
 
-// What the outputs hold before the call: zeros, and positive numbers where the op updates them.
+// The outputs before the call: zeros, or positive numbers if the op updates them.
 std::vector<CaseTensor> CaseOutputs(const Op& op, const OpCase& test, uint64_t seed);
 
-// The call of a case with all its results wanted.
+// The call of a case, with all outputs.
 OpCall CaseCall(const Op& op, const OpCase& test);
 
-// One case of one op, by names.
+// The names of an op and of one of its cases.
 struct SweepCase {
   std::string op, name;
   friend std::ostream& operator<<(std::ostream& out, const SweepCase& sweep) {

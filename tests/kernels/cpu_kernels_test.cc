@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels against the ops' double references on cases large enough to be split among threads
-// and blocks, which the sweep's are not: accuracy, the same bits with any number of threads,
-// accumulation, absent outputs, nothing written out of bounds; and on every instruction set.
+// Compares CPU kernels with the double-precision references on cases that are large enough to be
+// split among threads and blocks: accuracy, equal results with any number of threads, accumulation,
+// absent outputs, no writes out of bounds. Runs on every instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>

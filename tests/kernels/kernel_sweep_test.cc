@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernel of every case of every op against the double-precision reference on the same
-// rounded inputs. Also: accumulation, memory beside operands, results nobody needs, repeatability.
+// Compares the kernel of every case of every op with the double-precision reference on the same
+// rounded inputs. Also tests accumulation, memory beside operands, absent outputs and
+// repeatability.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 

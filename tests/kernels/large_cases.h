@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases larger than the ops' own: several blocks, chunks and threads, all with remainders.
+// Cases that are larger than the ops' own. They need several blocks, chunks and threads, with
+// remainders.
 #pragma once
 
 #include "tests/kernels/case_data.h"
@@ -13,11 +14,10 @@ struct LargeCase {
 
 const std::vector<LargeCase>& LargeCases();
 
-// Among the ops' own cases and the large ones.
+// Finds a case among the ops' own cases and the large ones.
 OpCase FindAnyCase(const SweepCase& sweep);
 
-// Whether a case starts from a query_start, as incremental decoding does; such calls have no
-// gradient.
+// Whether a case has a query_start, as in incremental decoding. Such calls have no gradient.
 bool Decodes(const std::string& op, const OpCase& test);
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposition and packing against their definitions, on every instruction set.
+// Compares transposition and packing with their definitions, on every instruction set.
 #include "kernels/cpu/pack.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The double-precision references against results worked out by hand.
+// Compares the double-precision references with results computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>

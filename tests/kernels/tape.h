@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An independent executor for tests: runs one op call and its gradient rule at once, by the
-// references, with every float held in double. Nothing of src/program is involved.
+// An independent executor for tests. It runs one op call and its gradient rule immediately, with
+// the references and all floats as doubles. It does not use src/program.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// Executes what is recorded.
+// Executes each op when it is recorded.
 class Tape : public Recorder {
  public:
   struct RecordedCall {
@@ -34,7 +34,7 @@ class Tape : public Recorder {
     return Record(op, attributes, inputs, [](size_t) { return true; });
   }
 
-  // Only the outputs that `wanted(output)` names are computed.
+  // Computes only the outputs for which `wanted(output)` is true.
   template <typename Wanted>
   std::vector<Value> Record(std::string_view name, const Attributes& attributes,
                             const std::vector<Value>& inputs, const Wanted& wanted) {
@@ -67,10 +67,10 @@ class Tape : public Recorder {
   std::deque<CaseTensor> tensors_;  // references to elements stay valid
 };
 
-// The gradient rule's view of one call on a tape; sums up the gradients of its inputs.
+// The GradientRule of one call on a tape. It adds up the gradients of the call's inputs.
 class CallGradient : public GradientRule {
  public:
-  // Cotangents: per output, absent where the loss does not depend on it.
+  // Cotangents: one per output, absent if the loss does not depend on the output.
   CallGradient(Tape& tape, Attributes attributes, std::vector<Value> inputs,
                std::vector<Value> outputs, std::vector<Value> cotangents, std::set<int> wanted)
       : tape_(tape),
@@ -111,11 +111,11 @@ class CallGradient : public GradientRule {
     for (size_t k = 0; k < sum.size(); ++k) sum[k] += sign * contribution.numbers[k];
   }
 
-  // A deliberate mistake: the n-th contribution counts with the wrong sign.
+  // Makes a deliberate mistake: the n-th contribution gets the wrong sign.
   void Flip(int contribution) { flipped_ = contribution; }
 
   int contributions() const { return contributions_; }
-  // Inputs without a contribution have no entry: their gradient is zero.
+  // Inputs without a contribution have no entry; their gradient is zero.
   const std::map<int, std::vector<double>>& gradients() const { return gradients_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend under test: every test of kernels, programs and models is linked with each of several
-// (tested_cpu.cc, simt/tested_simt.cc, cuda/tested_cuda.cc).
+// The backend under test. The tests of kernels, programs and models are linked with each of its
+// implementations (tested_cpu.cc, simt/tested_simt.cc, cuda/tested_cuda.cc).
 #pragma once
 
 #include <array>
@@ -18,16 +18,17 @@ inline std::array<std::reference_wrapper<Backend>, 2> Backends() {
 }
 inline bool IsReference(const Backend& backend) { return &backend == &ReferenceBackend(); }
 
-// A kernel of the backend's own, over operands in host memory with kTestedGuard bytes before and
-// behind each; nullopt: it has none.
+// The backend's kernel for the call, on operands in host memory with kTestedGuard bytes before and
+// after each. nullopt if the backend has none.
 inline constexpr size_t kTestedGuard = 16 * Buffer::kAlignment;
 std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call);
 
-// Calls `run` in several ways that must give the same bits: with other numbers of threads, or with
-// the threads' turns in another order. Kernels are bound anew in each.
+// Calls `run` in several ways that must give bitwise equal results: with different numbers of
+// threads, or with the threads scheduled in different orders. `run` binds its kernels anew each
+// time.
 void InSeveralWays(const std::function<void(const std::string& way)>& run);
 
-// What went wrong, besides wrong results, in the runs since the last call; empty: nothing.
+// The errors, other than wrong results, of the runs since the last call; empty if there were none.
 std::string TakeComplaints();
 
 }  // namespace syntra

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel sweep runs: the ops' own cases, larger ones that threads and blocks split, and
-// the calls of gradient ops that have no cases because their inputs must come from a forward call.
+// The calls that the kernel sweep runs: the ops' own cases, larger ones that are split over threads
+// and blocks, and calls of gradient ops without cases, whose inputs must come from a forward call.
 #pragma once
 
 #include "tests/kernels/case_data.h"

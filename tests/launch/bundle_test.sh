@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a bundle of a build, moves it, and runs it in an empty environment: it must need nothing of this machine but
-# its C library, say clearly what a machine lacks, and replace nothing but an older bundle.
+# Makes a bundle of a build, moves it, and runs it in an empty environment. The bundle must need only this machine's C
+# library, say clearly what a machine lacks, and replace only an older bundle.
 #   bundle_test.sh SOURCE BUILD
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-# expect CODE TEXT COMMAND...: the command ends with CODE and prints TEXT.
+# expect CODE TEXT COMMAND...: checks that the command ends with CODE and prints TEXT.
 expect() {
   local code=$1 text=$2 output ended=0
   shift 2
@@ -27,15 +27,15 @@ expect() {
 
 bundle() { expect "$1" "$2" "$SOURCE/launch/bundle" --build "$BUILD" "${@:3}"; }
 
-# In $here, with nothing of this shell's environment.
+# Runs in $here with an empty environment.
 here=$WHOLE
 run() { expect "$1" "$2" env -i -C "$here" "${@:3}"; }
 
-# Open MPI starts nothing for root unasked.
+# Open MPI starts nothing as root without this option.
 as_root=()
 if ((EUID == 0)); then as_root=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1); fi
 
-# pretrain DIRECTORY LAUNCHER...: the sample, for a few steps.
+# pretrain DIRECTORY LAUNCHER...: trains on the sample for a few steps.
 pretrain() {
   run 0 'after 2 steps' "${@:2}" bin/syntra pretrain --config configs/quickstart.textproto \
     --set train.directory="$SCRATCH/$1" --set train.steps=2 --set optimizer.schedule.warmup_steps=1
@@ -50,7 +50,7 @@ makes_a_complete_folder() {
   while read -r file; do
     if ! grep -qF "  ${file#./}" "$WHOLE/MANIFEST"; then fail "$file is not in the MANIFEST"; fi
   done < <(cd "$WHOLE" && find . ! -type d ! -path ./MANIFEST)
-  # Transports may drop links.
+  # Copying may lose symbolic links.
   if [[ $(find "$WHOLE" -type l) ]]; then fail "it holds symbolic links"; fi
   if grep -n '@[A-Z]*@' "$WHOLE"/README.md "$WHOLE"/bin/*; then fail "a blank is not filled in"; fi
 }
@@ -64,7 +64,7 @@ runs_every_command() {
   run 0 'syntra' "$SCRATCH/link" --version
 }
 
-# loaded_by LOG: what a process's program has loaded. The shell that became the program has written there before.
+# loaded_by LOG: prints what a process's program has loaded. The log begins with the shell that became the program.
 loaded_by() {
   awk -v bundle="$WHOLE/" '
     /calling init: / { sub(/.*calling init: /, ""); loaded = loaded $0 "\n" }
@@ -72,7 +72,7 @@ loaded_by() {
     END { printf "%s", loaded }' "$1"
 }
 
-# The loader writes down what each process loads, plugins too.
+# The loader logs what each process loads, including plugins.
 loads_nothing_from_outside() {
   local recorded=(LD_DEBUG=files LD_DEBUG_OUTPUT="$SCRATCH/loads/of")
   local mpirun=("${as_root[@]}" bin/mpirun --bind-to none --oversubscribe -n 2 --mca btl_vader_single_copy_mechanism none)
@@ -94,10 +94,10 @@ loads_nothing_from_outside() {
   if [[ $loaded ]]; then fail "loaded from outside the bundle:"$'\n'"$loaded"; fi
 }
 
-# In a copy whose program asks for what no machine has.
+# Uses a copy whose program needs libraries that no machine has.
 says_what_a_machine_lacks() {
   local here=$SCRATCH/lacking
-  # asks_for NAME: in the place of a library's name that is as long.
+  # asks_for NAME: replaces the name of a library by one of the same length.
   asks_for() { sed "s/libxxhash\.so\.0/$1/" "$WHOLE/libexec/syntra" >"$here/libexec/syntra"; }
   cp -R "$WHOLE" "$here"
   sed -i 's/GLIBC_2/GLIBC_9/g' "$here/libexec/syntra"
@@ -110,7 +110,7 @@ says_what_a_machine_lacks() {
   cp "$here/lib/libxxhash.so.0" "$SCRATCH/toolkit/lib64/libcudart.so.9"
   run 0 syntra CUDA_HOME="$SCRATCH/toolkit" bin/syntra --version
   run 0 syntra LD_LIBRARY_PATH="$SCRATCH/toolkit/lib64" bin/syntra --version
-  # Of another machine.
+  # A program for another machine.
   printf '\177ELF nothing' >"$here/libexec/syntra"
   run 4 "syntra, for $(uname -m) with glibc 2." bin/syntra --version
   mv "$here" "$SCRATCH/a:b"

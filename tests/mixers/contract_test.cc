@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every mixer must keep, for every configuration of mixer_trial.cc.
+// The contract of all mixers, for every configuration of mixer_trial.cc.
 #include <gtest/gtest.h>
 
 #include <set>

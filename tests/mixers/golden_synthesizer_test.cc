@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every attention mixer against an independent transcription of the formulas
-// (tests/golden/make_synthesizers.py): output, gradients of all parameters and of the input.
+// Compares every attention mixer with an independent implementation of the formulas
+// (tests/golden/make_synthesizers.py): outputs, gradients of all parameters and of the input.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

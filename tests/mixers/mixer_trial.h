@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mixer in a program of its own, differentiated against a random cotangent.
+// A program with a single mixer, differentiated with a random cotangent.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// The model width of all trials, and the longest sequence that their tables reach.
+// The model width of all trials, and the longest sequence that their tables allow.
 inline constexpr int64_t kTrialWidth = 10, kTrialTable = 9;
 
 struct MixerSetting {
@@ -34,7 +34,7 @@ std::vector<float> RandomRows(int64_t batch, int64_t length, const std::string& 
 std::vector<int32_t> PositionsInSegments(const std::vector<int32_t>& segments, int64_t length);
 // The values of a parameter in every trial.
 std::vector<float> TrialValues(const MixerSetting& setting, const Parameter& parameter);
-// The stack's relative bias [H, queries, keys] from a random table; absent if the mixer wants none.
+// A relative bias [H, queries, keys] from a random table; absent if the mixer does not want one.
 Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, int64_t keys,
                 bool bidirectional, Value query_start);
 
@@ -43,7 +43,7 @@ class MixerTrial {
   MixerTrial(const MixerSetting& setting, Backend& backend,
              TransientMemory transients = TransientMemory::kPlain);
 
-  // Runs once from empty gradients.
+  // Clears the gradients and runs the program once.
   void Run();
   std::vector<double> Y() const;  // [batch, length, kTrialWidth]
   // Gradients of sum(y * cotangent) by parameter; the input is the parameter "input:x". The
@@ -66,7 +66,7 @@ std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend = Ref
 // Rows of decoding one position at a time, [batch, length, kTrialWidth].
 std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend);
 
-// Every configuration that the contract covers, by name.
+// A configuration that the contract test covers.
 struct MixerCase {
   std::string name, text;  // MixerConfig
 };

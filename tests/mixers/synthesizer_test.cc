@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the formulas of the Synthesizer (Tay et al. 2021) in special cases.
+// Special cases that follow from the formulas of the Synthesizer (Tay et al. 2021).
 #include <gtest/gtest.h>
 
 #include <google/protobuf/text_format.h>

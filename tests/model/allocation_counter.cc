@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the allocations of the process: glibc's allocation functions and operator new, replaced. A
-// shared library, because the programs of this project export no symbols (data/CMakeLists.txt).
+// Counts the allocations of the process by replacing glibc's allocation functions and operator new.
+// It is a shared library, because the programs of this project export no symbols
+// (packaging/dependencies.cmake).
 #include "model/allocation_counter.h"
 
 #include <link.h>
@@ -15,7 +16,7 @@ namespace {
 
 std::atomic<int64_t> allocations = 0;
 
-// Where oneDNN's code lies.
+// The address range of oneDNN's code.
 uintptr_t library_begin = 0, library_end = 0;
 
 __attribute__((constructor)) void FindLibrary() {

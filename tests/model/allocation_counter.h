@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many times this process has asked for memory, by whatever function. What oneDNN asks for does
-// not count: it makes small tables of arguments at every call.
+// The number of allocations of this process, by any function. Those of oneDNN, which allocates
+// small tables of arguments in every call, are not counted.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole model against Hugging Face's T5 (tests/golden/make_t5.py): logits, loss and every
-// gradient; and that a wrong sign anywhere in the backward half would be noticed.
+// Compares the whole model with Hugging Face's T5 (tests/golden/make_t5.py): logits, loss and every
+// gradient. Also checks that a wrong sign anywhere in the backward pass would be noticed.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small model, a batch and a running program of it.
+// A small model with a batch and an executable program.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@ struct TrialBatch {
   std::vector<int32_t> dropout_keys;
 };
 
-// Full rows of random ids from 3 up; targets shifted right are the decoder's ids.
+// A batch of full rows of random ids >= 3. The decoder's ids are the targets shifted right.
 TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
 
 // A tiny T5 with `mixer` as its self-attention, e.g. "attention { term { random {} } }", and `more`
 // ModelConfig fields.
 ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "");
 
-// Names and texts of the mixers that model and decoding tests use.
+// The names and configurations of the mixers that model and decoding tests use.
 const std::map<std::string, std::string>& TrialMixers();
 
 struct ModelSetting {
@@ -41,7 +41,7 @@ class ModelTrial {
   ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend& backend,
              TransientMemory transients = TransientMemory::kPlain);
 
-  // Runs once from empty gradients and returns the loss.
+  // Clears the gradients, runs the program once and returns the loss.
   double Run();
   std::map<std::string, std::vector<double>> Gradients() const;
 
@@ -57,11 +57,10 @@ class ModelTrial {
   std::unique_ptr<Executable> executable_;
 };
 
-// Fills the parameters with their first values, times `factor` where they are matrices of
-// projections.
+// Fills the parameters with their initial values. Projection matrices are multiplied by `factor`.
 void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, double factor = 1);
 
-// Writes every input of the batch that the program has.
+// Sets the program's inputs from the batch.
 void SetBatch(const TrialBatch& batch, Executable& executable);
 
 // A program with the output "logits" [B, T, V].

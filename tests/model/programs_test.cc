@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training program of whole models: precision, dropout, loss, padding and packing, memory.
+// The training programs of whole models: precision, dropout, loss, padding and packing, memory.
 #include "model/programs.h"
 
 #include <google/protobuf/text_format.h>

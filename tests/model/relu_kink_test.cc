@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why runs with ReLU may part by more than rounding: where a ReLU's input is zero but for rounding,
+// Why runs with ReLU may diverge by more than rounding: if a ReLU's input is zero up to rounding,
 // its gradient jumps although the loss does not.
 //
-// Traced once in tests/e2e: ten steps of one and of two ranks (train.seed=6, Adafactor, reduction
-// FAST) left parameters that differed in the last bits. In step 11 one of 40,960 ReLU inputs was
-// -2.3e-7 on one rank and +2.4e-8 on two (encoder layer 1, row 135, unit 60). The losses were equal
-// to the last bit, the gradients were 1.8e-3 of their norm apart, and the step before, where no
-// sign differed, 5e-7.
+// An example found with tests/e2e: after ten steps with one and with two ranks (train.seed=6,
+// Adafactor, reduction FAST) the parameters differed in the last bits. In step 11 one of 40,960
+// ReLU inputs was -2.3e-7 with one rank and +2.4e-8 with two (encoder layer 1, row 135, unit 60).
+// The losses were bitwise equal, but the gradients differed by 1.8e-3 of their norm. One step
+// earlier, when no sign differed, it was 5e-7.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten steps of each optimizer, and the schedules, against tests/golden/make_optimizers.py.
+// Compares ten steps of each optimizer, and the schedules, with tests/golden/make_optimizers.py.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

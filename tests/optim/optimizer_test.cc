@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every optimizer keeps: state apart, frozen parameters alone, gradients scaled, replicas
-// equal.
+// Properties of all optimizers: separate state, unchanged frozen parameters, scaled gradients,
+// equal replicas.
 #include "optim/optimizer.h"
 
 #include <gtest/gtest.h>

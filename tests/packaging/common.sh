@@ -1,4 +1,4 @@
-# What the tests of this folder share. Sourced with `set -euo pipefail`.
+# Functions of the tests of this folder. Sourced with `set -euo pipefail`.
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 export LC_ALL=C
@@ -11,7 +11,7 @@ fail() {
   exit 1
 }
 
-# expect TEXT COMMAND...: the command ends well and prints TEXT.
+# expect TEXT COMMAND...: checks that the command succeeds and prints TEXT.
 expect() {
   local text=$1 output
   shift
@@ -19,7 +19,7 @@ expect() {
   if [[ $output != *"$text"* ]]; then fail "\"$*\" did not print \"$text\" but:"$'\n'"$output"; fi
 }
 
-# expect_program ROOT: the program and what belongs to it lie below ROOT and work.
+# expect_program ROOT: checks that the program and its files are below ROOT and work.
 expect_program() {
   local root=$1 file
   expect 'syntra 0' "$root/bin/syntra" --version

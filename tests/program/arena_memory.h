@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameter, gradient and state arenas of one backend, for tests.
+// The parameter, gradient and state arenas of a backend, for tests.
 #pragma once
 
 #include <span>
@@ -34,7 +34,7 @@ class ArenaMemory {
   }
 
  private:
-  // Elements are f32 as the backend holds it.
+  // An arena of f32 elements, in the type in which the backend stores f32.
   class Numbers {
    public:
     Numbers(Backend& backend, int64_t elements)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares what a program adds to its gradient arena with central differences of its output "loss".
+// Compares the gradients that a program computes with central differences of its output "loss".
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,9 +9,8 @@
 
 namespace syntra {
 
-// The largest disagreement of any parameter's gradient along random directions, relative to the
-// norm of the gradient. `executable` runs on the reference backend; the parameters are left as they
-// were.
+// The largest error of any parameter's gradient along random directions, relative to the norm of
+// the gradient. `executable` must run on the reference backend. The parameters are restored.
 inline double GradientDisagreement(Executable& executable, ArenaMemory& memory,
                                    const ParameterStore& parameters, std::string* where = nullptr) {
   constexpr double kStep = 1e-5;

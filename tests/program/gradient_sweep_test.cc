@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every gradient rule against central differences of the double-precision reference, for every case
-// of every differentiable op, every input and every set of outputs that the loss may depend on.
+// Compares every gradient rule with central differences of the double-precision reference, for
+// every case of every differentiable op, every input, and every set of outputs that the loss may
+// depend on.
 #include <gtest/gtest.h>
 
 #include <algorithm>

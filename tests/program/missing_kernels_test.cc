@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an executable says on a backend that lacks kernels.
+// The errors of an executable on a backend without some kernels.
 #include <gtest/gtest.h>
 
 #include <set>

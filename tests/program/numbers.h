@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random operands and readable results for tests that run programs.
+// Random operands, and results as vectors, for tests that run programs.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// Normal numbers that depend on `name`, the seed and the place only.
+// Normal numbers that depend only on `name`, the seed and the index.
 inline std::vector<float> NormalNumbers(const std::string& name, int64_t count,
                                         double deviation = 1, uint64_t seed = 7) {
   std::vector<float> values(count);
@@ -50,7 +50,7 @@ inline double DistanceOf(const std::vector<double>& a, const std::vector<double>
   return std::sqrt(sum);
 }
 
-// The largest difference of two elements, relative to the largest element of `truth`.
+// The largest difference between elements, relative to the largest element of `truth`.
 inline double LargestError(const std::vector<double>& found, const std::vector<double>& truth) {
   double error = 0, largest = 1e-30;
   for (size_t i = 0; i < truth.size(); ++i) {

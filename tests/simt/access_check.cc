@@ -18,10 +18,10 @@
 namespace syntra::simt::access_check {
 namespace {
 
-// When a thread touched a byte: the stretch between two barriers, counted through all blocks of all
-// grids (0: never), how many exchanges its warp had made since the barrier, and which thread of the
-// block it was. One word, since every access of every kernel compares some; a thread has the same
-// one for as long as its turn lasts.
+// When a thread accessed a byte: the number of the interval between two barriers, counted through
+// all blocks of all grids (0: never), the number of exchanges of its warp since the barrier, and
+// the thread's index in the block. It is a single word, since every access compares some of them.
+// It does not change while a thread runs without interruption.
 using Moment = uint64_t;
 constexpr int kThreadBits = 10, kExchangeBits = 22, kStretchBits = 32;
 constexpr Moment kThreadMask = (Moment{1} << kThreadBits) - 1;
@@ -35,11 +35,11 @@ Moment MomentOf(uint64_t stretch, uint64_t exchanges, int thread) {
 int ThreadOf(Moment moment) { return static_cast<int>(moment & kThreadMask); }
 int WarpOf(Moment moment) { return ThreadOf(moment) / kWarp; }
 
-// In the place of a write: nobody may touch the bytes.
+// Instead of a write: no thread may access the bytes.
 constexpr Moment kForbidden = ~Moment{0};
 
-// The last write of two bytes, the least that kernels' elements have, and the last reads by two
-// threads of different warps, or of one.
+// The last write of two bytes (the smallest element of a kernel), and the last reads by two
+// threads, of different warps if possible.
 struct Cell {
   Moment write, reads[2];
 };
@@ -55,20 +55,20 @@ struct Range {
   bool Holds(uintptr_t address) const { return address - begin < size; }
 };
 
-// The functions of an access use no templates of the library: an instrumented file could bring its
-// own copy of one, and that would call them.
+// The functions that check an access use no templates of the standard library. The linker might
+// take such a template from an instrumented file, and it would call these functions recursively.
 struct State {
   bool enabled = true;
-  bool running = false;  // a thread has its turn
-  bool aside = false;    // an Aside lives
+  bool running = false;  // whether a thread is running
+  bool aside = false;    // whether an Aside exists
   Moment now = 0;
-  Moment grid = 0, block = 0;  // the first of this grid, and of this block
-  std::vector<Moment> blocks;  // the first of each block of this grid up to this one
+  Moment grid = 0, block = 0;  // the first moment of this grid and of this block
+  std::vector<Moment> blocks;  // the first moment of each block of this grid so far
   uint64_t stretch = 0;
   uint64_t exchanges[kMostThreads / kWarp] = {};
   Range shared, stacks;
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-  // Pages found before, each at its number's place.
+  // A cache of pages, indexed by page number.
   struct {
     uintptr_t number = 0;
     Page* page = nullptr;
@@ -76,8 +76,8 @@ struct State {
 };
 State the_state;
 
-// Whether nothing orders what happened at `before` and now. Grids are ordered; shared memory is
-// another one in each block.
+// Whether nothing orders the access at `before` and the current one. Grids are ordered. Each block
+// has its own shared memory.
 [[gnu::always_inline]] inline bool Concurrent(Moment before, Moment now, bool shared) {
   if (before < the_state.grid) return false;
   if (before < the_state.block) return !shared;
@@ -125,8 +125,8 @@ Page* PageOf(uintptr_t number) {
 }
 
 void NoteRead(Cell& cell, Moment now, bool shared) {
-  // Keeps one read of this thread's warp and one of another, if it can: a later write conflicts
-  // with at least one of them if it conflicts with any.
+  // Keeps one read of this thread's warp and one of another warp, if possible. If a later write
+  // conflicts with any read, it conflicts with one of these.
   for (Moment& read : cell.reads) {
     if (!Concurrent(read, now, shared)) {
       read = now;
@@ -152,7 +152,7 @@ void NoteRange(uintptr_t address, size_t bytes, bool write) {
   for (uintptr_t i = address / kCellBytes; i < end; ++i) {
     if (page == nullptr || i % kPageCells == 0) page = PageOf(i / kPageCells);
     Cell& cell = page->cells[i % kPageCells];
-    // Nobody else had a turn since.
+    // No other thread has run since.
     if ((write ? cell.write : cell.reads[0]) == now) continue;
     if (cell.write == kForbidden) {
       ReportForbidden(i * kCellBytes, write);
@@ -169,7 +169,7 @@ void NoteRange(uintptr_t address, size_t bytes, bool write) {
   }
 }
 
-// From instrumented code.
+// An access by instrumented code.
 void Access(const void* at, size_t bytes, bool write) {
   if (!the_state.running || the_state.aside) return;
   NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write);
@@ -243,7 +243,7 @@ void PassWarp(int warp) {
 
 }  // namespace syntra::simt::access_check
 
-// What instrumented code calls.
+// The functions that instrumented code calls.
 #define SYNTRA_ACCESS(bytes)                                                                  \
   void __tsan_read##bytes(void* at) { syntra::simt::access_check::Access(at, bytes, false); } \
   void __tsan_write##bytes(void* at) { syntra::simt::access_check::Access(at, bytes, true); } \
@@ -265,7 +265,7 @@ void __tsan_read_range(void* at, unsigned long bytes) {
 void __tsan_write_range(void* at, unsigned long bytes) {
   syntra::simt::access_check::Access(at, bytes, true);
 }
-// Counts of shared pointers in host code of the same files.
+// Reference counts of shared pointers, in host code of the same files.
 int __tsan_atomic32_fetch_add(volatile int* at, int value, int) {
   return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
 }

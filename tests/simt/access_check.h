@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at every access of a kernel to memory. Finds
-//   races: accesses of two threads to the same bytes that nothing orders, one of them a write:
-//   threads of a block with no barrier between (of a warp: no exchange of its lanes between),
-//   blocks of a grid at all. Atomics are not counted;
+// Checks every memory access of a kernel. It finds
+//   data races: two threads access the same bytes, at least one writes, and nothing orders them.
+//     Barriers order the threads of a block, exchanges the lanes of a warp, and nothing the blocks
+//     of a grid. Atomics are not checked;
 //   accesses to memory that is Forbidden.
-// Kernel sources are compiled with the instrumentation of the thread sanitizer, whose calls
-// access_check.cc answers in the place of its run-time library.
+// Kernel sources are compiled with the instrumentation of the thread sanitizer. access_check.cc
+// implements its callbacks instead of the sanitizer's run-time library.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,25 @@
 
 namespace syntra::simt::access_check {
 
-// On from the start. It takes most of the time of a kernel.
+// Enabled by default. The check takes most of the time of a kernel.
 void SetEnabled(bool enabled);
 
-// Behind a block's shared memory, for whoever reaches beyond.
+// Bytes after a block's shared memory in which accesses beyond its end are found.
 inline constexpr size_t kGuardBytes = 256;
 
-// Of a grid, then of each of its blocks.
+// Call StartGrid for a grid, then StartBlock for each of its blocks.
 void StartGrid();
 void StartBlock(std::span<const std::byte> shared, std::span<const std::byte> stacks);
-// Around the turns of a thread; accesses outside of turns do not count.
+// Call these when a thread starts and stops to run. Accesses outside are not checked.
 void Enter(int thread);
 void Leave();
 
-// What the thread whose turn it is touches, where no instrumented code does it.
+// Reports an access of the running thread by code that is not instrumented.
 void Note(const void* at, size_t bytes, bool write);
 
-// While one lives, instrumented accesses do not count. So the host's GPU marks its own, since the
-// linker takes some of its templates from instrumented files, and tests runs of no interest here.
+// While an object exists, instrumented accesses are not checked. The simulated GPU uses it for its
+// own accesses, since the linker takes some of its templates from instrumented files. Tests use it
+// for runs that they do not check.
 class Aside {
  public:
   Aside();
@@ -43,8 +44,9 @@ class Aside {
   bool before_;
 };
 
-// Memory that nobody must touch while it lives, such as what lies beside the operands of kernels.
-// Whole elements of two bytes count; under AddressSanitizer, which then does all this, every byte.
+// While an object exists, no kernel may access this memory, for example the bytes beside operands.
+// Only whole elements of two bytes are checked. Under AddressSanitizer, which then does the check,
+// it is every byte.
 class Forbidden {
  public:
   explicit Forbidden(std::span<const std::byte> memory);
@@ -56,7 +58,7 @@ class Forbidden {
   std::span<const std::byte> memory_;
 };
 
-// All threads of the block, or the lanes of a warp that met, are past this point.
+// All threads of the block, or the lanes of the warp that take part, have reached this point.
 void PassBarrier();
 void PassWarp(int warp);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared class of attention: which examples its products take, and which are left to the
-// kernels that compute scores anew for each. Results are the same either way, so the kernels' sweep
-// cannot tell.
+// The shared class of attention: which examples its products compute, and which it leaves to the
+// kernels that compute scores for each example. The results are the same, so the sweep over kernels
+// does not test this.
 #include "kernels/cuda/attention_shared.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,8 @@ namespace {
 using namespace attention;
 
 constexpr int64_t kQueries = 10, kKeys = 12, kHeads = 2, kWidth = 16;
-// Examples: the whole of one segment; one that ends in padding; two segments; nothing but padding;
-// one whose padding hides the key that scores far above the others; keys of another segment than
-// the queries'.
+// The examples: a single segment; one that ends in padding; two segments; only padding; one whose
+// padding hides the key with by far the largest score; keys in another segment than the queries.
 enum Example { kWhole, kPadded, kPacked, kEmpty, kHidden, kForeign, kBatch };
 
 int32_t SegmentAt(int64_t example, int64_t row, bool query) {
@@ -66,7 +65,7 @@ struct Problem {
     op.reference(call, Views(inputs), Views(outputs));
   }
 
-  // Runs the kernel, compares its outputs with the reference's, and gives its workspace.
+  // Runs the kernel, compares its outputs with the reference's, and returns its workspace.
   Buffer ExpectKernelAgrees() {
     const std::optional<BoundKernel> kernel = BindCudaKernel(op, call);
     SYNTRA_CHECK(kernel, "no kernel of {}", op.name);
@@ -99,7 +98,7 @@ struct Problem {
 
   std::optional<SharedAttention> Shared() const {
     WorkspaceLayout layout;
-    return SharedAttention::For(SizesOf(call.attributes, call.inputs), call.inputs, layout);
+    return SharedAttention::For(DimensionsOf(call.attributes, call.inputs), call.inputs, layout);
   }
 };
 
@@ -112,7 +111,7 @@ std::vector<TensorType> ForwardTypes() {
   return types;
 }
 
-// The examples that a run of the problem's kernel took: the keys of each.
+// The number of keys of each example that a run of the problem's kernel computed.
 std::vector<int32_t> Taken(const Problem& problem, const Buffer& workspace) {
   const SharedScores<float> scores = problem.Shared()->In<float>(workspace.data());
   std::vector<int32_t> left;
@@ -145,7 +144,7 @@ TEST_P(SharedAttentionOf, TakesWhatFitsAndLeavesTheRest) {
   EXPECT_EQ(Taken(backward, backward.ExpectKernelAgrees()), taken);
 }
 
-// A row of which all but exp(-37) is hidden still has sums of full precision; exp(-57) is below
+// If all but exp(-37) of a row is hidden, its sums still have full precision. exp(-57) is below
 // kLeastSum.
 INSTANTIATE_TEST_SUITE_P(HiddenScores, SharedAttentionOf,
                          testing::Values(std::pair(40.0, 9), std::pair(60.0, kLeft)));
@@ -165,7 +164,7 @@ TEST(SharedAttention, ServesItsClassAlone) {
   EXPECT_FALSE(serves(kQuery, {DType::kF32, {kBatch, kQueries, kWidth}}));
   EXPECT_FALSE(serves(kKeyPositions, {DType::kI32, {kBatch, kKeys}}));
   EXPECT_FALSE(serves(kQueryStart, {DType::kI32, {1}}));
-  // Rows of heads that begin between multiples of 16 bytes, and heads that no kernel is made for.
+  // Rows that do not begin at multiples of 16 bytes, and head sizes that no kernel supports.
   EXPECT_FALSE(serves(kValue, {DType::kBF16, {kBatch, kKeys, kHeads * 4}}));
   EXPECT_FALSE(serves(kValue, {DType::kF32, {kBatch, kKeys, kHeads * 132}}));
 }

@@ -32,7 +32,7 @@ int64_t Number(const char* variable, int64_t otherwise) {
 
 constexpr size_t kPage = 4096;
 
-// Shared with the buffers, which may outlive the device.
+// The buffers share it, since they may outlive the device.
 class Memory {
  public:
   explicit Memory(size_t bytes) : free_(bytes), total_(bytes) {}
@@ -43,7 +43,7 @@ class Memory {
                               : mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
       const auto text = [](size_t n) { return HumanBytes(static_cast<double>(n)); };
-      Fail(ExitCode::kResources, "the host's GPU has no {} for {}: {} of its {} are free",
+      Fail(ExitCode::kResources, "the simulated GPU has no {} for {}: {} of its {} are free",
            text(bytes), purpose, text(free_), text(total_));
     }
     free_ -= size;
@@ -88,11 +88,11 @@ class SimtDevice final : public Device {
         memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
     const int64_t capability = Number("SYNTRA_SIMT_CAPABILITY", 90);
     RequireCapability(name(), static_cast<int>(capability / 10), static_cast<int>(capability % 10));
-    // Programs run the same kernels again and again; the kernels' own tests look for races.
+    // Programs run the same kernels many times, so only the tests of kernels look for races.
     access_check::SetEnabled(false);
   }
 
-  std::string_view name() const override { return "the host's GPU"; }
+  std::string_view name() const override { return "the simulated GPU"; }
   std::string_view identity() const override { return identity_; }
   bool is_host() const override { return false; }
   void* stream() const override { return &stream_; }
@@ -116,7 +116,7 @@ class SimtDevice final : public Device {
     Do(stream_);
   }
 
-  // Whoever waits for a part of the work gets all of it done.
+  // A wait for a part of the work does all of it.
   std::unique_ptr<Event> MakeEvent() override {
     struct LateEvent final : Event {
       explicit LateEvent(SimtDevice& owner) : device(owner) {}
@@ -172,7 +172,7 @@ void SimtSideStream::Fork() {
 void SimtSideStream::Join() {
   device_.RefuseInCapture();
   if (early_) return device_.Do(stream_);
-  // The device goes on after this work; what is given here later is not part of it.
+  // The main stream continues after this work. Work that is enqueued here later is not part of it.
   Give(device_.stream(), [works = std::exchange(stream_.given, {})] {
     for (const auto& work : works) work();
   });
@@ -184,7 +184,7 @@ void SimtSideStream::Join() {
 GpuReport FindGpus() {
   GpuReport report;
   report.count = static_cast<int>(simt::Number("SYNTRA_SIMT_GPUS", 1));
-  if (report.count == 0) report.problem = "SYNTRA_SIMT_GPUS hides the host's GPU";
+  if (report.count == 0) report.problem = "SYNTRA_SIMT_GPUS hides the simulated GPU";
   report.facts.assign(report.count, "threads as fibers, for tests");
   return report;
 }

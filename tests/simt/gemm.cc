@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on the host in the place of cuBLASLt: sums in double, rounded once.
+// Matrix products on the host instead of cuBLASLt: sums in double, rounded once.
 #include "kernels/cuda/gemm.h"
 
 #include <algorithm>
@@ -53,10 +53,10 @@ void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const
         for (int64_t l = 0; l < p.k; ++l) {
           const int64_t left = p.transpose_a ? l * a_stride + i : i * a_stride + l;
           const int64_t right = p.transpose_b ? j * b_stride + l : l * b_stride + j;
-          sum += static_cast<double>(ElementOf(p.ab, a, g * batch.a_step + left)) *
-                 ElementOf(p.ab, b, g * batch.b_step + right);
+          sum += static_cast<double>(ElementOf(p.ab, a, g * batch.a_batch_stride + left)) *
+                 ElementOf(p.ab, b, g * batch.b_batch_stride + right);
         }
-        const int64_t at = g * batch.c_step + i * c_stride + j;
+        const int64_t at = g * batch.c_batch_stride + i * c_stride + j;
         sum *= p.alpha;
         if (p.accumulate) sum += ElementOf(p.c, c, at);
         if (p.relu) sum = std::max(sum, 0.0);

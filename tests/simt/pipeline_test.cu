@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies and loads of matrices on the host's GPU: a small product whose operands pass
-// through stages, as it is right, and with each mistake that such a pipeline invites.
+// Asynchronous copies and matrix loads on the simulated GPU: a small product with a pipeline of
+// stages, once correct and once with each typical mistake.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -13,17 +13,17 @@ namespace {
 
 using namespace gpu;
 
-constexpr int kSide = 16, kStages = 3, kSteps = 5, kStride = kSide + 8;
+constexpr int kSide = 16, kStages = 3, kPieces = 5, kStride = kSide + 8;
 
 enum class Fault {
   kNone,
-  kNoWait,         // data are read while they are under way
-  kLateWait,       // one group too few is waited for
-  kNoBarrier,      // own copies are there, those of the other warp need not be
-  kEarlyCopy,      // the next copy goes to a stage that the other warp may still read
-  kNextStage,      // off by one
-  kWrongRow,       // a lane gives another lane's row
-  kUnalignedRow,   // a lane gives an address inside a row's first 16 bytes
+  kNoWait,         // reads data before the copies are complete
+  kLateWait,       // waits for one group too few
+  kNoBarrier,      // does not wait for the copies of the other warp
+  kEarlyCopy,      // copies to a stage that the other warp may still read
+  kNextStage,      // reads the wrong stage
+  kWrongRow,       // a lane passes another lane's row
+  kUnalignedRow,   // a lane passes an address inside a row's first 16 bytes
   kUnalignedCopy,  // a thread copies to such an address
 };
 
@@ -35,20 +35,20 @@ struct Stages {
   Stage stage[kStages];
 };
 
-// C [16, 16] = A [16, 16 kSteps] B [16 kSteps, 16]: a warp copies A and the other B, and each
-// multiplies for eight columns.
+// C [16, 16] = A [16, 16 kPieces] B [16 kPieces, 16]. One warp copies A, the other B; each computes
+// eight columns.
 __global__ void MultiplyInStages(const BFloat16* a, const BFloat16* b, float* c, Fault fault) {
   auto& shared = Shared<Stages>();
   const int matrix = LaneIndex() / 8, line = LaneIndex() % 8;
-  const auto copy = [&](int step) {
-    if (step < kSteps) {
-      Stage& stage = shared.stage[step % kStages];
+  const auto copy = [&](int piece) {
+    if (piece < kPieces) {
+      Stage& stage = shared.stage[piece % kStages];
       const int row = LaneIndex() / 2, column = LaneIndex() % 2 * 8;
       const bool astray = fault == Fault::kUnalignedCopy && ThreadIndex() == 9;
       BFloat16* to = (WarpIndex() == 0 ? stage.a : stage.b) + row * kStride + column;
       CopyAsync(to + (astray ? 1 : 0),
-                WarpIndex() == 0 ? a + (row * kSteps + step) * kSide + column
-                                 : b + (step * kSide + row) * kSide + column,
+                WarpIndex() == 0 ? a + (row * kPieces + piece) * kSide + column
+                                 : b + (piece * kSide + row) * kSide + column,
                 true);
     }
     CommitCopies();
@@ -56,16 +56,16 @@ __global__ void MultiplyInStages(const BFloat16* a, const BFloat16* b, float* c,
   Fragment sums = {};
   copy(0);
   copy(1);
-  for (int step = 0; step < kSteps; ++step) {
-    if (fault == Fault::kEarlyCopy) copy(step + 2);
+  for (int piece = 0; piece < kPieces; ++piece) {
+    if (fault == Fault::kEarlyCopy) copy(piece + 2);
     if (fault == Fault::kLateWait || fault == Fault::kEarlyCopy) {
       WaitForCopies<2>();
     } else if (fault != Fault::kNoWait) {
       WaitForCopies<1>();
     }
     if (fault != Fault::kNoBarrier) SyncThreads();
-    if (fault != Fault::kEarlyCopy) copy(step + 2);
-    const Stage& stage = shared.stage[(step + (fault == Fault::kNextStage ? 1 : 0)) % kStages];
+    if (fault != Fault::kEarlyCopy) copy(piece + 2);
+    const Stage& stage = shared.stage[(piece + (fault == Fault::kNextStage ? 1 : 0)) % kStages];
     const int other = fault == Fault::kWrongRow && LaneIndex() == 13 ? 1 : 0;
     const int astray = fault == Fault::kUnalignedRow && LaneIndex() == 13 ? 1 : 0;
     FragmentA rows;
@@ -87,15 +87,15 @@ struct Outcome {
 };
 
 Outcome RunWith(Fault fault) {
-  std::vector<float> a(kSide * kSide * kSteps), b(a.size()), want(kSide * kSide), c(want.size());
+  std::vector<float> a(kSide * kSide * kPieces), b(a.size()), want(kSide * kSide), c(want.size());
   for (size_t i = 0; i < a.size(); ++i) {
     a[i] = static_cast<float>(i % 11) - 5.0f;
     b[i] = static_cast<float>(i % 7) - 3.0f;
   }
   for (int i = 0; i < kSide; ++i) {
     for (int j = 0; j < kSide; ++j) {
-      for (int k = 0; k < kSide * kSteps; ++k) {
-        want[i * kSide + j] += a[i * kSide * kSteps + k] * b[k * kSide + j];
+      for (int k = 0; k < kSide * kPieces; ++k) {
+        want[i * kSide + j] += a[i * kSide * kPieces + k] * b[k * kSide + j];
       }
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns of fibers. A block runs until all its threads are done: each in turn goes on until it waits
-// for a barrier or for the lanes of its warp. When nobody can go on, the block is given up.
+// The scheduler of fibers. In turn, each thread of a block runs until it waits for a barrier or for
+// the lanes of its warp. The block ends when all threads are done. If no thread can continue, the
+// block is abandoned.
 #include "tests/simt/simt.h"
 
 #include <sys/mman.h>
@@ -29,11 +30,11 @@ namespace {
 namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 << 10;
-// What shared memory holds when a block starts.
+// The initial value of shared memory in a block.
 constexpr auto kUnwritten = std::byte{0xFF};
 
-// Stacks of one piece of memory, so that addresses on them are known by their range. Before each
-// lies a page that ends the program of a thread that needs more.
+// All stacks are in one range of memory, by which addresses on them are recognised. Before each
+// stack there is a guard page; a thread that overflows its stack ends the program.
 class Stacks {
  public:
   Stacks() {
@@ -53,8 +54,8 @@ class Stacks {
     stack.sp = memory_ + (thread + 1) * kStackBytes;
     return stack;
   }
-  // After threads that were given up in the middle of their functions, whose frames
-  // AddressSanitizer still guards.
+  // Call it after threads were abandoned in the middle of their functions: AddressSanitizer still
+  // guards their frames.
   void Forget() {
 #if defined(__SANITIZE_ADDRESS__)
     __asan_unpoison_memory_region(memory_, kBytes);
@@ -67,7 +68,7 @@ class Stacks {
   std::byte* memory_;
 };
 
-// The stacks belong to all blocks, one after the other.
+// All blocks use the same stacks, one after the other.
 struct KeepStack {
   using traits_type = context::stack_traits;
   context::stack_context stack;
@@ -77,33 +78,33 @@ struct KeepStack {
 
 enum class State { kReady, kAtBarrier, kInWarp, kDone };
 
-// Of 16 bytes, under way.
+// An asynchronous copy of 16 bytes that is not complete.
 struct Copy {
   std::byte* to;
   const std::byte* from;  // null: zeros
-  int64_t group;          // of its thread
+  int64_t group;          // the number of its group in the thread
 };
 
 struct Thread {
   context::fiber fiber;
   context::fiber scheduler;
   State state = State::kReady;
-  uint32_t mask = 0;  // of the lanes it waits for
+  uint32_t mask = 0;  // the lanes that it waits for
   std::deque<Copy> copies;
-  int64_t group = 0;  // that its next copy belongs to
+  int64_t group = 0;  // the group of its next copy
 };
 
-// What the lanes of a warp hand over: one half is read while the other is written.
+// The values that the lanes of a warp exchange. One half is read while the other is written.
 struct Warp {
   std::array<std::array<std::byte, kWarp * kSlotBytes>, 2> slots;
-  std::array<uint8_t, kWarp> half{};  // of each lane's next exchange
+  std::array<uint8_t, kWarp> half{};  // the half for each lane's next exchange
 };
 
 class Block {
  public:
   // `shared`: the grid's shared memory.
   Block(const Grid& grid, int64_t index, const std::function<void()>& kernel, std::byte* shared);
-  // False: it had to be given up.
+  // False if the block was abandoned.
   bool Run();
 
   const Grid& grid() const { return grid_; }
@@ -209,7 +210,7 @@ const std::byte* Block::Exchange(uint32_t mask, const void* value, size_t bytes)
   return slots.data();
 }
 
-// What the copy touches, it may touch at any time from here to the wait; both ends are noted.
+// The copy may access its memory at any time from here until the wait, so both ends are checked.
 void NoteCopy(const Copy& copy) {
   access_check::Note(copy.to, kCopyBytes, true);
   if (copy.from != nullptr) access_check::Note(copy.from, kCopyBytes, false);
@@ -350,7 +351,7 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
     return;
   }
   access_check::StartGrid();
-  // One for all blocks: nothing else may come to lie where it lay.
+  // All blocks use the same memory, so that no other object gets its addresses.
   using access_check::kGuardBytes;
   const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
   const access_check::Forbidden guard({shared.get() + grid.shared_bytes, kGuardBytes});
@@ -364,7 +365,7 @@ std::string TakeComplaints() { return std::exchange(the_world.complaints, {}); }
 void Complain(const std::string& what) {
   const access_check::Aside aside;
   std::string& all = the_world.complaints;
-  // The first ones tell; a race in a loop would fill the memory.
+  // The first complaints suffice; a race in a loop would fill the memory.
   if (all.size() < 4000) all += what + '\n';
 }
 

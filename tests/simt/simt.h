@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language of GPU kernels on the host: every thread of a block is a fiber, run in turn on one
-// processor, so that barriers, warps and shared memory are what CUDA documents, and mistakes with
-// them are found: a barrier that not all reach, lanes that are not there, reads of shared memory
-// that nobody wrote, and (access_check.h) accesses that no barrier orders or to memory that is none
-// of the kernel's.
+// The simulated GPU: runs GPU kernels on the host. Each thread of a block is a fiber; one processor
+// runs them in turn. Barriers, warps and shared memory behave as CUDA documents. The simulation
+// reports mistakes: a barrier that not all threads reach, shuffles with lanes that do not take
+// part, reads of uninitialised shared memory (it is NaN), and, through access_check.h, data races
+// and accesses outside the kernel's memory.
 //
-// kernels/cuda/gpu.h includes this in place of CUDA's own headers.
+// kernels/cuda/gpu.h includes this file instead of CUDA's own headers.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __grid_constant__ &  // behind the type: such parameters are not copied for each thread
+#define __grid_constant__ &  // follows the type: such parameters are not copied for each thread
 
 namespace syntra::simt {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kMostThreads = 1024;
-// What a lane can hand to the others of its warp at once.
+// The most bytes that a lane can pass to the other lanes of its warp at once.
 inline constexpr size_t kSlotBytes = 64;
 
 struct Grid {
@@ -34,42 +34,43 @@ struct Grid {
   size_t shared_bytes = 0;
 };
 
-// In which order the threads of a block get their turns. Kernels must not depend on it.
+// The order in which the threads of a block run. Kernels must not depend on it.
 enum class Order { kForward, kBackward, kShuffled };
 void SetOrder(Order order);
 
-// Shared memory that a block may have: an H100's until it is set.
+// The most shared memory that a block may have. By default it is that of an H100.
 size_t MostSharedBytes();
 void SetMostSharedBytes(size_t bytes);
 
-// Runs the kernel for every thread of the grid, block after block. What goes wrong is kept for
-// TakeComplaints.
+// Runs the kernel for every thread of the grid, block after block. TakeComplaints returns the
+// errors.
 void Run(const Grid& grid, const std::function<void()>& kernel);
-// What was wrong with the runs since the last call, one line each; empty: nothing.
+// The errors of the runs since the last call, one line each; empty if there were none.
 std::string TakeComplaints();
 void Complain(const std::string& what);
 
-// Of the running thread.
+// The indices of the running thread, as in CUDA.
 int ThreadIndex();
 int ThreadCount();  // of its block
 int64_t BlockIndex();
 int64_t BlockCount();
 
-// The block's shared memory; all ones (NaN) when a block starts.
+// The block's shared memory. All bits are ones (NaN) when a block starts.
 std::byte* SharedMemory();
 
 void SyncThreads();
-// Waits for the lanes of the mask, which must include this one. Gives what each of the 32 lanes
-// handed over, kSlotBytes apart, until this lane's next call; lanes outside the mask are not to be
-// looked at.
+// Passes a value to the lanes of the mask, which must include this one, and waits for theirs.
+// Returns the values of the 32 lanes, kSlotBytes apart, which are valid until this lane's next
+// call. The values of lanes outside the mask must not be read.
 const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes);
 
-// Copies 16 bytes, zeros from null, to the block's shared memory. They arrive as late as they may,
-// when the thread waits for the group it committed them with; until then NaN lies in their place.
+// Copies 16 bytes (zeros if `from` is null) to the block's shared memory. They arrive as late as
+// CUDA allows: when the thread waits for the group that it committed them with. Until then the
+// target is NaN.
 inline constexpr size_t kCopyBytes = 16;
 void CopyAsync(void* to, const void* from);
 void CommitCopies();
-// Leaves the last `left` of the thread's committed groups under way.
+// Waits for all groups that the thread has committed, except the last `left`.
 void WaitForCopies(int left);
 
 // The value of another lane of the mask.
@@ -86,8 +87,7 @@ T ShuffleFrom(uint32_t mask, T value, int lane) {
   return value;
 }
 
-// The rows of four 8 x 8 matrices of 16-bit elements whose addresses the lanes of a warp give: lane
-// 8 q + r that of row r of matrix q.
+// Four 8 x 8 matrices of 16-bit elements. Lane 8 q + r passes the address of row r of matrix q.
 class MatrixRows {
  public:
   explicit MatrixRows(const void* own);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's GPU itself: what it must run, and mistakes that it must find.
+// Tests of the simulated GPU: kernels that it must run, and mistakes that it must find.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -21,7 +21,7 @@ struct Numbers {
   float value[kThreads];
 };
 
-// Each thread writes a place of shared memory and reads its neighbour's.
+// Each thread writes to shared memory and reads its neighbour's element.
 __global__ void Rotate(float* to, bool barrier) {
   auto& shared = Shared<Numbers>();
   shared.value[ThreadIndex()] = static_cast<float>(ThreadIndex());
@@ -45,7 +45,7 @@ TEST(PlantedFaults, AMissingBarrierIsARace) {
   EXPECT_NE(simt::TakeComplaints().find("race: "), std::string::npos);
 }
 
-// A warp's threads exchange through shared memory with a warp barrier, or without.
+// The threads of a warp exchange values through shared memory, with or without a warp barrier.
 __global__ void RotateInWarp(float* to, bool barrier) {
   auto& shared = Shared<Numbers>();
   shared.value[ThreadIndex()] = static_cast<float>(ThreadIndex());
@@ -116,7 +116,7 @@ __global__ void WriteBeyond(int places) {
   if (ThreadIndex() == 0) Shared<Numbers>().value[places] = 0.0f;
 }
 
-// Runs a launch that touches what is none of the kernel's; `named`: how it is found, unless
+// Runs a launch that accesses memory outside the kernel's. Expects a complaint with `named`, unless
 // AddressSanitizer ends the program first.
 template <typename Body>
 void ExpectRefused(const Body& launch, const std::string& named) {
@@ -138,7 +138,7 @@ TEST(PlantedFaults, AWriteBeyondSharedMemoryIsNamed) {
   ExpectRefused([&] { write(kThreads); }, "block 0 thread 0 writes shared byte 1024");
 }
 
-// One thread reads further than the others.
+// One thread reads beyond the end.
 __global__ void ReadBeyond(const float* from, float* to) {
   to[ThreadIndex()] = from[ThreadIndex() + (ThreadIndex() == 3 ? kWarp : 0)];
 }
@@ -173,7 +173,7 @@ __global__ void SumOfBlock(double* to, double unit) {
   to[ThreadIndex()] = sum;
 }
 
-// The shared memory of one GPU, for as long as it lives.
+// Sets the shared memory limit for the lifetime of the object.
 struct SharedMemoryOf {
   explicit SharedMemoryOf(size_t bytes) : before(simt::MostSharedBytes()) {
     simt::SetMostSharedBytes(bytes);

@@ -9,7 +9,7 @@
 namespace syntra {
 namespace {
 
-// While one lives, kernels must not touch the guards of an operand.
+// While an object exists, kernels must not access the guards of an operand.
 class Guards {
  public:
   Guards(const void* operand, size_t bytes)
@@ -50,7 +50,7 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
 
 void InSeveralWays(const std::function<void(const std::string& way)>& run) {
   using simt::Order;
-  // A race is one in any order, and was looked for in the first; here the results count.
+  // A race shows in any order, and the first run looked for them. The others only compare results.
   const simt::access_check::Aside aside;
   for (const auto& [order, way] : {std::pair(Order::kBackward, "threads backward"),
                                    std::pair(Order::kShuffled, "threads shuffled")}) {

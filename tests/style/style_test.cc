@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The house rules that a program can check: arrows between folders (the table of src/README.md),
-// one row and one file per op, kernel, mixer and metric, sizes, names, format.
+// The style rules that a program can check: dependencies between folders (the table of
+// src/README.md), one row and one file per op, kernel, mixer and metric, file lengths, names, format.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forked child process for tests of signals, locks and exits.
+// A forked child process, for tests of signals, locks and exit codes.
 #pragma once
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@ namespace syntra {
 
 class Child {
  public:
-  // Runs body(ready) in a child, whose exit code it returns; returns to the parent once the child
-  // has called ready() or is gone.
+  // Runs body(ready) in a child; its result is the child's exit code. The constructor returns when
+  // the child has called ready() or has ended.
   explicit Child(const std::function<int(const std::function<void()>& ready)>& body) {
     int ends[2];
-    // Closed by exec too: a program that is started does not keep the parent waiting.
+    // O_CLOEXEC, so that a program that the child starts does not keep the parent waiting.
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     pid_ = fork();
     if (pid_ == 0) {
@@ -69,7 +69,7 @@ inline void SleepSeconds(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// An empty directory of this name.
+// Makes an empty directory with this name.
 inline Path ScratchDirectory(const std::string& name) {
   const Path path = Path(testing::TempDir()) / ("syntra-" + name);
   std::filesystem::remove_all(path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree that adds micro-batches as they come is the tree of the communicators' sums.
+// Adding the gradients of micro-batches one by one uses the same summation tree as the
+// communicators.
 #include "train/gradient_tree.h"
 
 #include <gtest/gtest.h>

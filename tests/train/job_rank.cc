@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of a job that only counts steps, with all services of a real run around it. Usage:
-// job_rank DIRECTORY STEPS. Writes its process id to DIRECTORY/pid-RANK once its handlers are in
-// place.
+// A rank of a job that only counts steps, but has all services of a real run. Usage:
+// job_rank DIRECTORY STEPS. Writes its process id to DIRECTORY/pid-RANK after it has installed its
+// signal handlers.
 #include <unistd.h>
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of two ranks under mpirun that are signalled, frozen, killed and started twice.
+// Jobs of two ranks under mpirun that get signals, are frozen, killed or started twice.
 #include <fcntl.h>
 
 #include <chrono>

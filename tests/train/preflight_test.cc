@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found before a run costs anything. The models are never made, the corpora a few lines.
+// The checks before a run. No model is built, and the corpora have only a few lines.
 #include "train/preflight.h"
 
 #include <gtest/gtest.h>

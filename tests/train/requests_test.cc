@@ -43,7 +43,7 @@ TEST(Requests, OneRankTellsTheOthers) {
   EXPECT_TRUE(ranks.second.StopOfAnyRank());
   // That another rank stops is no request to this one.
   EXPECT_FALSE(ranks.second.Stop());
-  // What an earlier run left is not for this one.
+  // Requests to an earlier run do not apply to this one.
   EXPECT_FALSE(Requests({ranks.directory, ranks.directory, true}).StopOfAnyRank());
   EXPECT_FALSE(ranks.second.StopOfAnyRank());
 }

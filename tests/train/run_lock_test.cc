@@ -73,7 +73,7 @@ TEST(RunLock, OneOfManyWins) {
   EXPECT_EQ(holders, 1);
 }
 
-// Whatever somebody wrote into it.
+// A lock file with unreadable content still counts as held.
 TEST(RunLock, AHolderThatCannotBeReadIsAHolder) {
   const Path directory = ScratchDirectory("run-lock-long");
   Child holder([&](const auto& ready) { return HoldLock(directory, ready); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extreme values of every integer field, alone and in pairs: a configuration is refused with exit
-// code 2, or its sizes are computed at once and are true numbers. Nothing crashes.
+// Extreme values of every integer field, alone and in pairs: either the configuration is refused
+// with exit code 2, or its sizes are computed quickly and correctly. Nothing crashes.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -153,7 +153,8 @@ TEST(SizeExtremes, OfPairs) {
   EXPECT_GT(planned, 50);
 }
 
-// What crashed, hung or gave negative numbers when each field had only the limit of its type.
+// Configurations that crashed, hung or gave negative numbers when fields had only the limits of
+// their types.
 TEST(SizeExtremes, OfProducts) {
   const auto with = [](const std::string& text) {
     Config config = Base(), more;

@@ -81,7 +81,7 @@ TEST(Watchdog, EveryPhaseIsWatched) {
   }
 }
 
-// Whoever enters no phase, or has left all of them, is watched all the same.
+// Code outside of all phases is watched too.
 TEST(Watchdog, NoTimeIsUnwatched) {
   for (const bool after_a_phase : {false, true}) {
     const Path directory = ScratchDirectory("watchdog-no-phase");
