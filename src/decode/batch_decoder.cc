@@ -1,90 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/batch_decoder.h"
+#include "decode/batch_decoder.h"
 
-#include <algorithm>
-#include <bit>
-#include <numeric>
+#include <xxhash.h>
+
+#include "decode/share.h"
+#include "dist/self.h"
 
 namespace syntra {
-namespace {
 
-// A step reads every weight once, whatever the rows: more rows cost little until they fill the
-// caches. Longer inputs get fewer, since each holds keys and values in every layer.
-constexpr int64_t kMostRows = 32, kBatchTokens = 8192;
-// Shapes are powers of two from here, so that few programs are made.
-constexpr int64_t kShortestInput = 16;
-
-int64_t PowerOfTwo(int64_t least) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(least)));
-}
-
-}  // namespace
-
-SpanEnds::SpanEnds(std::span<const DecodeRequest* const> requests, const Tokenizer& tokenizer)
-    : tokenizer_(tokenizer) {
-  for (const DecodeRequest* request : requests) {
-    rows_.push_back({!request->sentinels.empty(), request->sentinels});
-  }
-}
-
-bool SpanEnds::operator()(int64_t index, int32_t id) {
-  // Rows that only fill the batch.
-  if (index >= static_cast<int64_t>(rows_.size()) || id == tokenizer_.eos_id()) return true;
-  Row& row = rows_[index];
-  const bool is_sentinel =
-      id >= tokenizer_.SentinelId(tokenizer_.extra_ids() - 1) && id <= tokenizer_.SentinelId(0);
-  if (!row.by_sentinels || !is_sentinel) return false;
-  if (row.missing.empty()) return true;
-  row.missing.erase(id);
-  return false;
-}
-
-BatchDecoder::BatchDecoder(Replica& replica, const Tokenizer& tokenizer, int64_t input_length,
-                           int64_t target_length)
-    : replica_(replica),
+BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
+                           const DecodeSettings& settings)
+    : model_(model),
       tokenizer_(tokenizer),
-      input_length_(input_length),
-      target_length_(target_length) {
-  CheckDecodes(replica.model());
+      settings_(settings),
+      strategy_(MakeStrategy(settings.decoding)) {
+  CheckDecodes(model.model);
+  const int64_t length = settings.decoding.max_length();
+  if (length > 0) settings_.output_length = length;
 }
 
-GreedyDecoder& BatchDecoder::DecoderFor(int64_t rows, int64_t input_length) {
-  const DecodeShape shape{rows, input_length, target_length_};
-  if (!decoder_ || decoder_->shape() != shape) {
-    decoder_.reset();  // first, so that the memory of both is never needed
-    decoder_ = replica_.MakeDecoder(shape);
-  }
-  return *decoder_;
-}
-
-std::vector<std::vector<int32_t>> BatchDecoder::Decode(std::span<const DecodeRequest> requests) {
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  // Neighbours take as many steps, and read as much input.
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
-    return std::pair(requests[i].ids.size(), requests[i].sentinels.size());
-  });
-  std::vector<std::vector<int32_t>> outputs(requests.size());
-  for (size_t first = 0; first < order.size();) {
-    const auto left = static_cast<int64_t>(order.size() - first);
-    const int64_t most = std::clamp<int64_t>(kBatchTokens / input_length_, 1, kMostRows);
-    const int64_t count = std::min(left, most);
-    const auto longest = static_cast<int64_t>(requests[order[first + count - 1]].ids.size());
-    const int64_t rows = std::min(PowerOfTwo(count), most);
-    const int64_t length = std::min(std::max(PowerOfTwo(longest), kShortestInput), input_length_);
-    std::vector<int32_t> ids(rows * length), segments(rows * length);
-    std::vector<const DecodeRequest*> batch;
-    for (int64_t row = 0; row < rows; ++row) {
-      const DecodeRequest& request = requests[order[first + std::min(row, count - 1)]];
-      std::ranges::copy(request.ids, ids.begin() + row * length);
-      std::fill_n(segments.begin() + row * length, request.ids.size(), 1);
-      if (row < count) batch.push_back(&request);
+DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
+  const DecodeShape shape{.inputs = batch.inputs,
+                          .rows_per_input = batch.largest.rows,
+                          .input_length = batch.largest.input,
+                          .max_length = settings_.output_length};
+  if (!session_ || session_->shape() != shape) {
+    session_.reset();  // first, so that the memory of both is never needed
+    NextTokens next = strategy_->next_tokens();
+    if (next == NextTokens::kBest && settings_.log_probabilities) {
+      next = NextTokens::kBestWithLogProbability;
     }
-    auto texts = DecoderFor(rows, length).Decode(ids, segments, SpanEnds(batch, tokenizer_));
-    for (int64_t row = 0; row < count; ++row) outputs[order[first + row]] = std::move(texts[row]);
-    first += count;
+    session_ = std::make_unique<DecodeSession>(model_, shape, next);
   }
-  return outputs;
+  return *session_;
+}
+
+std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> requests,
+                                                const RequestBatch& batch) {
+  std::vector<std::span<const int32_t>> inputs;
+  DecodeBatch asked{.inputs = static_cast<int64_t>(batch.requests.size()),
+                    .ends =
+                        [&](int64_t input, std::span<const int32_t> prefix, int32_t id) {
+                          return EndsBefore(requests[batch.requests[input]], tokenizer_, prefix,
+                                            id);
+                        },
+                    .digests = {}};
+  for (const size_t request : batch.requests) {
+    inputs.emplace_back(requests[request].ids);
+    asked.digests.push_back(XXH3_64bits(inputs.back().data(), inputs.back().size_bytes()));
+  }
+  const EncoderRows rows = RowsOf(batch, inputs);
+  DecodeSession& session = SessionFor(batch);
+  session.Start(rows.ids, rows.segments);
+  return strategy_->Decode(session, asked);
+}
+
+std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests,
+                                             Communicator& ranks) {
+  std::vector<RequestSize> sizes;
+  for (const DecodeRequest& request : requests) {
+    sizes.push_back({.rows = strategy_->rows_per_input(),
+                     .input = static_cast<int64_t>(request.ids.size()),
+                     // What asks for as many spans takes as many steps.
+                     .output = static_cast<int64_t>(request.sentinels.size())});
+  }
+  const std::vector<RequestBatch> batches =
+      BatchesBySize(sizes, settings_.input_length, settings_.output_length);
+  return ShareBatches<Hypotheses>(batches, requests.size(), ranks, [&](const RequestBatch& batch) {
+    return DecodeOne(requests, batch);
+  });
+}
+
+std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests) {
+  SelfCommunicator alone;
+  return Decode(requests, alone);
 }
 
 }  // namespace syntra

@@ -1,61 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many inputs through the greedy decoder, in batches of inputs of like length.
+// Many inputs through a decoding strategy, in batches of inputs of like length.
 #pragma once
 
 #include <memory>
-#include <set>
 #include <span>
 #include <vector>
 
-#include "data/tokenizer.h"
-#include "train/replica.h"
+#include "decode/requests.h"
+#include "decode/strategy.h"
+#include "dist/communicator.h"
 
 namespace syntra {
 
-struct DecodeRequest {
-  std::vector<int32_t> ids;  // EOS included; at most the model's input length
-  // Ids of sentinels: the output ends with the last of their spans. Empty: only at EOS.
-  std::set<int32_t> sentinels;
-};
-
-// Follows the outputs of a batch and says where they end: a GreedyDecoder::Ends. Rows behind those
-// of the requests end at once.
-class SpanEnds {
- public:
-  // The tokenizer must outlive this.
-  SpanEnds(std::span<const DecodeRequest* const> requests, const Tokenizer& tokenizer);
-
-  bool operator()(int64_t row, int32_t id);
-
- private:
-  struct Row {
-    bool by_sentinels;
-    std::set<int32_t> missing;  // sentinels that were not seen yet
-  };
-  const Tokenizer& tokenizer_;
-  std::vector<Row> rows_;
+struct DecodeSettings {
+  DecodingConfig decoding;
+  // Longest input and output in tokens, EOS included. decoding.max_length, if it is set, counts in
+  // the place of output_length.
+  int64_t input_length = 0, output_length = 0;
+  // Of greedy outputs, too, which takes a little longer.
+  bool log_probabilities = false;
 };
 
 class BatchDecoder {
  public:
-  // Lengths in tokens, EOS included. Replica and tokenizer must outlive this. Throws Error(kConfig)
-  // if the model cannot decode.
-  BatchDecoder(Replica& replica, const Tokenizer& tokenizer, int64_t input_length,
-               int64_t target_length);
+  // Model and tokenizer must outlive this. Throws Error(kConfig) if the model cannot decode.
+  BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
+               const DecodeSettings& settings);
 
-  int64_t input_length() const { return input_length_; }
+  int64_t input_length() const { return settings_.input_length; }
 
-  // One output for each request, in their order, without EOS. An output that finds no end is as
-  // long as the longest target.
-  std::vector<std::vector<int32_t>> Decode(std::span<const DecodeRequest> requests);
+  // The outputs of each request, in the order of the requests. An output that finds no end is as
+  // long as the longest. An output does not depend on the other requests.
+  std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests);
+  // All ranks give the same requests, share the work, and get all outputs.
+  std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests, Communicator& ranks);
 
  private:
-  GreedyDecoder& DecoderFor(int64_t rows, int64_t input_length);
+  DecodeSession& SessionFor(const RequestBatch& batch);
+  std::vector<Hypotheses> DecodeOne(std::span<const DecodeRequest> requests,
+                                    const RequestBatch& batch);
 
-  Replica& replica_;
+  TrainedModel model_;
   const Tokenizer& tokenizer_;
-  int64_t input_length_, target_length_;
-  std::unique_ptr<GreedyDecoder> decoder_;  // of the shape that was used last
+  DecodeSettings settings_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<DecodeSession> session_;  // of the shape that was used last
 };
 
 }  // namespace syntra
