@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "kernels/cuda/logits.h"
-#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/row_sums.h"
 
 namespace syntra {
 namespace {
@@ -39,42 +39,6 @@ struct Chunk {
   TokenLoss* losses;
   Loss loss;
 };
-
-struct RowStorage {
-  float largest[kThreads / kWarp], exponentials[kThreads / kWarp], logits[kThreads / kWarp];
-};
-
-struct RowSums {
-  float log_z, logits;  // logits: sum of the logits, for label smoothing
-};
-
-// Computes log_z of a row in one pass. Each thread keeps the largest of its logits and the sum of
-// exponentials relative to it.
-__device__ RowSums SumRow(const float* logits, int64_t count) {
-  auto& shared = Shared<RowStorage>();
-  float largest = -INFINITY, exponentials = 0.0f, sum = 0.0f;
-  for (int64_t j = ThreadIndex() * kEight; j < count; j += kThreads * kEight) {
-    const int here = static_cast<int>(count - j < kEight ? count - j : kEight);
-    const Eight value = LoadEight(logits + j, here);
-    float top = largest;
-    for (int k = 0; k < here; ++k) top = fmaxf(top, value[k]);
-    if (top > largest) exponentials *= expf(largest - top);
-    largest = top;
-    for (int k = 0; k < here; ++k) {
-      exponentials += expf(value[k] - largest);
-      sum += value[k];
-    }
-  }
-  const float of_warp = WarpMax(largest);
-  if (LaneIndex() == 0) shared.largest[WarpIndex()] = of_warp;
-  SyncThreads();
-  float of_block = shared.largest[0];
-  for (int warp = 1; warp < WarpCount(); ++warp) of_block = fmaxf(of_block, shared.largest[warp]);
-  // A thread without logits has no sum to scale.
-  if (largest > -INFINITY) exponentials *= expf(largest - of_block);
-  exponentials = BlockSum(exponentials, shared.exponentials);
-  return {of_block + logf(exponentials), BlockSum(sum, shared.logits)};
-}
 
 __device__ TokenLoss LossOf(const Loss& loss, const RowSums& row, float target_logit) {
   const double log_z = row.log_z, smoothing = loss.label_smoothing;

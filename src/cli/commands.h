@@ -11,6 +11,7 @@ Action SetUpFinetune(CLI::App& app);
 Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
+Action SetUpScore(CLI::App& app);
 Action SetUpReport(CLI::App& app);
 Action SetUpPlan(CLI::App& app);
 Action SetUpCheck(CLI::App& app);
@@ -38,6 +39,9 @@ inline constexpr Command kCommands[] = {
      "--checkpoint runs/a"},
     {"generate", "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input",
      SetUpGenerate, "--checkpoint runs/a < lines.txt"},
+    {"score",
+     "Print log-probabilities of targets: lines of an input and, each behind a tab, its targets",
+     SetUpScore, "--checkpoint runs/a < pairs.tsv"},
     {"report", "Show runs at a glance: steps, log-perplexity, its curve, throughput", SetUpReport,
      "runs/a runs/b"},
     {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",

@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/batch_decoder.h"
-#include "data/tokenizer.h"
+#include "decode/requests.h"
 
 namespace syntra {
 

@@ -108,7 +108,7 @@ std::string SamplesText(BatchDecoder& decoder, const Tokenizer& tokenizer,
   std::string text;
   for (int64_t i = 0; i < count; ++i) {
     Sample& sample = samples[i];
-    sample.output = outputs[i];
+    sample.output = outputs[i].front().ids;
     text += raw ? fmt::format("input:  {}\ntarget: {}\noutput: {}\n\n",
                               tokenizer.Decode(sample.request.ids), tokenizer.Decode(sample.target),
                               tokenizer.Decode(sample.output))

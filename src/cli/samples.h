@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/batch_decoder.h"
 #include "data/validation_data.h"
+#include "decode/batch_decoder.h"
 
 namespace syntra {
 

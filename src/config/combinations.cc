@@ -418,13 +418,30 @@ void ActivationsCanBeCounted(const Report& report) {
                                  WithThousands(widest.elements), Join(widest.fields, ", ")));
 }
 
+void StrategyGivesTheOutputs(const Report& report) {
+  const DecodingConfig& decoding = report.config().decoding();
+  const int outputs = decoding.outputs();
+  if (decoding.has_sample()) return;
+  if (decoding.has_beam() && outputs > decoding.beam().size()) {
+    report.Add({"decoding.outputs", "decoding.beam.size"},
+               fmt::format("a beam of {} does not give {} outputs; raise decoding.beam.size or "
+                           "lower decoding.outputs",
+                           decoding.beam().size(), outputs));
+  } else if (!decoding.has_beam() && outputs > 1) {
+    report.Add({"decoding.outputs"},
+               fmt::format("greedy decoding gives one output, not {}; set decoding.beam or "
+                           "decoding.sample",
+                           outputs));
+  }
+}
+
 constexpr void (*kCombinations[])(const Report&) = {
     MixersNameTheirKind,    TermsNameTheirKind,       OneDotProduct,
     SigmoidGateHasTwoTerms, TablesCoverTheSequence,   SharedQueryHasItsWidth,
     DeviationIsUsed,        VocabularyIsEven,         VocabularyHoldsSentinels,
     RelativeBiasBuckets,    SentinelsSuffice,         MicroBatchesFillTheBatch,
     ScheduleFalls,          MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
-    TokensCanBeCounted,     ActivationsCanBeCounted,
+    TokensCanBeCounted,     ActivationsCanBeCounted,  StrategyGivesTheOutputs,
 };
 
 }  // namespace

@@ -28,17 +28,48 @@ CrossKeys ProjectMemory(const Scope& scope, Value hidden, const CrossAttentionCo
           CrossProjection(scope, "value", hidden, config, deviation)};
 }
 
-// Dot-product attention of decoder positions to encoder positions.
+// `x` [.., T, D] in `rows` rows.
+Value InRows(const Scope& scope, Value x, int64_t rows) {
+  return scope.TypeOf(x).shape[0] == rows ? x : scope.One("reshape", {{"rows", rows}}, {x});
+}
+
+// Segments i32 [B, W * T] of B * W rows that are not packed. Padding behind a row's end may attend
+// to the memory, too: nobody reads what it gets.
+Value OneSegment(const Scope& scope, Value x, Value memory_segments) {
+  const int64_t memory_rows = scope.TypeOf(memory_segments).shape[0];
+  const Shape rows = scope.TypeOf(x).shape;
+  return scope.program().Constant({DType::kI32, {memory_rows, rows[0] * rows[1] / memory_rows}}, 1);
+}
+
+// Dot-product attention of decoder positions to encoder positions. Several rows that attend to one
+// row of the memory are laid side by side as its queries, so that nothing of it is repeated;
+// `segments` are those of the queries as they lie then.
 Value CrossAttention(const Scope& scope, Value x, const CrossKeys& memory, Value segments,
                      Value memory_segments, const CrossAttentionConfig& config) {
-  const int64_t width = scope.TypeOf(x).shape[-1];
+  const Shape rows = scope.TypeOf(x).shape;
+  const int64_t width = rows[-1];
   const int64_t inner = int64_t{config.heads()} * config.head_size();
   const Value query = CrossProjection(
       scope, "query", x, config, 1 / std::sqrt(static_cast<double>(width) * config.head_size()));
   const Value value = HeadDropout(scope, memory.value, config.dropout(), config.head_size());
-  const Value mixed = scope.One(
-      "attention", {{"heads", int64_t{config.heads()}}, {"causal", false}},
-      {query, memory.key, value, {}, {}, {}, {}, {}, {}, segments, memory_segments, {}, {}, {}});
+  const Value side_by_side = InRows(scope, query, scope.TypeOf(memory_segments).shape[0]);
+  const Value attended =
+      scope.One("attention", {{"heads", int64_t{config.heads()}}, {"causal", false}},
+                {side_by_side,
+                 memory.key,
+                 value,
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 {},
+                 segments,
+                 memory_segments,
+                 {},
+                 {},
+                 {}});
+  const Value mixed = InRows(scope, attended, rows[0]);
   return Linear(scope, "output", mixed,
                 {width,
                  {"joined_kv", "embed"},
@@ -121,6 +152,10 @@ Value EncoderDecoder::Decode(const Scope& root, const StackInput& input, const M
   const int64_t length = root.TypeOf(input.embedded).shape[1];
   CheckLength("decoder", *decoder_mixer_, length);
   const Value bias = RelativeBias(stack, *decoder_mixer_, length, length, false, {});
+  const bool one_to_one =
+      root.TypeOf(input.embedded).shape[0] == root.TypeOf(memory.hidden).shape[0];
+  const Value cross_segments =
+      one_to_one ? input.segments : OneSegment(root, input.embedded, memory.segments);
   ResidualStream stream(input.embedded, config_.dropout(), config_.norm_epsilon());
   for (int i = 0; i < config_.decoder_layers(); ++i) {
     const Scope layer = stack / LayerName(i);
@@ -135,7 +170,7 @@ Value EncoderDecoder::Decode(const Scope& root, const StackInput& input, const M
       const Value x = stream.Norm(cross);
       stream.Add(CrossAttention(cross, x,
                                 ProjectMemory(cross, memory.hidden, config_.cross_attention()),
-                                input.segments, memory.segments, config_.cross_attention()));
+                                cross_segments, memory.segments, config_.cross_attention()));
       const Scope feed_forward = layer / "feed_forward";
       stream.Add(FeedForward(feed_forward, stream.Norm(feed_forward), config_.feed_forward(),
                              config_.dropout()));
@@ -159,12 +194,14 @@ void EncoderDecoder::PrepareCross(const Scope& root, Value memory_hidden,
 Value EncoderDecoder::DecodeStep(const Scope& root, const StepInput& step) const {
   const Scope stack = root / "decoder";
   CheckLength("decoder", *decoder_mixer_, step.length);
-  const int64_t batch = root.TypeOf(step.ids).shape[0];
-  const int64_t source = root.TypeOf(step.memory_segments).shape[1];
+  const int64_t rows = root.TypeOf(step.ids).shape[0];
+  const Shape source = root.TypeOf(step.memory_segments).shape;
   const int64_t inner =
       int64_t{config_.cross_attention().heads()} * config_.cross_attention().head_size();
   const Value bias = RelativeBias(stack, *decoder_mixer_, 1, step.length, false, step.start);
-  ResidualStream stream(Embed(root, step.ids), 0, config_.norm_epsilon());
+  const Value embedded = Embed(root, step.ids);
+  const Value segments = OneSegment(root, embedded, step.memory_segments);
+  ResidualStream stream(embedded, 0, config_.norm_epsilon());
   for (int i = 0; i < config_.decoder_layers(); ++i) {
     const Scope layer = stack / LayerName(i);
     const Scope mixer = layer / "mixer";
@@ -174,14 +211,14 @@ Value EncoderDecoder::DecodeStep(const Scope& root, const StepInput& step) const
                 .relative_bias = bias,
                 .length = step.length,
                 .cache = [&](const std::string& name, int64_t width) {
-                  return step.cache(LayerName(i) + "/mixer/" + name, {batch, step.length, width});
+                  return step.cache(LayerName(i) + "/mixer/" + name, {rows, step.length, width});
                 }}));
     const Scope cross = layer / "cross_attention";
     const Value x = stream.Norm(cross);
-    const CrossKeys keys{step.cache(LayerName(i) + "/cross/key", {batch, source, inner}),
-                         step.cache(LayerName(i) + "/cross/value", {batch, source, inner})};
-    stream.Add(CrossAttention(cross, x, keys, step.segments, step.memory_segments,
-                              config_.cross_attention()));
+    const CrossKeys keys{step.cache(LayerName(i) + "/cross/key", {source[0], source[1], inner}),
+                         step.cache(LayerName(i) + "/cross/value", {source[0], source[1], inner})};
+    stream.Add(
+        CrossAttention(cross, x, keys, segments, step.memory_segments, config_.cross_attention()));
     const Scope feed_forward = layer / "feed_forward";
     stream.Add(FeedForward(feed_forward, stream.Norm(feed_forward), config_.feed_forward(), 0));
   }

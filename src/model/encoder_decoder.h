@@ -17,7 +17,8 @@ struct StackInput {
   Value positions;  // i32 [B, T], for mixers that index tables by position in the segment
 };
 
-// The encoder's side of cross-attention.
+// The encoder's side of cross-attention. The decoder may have B * W rows: W neighbours, which are
+// not packed, for each row of the memory.
 struct Memory {
   Value hidden;    // [B, S, D]
   Value segments;  // i32 [B, S]
@@ -40,17 +41,17 @@ class EncoderDecoder {
                bool recompute) const;
 
   // Keys and values of every decoder layer's cross-attention: PrepareCross writes them once per
-  // source, every DecodeStep reads them.
+  // source, every DecodeStep reads them. One step may be of W rows for each row of the memory.
   using Cache = std::function<Value(const std::string& name, Shape shape)>;
   struct StepInput {
-    Value ids;    // i32 [B, 1]
+    Value ids;    // i32 [B * W, 1]
     Value start;  // i32 [1]: row of the new position
     int64_t length = 0;
-    Value memory_segments;
-    Value segments;  // i32 [B, 1], all 1
+    Value memory_segments;  // i32 [B, S]
     Cache cache;
   };
   void PrepareCross(const Scope& root, Value memory_hidden, const Cache& cache) const;
+  // The hidden states of the new position, [B * W, 1, D], normalised.
   Value DecodeStep(const Scope& root, const StepInput& step) const;
 
   // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2

@@ -12,6 +12,28 @@ bool IndexesByPosition(const MixerConfig& mixer) {
   return mixer.attention().index_by() == AttentionConfig::SEGMENT_POSITION;
 }
 
+// Records everything from token ids to the decoder's hidden states, [rows * decoder_rows, T, D]:
+// `decoder_rows` rows of the decoder for each of the encoder.
+Value RecordHidden(const EncoderDecoder& model, const Scope& root, const BatchShape& shape,
+                   int64_t decoder_rows, bool recompute) {
+  ProgramBuilder& program = root.program();
+  const ModelConfig& config = model.config();
+  const bool positions =
+      IndexesByPosition(config.mixer()) || IndexesByPosition(config.decoder_mixer());
+  const auto stack = [&](const std::string& side, int64_t rows, int64_t length) {
+    const auto input = [&](const char* name) {
+      return program.Input(side + '_' + name, Integers({rows, length}));
+    };
+    return StackInput{.embedded = model.Embed(root, input("ids")),
+                      .segments = input("segments"),
+                      .positions = positions ? input("positions") : Value{}};
+  };
+  const StackInput source = stack("encoder", shape.rows, shape.input_length);
+  const Value memory = model.Encode(root, source, recompute);
+  return model.Decode(root, stack("decoder", shape.rows * decoder_rows, shape.target_length),
+                      {memory, source.segments}, recompute);
+}
+
 struct LossValues {
   Value loss, statistics;
 };
@@ -21,21 +43,7 @@ LossValues RecordLoss(const EncoderDecoder& model, Recording& recording, const B
                       const LossOptions& options, bool recompute) {
   ProgramBuilder& program = recording.program;
   const Scope root(recording);
-  const ModelConfig& config = model.config();
-  const bool positions =
-      IndexesByPosition(config.mixer()) || IndexesByPosition(config.decoder_mixer());
-  const auto stack = [&](const std::string& side, int64_t length) {
-    const auto input = [&](const char* name) {
-      return program.Input(side + '_' + name, Integers({shape.rows, length}));
-    };
-    return StackInput{.embedded = model.Embed(root, input("ids")),
-                      .segments = input("segments"),
-                      .positions = positions ? input("positions") : Value{}};
-  };
-  const StackInput source = stack("encoder", shape.input_length);
-  const Value memory = model.Encode(root, source, recompute);
-  const Value hidden = model.Decode(root, stack("decoder", shape.target_length),
-                                    {memory, source.segments}, recompute);
+  const Value hidden = RecordHidden(model, root, shape, 1, recompute);
   const std::vector<Value> outputs =
       program.Record("linear_cross_entropy",
                      {{"scale", model.LogitScale()},
@@ -62,6 +70,20 @@ Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameter
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   RecordLoss(model, recording, shape, {}, false);
+  return std::move(builder).Build();
+}
+
+Program ScoringProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+                       const BatchShape& shape, int64_t targets_per_input) {
+  ProgramBuilder builder;
+  Recording recording{.program = builder, .parameters = parameters, .activations = activations};
+  const Scope root(recording);
+  const Value hidden = RecordHidden(model, root, shape, targets_per_input, false);
+  const Shape targets{shape.rows * targets_per_input, shape.target_length};
+  builder.Output(
+      "log_probabilities",
+      root.One("linear_log_probability", {{"scale", model.LogitScale()}},
+               {hidden, model.OutputTable(root), builder.Input("targets", Integers(targets))}));
   return std::move(builder).Build();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of a model: training, evaluation. All share one parameter list.
+// The programs of a model: training, evaluation, scoring. All share one parameter list.
 #pragma once
 
 #include "model/encoder_decoder.h"
@@ -19,7 +19,7 @@ struct LossOptions {
   double label_smoothing = 0;
 };
 
-// Inputs of both programs (i32 unless said otherwise):
+// Inputs of training and evaluation (i32 unless said otherwise):
 //   encoder_ids, encoder_segments [B, S]; decoder_ids, decoder_segments, targets [B, T];
 //   encoder_positions, decoder_positions where a mixer indexes tables by position in the segment;
 //   dropout_keys [B, 2] when training with dropout;
@@ -31,6 +31,14 @@ ParameterStore DeclareParameters(const EncoderDecoder& model);
 
 Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters,
                           DType activations, const BatchShape& shape);
+
+// The log-probabilities of given targets, several for each input, whose encoder pass they share.
+// Inputs: those of the encoder for shape.rows rows; those of the decoder for
+// shape.rows * targets_per_input, the targets of an input side by side. Slots with a target below 0
+// do not count; rows are not packed.
+// Output: log_probabilities f32 [rows * targets_per_input, T], 0 in slots that do not count.
+Program ScoringProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+                       const BatchShape& shape, int64_t targets_per_input);
 
 // Adds the gradients of the loss to the gradient arena.
 Program TrainingProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,

@@ -170,11 +170,6 @@ LossSums Replica::Evaluate(const Batch& batch) {
   return ReadSums(executable, "loss");
 }
 
-std::unique_ptr<GreedyDecoder> Replica::MakeDecoder(const DecodeShape& shape) {
-  return std::make_unique<GreedyDecoder>(model_, parameters_, values_.data(), activations_, shape,
-                                         backend_);
-}
-
 void Replica::Update(const UpdateFacts& facts) {
   const std::vector<float> hyper = optimizer_->Hyper(facts);
   update_->SetInput("hyper", std::span<const float>(hyper));

@@ -12,7 +12,7 @@
 #include "checkpoint/save.h"
 #include "core/arena.h"
 #include "data/batch.h"
-#include "decode/greedy.h"
+#include "decode/session.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
 #include "program/buckets.h"
@@ -93,8 +93,8 @@ class Replica {
   // Zeroes the optimizer state, as if a checkpoint had not held it.
   void ForgetState();
 
-  // A decoder that reads this replica's parameters; the replica must outlive it.
-  std::unique_ptr<GreedyDecoder> MakeDecoder(const DecodeShape& shape);
+  // What decoding and scoring read; the replica must outlive them.
+  TrainedModel trained() { return {model_, parameters_, values_.data(), activations_, backend_}; }
 
   // Chosen before the first Differentiate: the loss, and the size of the pieces in which the ranks
   // add gradients, 0: all at once.

@@ -72,21 +72,18 @@ TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
 TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
   const DecodeRequest two = RequestFor(*tokenizer_, "<extra_id_1> b <extra_id_0>");
   const DecodeRequest third = RequestFor(*tokenizer_, "<extra_id_2>"), none{{1}, {}};
-  const DecodeRequest* requests[] = {&two, &third, &none};
-  const auto tokens_until_end = [&](int64_t row, const std::string& output) {
-    SpanEnds ends(requests, *tokenizer_);
-    int64_t count = 0;
+  const auto tokens_until_end = [&](const DecodeRequest& request, const std::string& output) {
+    std::vector<int32_t> prefix;
     for (const int32_t id : RequestFor(*tokenizer_, output).ids) {
-      if (ends(row, id)) return count;
-      ++count;
+      if (EndsBefore(request, *tokenizer_, prefix, id)) return static_cast<int64_t>(prefix.size());
+      prefix.push_back(id);
     }
     return int64_t{-1};
   };
   const std::string output = "<extra_id_0> the <extra_id_1> the <extra_id_2> the <extra_id_3> the";
-  EXPECT_EQ(tokens_until_end(0, output), 4);
-  EXPECT_EQ(tokens_until_end(1, output), 6);
-  EXPECT_EQ(tokens_until_end(2, output), 8);  // EOS
-  EXPECT_EQ(tokens_until_end(3, output), 0);  // fills the batch
+  EXPECT_EQ(tokens_until_end(two, output), 4);
+  EXPECT_EQ(tokens_until_end(third, output), 6);
+  EXPECT_EQ(tokens_until_end(none, output), 8);  // EOS
 }
 
 // A program at the other end waits for an answer before it goes on.

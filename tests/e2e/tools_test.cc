@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands around training: eval, generate, inspect, plan, check, prepare, tokenizer.
+// The commands around training: eval, inspect, plan, check, prepare, tokenizer.
 #include <cmath>
 
 #include "base/text.h"
@@ -55,59 +55,6 @@ TEST_F(Tools, EvalDoesNotDependOnMicroBatches) {
   // More than there are is all there are.
   other.back() = "evaluation.batch_size=100000";
   EXPECT_EQ(RunJson(other).at("batches"), 1);
-}
-
-TEST_F(Tools, GenerateALineForALine) {
-  Train("run", {"train.steps=6"});
-  const Arguments generate{"generate", "--checkpoint", Directory("run").string()};
-  std::string too_long = "<extra_id_0>";
-  for (int i = 0; i < 100; ++i) too_long += " aa";
-  const Outcome outcome = Run(
-      generate, {.input = "aa ba <extra_id_0> ca\n\n" + too_long + "\nno gap, w\xc3\xb6rds \xff\n" +
-                          too_long + "\nno end of line <extra_id_1>"});
-  EXPECT_EQ(outcome.code, 3) << outcome.err;
-  const std::vector<std::string> lines = Split(outcome.out, '\n');
-  ASSERT_EQ(lines.size(), 7u) << outcome.out;
-  EXPECT_TRUE(lines[0].starts_with("aa ba ")) << outcome.out;
-  EXPECT_EQ(lines[1], "");
-  EXPECT_EQ(lines[2], "");
-  EXPECT_EQ(lines[3], "no gap, w\xc3\xb6rds \xff");
-  EXPECT_EQ(lines[4], "");
-  EXPECT_TRUE(lines[5].starts_with("no end of line")) << outcome.out;
-  for (const char* number : {"3", "5"}) {
-    EXPECT_TRUE(outcome.Says(
-        fmt::format("error: line {} of the input has 102 tokens, but the model reads 32", number)))
-        << outcome.err;
-  }
-  EXPECT_EQ(Run(generate, {.input = ""}).out, "");
-}
-
-// A line's answer does not follow from its neighbours, nor from how its bytes arrive.
-TEST_F(Tools, GenerateInBatchesAsAlone) {
-  Train("run", {"train.steps=6"});
-  std::string input, alone;
-  const auto generate = [&](const std::string& lines) {
-    return Run({"generate", "--raw", "--checkpoint", Directory("run").string()}, {.input = lines});
-  };
-  for (int i = 0; i < 40; ++i) {
-    input += fmt::format("a{} <extra_id_0>", static_cast<char>('a' + i % 3));
-    for (int j = 0; j < i % 25; ++j) input += fmt::format(" {}a", static_cast<char>('a' + j));
-    input += i % 2 == 0 ? " <extra_id_1>\n" : "\n";
-  }
-  const auto lines = Split(input, '\n'), together = Split(generate(input).out, '\n');
-  ASSERT_EQ(together.size(), 41u);
-  for (const size_t i : {0, 17, 39}) {
-    EXPECT_EQ(generate(lines[i] + "\n").out, together[i] + "\n") << lines[i];
-  }
-}
-
-TEST_F(Tools, GenerateRefusesSegmentPositions) {
-  Train("run", {"train.steps=6", "model.mixer.attention.index_by=SEGMENT_POSITION"});
-  const Outcome outcome =
-      Run({"generate", "--checkpoint", Directory("run").string()}, {.input = "aa\n"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_TRUE(outcome.Says("index_by: SEGMENT_POSITION cannot generate")) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
 }
 
 TEST_F(Tools, ReportShowsRuns) {

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear_log_probability over tiles of logits (see vocabulary_tiles.h): each block of the
+// vocabulary gives the largest logit of a token and the sum of exponentials beside it; from these
+// follows log_z.
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "core/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/linear_log_probability.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/cpu/exp-inl.h"
+#include "kernels/cpu/linear_log_probability.h"
+#include "kernels/cpu/vocabulary_tiles.h"
+#include "kernels/workspace.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
+
+BlockExponentials SumExponentials(const float* logits, int64_t columns) {
+  const FloatTag d;
+  const FloatVector lowest = hn::Set(d, std::numeric_limits<float>::lowest());
+  FloatVector largest = lowest;
+  VectorLoop(columns, [&](int64_t j, auto lanes) {
+    FloatVector value = Load(logits + j, lanes);
+    if constexpr (std::is_same_v<decltype(lanes), Part>) {
+      value = hn::IfThenElse(hn::FirstN(d, lanes.count), value, lowest);
+    }
+    largest = hn::Max(largest, value);
+  });
+  const float shift = hn::GetLane(hn::MaxOfLanes(d, largest));
+  FloatVector sum = hn::Zero(d);
+  VectorLoop(columns, [&](int64_t j, auto lanes) {
+    const FloatVector below = hn::Sub(Load(logits + j, lanes), hn::Set(d, shift));
+    sum = hn::Add(sum, Valid(FastExp(below), lanes));
+  });
+  return {shift, SumLanes(sum)};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syntra {
+
+HWY_EXPORT(SumExponentials);
+
+namespace {
+
+class LogProbabilities {
+ public:
+  explicit LogProbabilities(const Projection& projection) : tiles_(projection), products_(tiles_) {
+    WorkspaceLayout thread_layout;
+    logits_ = thread_layout.Place(tiles_.chunk_rows() * tiles_.largest_block() * sizeof(float));
+    scratch_ = thread_layout.Place(products_.workspace_bytes());
+    thread_bytes_ = thread_layout.bytes();
+    sums_ = layout_.Place(tiles_.block_count() * projection.tokens * sizeof(BlockExponentials));
+    target_logits_ = layout_.Place(projection.tokens * sizeof(float));
+    threads_ = layout_.Place(ThreadCount() * thread_bytes_);
+  }
+
+  size_t workspace_bytes() const { return layout_.bytes(); }
+  void Run(const KernelArguments& arguments) const;
+
+ private:
+  void RunBlock(const KernelArguments& arguments, int64_t block) const;
+  BlockExponentials* SumsOf(const KernelArguments& arguments, int64_t block) const {
+    return reinterpret_cast<BlockExponentials*>(arguments.workspace + sums_) +
+           block * tiles_.projection().tokens;
+  }
+  float* TargetLogits(const KernelArguments& arguments) const {
+    return reinterpret_cast<float*>(arguments.workspace + target_logits_);
+  }
+  float LogProbability(const KernelArguments& arguments, int64_t token) const;
+
+  VocabularyTiles tiles_;
+  LogitProducts products_;
+  WorkspaceLayout layout_;
+  size_t sums_, target_logits_, threads_, thread_bytes_, logits_, scratch_;
+};
+
+void LogProbabilities::RunBlock(const KernelArguments& arguments, int64_t block) const {
+  const int32_t* targets = Input<int32_t>(arguments, 2);
+  std::byte* thread = arguments.workspace + threads_ + ThreadIndex() * thread_bytes_;
+  for (int64_t chunk = 0; chunk < tiles_.chunk_count(); ++chunk) {
+    const LogitTile tile = tiles_.tile(chunk, block, reinterpret_cast<float*>(thread + logits_));
+    products_.Run(Input<std::byte>(arguments, 0), Input<float>(arguments, 1), tile,
+                  thread + scratch_);
+    for (int64_t row = tile.repeated; row < tile.rows; ++row) {
+      const int64_t token = tile.first_token + row;
+      if (targets[token] < 0) continue;
+      const float* logits = tile.logits + row * tile.columns;
+      SumsOf(arguments, block)[token] = HWY_DYNAMIC_DISPATCH(SumExponentials)(logits, tile.columns);
+      const int64_t target = targets[token] - tile.first_column;
+      if (target >= 0 && target < tile.columns) TargetLogits(arguments)[token] = logits[target];
+    }
+  }
+}
+
+float LogProbabilities::LogProbability(const KernelArguments& arguments, int64_t token) const {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0.0;
+  for (int64_t block = 0; block < tiles_.block_count(); ++block) {
+    largest = std::max<double>(largest, SumsOf(arguments, block)[token].largest);
+  }
+  for (int64_t block = 0; block < tiles_.block_count(); ++block) {
+    const BlockExponentials& part = SumsOf(arguments, block)[token];
+    sum += part.sum * std::exp(part.largest - largest);
+  }
+  return static_cast<float>(TargetLogits(arguments)[token] - largest - std::log(sum));
+}
+
+void LogProbabilities::Run(const KernelArguments& arguments) const {
+  const Projection& projection = tiles_.projection();
+  const int32_t* targets = Input<int32_t>(arguments, 2);
+  for (int64_t token = 0; token < projection.tokens; ++token) {
+    SYNTRA_CHECK(targets[token] < projection.vocabulary, "target {} outside a vocabulary of {}",
+                 targets[token], projection.vocabulary);
+  }
+  ParallelTasks(tiles_.block_count(), [&](int64_t block) { RunBlock(arguments, block); });
+  float* result = Output<float>(arguments, 0);
+  for (int64_t token = 0; token < projection.tokens; ++token) {
+    result[token] = targets[token] < 0 ? 0.0f : LogProbability(arguments, token);
+  }
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cpu_linear_log_probability(const OpCall& call) {
+  const std::optional<Projection> projection = ProjectionOf(call);
+  if (!projection) return std::nullopt;
+  const auto plan = std::make_shared<const LogProbabilities>(*projection);
+  BoundKernel kernel;
+  kernel.workspace_bytes = plan->workspace_bytes();
+  kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };
+  return kernel;
+}
+
+}  // namespace syntra
+#endif

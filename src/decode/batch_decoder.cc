@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/batch_decoder.h"
+
+#include <xxhash.h>
+
+#include "decode/share.h"
+#include "dist/self.h"
+
+namespace syntra {
+
+BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
+                           const DecodeSettings& settings)
+    : model_(model),
+      tokenizer_(tokenizer),
+      settings_(settings),
+      strategy_(MakeStrategy(settings.decoding)) {
+  CheckDecodes(model.model);
+  const int64_t length = settings.decoding.max_length();
+  if (length > 0) settings_.output_length = length;
+}
+
+DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
+  const DecodeShape shape{.inputs = batch.inputs,
+                          .rows_per_input = batch.largest.rows,
+                          .input_length = batch.largest.input,
+                          .max_length = settings_.output_length};
+  if (!session_ || session_->shape() != shape) {
+    session_.reset();  // first, so that the memory of both is never needed
+    NextTokens next = strategy_->next_tokens();
+    if (next == NextTokens::kBest && settings_.log_probabilities) {
+      next = NextTokens::kBestWithLogProbability;
+    }
+    session_ = std::make_unique<DecodeSession>(model_, shape, next);
+  }
+  return *session_;
+}
+
+std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> requests,
+                                                const RequestBatch& batch) {
+  std::vector<std::span<const int32_t>> inputs;
+  DecodeBatch asked{.inputs = static_cast<int64_t>(batch.requests.size()),
+                    .ends =
+                        [&](int64_t input, std::span<const int32_t> prefix, int32_t id) {
+                          return EndsBefore(requests[batch.requests[input]], tokenizer_, prefix,
+                                            id);
+                        },
+                    .digests = {}};
+  for (const size_t request : batch.requests) {
+    inputs.emplace_back(requests[request].ids);
+    asked.digests.push_back(XXH3_64bits(inputs.back().data(), inputs.back().size_bytes()));
+  }
+  const EncoderRows rows = RowsOf(batch, inputs);
+  DecodeSession& session = SessionFor(batch);
+  session.Start(rows.ids, rows.segments);
+  return strategy_->Decode(session, asked);
+}
+
+std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests,
+                                             Communicator& ranks) {
+  std::vector<RequestSize> sizes;
+  for (const DecodeRequest& request : requests) {
+    sizes.push_back({.rows = strategy_->rows_per_input(),
+                     .input = static_cast<int64_t>(request.ids.size()),
+                     // What asks for as many spans takes as many steps.
+                     .output = static_cast<int64_t>(request.sentinels.size())});
+  }
+  const std::vector<RequestBatch> batches =
+      BatchesBySize(sizes, settings_.input_length, settings_.output_length);
+  return ShareBatches<Hypotheses>(batches, requests.size(), ranks, [&](const RequestBatch& batch) {
+    return DecodeOne(requests, batch);
+  });
+}
+
+std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests) {
+  SelfCommunicator alone;
+  return Decode(requests, alone);
+}
+
+}  // namespace syntra

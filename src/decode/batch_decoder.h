@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many inputs through a decoding strategy, in batches of inputs of like length.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "decode/requests.h"
+#include "decode/strategy.h"
+#include "dist/communicator.h"
+
+namespace syntra {
+
+struct DecodeSettings {
+  DecodingConfig decoding;
+  // Longest input and output in tokens, EOS included. decoding.max_length, if it is set, counts in
+  // the place of output_length.
+  int64_t input_length = 0, output_length = 0;
+  // Of greedy outputs, too, which takes a little longer.
+  bool log_probabilities = false;
+};
+
+class BatchDecoder {
+ public:
+  // Model and tokenizer must outlive this. Throws Error(kConfig) if the model cannot decode.
+  BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
+               const DecodeSettings& settings);
+
+  int64_t input_length() const { return settings_.input_length; }
+
+  // The outputs of each request, in the order of the requests. An output that finds no end is as
+  // long as the longest. An output does not depend on the other requests.
+  std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests);
+  // All ranks give the same requests, share the work, and get all outputs.
+  std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests, Communicator& ranks);
+
+ private:
+  DecodeSession& SessionFor(const RequestBatch& batch);
+  std::vector<Hypotheses> DecodeOne(std::span<const DecodeRequest> requests,
+                                    const RequestBatch& batch);
+
+  TrainedModel model_;
+  const Tokenizer& tokenizer_;
+  DecodeSettings settings_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<DecodeSession> session_;  // of the shape that was used last
+};
+
+}  // namespace syntra

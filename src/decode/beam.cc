@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Beam search as in T5 (mesh_tensorflow/beam_search.py). An output of `length` tokens, the one that
+// ends it included, has the score log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016,
+// "Google's Neural Machine Translation System", without coverage).
+//
+// Each step looks at the 2 * size best continuations of an input's beginnings: those that end go to
+// the finished outputs, of which the best `size` are kept; the best `size` others go on. An input
+// is done when the best score that its most probable beginning could still have, at the longest
+// length, is below the worst finished output that is kept; T5 asks for one finished output, this
+// for as many as are wanted. T5 goes on until all inputs of a batch are done, which cannot change
+// their best outputs, and its longest length follows from the longest input of a batch; here it is
+// the session's, so that an output does not depend on its neighbours.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/thread.h"
+#include "decode/distribution.h"
+#include "decode/strategy.h"
+
+namespace syntra {
+
+std::unique_ptr<Strategy> strategy_greedy(const DecodingConfig&);
+
+namespace {
+
+// A beginning that goes on with token `id`.
+struct Candidate {
+  double log_probability;
+  int64_t parent;  // among the input's beginnings
+  int32_t id;
+};
+
+struct Beginning {
+  std::vector<int32_t> ids;
+  double log_probability = 0;
+  int64_t parent = 0;
+};
+
+// What a step gave: the logits of every row, and how long the outputs are that end with it.
+struct Step {
+  LogitRows logits;
+  int64_t length, max_length;
+};
+
+// The search for one input's outputs.
+struct Search {
+  std::vector<Beginning> alive{{}};  // the most probable first; at the start one that is empty
+  Hypotheses finished;               // by score
+  bool done = false;
+};
+
+class Beam final : public Strategy {
+ public:
+  explicit Beam(const DecodingConfig& config)
+      : size_(config.beam().size()), alpha_(config.beam().alpha()), outputs_(config.outputs()) {}
+
+  int64_t rows_per_input() const override { return size_; }
+
+  std::vector<Hypotheses> Decode(DecodeSession& session, const DecodeBatch& batch) const override {
+    std::vector<Search> searches(batch.inputs);
+    std::vector<int32_t> ids(session.shape().rows(), 0), parents(session.shape().rows());
+    const auto open = [](const Search& search) { return !search.done; };
+    while (session.length() < session.shape().max_length && std::ranges::any_of(searches, open)) {
+      session.Append(ids);
+      const Step step{session.logits(), session.length(), session.shape().max_length};
+      ParallelFor(batch.inputs, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          if (!searches[i].done) Advance(step, batch, i, searches[i]);
+        }
+      });
+      std::iota(parents.begin(), parents.end(), 0);
+      for (int64_t i = 0; i < batch.inputs; ++i) {
+        for (size_t k = 0; k < searches[i].alive.size() && !searches[i].done; ++k) {
+          const Beginning& beginning = searches[i].alive[k];
+          parents[i * size_ + k] = static_cast<int32_t>(i * size_ + beginning.parent);
+          ids[i * size_ + k] = beginning.ids.back();
+        }
+      }
+      session.Reorder(parents);
+    }
+    std::vector<Hypotheses> outputs;
+    for (Search& search : searches) outputs.push_back(OutputsOf(search));
+    return outputs;
+  }
+
+ private:
+  double Score(double log_probability, int64_t length) const {
+    return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha_);
+  }
+
+  // The 2 * size most probable continuations; of equals that of the better beginning, then of the
+  // lower id.
+  std::vector<Candidate> Continuations(const Step& step, int64_t first_row,
+                                       const Search& search) const {
+    std::vector<Candidate> candidates;
+    for (size_t k = 0; k < search.alive.size(); ++k) {
+      const std::span<const float> logits = step.logits[first_row + static_cast<int64_t>(k)];
+      const double log_sum = LogSumExp(logits);
+      for (const int32_t id : TopTokens(logits, 2 * size_)) {
+        candidates.push_back(
+            {search.alive[k].log_probability + logits[id] - log_sum, static_cast<int64_t>(k), id});
+      }
+    }
+    std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::log_probability);
+    if (candidates.size() > static_cast<size_t>(2 * size_)) candidates.resize(2 * size_);
+    return candidates;
+  }
+
+  void Advance(const Step& step, const DecodeBatch& batch, int64_t input, Search& search) const {
+    std::vector<Beginning> alive;
+    for (const Candidate& candidate : Continuations(step, input * size_, search)) {
+      const std::vector<int32_t>& prefix = search.alive[candidate.parent].ids;
+      if (batch.ends(input, prefix, candidate.id)) {
+        search.finished.push_back(
+            {prefix, candidate.log_probability, Score(candidate.log_probability, step.length)});
+      } else if (alive.size() < static_cast<size_t>(size_)) {
+        alive.push_back({prefix, candidate.log_probability, candidate.parent});
+        alive.back().ids.push_back(candidate.id);
+      }
+    }
+    search.alive = std::move(alive);
+    std::ranges::stable_sort(search.finished, std::greater<>(), &Hypothesis::score);
+    if (search.finished.size() > static_cast<size_t>(size_)) search.finished.resize(size_);
+    search.done =
+        search.alive.empty() || (search.finished.size() >= static_cast<size_t>(outputs_) &&
+                                 search.finished.back().score >
+                                     Score(search.alive.front().log_probability, step.max_length));
+  }
+
+  // Where none has finished, the most probable beginnings.
+  Hypotheses OutputsOf(Search& search) const {
+    if (search.finished.empty()) {
+      for (Beginning& beginning : search.alive) {
+        const auto length = static_cast<int64_t>(beginning.ids.size());
+        search.finished.push_back({std::move(beginning.ids), beginning.log_probability,
+                                   Score(beginning.log_probability, length)});
+      }
+    }
+    if (search.finished.size() > static_cast<size_t>(outputs_)) search.finished.resize(outputs_);
+    return std::move(search.finished);
+  }
+
+  int64_t size_;
+  double alpha_;
+  int64_t outputs_;
+};
+
+}  // namespace
+
+// A beam of 1 is greedy decoding, as in T5.
+std::unique_ptr<Strategy> strategy_beam(const DecodingConfig& config) {
+  if (config.beam().size() == 1) return strategy_greedy(config);
+  return std::make_unique<Beam>(config);
+}
+
+}  // namespace syntra

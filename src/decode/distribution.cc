@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/distribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace syntra {
+
+double LogSumExp(std::span<const float> logits) {
+  const float largest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  return largest + std::log(sum);
+}
+
+std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count) {
+  const auto better = [logits](int32_t a, int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
+  // A heap of the best so far with the worst of them on top.
+  std::vector<int32_t> top(std::min<size_t>(count, logits.size()));
+  std::iota(top.begin(), top.end(), 0);
+  std::ranges::make_heap(top, better);
+  for (auto id = static_cast<int32_t>(top.size()); id < static_cast<int32_t>(logits.size()); ++id) {
+    if (!better(id, top.front())) continue;
+    std::ranges::pop_heap(top, better);
+    top.back() = id;
+    std::ranges::push_heap(top, better);
+  }
+  std::ranges::sort_heap(top, better);
+  return top;
+}
+
+std::vector<WeighedToken> DrawableTokens(std::span<const float> logits,
+                                         const SampleDecoding& sampling) {
+  const auto vocabulary = static_cast<int64_t>(logits.size());
+  const bool all = sampling.top_k() == 0 && sampling.top_p() >= 1;
+  std::vector<int32_t> ids(vocabulary);
+  if (all) {
+    std::iota(ids.begin(), ids.end(), 0);  // without sorting
+  } else {
+    ids = TopTokens(logits, sampling.top_k() > 0 ? sampling.top_k() : vocabulary);
+  }
+  const float largest = *std::ranges::max_element(logits);
+  std::vector<WeighedToken> tokens;
+  double total = 0;
+  for (const int32_t id : ids) {
+    tokens.push_back({id, std::exp((logits[id] - largest) / sampling.temperature())});
+    total += tokens.back().probability;
+  }
+  if (sampling.top_p() < 1) {
+    double kept = 0;
+    size_t count = 0;
+    while (count < tokens.size() && kept < sampling.top_p() * total) {
+      kept += tokens[count++].probability;
+    }
+    tokens.resize(count);
+    total = kept;
+  }
+  for (WeighedToken& token : tokens) token.probability /= total;
+  return tokens;
+}
+
+int32_t DrawToken(std::span<const WeighedToken> tokens, double uniform) {
+  double end = 0;
+  for (const WeighedToken& token : tokens) {
+    end += token.probability;
+    if (uniform < end) return token.id;
+  }
+  // Rounding left the shares short of 1.
+  const auto last = std::ranges::find_if(tokens.rbegin(), tokens.rend(),
+                                         [](const auto& token) { return token.probability > 0; });
+  return last->id;
+}
+
+}  // namespace syntra

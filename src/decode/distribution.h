@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The distribution of a next token, from its logits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+// log sum_v exp(logits[v]).
+double LogSumExp(std::span<const float> logits);
+
+// The `count` tokens with the largest logits, or all, the largest first; of equals the lower id.
+std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count);
+
+struct WeighedToken {
+  int32_t id;
+  double probability;
+};
+
+// The tokens that `sampling` draws from and their probabilities, which add up to 1: the top_k most
+// probable; of these the fewest whose probabilities reach top_p (Holtzman et al. 2020, "The Curious
+// Case of Neural Text Degeneration"). Probabilities are those of logits / temperature, renormalised
+// after each of the two.
+std::vector<WeighedToken> DrawableTokens(std::span<const float> logits,
+                                         const SampleDecoding& sampling);
+
+// The token in whose share of [0, 1) `uniform` lies.
+int32_t DrawToken(std::span<const WeighedToken> tokens, double uniform);
+
+}  // namespace syntra

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of a model, and how many requests become batches of like length.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "data/tokenizer.h"
+
+namespace syntra {
+
+struct DecodeRequest {
+  std::vector<int32_t> ids;  // EOS included; at most the model's input length
+  // Ids of sentinels: the output ends with the last of their spans. Empty: only at EOS.
+  std::set<int32_t> sentinels;
+};
+
+// Whether the output of `request` that begins with `prefix` ends before `id`.
+bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
+                std::span<const int32_t> prefix, int32_t id);
+
+// How much a request takes.
+struct RequestSize {
+  int64_t rows = 1;    // of the decoder
+  int64_t input = 0;   // tokens
+  int64_t output = 0;  // tokens, as far as they are known
+};
+
+// The requests of a batch, and the sizes of the programs that take it: `inputs` is at least the
+// number of requests, `largest` at least the size of each.
+struct RequestBatch {
+  std::vector<size_t> requests;
+  int64_t inputs = 0;
+  RequestSize largest;
+};
+
+// Every request in one batch; neighbours by size share one. Sizes are rounded up to powers of two,
+// so that few programs are made, but not beyond the longest input and output.
+std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
+                                        int64_t output_length);
+
+// The encoder's side of a batch: ids and segments [inputs, largest.input], row-major. The last
+// request fills the rows behind.
+struct EncoderRows {
+  std::vector<int32_t> ids, segments;
+};
+EncoderRows RowsOf(const RequestBatch& batch, std::span<const std::span<const int32_t>> inputs);
+
+}  // namespace syntra

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/strategy.h"
+
+#include "base/name_table.h"
+
+namespace syntra {
+
+#define SYNTRA_STRATEGY(name) std::unique_ptr<Strategy> strategy_##name(const DecodingConfig&);
+#include "decode/strategies.def"
+#undef SYNTRA_STRATEGY
+
+namespace {
+
+using Make = std::unique_ptr<Strategy> (*)(const DecodingConfig&);
+
+const NameTable<Make>& Strategies() {
+  static const NameTable<Make> table = [] {
+    NameTable<Make> strategies("decoding strategy");
+#define SYNTRA_STRATEGY(name) strategies.Add(#name, &strategy_##name);
+#include "decode/strategies.def"
+#undef SYNTRA_STRATEGY
+    return strategies;
+  }();
+  return table;
+}
+
+}  // namespace
+
+std::string StrategyName(const DecodingConfig& config) {
+  const auto* oneof = DecodingConfig::descriptor()->FindOneofByName("strategy");
+  const auto* field = config.GetReflection()->GetOneofFieldDescriptor(config, oneof);
+  return field ? field->name() : "greedy";
+}
+
+std::vector<std::string> StrategyNames() { return Strategies().Names(); }
+
+std::unique_ptr<Strategy> MakeStrategy(const DecodingConfig& config) {
+  return Strategies().Get(StrategyName(config))(config);
+}
+
+}  // namespace syntra

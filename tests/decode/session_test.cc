@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps with caches against the full forward pass over the same prefix, and greedy decoding.
+#include "decode/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "decode/decoding_trial.h"
+#include "decode/distribution.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kRows = 3, kInputs = 9, kOutputs = 12, kVocabulary = 32;
+constexpr int32_t kNoEnd = -1;
+
+using Ids = std::vector<int32_t>;
+
+DecodeShape ShapeOf(const TrialBatch& batch, int64_t rows_per_input = 1,
+                    int64_t max_length = kOutputs) {
+  return {batch.shape.rows, rows_per_input, batch.shape.input_length, max_length};
+}
+
+// One example padded at the end.
+TrialBatch Batch(int64_t rows = kRows) {
+  TrialBatch batch = RandomBatch({rows, kInputs, kOutputs}, kVocabulary);
+  for (int64_t i = kInputs - 3; i < kInputs; ++i) batch.encoder_segments[i] = 0;
+  return batch;
+}
+
+Hypotheses Greedy(DecodeSession& session, const TrialBatch& batch, const auto& ends) {
+  session.Start(batch.encoder_ids, batch.encoder_segments);
+  const auto strategy = MakeStrategy({});
+  Hypotheses outputs;
+  for (const Hypotheses& output :
+       strategy->Decode(session, {.inputs = batch.shape.rows, .ends = ends, .digests = {}})) {
+    EXPECT_EQ(output.size(), 1u);
+    outputs.push_back(output.front());
+  }
+  return outputs;
+}
+
+std::vector<Ids> Greedy(DecodingTrial& trial, const TrialBatch& batch, DType activations,
+                        int32_t end_id, int64_t max_length = kOutputs) {
+  DecodeSession session(trial.Trained(activations), ShapeOf(batch, 1, max_length),
+                        NextTokens::kBest);
+  std::vector<Ids> ids;
+  for (const Hypothesis& output :
+       Greedy(session, batch, [end_id](auto, auto, int32_t id) { return id == end_id; })) {
+    ids.push_back(output.ids);
+  }
+  return ids;
+}
+
+// The decoder reads the outputs.
+void ReadOutputs(const std::vector<Ids>& outputs, TrialBatch& batch) {
+  for (size_t row = 0; row < outputs.size(); ++row) {
+    const auto to = batch.decoder_ids.begin() + static_cast<int64_t>(row) * kOutputs;
+    *to = 0;
+    std::copy(outputs[row].begin(), outputs[row].end() - 1, to + 1);
+  }
+}
+
+class Session : public testing::TestWithParam<std::pair<const std::string, std::string>> {};
+
+TEST_P(Session, GivesTheLogProbabilitiesOfTheFullForwardPass) {
+  DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
+  const TrialBatch batch = Batch();
+  const auto full = trial.LogProbabilities(batch);
+  DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kLogits);
+  session.Start(batch.encoder_ids, batch.encoder_segments);
+  for (int64_t t = 0; t < kOutputs; ++t) {
+    Ids ids;
+    for (int64_t row = 0; row < kRows; ++row) ids.push_back(batch.decoder_ids[row * kOutputs + t]);
+    session.Append(ids);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const std::span<const float> logits = session.logits()[row];
+      const double log_sum = LogSumExp(logits);
+      for (int64_t id = 0; id < kVocabulary; ++id) {
+        ASSERT_NEAR(logits[id] - log_sum, full[row * kOutputs + t][id], 1e-5)
+            << "row " << row << ", position " << t << ", token " << id;
+      }
+    }
+  }
+}
+
+TEST_P(Session, GreedyTakesTheBestOfTheFullForwardPass) {
+  DecodingTrial trial(TinyModel(GetParam().second, kUntied));
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    TrialBatch batch = Batch();
+    const auto outputs = Greedy(trial, batch, activations, kNoEnd);
+    std::set<int32_t> distinct;
+    for (const Ids& ids : outputs) {
+      ASSERT_EQ(ids.size(), static_cast<size_t>(kOutputs));
+      distinct.insert(ids.begin(), ids.end());
+    }
+    EXPECT_GT(distinct.size(), 2u) << "the outputs hardly depend on anything";
+    ReadOutputs(outputs, batch);
+    const auto full = trial.LogProbabilities(batch, activations);
+    // The two passes round differently: a choice must be within this of the best.
+    const double slack = activations == DType::kF32 ? 1e-5 : 0.08;
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t t = 0; t < kOutputs; ++t) {
+        const std::vector<double>& scores = full[row * kOutputs + t];
+        const double best = *std::ranges::max_element(scores);
+        EXPECT_GE(scores[outputs[row][t]], best - slack * (1 + std::abs(best)))
+            << "row " << row << ", position " << t;
+      }
+    }
+  }
+}
+
+TEST_P(Session, RowsAreIndependent) {
+  DecodingTrial trial(TinyModel(GetParam().second, kUntied));
+  const TrialBatch batch = Batch();
+  const auto together = Greedy(trial, batch, DType::kF32, kNoEnd);
+  for (int64_t row = 0; row < kRows; ++row) {
+    TrialBatch alone = Batch(1);
+    std::copy_n(batch.encoder_ids.begin() + row * kInputs, kInputs, alone.encoder_ids.begin());
+    std::copy_n(batch.encoder_segments.begin() + row * kInputs, kInputs,
+                alone.encoder_segments.begin());
+    EXPECT_EQ(Greedy(trial, alone, DType::kF32, kNoEnd)[0], together[row]);
+  }
+}
+
+// Four prefixes of each input change places after every token; the logits must be those of a pass
+// over the prefix that each row has then.
+TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
+  constexpr int64_t kWidth = 4, kSteps = 6;
+  DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    const TrialBatch batch = Batch(2);
+    DecodeSession session(trial.Trained(activations), ShapeOf(batch, kWidth, kSteps),
+                          NextTokens::kLogits);
+    session.Start(batch.encoder_ids, batch.encoder_segments);
+    std::vector<Ids> prefixes(2 * kWidth);
+    for (int32_t step = 0; step < kSteps; ++step) {
+      Ids next, parents;
+      for (int32_t row = 0; row < 2 * kWidth; ++row) {
+        next.push_back(step == 0 ? 0 : 3 + (7 * row + 5 * step) % 29);
+        parents.push_back(row / kWidth * kWidth + (row * row + step) % kWidth);
+        prefixes[row].push_back(next.back());
+      }
+      session.Append(next);
+      if (step + 1 == kSteps) break;
+      session.Reorder(parents);
+      const auto before = prefixes;
+      for (size_t row = 0; row < prefixes.size(); ++row) prefixes[row] = before[parents[row]];
+    }
+    TrialBatch full = RandomBatch({2 * kWidth, kInputs, kSteps}, kVocabulary);
+    for (int64_t row = 0; row < 2 * kWidth; ++row) {
+      std::ranges::copy(prefixes[row], full.decoder_ids.begin() + row * kSteps);
+      const int64_t from = row / kWidth * kInputs, to = row * kInputs;
+      std::copy_n(batch.encoder_ids.begin() + from, kInputs, full.encoder_ids.begin() + to);
+      std::copy_n(batch.encoder_segments.begin() + from, kInputs,
+                  full.encoder_segments.begin() + to);
+    }
+    const auto expected = trial.LogProbabilities(full, activations);
+    const double tolerance = activations == DType::kF32 ? 1e-5 : 0.05;
+    for (int64_t row = 0; row < 2 * kWidth; ++row) {
+      const std::span<const float> logits = session.logits()[row];
+      for (int64_t id = 0; id < kVocabulary; ++id) {
+        ASSERT_NEAR(logits[id] - LogSumExp(logits), expected[row * kSteps + kSteps - 1][id],
+                    tolerance)
+            << "row " << row << ", token " << id;
+      }
+    }
+  }
+}
+
+// The decoder remembers values; keys only where a score reads them, which is that of a dot product.
+TEST_P(Session, CachesWhatTheScoresRead) {
+  const auto& [name, mixer] = GetParam();
+  DecodingTrial trial(TinyModel(mixer));
+  const int64_t layers = 2, width = 16, bytes = sizeof(float);
+  const int64_t tensors = name.find("dot") == std::string::npos ? 1 : 2;
+  const int64_t cross = 2 * layers * kRows * kInputs * width * bytes;
+  const int64_t own = tensors * layers * kRows * kOutputs * width * bytes;
+  DecodeSession session(trial.Trained(), ShapeOf(Batch()), NextTokens::kBest);
+  EXPECT_EQ(session.cache_bytes(), static_cast<size_t>(cross + own));
+  // Beams repeat what is theirs, but not what they read of the encoder; one cache is a spare.
+  DecodeSession beams(trial.Trained(), ShapeOf(Batch(), 4), NextTokens::kLogits);
+  EXPECT_EQ(beams.cache_bytes(),
+            static_cast<size_t>(cross + 4 * own + 4 * own / (tensors * layers)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixers, Session, testing::ValuesIn(TrialMixers()),
+                         [](const auto& info) { return info.param.first; });
+
+TEST(GreedyDecoding, StopsAtTheEndIdRowByRow) {
+  DecodingTrial trial(TinyModel("", kUntied));
+  const TrialBatch batch = Batch();
+  const auto full = Greedy(trial, batch, DType::kF32, kNoEnd);
+  const int32_t end = full[1][5];
+  const auto cut = Greedy(trial, batch, DType::kF32, end);
+  for (int64_t row = 0; row < kRows; ++row) {
+    EXPECT_EQ(cut[row], Ids(full[row].begin(), std::ranges::find(full[row], end)));
+  }
+}
+
+TEST(GreedyDecoding, AddsUpLogProbabilitiesWhereItIsAsked) {
+  DecodingTrial trial(TinyModel("", kUntied));
+  TrialBatch batch = Batch();
+  DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kBestWithLogProbability);
+  // Row 1 ends before its fifth token, which counts, too.
+  const auto fifth = [](int64_t row, auto prefix, int32_t) {
+    return row == 1 && prefix.size() == 4;
+  };
+  const Hypotheses outputs = Greedy(session, batch, fifth);
+  const auto full_outputs = Greedy(trial, batch, DType::kF32, kNoEnd);
+  ReadOutputs(full_outputs, batch);
+  const auto full = trial.LogProbabilities(batch);
+  for (int64_t row = 0; row < kRows; ++row) {
+    double expected = 0;
+    for (int64_t t = 0; t < (row == 1 ? 5 : kOutputs); ++t) {
+      expected += full[row * kOutputs + t][full_outputs[row][t]];
+    }
+    EXPECT_NEAR(outputs[row].log_probability, expected, 1e-4);
+    EXPECT_EQ(outputs[row].score, outputs[row].log_probability);
+  }
+}
+
+TEST(GreedyDecoding, StopsAtTheLongestOutput) {
+  DecodingTrial trial(TinyModel("", kUntied));
+  const auto full = Greedy(trial, Batch(), DType::kF32, kNoEnd);
+  const auto shorter = Greedy(trial, Batch(), DType::kF32, kNoEnd, 4);
+  for (int64_t row = 0; row < kRows; ++row) {
+    EXPECT_EQ(shorter[row], Ids(full[row].begin(), full[row].begin() + 4));
+  }
+}
+
+TEST(GreedyDecoding, ForgetsTheInputsBefore) {
+  DecodingTrial trial(TinyModel(TrialMixers().at("random_and_dot"), kUntied));
+  const TrialBatch batch = Batch();
+  TrialBatch other = Batch();
+  std::ranges::reverse(other.encoder_ids);
+  DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kBest);
+  const auto endless = [](auto, auto, auto) { return false; };
+  const Hypotheses first = Greedy(session, batch, endless);
+  EXPECT_NE(Greedy(session, other, endless), first);
+  EXPECT_EQ(Greedy(session, batch, endless), first);
+}
+
+TEST(GreedyDecoding, UsesTheDecodersOwnMixerAndOutputTable) {
+  DecodingTrial trial(TinyModel(
+      TrialMixers().at("dense"),
+      "tied_embeddings: false decoder_mixer { " + TrialMixers().at("factorized_random") + " }"));
+  EXPECT_EQ(Greedy(trial, Batch(), DType::kF32, kNoEnd).size(), static_cast<size_t>(kRows));
+}
+
+TEST(SessionErrors, RefusesWhatItCannotDecode) {
+  DecodingTrial by_position(
+      TinyModel("attention { heads: 2 head_size: 8 index_by: SEGMENT_POSITION term { random { "
+                "max_length: 16 } } }"));
+  EXPECT_THROW(Greedy(by_position, Batch(), DType::kF32, kNoEnd), Error);
+  DecodingTrial random(TinyModel(TrialMixers().at("random")));
+  try {
+    Greedy(random, Batch(), DType::kF32, kNoEnd, 17);
+    FAIL() << "decoded past the tables";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("16 positions"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("have 17"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace syntra

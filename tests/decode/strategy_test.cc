@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strategies on a model of five tokens: beam search against all sequences, and against T5's
+// algorithm written out over the full forward pass.
+#include "decode/strategy.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "decode/decoding_trial.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kInputs = 6, kInputLength = 6, kMaxLength = 4, kVocabulary = 5;
+constexpr int32_t kEos = 1;
+
+using Ids = std::vector<int32_t>;
+
+DecodingConfig Decoding(const std::string& text) {
+  DecodingConfig config;
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  return config;
+}
+
+class FiveTokens : public testing::Test {
+ protected:
+  FiveTokens() : trial_(Model(), 1.5), batch_(RandomBatch({kInputs, kInputLength, kMaxLength}, 5)) {
+    FillTables();
+  }
+
+  static ModelConfig Model() {
+    ModelConfig config = TinyModel(TrialMixers().at("random_and_dot"), kUntied);
+    config.set_vocabulary_size(kVocabulary);
+    return config;
+  }
+
+  // Log-probabilities behind every prefix of up to three tokens, by the full forward pass.
+  void FillTables() {
+    constexpr int64_t kPrefixes = kVocabulary * kVocabulary * kVocabulary;
+    for (int64_t input = 0; input < kInputs; ++input) {
+      TrialBatch all = RandomBatch({kPrefixes, kInputLength, kMaxLength}, kVocabulary);
+      for (int64_t row = 0; row < kPrefixes; ++row) {
+        std::copy_n(batch_.encoder_ids.begin() + input * kInputLength, kInputLength,
+                    all.encoder_ids.begin() + row * kInputLength);
+        int64_t digits = row;
+        all.decoder_ids[row * kMaxLength] = 0;
+        for (int64_t t = 1; t < kMaxLength; ++t, digits /= kVocabulary) {
+          all.decoder_ids[row * kMaxLength + t] = static_cast<int32_t>(digits % kVocabulary);
+        }
+      }
+      const auto rows = trial_.LogProbabilities(all);
+      for (int64_t row = 0; row < kPrefixes; ++row) {
+        const auto begin = all.decoder_ids.begin() + row * kMaxLength + 1;
+        for (int64_t t = 0; t < kMaxLength; ++t) {
+          tables_[input][Ids(begin, begin + t)] = rows[row * kMaxLength + t];
+        }
+      }
+    }
+  }
+
+  std::vector<Hypotheses> Decode(const DecodingConfig& config) {
+    const auto strategy = MakeStrategy(config);
+    DecodeSession session(
+        trial_.Trained(), {kInputs, strategy->rows_per_input(), kInputLength, kMaxLength},
+        strategy->next_tokens() == NextTokens::kBest ? NextTokens::kBestWithLogProbability
+                                                     : strategy->next_tokens());
+    session.Start(batch_.encoder_ids, batch_.encoder_segments);
+    return strategy->Decode(session, {.inputs = kInputs,
+                                      .ends = [](auto, auto, int32_t id) { return id == kEos; },
+                                      .digests = {1, 2, 3, 4, 5, 6}});
+  }
+
+  double LogProbability(int64_t input, const Ids& ids) {
+    double sum = 0;
+    for (size_t t = 0; t < ids.size(); ++t) {
+      sum += tables_[input].at(Ids(ids.begin(), ids.begin() + static_cast<int64_t>(t)))[ids[t]];
+    }
+    return sum;
+  }
+
+  static double Penalty(int64_t length, double alpha) {
+    return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
+  }
+
+  // Every output that ends, the best first.
+  Hypotheses AllOutputs(int64_t input, double alpha) {
+    Hypotheses all;
+    for (const auto& [prefix, rows] : tables_[input]) {
+      if (std::ranges::count(prefix, kEos) > 0) continue;
+      const double log_probability = LogProbability(input, prefix) + rows[kEos];
+      const auto length = static_cast<int64_t>(prefix.size()) + 1;
+      all.push_back({prefix, log_probability, log_probability / Penalty(length, alpha)});
+    }
+    std::ranges::stable_sort(all, std::greater<>(), &Hypothesis::score);
+    return all;
+  }
+
+  Hypotheses BeamByT5(int64_t input, size_t size, double alpha);
+
+  DecodingTrial trial_;
+  TrialBatch batch_;
+  std::map<int64_t, std::map<Ids, std::vector<double>>> tables_;
+};
+
+void ExpectSame(const Hypotheses& got, const Hypotheses& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].ids, want[i].ids) << what << ", output " << i;
+    EXPECT_NEAR(got[i].log_probability, want[i].log_probability, 1e-5) << what;
+    EXPECT_NEAR(got[i].score, want[i].score, 1e-5) << what;
+  }
+}
+
+// Nothing is dropped by a beam that holds all beginnings.
+TEST_F(FiveTokens, AWideBeamFindsTheBestOfAllSequences) {
+  for (const double alpha : {0.0, 0.6, 3.0}) {
+    const auto outputs =
+        Decode(Decoding(fmt::format("beam {{ size: 64 alpha: {} }} outputs: 5", alpha)));
+    for (int64_t input = 0; input < kInputs; ++input) {
+      Hypotheses expected = AllOutputs(input, alpha);
+      expected.resize(5);
+      ExpectSame(outputs[input], expected, fmt::format("input {}, alpha {}", input, alpha));
+    }
+  }
+}
+
+// The steps of mesh_tensorflow/beam_search.py, with its arrays of fixed size.
+Hypotheses FiveTokens::BeamByT5(int64_t input, size_t size, double alpha) {
+  constexpr double kNever = -1e9;
+  struct Sequence {
+    Ids ids;
+    double log_probability, score;
+    bool finished;
+  };
+  std::vector<Sequence> alive(size, {{}, kNever, 0, false}), finished(size, {{}, 0, kNever, false});
+  alive[0].log_probability = 0;
+  const auto by_score = [](const Sequence& a, const Sequence& b) { return a.score > b.score; };
+  for (int64_t i = 0; i < kMaxLength; ++i) {
+    double lowest = 0;
+    bool any = false;
+    for (const Sequence& sequence : finished) {
+      lowest = std::min(lowest, sequence.finished ? sequence.score : 0.0);
+      any |= sequence.finished;
+    }
+    if (any && lowest > alive[0].log_probability / Penalty(kMaxLength, alpha)) break;
+    std::vector<Sequence> grown;
+    for (const Sequence& sequence : alive) {
+      for (int32_t id = 0; id < kVocabulary; ++id) {
+        if (sequence.log_probability <= kNever) continue;
+        Sequence next = sequence;
+        next.log_probability += tables_[input].at(sequence.ids)[id];
+        next.ids.push_back(id);
+        next.score = next.log_probability / Penalty(i + 1, alpha);
+        next.finished = id == kEos;
+        grown.push_back(next);
+      }
+    }
+    std::ranges::stable_sort(grown, by_score);
+    grown.resize(std::min(grown.size(), 2 * size));
+    std::vector<Sequence> still_alive;
+    for (const Sequence& sequence : grown) {
+      (sequence.finished ? finished : still_alive).push_back(sequence);
+    }
+    still_alive.resize(size, {{}, kNever, 0, false});
+    alive = still_alive;
+    std::ranges::stable_sort(finished, by_score);
+    finished.resize(size);
+  }
+  Sequence best = finished[0].finished ? finished[0] : alive[0];
+  if (best.finished) best.ids.pop_back();
+  return {{best.ids, best.log_probability, best.score}};
+}
+
+TEST_F(FiveTokens, NarrowBeamsGoAsT5s) {
+  std::set<Ids> distinct;
+  for (const int size : {2, 3, 4}) {
+    for (const double alpha : {0.0, 0.6, 1.5, 8.0}) {
+      const auto outputs =
+          Decode(Decoding(fmt::format("beam {{ size: {} alpha: {} }}", size, alpha)));
+      for (int64_t input = 0; input < kInputs; ++input) {
+        ExpectSame(outputs[input], BeamByT5(input, size, alpha),
+                   fmt::format("input {}, size {}, alpha {}", input, size, alpha));
+        distinct.insert(outputs[input][0].ids);
+      }
+    }
+  }
+  EXPECT_GT(distinct.size(), 3u) << "the outputs hardly depend on anything";
+}
+
+TEST_F(FiveTokens, ABeamOfOneIsGreedy) {
+  EXPECT_EQ(Decode(Decoding("beam { size: 1 alpha: 0 }")), Decode(Decoding("greedy {}")));
+}
+
+TEST_F(FiveTokens, WhatNeverEndsIsTheMostProbableBeginning) {
+  const auto strategy = MakeStrategy(Decoding("beam { size: 125 }"));
+  DecodeSession session(trial_.Trained(), {kInputs, 125, kInputLength, 3}, NextTokens::kLogits);
+  session.Start(batch_.encoder_ids, batch_.encoder_segments);
+  const auto outputs = strategy->Decode(
+      session, {.inputs = 1, .ends = [](auto, auto, auto) { return false; }, .digests = {}});
+  ASSERT_EQ(outputs.size(), 1u);
+  Ids best;
+  for (const auto& [prefix, rows] : tables_[0]) {
+    if (prefix.size() == 3 &&
+        (best.empty() || LogProbability(0, prefix) > LogProbability(0, best))) {
+      best = prefix;
+    }
+  }
+  ASSERT_EQ(outputs[0].size(), 1u);
+  EXPECT_EQ(outputs[0][0].ids, best);
+  EXPECT_NEAR(outputs[0][0].log_probability, LogProbability(0, best), 1e-5);
+}
+
+// 3000 samples of each input: how often each output comes, against its probability.
+TEST_F(FiveTokens, SamplesHaveTheirProbabilities) {
+  constexpr int kSamples = 3000;
+  const auto outputs = Decode(Decoding(fmt::format("sample {{}} outputs: {}", kSamples)));
+  for (int64_t input = 0; input < kInputs; ++input) {
+    std::map<Ids, int> counts;
+    for (const Hypothesis& output : outputs[input]) {
+      ++counts[output.ids];
+      const bool ended = output.ids.size() < static_cast<size_t>(kMaxLength);
+      Ids whole = output.ids;
+      if (ended) whole.push_back(kEos);
+      EXPECT_NEAR(output.log_probability, LogProbability(input, whole), 1e-5);
+    }
+    for (const Hypothesis& output : AllOutputs(input, 0)) {
+      const double p = std::exp(output.log_probability);
+      if (p < 0.01) continue;
+      EXPECT_NEAR(counts[output.ids], kSamples * p, 4.5 * std::sqrt(kSamples * p * (1 - p)));
+    }
+  }
+}
+
+TEST_F(FiveTokens, SamplesFollowFromSeedAndInput) {
+  const auto samples = [&](const std::string& seed) {
+    return Decode(Decoding("sample { seed: " + seed + " } outputs: 8"));
+  };
+  EXPECT_EQ(samples("5"), samples("5"));
+  EXPECT_NE(samples("5"), samples("6"));
+}
+
+TEST_F(FiveTokens, TheMostProbableTokenAloneIsGreedy) {
+  const auto drawn = Decode(Decoding("sample { top_k: 1 }")), best = Decode(Decoding(""));
+  for (int64_t input = 0; input < kInputs; ++input) {
+    ExpectSame(drawn[input], best[input], fmt::format("input {}", input));
+  }
+}
+
+TEST(Strategies, HaveNames) {
+  EXPECT_EQ(StrategyNames(), (std::vector<std::string>{"beam", "greedy", "sample"}));
+  EXPECT_EQ(StrategyName({}), "greedy");
+  EXPECT_EQ(StrategyName(Decoding("sample {}")), "sample");
+}
+
+}  // namespace
+}  // namespace syntra
