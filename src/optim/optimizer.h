@@ -21,9 +21,8 @@ struct StateTensor {
 
 // What one update is told besides the gradients.
 struct UpdateFacts {
-  int64_t step = 0;           // counted from 0
-  double rate = 0;            // learning rate
-  double gradient_scale = 1;  // gradients are multiplied by this, beside clipping
+  int64_t step = 0;  // counted from 0
+  double rate = 0;   // learning rate
 };
 
 class Optimizer {
@@ -38,6 +37,7 @@ class Optimizer {
   // gradients; "hyper_now", in which entry 1 has become the factor of the gradients, NaN for a step
   // that changed nothing; "objective" f32[1], "statistics" f32[3]: the step's sums.
   Program UpdateProgram(const ParameterStore& parameters) const;
+  // Entry 0 is the rate, entry 1 the factor of the gradients before clipping, which is 1.
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
  protected:
