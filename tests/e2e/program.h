@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace syntra {
@@ -51,6 +52,8 @@ class Program {
   std::vector<pid_t> RankPids() const;
   void Signal(int signal) const;
   bool running() const;
+  // What it has printed to stderr so far.
+  std::string Errors() const { return ReadOwnFile(base_.string() + ".err", 1 << 20).value_or(""); }
   // Kills it, and its ranks with it, as a node that loses power would; returns when all are gone.
   void Kill();
   // Waits until it ends; after `limit` seconds it is killed and the test fails.
@@ -71,7 +74,6 @@ Outcome RunProgram(const Path& scratch, const std::vector<std::string>& argument
 // Where mpirun is; empty: it is not installed.
 std::string MpirunPath();
 
-double MonotonicSeconds();
 void SleepSeconds(double seconds);
 // Polls until `condition` holds; false after `limit` seconds.
 template <typename Condition>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded before other libraries (LD_PRELOAD), refuses memory: from the FAIL_MALLOC-th request on,
+// Refuses memory. Loaded before other libraries (LD_PRELOAD): from the FAIL_MALLOC-th request on,
 // counted from where the program installs its handlers; with FAIL_MALLOC_ONCE only that one. With
-// COUNT_MALLOC the number of requests is printed at the end.
+// COUNT_MALLOC the number of requests is printed at the end. Linked: as failing_malloc.h says.
+#include "tests/base/failing_malloc.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +44,15 @@ void PrintCount() {
 }  // namespace
 
 extern "C" {
+
+void RefuseMemory(int64_t request) {
+  requests = 0;
+  first_refused = request;
+  once = true;
+  armed = true;
+}
+
+int64_t MemoryRequests() { return requests; }
 
 void* malloc(size_t size) { return Refused() ? nullptr : __libc_malloc(size); }
 void* calloc(size_t count, size_t size) { return Refused() ? nullptr : __libc_calloc(count, size); }
