@@ -7,7 +7,8 @@
 // Sums are taken element by element over a fixed binary tree of ranks, ((0+1)+(2+3))+..., the lower
 // rank on the left. So every rank gets the same bits, repeated runs get the same bits, and partial
 // sums that a rank forms by the same tree over its own micro-batches give the same bits at 1, 2, 4,
-// 8 ranks. `nccl` sums a device's views in an order of its own, and keeps only the first two.
+// 8 ranks. NCCL (nccl.h) sums views of a device in an order of its own, and keeps only the first
+// two promises.
 //
 // If the transport fails, a call throws Error(kPeerLost). If it fails in work that was enqueued on
 // a device, a later call throws, and everything read from the device before that call is to be
@@ -41,7 +42,8 @@ class Communicator {
   virtual int rank_on_host() const = 0;
   virtual std::string_view name() const = 0;  // "self", "mpi", "nccl"
 
-  // In place; views of f32. Views of this and the next three lie in host memory or a device's.
+  // In place, for views of f32. The views of this and of the following calls may be in the memory
+  // of the host or of a device.
   virtual void AllReduceSum(TensorView view) = 0;
 
   // Starts AllReduceSum on a stream of its own. Work that is enqueued on the view's device

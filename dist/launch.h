@@ -14,7 +14,8 @@ struct Launch {
   bool under_mpirun = false;  // Open MPI's mpirun is the parent
   int expected_ranks = 1;     // 0: the launcher does not say
   int rank = 0;               // as the launcher numbers them; 0 if it does not say
-  // Of the job on this machine, removed with it by the launcher; empty: there is none.
+  // The launcher's directory for this job on this machine, which it removes when the job ends.
+  // Empty if there is none.
   std::string job_directory;
   std::string launcher;  // "mpirun", "srun", "another MPI's launcher" or ""
 };

@@ -77,9 +77,9 @@ class MpiCommunicator final : public Communicator {
 
   bool owns_mpi_ = false;
   MPI_Comm world_ = MPI_COMM_NULL;
-  MPI_Comm group_ =
-      MPI_COMM_NULL;  // ranks that share memory: [rank / locals_ * locals_, + locals_)
-  MPI_Comm peers_ = MPI_COMM_NULL;  // ranks with the same place in every group
+  // The ranks that share memory: locals_ of them, from rank / locals_ * locals_.
+  MPI_Comm group_ = MPI_COMM_NULL;
+  MPI_Comm peers_ = MPI_COMM_NULL;  // the ranks with the same place in every group
   int rank_ = 0, size_ = 1, rank_on_host_ = 0, ranks_on_host_ = 1;
   int local_ = 0, locals_ = 1;  // place in the group, its size
   int groups_ = 1;

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -134,7 +133,6 @@ void NcclCommunicator::Watch() {
   std::thread([abort = nccl_.ncclCommAbort, comm = comm_] { abort(comm); }).detach();
   if (wake_.wait_for(lock, Seconds(options_.end_seconds), [this] { return stopping_; })) return;
   PrintError(problem_, fmt::format("rank {}: ", rank()));
-  std::fflush(stderr);
   // Without destructors, which would wait for the device. The driver ends what runs on it.
   _exit(static_cast<int>(ExitCode::kPeerLost));
 }

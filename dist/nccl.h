@@ -5,9 +5,9 @@
 // NCCL sums in an order of its own: the same bits on every rank, and in every run on the same
 // machines, but not those of the tree (communicator.h).
 //
-// NCCL's communicator is non-blocking: no call of it holds its caller while it connects to other
-// ranks, so deadlines and errors reach what waits for a lost rank, and one lock keeps the two
-// threads that use the communicator apart, as NCCL demands.
+// NCCL's communicator is used in its non-blocking mode. A call returns while NCCL still connects to
+// other ranks, so a thread that waits for a lost rank can meet a deadline or an error. NCCL allows
+// one thread at a time, and two use the communicator: a lock keeps them apart.
 #pragma once
 
 #include <condition_variable>
@@ -24,11 +24,12 @@
 namespace syntra {
 
 struct NcclOptions {
-  // What connecting to the other ranks, and taking leave of them, may take.
+  // How long connecting to the other ranks may take, and leaving them at the end.
   double connect_seconds = 60;
-  // How often errors that no call returns are looked for.
+  // The time between two looks for errors that no call returns.
   double poll_seconds = 0.1;
-  // What the caller may take to end the process after one; then it is ended.
+  // How long the caller may take to end the process after such an error. Then the process is ended
+  // here.
   double end_seconds = 10;
 };
 
@@ -63,10 +64,10 @@ class NcclCommunicator final : public Communicator {
   void Connect();
   // The host's communicator. Throws if a rank is lost, as everything does.
   Communicator& OnHost();
-  // Whether NCCL serves the view.
+  // Whether the view is on the device, and so goes through NCCL.
   bool Serves(const TensorView& view) const;
-  // Calls NCCL and waits, so many seconds at most, until what the call leaves to the background is
-  // done. `name`: of the call, for people.
+  // Calls NCCL and waits, for at most `seconds`, until the call is done in the background, too.
+  // `name`: the call as messages show it.
   void Call(const char* name, double seconds, const std::function<nccl::Result()>& call);
 
   // With mutex_ held:
@@ -80,7 +81,7 @@ class NcclCommunicator final : public Communicator {
   Device& device_;
   const nccl::Library& nccl_;
   const NcclOptions options_;
-  const int exceptions_;  // under way when this was made
+  const int exceptions_;  // how many were being thrown when this was made
   std::unique_ptr<SideStream> side_;
 
   std::mutex mutex_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of sizes that are an error, not another number, where they pass 64 bits.
+// Sums of sizes. A sum that does not fit into 64 bits is an error instead of a wrong number.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace syntra {
 
-// a + b; throws Error(kConfig) naming `what` is counted if that is above 2^63 - 1.
+// a + b. Throws Error(kConfig) if that is above 2^63 - 1; the message names `what` is counted.
 inline int64_t CheckedAdd(int64_t a, int64_t b, const char* what) {
   int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) {

@@ -8,6 +8,11 @@ namespace syntra {
 
 using Clock = std::chrono::steady_clock;
 
+// Seconds since some moment before the process began. The clock is CLOCK_MONOTONIC.
+inline double MonotonicSeconds() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
 inline double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }

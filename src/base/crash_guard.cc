@@ -4,7 +4,6 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +14,9 @@
 #include <mutex>
 
 #include "base/failure.h"
+#include "base/memory_limits.h"
 #include "base/output.h"
+#include "base/terminal.h"
 
 namespace syntra {
 namespace {
@@ -43,7 +44,7 @@ void WriteParts(Parts... parts) {
   };
   (add(parts), ...);
   line[size++] = '\n';
-  WriteAll(STDERR_FILENO, {line, size});
+  StderrLine().PrintBelow({line, size});
 }
 
 struct Decimal {
@@ -67,9 +68,8 @@ bool MemoryIsShort() {
 }
 
 [[noreturn]] void EndOutOfMemory() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    WriteParts("error: out of memory: ulimit -v allows ", Decimal(limit.rlim_cur >> 20).begin,
+  if (const auto limit = AddressSpaceLimit()) {
+    WriteParts("error: out of memory: ulimit -v allows ", Decimal(*limit >> 20).begin,
                " MiB of address space");
   } else {
     WriteParts("error: out of memory");
@@ -209,6 +209,7 @@ MappedRange::~MappedRange() {
 
 void InstallCrashHandlers(const char* version) {
   program_version = version;
+  StderrLine();  // made now: handlers must not
   std::set_terminate(OnTerminate);
   on_exit(OnExit, nullptr);
   ::signal(SIGXFSZ, SIG_IGN);

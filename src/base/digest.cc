@@ -4,9 +4,8 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <new>
 #include <vector>
-
-#include "base/error.h"
 
 namespace syntra {
 namespace {
@@ -28,7 +27,7 @@ struct DigestStream::State {
 
 DigestStream::DigestStream() : state_(std::make_unique<State>()) {
   state_->hash = XXH3_createState();
-  SYNTRA_CHECK(state_->hash != nullptr);
+  if (!state_->hash) throw std::bad_alloc();
   XXH3_128bits_reset(state_->hash);
 }
 

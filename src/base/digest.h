@@ -18,7 +18,7 @@ using Digest = std::array<uint8_t, 16>;
 
 Digest DigestOf(std::span<const std::byte> bytes);
 Digest DigestOf(std::string_view text);
-// Of what is left to read.
+// The digest of the rest of the file, from where it is read next to its end.
 Digest DigestOfRest(File& file);
 // 32 lower-case hexadecimal digits.
 std::string ToHex(const Digest& digest);

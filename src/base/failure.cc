@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/failure.h"
 
-#include <sys/resource.h>
-
 #include <cstdio>
 #include <new>
 #include <system_error>
 
+#include "base/memory_limits.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -54,10 +53,10 @@ Failure CurrentFailure() noexcept {
 }
 
 std::string MemoryLimitNote() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  const auto limit = AddressSpaceLimit();
+  if (!limit) return "";
   return fmt::format(" (ulimit -v allows {} of address space)",
-                     HumanBytes(static_cast<double>(limit.rlim_cur)));
+                     HumanBytes(static_cast<double>(*limit)));
 }
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a command, as its user sees it: from any exception to an exit code and a message.
+// How a command fails, as its user sees it: an exit code and a message for any exception.
 #pragma once
 
 #include <string>
@@ -13,12 +13,13 @@ struct Failure {
   std::string message;
 };
 
-// Of the exception that is being handled: an Error's own; kResources where the system refuses
-// memory, a thread, a file or standard output; else a bug in this program.
+// What the exception that is being handled means to the user. An Error brings its own code. If the
+// system refused memory, a thread, a file or standard output, the code is kResources. Anything else
+// is a bug in this program.
 Failure CurrentFailure() noexcept;
 
-// " (ulimit -v allows 400.0 MiB of address space)", or "" if there is no such limit: behind
-// messages about memory, since people rarely think of it.
+// " (ulimit -v allows 400.0 MiB of address space)", or "" if there is no such limit. It is appended
+// to messages about memory, since people rarely think of it.
 std::string MemoryLimitNote();
 
 }  // namespace syntra

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,11 +21,29 @@ namespace {
 
 constexpr std::string_view kTemporary = ".tmp-";
 
+std::optional<FreeDisk> FindFreeDisk(const Path& path) {
+  struct statvfs space;
+  if (statvfs(path.c_str(), &space) != 0) return std::nullopt;
+  FreeDisk free{static_cast<int64_t>(space.f_bavail) * static_cast<int64_t>(space.f_frsize), {}};
+  // Neither btrfs nor some network file systems count inodes.
+  if (space.f_files > 0) free.files = static_cast<int64_t>(space.f_favail);
+  return free;
+}
+
+// Why something could not be done to `path`; names a limit that the system's text does not name.
+std::string Reason(int error_number, const Path& path) {
+  const std::string text = SystemErrorText(error_number);
+  if (error_number == EFBIG) return text + ": the limit on file sizes (ulimit -f)";
+  if (error_number != ENOSPC) return text;
+  const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
+  const std::optional<FreeDisk> free = FindFreeDisk(directory);
+  if (!free || !free->files || *free->files > 0) return text;
+  return text + ": the file system has no inodes left for new files (df -i); remove some files";
+}
+
 [[noreturn]] void FailSystem(const char* action, const Path& path) {
   const int error_number = errno;
-  Fail(ExitCode::kResources, "cannot {} {}: {}{}", action, path.string(),
-       SystemErrorText(error_number),
-       error_number == EFBIG ? ": the limit on file sizes (ulimit -f)" : "");
+  Fail(ExitCode::kResources, "cannot {} {}: {}", action, path.string(), Reason(error_number, path));
 }
 
 const char* KindOf(const struct stat& status) {
@@ -279,7 +298,8 @@ void CreateDirectories(const Path& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
   if (code) {
-    Fail(ExitCode::kResources, "cannot create directory {}: {}", path.string(), code.message());
+    Fail(ExitCode::kResources, "cannot create directory {}: {}", path.string(),
+         Reason(code.value(), path));
   }
 }
 
@@ -324,13 +344,10 @@ int64_t ChangeTime(const Path& path) {
   return int64_t{1000000000} * status.st_mtim.tv_sec + status.st_mtim.tv_nsec;
 }
 
-int64_t FreeDiskBytes(const Path& path) {
-  std::error_code code;
-  const auto space = std::filesystem::space(path, code);
-  if (code) {
-    Fail(ExitCode::kResources, "cannot read free space of {}: {}", path.string(), code.message());
-  }
-  return static_cast<int64_t>(space.available);
+FreeDisk FreeDiskAt(const Path& path) {
+  const std::optional<FreeDisk> free = FindFreeDisk(path);
+  if (!free) FailSystem("read free space of", path);
+  return *free;
 }
 
 }  // namespace syntra

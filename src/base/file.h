@@ -29,11 +29,12 @@ using Path = std::filesystem::path;
 class File {
  public:
   static File OpenForRead(const Path& path);
-  // As OpenForRead, of a regular file or a link to one; else throws Error(not_regular).
+  // As OpenForRead, but only a regular file or a link to one. Throws Error(not_regular) for
+  // anything else.
   static File OpenRegularForRead(const Path& path, ExitCode not_regular = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);
-  // Of the program's own files, which must be regular.
+  // For the program's own files, which must be regular.
   static File OpenOwnForRead(const Path& path);
   static File OpenForAppend(const Path& path);
   File(File&& other) noexcept;
@@ -59,9 +60,9 @@ class File {
   int descriptor_;
 };
 
-// A read-only memory map of a whole regular file. Empty files map to an empty span. Reading what
-// another process has cut off since ends this one, with the path and `if_cut_short` as the exit
-// code (crash_guard.h).
+// A read-only memory map of a whole regular file. Empty files map to an empty span. If another
+// process truncates the file while it is mapped, reading the lost part ends this process with a
+// message that names the path and the exit code `if_cut_short` (crash_guard.h).
 class MappedFile {
  public:
   explicit MappedFile(const Path& path, ExitCode if_cut_short = ExitCode::kResources);
@@ -109,6 +110,14 @@ void RenameDurably(const Path& from, const Path& to);
 // systems that cannot do it.
 void Exchange(const Path& a, const Path& b);
 void RemoveAll(const Path& path);
-int64_t FreeDiskBytes(const Path& path);
+
+// What a file system has left for this user.
+struct FreeDisk {
+  int64_t bytes = 0;
+  // Files and directories that can still be created (inodes); nothing where the file system makes
+  // inodes as they are needed.
+  std::optional<int64_t> files;
+};
+FreeDisk FreeDiskAt(const Path& path);
 
 }  // namespace syntra

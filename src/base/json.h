@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON values whose members keep their order, and their text.
+// JSON: values whose members keep their order, reading and writing them.
 #pragma once
 
 #include <nlohmann/json.hpp>

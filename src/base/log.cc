@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/output.h"
+#include "base/terminal.h"
 
 namespace syntra {
 namespace {
@@ -87,13 +88,6 @@ std::shared_ptr<spdlog::logger>& Holder() {
 }  // namespace
 
 spdlog::logger& Log() { return *Holder(); }
-
-StatusLine& StderrLine() {
-  // Never destroyed: what is logged while the program ends is written through it.
-  static StatusLine& line =
-      *new StatusLine([](std::string_view text) { WriteAll(STDERR_FILENO, text); });
-  return line;
-}
 
 void SetUpLogging(int rank, const std::filesystem::path& directory) {
   std::vector<spdlog::sink_ptr> sinks;

@@ -7,19 +7,15 @@
 
 #include <filesystem>
 
-#include "base/terminal.h"
-
 namespace syntra {
 
-// Logs to stderr until SetUpLogging is called.
+// Logs to stderr until SetUpLogging is called. What goes to stderr is written above its status line
+// (terminal.h).
 spdlog::logger& Log();
 
-// The line of stderr that is redrawn in place; what is logged is written above it.
-StatusLine& StderrLine();
-
-// Rank 0 logs to stderr and, if `directory` is not empty, every rank appends to
-// directory/rank-NNNN.log. Neither ever stops the program: that a log file cannot be written is
-// said once on stderr; a line that stderr does not take is in the file.
+// From now on rank 0 logs to stderr and, unless `directory` is empty, every rank appends to
+// directory/rank-NNNN.log. Logging never stops the program. If the log file cannot be written, a
+// warning on stderr says so once; lines that stderr does not take are only in the file.
 void SetUpLogging(int rank, const std::filesystem::path& directory);
 
 // Logs an error to the log file only: for what is printed on stderr anyway.

@@ -36,14 +36,19 @@ std::optional<int64_t> SmallestUpwards(const std::string& base, std::string grou
   }
 }
 
-// Bytes of address space that the process has taken already.
+}  // namespace
+
+std::optional<int64_t> AddressSpaceLimit() noexcept {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
 int64_t AddressSpaceInUse() {
   int64_t pages = 0;
   ParseInt64(Split(KernelFile("/proc/self/statm"), ' ')[0], &pages);
   return pages * sysconf(_SC_PAGE_SIZE);
 }
-
-}  // namespace
 
 std::string KernelFile(const std::string& path) {
   std::ifstream file(path);
@@ -74,10 +79,9 @@ std::vector<MemoryLimit> MemoryLimits() {
   if (const auto group = ControlGroupMemory()) {
     limits.push_back({*group, "the control group allows", true});
   }
-  rlimit space;
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
-    const int64_t left = static_cast<int64_t>(space.rlim_cur) - AddressSpaceInUse();
-    limits.push_back({std::max<int64_t>(0, left), "ulimit -v leaves", false});
+  if (const auto space = AddressSpaceLimit()) {
+    const int64_t left = std::max<int64_t>(0, *space - AddressSpaceInUse());
+    limits.push_back({left, "ulimit -v leaves", false});
   }
   return limits;
 }

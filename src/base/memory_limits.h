@@ -15,9 +15,14 @@ struct MemoryLimit {
   bool shared = false;  // by all processes of the host, not for each alone
 };
 
-// All limits that are known; nothing for what has none. That of the address space is what is left
-// of it.
+// Every limit that there is and that is known. For the address space it is what is left of it.
 std::vector<MemoryLimit> MemoryLimits();
+
+// The bytes of address space that `ulimit -v` allows this process; nothing if it sets no limit. May
+// be called by signal handlers.
+std::optional<int64_t> AddressSpaceLimit() noexcept;
+// The bytes of address space that this process has taken; 0 if that cannot be found out.
+int64_t AddressSpaceInUse();
 
 // What the process's control group and those around it allow, of version 1 or 2. `root`: where the
 // system's files are, for tests.

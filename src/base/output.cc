@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -39,10 +40,11 @@ std::string PrintableLines(std::string_view text) {
 
 void PrintNote(std::string_view text) noexcept {
   try {
-    WriteAll(STDERR_FILENO, PrintableLines(text) + '\n');
+    StderrLine().PrintBelow(PrintableLines(text) + '\n');
   } catch (const std::bad_alloc&) {
     // Better raw than not at all.
-    if (WriteAll(STDERR_FILENO, text)) WriteAll(STDERR_FILENO, "\n");
+    StderrLine().PrintBelow(text);
+    StderrLine().PrintBelow("\n");
   }
 }
 
@@ -52,8 +54,8 @@ void PrintError(std::string_view message, std::string_view prefix) noexcept {
   try {
     PrintNote(fmt::format("{}{}{}", prefix, marked ? "" : "error: ", message));
   } catch (const std::bad_alloc&) {
-    WriteAll(STDERR_FILENO, prefix);
-    WriteAll(STDERR_FILENO, marked ? "" : "error: ");
+    StderrLine().PrintBelow(prefix);
+    StderrLine().PrintBelow(marked ? "" : "error: ");
     PrintNote(message);
   }
 }

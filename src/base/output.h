@@ -8,30 +8,31 @@
 
 namespace syntra {
 
-// Opens those of the descriptors 0 to 2 that are closed on /dev/null. Else the first files that
-// the program opens would take these numbers, and messages would land in them. For main to begin
-// with.
+// Opens /dev/null on each of the descriptors 0 to 2 that is closed. Otherwise the first files that
+// the program opens would get these numbers, and messages would be written into them. The first
+// call of main.
 void OpenStandardDescriptors();
 
-// Writes all of `text`, in as many calls as it takes; false, with errno, if that fails.
+// Writes all of `text`, in as many calls as it takes. If that fails, returns false and sets errno.
 bool WriteAll(int descriptor, std::string_view text) noexcept;
 
-// Each line of `text` as Printable has it: a message may have several, and each may hold what came
-// from outside.
+// `text` with each of its lines made printable (text.h): a message may have several lines, and any
+// of them may hold text from outside.
 std::string PrintableLines(std::string_view text);
 
 // Prints "error: ", unless `message` begins with it, and the message on standard error, behind
-// `prefix`, as PrintableLines. Never throws: an error that cannot be printed is lost.
+// `prefix`, as PrintableLines, on lines of its own below the status line (terminal.h). Never
+// throws: an error that cannot be printed is lost.
 void PrintError(std::string_view message, std::string_view prefix = "") noexcept;
 // The same without "error: ".
 void PrintNote(std::string_view text) noexcept;
 
-// Hands what was printed (fmt::print, std::cout) to standard output. Throws Error(kResources) if
-// it, or any part of it before, was not taken.
+// Flushes what was printed (fmt::print, std::cout) to standard output. Throws Error(kResources) if
+// that fails or if writing failed before.
 void FlushOutput();
 
-// Ends the process by SIGPIPE, as the convention is, if printing failed because the reader of
-// standard output is gone: nobody wants the rest, and nothing has to be said.
+// If printing failed because the reader of standard output is gone, ends the process by SIGPIPE, as
+// is the convention. Nobody wants the rest, so there is no message.
 void EndIfReaderIsGone();
 
 }  // namespace syntra

@@ -26,8 +26,9 @@ struct PlotOptions {
 PlotRange RangeOf(std::span<const std::span<const PlotPoint>> series,
                   double PlotPoint::*coordinate);
 
-// `curve` as a line, the points of a dot's column averaged, and `marks` as "o" over it, with the
-// ends of both axes named. Points that are not finite are left out. Every line ends with '\n'.
+// Draws `curve` as a line and `marks` as "o" over it, and labels the ends of both axes. Where
+// several points of the curve share a column of dots, their mean is drawn. Points that are not
+// finite are left out. Every line ends with '\n'.
 std::string Plot(std::span<const PlotPoint> curve, std::span<const PlotPoint> marks,
                  const PlotOptions& options);
 

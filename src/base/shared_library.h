@@ -10,8 +10,8 @@ namespace syntra {
 
 class SharedLibrary {
  public:
-  // Takes the first file that can be loaded: `name` where the loader finds it, then in each of
-  // `directories`. Throws Error(kResources): what is missing, and `advice`. Stays loaded.
+  // Loads `name` from where the loader finds it, or else from the first of `directories` that has
+  // it. It stays loaded. Throws Error(kResources) that says what is missing and gives `advice`.
   SharedLibrary(const std::string& name, std::span<const std::string> directories,
                 const std::string& advice);
 
@@ -23,7 +23,8 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
-// Where CUDA's libraries may be beside where the loader looks: in CUDA_HOME, or the usual place.
+// The directories besides the loader's own that may hold CUDA's libraries: that of CUDA_HOME, or
+// else the usual place.
 std::span<const std::string> CudaDirectories();
 
 }  // namespace syntra

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
+
+#include "base/output.h"
 
 namespace syntra {
 namespace {
@@ -51,19 +54,35 @@ bool LocaleIsUtf8() {
 void StatusLine::Show(std::string_view line) {
   const std::lock_guard lock(mutex_);
   shown_ = line;
+  drawn_ = true;
   write_(std::string(kErase) + shown_);
 }
 
 void StatusLine::Print(std::string_view text) {
   const std::lock_guard lock(mutex_);
   if (shown_.empty()) return write_(text);
+  drawn_ = true;
   write_(std::string(kErase).append(text).append(shown_));
+}
+
+void StatusLine::PrintBelow(std::string_view text) noexcept {
+  if (drawn_.exchange(false)) write_("\n");
+  write_(text);
 }
 
 void StatusLine::Finish() {
   const std::lock_guard lock(mutex_);
-  if (!shown_.empty()) write_("\n");
+  if (drawn_.exchange(false)) write_("\n");
   shown_.clear();
+}
+
+StatusLine& StderrLine() {
+  // Never destroyed, since errors are printed to the end of the program, and not on the heap, since
+  // one of them is that there is no memory.
+  alignas(StatusLine) static std::byte memory[sizeof(StatusLine)];
+  static StatusLine& line =
+      *new (memory) StatusLine([](std::string_view text) { WriteAll(STDERR_FILENO, text); });
+  return line;
 }
 
 }  // namespace syntra

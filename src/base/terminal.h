@@ -2,6 +2,7 @@
 // What a terminal is like, and the line at its foot that is redrawn in place.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -19,9 +20,10 @@ bool WantsColor(int descriptor);
 // Whether the locale of the environment (LC_ALL, LC_CTYPE, LANG) writes UTF-8.
 bool LocaleIsUtf8();
 
-// One line that shows how things stand while other text scrolls by above it. Text that does not
-// clear it first would be glued to it, so everything that shares the terminal goes through Print.
-// May be used from several threads.
+// One line that shows how things stand, redrawn in place at the foot of the screen. Text that is
+// written past this class is glued to the line, so everything that goes to the same terminal is
+// printed here: log lines with Print, errors and reports with PrintBelow. May be used from several
+// threads.
 class StatusLine {
  public:
   // `write` puts text on the screen.
@@ -31,6 +33,10 @@ class StatusLine {
   void Show(std::string_view line);
   // Writes whole lines above the line.
   void Print(std::string_view text);
+  // Writes whole lines below the line, which stays on the screen as it is; the next Show draws a
+  // new one below them. Takes no lock and no memory, so it works in a signal handler, and while
+  // another thread hangs in Show or Print.
+  void PrintBelow(std::string_view text) noexcept;
   // Leaves the line on the screen; what comes next stands below it.
   void Finish();
 
@@ -38,6 +44,11 @@ class StatusLine {
   std::mutex mutex_;
   std::function<void(std::string_view)> write_;
   std::string shown_;
+  // Whether the cursor stands behind the line.
+  std::atomic<bool> drawn_{false};
 };
+
+// The line of standard error.
+StatusLine& StderrLine();
 
 }  // namespace syntra

@@ -11,11 +11,12 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/memory_limits.h"
+#include "base/output.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -38,28 +39,13 @@ void Limit(__rlimit_resource resource, rlim_t value) {
   setrlimit(resource, &limit);
 }
 
-size_t AddressSpace() {
-  unsigned long long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%llu", &pages) != 1) pages = 0;
-    std::fclose(file);
-  }
-  return pages * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-}
-
 void Confine(const ContainedLimits& limits) {
   ResetSignals();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, limits.seconds);
-  if (const size_t now = AddressSpace(); now > 0) Limit(RLIMIT_AS, now + limits.extra_memory);
-}
-
-void WriteAll(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(descriptor, text.data(), text.size());
-    if (count <= 0) return;
-    text.remove_prefix(count);
+  if (const int64_t now = AddressSpaceInUse(); now > 0) {
+    Limit(RLIMIT_AS, static_cast<size_t>(now) + limits.extra_memory);
   }
 }
 

@@ -20,7 +20,7 @@ struct ContainedLimits {
 // subject of sentences such as "HDF5 crashed (Segmentation fault)". Throws Error(kCheckpoint) if
 // the child crashes, exceeds a limit or throws; Error(kResources) if there can be no child.
 //
-// The answer of a child that was taken over may be anything: check it.
+// The bytes may take control of the child, so its answer may be anything: check it.
 std::string RunContained(const char* what, const std::function<std::string()>& work,
                          const ContainedLimits& limits = {});
 

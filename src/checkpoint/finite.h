@@ -10,11 +10,11 @@
 
 namespace syntra {
 
-// How many values of the host tensor are infinite or not a number. With all threads.
+// How many values of the host tensor are infinite or not a number. Counts with all threads.
 int64_t CountNotFinite(const TensorRecord& tensor);
 
-// "parameters/embedding (3 of 320 values), parameters/scale (8 of 8 values) and 49 other tensors":
-// those that hold such values, in their order; "" if none does.
+// The tensors that hold such values, in the order given: "parameters/embedding (3 of 320 values),
+// parameters/scale (8 of 8 values) and 49 other tensors". "" if none does.
 std::string NotFinite(std::span<const TensorRecord> tensors);
 
 }  // namespace syntra

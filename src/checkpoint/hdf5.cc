@@ -10,19 +10,12 @@
 namespace syntra {
 namespace {
 
-struct Reasons {
-  std::string text;
-  bool out_of_memory = false;
-};
-
 // Adds one entry of HDF5's error stack, outermost first.
 herr_t AddReason(unsigned, const H5E_error2_t* entry, void* data) {
-  auto& reasons = *static_cast<Reasons*>(data);
-  reasons.out_of_memory |= entry->maj_num == H5E_RESOURCE || entry->min_num == H5E_CANTALLOC;
-  if (entry->desc && *entry->desc) {
-    if (!reasons.text.empty()) reasons.text += "; ";
-    reasons.text += entry->desc;
-  }
+  auto& reasons = *static_cast<std::string*>(data);
+  if (!entry->desc || !*entry->desc) return 0;
+  if (!reasons.empty()) reasons += "; ";
+  reasons += entry->desc;
   return 0;
 }
 
@@ -39,19 +32,24 @@ void PrepareHdf5() {
 
 void Hdf5Handle::Close() {
   const hid_t id = std::exchange(id_, H5I_INVALID_HID);
+  errno = 0;
   if (closer_(id) < 0) internal::Hdf5Failed("close");
 }
 
 namespace internal {
 
 void Hdf5Failed(const char* call) {
-  Reasons reasons;
+  const bool out_of_memory = errno == ENOMEM;
+  std::string reasons;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, AddReason, &reasons);
   const std::string_view text = call;
   const std::string_view function = text.substr(0, text.find('('));
-  Fail(reasons.out_of_memory ? ExitCode::kResources : ExitCode::kCheckpoint, "HDF5 {}: {}{}",
-       function, reasons.text.empty() ? "failed" : reasons.text,
-       reasons.out_of_memory ? MemoryLimitNote() : "");
+  if (reasons.empty()) reasons = "failed";
+  if (out_of_memory) {
+    Fail(ExitCode::kResources, "out of memory in HDF5's {}: {}{}", function, reasons,
+         MemoryLimitNote());
+  }
+  Fail(ExitCode::kCheckpoint, "HDF5 {}: {}", function, reasons);
 }
 
 }  // namespace internal

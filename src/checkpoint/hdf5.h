@@ -4,6 +4,7 @@
 
 #include <hdf5.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -42,6 +43,7 @@ class Hdf5Handle {
 
 namespace internal {
 [[noreturn]] void Hdf5Failed(const char* call);
+// `call`: its text.
 template <typename Result>
 Result CheckHdf5(Result result, const char* call) {
   if (static_cast<int64_t>(result) < 0) Hdf5Failed(call);
@@ -51,5 +53,7 @@ Result CheckHdf5(Result result, const char* call) {
 
 }  // namespace syntra
 
-// The value of an HDF5 call; a negative one throws Error(kCheckpoint) "H5Dopen2: <HDF5's reason>".
-#define SYNTRA_HDF5(call) ::syntra::internal::CheckHdf5((call), #call)
+// The value of an HDF5 call; a negative one throws Error(kCheckpoint) "HDF5 H5Dopen2: <its
+// reason>", or Error(kResources) if memory was refused on the way. HDF5 does not always say so
+// among its reasons, but the C library notes it in errno.
+#define SYNTRA_HDF5(call) ::syntra::internal::CheckHdf5((errno = 0, (call)), #call)

@@ -92,9 +92,12 @@ class Visitor {
   Visitor(std::string file, Hdf5Contents* contents) : file_(std::move(file)), contents_(contents) {}
 
   void Visit(hid_t root) {
-    const herr_t result = H5Lvisit(root, H5_INDEX_NAME, H5_ITER_INC, Add, this);
-    if (error_) std::rethrow_exception(error_);
-    SYNTRA_HDF5(result);
+    try {
+      SYNTRA_HDF5(H5Lvisit(root, H5_INDEX_NAME, H5_ITER_INC, Add, this));
+    } catch (const Error&) {
+      if (error_) std::rethrow_exception(error_);
+      throw;
+    }
   }
 
  private:

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "checkpoint/superblock.h"
 #include "core/buffer.h"
 
@@ -17,14 +16,12 @@ void FreeMemory::operator()(std::byte* data) const { std::free(data); }
 
 // C functions for H5Pset_file_image_callbacks; `udata` is the ImageWriter.
 struct CaptureCallbacks {
-  static void* Malloc(size_t size, H5FD_file_image_op_t, void* udata) {
-    return Noted(std::malloc(size), udata);
-  }
+  static void* Malloc(size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
   static void* Copy(void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) {
     return std::memcpy(to, from, size);
   }
   static void* Resize(void* data, size_t size, H5FD_file_image_op_t, void* udata) {
-    void* resized = Noted(std::realloc(data, size), udata);
+    void* resized = std::realloc(data, size);
     if (resized) static_cast<ImageWriter*>(udata)->captured_size_ = size;
     return resized;
   }
@@ -38,12 +35,6 @@ struct CaptureCallbacks {
   }
   static void* ShareUser(void* udata) { return udata; }
   static herr_t ReleaseUser(void*) { return 0; }
-
- private:
-  static void* Noted(void* data, void* udata) {
-    if (!data) static_cast<ImageWriter*>(udata)->out_of_memory_ = true;
-    return data;
-  }
 };
 
 namespace {
@@ -99,20 +90,8 @@ void ImageWriter::CreateGroupsFor(const std::string& object) {
   }
 }
 
-void ImageWriter::RequireMemory() const {
-  if (out_of_memory_) {
-    Fail(ExitCode::kResources, "cannot get memory for a checkpoint file of more than {}",
-         HumanBytes(static_cast<double>(captured_size_)));
-  }
-}
-
 FileImage ImageWriter::Finish() {
-  try {
-    file_.Close();
-  } catch (const Error&) {
-    RequireMemory();
-    throw;
-  }
+  file_.Close();
   SYNTRA_CHECK(captured_, "HDF5 closed the file without releasing its buffer");
   FileImage image{std::unique_ptr<std::byte[], FreeMemory>(std::exchange(captured_, nullptr)), 0};
   const auto end = SuperblockEndOfFile({image.data.get(), captured_size_});

@@ -38,8 +38,6 @@ class ImageWriter {
   hid_t file() const { return file_.id(); }
   // Creates the groups that lead to `object`: "a" and "a/b" for "a/b/c".
   void CreateGroupsFor(const std::string& object);
-  // Throws Error(kResources) if memory ran out: HDF5's own error does not say so.
-  void RequireMemory() const;
   // Closes the file. The same content always gives the same bytes.
   FileImage Finish();
 
@@ -47,7 +45,6 @@ class ImageWriter {
   friend struct CaptureCallbacks;
   std::byte* captured_ = nullptr;
   size_t captured_size_ = 0;
-  bool out_of_memory_ = false;
   std::set<std::string> groups_;
   Hdf5Handle file_;
 };

@@ -33,8 +33,8 @@ struct TensorEntry {
 };
 
 struct Manifest {
-  static constexpr int64_t kVersion = 2;  // what is written
-  // 1: without the tensors' offsets, which only HDF5 knows then.
+  static constexpr int64_t kVersion = 2;  // the one that is written
+  // Version 1 lacks the tensors' offsets; they must be asked from HDF5.
   int64_t version = kVersion;
   CheckpointInfo info;
   std::map<std::string, FileDigest> files;

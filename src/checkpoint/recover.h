@@ -16,7 +16,7 @@ enum class Recovery {
   kReadOnly,  // everyone else: nothing is changed
 };
 
-// The newest checkpoint in `root` that verifies completely, opened; nullopt if there has never been
+// Opens the newest checkpoint in `root` that verifies completely; nullopt if there has never been
 // one. Newer ones that fail are logged with file and reason. If there are checkpoints but none is
 // usable, throws Error(kCheckpoint) with every reason and leaves all in place, so a run never
 // starts from scratch by itself. A checkpoint of a newer format version also throws rather than

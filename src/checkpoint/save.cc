@@ -61,14 +61,23 @@ Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards)
   return manifest;
 }
 
-void RequireFreeSpace(const Path& root, std::span<const TensorRecord> tensors) {
+// `files`: those that the checkpoint consists of, beside its directory.
+void RequireFreeSpace(const Path& root, std::span<const TensorRecord> tensors, size_t files) {
   int64_t needed = 0;
   for (const TensorRecord& tensor : tensors) needed += static_cast<int64_t>(tensor.type.bytes());
-  if (const int64_t available = FreeDiskBytes(root); available < needed) {
+  const FreeDisk free = FreeDiskAt(root);
+  if (free.bytes < needed) {
     Fail(ExitCode::kResources,
          "cannot write a checkpoint of {} to {}: only {} free; make room there",
          HumanBytes(static_cast<double>(needed)), root.string(),
-         HumanBytes(static_cast<double>(available)));
+         HumanBytes(static_cast<double>(free.bytes)));
+  }
+  const auto inodes = static_cast<int64_t>(files) + 1;
+  if (free.files.value_or(inodes) < inodes) {
+    Fail(ExitCode::kResources,
+         "cannot write a checkpoint of {} files to {}: its file system has inodes for {} more "
+         "(df -i); remove some files",
+         files, root.string(), *free.files);
   }
 }
 
@@ -160,7 +169,7 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
   Manifest manifest = PlanManifest(info, shards);
   CreateDirectoriesDurably(root);
   RemoveLeftovers(root);
-  RequireFreeSpace(root, tensors);
+  RequireFreeSpace(root, tensors, shards.size() + files.size() + 2);  // and index and manifest
 
   const Path building = root / fmt::format("{}{}-{}", kBuildingPrefix, name, getpid());
   try {

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "checkpoint/hdf5.h"
 
 namespace syntra {
@@ -69,15 +70,14 @@ hid_t StoredType(DType dtype) {
 FileImage BuildShard(std::span<const TensorRecord* const> tensors) {
   size_t bytes = 0;
   for (const TensorRecord* tensor : tensors) bytes += tensor->type.bytes();
+  const ErrorContext context([&] {
+    return fmt::format("making a checkpoint file of {} in memory",
+                       HumanBytes(static_cast<double>(bytes)));
+  });
   ImageWriter writer(bytes);
-  try {
-    for (const TensorRecord* tensor : tensors) {
-      writer.CreateGroupsFor(tensor->name);
-      WriteDataset(writer.file(), *tensor);
-    }
-  } catch (const Error&) {
-    writer.RequireMemory();
-    throw;
+  for (const TensorRecord* tensor : tensors) {
+    writer.CreateGroupsFor(tensor->name);
+    WriteDataset(writer.file(), *tensor);
   }
   return writer.Finish();
 }

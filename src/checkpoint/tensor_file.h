@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A single HDF5 file of tensors, from whomever, read like a checkpoint.
+// A single HDF5 file of tensors, from any source, read as if it were a checkpoint.
 #pragma once
 
 #include "checkpoint/read.h"

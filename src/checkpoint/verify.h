@@ -13,9 +13,9 @@
 
 namespace syntra {
 
-// A directory whose every byte agrees with its manifest, with its files held open: later deletion
-// or replacement by name cannot change what is read.
-// The manifest knows every tensor's place, whatever its version.
+// A directory in which every byte agrees with the manifest. Its files are held open, so deleting or
+// replacing them cannot change what is read. The manifest has every tensor's offset, whatever
+// version was read.
 struct VerifiedDirectory {
   Manifest manifest;
   std::map<std::string, File> files;

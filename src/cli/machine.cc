@@ -259,11 +259,15 @@ class Examination {
   }
 
   void Disk() {
+    constexpr int64_t kFewFiles = 1000;
     for (const char* directory : {".", "/tmp"}) {
       try {
-        const int64_t free = FreeDiskBytes(directory);
-        Add("disk", directory, HumanBytes(static_cast<double>(free)) + " free");
-        if (free < int64_t{1} << 30) Warn("less than 1 GiB is free in {}", directory);
+        const FreeDisk free = FreeDiskAt(directory);
+        Add("disk", directory, HumanBytes(static_cast<double>(free.bytes)) + " free");
+        if (free.bytes < int64_t{1} << 30) Warn("less than 1 GiB is free in {}", directory);
+        if (free.files.value_or(kFewFiles) < kFewFiles) {
+          Warn("only {} more files can be created in {} (df -i)", *free.files, directory);
+        }
       } catch (const Error& error) {
         Add("disk", directory, error.what());
       }

@@ -17,7 +17,7 @@ namespace {
 
 class LineScorer {
  public:
-  LineScorer(Scorer& scorer, const Tokenizer& tokenizer, const ExampleSettings& lengths)
+  LineScorer(Scorer& scorer, const Tokenizer& tokenizer, const ExampleLengths& lengths)
       : scorer_(scorer), tokenizer_(tokenizer), lengths_(lengths) {}
 
   // A line for each: the log-probability of each target, tabs between them. A bad line is reported
@@ -52,18 +52,18 @@ class LineScorer {
       return Report("has no tab; write the input, a tab, and the target");
     }
     request->ids = RequestFor(tokenizer_, parts[0]).ids;
-    if (static_cast<int64_t>(request->ids.size()) > lengths_.input_length) {
+    if (static_cast<int64_t>(request->ids.size()) > lengths_.inputs) {
       return Report(fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
-                                request->ids.size(), lengths_.input_length));
+                                request->ids.size(), lengths_.inputs));
     }
     for (size_t i = 1; i < parts.size(); ++i) {
       request->targets.push_back(RequestFor(tokenizer_, parts[i]).ids);
       const size_t length = request->targets.back().size();
-      if (static_cast<int64_t>(length) > lengths_.target_length) {
+      if (static_cast<int64_t>(length) > lengths_.targets) {
         return Report(
             fmt::format("has a target of {} tokens, but the model writes {}, which "
                         "follow from its data.input_length",
-                        length, lengths_.target_length));
+                        length, lengths_.targets));
       }
     }
     return true;
@@ -78,7 +78,7 @@ class LineScorer {
 
   Scorer& scorer_;
   const Tokenizer& tokenizer_;
-  const ExampleSettings& lengths_;
+  const ExampleLengths& lengths_;
   int64_t number_ = 0, bad_lines_ = 0;
 };
 
@@ -89,8 +89,9 @@ Action SetUpScore(CLI::App& app) {
   return [checkpoint] {
     LoadedModel loaded = checkpoint->Load(kForGeneration);
     const Tokenizer& tokenizer = *loaded.tokenizer;
-    const ExampleSettings lengths = ExampleSettings::From(loaded.config.data(), tokenizer);
-    Scorer scorer(loaded.replica->trained(), lengths.input_length, lengths.target_length);
+    CheckHasEos(tokenizer);
+    const ExampleLengths lengths = RowLengths(loaded.config.data());
+    Scorer scorer(loaded.replica->trained(), lengths.inputs, lengths.targets);
     LineScorer lines_scorer(scorer, tokenizer, lengths);
     ArrivingLines input(STDIN_FILENO);
     for (auto lines = input.Next(); !lines.empty(); lines = input.Next()) {

@@ -35,8 +35,7 @@ class Adafactor final : public Optimizer {
   std::vector<float> Hyper(const UpdateFacts& facts) const override {
     const double t = static_cast<double>(facts.step) + 1;
     const double beta2 = 1 - std::pow(t, -config_.decay_exponent());
-    return {static_cast<float>(facts.rate), static_cast<float>(facts.gradient_scale),
-            static_cast<float>(beta2)};
+    return {static_cast<float>(facts.rate), 1.0f, static_cast<float>(beta2)};
   }
 
  protected:

@@ -21,7 +21,7 @@ class AdamW final : public Optimizer {
 
   std::vector<float> Hyper(const UpdateFacts& facts) const override {
     const double t = static_cast<double>(facts.step) + 1;
-    return {static_cast<float>(facts.rate), static_cast<float>(facts.gradient_scale),
+    return {static_cast<float>(facts.rate), 1.0f,
             static_cast<float>(1 - std::pow(config_.beta1(), t)),
             static_cast<float>(1 - std::pow(config_.beta2(), t)),
             static_cast<float>(config_.weight_decay())};

@@ -20,9 +20,8 @@ struct StateTensor {
 
 // The inputs of one update besides the gradients.
 struct UpdateFacts {
-  int64_t step = 0;           // counted from 0
-  double rate = 0;            // learning rate
-  double gradient_scale = 1;  // factor of the gradients, besides that of clipping
+  int64_t step = 0;  // counted from 0
+  double rate = 0;   // learning rate
 };
 
 class Optimizer {
@@ -39,6 +38,7 @@ class Optimizer {
   // is the factor of the gradients, NaN if nothing was changed; "objective" f32[1] and "statistics"
   // f32[3], the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
+  // Entry 0 is the rate, entry 1 the factor of the gradients before clipping, which is 1.
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
  protected:

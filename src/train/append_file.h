@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of records that training appends to and must never die of: errors are warned about once
-// and the records are dropped until writing works again.
+// A file of records to which training appends. It never stops training: the first error is logged
+// as a warning, and records are dropped until writing works again.
 #pragma once
 
 #include <optional>

@@ -11,6 +11,10 @@
 namespace syntra {
 namespace {
 
+// What a run creates soon: its directory with logs, metrics and events, and two checkpoints of a
+// few files.
+constexpr int64_t kFirstFiles = 40;
+
 dev_t FileSystemOf(const Path& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
@@ -61,7 +65,8 @@ DiskFinding CheckDisk(const std::vector<DiskNeed>& needs) {
   DiskFinding finding;
   std::vector<std::string> texts;
   for (const auto& [device, system] : ByFileSystem(needs)) {
-    const auto free = static_cast<double>(FreeDiskBytes(system.place));
+    const FreeDisk space = FreeDiskAt(system.place);
+    const auto free = static_cast<double>(space.bytes);
     const std::string parts = Join(system.parts, ", ");
     const std::string all = Amount(system.soon + system.later, system.is_estimated);
     if (free < system.soon) {
@@ -70,6 +75,13 @@ DiskFinding CheckDisk(const std::vector<DiskNeed>& needs) {
            "or choose another place (train.directory, data.prepared)",
            system.place.string(), HumanBytes(free), Amount(system.soon, system.is_estimated), all,
            parts);
+    }
+    if (space.files.value_or(kFirstFiles) < kFirstFiles) {
+      Fail(ExitCode::kResources,
+           "{} has inodes for {} more files and directories (df -i), but the run creates up to {} "
+           "there at once; remove some files, or choose another place (train.directory, "
+           "data.prepared)",
+           system.place.string(), *space.files, kFirstFiles);
     }
     const bool tight = free < system.soon + system.later;
     finding.is_tight |= tight;

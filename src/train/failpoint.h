@@ -10,9 +10,8 @@
 //   stop_prepare, stop_evaluation
 //                  the rank gets SIGUSR1 in the report of that number while preparing, in the
 //                  evaluation after that step
-//   freeze_PHASE   the rank stops for good (SIGSTOP) as it enters the phase of the watchdog with
-//   this
-//                  name, at the step of a step, an evaluation or a save, at step 0 of other phases
+//   freeze_PHASE   the rank stops for good (SIGSTOP) as it enters the watchdog's phase of this
+//                  name; STEP is that of a step, an evaluation or a save, and 0 for other phases
 //
 // wrong_batch and lost_state break what a resumed run must restore: tests see with them that their
 // comparisons would notice.

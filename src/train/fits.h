@@ -13,7 +13,7 @@ namespace syntra {
 // The ranks of a run, as far as memory is concerned.
 struct RankPlaces {
   int ranks = 1;
-  int ranks_on_host = 1;  // which share its memory
+  int ranks_on_host = 1;  // they share the host's memory
   Backend* backend = &CpuBackend();
 };
 

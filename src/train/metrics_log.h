@@ -19,13 +19,11 @@ namespace syntra {
 
 class MetricsLog {
  public:
-  // Appends to `path`. First drops the lines of steps after `resumed_step`, which will be trained
-  // again, the evaluation at that step, which will be made again, and a last line that a crash cut
   using Clock = std::chrono::system_clock;
 
-  // Appends to `path`. First drops the lines of steps after `resumed_step`, which will be trained
-  // again, the evaluation at that step, which will be made again, and a last line that a crash cut
-  // short. A file that cannot be written is warned about once and never stops training.
+  // Appends to `path`, but first removes what will be written again: the lines of steps after
+  // `resumed_step`, the evaluation at that step, and a last line that a crash cut short. A file
+  // that cannot be written is warned about once and never stops training.
   MetricsLog(const Path& path, int64_t resumed_step,
              std::function<Clock::time_point()> now = Clock::now);
 

@@ -6,11 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -19,10 +18,6 @@ namespace {
 constexpr double kLossDecay = 0.98;
 constexpr double kPrintSeconds = 60;
 constexpr double kRedrawSeconds = 0.1;
-
-double MonotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Largest resident memory of this process so far: "9.8G", "512M".
 std::string PeakMemory() {

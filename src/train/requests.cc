@@ -2,21 +2,15 @@
 #include "train/requests.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "train/signals.h"
 
 namespace syntra {
-namespace {
-
-double MonotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Requests::Requests(RequestOptions options)
     : options_(std::move(options)),

@@ -12,29 +12,29 @@ namespace syntra {
 
 struct RequestOptions {
   Path run_directory;
-  Path log_directory;        // of all ranks, on a shared file system
-  bool takes_files = false;  // one rank obeys STOP and SAVE, and clears what an earlier run left
-  double seconds = 0;        // until this run stops by itself, from now; 0: it does not
+  Path log_directory;        // shared by all ranks
+  bool takes_files = false;  // for one rank: it obeys STOP and SAVE, and removes old ones
+  double seconds = 0;        // the run stops by itself so long from now; 0: it does not
 };
 
 class Requests {
  public:
   explicit Requests(RequestOptions options);
 
-  // Looks for new requests, the files with two calls of the file system. Whether this rank is asked
-  // to save and stop, with code 75; once true, always.
+  // Looks for new requests, which costs two system calls where it takes files. Returns whether this
+  // rank is asked to save and stop with code 75; once that is true, it stays true.
   bool Stop();
-  // Of the requests that were found: to save and go on; each is reported once.
+  // Whether Stop has found a request to save and go on; each request is reported once.
   bool TakeSave() { return std::exchange(save_, false); }
-  // Whether any rank has been asked to stop, also one that is far from the next collective. What
-  // it returns says nothing about the moment at which other ranks will see it.
+  // Whether any rank has been asked to stop, also one that is far from its next collective. The
+  // other ranks may find out earlier or later.
   bool StopOfAnyRank();
 
  private:
   RequestOptions options_;
   double end_;
   bool stop_ = false, save_ = false;
-  Path note_;  // there while ranks are to stop
+  Path note_;  // the file that exists while the ranks are asked to stop
 };
 
 }  // namespace syntra

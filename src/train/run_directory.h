@@ -22,8 +22,8 @@ struct RunDirectory {
   }
 };
 
-// Of all files in the directory and below; 0 where there is none. An estimate, since files may come
-// and go meanwhile.
+// The size of all files in the directory and below; 0 if there is no directory. An estimate, since
+// files may come and go meanwhile.
 double BytesBelow(const Path& directory);
 
 // The id of the run that lives in the directory, or a new one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run owns a run directory. The lock is on its file LOCK, which tells people who holds it. Rank
-// 0 holds it; commands that only read take none.
+// The lock by which one run owns its run directory: on the file LOCK, whose text tells people who
+// holds it. Rank 0 takes it. Commands that only read take none.
 #pragma once
 
 #include <sys/types.h>
@@ -21,15 +21,15 @@ class RunLock {
   static void RequireFree(const Path& run_directory);
   // Call before the run writes into the directory. Throws Error(kResources) if the directory was
   // removed or moved, since writing would make it anew where nobody looks, and Error(kLocked) if
-  // LOCK was: another run may own the directory now. Costs two calls of the file system.
+  // LOCK was: another run may own the directory now. Costs two system calls.
   void CheckHeld() const;
 
  private:
-  // Whether its path still names it.
+  // Whether the path still names the directory that was locked.
   bool DirectoryIsThere() const;
 
   Path directory_;
-  dev_t device_ = 0;  // of the directory, with the next
+  dev_t device_ = 0;  // these two identify the directory
   ino_t inode_ = 0;
   FileLock lock_;
 };

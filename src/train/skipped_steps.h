@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of late whose loss or gradient was not finite, and the limit on them. The count is part
-// of a run's state: a run that diverges must not go on for ever by being restarted.
+// The recent steps that were skipped because their loss or gradient was not finite, and the limit
+// on them. They are part of a run's state: a run that diverges must not go on for ever by being
+// restarted.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class SkippedSteps {
   // were skipped.
   void Count(int64_t step, bool skipped);
 
-  // For a checkpoint: the numbers of the steps, in order, between spaces.
+  // For a checkpoint: the numbers of the steps, in order, separated by spaces.
   std::string ToText() const;
   // Throws Error(kCheckpoint) for what ToText cannot have written.
   void Restore(std::string_view text);

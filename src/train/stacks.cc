@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -23,6 +24,8 @@ namespace {
 // Signal handlers can reach nothing but globals.
 std::atomic<int> stack_descriptor{-1};
 sem_t stack_written;
+
+constexpr double kAnswerSeconds = 0.3;
 
 int StackSignal() { return SIGRTMIN + 3; }
 
@@ -35,6 +38,11 @@ void OnStackSignal(int) {
   errno = error_number;
 }
 
+timespec ToTimespec(double seconds) {
+  const auto whole = static_cast<time_t>(seconds);
+  return {whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
+}
+
 void WriteThread(int descriptor, pid_t thread) {
   std::string name;
   try {
@@ -45,11 +53,7 @@ void WriteThread(int descriptor, pid_t thread) {
   if (!name.empty()) name.pop_back();
   dprintf(descriptor, "thread %d (%s):\n", static_cast<int>(thread), name.c_str());
   if (syscall(SYS_tgkill, getpid(), thread, StackSignal()) != 0) return;
-  timespec deadline;
-  clock_gettime(CLOCK_MONOTONIC, &deadline);
-  deadline.tv_nsec += 300000000;
-  deadline.tv_sec += deadline.tv_nsec / 1000000000;
-  deadline.tv_nsec %= 1000000000;
+  const timespec deadline = ToTimespec(MonotonicSeconds() + kAnswerSeconds);
   int result;
   do {
     result = sem_clockwait(&stack_written, CLOCK_MONOTONIC, &deadline);
@@ -71,12 +75,17 @@ void PrepareStacks() {
   sigaction(StackSignal(), &action, nullptr);
 }
 
-void WriteStacks(int descriptor) {
+void WriteStacks(int descriptor, double seconds) {
+  const double end = MonotonicSeconds() + seconds;
   stack_descriptor.store(descriptor);
   const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
   DIR* tasks = opendir("/proc/self/task");
   if (!tasks) return;
   while (const dirent* entry = readdir(tasks)) {
+    if (MonotonicSeconds() > end) {
+      dprintf(descriptor, "no time for the other threads\n");
+      break;
+    }
     const pid_t thread = atoi(entry->d_name);
     if (thread > 0 && thread != self) WriteThread(descriptor, thread);
   }

@@ -8,8 +8,9 @@ namespace syntra {
 // loads what unwinding needs.
 void PrepareStacks();
 
-// Writes the stack of every thread but the caller to `descriptor`. A thread that does not answer
-// within 0.3 s (blocked in the kernel, for one) is named all the same. One caller at a time.
-void WriteStacks(int descriptor);
+// Writes the stack of every thread but the caller to `descriptor`, in at most `seconds` and a
+// little. A thread that does not answer within 0.3 s, for instance because it is blocked in the
+// kernel, is only named. One caller at a time.
+void WriteStacks(int descriptor, double seconds);
 
 }  // namespace syntra

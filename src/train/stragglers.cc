@@ -4,14 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "base/clock.h"
 
 namespace syntra {
 namespace {
-
-double MonotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The median of `sorted` without one element that equals `value`.
 double MedianWithout(std::span<const double> sorted, double value) {
@@ -46,7 +43,7 @@ std::optional<std::string> Stragglers::Add(std::span<const double> rank_seconds)
   std::optional<Record> worst;
   for (size_t rank = 0; rank < hosts_.size(); ++rank) {
     Record record{.rank = rank};
-    for (const Step& step : steps_) {
+    for (const StepTimes& step : steps_) {
       const double own = step.seconds[rank], others = step.others[rank];
       record.slow_steps += own > std::max(kFactor * others, others + kMinimum);
       record.seconds += own;

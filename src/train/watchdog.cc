@@ -2,6 +2,7 @@
 #include "train/watchdog.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,10 +10,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "base/output.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "train/failpoint.h"
 #include "train/stacks.h"
@@ -29,6 +34,8 @@ constexpr double kSlowestFiles = 10e6;
 // What a first step may take beyond what it takes at best: programs are made, memory is touched for
 // the first time, and a build for debugging is slow.
 constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
+// For what a report takes beyond the time in which it waits for other ranks.
+constexpr double kReportSeconds = 1;
 
 struct NamedPhase {
   RunPhase phase;
@@ -48,10 +55,6 @@ constexpr NamedPhase kPhases[] = {
 };
 
 const NamedPhase& Named(RunPhase phase) { return kPhases[static_cast<int>(phase)]; }
-
-double MonotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double* FindLimit(WatchdogLimits* limits, std::string_view name) {
   for (const NamedPhase& each : kPhases) {
@@ -88,18 +91,54 @@ void MaybeFreeze(RunPhase phase, int64_t step, const WatchdogOptions& options) {
   if (Failpoint(failpoint, step, options.rank, options.ranks)) raise(SIGSTOP);
 }
 
-// The logger is not used here: the thread that hangs may hold its lock.
-void WriteRaw(int descriptor, const std::string& text) {
-  // A full disk must not keep the process alive.
-  if (write(descriptor, text.data(), text.size()) < 0) return;
-}
-
 Path ReportPath(const Path& directory, int rank) {
   return directory / fmt::format("hang-rank-{:04}", rank);
 }
 
+void SleepSeconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// Nothing where stderr would keep this thread waiting: a terminal after ^S, a pipe that is full.
+void PrintIfTaken(std::string_view text) {
+  pollfd output{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&output, 1, 0) == 1 && output.revents & POLLOUT) StderrLine().PrintBelow(text);
+}
+
+[[noreturn]] void EndHanging() { _exit(static_cast<int>(ExitCode::kPeerLost)); }
+
+// Files and the terminal may be what hangs: then the report must not keep the process alive.
+void EndWithin(double seconds) {
+  try {
+    std::thread([seconds] {
+      SleepSeconds(seconds);
+      EndHanging();
+    }).detach();
+  } catch (const std::system_error&) {
+    // No thread can be had; the report must come to its end by itself.
+  }
+}
+
 void RemoveReport(const Path& directory, int rank) {
   if (!directory.empty()) unlink(ReportPath(directory, rank).c_str());
+}
+
+// False if there is no directory for it, or it cannot be written.
+bool LeaveReport(const Path& directory, int rank, const std::string& text) {
+  if (directory.empty()) return false;
+  const Path path = ReportPath(directory, rank);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
+  if (file < 0) return false;
+  WriteAll(file, text);
+  close(file);
+  return true;
+}
+
+// stderr where there is none.
+int OpenLog(const Path& path) {
+  if (path.empty()) return STDERR_FILENO;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOwnFile, 0644);
+  return file < 0 ? STDERR_FILENO : file;
 }
 
 }  // namespace
@@ -235,31 +274,23 @@ void Watchdog::Watch() {
   }
 }
 
+// The logger is not used here, since the thread that hangs may hold its lock. What cannot be
+// written is lost: a full disk must not keep the process alive.
 void Watchdog::Expire(const std::string& description) const {
-  // The report first: the others look for it soon.
-  bool reported = false;
-  if (!reports_.empty()) {
-    const Path report = ReportPath(reports_, options_.rank);
-    const int file = open(report.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
-    reported = file >= 0;
-    if (reported) {
-      WriteRaw(file, description + "\n");
-      close(file);
-    }
-  }
-  int log = STDERR_FILENO;
-  if (!log_.empty()) {
-    log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOwnFile, 0644);
-    if (log < 0) log = STDERR_FILENO;
-  }
-  if (log != STDERR_FILENO) WriteRaw(STDERR_FILENO, "watchdog: " + description + "\n");
-  WriteRaw(log, "watchdog: " + description + "\n");
-  WriteStacks(log);
+  const double start = MonotonicSeconds();
+  EndWithin(options_.limits.gather + kReportSeconds);
+  const std::string line = "watchdog: " + description + "\n";
+  PrintIfTaken(line);
+  // Before the log: the others look for it soon.
+  const bool reported = LeaveReport(reports_, options_.rank, description + "\n");
+  const int log = OpenLog(log_);
+  if (log != STDERR_FILENO) WriteAll(log, line);
+  WriteStacks(log, options_.limits.gather);
   if (reported && options_.ranks > 1) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(options_.limits.gather));
+    SleepSeconds(start + options_.limits.gather - MonotonicSeconds());
     WriteSummary(log);
   }
-  _exit(static_cast<int>(ExitCode::kPeerLost));
+  EndHanging();
 }
 
 // What every rank reports, and which ranks do not: those are the ones to look at.
@@ -280,8 +311,8 @@ void Watchdog::WriteSummary(int log) const {
                     log_.empty() ? "or on another machine" : "or cut off from the run directory");
   }
   const std::string summary = "watchdog: ranks that hang\n" + lines;
-  WriteRaw(log, summary);
-  if (lowest == options_.rank && log != STDERR_FILENO) WriteRaw(STDERR_FILENO, summary);
+  if (log != STDERR_FILENO) WriteAll(log, summary);
+  if (log == STDERR_FILENO || lowest == options_.rank) PrintIfTaken(summary);
 }
 
 }  // namespace syntra

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends a process that hangs. MPI waits for ever for a rank that is frozen or stuck, and a job that
-// does nothing holds its machines until someone looks. The process is in some phase at any time,
-// and each phase has a limit (README.md has a table of them). When it is over, a thread writes
-// which rank hangs in what, and the stacks of all threads, to the rank's log, tells which ranks did
-// not even report, and exits with code 7 (kPeerLost).
+// does nothing holds its machines until someone looks.
 //
-// All ranks must be in the same kind of phase together: one that waits in a step while another
-// saves would be taken for hanging.
+// The process is in exactly one phase at any time, and each phase has a time limit (README.md lists
+// them). When a limit has passed, the watchdog's thread writes to the rank's log and to stderr
+// which rank hangs in which phase, then the stacks of all threads, then which ranks did not report,
+// and ends the process with code 7 (kPeerLost). That takes at most `gather` + 1 s, whatever hangs.
+//
+// All ranks must be in the same phase together: a rank that waits in a step while another saves
+// would be taken for hanging.
 #pragma once
 
 #include <array>
@@ -26,27 +28,27 @@ enum class RunPhase : int {
   kPrepare,
   kLoad,
   kStep,
-  kEvaluation,  // a batch of one
+  kEvaluation,  // one batch of it
   kCompare,
   kSave,
   kBetween,  // in none of the others
   kEnd,
 };
 
-// Seconds that each phase may take. The environment variable SYNTRA_WATCHDOG, a comma-separated
-// list of NAME=SECONDS, replaces some; the names are those of the fields.
+// Seconds that each phase may take. The environment variable SYNTRA_WATCHDOG replaces some of them:
+// it is a comma-separated list of NAME=SECONDS, where the names are those of the fields.
 struct WatchdogLimits {
   double init = 120;
   double prepare = 600;  // between two calls of Alive()
-  double load = 600;     // and the time for its bytes
-  // max(step, step_medians x median of the last steps). Until three steps are measured nothing is
-  // known about this model on this machine but what it should take at best: ExpectStep.
+  double load = 600;     // and 1 s for each 10 MB that it reads
+  // A step may take max(step, step_medians x median of the last steps). The first three steps, for
+  // which there is no median yet, may take first_steps, or less after ExpectStep.
   double step = 60;
   double step_medians = 20;
   double first_steps = 1800;
-  double evaluation = 60;  // as for steps, by the median of the evaluations' batches
+  double evaluation = 60;  // as `step`, by the median of the evaluations' batches
   double compare = 120;
-  double save = 300;  // and the time for its bytes
+  double save = 300;  // and 1 s for each 10 MB that it writes
   double between = 60;
   double end = 120;
   // How long an expired rank waits for the reports of the others.
@@ -56,28 +58,28 @@ struct WatchdogLimits {
 struct WatchdogOptions {
   int rank = 0;
   int ranks = 1;
-  // Where ranks leave their hang reports before there is a run directory: a directory of the job on
-  // this machine. Empty: they do not.
+  // Where ranks leave their hang reports until there is a run directory: the launcher's directory
+  // for the job on this machine. Empty: they leave none.
   Path job_directory;
   WatchdogLimits limits;
 };
 
 class Watchdog {
  public:
-  // The phase is kInit. Start it after any fork. Throws Error(kConfig) for a SYNTRA_WATCHDOG that
-  // does not read as above.
+  // The first phase is kInit. Make it after any fork, since it starts a thread. Throws
+  // Error(kConfig) if SYNTRA_WATCHDOG is not such a list.
   explicit Watchdog(WatchdogOptions options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // From now on reports go to the rank's log in `directory`, which all ranks share, and lie beside
-  // it. Removes this rank's report of an earlier run.
+  // From now on this rank reports to its log in `directory`, which all ranks share, and leaves its
+  // hang report there for the others. Removes this rank's hang report of an earlier run.
   void ReportTo(const Path& directory, int rank, int ranks);
 
-  // The run is in a phase while one of these lives. They nest; the outer phase's time starts anew
-  // when the inner one ends. Made and destroyed by one thread. `bytes`: what the phase reads or
-  // writes, for the limits of kLoad and kSave.
+  // While one of these lives, the process is in its phase. They nest: when the inner one ends, the
+  // time of the outer one starts anew. All are made and destroyed by the same thread. `bytes`: how
+  // much the phase reads or writes, which extends the limits of kLoad and kSave.
   class Phase {
    public:
     Phase(Watchdog& watchdog, RunPhase phase, int64_t step = 0, double bytes = 0);
@@ -93,18 +95,18 @@ class Watchdog {
     double start_;
   };
 
-  // What the phase is doing, for the report: "waiting for data", "all-reduce". A string literal.
-  // The phase's time goes on.
+  // What the phase is doing now, for the report: "waiting for data", "all-reduce". A string
+  // literal. Does not start the phase's time anew.
   void Activity(const char* activity);
 
   // The current phase makes progress: its time starts anew.
   void Alive();
 
-  // What a step takes at best, where that is known: the first ones may then take 300 s and a
-  // hundred times as long, at most first_steps.
+  // A step takes at least so many seconds, if that is known. The first steps may then take 300 s
+  // plus a hundred times as long, but at most first_steps.
   void ExpectStep(double seconds);
 
-  // Seconds that a phase which handles so many bytes may take now.
+  // How many seconds a phase that reads or writes `bytes` may take now.
   double Allowed(RunPhase phase, double bytes = 0);
 
  private:
@@ -120,14 +122,14 @@ class Watchdog {
   std::condition_variable wake_;
   bool stopping_ = false;
   WatchdogOptions options_;
-  Path reports_;  // directory of the hang reports; empty: there are none
+  Path reports_;  // the directory of the hang reports; empty: there is none
   Path log_;      // empty: stderr
   RunPhase phase_ = RunPhase::kInit;
   int64_t step_ = 0;
   double bytes_ = 0;
   const char* activity_ = "";
-  // Time that this process was seen running since the phase began. A suspended job (Slurm gang
-  // scheduling, ^Z) does not age.
+  // For how long this process was seen running since the phase began. Time in which the whole job
+  // is suspended (Slurm gang scheduling, ^Z) does not count.
   double waited_ = 0;
   double first_steps_;
   std::deque<double> step_seconds_, evaluation_seconds_;

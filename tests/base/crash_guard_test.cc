@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/terminal.h"
 #include "tests/base/child_process.h"
 
 namespace syntra {
@@ -67,6 +68,16 @@ TEST_F(Crashes, WithoutAGuardIsABugThatTheSignalEnds) {
   EXPECT_EQ(ended.code, 1000 + SIGSEGV);
   EXPECT_TRUE(ended.Says("error: crash (SIGSEGV) of syntra 1.2.3, a bug in this program"))
       << ended.err;
+}
+
+TEST_F(Crashes, TheMessageBeginsALineOfItsOwn) {
+  const Ended ended = RunGuarded([] {
+    StderrLine().Show("ETA 3h12m");
+    const CrashGuard guard(ExitCode::kData, "SentencePiece model", "m");
+    Crash();
+  });
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_TRUE(ended.Says("ETA 3h12m\nerror: the SentencePiece model m")) << ended.err;
 }
 
 TEST_F(Crashes, AMappedFileThatIsCutShortIsNamed) {

@@ -11,6 +11,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/output.h"
+#include "tests/base/child_process.h"
+#include "tests/base/small_disk.h"
 
 namespace syntra {
 namespace {
@@ -37,6 +40,34 @@ TEST(File, ErrorsNamePathAndReason) {
     EXPECT_EQ(error.code(), ExitCode::kResources);
     EXPECT_STREQ(error.what(), "cannot read /nonexistent/file: No such file or directory");
   }
+}
+
+// The system's text for it is about space.
+TEST(File, MissingInodesAreNamed) {
+  const Path disk = Scratch("inodes");
+  CreateDirectories(disk);
+  const Ended ended = RunInChild([&] {
+    if (!MayMount() || !MountSmallDisk(disk, "nr_inodes=3")) _exit(77);
+    try {
+      for (const char* name : {"a", "b", "c"}) {
+        PrintNote(fmt::format("{} left", FreeDiskAt(disk).files.value_or(-1)));
+        ReplaceFileDurably(disk / name, "x");
+      }
+    } catch (const Error& error) {
+      PrintNote(error.what());
+    }
+    try {
+      CreateDirectories(disk / "d");
+    } catch (const Error& error) {
+      PrintNote(error.what());
+    }
+  });
+  if (ended.code == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
+  constexpr const char* kReason =
+      "No space left on device: the file system has no inodes left for new files (df -i)";
+  EXPECT_TRUE(ended.err.starts_with("2 left\n1 left\n0 left\ncannot create ")) << ended.err;
+  EXPECT_TRUE(ended.Says(fmt::format("cannot create directory {}/d: {}", disk.string(), kReason)))
+      << ended.err;
 }
 
 // Not an exception of the standard library, which would be taken for a bug.

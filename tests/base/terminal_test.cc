@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/output.h"
 
 namespace syntra {
 namespace {
@@ -59,6 +60,39 @@ TEST(StatusLine, WhatIsLoggedStandsAboveIt) {
   logger->info("after");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "info before\n\r\033[KETA 23m\r\033[Kinfo saved\nETA 23m\r\033[KETA 22m\ninfo after\n");
+}
+
+// On a line of its own, once, whoever prints next.
+TEST(StatusLine, ErrorsStandBelowIt) {
+  const auto logger = Log().clone("syntra");
+  logger->set_pattern("%l %v");
+  testing::internal::CaptureStderr();
+  PrintError("a");
+  StderrLine().Show("ETA 23m");
+  PrintError("b");
+  PrintNote("c");
+  StderrLine().Show("ETA 22m");
+  PrintError("d");
+  logger->info("e");
+  PrintError("f");
+  StderrLine().Finish();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "error: a\n\r\033[KETA 23m\nerror: b\nc\n\r\033[KETA 22m\nerror: d\n"
+            "\r\033[Kinfo e\nETA 22m\nerror: f\n");
+}
+
+// A thread that hangs while it draws keeps nobody from telling so.
+TEST(StatusLine, PrintingBelowTakesNoLock) {
+  std::string screen;
+  StatusLine* drawing = nullptr;
+  StatusLine line([&](std::string_view text) {
+    screen += text;
+    // While Show holds the lock.
+    if (text.ends_with("ETA 1s")) drawing->PrintBelow("rank 0 hangs\n");
+  });
+  drawing = &line;
+  line.Show("ETA 1s");
+  EXPECT_EQ(screen, "\r\033[KETA 1s\nrank 0 hangs\n");
 }
 
 }  // namespace

@@ -76,10 +76,6 @@ bool Alive(pid_t pid) { return kill(pid, 0) == 0; }
 
 std::string MpirunPath() { return FromEnvironment("SYNTRA_TEST_MPIRUN", SYNTRA_MPIRUN); }
 
-double MonotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 void SleepSeconds(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }

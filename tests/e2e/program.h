@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace syntra {
@@ -51,6 +52,8 @@ class Program {
   std::vector<pid_t> RankPids() const;
   void Signal(int signal) const;
   bool running() const;
+  // What it has printed to stderr so far.
+  std::string Errors() const { return ReadOwnFile(base_.string() + ".err", 1 << 20).value_or(""); }
   // Kills the program and all ranks at once, like a power loss. Returns when all have ended.
   void Kill();
   // Waits until the program ends. After `limit` seconds it is killed and the test fails.
@@ -71,7 +74,6 @@ Outcome RunProgram(const Path& scratch, const std::vector<std::string>& argument
 // The path of mpirun; empty if it is not installed.
 std::string MpirunPath();
 
-double MonotonicSeconds();
 void SleepSeconds(double seconds);
 // Polls until `condition` holds; false after `limit` seconds.
 template <typename Condition>

@@ -49,8 +49,7 @@ TEST_P(GoldenOptimizer, TenSteps) {
       const size_t size = parameter.shape.size();
       memory.SetGradient(parameter, std::span(all.values).subspan(step * size, size));
     }
-    const std::vector<float> hyper =
-        optimizer->Hyper({.step = step, .rate = rates[step], .gradient_scale = 1});
+    const std::vector<float> hyper = optimizer->Hyper({.step = step, .rate = rates[step]});
     update.SetInput("hyper", std::span<const float>(hyper));
     update.Run();
     for (const Parameter& parameter : parameters.all()) {

@@ -34,8 +34,9 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
     return config;
   }
 
-  // The parameters after updates by gradients `factor` times the usual.
-  std::map<std::string, std::vector<double>> Train(double factor, double gradient_scale,
+  // The parameters after updates by gradients `factor` times the usual, which the updates multiply
+  // by `gradient_scale` as if they were clipped.
+  std::map<std::string, std::vector<double>> Train(double factor, float gradient_scale,
                                                    Backend& backend,
                                                    const ParameterStore& parameters = Parameters(),
                                                    int64_t updates = 3) const {
@@ -52,8 +53,8 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
         const auto gradient = NormalNumbers("gradient of " + p.name, p.shape.size(), factor, step);
         memory.SetGradient(p, gradient);
       }
-      const std::vector<float> hyper =
-          optimizer->Hyper({.step = step, .rate = 0.01, .gradient_scale = gradient_scale});
+      std::vector<float> hyper = optimizer->Hyper({.step = step, .rate = 0.01});
+      hyper[1] = gradient_scale;
       update.SetInput("hyper", std::span<const float>(hyper));
       update.RunChecked();
     }

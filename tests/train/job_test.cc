@@ -2,8 +2,7 @@
 // Jobs of two ranks under mpirun that get signals, are frozen, killed or started twice.
 #include <fcntl.h>
 
-#include <chrono>
-
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "tests/train/child.h"
@@ -11,10 +10,6 @@
 
 namespace syntra {
 namespace {
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class Job : public testing::Test {
  protected:
@@ -40,7 +35,7 @@ class Job : public testing::Test {
   // The process ids of both ranks, once they run.
   std::vector<pid_t> WaitForRanks() {
     std::vector<pid_t> ids;
-    for (const double end = Now() + 30; ids.size() < 2 && Now() < end;) {
+    for (const double end = MonotonicSeconds() + 30; ids.size() < 2 && MonotonicSeconds() < end;) {
       const Path path = directory_ / fmt::format("pid-{}", ids.size());
       int64_t id = 0;
       if (std::filesystem::exists(path) && ParseInt64(ReadWholeFile(path), &id)) {
@@ -79,9 +74,9 @@ TEST_F(Job, SignalToMpirunStopsAllRanksAtOneStep) {
     const auto ranks = WaitForRanks();
     SleepSeconds(0.2);
     to_one_rank ? static_cast<void>(kill(ranks[1], SIGTERM)) : job->Signal(SIGUSR1);
-    const double start = Now();
+    const double start = MonotonicSeconds();
     EXPECT_EQ(job->Wait(), static_cast<int>(ExitCode::kRequeue)) << Output();
-    EXPECT_LT(Now() - start, 5);
+    EXPECT_LT(MonotonicSeconds() - start, 5);
     EXPECT_EQ(ReadWholeFile(directory_ / "metrics-0.jsonl"),
               ReadWholeFile(directory_ / "metrics-1.jsonl"));
   }
@@ -92,9 +87,9 @@ TEST_F(Job, FrozenRankIsNamed) {
   const auto ranks = WaitForRanks();
   SleepSeconds(0.2);
   kill(ranks[1], SIGSTOP);
-  const double start = Now();
+  const double start = MonotonicSeconds();
   EXPECT_EQ(job->Wait(), static_cast<int>(ExitCode::kPeerLost)) << Output();
-  EXPECT_LT(Now() - start, 2 + 5);
+  EXPECT_LT(MonotonicSeconds() - start, 2 + 5);
   EXPECT_NE(Output().find(": all-reduce for 2 s"), std::string::npos) << Output();
   EXPECT_NE(Output().find("no report from rank 1:"), std::string::npos) << Output();
   // It waits in whichever all-reduce the frozen rank did not reach.
@@ -105,9 +100,9 @@ TEST_F(Job, KilledRankEndsTheJob) {
   const auto job = Start(100000);
   const auto ranks = WaitForRanks();
   kill(ranks[1], SIGKILL);
-  const double start = Now();
+  const double start = MonotonicSeconds();
   EXPECT_NE(job->Wait(), 0);
-  EXPECT_LT(Now() - start, 15);
+  EXPECT_LT(MonotonicSeconds() - start, 15);
   ExpectNoSharedMemory(ranks);
   // Rank 0 held the lock and is gone.
   const RunLock lock(directory_);

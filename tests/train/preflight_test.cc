@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/text.h"
 #include "checkpoint/save.h"
 #include "config/config.h"
 #include "config/print.h"
 #include "data/training_data.h"
+#include "tests/base/child_process.h"
+#include "tests/base/small_disk.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
 #include "train/run_lock.h"
@@ -284,7 +287,7 @@ TEST_F(Preflights, ValidationTakesMemoryToo) {
 }
 
 TEST_F(Preflights, DiskSpaceNowAndLater) {
-  const double free = static_cast<double>(FreeDiskBytes(scratch_));
+  const double free = static_cast<double>(FreeDiskAt(scratch_).bytes);
   EXPECT_FALSE(CheckDisk({{"x", scratch_ / "new", 1, 1}}).is_tight);
   EXPECT_EQ(CheckDisk({{"x", scratch_, 1, 1}}).text.find("about"), std::string::npos);
   const DiskFinding estimated = CheckDisk({{"2 checkpoints", scratch_, 1024, 0},
@@ -304,6 +307,24 @@ TEST_F(Preflights, DiskSpaceNowAndLater) {
     EXPECT_EQ(error.code(), ExitCode::kResources);
     EXPECT_NE(std::string(error.what()).find("3 checkpoints"), std::string::npos) << error.what();
   }
+}
+
+TEST_F(Preflights, InodesForTheFirstFiles) {
+  const Path disk = scratch_ / "disk";
+  CreateDirectories(disk);
+  const Ended ended = RunInChild([&] {
+    if (!MayMount() || !MountSmallDisk(disk, "nr_inodes=5")) _exit(77);
+    try {
+      CheckDisk({{"checkpoints", disk / "run/checkpoints", 1, 1}});
+    } catch (const Error& error) {
+      PrintNote(error.what());
+      _exit(static_cast<int>(error.code()));
+    }
+  });
+  if (ended.code == 77) GTEST_SKIP() << "cannot mount a tmpfs here";
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_TRUE(ended.Says(disk.string() + " has inodes for 4 more files and directories (df -i)"))
+      << ended.err;
 }
 
 }  // namespace

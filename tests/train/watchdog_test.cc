@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/terminal.h"
 #include "tests/train/child.h"
 
 namespace syntra {
@@ -14,6 +16,10 @@ __attribute__((noinline)) void StuckInTheReduction() {
 }
 
 namespace {
+
+void RedirectStderr(const Path& path) {
+  dup2(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDERR_FILENO);
+}
 
 WatchdogOptions Short(double seconds = 1) {
   return {.limits = {.init = seconds,
@@ -31,7 +37,7 @@ WatchdogOptions Short(double seconds = 1) {
 
 TEST(Watchdog, NamesPhaseAndStackAndExits7) {
   const Path directory = ScratchDirectory("watchdog");
-  const auto start = std::chrono::steady_clock::now();
+  const double start = MonotonicSeconds();
   Child child([&](const auto&) {
     Watchdog watchdog(Short());
     watchdog.ReportTo(directory, 0, 1);
@@ -42,13 +48,54 @@ TEST(Watchdog, NamesPhaseAndStackAndExits7) {
     return 0;
   });
   EXPECT_EQ(child.Wait(), 7);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EXPECT_GT(elapsed.count(), 0.9);
-  EXPECT_LT(elapsed.count(), 6);
+  const double elapsed = MonotonicSeconds() - start;
+  EXPECT_GT(elapsed, 0.9);
+  EXPECT_LT(elapsed, 1 + 5);
   const std::string log = ReadWholeFile(directory / "rank-0000.log");
   EXPECT_NE(log.find("rank 0 "), std::string::npos) << log;
   EXPECT_NE(log.find("hangs in step 1234: all-reduce for 1 s"), std::string::npos) << log;
   EXPECT_NE(log.find("StuckInTheReduction"), std::string::npos) << log;
+}
+
+// With a progress line on the screen.
+TEST(Watchdog, TheReportBeginsALineOfItsOwn) {
+  const Path directory = ScratchDirectory("watchdog-line");
+  for (const bool has_log : {false, true}) {
+    Child child([&](const auto&) {
+      RedirectStderr(directory / "stderr");
+      Watchdog watchdog(Short(0.2));
+      if (has_log) watchdog.ReportTo(directory, 0, 1);
+      StderrLine().Show("ETA 3h12m  step 3/100");
+      SleepSeconds(20);
+      return 0;
+    });
+    EXPECT_EQ(child.Wait(), 7);
+    const std::string text = ReadWholeFile(directory / "stderr");
+    EXPECT_NE(text.find("step 3/100\nwatchdog: rank 0 "), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with('\n')) << text;
+  }
+}
+
+// The thread that draws may hang in the terminal, as after ^S, and so would the report.
+TEST(Watchdog, ATerminalThatTakesNothingKeepsNobodyAlive) {
+  const Path directory = ScratchDirectory("watchdog-terminal");
+  const double start = MonotonicSeconds();
+  Child child([&](const auto&) {
+    int ends[2];
+    if (pipe2(ends, O_NONBLOCK) != 0) return 1;
+    while (write(ends[1], "xxxxxxxx", 8) > 0) continue;
+    fcntl(ends[1], F_SETFL, 0);
+    dup2(ends[1], STDERR_FILENO);
+    Watchdog watchdog(Short(0.2));
+    watchdog.ReportTo(directory, 0, 2);
+    StderrLine().Show("ETA 3h12m");
+    return 0;
+  });
+  EXPECT_EQ(child.Wait(), 7);
+  EXPECT_LT(MonotonicSeconds() - start, 0.2 + 5);
+  const std::string log = ReadWholeFile(directory / "rank-0000.log");
+  EXPECT_NE(log.find("watchdog: rank 0 "), std::string::npos) << log;
+  EXPECT_NE(log.find("no report from rank 1"), std::string::npos) << log;
 }
 
 TEST(Watchdog, EveryPhaseIsWatched) {
@@ -203,8 +250,7 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
 TEST(Watchdog, RanksThatNeverJoinAreNamed) {
   const Path directory = ScratchDirectory("watchdog-join");
   Child child([&](const auto&) {
-    const int errors = open((directory / "stderr").c_str(), O_WRONLY | O_CREAT, 0644);
-    dup2(errors, STDERR_FILENO);
+    RedirectStderr(directory / "stderr");
     WatchdogOptions options = Short(0.2);
     options.rank = 1;
     options.ranks = 3;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library for LD_PRELOAD that makes allocations fail from the FAIL_MALLOC-th on, counted from the
 // point where the program installs its handlers. With FAIL_MALLOC_ONCE only that one fails. With
-// COUNT_MALLOC it prints the number of allocations at the end.
+// COUNT_MALLOC it prints the number of allocations at the end. Linked: see failing_malloc.h.
+
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +44,15 @@ void PrintCount() {
 }  // namespace
 
 extern "C" {
+
+void RefuseMemory(int64_t request) {
+  requests = 0;
+  first_refused = request;
+  once = true;
+  armed = true;
+}
+
+int64_t MemoryRequests() { return requests; }
 
 void* malloc(size_t size) { return Refused() ? nullptr : __libc_malloc(size); }
 void* calloc(size_t count, size_t size) { return Refused() ? nullptr : __libc_calloc(count, size); }
