@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cli/backend.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
+#include "cli/finetune_config.h"
 #include "cli/report_options.h"
 #include "config/print.h"
 #include "train/preflight.h"
@@ -66,7 +66,8 @@ Action SetUpCheck(CLI::App& app) {
                  "How many of the ranks share a host and its memory; all, unless given")
       ->check(CLI::PositiveNumber);
   return [options, form, ranks_per_host] {
-    const Config config = options->Load(kForTraining);
+    const Config config =
+        NamesTasks(*options) ? LoadForFinetuning(*options) : options->Load(kForTraining);
     std::vector<Finding> findings{
         {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
     const std::shared_ptr<Backend> backend = OpenDevice(config, &findings);

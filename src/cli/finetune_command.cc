@@ -12,14 +12,12 @@
 #include "cli/backend.h"
 #include "cli/commands.h"
 #include "cli/communicator.h"
-#include "cli/config_options.h"
+#include "cli/finetune_config.h"
 #include "cli/ranks.h"
 #include "cli/results_table.h"
-#include "config/print.h"
 #include "metrics/average.h"
 #include "train/agreement.h"
 #include "train/finetune.h"
-#include "train/initial.h"
 #include "train/signals.h"
 
 namespace syntra {
@@ -30,32 +28,6 @@ struct FinetuneOptions {
   std::string initial;
   int seeds = 1;
 };
-
-// The model of the checkpoint that the run starts or continues from, under the files and --set.
-Config LoadConfigOf(const FinetuneOptions& options) {
-  std::vector<std::string> overrides = options.config->overrides;
-  if (!options.initial.empty()) {
-    Config from;
-    from.mutable_checkpoint()->set_initial(options.initial);
-    overrides.insert(overrides.begin(), MinimalConfigText(from));
-  }
-  const auto base = [](const Config& given) {
-    const std::optional<Config> start = ConfigOfStart(given);
-    if (!start && !given.has_model()) {
-      Fail(
-          ExitCode::kConfig,
-          "no model: give --init-from a run, a checkpoint or a Hugging Face directory, or describe "
-          "a model in the configuration, which then starts from nothing");
-    }
-    Config below;
-    if (start) {
-      *below.mutable_model() = start->model();
-      below.mutable_data()->set_extra_ids(start->data().extra_ids());
-    }
-    return BaseConfig{"the checkpoint that the run starts from", MinimalConfigText(below)};
-  };
-  return LoadConfigOver(base, options.config->Files(), overrides, kForFinetuning);
-}
 
 // The run of each seed has a directory of its own.
 Config OfSeed(Config config, int index) {
@@ -156,7 +128,7 @@ Action SetUpFinetune(CLI::App& app) {
     // First of all: joining the other ranks takes long enough for a signal to come.
     InstallSignalHandlers();
     return WithRanks("finetune", [&](Communicator& ranks, Watchdog& watchdog) {
-      const Config config = LoadConfigOf(*options);
+      const Config config = LoadForFinetuning(*options->config, options->initial);
       const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
       CheckSameSettings(ranks, config, backend->device().is_host());
       // Ends after the ranks that sum on GPUs have taken leave of each other.

@@ -65,15 +65,16 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
   return Checked(std::move(merged), purpose, &problems);
 }
 
-Config LoadConfigOver(const std::function<BaseConfig(const Config&)>& find_base,
-                      std::span<const std::string> files, std::span<const std::string> overrides,
-                      const ConfigPurpose& purpose) {
-  // What is wrong is reported below, where overrides find the elements of the base's lists.
+Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides) {
   Problems ignored;
-  Merged alone;
-  MergeFiles(files, &alone, &ignored);
-  MergeOverrides(overrides, &alone.layer, &ignored);
-  const BaseConfig base = find_base(alone.layer.config);
+  Merged merged;
+  MergeFiles(files, &merged, &ignored);
+  MergeOverrides(overrides, &merged.layer, &ignored);
+  return merged.layer.config;
+}
+
+Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files,
+                      std::span<const std::string> overrides, const ConfigPurpose& purpose) {
   Problems problems;
   Merged merged;
   ParseLayer(base.source, base.text, &merged.layer, &problems);

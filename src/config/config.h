@@ -3,7 +3,6 @@
 // whose text is "error: file:line:column: ..." lines and a count.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,17 +33,16 @@ inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
                   const ConfigPurpose& purpose);
 
+// What they say as far as it can be read. Nothing is checked, and no error is thrown.
+Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides);
+
 // Text that lies below all files.
 struct BaseConfig {
   std::string source;  // names it in errors
   std::string text;
 };
-
-// As LoadConfig, with a base that is found by what files and overrides say: `find_base` is called
-// with that, as far as it can be read.
-Config LoadConfigOver(const std::function<BaseConfig(const Config&)>& find_base,
-                      std::span<const std::string> files, std::span<const std::string> overrides,
-                      const ConfigPurpose& purpose);
+Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files,
+                      std::span<const std::string> overrides, const ConfigPurpose& purpose);
 
 // Text that was saved before, e.g. with a checkpoint, under overrides; `source` names it in errors.
 Config ParseConfig(const std::string& source, std::string_view text,

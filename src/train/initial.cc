@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/tensor_file.h"
+#include "train/continuation.h"
 #include "train/run_directory.h"
 
 namespace syntra {
@@ -99,6 +100,21 @@ void TakeOptimizerState(Checkpoint& initial, bool same_model, Replica& replica,
 }
 
 }  // namespace
+
+std::optional<Config> ConfigOfStart(const Config& config) {
+  const RunDirectory run{config.train().directory()};
+  if (!run.root.empty()) {
+    if (const auto newest = NewestSummary(run.checkpoints())) {
+      return ConfigOf(newest->path, newest->info);
+    }
+  }
+  const Path path = config.checkpoint().initial();
+  if (path.empty()) return std::nullopt;
+  const Path place = WithoutCheckpointFile(path);
+  if (std::filesystem::is_regular_file(place)) return std::nullopt;
+  const Checkpoint initial = OpenNewest(place);
+  return ConfigOf(initial.path(), initial.info());
+}
 
 std::optional<Checkpoint> InitialOf(const Config& config) {
   const Path path = config.checkpoint().initial();

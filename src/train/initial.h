@@ -17,6 +17,11 @@ namespace syntra {
 // the run directory has checkpoints, from which the run continues.
 std::optional<Checkpoint> InitialOf(const Config& config);
 
+// The configuration of the model that the run continues with or starts from: of its newest
+// checkpoint or, where it has none, of checkpoint.initial. nullopt if that is not set, or is a file
+// that holds tensors alone.
+std::optional<Config> ConfigOfStart(const Config& config);
+
 // Puts the parameters of `initial` that the model has, in the same shape, in the place of the
 // replica's, which are initialised, and sets `identity.initial`. With checkpoint.initial_state
 // CONTINUED, the optimizer's state of these parameters and its count of steps come with them. In

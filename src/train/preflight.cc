@@ -13,6 +13,7 @@
 #include "data/first_records.h"
 #include "data/prepared_state.h"
 #include "data/training_data.h"
+#include "tasks/task.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
 #include "train/initial.h"
@@ -57,24 +58,25 @@ class Checks {
       : config_(config),
         places_(places),
         directory_{config.train().directory()},
-        splits_(Preparations(config.data(), directory_.Prepared(config.data()))) {}
+        splits_(SplitsOf(config, directory_)) {}
 
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
     Check("tokenizer", {}, [&] { return CheckTokenizer(); });
-    Check("training data", {}, [&] { return CheckCorpus(0); });
-    Check("validation data", {}, [&] { return splits_.size() > 1 ? CheckCorpus(1) : "none"; });
-    Check("first records", {"training data", "validation data"}, [&] {
-      CheckFirstRecords(config_.data());
-      return "every file begins with documents";
-    });
+    if (splits_.empty()) {
+      Check("task files", {}, [&] { return CheckTasks(); });
+    } else {
+      CheckCorpora();
+    }
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
       RunLock::RequireFree(directory_.root);
       return "no other run is in the directory";
     });
-    Check("token shards", {"tokenizer", "training data", "validation data"},
-          [&] { return CheckShards(); });
+    if (!splits_.empty()) {
+      Check("token shards", {"tokenizer", "training data", "validation data"},
+            [&] { return CheckShards(); });
+    }
     Check("checkpoints", {"tokenizer", "run directory"}, [&] { return CheckCheckpoints(); });
     Check("initial", {"checkpoints"}, [&] { return CheckInitial(); });
     Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
@@ -83,6 +85,12 @@ class Checks {
   }
 
  private:
+  // None of a run that learns tasks.
+  static std::vector<PrepareOptions> SplitsOf(const Config& config, const RunDirectory& directory) {
+    if (config.data().task_size() > 0) return {};
+    return Preparations(config.data(), directory.Prepared(config.data()));
+  }
+
   template <typename Subject>
   void Check(const char* name, const std::vector<std::string>& needs, const Subject& subject) {
     for (const Finding& finding : findings_) {
@@ -116,6 +124,23 @@ class Checks {
     CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
     return fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
                        tokenizer_->piece_count(), tokenizer_->extra_ids());
+  }
+
+  std::string CheckTasks() const {
+    const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config_.data());
+    RequireFiles(tasks, TaskFolderOf(config_.data()).directory);
+    std::vector<std::string> names;
+    for (const std::unique_ptr<Task>& task : tasks) names.push_back(task->traits().name);
+    return "all there for " + Join(names, ", ");
+  }
+
+  void CheckCorpora() {
+    Check("training data", {}, [&] { return CheckCorpus(0); });
+    Check("validation data", {}, [&] { return splits_.size() > 1 ? CheckCorpus(1) : "none"; });
+    Check("first records", {"training data", "validation data"}, [&] {
+      CheckFirstRecords(config_.data());
+      return "every file begins with documents";
+    });
   }
 
   std::string CheckCorpus(size_t split) {
@@ -174,7 +199,7 @@ class Checks {
       identity.shards_digest = ToHex(*states_[0]->data_digest);
     }
     CheckContinues(*checkpoint_, identity);
-    CheckSameCorpus();
+    if (!splits_.empty()) CheckSameCorpus();
     const std::string text =
         fmt::format("continues at step {} of {}", checkpoint_->info.step, config_.train().steps());
     if (const std::string change = ScheduleChange(*checkpoint_, config_); !change.empty()) {

@@ -2,7 +2,7 @@
 // A library for LD_PRELOAD that makes allocations fail from the FAIL_MALLOC-th on, counted from the
 // point where the program installs its handlers. With FAIL_MALLOC_ONCE only that one fails. With
 // COUNT_MALLOC it prints the number of allocations at the end. Linked: see failing_malloc.h.
-
+#include "tests/base/failing_malloc.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
