@@ -26,13 +26,13 @@ class Classification : public LabelTask {
 
 std::unique_ptr<Task> task_classification(const TaskConfig& config) {
   const ClassificationTask& own = config.classification();
-  TaskTraits traits = OwnTraits(own, "accuracy");
+  TaskTraits traits = OwnTraits(own, "accuracy", Metric::Reads::kLabels);
   traits.labels.assign(own.label().begin(), own.label().end());
-  LabelledRow row{.input = TextTemplate(own.input()),
+  LabelledRow row{.input = OwnTemplate(own.input()),
                   .label_values = {own.label_value().begin(), own.label_value().end()},
                   .label = own.label_field(),
                   .id = ""};
-  CheckLabels(traits.labels, row.label_values);
+  CheckLabels(traits, row.label_values);
   return std::make_unique<Classification>(std::move(traits), std::move(row), own.header());
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tasks/own_files.h"
 
+#include <algorithm>
 #include <set>
 
+#include "base/error.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -24,23 +26,56 @@ TableFormat OwnFormat(const Path& file, bool header) {
   return *format;
 }
 
-void CheckLabels(const std::vector<std::string>& labels, const std::vector<std::string>& values) {
+void CheckLabels(const TaskTraits& traits, const std::vector<std::string>& values) {
+  const std::vector<std::string>& labels = traits.labels;
   if (labels.size() < 2 || !AllDifferent(labels)) {
-    Fail(ExitCode::kConfig,
-         "classification.label: give two labels or more, all different; there {} {}",
-         labels.size() == 1 ? "is" : "are", labels.empty() ? "none" : Join(labels, ", "));
+    Fail(ExitCode::kConfig, "task \"{}\": label: give two labels or more, all different; found {}",
+         traits.name, labels.empty() ? "none" : Join(labels, ", "));
   }
   if (!values.empty() && (values.size() != labels.size() || !AllDifferent(values))) {
     Fail(ExitCode::kConfig,
-         "classification.label_value: give one value for each of the {} labels, all different, or "
-         "none; there {} {}",
-         labels.size(), values.size() == 1 ? "is" : "are", Join(values, ", "));
+         "task \"{}\": label_value: give one value for each of the {} labels, all different, or "
+         "none; found {}",
+         traits.name, labels.size(), Join(values, ", "));
   }
+  for (const std::string& name : traits.metrics) {
+    const int classes = FindMetric(name).classes;
+    if (classes == 0 || classes == static_cast<int>(labels.size())) continue;
+    Fail(ExitCode::kConfig, "task \"{}\": metric: {} is for {} labels, but there are {}",
+         traits.name, name, classes, labels.size());
+  }
+}
+
+TextTemplate OwnTemplate(const std::string& text) {
+  TextTemplate form(text);
+  if (form.fields().empty()) {
+    Fail(ExitCode::kConfig,
+         "\"{}\" has no field of a file in it; write a column's or JSON field's name in braces, "
+         "such "
+         "as {{text}}",
+         text);
+  }
+  return form;
+}
+
+std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::string& by_default,
+                                    Metric::Reads reads) {
+  if (names.empty()) names = {by_default};
+  for (const std::string& name : names) {
+    if (FindMetric(name).reads == reads) continue;
+    std::vector<std::string> possible;
+    for (const std::string& other : MetricNames()) {
+      if (FindMetric(other).reads == reads) possible.push_back(other);
+    }
+    Fail(ExitCode::kConfig, "metric: \"{}\" does not judge such answers; use {}", name,
+         Join(possible, ", "));
+  }
+  return names;
 }
 
 TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& train,
                      const std::vector<std::string>& validation,
-                     const std::vector<std::string>& test, std::vector<std::string> metrics) {
+                     const std::vector<std::string>& test) {
   using Use = TaskSplit::Use;
   // The name becomes a file's.
   if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
@@ -50,7 +85,7 @@ TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& tr
   if (train.empty() && validation.empty()) {
     Fail(ExitCode::kConfig, "task \"{}\": there is neither a train nor a validation file", name);
   }
-  TaskTraits traits{.name = name, .benchmark = "", .splits = {}, .labels = {}, .metrics = metrics};
+  TaskTraits traits{.name = name, .benchmark = "", .splits = {}, .labels = {}, .metrics = {}};
   const auto add = [&](const char* split, Use use, const std::vector<std::string>& files) {
     for (const std::string& file : files) OwnFormat(file, true);
     if (!files.empty()) traits.splits.push_back({.name = split, .use = use, .layouts = {files}});

@@ -2,11 +2,9 @@
 // What tasks over a user's own files have in common.
 #pragma once
 
-#include <algorithm>
-
-#include "base/error.h"
 #include "data/record_reader.h"
 #include "tasks/task.h"
+#include "tasks/text_template.h"
 
 namespace syntra {
 
@@ -14,22 +12,29 @@ namespace syntra {
 TableFormat OwnFormat(const Path& file, bool header);
 
 // Throws Error(kConfig) unless there are two labels or more, all different, and no values for them
-// or as many, all different.
-void CheckLabels(const std::vector<std::string>& labels, const std::vector<std::string>& values);
+// or as many, all different; and as many labels as the metrics want.
+void CheckLabels(const TaskTraits& traits, const std::vector<std::string>& values);
 
-// Those without labels. `metric`: where the configuration names none. Throws Error(kConfig) if
-// there are no files to train or be judged on.
+// A template with at least one field. Throws Error(kConfig).
+TextTemplate OwnTemplate(const std::string& text);
+
+// Metrics by name, `by_default` where there are none. Throws Error(kConfig) if one is unknown or
+// reads something else.
+std::vector<std::string> OwnMetrics(std::vector<std::string> names, const std::string& by_default,
+                                    Metric::Reads reads);
+
+// All but labels and metrics. Throws Error(kConfig) if there are no files to train or be judged on.
 TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& train,
                      const std::vector<std::string>& validation,
-                     const std::vector<std::string>& test, std::vector<std::string> metrics);
+                     const std::vector<std::string>& test);
 
 template <typename Config>
-TaskTraits OwnTraits(const Config& own, const std::string& metric) {
-  std::vector<std::string> metrics(own.metric().begin(), own.metric().end());
-  if (metrics.empty()) metrics = {metric};
-  return OwnTraits(own.name(), {own.train().begin(), own.train().end()},
-                   {own.validation().begin(), own.validation().end()},
-                   {own.test().begin(), own.test().end()}, std::move(metrics));
+TaskTraits OwnTraits(const Config& own, const std::string& metric, Metric::Reads reads) {
+  TaskTraits traits = OwnTraits(own.name(), {own.train().begin(), own.train().end()},
+                                {own.validation().begin(), own.validation().end()},
+                                {own.test().begin(), own.test().end()});
+  traits.metrics = OwnMetrics({own.metric().begin(), own.metric().end()}, metric, reads);
+  return traits;
 }
 
 }  // namespace syntra

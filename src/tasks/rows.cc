@@ -19,6 +19,9 @@ void ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParse
       } catch (const BadRow& bad) {
         record.fault = RecordFault::kBadValue;
         record.detail = bad.detail;
+      } catch (const Json::exception& error) {
+        record.fault = RecordFault::kBadValue;
+        record.detail = error.what();
       }
     }
     ledger.CountBad(record);

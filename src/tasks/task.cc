@@ -33,7 +33,8 @@ const NameTable<Make>& Tasks() {
 
 Judgement Task::Judge(const TaskExample& example, std::string_view text) const {
   return {.expected = example.expected,
-          .predicted = static_cast<double>(ClassOf(text)),
+          // No free text is invalid.
+          .predicted = traits_.labels.empty() ? 0.0 : ClassOf(text),
           .predicted_text = std::string(text),
           .accepted_texts = example.accepted_texts,
           .group = example.group};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to text with a user's own records.
+#include <algorithm>
+
 #include "tasks/own_files.h"
 #include "tasks/rows.h"
 #include "tasks/text_template.h"
@@ -10,9 +12,9 @@ namespace {
 class TextToText : public Task {
  public:
   explicit TextToText(const TextToTextTask& own)
-      : Task(OwnTraits(own, "sequence_accuracy")),
-        input_(own.input()),
-        target_(own.target()),
+      : Task(OwnTraits(own, "sequence_accuracy", Metric::Reads::kTexts)),
+        input_(OwnTemplate(own.input())),
+        target_(OwnTemplate(own.target())),
         header_(own.header()) {}
 
   void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,

@@ -29,6 +29,7 @@ TEST(Change, OnlyTheseMayChange) {
   std::set<std::string> found;
   CollectOptions(*Config::descriptor(), "", &found);
   const std::set<std::string> expected{"checkpoint",
+                                       "data.directory",
                                        "data.max_bad_fraction",
                                        "data.on_bad_record",
                                        "data.prepared",

@@ -158,8 +158,9 @@ TEST(EveryField, MisspeltNamesAreSuggested) {
     for (const std::string& typo : Misspellings(name)) {
       if (place.field->containing_type()->FindFieldByName(typo)) continue;
       ExpectRefused(place, typo, GoodValue(place.field), "has no field \"" + typo + "\"");
-      const auto lines = ErrorLines(place.before + typo + ": 1" + place.after);
-      suggested += lines[0].find("did you mean \"" + name + "\"?") != std::string::npos;
+      // Among them may be that another field of the message is missing.
+      const std::string errors = Join(ErrorLines(place.before + typo + ": 1" + place.after), "\n");
+      suggested += errors.find("did you mean \"" + name + "\"?") != std::string::npos;
       ++all;
     }
   }
@@ -188,7 +189,9 @@ TEST(EveryField, MisspeltEnumValuesAreSuggested) {
 
 TEST(EveryField, OverridesAreCheckedAlike) {
   for (const Place& place : AllPlaces()) {
-    if (place.path.find("term.") != std::string::npos) continue;  // inside a list
+    const bool is_in_list =
+        place.path.find("term.") != std::string::npos || place.path.starts_with("data.task.");
+    if (is_in_list) continue;
     const std::string value = GoodValue(place.field);
     EXPECT_TRUE(Join(OverrideErrorLines(place.path + "=" + value), "").find("expected") ==
                 std::string::npos)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records with several fields.
+#include "data/record_reader.h"
+#include "tests/data/corpus_files.h"
+
+namespace syntra {
+namespace {
+
+using Fields = std::vector<std::optional<std::string>>;
+
+// The fields of all records; of a bad one, its reason.
+std::vector<Fields> ReadTable(std::string_view content, const TableFormat& format,
+                              std::vector<TableField> wanted) {
+  const Path path = WriteScratch(ScratchDirectory("table") / "a", content);
+  const std::unique_ptr<RecordReader> reader = OpenTable(path, format, std::move(wanted));
+  std::vector<Fields> records;
+  for (Record record; reader->Next(&record);) {
+    EXPECT_TRUE(record.text.empty());
+    if (record.fault == RecordFault::kNone) {
+      records.emplace_back(record.fields.begin(), record.fields.end());
+    } else {
+      EXPECT_TRUE(record.fields.empty());
+      records.push_back({fmt::format("{}; {}", ReasonOf(record.fault), record.detail)});
+    }
+  }
+  return records;
+}
+
+constexpr TableFormat kTsvTable{.kind = TableFormat::Kind::kTsv};
+constexpr TableFormat kCsvTable{.kind = TableFormat::Kind::kCsv};
+constexpr TableFormat kJsonTable{.kind = TableFormat::Kind::kJsonLines};
+
+TEST(Table, FieldsComeInTheOrderOfTheQuestion) {
+  const std::vector<TableField> wanted = {{"c"}, {"a"}, {"c"}, {"d", /*optional=*/true}};
+  const std::vector<Fields> expected = {{"3", "1", "3", std::nullopt}};
+  EXPECT_EQ(ReadTable("a\tb\tc\n1\t2\t3\n", kTsvTable, wanted), expected);
+  EXPECT_EQ(ReadTable("a,b,c\n1,\"2\",\"3\"\n", kCsvTable, wanted), expected);
+  EXPECT_EQ(ReadTable(R"({"a":1,"c":"3","d":null})", kJsonTable, wanted), expected);
+}
+
+TEST(Table, ColumnsHaveNumbersWithoutAHeader) {
+  TableFormat format = kTsvTable;
+  format.header = false;
+  EXPECT_EQ(ReadTable("x\ty\r\nz\t\n", format, {{"2"}, {"1"}, {"id", true}}),
+            (std::vector<Fields>{{"y", "x", std::nullopt}, {"", "z", std::nullopt}}));
+  EXPECT_EQ(
+      ReadTable("x\ty\nz\n", format, {{"1"}}),
+      (std::vector<Fields>{
+          {"x"}, {"row has not as many fields as there are columns; 1 fields for 2 columns"}}));
+  EXPECT_EQ(ReadTable("x\n", format, {{"2"}}),
+            (std::vector<Fields>{{"a field is missing; column 2 of 1"}}));
+  for (const char* name : {"text", "0", "-1", "99999999999"}) {
+    EXPECT_NE(DataErrorOf([&] { ReadTable("x\n", format, {{name}}); }).find("called 1, 2, ..."),
+              std::string::npos);
+  }
+}
+
+TEST(Table, JsonValuesAreText) {
+  EXPECT_EQ(ReadTable(R"({"a":true,"b":-2,"c":{"d":[1,"x"]},"e.f":"g"})", kJsonTable,
+                      {{"a"}, {"b"}, {"c.d"}, {"e.f"}}),
+            (std::vector<Fields>{{"true", "-2", "[1,\"x\"]", "g"}}));
+  EXPECT_EQ(ReadTable("{\"a\":1}\n[]\n{\"b\":\"\\u0000\"}\n", kJsonTable, {{"b"}}),
+            (std::vector<Fields>{{"a field is missing; \"b\"; its fields are \"a\""},
+                                 {"line is JSON but not an object; "},
+                                 {"text contains a NUL character; "}}));
+}
+
+TEST(Table, FormatOfAName) {
+  EXPECT_EQ(TableFormatOf("a/b.csv.gz")->kind, TableFormat::Kind::kCsv);
+  EXPECT_EQ(TableFormatOf("b.json")->kind, TableFormat::Kind::kJsonLines);
+  EXPECT_FALSE(TableFormatOf("b.txt"));
+  EXPECT_FALSE(TableFormatOf("b"));
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every row of tasks.def.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/data/corpus_files.h"
+#include "tests/tasks/tasks.h"
+
+namespace syntra {
+namespace {
+
+using Use = TaskSplit::Use;
+
+class EveryTask : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Task> task_ = TaskOf(GetParam() + " {}");
+  const TaskTraits& traits_ = task_->traits();
+
+  // The splits that the sample has, all their examples.
+  std::vector<std::pair<TaskSplit, std::vector<TaskExample>>> ReadAll() const {
+    std::vector<std::pair<TaskSplit, std::vector<TaskExample>>> splits;
+    for (const TaskSplit& split : traits_.splits) {
+      if (!FilesOf(split, TaskSample()).empty())
+        splits.emplace_back(split, Read(*task_, split.name));
+    }
+    return splits;
+  }
+
+  // An answer that is right.
+  Judgement JudgeRight(const TaskExample& example) const {
+    return task_->Judge(example, example.targets);
+  }
+};
+
+TEST_P(EveryTask, NamesItsPartsOnce) {
+  EXPECT_FALSE(traits_.name.empty());
+  EXPECT_TRUE(traits_.benchmark == "glue" || traits_.benchmark == "superglue");
+  std::set<std::string> names, files, submissions;
+  for (const TaskSplit& split : traits_.splits) {
+    EXPECT_TRUE(names.insert(split.name).second) << split.name;
+    EXPECT_EQ(split.name == "train", split.use == Use::kTrain);
+    EXPECT_EQ(split.submission.empty(), split.use != Use::kTest) << split.name;
+    const bool is_new = split.submission.empty() || submissions.insert(split.submission).second;
+    EXPECT_TRUE(is_new) << split.submission;
+    ASSERT_FALSE(split.layouts.empty());
+    EXPECT_TRUE(files.insert(split.layouts[0][0]).second);
+  }
+  EXPECT_EQ(std::set(traits_.labels.begin(), traits_.labels.end()).size(), traits_.labels.size());
+}
+
+TEST_P(EveryTask, ItsMetricsExist) {
+  ASSERT_FALSE(traits_.metrics.empty());
+  for (const std::string& name : traits_.metrics) EXPECT_EQ(FindMetric(name).name, name);
+}
+
+TEST_P(EveryTask, TheSampleHasItsSplits) {
+  for (const TaskSplit& split : traits_.splits) {
+    if (split.use == Use::kTest && traits_.splits.size() > 1) continue;
+    EXPECT_FALSE(FilesOf(split, TaskSample()).empty()) << split.layouts[0][0];
+  }
+  EXPECT_NO_THROW(RequireFiles({&task_, 1}, TaskSample()));
+}
+
+TEST_P(EveryTask, ExamplesAreWhole) {
+  for (const auto& [split, examples] : ReadAll()) {
+    std::set<std::string> ids;
+    for (const TaskExample& example : examples) {
+      EXPECT_FALSE(example.inputs.empty());
+      EXPECT_FALSE(example.targets.empty());
+      EXPECT_FALSE(example.id.empty());
+      EXPECT_TRUE(ids.insert(example.id).second || split.use == Use::kTrain) << example.id;
+      EXPECT_TRUE(example.targets != kNoTarget || split.use == Use::kTest) << example.id;
+      if (!traits_.labels.empty() && example.targets != kNoTarget) {
+        EXPECT_EQ(example.targets, traits_.labels[static_cast<size_t>(example.expected)]);
+      }
+    }
+  }
+}
+
+TEST_P(EveryTask, ItsOwnAnswersScoreAHundred) {
+  for (const auto& [split, examples] : ReadAll()) {
+    std::vector<Judgement> judgements;
+    for (const TaskExample& example : examples) {
+      if (example.targets == kNoTarget) continue;
+      // WSC asks whether the named one is meant; those that are not do not answer themselves.
+      if (traits_.name == "wsc" && example.expected != 1) continue;
+      judgements.push_back(JudgeRight(example));
+    }
+    if (judgements.size() < 2) continue;
+    const bool one_class = std::ranges::all_of(
+        judgements, [&](const auto& one) { return one.expected == judgements[0].expected; });
+    for (const std::string& name : traits_.metrics) {
+      for (const NamedValue& value :
+           FindMetric(name).Compute(judgements, static_cast<int>(traits_.labels.size()))) {
+        // These are 0 where a class is not there or all are equal.
+        const bool needs_all = name != "accuracy" && name != "squad";
+        if (needs_all && (one_class || name == "macro_f1")) continue;
+        EXPECT_NEAR(value.value, 100, 1e-9) << split.name << " " << name << " " << value.name;
+      }
+    }
+  }
+}
+
+TEST_P(EveryTask, EveryLabelJudgesAsItself) {
+  const TaskExample example{.inputs = "x", .targets = "y", .expected = 0};
+  for (size_t i = 0; i < traits_.labels.size(); ++i) {
+    EXPECT_EQ(task_->Judge(example, traits_.labels[i]).predicted, static_cast<double>(i));
+    EXPECT_EQ(task_->Judge(example, " " + traits_.labels[i]).predicted, -1);
+  }
+}
+
+TEST_P(EveryTask, InvalidTextIsNoClassAndNoScore) {
+  if (traits_.name == "record") return;  // a text is a text
+  const auto split = ReadAll().back();
+  for (const char* text : {"", "Acceptable", "0", "<unk>", "nan"}) {
+    if (traits_.name == "stsb" && std::string_view(text) == "0") continue;
+    const Judgement judgement = task_->Judge(split.second[0], text);
+    EXPECT_EQ(judgement.predicted_text, text);
+    if (traits_.name == "wsc" && *text) continue;  // any text names something
+    EXPECT_EQ(judgement.predicted, -1) << text;
+  }
+}
+
+// A line for each answer, whatever the model said; its own answers come back by index.
+TEST_P(EveryTask, SubmissionsHoldEveryExample) {
+  for (const auto& [split, examples] : ReadAll()) {
+    std::vector<Prediction> predictions;
+    for (const TaskExample& example : examples) predictions.push_back({example, "neither"});
+    const std::string content = task_->Submission(predictions);
+    const auto lines = static_cast<size_t>(std::ranges::count(content, '\n'));
+    std::set<std::string> passages;
+    for (const TaskExample& example : examples)
+      passages.insert(example.id.substr(0, example.id.find('/')));
+    const bool is_table = traits_.benchmark == "glue";
+    EXPECT_EQ(lines, (traits_.name == "multirc" ? passages.size() : examples.size()) + is_table);
+    EXPECT_EQ(content.starts_with("index\tprediction\n"), is_table);
+  }
+}
+
+TEST_P(EveryTask, PredictionLinesAreJson) {
+  for (const auto& [split, examples] : ReadAll()) {
+    const Json line = ParseJson(PredictionLine(*task_, {examples[0], "a \"text\"\n"}));
+    EXPECT_EQ(line["input"], examples[0].inputs);
+    EXPECT_EQ(line["target"], examples[0].targets);
+    EXPECT_EQ(line["prediction"], "a \"text\"\n");
+    EXPECT_EQ(line["id"], examples[0].id);
+  }
+}
+
+TEST_P(EveryTask, WithoutItsFilesSaysWhichAndWhere) {
+  const Path empty = ScratchDirectory("empty");
+  const std::vector<std::string> missing = MissingFiles({&task_, 1}, empty);
+  const bool only_tests = traits_.splits[0].use == Use::kTest;
+  EXPECT_EQ(missing.empty(), only_tests);
+  if (only_tests) return;
+  const std::string message = DataErrorOf([&] { RequireFiles({&task_, 1}, empty); });
+  for (const std::string& file : missing) EXPECT_NE(message.find(file), std::string::npos) << file;
+  EXPECT_NE(message.find(empty.string()), std::string::npos) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, EveryTask, testing::ValuesIn(BenchmarkKinds()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Tasks, EveryKindOfTheSchemaHasARow) {
+  const auto* oneof = TaskConfig::descriptor()->FindOneofByName("kind");
+  EXPECT_EQ(static_cast<size_t>(oneof->field_count()), BenchmarkKinds().size() + 2);
+}
+
+TEST(Tasks, TheLargestClassIsTheMajorityAnswer) {
+  const std::unique_ptr<Task> task = TaskOf("cola {}");
+  const auto of = [&](std::vector<std::string> targets) {
+    std::vector<TaskExample> train;
+    for (std::string& target : targets)
+      train.push_back({.inputs = "", .targets = std::move(target)});
+    return MajorityAnswer(*task, train);
+  };
+  EXPECT_EQ(of({"acceptable", "unacceptable", "acceptable"}), "acceptable");
+  EXPECT_EQ(of({"acceptable", "unacceptable"}), "unacceptable") << "the first of equals";
+  EXPECT_EQ(MajorityAnswer(*TaskOf("record {}"), Read(*TaskOf("record {}"), "train")), "");
+}
+
+}  // namespace
+}  // namespace syntra

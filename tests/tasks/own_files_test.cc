@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks over a user's own files.
+#include <gtest/gtest.h>
+
+#include "tests/data/corpus_files.h"
+#include "tests/tasks/tasks.h"
+
+namespace syntra {
+namespace {
+
+constexpr std::string_view kNews = "input: 'news: {text}'";
+
+// A task over the file "a.<format>".
+std::string Topics(const std::string& format, std::string_view more = kNews) {
+  return fmt::format(
+      "classification {{ name: 'topics' validation: 'a.{}' label: ['World', 'Sports'] label_value: "
+      "['1', '2'] {} }}",
+      format, more);
+}
+
+std::vector<TaskExample> ReadOwn(const std::string& task, const std::string& file,
+                                 std::string_view content,
+                                 const std::string& split = "validation") {
+  const Path directory = ScratchDirectory("own");
+  WriteScratch(directory / file, content);
+  return Read(*TaskOf(task), split, directory);
+}
+
+void ExpectTopics(const std::vector<TaskExample>& found) {
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].inputs, "news: a, b");
+  EXPECT_EQ(found[0].targets, "Sports");
+  EXPECT_EQ(found[1].inputs, "news: \"c\"");
+  EXPECT_EQ(found[1].expected, 0);
+  EXPECT_EQ(found[1].id, "1");
+}
+
+TEST(OwnFiles, ClassificationReadsEveryFormatAlike) {
+  ExpectTopics(ReadOwn(Topics("tsv"), "a.tsv", "label\ttext\n2\ta, b\n1\t\"c\"\n"));
+  ExpectTopics(ReadOwn(Topics("csv"), "a.csv", "label,text\n2,\"a, b\"\n1,\"\"\"c\"\"\"\n"));
+  ExpectTopics(
+      ReadOwn(Topics("jsonl"), "a.jsonl",
+              "{\"text\":\"a, b\",\"label\":2}\n{\"text\":\"\\\"c\\\"\",\"label\":\"1\"}\n"));
+  ExpectTopics(
+      ReadOwn(Topics("jsonl.gz"), "a.jsonl.gz",
+              Gzip("{\"text\":\"a, b\",\"label\":2}\n{\"text\":\"\\\"c\\\"\",\"label\":1}\n")));
+}
+
+TEST(OwnFiles, ColumnsWithoutAHeaderHaveNumbers) {
+  // AG News as it is published: class, title, description.
+  const auto found = ReadOwn(Topics("csv", "header: false input: '{2}. {3}' label_field: '1'"),
+                             "a.csv", "\"2\",\"Title\",\"Text\"\n\"1\",\"T\",\"X\"\n");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].inputs, "Title. Text");
+  EXPECT_EQ(found[0].targets, "Sports");
+}
+
+TEST(OwnFiles, TextToText) {
+  const std::string task =
+      "text_to_text { name: 'summaries' train: 'a.jsonl' test: 'b.jsonl' input: 'summarize: "
+      "{article.text}' "
+      "target: '{summary} {{end}}' }";
+  const auto found = ReadOwn(
+      task, "a.jsonl", R"({"article":{"text":"An article."},"summary":"A summary."})", "train");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].inputs, "summarize: An article.");
+  EXPECT_EQ(found[0].targets, "A summary. {end}");
+  EXPECT_EQ(found[0].accepted_texts, std::vector<std::string>{"A summary. {end}"});
+  const auto test = ReadOwn(task, "b.jsonl", R"({"article":{"text":"x"}})", "test");
+  EXPECT_EQ(test[0].targets, kNoTarget);
+}
+
+// The error of a configuration that makes no sense.
+std::string Refusal(const std::string& task) {
+  try {
+    TaskOf(task);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted: " << task;
+  return "";
+}
+
+TEST(OwnFiles, WhatMakesNoSenseIsRefused) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"classification { name: 'a' train: 'a.tsv' label: 'x' }", "two labels or more"},
+      {"classification { name: 'a' train: 'a.tsv' label: ['x', 'x'] }", "all different"},
+      {"classification { name: 'a' train: 'a.tsv' label: ['x', 'y'] label_value: '0' }",
+       "one value for each"},
+      {"classification { name: 'a' train: 'a.txt' label: ['x', 'y'] }", "a.txt"},
+      {"classification { name: 'a' label: ['x', 'y'] }", "neither a train nor a validation file"},
+      {"classification { name: 'a/b' train: 'a.tsv' label: ['x', 'y'] }", "a/b"},
+      {"classification { name: 'a' train: 'a.tsv' label: ['x', 'y'] metric: 'acuracy' }",
+       "did you mean \"accuracy\""},
+      {"classification { name: 'a' train: 'a.tsv' label: ['x', 'y'] metric: 'squad' }", "squad"},
+      {"classification { name: 'a' train: 'a.tsv' label: ['x', 'y', 'z'] metric: 'f1' }",
+       "f1 is for 2 labels, but there are 3"},
+      {"text_to_text { name: 'a' train: 'a.tsv' metric: 'accuracy' }", "accuracy"},
+      {"text_to_text { name: 'a' train: 'a.tsv' input: '{x' }", "{x"},
+      {"text_to_text { name: 'a' train: 'a.tsv' input: 'x' }", "no field"},
+  };
+  for (const auto& [task, part] : cases) {
+    const std::string message = Refusal(task);
+    EXPECT_NE(message.find(part), std::string::npos) << task << "\n" << message;
+  }
+}
+
+TEST(OwnFiles, AMissingColumnIsNamed) {
+  const std::string message =
+      DataErrorOf([] { ReadOwn(Topics("tsv"), "a.tsv", "label\tbody\n1\tx\n"); });
+  EXPECT_NE(message.find("no column \"text\""), std::string::npos) << message;
+  EXPECT_NE(DataErrorOf([] {
+              ReadOwn(Topics("tsv", "header: false"), "a.tsv", "1\tx\n");
+            }).find("\"text\""),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace syntra

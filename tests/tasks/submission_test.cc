@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submission files as the servers of GLUE and SuperGLUE take them.
+#include <gtest/gtest.h>
+
+#include "tests/tasks/tasks.h"
+
+namespace syntra {
+namespace {
+
+std::string Submitted(const std::string& kind, const std::vector<Prediction>& predictions) {
+  return TaskOf(kind + " {}")->Submission(predictions);
+}
+
+Prediction Of(const std::string& id, const std::string& text) {
+  return {.example = {.inputs = "", .targets = "Tom", .id = id}, .text = text};
+}
+
+// The first lines of files that GLUE's server has taken.
+TEST(Submission, TablesOfGlue) {
+  const std::string header = "index\tprediction\n";
+  EXPECT_EQ(Submitted("cola", {Of("0", "acceptable"), Of("1", "unacceptable")}),
+            header + "0\t1\n1\t0\n");
+  EXPECT_EQ(Submitted("mrpc", {Of("0", "not_equivalent")}), header + "0\t0\n");
+  EXPECT_EQ(Submitted("sst2", {Of("0", "positive")}), header + "0\t1\n");
+  EXPECT_EQ(Submitted("mnli", {Of("0", "entailment"), Of("1", "neutral")}),
+            header + "0\tentailment\n1\tneutral\n");
+  EXPECT_EQ(Submitted("qnli", {Of("12", "not_entailment")}), header + "12\tnot_entailment\n");
+  EXPECT_EQ(Submitted("stsb", {Of("0", "3.6"), Of("1", "7"), Of("2", "none")}),
+            header + "0\t3.6\n1\t5.0\n2\t0.0\n");
+}
+
+TEST(Submission, FilesHaveTheServersNames) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> names = {
+      {"cola", {"CoLA.tsv"}},
+      {"sst2", {"SST-2.tsv"}},
+      {"mrpc", {"MRPC.tsv"}},
+      {"stsb", {"STS-B.tsv"}},
+      {"qqp", {"QQP.tsv"}},
+      {"mnli", {"MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"}},
+      {"qnli", {"QNLI.tsv"}},
+      {"rte", {"RTE.tsv"}},
+      {"wnli", {"WNLI.tsv"}},
+      {"boolq", {"BoolQ.jsonl"}},
+      {"cb", {"CB.jsonl"}},
+      {"copa", {"COPA.jsonl"}},
+      {"multirc", {"MultiRC.jsonl"}},
+      {"record", {"ReCoRD.jsonl"}},
+      {"superglue_rte", {"RTE.jsonl"}},
+      {"wic", {"WiC.jsonl"}},
+      {"wsc", {"WSC.jsonl"}},
+      {"axb", {"AX-b.jsonl"}},
+      {"axg", {"AX-g.jsonl"}}};
+  EXPECT_EQ(names.size(), BenchmarkKinds().size());
+  for (const auto& [kind, files] : names) {
+    std::vector<std::string> found;
+    for (const TaskSplit& split : TaskOf(kind + " {}")->traits().splits) {
+      if (!split.submission.empty()) found.push_back(split.submission);
+    }
+    EXPECT_EQ(found, files) << kind;
+  }
+}
+
+TEST(Submission, LinesOfSuperGlue) {
+  EXPECT_EQ(Submitted("boolq", {Of("0", "True"), Of("1", "maybe")}),
+            "{\"idx\":0,\"label\":\"true\"}\n{\"idx\":1,\"label\":\"false\"}\n");
+  EXPECT_EQ(Submitted("wic", {Of("3", "False")}), "{\"idx\":3,\"label\":\"false\"}\n");
+  EXPECT_EQ(Submitted("cb", {Of("0", "neutral")}), "{\"idx\":0,\"label\":\"neutral\"}\n");
+  EXPECT_EQ(Submitted("copa", {Of("0", "choice2"), Of("1", "choice1")}),
+            "{\"idx\":0,\"label\":1}\n{\"idx\":1,\"label\":0}\n");
+  EXPECT_EQ(Submitted("superglue_rte", {Of("0", "entailment")}),
+            "{\"idx\":0,\"label\":\"entailment\"}\n");
+  EXPECT_EQ(Submitted("record", {Of("9", "Zoé")}), "{\"idx\":9,\"label\":\"Zoé\"}\n");
+  EXPECT_EQ(Submitted("wsc", {Of("0", "tom"), Of("1", "Bob"), Of("2", "")}),
+            "{\"idx\":0,\"label\":\"True\"}\n{\"idx\":1,\"label\":\"False\"}\n{\"idx\":2,\"label\":"
+            "\"False\"}\n");
+  EXPECT_EQ(
+      Submitted("multirc",
+                {Of("0/0/0", "True"), Of("0/0/1", "False"), Of("0/1/0", "x"), Of("1/2/0", "True")}),
+      R"({"idx":0,"passage":{"questions":[{"idx":0,"answers":[{"idx":0,"label":1},{"idx":1,"label":0}]},)"
+      R"({"idx":1,"answers":[{"idx":0,"label":0}]}]}})"
+      "\n"
+      R"({"idx":1,"passage":{"questions":[{"idx":2,"answers":[{"idx":0,"label":1}]}]}})"
+      "\n");
+}
+
+}  // namespace
+}  // namespace syntra
