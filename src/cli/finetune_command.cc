@@ -25,7 +25,7 @@ namespace {
 
 struct FinetuneOptions {
   std::shared_ptr<ConfigOptions> config;
-  std::string initial;
+  StartOptions start;
   int seeds = 1;
 };
 
@@ -116,10 +116,12 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, const Config& config, Com
 Action SetUpFinetune(CLI::App& app) {
   const auto options = std::make_shared<FinetuneOptions>();
   options->config = AddConfigOptions(app);
-  app.add_option("--init-from", options->initial,
+  app.add_option("--init-from", options->start.initial,
                  "Where the model comes from: a run, a checkpoint or a Hugging Face directory; the "
                  "same as --set checkpoint.initial=DIR")
       ->type_name("DIR");
+  app.add_flag("--from-scratch", options->start.from_scratch,
+               "Start from initialisation, as a baseline; the configuration gives the model's sizes");
   app.add_option("--seeds", options->seeds,
                  "Runs with as many seeds, from train.seed on, each in a directory of its own; "
                  "results are their mean and standard deviation")
@@ -128,7 +130,7 @@ Action SetUpFinetune(CLI::App& app) {
     // First of all: joining the other ranks takes long enough for a signal to come.
     InstallSignalHandlers();
     return WithRanks("finetune", [&](Communicator& ranks, Watchdog& watchdog) {
-      const Config config = LoadForFinetuning(*options->config, options->initial);
+      const Config config = LoadForFinetuning(*options->config, options->start);
       const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
       CheckSameSettings(ranks, config, backend->device().is_host());
       // Ends after the ranks that sum on GPUs have taken leave of each other.

@@ -10,25 +10,25 @@ bool NamesTasks(const ConfigOptions& options) {
   return ReadUnchecked(options.Files(), options.overrides).data().task_size() > 0;
 }
 
-Config LoadForFinetuning(const ConfigOptions& options, const std::string& initial) {
+Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start) {
   const std::vector<std::string> files = options.Files();
   std::vector<std::string> overrides = options.overrides;
-  if (!initial.empty()) {
+  if (!start.initial.empty()) {
     Config from;
-    from.mutable_checkpoint()->set_initial(initial);
+    from.mutable_checkpoint()->set_initial(start.initial);
     overrides.insert(overrides.begin(), MinimalConfigText(from));
   }
   const Config given = ReadUnchecked(files, overrides);
-  const std::optional<Config> start = ConfigOfStart(given);
-  if (!start && !given.has_model()) {
+  const std::optional<Config> trained = ConfigOfStart(given);
+  if (!trained && !start.from_scratch) {
     Fail(ExitCode::kConfig,
-         "no model: give --init-from a run, a checkpoint or a Hugging Face directory. A run from "
-         "scratch needs a model in its configuration");
+         "no model to start from: give --init-from a run, a checkpoint or a Hugging Face directory. "
+         "To train from scratch, give --from-scratch and describe the model in the configuration");
   }
   Config below;
-  if (start) {
-    *below.mutable_model() = start->model();
-    below.mutable_data()->set_extra_ids(start->data().extra_ids());
+  if (trained) {
+    *below.mutable_model() = trained->model();
+    below.mutable_data()->set_extra_ids(trained->data().extra_ids());
   }
   return LoadConfigOver({"the model that the run starts from", MinimalConfigText(below)}, files,
                         overrides, kForFinetuning);

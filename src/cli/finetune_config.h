@@ -11,9 +11,14 @@ namespace syntra {
 // Whether files and --set name tasks: then they are for `finetune`, else for `pretrain`.
 bool NamesTasks(const ConfigOptions& options);
 
-// `initial` counts as checkpoint.initial, if it is not empty. The model is that of the run's newest
-// checkpoint, or of checkpoint.initial. Throws Error(kConfig) if there is none and the files
-// describe none either.
-Config LoadForFinetuning(const ConfigOptions& options, const std::string& initial = "");
+// Where the model comes from.
+struct StartOptions {
+  std::string initial;        // counts as checkpoint.initial, if it is not empty
+  bool from_scratch = false;  // from initialisation, with the sizes that the files give
+};
+
+// The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial.
+// Throws Error(kConfig) if there is none of either and `from_scratch` is not set.
+Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {});
 
 }  // namespace syntra
