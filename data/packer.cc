@@ -54,14 +54,11 @@ Packing Packing::OfCorpus(const DataConfig& config) {
 }
 
 Packing Packing::OfExamples(const DataConfig& config) {
-  return {.row = RowLengths(config),
-          .pack = config.pack(),
-          .open_rows = kOpenRows,
-          .trim = !config.pack()};
+  return {.row = RowLengths(config), .pack = config.pack(), .open_rows = kOpenRows, .trim = true};
 }
 
 ExampleLengths Packing::BatchLengths(const ExampleLengths& longest) const {
-  if (!trim) return row;
+  if (!Trims()) return row;
   return {PaddedLength(longest.inputs, row.inputs), PaddedLength(longest.targets, row.targets)};
 }
 

@@ -24,15 +24,18 @@ struct Packing {
   // Rows that wait for an example that fits. 1: each example goes behind the one before it or opens
   // a row, as in T5's code.
   int64_t open_rows = 1;
-  // Rows of a batch are no longer than the longest of the batch, rounded up (PaddedLength).
+  // Without packing: the rows of a batch are only as long as its longest example, rounded up
+  // (PaddedLength).
   bool trim = false;
 
   // Of the segments of a corpus: most fill a row, and the others vary little in length.
   static Packing OfCorpus(const DataConfig& config);
-  // Of examples of any length. Packed rows are full, others are trimmed. With one open row, those
-  // of half a row and more would leave a quarter of it empty, with many a few percent.
+  // Of examples of any length, trimmed. With one open row, those of a quarter row and more would
+  // leave a quarter of the slots empty, with many a twelfth.
   static Packing OfExamples(const DataConfig& config);
 
+  // Whether the lengths of a batch depend on its examples.
+  bool Trims() const { return trim && !pack; }
   // Of the rows of a batch whose longest inputs and targets are `longest`.
   ExampleLengths BatchLengths(const ExampleLengths& longest) const;
 };

@@ -52,7 +52,7 @@ TrainingData TrainingData::Open(const DataConfig& config, const Tokenizer& token
 }
 
 ExampleLengths TrainingData::LengthsAt(int64_t step, int64_t batch_size) const {
-  if (!packing_.trim) return packing_.row;
+  if (!packing_.Trims()) return packing_.row;
   ExampleLengths longest;
   for (const auto& run : rows_.Locate(step * batch_size, batch_size)) {
     for (int64_t row = run.first; row < run.first + run.count; ++row) {

@@ -8,7 +8,9 @@
 namespace syntra {
 
 ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing)
-    : source_(std::move(source)), packing_(packing), examples_(source_->Epoch(0)) {}
+    : source_(std::move(source)), packing_(packing), examples_(source_->Epoch(0)) {
+  packing_.pack = false;
+}
 
 ValidationData ValidationData::Open(const DataConfig& config, const Tokenizer& tokenizer,
                                     const Path& prepared, bool verify) {
@@ -20,7 +22,7 @@ Batch ValidationData::Examples(int64_t first, int64_t rows) const {
   SYNTRA_CHECK(first >= 0 && rows >= 0 && first + rows <= example_count(),
                "examples [{}, {}) of {}", first, first + rows, example_count());
   ExampleLengths longest;
-  for (int64_t row = 0; packing_.trim && row < rows; ++row) {
+  for (int64_t row = 0; packing_.Trims() && row < rows; ++row) {
     longest = Longest(longest, examples_->LengthsOf(first + row));
   }
   const ExampleLengths lengths = packing_.BatchLengths(longest);

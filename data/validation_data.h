@@ -20,7 +20,7 @@ class ValidationData {
   // The graph seed with which the T5 authors evaluate.
   static constexpr uint64_t kSeed = 12345;
 
-  // Epoch 0 of the source; of `packing`, row and trim count.
+  // Epoch 0 of the source; of `packing`, only row and trim count.
   ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing);
 
   // The validation corpus of a configuration, masked with kSeed, "validation" by name. `prepared`

@@ -290,6 +290,12 @@ TEST_P(Sources, EvaluationGoesThroughEpochZero) {
       const Batch batch = data.Examples(first, rows);
       EXPECT_EQ(batch.rows, rows);
       EXPECT_EQ(batch.first_example, first);
+      ExampleLengths longest;
+      for (int64_t i = first; i < first + rows; ++i) {
+        longest = Longest(longest, examples->LengthsOf(i));
+      }
+      EXPECT_EQ(batch.input_length, packing.trim ? PaddedLength(longest.inputs, packing.row.inputs)
+                                                 : packing.row.inputs);
       for (int64_t row = 0; row < rows; ++row) {
         const Example example = ExampleOf(*examples, first + row);
         const std::span<const int32_t> slots =
