@@ -257,11 +257,30 @@ void RelativeBiasBuckets(const Report& report) {
   }
 }
 
-// Only text that is corrupted needs them; a target length of its own says that there is none.
+// Tasks set their target length and have no corpus.
+bool CorruptsText(const DataConfig& data) {
+  return data.target_length() == 0 || data.train_size() > 0 || data.validation_size() > 0;
+}
+
+void CorruptedTargetsFit(const Report& report) {
+  const std::vector<std::string> fields = {"data.target_length", "data.input_length",
+                                           "data.noise_density", "data.mean_span_length"};
+  if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
+    return;
+  }
+  const DataConfig& data = report.config().data();
+  const int64_t targets = LongestSegment(data).targets;
+  if (!CorruptsText(data) || TargetLength(data) >= targets) return;
+  report.Add(fields, fmt::format("data.target_length {} has no room for the {} targets that span "
+                                 "corruption makes of data.input_length {}; leave it out, and it "
+                                 "follows from the input length",
+                                 data.target_length(), targets, data.input_length()));
+}
+
 void SentinelsSuffice(const Report& report) {
   const std::vector<std::string> fields = {"data.input_length", "data.noise_density",
                                            "data.mean_span_length", "data.extra_ids"};
-  if (report.config().data().target_length() > 0) return;
+  if (!CorruptsText(report.config().data())) return;
   if (std::ranges::any_of(fields, [&](const auto& field) { return report.IsBroken(field); })) {
     return;
   }
@@ -436,12 +455,25 @@ void StrategyGivesTheOutputs(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
-    MixersNameTheirKind,    TermsNameTheirKind,       OneDotProduct,
-    SigmoidGateHasTwoTerms, TablesCoverTheSequence,   SharedQueryHasItsWidth,
-    DeviationIsUsed,        VocabularyIsEven,         VocabularyHoldsSentinels,
-    RelativeBiasBuckets,    SentinelsSuffice,         MicroBatchesFillTheBatch,
-    ScheduleFalls,          MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
-    TokensCanBeCounted,     ActivationsCanBeCounted,  StrategyGivesTheOutputs,
+    MixersNameTheirKind,
+    TermsNameTheirKind,
+    OneDotProduct,
+    SigmoidGateHasTwoTerms,
+    TablesCoverTheSequence,
+    SharedQueryHasItsWidth,
+    DeviationIsUsed,
+    VocabularyIsEven,
+    VocabularyHoldsSentinels,
+    RelativeBiasBuckets,
+    SentinelsSuffice,
+    CorruptedTargetsFit,
+    MicroBatchesFillTheBatch,
+    ScheduleFalls,
+    MilestonesAreCheckpoints,
+    ExactReductionFixesTheMicroBatch,
+    TokensCanBeCounted,
+    ActivationsCanBeCounted,
+    StrategyGivesTheOutputs,
 };
 
 }  // namespace

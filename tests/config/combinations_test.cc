@@ -76,6 +76,11 @@ TEST(Combinations, Others) {
        "max_distance 32 must be larger"},
       {"data { input_length: 4096 }", "corrupted in 227 spans, but data.extra_ids gives 100"},
       {"data { input_length: 4096 target_length: 62 }", ""},
+      {"data { input_length: 4096 target_length: 5000 train: 'c4' }", "corrupted in 227 spans"},
+      {"data { target_length: 114 train: 'c4' }", ""},
+      {"data { target_length: 113 train: 'c4' }",
+       "data.target_length 113 has no room for the 114 targets that span corruption makes of "
+       "data.input_length 512; leave it out"},
       {"data { target_length: -1 }", "data.target_length: -1 is not allowed"},
       {"data { mixture { temperature: 0 } }", "data.mixture.temperature: 0 is not allowed"},
       {"train { batch_size: 12 micro_batch_size: 5 }",
