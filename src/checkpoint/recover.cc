@@ -79,4 +79,27 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   return std::nullopt;
 }
 
+Path WithoutCheckpointFile(const Path& path) {
+  const Path name = path.filename();
+  if (name != kManifestName && name != kIndexName) return path;
+  const Path directory = path.has_parent_path() ? path.parent_path() : ".";
+  return Exists(directory / kManifestName) ? directory : path;
+}
+
+Checkpoint OpenNewest(const Path& place) {
+  const Path path = WithoutCheckpointFile(place);
+  if (!Exists(path)) Fail(ExitCode::kCheckpoint, "{} does not exist", path.string());
+  if (!std::filesystem::is_directory(path)) {
+    Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
+         path.string());
+  }
+  if (Exists(path / kManifestName)) return Checkpoint(path);
+  const Path inner = path / kCheckpointsFolder;
+  const Path root = Exists(inner) ? inner : path;
+  if (std::optional<Checkpoint> found = FindNewestValid(root, Recovery::kReadOnly)) {
+    return std::move(*found);
+  }
+  Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", path.string());
+}
+
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the checkpoint to continue from.
+// Finding the checkpoint to continue from, or to use.
 #pragma once
 
 #include <optional>
@@ -22,5 +22,13 @@ enum class Recovery {
 // starts from scratch by itself. A checkpoint of a newer format version also throws rather than
 // being skipped.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
+
+// The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
+// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
+// Changes nothing.
+Checkpoint OpenNewest(const Path& path);
+
+// The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
+Path WithoutCheckpointFile(const Path& path);
 
 }  // namespace syntra

@@ -10,6 +10,7 @@ Action SetUpPretrain(CLI::App& app);
 Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
+Action SetUpConvert(CLI::App& app);
 Action SetUpReport(CLI::App& app);
 Action SetUpPlan(CLI::App& app);
 Action SetUpCheck(CLI::App& app);
@@ -32,6 +33,8 @@ inline constexpr Command kCommands[] = {
      "--checkpoint runs/a"},
     {"generate", "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input",
      SetUpGenerate, "--checkpoint runs/a < lines.txt"},
+    {"convert", "Turn a model into another format: Hugging Face T5, safetensors, or a checkpoint",
+     SetUpConvert, "--input runs/a --output exported --to huggingface"},
     {"report", "Show runs at a glance: steps, log-perplexity, its curve, throughput", SetUpReport,
      "runs/a runs/b"},
     {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/tensor_file.h"
+#include "convert/formats.h"
 
 namespace syntra {
 namespace {
@@ -22,40 +23,28 @@ std::string Listed(const char* what, const std::vector<std::string>& names) {
                      more);
 }
 
-std::string SourceOf(const Checkpoint& initial) {
-  const std::string path = std::filesystem::absolute(initial.path()).lexically_normal().string();
-  const CheckpointInfo& info = initial.info();
-  if (info.run_id.empty()) return path;
-  return fmt::format("{} (step {} of run {})", path, info.step, Printable(info.run_id));
-}
-
 // The parameters of a model and those of a checkpoint, side by side.
 struct Match {
-  Match(const Checkpoint& initial, Replica& replica) {
-    const bool grouped = std::ranges::any_of(initial.tensors(), [](const auto& tensor) {
-      return tensor.first.starts_with(kParametersGroup);
-    });
+  Match(const TensorSource& initial, Replica& replica) {
     const size_t prefix = std::string_view(kParametersGroup).size();
     std::set<std::string> known;
     for (HostTensor& tensor : replica.HostTensors()) {
       if (!tensor.name.starts_with(kParametersGroup)) continue;
       ++parameters;
-      const std::string name = tensor.name.substr(prefix);
-      if (!grouped) tensor.name = name;
+      tensor.name = tensor.name.substr(prefix);
       known.insert(tensor.name);
-      const TensorType* stored = initial.Find(tensor.name);
-      if (!stored) {
-        missing.push_back(name);
-      } else if (*stored != tensor.view.type) {
-        others.push_back(fmt::format("{} is {} there, {} here", name, ToString(*stored),
-                                     ToString(tensor.view.type)));
+      const auto stored = initial.tensors().find(tensor.name);
+      if (stored == initial.tensors().end()) {
+        missing.push_back(tensor.name);
+      } else if (stored->second != tensor.view.type) {
+        others.push_back(fmt::format("{} is {} there, {} here", tensor.name,
+                                     ToString(stored->second), ToString(tensor.view.type)));
       } else {
         taken.push_back(std::move(tensor));
       }
     }
-    for (const auto& [name, entry] : initial.tensors()) {
-      if (grouped && !name.starts_with(kParametersGroup)) continue;  // e.g. optimizer state
-      if (!known.contains(name)) unused.push_back(grouped ? name.substr(prefix) : name);
+    for (const auto& [name, type] : initial.tensors()) {
+      if (!known.contains(name)) unused.push_back(name);
     }
   }
 
@@ -67,29 +56,33 @@ struct Match {
     return lines;
   }
 
-  size_t parameters = 0;          // of the model
-  std::vector<HostTensor> taken;  // under their names in the checkpoint
+  size_t parameters = 0;  // of the model
+  std::vector<HostTensor> taken;
   std::vector<std::string> missing, others, unused;
 };
 
 }  // namespace
 
-Checkpoint OpenInitial(const Path& path) {
+StoredParameters OpenInitial(const Path& path) {
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
-  return std::filesystem::is_regular_file(place) ? OpenTensorFile(place) : OpenNewest(place);
+  if (std::filesystem::is_regular_file(place)) return ParametersOf(OpenTensorFile(place));
+  // A checkpoint's configuration and tokenizer are not needed, and need not be sound.
+  const ModelFormat* format = FindFormat(place);
+  if (!format || format->name == kSyntraFormat.name) return ParametersOf(OpenNewest(place));
+  return format->open(place, {});
 }
 
-void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& replica,
+void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
                  RunIdentity* identity) {
-  const std::string source = SourceOf(initial);
-  const Match match(initial, replica);
+  const std::string& source = initial.source;
+  const Match match(*initial.parameters, replica);
   std::vector<std::string> differences = match.Differences();
   if (match.taken.empty()) {
     Fail(ExitCode::kCheckpoint, "checkpoint.initial {} has no parameter of this model:\n  {}",
          source, Join(differences, "\n  "));
   }
-  const std::string digest = TokenizerIdentityOf(initial);
+  const std::string& digest = initial.tokenizer_identity;
   if (!digest.empty() && digest != identity->tokenizer_identity) {
     differences.push_back(
         fmt::format("tokenizer: XXH3-128 {} there, {} here: the same ids mean other "
@@ -103,7 +96,10 @@ void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& r
          "that match and initialise the rest, set checkpoint.initial_missing to INITIALIZE",
          source, list, match.taken.size(), match.parameters);
   }
-  ReadTensors(initial, match.taken);
+  for (const HostTensor& tensor : match.taken) {
+    initial.parameters->Read(tensor.name, tensor.view.As<float>());
+  }
+  CheckFinite(initial.path, match.taken);
   replica.CommitParameters();
   identity->initial =
       fmt::format("{}: {} of {} parameters", source, match.taken.size(), match.parameters);

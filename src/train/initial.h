@@ -4,23 +4,23 @@
 
 #include <string>
 
-#include "checkpoint/read.h"
 #include "configs/schema/config.pb.h"
+#include "convert/stored_model.h"
 #include "train/replica.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 
-// What `path` names: what OpenNewest finds there, or a single HDF5 file of tensors. Throws
-// Error(kCheckpoint) for anything else.
-Checkpoint OpenInitial(const Path& path);
+// What `path` names: a model of any format (convert/formats.h), of checkpoints what OpenNewest
+// finds, or a single HDF5 file of tensors. Throws Error(kCheckpoint) for anything else.
+StoredParameters OpenInitial(const Path& path);
 
 // Puts the parameters of `initial` that the model has, in the same shape, in the place of the
-// replica's, which are initialised, and sets `identity.initial`. In `initial` they have their
-// names, with or without "parameters/" before them. If both do not have the same parameters, or not
-// the same tokenizer, checkpoint.initial_missing decides: FAIL throws Error(kCheckpoint) with the
-// differences, INITIALIZE logs them. If they have nothing in common, it always throws.
-void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& replica,
+// replica's, which are initialised, and sets `identity.initial`. If both do not have the same
+// parameters, or not the same tokenizer, checkpoint.initial_missing decides: FAIL throws
+// Error(kCheckpoint) with the differences, INITIALIZE logs them. If they have nothing in common, it
+// always throws.
+void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
                  RunIdentity* identity);
 
 }  // namespace syntra

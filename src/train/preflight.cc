@@ -186,7 +186,7 @@ class Checks {
     const std::string& initial = config_.checkpoint().initial();
     if (initial.empty()) return "none";
     if (checkpoint_) return "not used, since the run has checkpoints";
-    return OpenInitial(initial).path().string();
+    return OpenInitial(initial).path.string();
   }
 
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:

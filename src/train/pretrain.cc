@@ -109,7 +109,7 @@ class Run {
   std::optional<Chief> chief_;
   std::optional<Requests> requests_;
   RunIdentity identity_;
-  std::optional<Checkpoint> initial_;
+  std::optional<StoredParameters> initial_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TrainingData> training_;
   std::optional<ValidationData> validation_;
