@@ -15,6 +15,20 @@ namespace syntra {
 
 inline constexpr std::string_view kManifestName = "MANIFEST";
 inline constexpr std::string_view kIndexName = "tensors.h5";
+// The tokenizer's model, as SentencePiece wrote it.
+inline constexpr const char* kTokenizerFile = "tokenizer.model";
+// What the names of parameters begin with.
+inline constexpr const char* kParametersGroup = "parameters/";
+// And those of the optimizer's state.
+inline constexpr const char* kOptimizerGroup = "optimizer/";
+// Attributes that whatever reads a model needs: the configuration, the identity of the tokenizer,
+// where the first parameters came from, and the steps that the optimizer had made before the run.
+inline constexpr char kConfigAttribute[] = "config";
+inline constexpr char kTokenizerAttribute[] = "tokenizer_digest";
+inline constexpr char kInitialAttribute[] = "initial";
+inline constexpr char kOptimizerStepsAttribute[] = "optimizer_steps_before";
+// The checkpoints' place in a run directory.
+inline constexpr const char* kCheckpointsFolder = "checkpoints";
 // Entries of a root that are not checkpoints: being written, being deleted, found to be damaged.
 inline constexpr std::string_view kBuildingPrefix = ".tmp-";
 inline constexpr std::string_view kTrashPrefix = ".trash-";

@@ -92,4 +92,14 @@ const Buffer& Checkpoint::Load(const std::string& name) {
   return loaded_->bytes;
 }
 
+int64_t OptimizerStepsBefore(const Checkpoint& checkpoint) {
+  const auto& attributes = checkpoint.info().attributes;
+  const auto it = attributes.find(kOptimizerStepsAttribute);
+  int64_t steps = 0;
+  // The first checkpoints have no such attribute.
+  if (it == attributes.end() || (ParseInt64(it->second, &steps) && steps >= 0)) return steps;
+  Fail(ExitCode::kCheckpoint, "{}: the attribute {} is no number of steps: {}",
+       checkpoint.path().string(), kOptimizerStepsAttribute, Printable(it->second));
+}
+
 }  // namespace syntra

@@ -59,4 +59,8 @@ class Checkpoint {
   std::unique_ptr<LoadedFile> loaded_;
 };
 
+// Steps that the optimizer of the checkpoint's run had made before the run's first one. Throws
+// Error(kCheckpoint) if the attribute is no number.
+int64_t OptimizerStepsBefore(const Checkpoint& checkpoint);
+
 }  // namespace syntra

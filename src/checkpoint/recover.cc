@@ -46,6 +46,12 @@ bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
        root.string(), list);
 }
 
+// Where the checkpoints are, if `path` is a run directory or holds them itself.
+Path RootAt(const Path& path) {
+  const Path inner = path / kCheckpointsFolder;
+  return Exists(inner) ? inner : path;
+}
+
 }  // namespace
 
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
@@ -77,6 +83,38 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   }
   if (!rejected.empty()) FailAllRejected(root, rejected);
   return std::nullopt;
+}
+
+Path WithoutCheckpointFile(const Path& path) {
+  const Path name = path.filename();
+  if (name != kManifestName && name != kIndexName) return path;
+  const Path directory = path.has_parent_path() ? path.parent_path() : ".";
+  return Exists(directory / kManifestName) ? directory : path;
+}
+
+Checkpoint OpenNewest(const Path& place) {
+  const Path path = WithoutCheckpointFile(place);
+  if (!Exists(path)) Fail(ExitCode::kCheckpoint, "{} does not exist", path.string());
+  if (!std::filesystem::is_directory(path)) {
+    Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
+         path.string());
+  }
+  if (Exists(path / kManifestName)) return Checkpoint(path);
+  if (std::optional<Checkpoint> found = FindNewestValid(RootAt(path), Recovery::kReadOnly)) {
+    return std::move(*found);
+  }
+  Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", path.string());
+}
+
+std::vector<Path> CheckpointsAt(const Path& place) {
+  const Path path = WithoutCheckpointFile(place);
+  if (!std::filesystem::is_directory(path)) return {};
+  if (Exists(path / kManifestName)) return {path};
+  std::vector<Path> newest_first;
+  for (const CheckpointRef& checkpoint : ListCheckpoints(RootAt(path))) {
+    newest_first.insert(newest_first.begin(), checkpoint.path);
+  }
+  return newest_first;
 }
 
 }  // namespace syntra

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the checkpoint to continue from.
+// Finding the checkpoint to continue from, or to use.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "base/file.h"
 #include "checkpoint/layout.h"
@@ -22,5 +23,16 @@ enum class Recovery {
 // starts from scratch by itself. A checkpoint of a newer format version also throws rather than
 // being skipped.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
+
+// The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
+// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
+// Changes nothing.
+Checkpoint OpenNewest(const Path& path);
+
+// The checkpoints among which OpenNewest chooses, newest first, none of them looked into.
+std::vector<Path> CheckpointsAt(const Path& path);
+
+// The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
+Path WithoutCheckpointFile(const Path& path);
 
 }  // namespace syntra

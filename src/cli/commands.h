@@ -12,6 +12,7 @@ Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
 Action SetUpScore(CLI::App& app);
+Action SetUpConvert(CLI::App& app);
 Action SetUpReport(CLI::App& app);
 Action SetUpPlan(CLI::App& app);
 Action SetUpCheck(CLI::App& app);
@@ -42,6 +43,8 @@ inline constexpr Command kCommands[] = {
     {"score",
      "Print log-probabilities of targets: lines of an input and, each behind a tab, its targets",
      SetUpScore, "--checkpoint runs/a < pairs.tsv"},
+    {"convert", "Turn a model into another format: Hugging Face T5, safetensors, or a checkpoint",
+     SetUpConvert, "--input runs/a --output exported --to huggingface"},
     {"report", "Show runs at a glance: steps, log-perplexity, its curve, throughput", SetUpReport,
      "runs/a runs/b"},
     {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",

@@ -132,6 +132,16 @@ void SigmoidGateHasTwoTerms(const Report& report) {
   });
 }
 
+void InitialAlphaHasItsGate(const Report& report) {
+  ForEachStack(report, [&](const Stack& stack) {
+    const AttentionConfig& attention = stack.attention;
+    if (attention.gate() == AttentionConfig::SIGMOID || attention.initial_alpha() == 0) return;
+    report.Add({stack.path + ".initial_alpha"},
+               fmt::format("{}.initial_alpha has no effect with gate {}; set gate: SIGMOID",
+                           stack.path, AttentionConfig::Gate_Name(attention.gate())));
+  });
+}
+
 // The longest sequence that a term can score, with the fields that say so; no fields: any.
 struct TermLimit {
   int64_t length = 0;
@@ -459,6 +469,7 @@ constexpr void (*kCombinations[])(const Report&) = {
     TermsNameTheirKind,
     OneDotProduct,
     SigmoidGateHasTwoTerms,
+    InitialAlphaHasItsGate,
     TablesCoverTheSequence,
     SharedQueryHasItsWidth,
     DeviationIsUsed,

@@ -110,8 +110,9 @@ class Attention final : public TokenMixer {
   Value GateWeights(const Scope& scope) const {
     if (config_.gate() == AttentionConfig::SUM) return {};
     const bool sigmoid = config_.gate() == AttentionConfig::SIGMOID;
-    const Value logits = scope.Parameter("gate", {sigmoid ? 1 : config_.term_size()}, {"terms"},
-                                         Initializer::Constant(0));
+    const Value logits =
+        scope.Parameter("gate", {sigmoid ? 1 : config_.term_size()}, {"terms"},
+                        Initializer::Constant(sigmoid ? config_.initial_alpha() : 0));
     return scope.One("gate_weights", {{"kind", std::string(sigmoid ? "sigmoid" : "softmax")}},
                      {logits});
   }

@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/recover.h"
 #include "checkpoint/tensor_file.h"
+#include "convert/formats.h"
 #include "train/continuation.h"
 #include "train/run_directory.h"
 
@@ -25,40 +27,28 @@ std::string Listed(const char* what, const std::vector<std::string>& names) {
                      more);
 }
 
-std::string SourceOf(const Checkpoint& initial) {
-  const std::string path = std::filesystem::absolute(initial.path()).lexically_normal().string();
-  const CheckpointInfo& info = initial.info();
-  if (info.run_id.empty()) return path;
-  return fmt::format("{} (step {} of run {})", path, info.step, Printable(info.run_id));
-}
-
 // The parameters of a model and those of a checkpoint, side by side.
 struct Match {
-  Match(const Checkpoint& initial, Replica& replica) {
-    const bool grouped = std::ranges::any_of(initial.tensors(), [](const auto& tensor) {
-      return tensor.first.starts_with(kParametersGroup);
-    });
+  Match(const TensorSource& initial, Replica& replica) {
     const size_t prefix = std::string_view(kParametersGroup).size();
     std::set<std::string> known;
     for (HostTensor& tensor : replica.HostTensors()) {
       if (!tensor.name.starts_with(kParametersGroup)) continue;
       ++parameters;
-      const std::string name = tensor.name.substr(prefix);
-      if (!grouped) tensor.name = name;
+      tensor.name = tensor.name.substr(prefix);
       known.insert(tensor.name);
-      const TensorType* stored = initial.Find(tensor.name);
-      if (!stored) {
-        missing.push_back(name);
-      } else if (*stored != tensor.view.type) {
-        others.push_back(fmt::format("{} is {} there, {} here", name, ToString(*stored),
-                                     ToString(tensor.view.type)));
+      const auto stored = initial.tensors().find(tensor.name);
+      if (stored == initial.tensors().end()) {
+        missing.push_back(tensor.name);
+      } else if (stored->second != tensor.view.type) {
+        others.push_back(fmt::format("{} is {} there, {} here", tensor.name,
+                                     ToString(stored->second), ToString(tensor.view.type)));
       } else {
         taken.push_back(std::move(tensor));
       }
     }
-    for (const auto& [name, entry] : initial.tensors()) {
-      if (grouped && !name.starts_with(kParametersGroup)) continue;  // e.g. optimizer state
-      if (!known.contains(name)) unused.push_back(grouped ? name.substr(prefix) : name);
+    for (const auto& [name, type] : initial.tensors()) {
+      if (!known.contains(name)) unused.push_back(name);
     }
   }
 
@@ -70,33 +60,47 @@ struct Match {
     return lines;
   }
 
-  size_t parameters = 0;          // of the model
-  std::vector<HostTensor> taken;  // under their names in the checkpoint
+  size_t parameters = 0;  // of the model
+  std::vector<HostTensor> taken;
   std::vector<std::string> missing, others, unused;
 };
 
+// Reads these tensors, under these names. Throws Error(kCheckpoint) if a value is not finite.
+void ReadAll(TensorSource& source, const Path& path, std::span<const HostTensor> tensors) {
+  for (const HostTensor& tensor : tensors) source.Read(tensor.name, tensor.view.As<float>());
+  CheckFinite(path, tensors);
+}
+
 // A state that fits in part is not taken: some parameters would follow averages that others lack.
-void TakeOptimizerState(Checkpoint& initial, bool same_model, Replica& replica,
+void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& replica,
                         RunIdentity* identity) {
   std::vector<HostTensor> state = replica.HostTensors();
   std::erase_if(state,
                 [](const HostTensor& tensor) { return tensor.name.starts_with(kParametersGroup); });
-  const bool has_all = std::ranges::all_of(state, [&](const HostTensor& tensor) {
-    const TensorType* stored = initial.Find(tensor.name);
-    return stored && *stored == tensor.view.type;
-  });
-  if (!same_model || !has_all) {
+  const auto is_there = [&](const HostTensor& tensor) {
+    const auto& stored = initial.optimizer->tensors();
+    const auto it = stored.find(tensor.name);
+    return it != stored.end() && it->second == tensor.view.type;
+  };
+  if (!same_model || !initial.optimizer || !std::ranges::all_of(state, is_there)) {
     Log().warn(
-        "the optimizer's state starts at 0: {} has no state of this optimizer for all of "
-        "these parameters",
-        initial.path().string());
+        "the optimizer's state starts at 0: {} has no state of this optimizer for all of these "
+        "parameters",
+        initial.path.string());
     return;
   }
-  ReadTensors(initial, state);
+  ReadAll(*initial.optimizer, initial.path, state);
   replica.Commit();
-  identity->optimizer_steps_before = OptimizerStepsOf(initial);
+  identity->optimizer_steps_before = initial.optimizer_steps;
   Log().info("the optimizer continues after {} steps",
              WithThousands(identity->optimizer_steps_before));
+}
+
+// Of a directory. A checkpoint's configuration and tokenizer need not be sound for its parameters
+// to be used, so they are not looked at.
+const ModelFormat* ForeignFormat(const Path& directory) {
+  const ModelFormat* format = FindFormat(directory);
+  return format == nullptr || format->name == kSyntraFormat.name ? nullptr : format;
 }
 
 }  // namespace
@@ -108,33 +112,35 @@ std::optional<Config> ConfigOfStart(const Config& config) {
       return ConfigOf(newest->path, newest->info);
     }
   }
-  const Path path = config.checkpoint().initial();
-  if (path.empty()) return std::nullopt;
-  const Path place = WithoutCheckpointFile(path);
-  if (std::filesystem::is_regular_file(place)) return std::nullopt;
-  const Checkpoint initial = OpenNewest(place);
+  const Path path = WithoutCheckpointFile(config.checkpoint().initial());
+  if (path.empty() || std::filesystem::is_regular_file(path)) return std::nullopt;
+  const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
+  if (const ModelFormat* format = ForeignFormat(path)) return format->open(path, {}).config;
+  const Checkpoint initial = OpenNewest(path);
   return ConfigOf(initial.path(), initial.info());
 }
 
-std::optional<Checkpoint> InitialOf(const Config& config) {
+std::optional<StoredParameters> InitialOf(const Config& config) {
   const Path path = config.checkpoint().initial();
   const RunDirectory run{config.train().directory()};
   if (path.empty() || !ListCheckpoints(run.checkpoints()).empty()) return std::nullopt;
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
-  return std::filesystem::is_regular_file(place) ? OpenTensorFile(place) : OpenNewest(place);
+  if (std::filesystem::is_regular_file(place)) return ParametersOf(OpenTensorFile(place));
+  if (const ModelFormat* format = ForeignFormat(place)) return format->open(place, {});
+  return ParametersOf(OpenNewest(place));
 }
 
-void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& replica,
+void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
                  RunIdentity* identity) {
-  const std::string source = SourceOf(initial);
-  const Match match(initial, replica);
+  const std::string& source = initial.source;
+  const Match match(*initial.parameters, replica);
   std::vector<std::string> differences = match.Differences();
   if (match.taken.empty()) {
     Fail(ExitCode::kCheckpoint, "checkpoint.initial {} has no parameter of this model:\n  {}",
          source, Join(differences, "\n  "));
   }
-  const std::string digest = TokenizerIdentityOf(initial);
+  const std::string& digest = initial.tokenizer_identity;
   if (!digest.empty() && digest != identity->tokenizer_identity) {
     differences.push_back(
         fmt::format("tokenizer: XXH3-128 {} there, {} here: the same ids mean other "
@@ -148,7 +154,7 @@ void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& r
          "that match and initialise the rest, set checkpoint.initial_missing to INITIALIZE",
          source, list, match.taken.size(), match.parameters);
   }
-  ReadTensors(initial, match.taken);
+  ReadAll(*initial.parameters, initial.path, match.taken);
   replica.CommitParameters();
   if (config.initial_state() == CheckpointConfig::CONTINUED) {
     TakeOptimizerState(initial, differences.empty(), replica, identity);

@@ -5,17 +5,18 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/read.h"
 #include "configs/schema/config.pb.h"
+#include "convert/stored_model.h"
 #include "train/replica.h"
 #include "train/snapshot.h"
 
 namespace syntra {
 
-// What checkpoint.initial names, opened and verified: what OpenNewest finds there, or a single HDF5
-// file of tensors. Throws Error(kCheckpoint) for anything else. nullopt if the field is not set, or
-// the run directory has checkpoints, from which the run continues.
-std::optional<Checkpoint> InitialOf(const Config& config);
+// What checkpoint.initial names, opened and verified: a model of any format (convert/formats.h), of
+// checkpoints what OpenNewest finds, or a single HDF5 file of tensors. Throws Error(kCheckpoint) for
+// anything else. nullopt if the field is not set, or the run directory has checkpoints, from which
+// the run continues.
+std::optional<StoredParameters> InitialOf(const Config& config);
 
 // The configuration of the model that the run continues with or starts from: of its newest
 // checkpoint or, where it has none, of checkpoint.initial. nullopt if that is not set, or is a file
@@ -24,12 +25,11 @@ std::optional<Config> ConfigOfStart(const Config& config);
 
 // Puts the parameters of `initial` that the model has, in the same shape, in the place of the
 // replica's, which are initialised, and sets `identity.initial`. With checkpoint.initial_state
-// CONTINUED, the optimizer's state of these parameters and its count of steps come with them. In
-// `initial` they have their names, with or without "parameters/" before them. If both do not have
-// the same parameters, or not the same tokenizer, checkpoint.initial_missing decides: FAIL throws
-// Error(kCheckpoint) with the differences, INITIALIZE logs them. If they have nothing in common, it
-// always throws.
-void LoadInitial(Checkpoint& initial, const CheckpointConfig& config, Replica& replica,
+// CONTINUED, the optimizer's state of these parameters and its count of steps come with them. If
+// both do not have the same parameters, or not the same tokenizer, checkpoint.initial_missing
+// decides: FAIL throws Error(kCheckpoint) with the differences, INITIALIZE logs them. If they have
+// nothing in common, it always throws.
+void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
                  RunIdentity* identity);
 
 }  // namespace syntra

@@ -212,7 +212,7 @@ class Checks {
   Result CheckInitial() {
     if (config_.checkpoint().initial().empty()) return "checkpoint.initial is not set";
     initial_ = InitialOf(config_);
-    return initial_ ? initial_->path().string() : "not used, since the run has checkpoints";
+    return initial_ ? initial_->path.string() : "not used, since the run has checkpoints";
   }
 
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:
@@ -276,7 +276,7 @@ class Checks {
   std::optional<Tokenizer> tokenizer_;
   std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
   std::optional<CheckpointSummary> checkpoint_;
-  std::optional<Checkpoint> initial_;
+  std::optional<StoredParameters> initial_;
 };
 
 }  // namespace

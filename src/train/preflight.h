@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/read.h"
 #include "configs/schema/config.pb.h"
+#include "convert/stored_model.h"
 #include "dist/communicator.h"
 #include "train/fits.h"
 
@@ -25,7 +25,7 @@ struct Finding {
 
 struct PreflightReport {
   std::vector<Finding> findings;
-  std::optional<Checkpoint> initial;  // InitialOf the configuration, if nothing was wrong with it
+  std::optional<StoredParameters> initial;  // InitialOf the configuration, if nothing was wrong with it
 };
 
 // All checks in order. One that needs what another has not found out is skipped. Changes nothing,
@@ -38,7 +38,7 @@ std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
 // What the run goes on with, so that nothing is opened and verified twice.
 struct PassedPreflight {
   std::vector<std::string> warnings;  // of rank 0
-  std::optional<Checkpoint> initial;  // InitialOf the configuration, on every rank
+  std::optional<StoredParameters> initial;  // InitialOf the configuration, on every rank
 };
 
 // What a run does before anything else: rank 0 looks at everything, the first rank of each other

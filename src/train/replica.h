@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/layout.h"
 #include "checkpoint/save.h"
 #include "core/arena.h"
 #include "data/batch.h"
@@ -19,9 +20,6 @@
 #include "program/executable.h"
 
 namespace syntra {
-
-// What the names of parameters begin with in checkpoints.
-inline constexpr const char* kParametersGroup = "parameters/";
 
 DType ActivationType(TrainConfig::Precision precision);
 

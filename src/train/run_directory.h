@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "checkpoint/layout.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
@@ -12,7 +13,7 @@ namespace syntra {
 struct RunDirectory {
   Path root;
 
-  Path checkpoints() const { return root / "checkpoints"; }
+  Path checkpoints() const { return root / kCheckpointsFolder; }
   Path metrics() const { return root / "metrics.jsonl"; }
   Path events() const { return root / "tensorboard"; }
   Path logs() const { return root / "log"; }

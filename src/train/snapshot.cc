@@ -6,35 +6,17 @@
 #include "base/text.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/recover.h"
 #include "config/print.h"
 #include "train/run_directory.h"
 
 namespace syntra {
 namespace {
 
-constexpr const char* kConfig = "config";
 constexpr const char* kSkipped = "skipped_steps";
-constexpr const char* kInitial = "initial";
-constexpr const char* kOptimizerSteps = "optimizer_steps_before";
 
 std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
   const auto it = checkpoint.info().attributes.find(name);
   return it == checkpoint.info().attributes.end() ? "" : it->second;
-}
-
-int64_t StepsBefore(const Checkpoint& checkpoint) {
-  const std::string text = AttributeOrNone(checkpoint, kOptimizerSteps);
-  int64_t steps = 0;
-  if (text.empty() || (ParseInt64(text, &steps) && steps >= 0)) return steps;
-  Fail(ExitCode::kCheckpoint, "{}: the attribute {} is no number of steps: {}",
-       checkpoint.path().string(), kOptimizerSteps, Printable(text));
-}
-
-// Where the checkpoints are, if `path` is a run directory or holds them itself.
-Path RootAt(const Path& path) {
-  const Path inner = path / RunDirectory{}.checkpoints();
-  return Exists(inner) ? inner : path;
 }
 
 void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Path& root) {
@@ -50,6 +32,12 @@ void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Pa
        step, bad, good);
 }
 
+// Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
+void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
+  for (const HostTensor& tensor : tensors) checkpoint.Read(tensor.name, tensor.view);
+  CheckFinite(checkpoint.path(), tensors);
+}
+
 }  // namespace
 
 void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
@@ -57,14 +45,14 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
   const CheckpointInfo info{
       .step = step,
       .run_id = identity.run_id,
-      .attributes = {{kConfig, MinimalConfigText(identity.config)},
+      .attributes = {{kConfigAttribute, MinimalConfigText(identity.config)},
                      {kTokenizerAttribute, identity.tokenizer_identity},
                      {kDataAttribute, identity.data_digest},
                      {kShardsAttribute, identity.shards_digest},
                      {kValidationAttribute, identity.validation_digest},
                      {kSkipped, skipped.ToText()},
-                     {kInitial, identity.initial},
-                     {kOptimizerSteps, std::to_string(identity.optimizer_steps_before)},
+                     {kInitialAttribute, identity.initial},
+                     {kOptimizerStepsAttribute, std::to_string(identity.optimizer_steps_before)},
                      {"world_size", std::to_string(identity.world_size)}}};
   const std::vector<TensorRecord> tensors = replica.Tensors();
   RequireFinite(tensors, step, root);
@@ -74,14 +62,13 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
                  {&tokenizer, 1});
 }
 
-void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
-  for (const HostTensor& tensor : tensors) checkpoint.Read(tensor.name, tensor.view);
+void CheckFinite(const Path& path, std::span<const HostTensor> tensors) {
   const std::string bad = NotFinite(RecordsOf(tensors));
   if (bad.empty()) return;
   Fail(ExitCode::kCheckpoint,
        "{} holds values that are not finite, so nothing can be computed with it: {}; use an older "
        "checkpoint",
-       checkpoint.path().string(), bad);
+       path.string(), bad);
 }
 
 void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
@@ -95,12 +82,8 @@ void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skippe
   replica.Commit();
   // The first checkpoints have no such attributes: nothing was skipped or taken over.
   skipped->Restore(AttributeOrNone(checkpoint, kSkipped));
-  identity->initial = AttributeOrNone(checkpoint, kInitial);
-  identity->optimizer_steps_before = StepsBefore(checkpoint);
-}
-
-int64_t OptimizerStepsOf(const Checkpoint& checkpoint) {
-  return checkpoint.info().step + StepsBefore(checkpoint);
+  identity->initial = AttributeOrNone(checkpoint, kInitialAttribute);
+  identity->optimizer_steps_before = OptimizerStepsBefore(checkpoint);
 }
 
 std::string TokenizerIdentityOf(const Checkpoint& checkpoint) {
@@ -125,13 +108,13 @@ const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, con
 }
 
 Config ConfigOf(const Path& path, const CheckpointInfo& info) {
-  return ParseConfig(path.string(), AttributeOf(path, info, kConfig), {}, kForModel);
+  return ParseConfig(path.string(), AttributeOf(path, info, kConfigAttribute), {}, kForModel);
 }
 
 Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overrides,
                 const ConfigPurpose& purpose) {
   const std::string source = checkpoint.path().string();
-  const std::string& stored = AttributeOf(checkpoint.path(), checkpoint.info(), kConfig);
+  const std::string& stored = AttributeOf(checkpoint.path(), checkpoint.info(), kConfigAttribute);
   if (!checkpoint.HasFile(kTokenizerFile)) return ParseConfig(source, stored, overrides, purpose);
   Config own = ParseConfig(source, stored, {}, kForModel);
   own.mutable_data()->clear_tokenizer();
@@ -163,38 +146,6 @@ Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config) {
   }
   CheckCanTrain(*tokenizer, config.model().vocabulary_size());
   return std::move(*tokenizer);
-}
-
-Path WithoutCheckpointFile(const Path& path) {
-  const Path name = path.filename();
-  if (name != kManifestName && name != kIndexName) return path;
-  const Path directory = path.has_parent_path() ? path.parent_path() : ".";
-  return Exists(directory / kManifestName) ? directory : path;
-}
-
-Checkpoint OpenNewest(const Path& place) {
-  const Path path = WithoutCheckpointFile(place);
-  if (!Exists(path)) Fail(ExitCode::kCheckpoint, "{} does not exist", path.string());
-  if (!std::filesystem::is_directory(path)) {
-    Fail(ExitCode::kCheckpoint, "{} is not a directory; give a run's, or a checkpoint's",
-         path.string());
-  }
-  if (Exists(path / kManifestName)) return Checkpoint(path);
-  if (std::optional<Checkpoint> found = FindNewestValid(RootAt(path), Recovery::kReadOnly)) {
-    return std::move(*found);
-  }
-  Fail(ExitCode::kCheckpoint, "{} holds no checkpoint", path.string());
-}
-
-std::vector<Path> CheckpointsAt(const Path& place) {
-  const Path path = WithoutCheckpointFile(place);
-  if (!std::filesystem::is_directory(path)) return {};
-  if (Exists(path / kManifestName)) return {path};
-  std::vector<Path> newest_first;
-  for (const CheckpointRef& checkpoint : ListCheckpoints(RootAt(path))) {
-    newest_first.insert(newest_first.begin(), checkpoint.path);
-  }
-  return newest_first;
 }
 
 }  // namespace syntra

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/read.h"
+#include "checkpoint/recover.h"
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "train/replica.h"
@@ -13,13 +13,10 @@
 
 namespace syntra {
 
-// Attributes of a checkpoint.
-inline constexpr char kTokenizerAttribute[] = "tokenizer_digest";
+// Attributes of a checkpoint, besides those of checkpoint/layout.h.
 inline constexpr char kDataAttribute[] = "data_digest";
 inline constexpr char kShardsAttribute[] = "shards_digest";
 inline constexpr char kValidationAttribute[] = "validation_digest";
-// The tokenizer's model, as SentencePiece wrote it, in each checkpoint.
-inline constexpr const char* kTokenizerFile = "tokenizer.model";
 
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
@@ -47,14 +44,12 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
 void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
                   RunIdentity* identity);
 
-// Steps that the optimizer of the checkpoint's run has made, those before the run included.
-int64_t OptimizerStepsOf(const Checkpoint& checkpoint);
-
 // Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
 void LoadParameters(Checkpoint& checkpoint, Replica& replica);
 
-// Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
-void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors);
+// Throws Error(kCheckpoint), naming them, if tensors that were read from `path` hold values that
+// are not finite.
+void CheckFinite(const Path& path, std::span<const HostTensor> tensors);
 
 // Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
 const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name);
@@ -73,16 +68,5 @@ Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config);
 
 // Of the tokenizer that the parameters were trained with (Tokenizer::identity); "" if not known.
 std::string TokenizerIdentityOf(const Checkpoint& checkpoint);
-
-// The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
-// it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
-// Changes nothing.
-Checkpoint OpenNewest(const Path& path);
-
-// The checkpoints among which OpenNewest chooses, newest first, none of them looked into.
-std::vector<Path> CheckpointsAt(const Path& path);
-
-// The checkpoint that holds the file, if `path` is its MANIFEST or its tensors.h5; else `path`.
-Path WithoutCheckpointFile(const Path& path);
 
 }  // namespace syntra

@@ -26,7 +26,7 @@ void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
 
 class Trainer {
  public:
-  Trainer(RunContext& run, Workload& workload, std::optional<Checkpoint> initial)
+  Trainer(RunContext& run, Workload& workload, std::optional<StoredParameters> initial)
       : run_(run), workload_(workload), initial_(std::move(initial)) {}
 
   RunOutcome Train();
@@ -48,7 +48,7 @@ class Trainer {
 
   RunContext& run_;
   Workload& workload_;
-  std::optional<Checkpoint> initial_;  // open from the start, before its run prunes it
+  std::optional<StoredParameters> initial_;  // open from the start, before its run prunes it
   std::optional<TrainingState> state_;
   RunOutcome outcome_;
   std::vector<std::unique_ptr<Hook>> hooks_;

@@ -31,6 +31,9 @@ TEST(Combinations, Attention) {
   const Case cases[] = {
       {"gate: SIGMOID term { random {} }", "SIGMOID weighs exactly two terms, but there is 1"},
       {"gate: SIGMOID term { random {} } term { dense {} }", ""},
+      {"gate: SIGMOID initial_alpha: 5 term { random {} } term { dot_product {} }", ""},
+      {"gate: SOFTMAX initial_alpha: 5 term { random {} } term { dot_product {} }",
+       "initial_alpha has no effect with gate SOFTMAX; set gate: SIGMOID"},
       {"gate: SOFTMAX term { random {} } term { dense {} } term { dot_product {} }", ""},
       {"term { dot_product {} } term { dot_product {} }", "term[1] is a second dot_product"},
       {"term { random {} } term { random {} }", ""},

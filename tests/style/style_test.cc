@@ -358,7 +358,7 @@ TEST(Names, SayWhatATypeDoes) {
 }
 
 TEST(Names, OfOneGenerationOnly) {
-  ExpectNowhere(std::regex(R"(\b(?!(?:is_new|cuGetProcAddress_v2)\b)\w+_(v2|new|old)\b|\blega)"
+  ExpectNowhere(std::regex(R"(\b(?!(?:is_new|gelu_new|cuGetProcAddress_v2)\b)\w+_(v2|new|old)\b|\blega)"
                            R"(cy)"),
                 "a second generation");
   for (const fs::path& path : Files()) {

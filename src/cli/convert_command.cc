@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// syntra convert
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "convert/convert.h"
+
+namespace syntra {
+
+Action SetUpConvert(CLI::App& app) {
+  struct Options {
+    std::string input, output, to, tokenizer;
+    std::string dtype = "f32";
+  };
+  const auto options = std::make_shared<Options>();
+  std::vector<std::string> names;
+  for (const ModelFormat& format : ModelFormats()) names.emplace_back(format.name);
+  app.add_option("--input", options->input,
+                 "What to read: a checkpoint or a directory with some (the newest valid one is "
+                 "used), a Hugging Face T5, or what --to safetensors has written")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--output", options->output, "Directory to write: a new one, or an empty one")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--to", options->to,
+                 "syntra: a checkpoint without optimizer state. huggingface: a T5 that "
+                 "transformers loads, from models of dot product alone. safetensors: any model, "
+                 "under this program's names")
+      ->required()
+      ->check(CLI::IsMember(names));
+  app.add_option("--tokenizer", options->tokenizer,
+                 "SentencePiece model to take, where the input has none")
+      ->type_name("FILE");
+  app.add_option("--dtype", options->dtype, "Element type of huggingface and safetensors files")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  return [options] {
+    const auto rows = ModelFormats();
+    const ModelFormat& to = *std::ranges::find(
+        rows, options->to, [](const ModelFormat& row) { return std::string(row.name); });
+    const SafetensorsOptions storage{.type = options->dtype == "bf16" ? SafetensorsType::kBF16
+                                                                      : SafetensorsType::kF32};
+    const Conversion done =
+        Convert(options->input, options->output, to, storage, options->tokenizer);
+    fmt::print("{}: {} parameters in {} tensors, {} to {}; read back and compared with {}\n",
+               options->output, WithThousands(done.parameters), done.tensors, done.from, done.to,
+               done.source);
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace syntra

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/convert.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/print.h"
+#include "convert/huggingface_config.h"
+#include "kernels/bfloat16.h"
+
+namespace syntra {
+namespace {
+
+// What Convert writes into: beside the output, on its file system; gone if anything fails.
+class Building {
+ public:
+  explicit Building(const Path& output)
+      : path_(output.parent_path() /
+              fmt::format(".{}.tmp-{}", output.filename().string(), getpid())) {
+    if (Exists(path_)) RemoveAll(path_);
+    CreateDirectories(path_);
+  }
+  ~Building() {
+    try {
+      if (Exists(path_)) RemoveAll(path_);
+    } catch (const Error&) {
+      // The error that led here is the one to tell.
+    }
+  }
+  Building(const Building&) = delete;
+  Building& operator=(const Building&) = delete;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+};
+
+Path EmptyOutput(const Path& output) {
+  Path path = std::filesystem::absolute(output).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (Exists(path) && (!std::filesystem::is_directory(path) || !ListDirectory(path).empty())) {
+    Fail(ExitCode::kConfig, "--output {} is there already and is not empty; name a new directory",
+         output.string());
+  }
+  CreateDirectoriesDurably(path.parent_path());
+  return path;
+}
+
+const ModelFormat& FormatOf(const Path& input) {
+  if (!Exists(input)) Fail(ExitCode::kCheckpoint, "{} does not exist", input.string());
+  if (const ModelFormat* format = FindFormat(input)) return *format;
+  Fail(ExitCode::kCheckpoint,
+       "{} is no model: neither a checkpoint, nor a directory with some, nor one with config.json "
+       "and model.safetensors",
+       input.string());
+}
+
+void RequireEqual(bool equal, std::string_view what) {
+  if (equal) return;
+  Fail(ExitCode::kCheckpoint,
+       "{} does not read back as it was written; nothing is left of it. The disk may be failing",
+       what);
+}
+
+void CompareParameter(StoredModel& model, StoredModel& written, const std::string& name,
+                      SafetensorsType stored) {
+  const TensorType& type = model.parameters->tensors().find(name)->second;
+  const auto found = written.parameters->tensors().find(name);
+  RequireEqual(found != written.parameters->tensors().end() && found->second == type, name);
+  std::vector<float> expected(type.shape.size()), values(type.shape.size());
+  ReadFinite(model, name, expected);
+  if (stored == SafetensorsType::kBF16) {
+    std::ranges::transform(expected, expected.begin(),
+                           [](float value) { return ToFloat(ToBFloat16(value)); });
+  }
+  written.parameters->Read(name, values);
+  RequireEqual(std::memcmp(expected.data(), values.data(), values.size() * sizeof(float)) == 0,
+               "parameter " + name);
+}
+
+void Compare(StoredModel& model, StoredModel& written, SafetensorsType stored) {
+  Config expected, found;
+  *expected.mutable_model() = CanonicalModel(model.config.model());
+  *found.mutable_model() = CanonicalModel(written.config.model());
+  RequireEqual(MinimalConfigText(expected) == MinimalConfigText(found), "the configuration");
+  RequireEqual(model.tokenizer == written.tokenizer &&
+                   model.config.data().extra_ids() == written.config.data().extra_ids(),
+               "the tokenizer");
+  RequireEqual(model.parameters->tensors().size() == written.parameters->tensors().size(),
+               "the list of tensors");
+  for (const auto& [name, type] : model.parameters->tensors()) {
+    CompareParameter(model, written, name, stored);
+  }
+}
+
+}  // namespace
+
+Conversion Convert(const Path& input, const Path& output, const ModelFormat& to,
+                   const SafetensorsOptions& options, const Path& tokenizer) {
+  const Path final_path = EmptyOutput(output);
+  const ModelFormat& from = FormatOf(input);
+  StoredModel model = from.open(input, tokenizer);
+  const Building building(final_path);
+  to.write(model, building.path(), options);
+  SyncDirectory(building.path());
+  StoredModel written = to.open(building.path(), {});
+  Compare(model, written, options.type);
+  RenameDurably(building.path(), final_path);
+  Conversion done{from.name, to.name, model.source, 0,
+                  static_cast<int64_t>(model.parameters->tensors().size())};
+  for (const auto& [name, type] : model.parameters->tensors()) {
+    done.parameters += type.shape.size();
+  }
+  return done;
+}
+
+}  // namespace syntra

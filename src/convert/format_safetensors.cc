@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any model of this program in files that other programs read: model.safetensors under the names
+// and in the shapes of the checkpoints, model.json with the configuration, tokenizer.model.
+#include <google/protobuf/util/json_util.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "checkpoint/layout.h"
+#include "convert/formats.h"
+#include "model/programs.h"
+
+namespace syntra {
+namespace {
+
+constexpr const char* kModelFile = "model.json";
+constexpr const char* kFormatName = "syntra 1";  // the version of this layout
+constexpr int64_t kMaxJsonBytes = 256 << 10;
+
+bool Recognizes(const Path& directory) { return Exists(directory / kModelFile); }
+
+// Every field of the model, defaults too, so that a reader need not know them.
+Json ModelToJson(ModelConfig model) {
+  if (!model.has_decoder_mixer()) *model.mutable_decoder_mixer() = model.mixer();
+  for (MixerConfig* mixer : {model.mutable_mixer(), model.mutable_decoder_mixer()}) {
+    AttentionConfig& attention = *mixer->mutable_attention();
+    if (attention.term_size() == 0) attention.add_term()->mutable_dot_product();
+  }
+  model.mutable_feed_forward();
+  model.mutable_cross_attention();
+  model.mutable_relative_bias();
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(model, &text, options);
+  SYNTRA_CHECK(status.ok(), "{}", std::string(status.message()));
+  return ParseJson(text);
+}
+
+void FromJson(const Json& json, const Path& path, google::protobuf::Message* message) {
+  const auto status = google::protobuf::util::JsonStringToMessage(JsonText(json), message);
+  if (status.ok()) return;
+  Fail(ExitCode::kCheckpoint, "{}: {}", path.string(), Printable(std::string(status.message())));
+}
+
+Config ReadModelFile(const Path& path) {
+  Config config;
+  try {
+    const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes));
+    if (json.at("format") != kFormatName) {
+      Fail(ExitCode::kCheckpoint, "{} is of the format {}; this program reads \"{}\"",
+           path.string(), Printable(JsonText(json.at("format")), 80), kFormatName);
+    }
+    FromJson(json.at("model"), path, config.mutable_model());
+    FromJson(json.at("data"), path, config.mutable_data());
+  } catch (const Json::exception& error) {
+    Fail(ExitCode::kCheckpoint, "{} does not describe a model: {}", path.string(), error.what());
+  }
+  return config;
+}
+
+// The tensors are the model's parameters, no more and no less.
+void CheckParameters(const TensorSource& tensors, const ModelConfig& model, const Path& directory) {
+  const ParameterStore parameters = DeclareParameters(EncoderDecoder(model));
+  for (const Parameter& parameter : parameters.all()) {
+    const auto found = tensors.tensors().find(parameter.name);
+    if (found != tensors.tensors().end() && found->second.shape == parameter.shape) continue;
+    Fail(ExitCode::kCheckpoint, "{} {} the parameter {} {}, which {} asks for", directory.string(),
+         found == tensors.tensors().end() ? "lacks" : "has in another shape", parameter.name,
+         ToString(parameter.shape), kModelFile);
+  }
+  if (tensors.tensors().size() == parameters.all().size()) return;
+  Fail(ExitCode::kCheckpoint, "{} has {} tensors, but the model of {} has {} parameters",
+       directory.string(), tensors.tensors().size(), kModelFile, parameters.all().size());
+}
+
+StoredModel Open(const Path& directory, const Path& tokenizer) {
+  StoredModel model;
+  model.path = directory;
+  model.source = std::filesystem::absolute(directory).lexically_normal().string();
+  model.config = ReadModelFile(directory / kModelFile);
+  model.tokenizer = ReadTokenizer(directory, kTokenizerFile, tokenizer);
+  Complete(&model);
+  model.parameters = std::make_unique<SafetensorsSource>(directory);
+  CheckParameters(*model.parameters, model.config.model(), directory);
+  return model;
+}
+
+void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& options) {
+  const DataConfig& data = model.config.data();
+  const Json json = {
+      {"format", kFormatName},
+      {"model", ModelToJson(model.config.model())},
+      {"data", {{"extra_ids", data.extra_ids()}, {"input_length", data.input_length()}}}};
+  ReplaceFileDurably(directory / kModelFile, JsonText(json, 2) + "\n");
+  ReplaceFileDurably(directory / kTokenizerFile, model.tokenizer);
+  WriteTensors(*model.parameters, directory, options);
+}
+
+}  // namespace
+
+const ModelFormat kSafetensorsFormat = {"safetensors", Recognizes, Open, Write};
+
+}  // namespace syntra

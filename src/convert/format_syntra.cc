@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// This program's checkpoints. What is written has parameters and no optimizer state.
+#include "base/error.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/recover.h"
+#include "checkpoint/save.h"
+#include "config/config.h"
+#include "config/print.h"
+#include "convert/formats.h"
+#include "core/buffer.h"
+#include "model/programs.h"
+
+namespace syntra {
+namespace {
+
+bool Recognizes(const Path& path) {
+  const Path directory = WithoutCheckpointFile(path);
+  return Exists(directory / kManifestName) || Exists(directory / kCheckpointsFolder) ||
+         (std::filesystem::is_directory(directory) && !ListCheckpoints(directory).empty());
+}
+
+std::string AttributeOf(const Checkpoint& checkpoint, const char* name) {
+  const auto it = checkpoint.info().attributes.find(name);
+  if (it != checkpoint.info().attributes.end()) return it->second;
+  Fail(ExitCode::kCheckpoint, "{} has no attribute {}", checkpoint.path().string(), name);
+}
+
+StoredModel Open(const Path& path, const Path& tokenizer) {
+  Checkpoint checkpoint = OpenNewest(path);
+  StoredModel model;
+  model.step = checkpoint.info().step;
+  model.run_id = checkpoint.info().run_id;
+  model.config = ParseConfig(checkpoint.path().string(), AttributeOf(checkpoint, kConfigAttribute),
+                             {}, kForModel);
+  if (std::optional<std::string> own = checkpoint.ReadFile(kTokenizerFile); own) {
+    model.tokenizer = tokenizer.empty() ? std::move(*own) : ReadTokenizer({}, "", tokenizer);
+  } else {
+    // The first checkpoints hold none.
+    model.tokenizer = ReadTokenizer(checkpoint.path(), kTokenizerFile, tokenizer);
+  }
+  model.config.mutable_data()->clear_tokenizer();
+  static_cast<StoredParameters&>(model) = ParametersOf(std::move(checkpoint));
+  Complete(&model);
+  return model;
+}
+
+void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& options) {
+  if (options.type != SafetensorsType::kF32) {
+    Fail(ExitCode::kConfig, "checkpoints hold f32; leave --dtype out");
+  }
+  std::vector<TensorRecord> records;
+  std::vector<Buffer> buffers;
+  for (const auto& [name, type] : model.parameters->tensors()) {
+    Buffer& values = buffers.emplace_back(type.bytes(), "a parameter");
+    ReadFinite(model, name,
+               {reinterpret_cast<float*>(values.data()), static_cast<size_t>(type.shape.size())});
+    records.push_back({kParametersGroup + name, type, values.data()});
+  }
+  const CheckpointInfo info{.step = model.step,
+                            .run_id = model.run_id,
+                            .attributes = {{kConfigAttribute, MinimalConfigText(model.config)},
+                                           {kTokenizerAttribute, model.tokenizer_identity},
+                                           {kInitialAttribute, model.source}}};
+  const FileRecord tokenizer{kTokenizerFile, model.tokenizer};
+  SaveCheckpoint(directory / kCheckpointsFolder, info, records, {}, {&tokenizer, 1});
+}
+
+}  // namespace
+
+const ModelFormat kSyntraFormat = {"syntra", Recognizes, Open, Write};
+
+}  // namespace syntra

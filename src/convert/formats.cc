@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/formats.h"
+
+#include "base/text.h"
+#include "config/config.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kMaxTokenizerBytes = int64_t{256} << 20;
+
+}  // namespace
+
+std::span<const ModelFormat> ModelFormats() {
+  static const ModelFormat rows[] = {kSyntraFormat, kHuggingFaceFormat, kSafetensorsFormat};
+  return rows;
+}
+
+const ModelFormat* FindFormat(const Path& path) {
+  for (const ModelFormat& format : ModelFormats()) {
+    if (format.recognizes(path)) return &format;
+  }
+  return nullptr;
+}
+
+std::string ReadTokenizer(const Path& directory, const char* own, const Path& given) {
+  if (!given.empty()) return ReadWholeFile(given, kMaxTokenizerBytes);
+  if (Exists(directory / own)) return ReadWholeFile(directory / own, kMaxTokenizerBytes);
+  Fail(ExitCode::kData,
+       "{} has no {}, the SentencePiece model; give it with syntra convert --tokenizer FILE (a "
+       "tokenizer.json cannot take its place)",
+       directory.string(), own);
+}
+
+Tokenizer Complete(StoredModel* model) {
+  const ErrorContext context([&] { return "reading " + model->path.string(); });
+  ValidateConfig(model->config, kForModel);
+  Tokenizer tokenizer(model->path / "tokenizer", model->tokenizer,
+                      model->config.data().extra_ids());
+  CheckCanTrain(tokenizer, model->config.model().vocabulary_size());
+  const std::string identity = tokenizer.identity();
+  if (!model->tokenizer_identity.empty() && identity != model->tokenizer_identity) {
+    Fail(ExitCode::kData,
+         "the tokenizer (XXH3-128 {}) is not the one that the model was trained with (XXH3-128 {})",
+         identity, Printable(model->tokenizer_identity));
+  }
+  model->tokenizer_identity = identity;
+  return tokenizer;
+}
+
+void WriteTensors(TensorSource& tensors, const Path& directory, const SafetensorsOptions& options) {
+  SafetensorsWriter writer(directory, tensors.tensors(), options);
+  std::vector<float> values;
+  for (const std::string& name : writer.order()) {
+    values.resize(tensors.tensors().find(name)->second.shape.size());
+    tensors.Read(name, values);
+    writer.Write(name, values);
+  }
+  writer.Finish();
+}
+
+}  // namespace syntra

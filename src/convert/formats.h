@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats that models are read from and written in, one row each.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "convert/safetensors.h"
+#include "convert/stored_model.h"
+#include "data/tokenizer.h"
+
+namespace syntra {
+
+struct ModelFormat {
+  const char* name;  // of --to
+  bool (*recognizes)(const Path& directory);
+  // `tokenizer`: a SentencePiece model in the place of the directory's; "": the directory's. Throws
+  // Error(kCheckpoint) for what is not sound, Error(kData) for the tokenizer.
+  StoredModel (*open)(const Path& directory, const Path& tokenizer);
+  // Into an empty directory; every file is synced. Throws Error(kConfig) if the format has no such
+  // model.
+  void (*write)(StoredModel& model, const Path& directory, const SafetensorsOptions& options);
+};
+
+std::span<const ModelFormat> ModelFormats();
+
+// The format of what is at `path`; nullptr: none of them.
+const ModelFormat* FindFormat(const Path& path);
+
+// The rows, each in its file. `syntra`: a checkpoint, or a directory with some.
+extern const ModelFormat kSyntraFormat;
+// transformers' T5: config.json, model.safetensors and spiece.model.
+extern const ModelFormat kHuggingFaceFormat;
+// Any model: model.safetensors under this program's names, model.json and tokenizer.model.
+extern const ModelFormat kSafetensorsFormat;
+
+// The tokenizer's bytes: of the file `given` or, where that is empty, of the first of the `own`
+// files that there is. Throws Error(kData) if there is none.
+std::string ReadTokenizer(const Path& directory, const char* own, const Path& given);
+
+// Holds the model's configuration to the rules and its tokenizer to the configuration and, where it
+// is known, to `tokenizer_identity`, which is set. The tokenizer.
+Tokenizer Complete(StoredModel* model);
+
+// Writes all tensors of a source.
+void WriteTensors(TensorSource& tensors, const Path& directory, const SafetensorsOptions& options);
+
+}  // namespace syntra

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/huggingface_config.h"
+
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/print.h"
+
+namespace syntra {
+namespace {
+
+constexpr const char* kFile = "config.json";
+
+// What a value was meant to be, in the error about it.
+struct WrongValue {
+  std::string expected;
+};
+
+int32_t Integer(const Json& value) {
+  if (value.is_number_integer()) {
+    const auto number = value.get<int64_t>();
+    if (number >= 0 && number <= std::numeric_limits<int32_t>::max()) {
+      return static_cast<int32_t>(number);
+    }
+  }
+  throw WrongValue{"a number from 0 to 2147483647"};
+}
+
+double Number(const Json& value) {
+  if (!value.is_number()) throw WrongValue{"a number"};
+  return value.get<double>();
+}
+
+bool Truth(const Json& value) {
+  if (!value.is_boolean()) throw WrongValue{"true or false"};
+  return value.get<bool>();
+}
+
+void Require(const Json& value, const Json& only) {
+  if (value != only) throw WrongValue{JsonText(only)};
+}
+
+bool IsGated(const HuggingFaceConfig& config) {
+  return config.model.feed_forward().activation() == FeedForwardConfig::GATED_GELU;
+}
+
+const char* ActivationName(const HuggingFaceConfig& config) {
+  return IsGated(config) ? "gelu_new" : "relu";
+}
+
+void TakeActivation(const Json& value, HuggingFaceConfig& config) {
+  FeedForwardConfig& feed_forward = *config.model.mutable_feed_forward();
+  if (value == "relu") {
+    feed_forward.set_activation(FeedForwardConfig::RELU);
+  } else if (value == "gated-gelu") {
+    feed_forward.set_activation(FeedForwardConfig::GATED_GELU);
+  } else {
+    throw WrongValue{"\"relu\" or \"gated-gelu\""};
+  }
+}
+
+// transformers 5 says here what tie_word_embeddings said before: whether logits are scaled as T5
+// v1.0 does.
+void TakeOutputScale(const Json& value, HuggingFaceConfig& config) {
+  const bool scaled = Truth(value);
+  if (scaled && !config.shares_embeddings) throw WrongValue{"false with untied embeddings"};
+  config.model.set_tied_embeddings(scaled);
+}
+
+void TakeDropout(const Json& value, HuggingFaceConfig& config) {
+  ModelConfig& model = config.model;
+  const double rate = Number(value);
+  model.set_dropout(rate);
+  model.mutable_mixer()->mutable_attention()->set_dropout(rate);
+  model.mutable_cross_attention()->set_dropout(rate);
+  if (rate > 0) model.set_dropout_noise(PER_ELEMENT);
+}
+
+// One field of config.json: the value where it is missing (null: nothing is taken), and the way to
+// and from the model. Null from `give`: it is not written. Later rows may look at what earlier ones
+// took.
+struct Row {
+  const char* name;
+  Json missing;
+  void (*take)(const Json& value, HuggingFaceConfig& config);
+  Json (*give)(const HuggingFaceConfig& config);
+};
+
+using Value = const Json&;
+using Given = const HuggingFaceConfig&;
+using Taken = HuggingFaceConfig&;
+
+// The values for missing fields are those of transformers' T5Config.
+const std::vector<Row>& Rows() {
+  static const std::vector<Row> rows = {
+      {"model_type", "", [](Value v, Taken) { Require(v, "t5"); },
+       [](Given) -> Json { return "t5"; }},
+      {"is_encoder_decoder", true, [](Value v, Taken) { Require(v, true); },
+       [](Given) -> Json { return true; }},
+      {"d_model", 512, [](Value v, Taken c) { c.model.set_width(Integer(v)); },
+       [](Given c) -> Json { return c.model.width(); }},
+      {"d_kv", 64,
+       [](Value v, Taken c) {
+         c.model.mutable_mixer()->mutable_attention()->set_head_size(Integer(v));
+         c.model.mutable_cross_attention()->set_head_size(Integer(v));
+       },
+       [](Given c) -> Json { return c.model.mixer().attention().head_size(); }},
+      {"d_ff", 2048,
+       [](Value v, Taken c) { c.model.mutable_feed_forward()->set_width(Integer(v)); },
+       [](Given c) -> Json { return c.model.feed_forward().width(); }},
+      {"num_layers", 6,
+       [](Value v, Taken c) {
+         c.model.set_encoder_layers(Integer(v));
+         c.model.set_decoder_layers(Integer(v));
+       },
+       [](Given c) -> Json { return c.model.encoder_layers(); }},
+      {"num_decoder_layers", nullptr,
+       [](Value v, Taken c) { c.model.set_decoder_layers(Integer(v)); },
+       [](Given c) -> Json { return c.model.decoder_layers(); }},
+      {"num_heads", 8,
+       [](Value v, Taken c) {
+         c.model.mutable_mixer()->mutable_attention()->set_heads(Integer(v));
+         c.model.mutable_cross_attention()->set_heads(Integer(v));
+       },
+       [](Given c) -> Json { return c.model.mixer().attention().heads(); }},
+      {"relative_attention_num_buckets", 32,
+       [](Value v, Taken c) { c.model.mutable_relative_bias()->set_buckets(Integer(v)); },
+       [](Given c) -> Json { return c.model.relative_bias().buckets(); }},
+      {"relative_attention_max_distance", 128,
+       [](Value v, Taken c) { c.model.mutable_relative_bias()->set_max_distance(Integer(v)); },
+       [](Given c) -> Json { return c.model.relative_bias().max_distance(); }},
+      {"feed_forward_proj", "relu", TakeActivation,
+       [](Given c) -> Json { return IsGated(c) ? "gated-gelu" : "relu"; }},
+      {"is_gated_act", nullptr, [](Value v, Taken c) { Require(v, IsGated(c)); },
+       [](Given c) -> Json { return IsGated(c); }},
+      {"dense_act_fn", nullptr, [](Value v, Taken c) { Require(v, ActivationName(c)); },
+       [](Given c) -> Json { return ActivationName(c); }},
+      {"vocab_size", 32128, [](Value v, Taken c) { c.model.set_vocabulary_size(Integer(v)); },
+       [](Given c) -> Json { return c.model.vocabulary_size(); }},
+      {"tie_word_embeddings", true,
+       [](Value v, Taken c) {
+         c.shares_embeddings = Truth(v);
+         c.model.set_tied_embeddings(c.shares_embeddings);
+       },
+       [](Given c) -> Json { return c.model.tied_embeddings(); }},
+      {"scale_decoder_outputs", nullptr, TakeOutputScale, [](Given) -> Json { return nullptr; }},
+      {"layer_norm_epsilon", 1e-6, [](Value v, Taken c) { c.model.set_norm_epsilon(Number(v)); },
+       [](Given c) -> Json { return c.model.norm_epsilon(); }},
+      {"dropout_rate", 0.1, TakeDropout, [](Given c) -> Json { return c.model.dropout(); }},
+      {"initializer_factor", nullptr, [](Value v, Taken) { Number(v); },
+       [](Given) -> Json { return 1.0; }},
+      {"n_positions", nullptr, [](Value v, Taken c) { c.input_length = Integer(v); },
+       [](Given c) -> Json { return c.input_length; }},
+      {"pad_token_id", 0, [](Value v, Taken) { Require(v, 0); }, [](Given) -> Json { return 0; }},
+      {"decoder_start_token_id", nullptr, [](Value v, Taken) { Require(v, 0); },
+       [](Given) -> Json { return 0; }},
+      {"eos_token_id", 1, [](Value v, Taken c) { c.eos_id = Integer(v); },
+       [](Given c) -> Json { return c.eos_id; }},
+      {"quantization_config", nullptr,
+       [](Value, Taken) { throw WrongValue{"nothing: weights must not be quantized"}; },
+       [](Given) -> Json { return nullptr; }},
+      {"architectures", nullptr, [](Value, Taken) {},
+       [](Given) -> Json { return Json::array({"T5ForConditionalGeneration"}); }},
+      {"use_cache", nullptr, [](Value, Taken) {}, [](Given) -> Json { return true; }},
+  };
+  return rows;
+}
+
+void Canonicalise(MixerConfig& mixer) {
+  AttentionConfig& attention = *mixer.mutable_attention();
+  attention.clear_dropout();
+  if (attention.term_size() == 1 && attention.term(0).has_dot_product()) attention.clear_term();
+  if (attention.term_size() > 0) return;
+  attention.clear_gate();
+  attention.clear_initial_alpha();
+  attention.clear_index_by();
+}
+
+void CheckHasOnlyDotProduct(const MixerConfig& mixer, const char* path) {
+  for (const ScoreTerm& term : mixer.attention().term()) {
+    if (term.has_dot_product()) continue;
+    const auto* field = ScoreTerm::descriptor()->FindFieldByNumber(term.kind_case());
+    Fail(ExitCode::kConfig,
+         "{} has a {} term: it is a Synthesizer, which transformers does not have; use --to "
+         "safetensors",
+         path, field ? field->name() : "nameless");
+  }
+}
+
+}  // namespace
+
+HuggingFaceConfig ParseHuggingFaceConfig(const std::string& text) {
+  HuggingFaceConfig config;
+  Json json;
+  try {
+    json = ParseJson(text);
+  } catch (const Json::exception& error) {
+    Fail(ExitCode::kCheckpoint, "{} is no JSON: {}", kFile, error.what());
+  }
+  if (!json.is_object()) Fail(ExitCode::kCheckpoint, "{} is no JSON object", kFile);
+  for (const Row& row : Rows()) {
+    const auto found = json.find(row.name);
+    const Json& value = found == json.end() || found->is_null() ? row.missing : *found;
+    if (value.is_null()) continue;
+    try {
+      row.take(value, config);
+    } catch (const WrongValue& wrong) {
+      Fail(ExitCode::kCheckpoint, "{}: {} is {}, but must be {}", kFile, row.name,
+           Printable(JsonText(value), 80), wrong.expected);
+    }
+  }
+  return config;
+}
+
+std::string HuggingFaceConfigText(const HuggingFaceConfig& config) {
+  Json json = Json::object();
+  for (const Row& row : Rows()) {
+    if (Json value = row.give(config); !value.is_null()) json[row.name] = std::move(value);
+  }
+  return JsonText(json, 2) + "\n";
+}
+
+ModelConfig CanonicalModel(const ModelConfig& model) {
+  ModelConfig canonical = model;
+  if (!canonical.has_decoder_mixer()) *canonical.mutable_decoder_mixer() = canonical.mixer();
+  Canonicalise(*canonical.mutable_mixer());
+  Canonicalise(*canonical.mutable_decoder_mixer());
+  canonical.mutable_cross_attention()->clear_dropout();
+  canonical.mutable_feed_forward()->clear_initialization();
+  canonical.clear_dropout();
+  canonical.clear_dropout_noise();
+  return canonical;
+}
+
+void CheckIsHuggingFaceModel(const ModelConfig& model) {
+  CheckHasOnlyDotProduct(model.mixer(), "model.mixer");
+  if (model.has_decoder_mixer())
+    CheckHasOnlyDotProduct(model.decoder_mixer(), "model.decoder_mixer");
+  // What comes back from config.json is what it can describe.
+  Config ours, theirs;
+  *ours.mutable_model() = CanonicalModel(model);
+  *theirs.mutable_model() =
+      CanonicalModel(ParseHuggingFaceConfig(HuggingFaceConfigText({.model = model})).model);
+  const std::vector<std::string> differences = ConfigDifferences(theirs, ours);
+  if (differences.empty()) return;
+  Fail(ExitCode::kConfig,
+       "transformers' T5 cannot have this model's shape; use --to safetensors. Where a T5 must "
+       "have the first value, it has the second:\n  {}",
+       Join(differences, "\n  "));
+}
+
+}  // namespace syntra

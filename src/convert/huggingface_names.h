@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a Hugging Face T5 and the parameters that they are.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "convert/tensor_source.h"
+
+namespace syntra {
+
+struct HuggingFaceName {
+  std::string ours;
+  std::string theirs;
+  // torch's Linear and Embedding keep [out, in] where this program has [in, out].
+  bool transposed = false;
+  // Where transformers may have the same tensor, too, or instead.
+  std::vector<std::string> aliases;
+};
+
+// Of every parameter of a model that CheckIsHuggingFaceModel lets through.
+std::vector<HuggingFaceName> HuggingFaceNames(const ModelConfig& model);
+
+// The parameters under this program's names and in its shapes. `shares_embeddings`: an output
+// matrix of its own that is not there is the embedding. Throws Error(kCheckpoint) with all tensors
+// of `theirs` that are missing, of another shape or unknown, or if aliases differ.
+std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource> theirs,
+                                                   const ModelConfig& model,
+                                                   bool shares_embeddings);
+
+// The other way: `ours`, which must outlive the result, under transformers' names and in its
+// shapes.
+std::unique_ptr<TensorSource> ToHuggingFaceNames(TensorSource& ours, const ModelConfig& model);
+
+}  // namespace syntra

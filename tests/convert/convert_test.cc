@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models from format to format, and against what transformers computed with them
+// (tests/golden/make_huggingface.py).
+#include "convert/convert.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "base/json.h"
+#include "checkpoint/layout.h"
+#include "config/config.h"
+#include "convert/running_model.h"
+#include "convert/sample_checkpoint.h"
+#include "convert/scratch.h"
+#include "train/initial.h"
+
+namespace syntra {
+namespace {
+
+using testing::HasSubstr;
+
+class Fixtures : public ScratchTest, public testing::WithParamInterface<const char*> {
+ protected:
+  Path Made(const char* name) const { return scratch_ / name; }
+  Conversion To(const ModelFormat& format, const Path& input, const Path& output) const {
+    return Convert(input, output, format);
+  }
+};
+
+TEST_P(Fixtures, ImportedGivesTheLogitsAndTheTextOfTransformers) {
+  const Json expected = ParseJson(ReadWholeFile(Golden(GetParam()) / "expected.json"));
+  const Conversion done = Convert(Golden(GetParam()), Made("imported"), kSyntraFormat);
+  EXPECT_EQ(done.from, "huggingface");
+  StoredModel model = kSyntraFormat.open(Made("imported"), {});
+  EXPECT_EQ(model.config.data().input_length(), 64);
+  const Tokenizer tokenizer("tokenizer", model.tokenizer, model.config.data().extra_ids());
+  const TrialBatch batch = BatchOf(expected);
+  Running running(std::move(model));
+
+  const std::vector<double> logits = running.Logits(batch);
+  size_t at = 0;
+  double worst = 0;
+  for (size_t row = 0; row < expected.at("logits").size(); ++row) {
+    for (size_t t = 0; t < expected.at("logits")[row].size(); ++t) {
+      const bool counts = batch.decoder_segments[row * batch.shape.target_length + t] > 0;
+      for (const Json& logit : expected.at("logits")[row][t]) {
+        const double found = logits.at(at++);
+        if (counts) worst = std::max(worst, std::abs(found - logit.get<double>()));
+      }
+    }
+  }
+  EXPECT_EQ(at, logits.size());
+  EXPECT_LE(worst, 1e-4);
+  RecordProperty("worst", fmt::format("{:.1e}", worst));
+
+  const auto greedy = running.Greedy(batch, 12);
+  for (size_t row = 0; row < greedy.size(); ++row) {
+    EXPECT_EQ(Json(greedy[row]), expected.at("greedy_ids")[row]) << row;
+    EXPECT_EQ(tokenizer.Decode(greedy[row]), expected.at("greedy_text")[row]) << row;
+    // Tokens, too, are those that transformers found.
+    std::vector<int32_t> ids =
+        tokenizer.EncodeWithSentinels(std::string(expected.at("inputs")[row]));
+    ids.push_back(tokenizer.eos_id());
+    ids.resize(batch.shape.input_length, 0);
+    EXPECT_EQ(Json(ids), expected.at("encoder_ids")[row]) << row;
+  }
+}
+
+void ExpectSameParameters(StoredModel a, StoredModel b) {
+  ASSERT_EQ(a.parameters->tensors(), b.parameters->tensors());
+  for (const auto& [name, type] : a.parameters->tensors()) {
+    std::vector<float> left(type.shape.size()), right(type.shape.size());
+    a.parameters->Read(name, left);
+    b.parameters->Read(name, right);
+    EXPECT_EQ(std::memcmp(left.data(), right.data(), left.size() * sizeof(float)), 0) << name;
+  }
+  EXPECT_EQ(a.tokenizer, b.tokenizer);
+  EXPECT_EQ(a.tokenizer_identity, b.tokenizer_identity);
+}
+
+TEST_P(Fixtures, RoundTripsAreExact) {
+  Convert(Golden(GetParam()), Made("a"), kSyntraFormat);
+  Convert(Made("a"), Made("b"), kHuggingFaceFormat, {.file_bytes = 4000});
+  EXPECT_TRUE(Exists(Made("b") / kSafetensorsIndex));
+  Convert(Made("b"), Made("c"), kSafetensorsFormat);
+  Convert(Made("c"), Made("d"), kSyntraFormat);
+  ExpectSameParameters(kSyntraFormat.open(Made("a"), {}), kSyntraFormat.open(Made("d"), {}));
+  ExpectSameParameters(kSyntraFormat.open(Made("a"), {}),
+                       kHuggingFaceFormat.open(Golden(GetParam()), {}));
+  for (const Path& path : ListDirectory(scratch_)) {
+    EXPECT_FALSE(path.filename().string().starts_with('.')) << path << " was left behind";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, Fixtures, testing::Values("t5_v1_0", "flan_t5"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class Converting : public ScratchTest {
+ protected:
+  // The run directory of a model with this mixer.
+  Path Synthesizer(const std::string& mixer) {
+    SaveSample(scratch_ / "run", SampleModel(mixer));
+    return scratch_ / "run";
+  }
+  std::string Complaint(const Path& input, const ModelFormat& to, const Path& output,
+                        ExitCode code) {
+    try {
+      Convert(input, output, to);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "was converted";
+    return "";
+  }
+};
+
+TEST_F(Converting, SynthesizersToSafetensorsAndBack) {
+  for (const auto& [name, mixer] : TrialMixers()) {
+    const Path run = Synthesizer(mixer);
+    Convert(run, scratch_ / "out", kSafetensorsFormat);
+    Convert(scratch_ / "out", scratch_ / "back", kSyntraFormat);
+    ExpectSameParameters(kSyntraFormat.open(run, {}), kSyntraFormat.open(scratch_ / "back", {}));
+    for (const char* made : {"run", "out", "back"}) RemoveAll(scratch_ / made);
+  }
+}
+
+TEST_F(Converting, WeightsOnlyCheckpointsKeepStepAndRun) {
+  Convert(Synthesizer(""), scratch_ / "light", kSyntraFormat);
+  const StoredModel light = kSyntraFormat.open(scratch_ / "light", {});
+  EXPECT_EQ(light.step, 7);
+  EXPECT_EQ(light.run_id, "abc");
+  const Checkpoint checkpoint(scratch_ / "light/checkpoints" / StepName(7));
+  for (const auto& [name, entry] : checkpoint.tensors()) {
+    EXPECT_TRUE(name.starts_with(kParametersGroup)) << name;
+  }
+}
+
+TEST_F(Converting, BFloat16IsHeldToItsRounding) {
+  Convert(Synthesizer(""), scratch_ / "out", kHuggingFaceFormat, {.type = SafetensorsType::kBF16});
+  EXPECT_TRUE(Exists(scratch_ / "out/model.safetensors"));
+}
+
+TEST_F(Converting, WhatIsInTheWayStays) {
+  const Path run = Synthesizer("");
+  EXPECT_THAT(Complaint(run, kHuggingFaceFormat, run, ExitCode::kConfig), HasSubstr("not empty"));
+  CreateDirectories(scratch_ / "empty");
+  Convert(run, scratch_ / "empty/", kHuggingFaceFormat);
+  EXPECT_TRUE(Exists(scratch_ / "empty/config.json"));
+}
+
+TEST_F(Converting, RefusalsLeaveNothing) {
+  const Path run = Synthesizer(TrialMixers().at("random"));
+  const Path out = scratch_ / "out";
+  EXPECT_THAT(Complaint(run, kHuggingFaceFormat, out, ExitCode::kConfig), HasSubstr("Synthesizer"));
+  EXPECT_THAT(Complaint(scratch_ / "nowhere", kSyntraFormat, out, ExitCode::kCheckpoint),
+              HasSubstr("does not exist"));
+  CreateDirectories(scratch_ / "empty");
+  EXPECT_THAT(Complaint(scratch_ / "empty", kSyntraFormat, out, ExitCode::kCheckpoint),
+              HasSubstr("is no model"));
+  CreateDirectories(scratch_ / "hub");
+  for (const char* file : {"config.json", "model.safetensors", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(Golden("t5_v1_0") / file, scratch_ / "hub" / file);
+  }
+  EXPECT_THAT(Complaint(scratch_ / "hub", kSyntraFormat, out, ExitCode::kData),
+              HasSubstr("--tokenizer"));
+  Convert(scratch_ / "hub", scratch_ / "with", kSyntraFormat, {},
+          Golden("t5_v1_0") / "spiece.model");
+  // The sample's vocabulary is larger than the model's.
+  ReplaceFileDurably(scratch_ / "hub/spiece.model",
+                     ReadWholeFile(Path(SYNTRA_SOURCE_DIR) / "data/sample/spiece.model"));
+  EXPECT_THAT(Complaint(scratch_ / "hub", kSyntraFormat, out, ExitCode::kConfig),
+              HasSubstr("vocabulary_size"));
+  EXPECT_FALSE(Exists(out));
+  EXPECT_EQ(ListDirectory(scratch_).size(), 4u) << "run, empty, hub and with";
+}
+
+// A public T5 as the start of the paper's mixtures: at one end of the gate the model is still that
+// T5.
+TEST_F(Converting, WarmStartOfAMixtureFromHuggingFace) {
+  const Json expected = ParseJson(ReadWholeFile(Golden("t5_v1_0") / "expected.json"));
+  const TrialBatch batch = BatchOf(expected);
+  StoredModel vanilla = kHuggingFaceFormat.open(Golden("t5_v1_0"), {});
+  const ModelConfig base = vanilla.config.model();
+  const std::string identity = vanilla.tokenizer_identity;
+  const std::vector<double> logits = Running(std::move(vanilla)).Logits(batch);
+  for (const bool dense : {false, true}) {
+    for (const double alpha : {20.0, -20.0}) {
+      ModelConfig mixed = base;
+      AttentionConfig& attention = *mixed.mutable_mixer()->mutable_attention();
+      if (dense) {
+        attention.add_term()->mutable_dense()->set_max_length(16);
+      } else {
+        attention.add_term()->mutable_random()->set_max_length(16);
+      }
+      attention.add_term()->mutable_dot_product();
+      attention.set_gate(AttentionConfig::SIGMOID);
+      attention.set_initial_alpha(alpha);
+      Replica replica(mixed, nullptr, DType::kF32, FastBackend());
+      replica.InitializeParameters(1);
+      StoredParameters initial = OpenInitial(Golden("t5_v1_0"));
+      RunIdentity identities{.tokenizer_identity = identity};
+      CheckpointConfig options;
+      EXPECT_THROW(LoadInitial(initial, options, replica, &identities), Error);
+      options.set_initial_missing(CheckpointConfig::INITIALIZE);
+      LoadInitial(initial, options, replica, &identities);
+      std::map<std::string, TensorView> tensors;
+      for (const HostTensor& tensor : replica.HostTensors()) tensors[tensor.name] = tensor.view;
+      Running running(mixed, [&](const std::string& name, std::span<float> values) {
+        std::ranges::copy(tensors.at(kParametersGroup + name).As<float>(), values.begin());
+      });
+      const std::vector<double> found = running.Logits(batch);
+      double worst = 0;
+      for (size_t i = 0; i < found.size(); ++i) {
+        worst = std::max(worst, std::abs(found[i] - logits[i]));
+      }
+      if (alpha > 0) {
+        EXPECT_LE(worst, 1e-5) << dense;
+      } else {
+        EXPECT_GT(worst, 1e-3) << "the synthetic term alone is another model";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syntra
