@@ -96,14 +96,16 @@ void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& rep
              WithThousands(identity->optimizer_steps_before));
 }
 
-// Of a directory. A checkpoint's configuration and tokenizer need not be sound for its parameters
-// to be used, so they are not looked at.
-const ModelFormat* ForeignFormat(const Path& directory) {
-  const ModelFormat* format = FindFormat(directory);
-  return format == nullptr || format->name == kSyntraFormat.name ? nullptr : format;
-}
-
 }  // namespace
+
+// A checkpoint is not opened as a format: its configuration and tokenizer need not be sound for its
+// parameters to be used.
+std::optional<StoredModel> OpenForeign(const Path& path) {
+  if (!std::filesystem::is_directory(path)) return std::nullopt;
+  const ModelFormat* format = FindFormat(path);
+  if (!format || std::string_view(format->name) == kSyntraFormat.name) return std::nullopt;
+  return format->open(path, {});
+}
 
 std::optional<Config> ConfigOfStart(const Config& config) {
   const RunDirectory run{config.train().directory()};
@@ -115,7 +117,7 @@ std::optional<Config> ConfigOfStart(const Config& config) {
   const Path path = WithoutCheckpointFile(config.checkpoint().initial());
   if (path.empty() || std::filesystem::is_regular_file(path)) return std::nullopt;
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
-  if (const ModelFormat* format = ForeignFormat(path)) return format->open(path, {}).config;
+  if (const auto foreign = OpenForeign(path)) return foreign->config;
   const Checkpoint initial = OpenNewest(path);
   return ConfigOf(initial.path(), initial.info());
 }
@@ -127,7 +129,7 @@ std::optional<StoredParameters> InitialOf(const Config& config) {
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
   if (std::filesystem::is_regular_file(place)) return ParametersOf(OpenTensorFile(place));
-  if (const ModelFormat* format = ForeignFormat(place)) return format->open(place, {});
+  if (auto foreign = OpenForeign(place)) return std::move(*foreign);
   return ParametersOf(OpenNewest(place));
 }
 

@@ -13,10 +13,14 @@
 namespace syntra {
 
 // What checkpoint.initial names, opened and verified: a model of any format (convert/formats.h), of
-// checkpoints what OpenNewest finds, or a single HDF5 file of tensors. Throws Error(kCheckpoint) for
-// anything else. nullopt if the field is not set, or the run directory has checkpoints, from which
-// the run continues.
+// checkpoints what OpenNewest finds, or a single HDF5 file of tensors. Throws Error(kCheckpoint)
+// for anything else. nullopt if the field is not set, or the run directory has checkpoints, from
+// which the run continues.
 std::optional<StoredParameters> InitialOf(const Config& config);
+
+// The model in a directory of another format than this program's checkpoints; nullopt if there is
+// none.
+std::optional<StoredModel> OpenForeign(const Path& path);
 
 // The configuration of the model that the run continues with or starts from: of its newest
 // checkpoint or, where it has none, of checkpoint.initial. nullopt if that is not set, or is a file

@@ -25,7 +25,8 @@ struct Finding {
 
 struct PreflightReport {
   std::vector<Finding> findings;
-  std::optional<StoredParameters> initial;  // InitialOf the configuration, if nothing was wrong with it
+  std::optional<StoredParameters>
+      initial;  // InitialOf the configuration, if nothing was wrong with it
 };
 
 // All checks in order. One that needs what another has not found out is skipped. Changes nothing,
@@ -37,7 +38,7 @@ std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
 
 // What the run goes on with, so that nothing is opened and verified twice.
 struct PassedPreflight {
-  std::vector<std::string> warnings;  // of rank 0
+  std::vector<std::string> warnings;        // of rank 0
   std::optional<StoredParameters> initial;  // InitialOf the configuration, on every rank
 };
 

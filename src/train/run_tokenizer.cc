@@ -5,9 +5,10 @@
 
 #include "base/error.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/recover.h"
 #include "checkpoint/verify.h"
+#include "train/initial.h"
 #include "train/run_directory.h"
-#include "train/snapshot.h"
 
 namespace syntra {
 namespace {
@@ -45,7 +46,12 @@ Tokenizer OpenTokenizer(const Config& config) {
   const std::string& initial = config.checkpoint().initial();
   std::vector<Path> checkpoints;
   if (!run.empty()) checkpoints = CheckpointsAt(RunDirectory{run}.checkpoints());
-  if (checkpoints.empty() && !initial.empty()) checkpoints = CheckpointsAt(initial);
+  if (checkpoints.empty() && !initial.empty()) {
+    if (const auto model = OpenForeign(initial)) {
+      return Tokenizer(Path(initial) / kTokenizerFile, model->tokenizer, extra_ids);
+    }
+    checkpoints = CheckpointsAt(initial);
+  }
   if (auto tokenizer = TokenizerIn(checkpoints, extra_ids)) return std::move(*tokenizer);
   Fail(ExitCode::kConfig,
        "no tokenizer: set data.tokenizer to a SentencePiece model. It may only be left out where "
