@@ -190,7 +190,7 @@ class Preparation {
     warned_ = true;
   }
 
-  void BuildIfItSaysTheSame(const ShardTask& task, const Digest& source, int64_t source_bytes,
+  void BuildIfContentIsEqual(const ShardTask& task, const Digest& source, int64_t source_bytes,
                             const Digest& content) {
     const Path aside = task.shard.string() + ".again";
     Build(task, aside, source, source_bytes);
