@@ -177,7 +177,7 @@ TEST(Cli, BashCompletion) {
     std::string words, answer;
   };
   const Case cases[] = {
-      {"co", "config completion"},
+      {"co", "convert config completion"},
       {"config ''", "show diff explain"},
       {"inspect ''", "data checkpoint memory"},
       {"completion ''", "bash zsh fish"},
@@ -188,6 +188,7 @@ TEST(Cli, BashCompletion) {
        "optimizer.schedule optimizer.schedule.kind optimizer.schedule.rate "
        "optimizer.schedule.warmup_steps optimizer.schedule.final_rate"},
       {"config show --set train.st", "train.steps= train.stop_after_minutes="},
+      {"convert --to s", "syntra safetensors"},
       // bash cuts words at "=".
       {"pretrain --set train.precision =", "FP32 BF16"},
       {"pretrain --set train.precision = B", "BF16"},

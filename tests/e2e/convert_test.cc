@@ -47,7 +47,7 @@ TEST_F(Converted, ARunLeavesComesBackAndStartsAMixture) {
       std::string("model.mixer=") + kSizes +
       "gate: SIGMOID initial_alpha: 16 term { dense { max_length: 32 } } term "
       "{ dot_product {} } } }";
-  Train("c", {mixed, "train.steps=1", "checkpoint.initial=" + Directory("hub").string(),
+  Train("c", {mixed, "train.steps=4", "checkpoint.initial=" + Directory("hub").string(),
               "checkpoint.initial_missing=INITIALIZE"});
   const std::vector<Json> lines = Metrics("c");
   const auto start = std::ranges::find_if(

@@ -163,11 +163,14 @@ class SyntraModel:
 
 
 def main() -> None:
-    """DIRECTORY INPUT OUTPUT: the logits of the ids in a JSON file, to another."""
-    ids = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
-    with torch.no_grad():
-        logits = SyntraModel(sys.argv[1])(torch.tensor(ids["encoder_ids"]), torch.tensor(ids["decoder_ids"]))
-    Path(sys.argv[3]).write_text(json.dumps({"logits": logits.tolist()}), encoding="utf-8")
+    """INPUT OUTPUT: JSON files with lists, of models and ids, and of their logits."""
+    answers = []
+    for asked in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
+        with torch.no_grad():
+            logits = SyntraModel(asked["model"])(torch.tensor(asked["encoder_ids"]),
+                                                 torch.tensor(asked["decoder_ids"]))
+        answers.append({"logits": logits.tolist()})
+    Path(sys.argv[2]).write_text(json.dumps(answers), encoding="utf-8")
 
 
 if __name__ == "__main__":

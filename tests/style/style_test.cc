@@ -358,9 +358,10 @@ TEST(Names, SayWhatATypeDoes) {
 }
 
 TEST(Names, OfOneGenerationOnly) {
-  ExpectNowhere(std::regex(R"(\b(?!(?:is_new|gelu_new|cuGetProcAddress_v2)\b)\w+_(v2|new|old)\b|\blega)"
-                           R"(cy)"),
-                "a second generation");
+  ExpectNowhere(
+      std::regex(R"(\b(?!(?:is_new|gelu_new|cuGetProcAddress_v2)\b)\w+_(v2|new|old)\b|\blega)"
+                 R"(cy)"),
+      "a second generation");
   for (const fs::path& path : Files()) {
     EXPECT_FALSE(std::regex_search(path.stem().string(), std::regex("_(v2|new|old)$"))) << path;
   }
