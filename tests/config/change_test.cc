@@ -35,6 +35,7 @@ TEST(Change, OnlyTheseMayChange) {
                                        "data.tokenizer",
                                        "data.train",
                                        "data.validation",
+                                       "decoding",
                                        "evaluation",
                                        "optimizer.schedule",
                                        "train.compare_replicas_every",

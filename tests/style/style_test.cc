@@ -206,7 +206,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
         << file << " does not define " << prefix << name;
   }
   const std::regex definition(
-      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>) )" + prefix +
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<(?:TokenMixer|Strategy)>) )" + prefix +
       R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (!IsSource(entry.path())) continue;
@@ -239,6 +239,10 @@ TEST(Rows, EveryCudaKernelHasItsFile) {
 
 TEST(Rows, EveryMixerHasItsFile) {
   CheckRows("src/mixers/mixers.def", "SYNTRA_MIXER", "src/mixers", "mixer_");
+}
+
+TEST(Rows, EveryDecodingStrategyHasItsFile) {
+  CheckRows("src/decode/strategies.def", "SYNTRA_STRATEGY", "src/decode", "strategy_");
 }
 
 // The comment at the head of an op's file is its contract.
