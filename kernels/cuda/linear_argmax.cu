@@ -42,43 +42,19 @@ __global__ void ArgmaxKernel(const float* logits, int64_t vocabulary, int32_t* r
   result[BlockIndex()] = best.index;
 }
 
-struct Argmax {
-  LogitChunks chunks;
-  Converted embedding;
-  ChunkGemm product;
-  size_t logits = 0, scratch = 0;
-};
-
 }  // namespace
 
 std::optional<BoundKernel> cuda_linear_argmax(const OpCall& call) {
   if (!LogitChunks::Serves(call)) return std::nullopt;
-  const LogitChunks chunks(call);
-  BoundKernel kernel;
   WorkspaceLayout layout;
-  Converted embedding(call.inputs[1], chunks.dtype, cuda_copy, layout);
-  ChunkGemm product(chunks,
-                    {.n = chunks.vocabulary,
-                     .k = chunks.width,
-                     .transpose_b = true,
-                     .ab = chunks.dtype,
-                     .alpha = chunks.scale},
-                    &GemmProblem::m);
-  const auto plan =
-      std::make_shared<Argmax>(Argmax{chunks, std::move(embedding), std::move(product)});
-  plan->logits = layout.Place(chunks.rows * chunks.vocabulary * sizeof(float));
-  plan->scratch = layout.Place(plan->product.workspace_bytes());
+  const auto plan = std::make_shared<const PassingLogits>(call, layout);
+  BoundKernel kernel;
   kernel.workspace_bytes = layout.bytes();
   kernel.run = [plan](const KernelArguments& arguments) {
-    const LogitChunks& chunks = plan->chunks;
-    const void* embedding = plan->embedding.Run(arguments, 1);
-    auto* logits = reinterpret_cast<float*>(arguments.workspace + plan->logits);
-    for (int64_t i = 0; i < chunks.count; ++i) {
-      plan->product.Run(arguments, i, Input<std::byte>(arguments, 0) + chunks.hidden_bytes(i),
-                        embedding, logits, arguments.workspace + plan->scratch);
-      Launch(arguments, {chunks.size(i), kThreads, sizeof(ArgmaxStorage)}, ArgmaxKernel, logits,
-             chunks.vocabulary, Output<int32_t>(arguments, 0) + chunks.first(i));
-    }
+    plan->Run(arguments, [&](int64_t first, int64_t count, const float* logits) {
+      Launch(arguments, {count, kThreads, sizeof(ArgmaxStorage)}, ArgmaxKernel, logits,
+             plan->vocabulary(), Output<int32_t>(arguments, 0) + first);
+    });
   };
   return kernel;
 }

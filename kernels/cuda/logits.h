@@ -72,4 +72,41 @@ class ChunkGemm {
   int64_t last_ = 0;
 };
 
+// The logits of a call, a chunk at a time in the workspace.
+class PassingLogits {
+ public:
+  PassingLogits(const OpCall& call, WorkspaceLayout& layout)
+      : chunks_(call),
+        embedding_(call.inputs[1], chunks_.dtype, cuda_copy, layout),
+        product_(chunks_,
+                 {.n = chunks_.vocabulary,
+                  .k = chunks_.width,
+                  .transpose_b = true,
+                  .ab = chunks_.dtype,
+                  .alpha = chunks_.scale},
+                 &GemmProblem::m),
+        logits_(layout.Place(chunks_.rows * chunks_.vocabulary * sizeof(float))),
+        scratch_(layout.Place(product_.workspace_bytes())) {}
+
+  int64_t vocabulary() const { return chunks_.vocabulary; }
+
+  // Calls take(first token, number of tokens, logits) for each chunk, once its product is enqueued.
+  template <typename Take>
+  void Run(const KernelArguments& arguments, const Take& take) const {
+    const void* embedding = embedding_.Run(arguments, 1);
+    auto* logits = reinterpret_cast<float*>(arguments.workspace + logits_);
+    for (int64_t i = 0; i < chunks_.count; ++i) {
+      product_.Run(arguments, i, Input<std::byte>(arguments, 0) + chunks_.hidden_bytes(i),
+                   embedding, logits, arguments.workspace + scratch_);
+      take(chunks_.first(i), chunks_.size(i), logits);
+    }
+  }
+
+ private:
+  LogitChunks chunks_;
+  Converted embedding_;
+  ChunkGemm product_;
+  size_t logits_, scratch_;
+};
+
 }  // namespace syntra::gpu

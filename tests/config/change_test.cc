@@ -36,6 +36,7 @@ TEST(Change, OnlyTheseMayChange) {
                                        "data.tokenizer",
                                        "data.train",
                                        "data.validation",
+                                       "decoding",
                                        "evaluation",
                                        "optimizer.schedule",
                                        "train.compare_replicas_every",

@@ -46,7 +46,7 @@ const Case kAlone[] = {
     {"gradient_accumulation_steps", "\"train.micro_batch_size\""},
     {"epochs", "\"train.steps\""},
     {"max_steps", "\"train.steps\""},
-    {"seed", "\"train.seed\""},
+    {"seed", "\"train.seed\" or \"decoding.sample.seed\""},
     {"wd", "\"optimizer.weight_decay\""},
     {"grad_clip", "\"optimizer.clip_norm\""},
     {"max_grad_norm", "\"optimizer.clip_norm\""},

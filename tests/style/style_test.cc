@@ -206,7 +206,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
         << file << " does not define " << prefix << name;
   }
   const std::regex definition(
-      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<TokenMixer>|Metric) )" + prefix +
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<(?:TokenMixer|Strategy)>|Metric) )" + prefix +
       R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (!IsSource(entry.path())) continue;
@@ -243,6 +243,10 @@ TEST(Rows, EveryMixerHasItsFile) {
 
 TEST(Rows, EveryMetricHasItsFile) {
   CheckRows("src/metrics/metrics.def", "SYNTRA_METRIC", "src/metrics", "metric_");
+}
+
+TEST(Rows, EveryDecodingStrategyHasItsFile) {
+  CheckRows("src/decode/strategies.def", "SYNTRA_STRATEGY", "src/decode", "strategy_");
 }
 
 // The comment at the head of an op's file is its contract.
