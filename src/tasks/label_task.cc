@@ -41,6 +41,7 @@ void LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableF
     example.inputs = row.input.Fill([&](size_t i) { return std::string_view(*read.fields[i]); });
     example.targets = kNoTarget;
     if (const auto& label = read.fields[inputs]) {
+      if (!row.left_out.empty() && *label == row.left_out) return {};
       const int index = IndexOf(*label, row_.label_values, row.label);
       example.expected = index;
       example.targets = traits().labels[index];

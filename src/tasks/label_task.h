@@ -15,6 +15,7 @@ struct LabelledRow {
   std::string label = "label";    // column or JSON field
   std::string id = "index";       // the same; where there is none, the number of the row
   std::vector<Json> submitted{};  // as the server takes the labels; none: as the files write them
+  std::string left_out{};         // a label whose rows are no examples: MNLI's "-"
 };
 
 class LabelTask : public Task {

@@ -39,7 +39,8 @@ std::unique_ptr<Task> task_mnli(const TaskConfig& /*config*/) {
                  .labels = {"entailment", "neutral", "contradiction"},
                  .metrics = {"accuracy"}},
       LabelledRow{.input = TextTemplate("mnli hypothesis: {sentence2} premise: {sentence1}"),
-                  .label = "gold_label"});
+                  .label = "gold_label",
+                  .left_out = "-"});  // where the annotators did not agree
 }
 
 }  // namespace syntra

@@ -8,8 +8,8 @@
 namespace syntra {
 namespace {
 
-const std::string kTrain = "MRPC/msr_paraphrase_train.txt";
-const std::string kDevelopmentIds = "MRPC/dev_ids.tsv";
+constexpr const char* kTrain = "MRPC/msr_paraphrase_train.txt";
+constexpr const char* kDevelopmentIds = "MRPC/dev_ids.tsv";
 
 std::vector<TaskSplit> MrpcSplits() {
   std::vector<TaskSplit> splits = GlueSplits("MRPC");

@@ -11,7 +11,7 @@
 namespace syntra {
 namespace {
 
-const std::string kDpr = "DPR/train.c.txt";
+constexpr const char* kDpr = "DPR/train.c.txt";
 
 std::vector<TaskSplit> WscSplits(bool use_dpr) {
   std::vector<TaskSplit> splits = SuperGlueSplits("WSC");
@@ -45,14 +45,16 @@ std::string MendReferent(std::string referent, const std::string& text, int64_t 
 // The number of the word that is the pronoun, which the file gives wrong for one text.
 size_t FindPronoun(const std::vector<std::string>& words, const std::string& pronoun,
                    int64_t index) {
+  const auto count = static_cast<int64_t>(words.size());
   const auto is_pronoun = [&](int64_t i) {
-    if (i < 0 || i >= static_cast<int64_t>(words.size())) return false;
+    if (i < 0 || i >= count) return false;
     if (words[i] == pronoun) return true;
     // Punctuation may stick to it.
     return words[i].starts_with(pronoun) && !IsLowerAscii(words[i][pronoun.size()] | 0x20);
   };
-  for (const int64_t i : {index, index + 1, index - 1}) {
-    if (is_pronoun(i)) return static_cast<size_t>(i);
+  const bool is_index = !pronoun.empty() && index >= 0 && index < count;
+  for (const int64_t step : {0, 1, -1}) {
+    if (is_index && is_pronoun(index + step)) return static_cast<size_t>(index + step);
   }
   throw BadRow{fmt::format("word {} of the text is not \"{}\"", index, Printable(pronoun, 40))};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The style rules that a program can check: dependencies between folders (the table of
-// src/README.md), one row and one file per op, kernel, mixer and metric, file lengths, names, format.
+// src/README.md), one row and one file per op, kernel, mixer and metric, file lengths, names,
+// format.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -206,8 +207,8 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
         << file << " does not define " << prefix << name;
   }
   const std::regex definition(
-      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<(?:TokenMixer|Strategy)>|Metric) )" + prefix +
-      R"((\w+)\()");
+      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<(?:TokenMixer|Strategy|Task)>|Metric) )" +
+      prefix + R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (!IsSource(entry.path())) continue;
     const std::string text = Read(entry.path());
@@ -243,6 +244,10 @@ TEST(Rows, EveryMixerHasItsFile) {
 
 TEST(Rows, EveryMetricHasItsFile) {
   CheckRows("src/metrics/metrics.def", "SYNTRA_METRIC", "src/metrics", "metric_");
+}
+
+TEST(Rows, EveryTaskHasItsFile) {
+  CheckRows("src/tasks/tasks.def", "SYNTRA_TASK", "src/tasks", "task_");
 }
 
 TEST(Rows, EveryDecodingStrategyHasItsFile) {

@@ -83,6 +83,15 @@ TEST(TaskFiles, ColumnsAreFoundByName) {
   EXPECT_EQ(found[0].id, "9");
 }
 
+TEST(TaskFiles, RowsWithoutAgreementAreNoExamples) {
+  const std::string header = "sentence1\tsentence2\tgold_label\n";
+  const auto found = Files("mnli")
+                         .With("MNLI/dev_matched.tsv", header + "p\th\t-\np\th\tneutral\n")
+                         .Read("validation_matched");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].targets, "neutral");
+}
+
 TEST(TaskFiles, BadRowsAreNamedWithPlaceAndReason) {
   const auto fault = [](const std::string& kind, const std::string& file,
                         const std::string& content) {
@@ -149,6 +158,12 @@ TEST(TaskFiles, BadPartsOfNestedRows) {
   ExpectHas(
       wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"she","span2_index":4})").Fault(),
       {"word 4 of the text is not \"she\""});
+  ExpectHas(wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"","span2_index":0})").Fault(),
+            {"word 0"});
+  ExpectHas(
+      wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"he","span2_index":9223372036854775807})")
+          .Fault(),
+      {"word 9223372036854775807"});
   ExpectHas(
       wsc(R"({"span1_text":"Tom","span1_index":2,"span2_text":"he","span2_index":-99})").Fault(),
       {"word -99"});

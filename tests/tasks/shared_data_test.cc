@@ -3,6 +3,9 @@
 // are published (the rates of T5's mixtures).
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "base/text.h"
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
@@ -53,6 +56,42 @@ TEST(SharedData, OfficialFilesHaveTheirPublishedSizes) {
     if (FilesOf(SplitOf(*task, count.split), directory).empty()) continue;
     EXPECT_EQ(Read(*task, count.split, directory).size(), count.examples);
   }
+}
+
+// What the server takes for each label of a task.
+std::map<std::string, std::string> LabelsAsSubmitted(const Task& task) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& label : task.traits().labels) {
+    const Prediction prediction{.example = {.inputs = "", .targets = "", .id = "0"}, .text = label};
+    const std::string line = Split(task.Submission({&prediction, 1}), '\n')[1];
+    labels[Split(line, '\t')[1]] = label;
+  }
+  return labels;
+}
+
+// Files that GLUE's server has taken come back from their own answers, byte by byte.
+TEST(SharedData, SubmissionsAreLikeThoseThatTheServerTook) {
+  SYNTRA_NEEDS_SHARED_DATA();
+  int compared = 0;
+  for (const std::string& kind : BenchmarkKinds()) {
+    const std::unique_ptr<Task> task = TaskOf(kind + " {}");
+    for (const TaskSplit& split : task->traits().splits) {
+      const Path file = SharedDataPath() / "expected/glue_submission" / split.submission;
+      if (split.submission.empty() || !Exists(file) || task->traits().labels.empty()) continue;
+      SCOPED_TRACE(split.submission);
+      const std::string content = ReadWholeFile(file);
+      std::map<std::string, std::string> labels = LabelsAsSubmitted(*task);
+      std::vector<Prediction> predictions;
+      for (const std::string& line : Split(content, '\n')) {
+        const std::vector<std::string> cells = Split(line, '\t');
+        if (cells.size() != 2 || cells[0] == "index") continue;
+        predictions.push_back({{.inputs = "", .targets = "", .id = cells[0]}, labels[cells[1]]});
+      }
+      EXPECT_EQ(task->Submission(predictions), content);
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 8);
 }
 
 }  // namespace
