@@ -74,6 +74,16 @@ TEST_F(Mistake, TokenizerWithoutAnEnd) {
   EXPECT_NE(check.out.find("has no end-of-sentence piece"), std::string::npos) << check.out;
 }
 
+TEST_F(Mistake, FilesOfATaskThatAreNotThere) {
+  const Outcome check =
+      Run({"check", "--config", config_.string(), "--set", "data.task=[{ cola {} }]", "--set",
+           "data.directory=" + scratch_.string()});
+  EXPECT_EQ(check.code, 3);
+  for (const char* file : {"CoLA/train.tsv", "CoLA/dev.tsv"}) {
+    EXPECT_NE(check.out.find(file), std::string::npos) << check.out;
+  }
+}
+
 TEST_F(Mistake, FewerThanNoSentinels) {
   ExpectError(Run({"tokenizer", "info", "--model", tokenizer_.string(), "--extra-ids", "-5"}), 2,
               {"--extra-ids", "not in range 0 to 10000"});
