@@ -61,7 +61,7 @@ class Beam final : public Strategy {
     std::vector<Search> searches(batch.inputs);
     std::vector<int32_t> ids(session.shape().rows(), 0), parents(session.shape().rows());
     const auto open = [](const Search& search) { return !search.done; };
-    while (session.length() < session.shape().max_length && std::ranges::any_of(searches, open)) {
+    for (;;) {
       session.Append(ids);
       const Step step{session.logits(), session.length(), session.shape().max_length};
       ParallelFor(batch.inputs, 1, [&](int64_t begin, int64_t end) {
@@ -69,6 +69,7 @@ class Beam final : public Strategy {
           if (!searches[i].done) Advance(step, batch, i, searches[i]);
         }
       });
+      if (step.length == step.max_length || std::ranges::none_of(searches, open)) break;
       std::iota(parents.begin(), parents.end(), 0);
       for (int64_t i = 0; i < batch.inputs; ++i) {
         for (size_t k = 0; k < searches[i].alive.size() && !searches[i].done; ++k) {

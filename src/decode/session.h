@@ -67,7 +67,8 @@ class DecodeSession {
   // Appends a token to each row's prefix and computes what follows. The first token is 0, as in
   // training. At most max_length tokens.
   void Append(std::span<const int32_t> ids);
-  // From now on row r has the prefix of row parents[r], a row of the same input.
+  // From now on row r has the prefix of row parents[r], a row of the same input. Only before
+  // another Append: the session must not end with work that nobody has waited for.
   void Reorder(std::span<const int32_t> parents);
 
   // Of the last Append, in host memory until the next one; which of them depends on NextTokens.
