@@ -191,7 +191,7 @@ class Preparation {
   }
 
   void BuildIfContentIsEqual(const ShardTask& task, const Digest& source, int64_t source_bytes,
-                            const Digest& content) {
+                             const Digest& content) {
     const Path aside = task.shard.string() + ".again";
     Build(task, aside, source, source_bytes);
     if (TokenShard(aside).content() == content) return RenameDurably(aside, task.shard);

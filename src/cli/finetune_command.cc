@@ -120,8 +120,9 @@ Action SetUpFinetune(CLI::App& app) {
                  "Where the model comes from: a run, a checkpoint or a Hugging Face directory; the "
                  "same as --set checkpoint.initial=DIR")
       ->type_name("DIR");
-  app.add_flag("--from-scratch", options->start.from_scratch,
-               "Start from initialisation, as a baseline; the configuration gives the model's sizes");
+  app.add_flag(
+      "--from-scratch", options->start.from_scratch,
+      "Start from initialisation, as a baseline; the configuration gives the model's sizes");
   app.add_option("--seeds", options->seeds,
                  "Runs with as many seeds, from train.seed on, each in a directory of its own; "
                  "results are their mean and standard deviation")

@@ -21,9 +21,10 @@ Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start
   const Config given = ReadUnchecked(files, overrides);
   const std::optional<Config> trained = ConfigOfStart(given);
   if (!trained && !start.from_scratch) {
-    Fail(ExitCode::kConfig,
-         "no model to start from: give --init-from a run, a checkpoint or a Hugging Face directory. "
-         "To train from scratch, give --from-scratch and describe the model in the configuration");
+    Fail(
+        ExitCode::kConfig,
+        "no model to start from: give --init-from a run, a checkpoint or a Hugging Face directory. "
+        "To train from scratch, give --from-scratch and describe the model in the configuration");
   }
   Config below;
   if (trained) {

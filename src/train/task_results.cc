@@ -16,7 +16,8 @@ bool TaskResults::Add(int64_t step, TaskResult result) {
   last_step_ = std::max(last_step_, step);
   const auto it = best_.find(result.task);
   if (it != best_.end() && it->second.result.Score() >= result.Score()) return false;
-  best_[result.task] = {std::move(result), step};
+  BestResult& best = best_[result.task];
+  best = {std::move(result), step};
   return true;
 }
 
