@@ -68,6 +68,16 @@ Json Spread(std::span<const Json> runs) {
   return all;
 }
 
+// Null where a task has no majority class.
+Json AverageOf(const Json& majority, const Json& tasks) {
+  std::vector<NamedValues> all;
+  for (const auto& [task, values] : majority.items()) {
+    NamedValues& of_task = all.emplace_back();
+    for (const auto& [name, value] : values.items()) of_task.push_back({name, value});
+  }
+  return all.empty() || majority.size() != tasks.size() ? Json() : Json(BenchmarkAverage(all));
+}
+
 std::string TableOf(const Json& results) {
   std::vector<ResultsRow> rows;
   const int seeds = results.value("seeds", 1);
@@ -75,7 +85,9 @@ std::string TableOf(const Json& results) {
                   .tasks = results["tasks"],
                   .average = results["average"],
                   .deviations = results.value("deviations", Json())});
-  rows.push_back({.name = "majority class", .tasks = results["majority"]});
+  rows.push_back({.name = "majority class",
+                  .tasks = results["majority"],
+                  .average = AverageOf(results["majority"], results["tasks"])});
   return ResultsTable(rows);
 }
 

@@ -246,7 +246,12 @@ class Checks {
     const int64_t left = std::max<int64_t>(0, config_.train().steps() - done);
     const int64_t there = std::ssize(ListCheckpoints(directory_.checkpoints()));
     // One that is written stands beside those that are kept.
-    const int64_t saves = (how.every() > 0 ? left / how.every() : 0) + (checkpoint_ ? 1 : 2);
+    const int64_t tasks = config_.data().task_size();
+    const int64_t evaluated = tasks > 0 ? config_.evaluation().every() : 0;  // saved, too
+    int64_t saves = checkpoint_ ? 1 : 2;
+    for (const int64_t every : {int64_t{how.every()}, evaluated}) {
+      if (every > 0) saves += left / every;
+    }
     const int64_t more = left > 0 ? std::clamp<int64_t>(how.keep() + 1 - there, 1, saves) : 0;
     const int64_t milestones = how.milestone_every() > 0 ? left / how.milestone_every() : 0;
     std::vector<DiskNeed> needs{
@@ -254,6 +259,8 @@ class Checks {
          sizes_.checkpoint_bytes * static_cast<double>(more), 0},
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
          directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
+        {fmt::format("{} best checkpoint{}", tasks, tasks == 1 ? "" : "s"), directory_.root, 0,
+         sizes_.checkpoint_bytes * static_cast<double>(left > 0 ? tasks : 0)},
         {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left),
          /*is_estimated=*/true}};
     for (size_t i = 0; i < splits_.size(); ++i) {
