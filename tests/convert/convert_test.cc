@@ -199,7 +199,7 @@ TEST_F(Converting, WarmStartOfAMixtureFromHuggingFace) {
       attention.set_initial_alpha(alpha);
       Replica replica(mixed, nullptr, DType::kF32, FastBackend());
       replica.InitializeParameters(1);
-      StoredParameters initial = OpenInitial(Golden("t5_v1_0"));
+      StoredParameters initial = OpenForeign(Golden("t5_v1_0")).value();
       RunIdentity identities{.tokenizer_identity = identity};
       CheckpointConfig options;
       EXPECT_THROW(LoadInitial(initial, options, replica, &identities), Error);
