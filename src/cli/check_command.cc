@@ -32,6 +32,9 @@ const char* NameOf(State state) {
 }
 
 // The device that the run would compute on; the CPU in its place if it cannot be used here.
+// A run that names no model to start from is looked at, too: its files may be missing as well.
+const StartOptions kAnyStart{.from_scratch = true};
+
 std::shared_ptr<Backend> OpenDevice(const Config& config, std::vector<Finding>* findings) {
   try {
     std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), nullptr);
@@ -67,7 +70,7 @@ Action SetUpCheck(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   return [options, form, ranks_per_host] {
     const Config config =
-        NamesTasks(*options) ? LoadForFinetuning(*options) : options->Load(kForTraining);
+        NamesTasks(*options) ? LoadForFinetuning(*options, kAnyStart) : options->Load(kForTraining);
     std::vector<Finding> findings{
         {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
     const std::shared_ptr<Backend> backend = OpenDevice(config, &findings);

@@ -20,6 +20,10 @@ std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::st
 // Error(kDiverged) if they differ.
 std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 
+// Counts the steps that were not finite. Throws Error(kDiverged) if they are more than
+// train.max_skipped_steps of late.
+std::unique_ptr<Hook> MakeSkippedStepsHook(TrainingState& state);
+
 // Saves at the start, every checkpoint.every steps, on request and at the end; with
 // `before_evaluations` every evaluation.every steps, too. A save that fails is
 // tried again at the next occasion, checkpoint.max_failed_saves times in a row, but not the first

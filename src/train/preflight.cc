@@ -62,12 +62,9 @@ class Checks {
 
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
+    if (splits_.empty()) Check("task files", {}, [&] { return CheckTasks(); });
     Check("tokenizer", {}, [&] { return CheckTokenizer(); });
-    if (splits_.empty()) {
-      Check("task files", {}, [&] { return CheckTasks(); });
-    } else {
-      CheckCorpora();
-    }
+    if (!splits_.empty()) CheckCorpora();
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
       RunLock::RequireFree(directory_.root);

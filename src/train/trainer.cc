@@ -132,7 +132,6 @@ ExitCode Trainer::TrainSteps() {
   if (state_->step < steps()) next = FetchAside(state_->step);
   while (state_->step < steps()) {
     const StepReport report = Step(&next);
-    state_->skipped.Count(report.step, report.result.skipped);
     bool stops = report.stops;
     for (const auto& hook : hooks_) stops |= !hook->AfterStep(report);
     if (stops && !report.last) {
@@ -149,6 +148,7 @@ ExitCode Trainer::TrainSteps() {
 void Trainer::MakeHooks() {
   hooks_.push_back(MakeCompareHook(run_, *state_));
   hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
+  hooks_.push_back(MakeSkippedStepsHook(*state_));
   hooks_.push_back(MakeSaveHook(run_, *state_, workload_.saves_evaluated()));
   // Behind the save: what was trained is safe, however long an evaluation takes.
   hooks_.push_back(MakeEvaluateHook(

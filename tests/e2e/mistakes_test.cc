@@ -77,7 +77,8 @@ TEST_F(Mistake, TokenizerWithoutAnEnd) {
 TEST_F(Mistake, FilesOfATaskThatAreNotThere) {
   const Outcome check =
       Run({"check", "--config", config_.string(), "--set", "data.task=[{ cola {} }]", "--set",
-           "data.directory=" + scratch_.string()});
+           "data.directory=" + scratch_.string(), "--set",
+           "train.directory=" + Directory("run").string()});
   EXPECT_EQ(check.code, 3);
   for (const char* file : {"CoLA/train.tsv", "CoLA/dev.tsv"}) {
     EXPECT_NE(check.out.find(file), std::string::npos) << check.out;
