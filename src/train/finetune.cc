@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/finetune.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/recover.h"
 #include "decode/batch_decoder.h"
 #include "train/best_checkpoints.h"
 #include "train/preflight.h"
@@ -28,9 +31,13 @@ class Finetuning : public Workload {
                                                      TrainingState& state) override;
   bool saves_evaluated() const override { return true; }
   void Evaluated(RunContext& run, TrainingState& state, int64_t step) override;
+  bool Finish(RunContext& run, TrainingState& state) override;
 
  private:
-  void KeepBest(const TaskEvaluator& evaluator, const TaskData& data, int64_t step);
+  void WritePredictions(const std::string& name, const Task& task, const Answers& answers) const;
+  bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
+  void WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers);
+  void KeepBest(const TaskEvaluator& evaluator, int64_t step);
   void WriteResults() const;
 
   RunDirectory directory_;
@@ -38,8 +45,9 @@ class Finetuning : public Workload {
   std::optional<Tokenizer> tokenizer_;
   FinetuningData data_;
   std::optional<BatchDecoder> decoder_;
-  std::vector<TaskEvaluator*> evaluators_;  // one a task
+  std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
   std::optional<TaskResults> results_;      // from the first evaluation on
+  Json test_ = Json::object();              // the values of test splits whose answers are known
 };
 
 TrainingData Finetuning::Open(RunContext& run) {
@@ -77,6 +85,7 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
                                   .output_length = state.data.target_length()});
   std::vector<std::unique_ptr<Evaluator>> evaluators;
   for (const TaskData& task : data_.tasks) {
+    if (task.validation.empty()) continue;  // the benchmarks' diagnostics have a test split alone
     auto evaluator = std::make_unique<TaskEvaluator>(run, task, *tokenizer_, *decoder_);
     evaluators_.push_back(evaluator.get());
     evaluators.push_back(std::move(evaluator));
@@ -84,18 +93,18 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
   return evaluators;
 }
 
-void Finetuning::KeepBest(const TaskEvaluator& evaluator, const TaskData& data, int64_t step) {
-  best_.Keep(data.name(), step);
+void Finetuning::KeepBest(const TaskEvaluator& evaluator, int64_t step) {
+  best_.Keep(evaluator.data().name(), step);
+  for (const auto& [name, answers] : evaluator.answers()) {
+    WritePredictions(name, *evaluator.data().task, answers);
+  }
+}
+
+void Finetuning::WritePredictions(const std::string& name, const Task& task,
+                                  const Answers& answers) const {
   const Path predictions = directory_.root / "predictions";
   CreateDirectoriesDurably(predictions);
-  for (const auto& [name, answers] : evaluator.answers()) {
-    std::string text;
-    for (const Prediction& answer : answers) {
-      text += PredictionLine(*data.task, answer);
-      text += '\n';
-    }
-    ReplaceFileDurably(predictions / (name + ".jsonl"), text);
-  }
+  ReplaceFileDurably(predictions / (name + ".jsonl"), PredictionLines(task, answers));
 }
 
 // The metrics of the answer that is right most often, given to every example.
@@ -117,9 +126,11 @@ void Finetuning::WriteResults() const {
   Json json = results_->ToJson();
   Json majority = Json::object();
   for (const TaskData& task : data_.tasks) {
-    if (!task.majority_answer.empty()) majority[task.name()] = MajorityOf(task);
+    if (!task.majority_answer.empty() && !task.validation.empty())
+      majority[task.name()] = MajorityOf(task);
   }
   json["majority"] = majority;
+  if (!test_.empty()) json["test"] = test_;
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
 
@@ -131,12 +142,61 @@ void Finetuning::Evaluated(RunContext& run, TrainingState&, int64_t step) {
     results_.emplace(names);
     results_->AddHistory(directory_.metrics(), step);
   }
-  for (size_t i = 0; i < evaluators_.size(); ++i) {
-    if (results_->Add(step, evaluators_[i]->result())) {
-      KeepBest(*evaluators_[i], data_.tasks[i], step);
-    }
+  for (const TaskEvaluator* evaluator : evaluators_) {
+    if (results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
   }
   WriteResults();
+}
+
+bool IsLabelled(const TaskExample& example) { return example.targets != kNoTarget; }
+
+void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers) {
+  WritePredictions(data.name() + "_" + split.name, *data.task, answers);
+  if (!split.submission.empty()) {
+    const Path submission = directory_.root / "submission";
+    CreateDirectoriesDurably(submission);
+    ReplaceFileDurably(submission / split.submission, data.task->Submission(answers));
+  }
+  const auto is_labelled = [](const Prediction& answer) { return IsLabelled(answer.example); };
+  if (answers.empty() || !std::ranges::all_of(answers, is_labelled)) return;
+  for (const NamedValue& value : MetricsOf(*data.task, answers)) {
+    test_[data.name() + "_" + split.name][value.name] = value.value;
+  }
+}
+
+// By the task's best checkpoint; by the last one where it has no validation split.
+bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {
+  std::optional<Watchdog::Phase> batch(std::in_place, run.watchdog, RunPhase::kEvaluation,
+                                       state.step);
+  const auto stop = [&] {
+    batch.emplace(run.watchdog, RunPhase::kEvaluation, state.step);
+    return run.AnyRankStops();
+  };
+  const TaskFolder folder = TaskFolderOf(run.config.data());
+  bool loaded = false;
+  for (const TaskSplit& split : data.task->traits().splits) {
+    if (split.use != TaskSplit::Use::kTest || FilesOf(split, folder.directory).empty()) continue;
+    if (!loaded) {
+      const Path best = best_.DirectoryOf(data.name());
+      Checkpoint checkpoint = OpenNewest(Exists(best) ? best : directory_.checkpoints());
+      LoadParameters(checkpoint, state.replica);
+      loaded = true;
+    }
+    const std::vector<TaskExample> examples = ReadSplit(*data.task, split, folder);
+    const auto answers = AnswerAll(examples, *tokenizer_, *decoder_, run.ranks, stop);
+    if (!answers) return false;
+    if (run.is_chief()) WriteTest(data, split, *answers);
+  }
+  return true;
+}
+
+bool Finetuning::Finish(RunContext& run, TrainingState& state) {
+  run.ranks.Barrier();  // until rank 0 has kept the best checkpoints
+  for (const TaskData& data : data_.tasks) {
+    if (!PredictTest(run, state, data)) return false;
+  }
+  if (run.is_chief()) WriteResults();
+  return true;
 }
 
 }  // namespace

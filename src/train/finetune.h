@@ -5,6 +5,9 @@
 // Beside what every run directory has:
 //   results.json             the best value of each task, in percent
 //   predictions/<task>.jsonl what the model answered there
+//   predictions/<task>_<split>.jsonl, submission/<file>
+//                            the best model's answers to test splits whose files are there, also as
+//                            the benchmarks' servers take them ("CoLA.tsv", "BoolQ.jsonl")
 //   best/<task>/             the checkpoint that did
 #pragma once
 

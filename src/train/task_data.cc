@@ -85,7 +85,9 @@ FinetuningData FinetuningData::Read(const DataConfig& config, const Tokenizer& t
     }
   }
   data.cut_examples = training.cut();
-  data.training = MixtureOf(training.TakeSources(), config, seed);
+  std::vector<std::shared_ptr<const ExampleSource>> sources = training.TakeSources();
+  if (sources.empty()) Fail(ExitCode::kConfig, "no task of data.task has a training split");
+  data.training = MixtureOf(std::move(sources), config, seed);
   data.validation_digest = digest.Finish();
   return data;
 }

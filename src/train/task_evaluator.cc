@@ -58,11 +58,21 @@ NamedValues MetricsOf(const Task& task, const Answers& answers, const std::strin
   return values;
 }
 
-std::optional<Answers> TaskEvaluator::Answer(const TaskSplitData& split,
-                                             const std::function<bool()>& stop) {
+std::string PredictionLines(const Task& task, const Answers& answers) {
+  std::string lines;
+  for (const Prediction& answer : answers) {
+    lines += PredictionLine(task, answer);
+    lines += '\n';
+  }
+  return lines;
+}
+
+std::optional<Answers> AnswerAll(std::span<const TaskExample> examples, const Tokenizer& tokenizer,
+                                 BatchDecoder& decoder, Communicator& ranks,
+                                 const std::function<bool()>& stop) {
   std::vector<DecodeRequest> requests;
-  for (const TaskExample& example : split.examples) {
-    requests.push_back(RequestOf(example, tokenizer_, decoder_.input_length()));
+  for (const TaskExample& example : examples) {
+    requests.push_back(RequestOf(example, tokenizer, decoder.input_length()));
   }
   // By length, so that the examples of a chunk need little padding.
   std::vector<size_t> order(requests.size());
@@ -74,9 +84,9 @@ std::optional<Answers> TaskEvaluator::Answer(const TaskSplitData& split,
     const auto chunk = std::span(order).subspan(first, std::min(kChunk, order.size() - first));
     std::vector<DecodeRequest> asked;
     for (const size_t i : chunk) asked.push_back(std::move(requests[i]));
-    const std::vector<Hypotheses> outputs = decoder_.Decode(asked, run_.ranks);
+    const std::vector<Hypotheses> outputs = decoder.Decode(asked, ranks);
     for (size_t k = 0; k < chunk.size(); ++k) {
-      answers[chunk[k]] = {split.examples[chunk[k]], tokenizer_.Decode(outputs[k].front().ids)};
+      answers[chunk[k]] = {examples[chunk[k]], tokenizer.Decode(outputs[k].front().ids)};
     }
   }
   return answers;
@@ -88,7 +98,8 @@ std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t,
   answers_.clear();
   std::vector<Judgement> judgements;
   for (const TaskSplitData& split : data_.validation) {
-    std::optional<Answers> answers = Answer(split, stop);
+    std::optional<Answers> answers =
+        AnswerAll(split.examples, tokenizer_, decoder_, run_.ranks, stop);
     if (!answers) return std::nullopt;
     const std::string suffix = SuffixOf(*split.split);
     const NamedValues values = MetricsOf(*data_.task, *answers, suffix);

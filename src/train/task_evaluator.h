@@ -20,11 +20,20 @@ namespace syntra {
 // A decoder's answers to all examples of a split.
 using Answers = std::vector<Prediction>;
 
+// Greedy answers, in the order of the examples. All ranks share the work and get all answers.
+// `stop` as for Evaluator::Evaluate.
+std::optional<Answers> AnswerAll(std::span<const TaskExample> examples, const Tokenizer& tokenizer,
+                                 BatchDecoder& decoder, Communicator& ranks,
+                                 const std::function<bool()>& stop);
+
 // The values of a task's metrics over a split; `suffix` goes behind each name.
 NamedValues MetricsOf(const Task& task, const Answers& answers, const std::string& suffix = "");
 
 // "matched" of "validation_matched"; empty for "validation".
 std::string SuffixOf(const TaskSplit& split);
+
+// The lines of a file of predictions.
+std::string PredictionLines(const Task& task, const Answers& answers);
 
 class TaskEvaluator : public Evaluator {
  public:
@@ -38,14 +47,13 @@ class TaskEvaluator : public Evaluator {
   std::optional<EvaluationResult> Evaluate(int64_t step,
                                            const std::function<bool()>& stop) override;
 
+  const TaskData& data() const { return data_; }
   // Of the last evaluation.
   const TaskResult& result() const { return result_; }
   // By the name of their file: "cola", "mnli_matched".
   const std::map<std::string, Answers>& answers() const { return answers_; }
 
  private:
-  std::optional<Answers> Answer(const TaskSplitData& split, const std::function<bool()>& stop);
-
   RunContext& run_;
   const TaskData& data_;
   const Tokenizer& tokenizer_;

@@ -142,7 +142,7 @@ ExitCode Trainer::TrainSteps() {
   for (const auto& hook : hooks_) {
     if (!hook->End(state_->step)) return ExitCode::kRequeue;
   }
-  return ExitCode::kDone;
+  return workload_.Finish(run_, *state_) ? ExitCode::kDone : ExitCode::kRequeue;
 }
 
 void Trainer::MakeHooks() {

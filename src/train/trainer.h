@@ -50,6 +50,9 @@ class Workload {
   virtual bool saves_evaluated() const { return false; }
   // All evaluators have judged the model as it is after `step`.
   virtual void Evaluated(RunContext&, TrainingState&, int64_t /*step*/) {}
+  // Everything is trained, saved and evaluated; what the replica holds is not needed any more.
+  // False if a rank was asked to stop.
+  virtual bool Finish(RunContext&, TrainingState&) { return true; }
 };
 
 struct RunOutcome {

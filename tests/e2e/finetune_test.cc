@@ -19,6 +19,7 @@ class Finetune : public TinyRun {
     TinyRun::SetUp();
     WriteExamples("train", 96);
     WriteExamples("dev", 32);
+    WriteExamples("test", 10);
     ReplaceFileDurably(scratch_ / "toy.textproto", R"(
 data {
   task {
@@ -26,6 +27,7 @@ data {
       name: "toy"
       train: "train.tsv"
       validation: "dev.tsv"
+      test: "test.tsv"
       input: "{text}"
       label: "ca"
       label: "da"
@@ -103,6 +105,10 @@ TEST_F(Finetune, LearnsATask) {
   }
   EXPECT_NEAR(accuracy, 100.0 * right / 32, 1e-9);
 
+  // The best model answered the test split, whose answers the file gives.
+  EXPECT_EQ(Split(File("a", "predictions/toy_test.jsonl"), '\n').size(), 11u);
+  EXPECT_GT(results["test"]["toy_test"]["accuracy"].get<double>(), 60);
+
   // The best checkpoint is a whole one.
   const std::vector<CheckpointRef> best = ListCheckpoints(Directory("a") / "best/toy");
   ASSERT_EQ(best.size(), 1u);
@@ -112,6 +118,23 @@ TEST_F(Finetune, LearnsATask) {
   EXPECT_EQ(generated.code, 0) << generated.err;
 
   EXPECT_TRUE(Run(command).Says("the run is done"));
+}
+
+// Answers to an official test split are written as the benchmark's server takes them.
+TEST_F(Finetune, WritesSubmissions) {
+  CreateDirectories(scratch_ / "CoLA");
+  const std::string rows = "x\t1\t\taa ba\nx\t0\t*\tba aa\n";
+  for (const char* file : {"CoLA/train.tsv", "CoLA/dev.tsv"}) {
+    ReplaceFileDurably(scratch_ / file, rows);
+  }
+  ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\tca da\n");
+  const Outcome outcome = Run(Command("a", {"data.task=[{ cola {} }, { axg {} }]", "train.steps=1"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> lines = Split(File("a", "submission/CoLA.tsv"), '\n');
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "index\tprediction");
+  EXPECT_EQ(lines[1].substr(0, 2), "0\t");
+  EXPECT_FALSE(Results("a").contains("test"));
 }
 
 // The best evaluation is found again from what the run has written before it stopped.
