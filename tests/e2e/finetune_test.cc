@@ -128,7 +128,8 @@ TEST_F(Finetune, WritesSubmissions) {
     ReplaceFileDurably(scratch_ / file, rows);
   }
   ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\tca da\n");
-  const Outcome outcome = Run(Command("a", {"data.task=[{ cola {} }, { axg {} }]", "train.steps=1"}));
+  const Outcome outcome =
+      Run(Command("a", {"data.task=[{ cola {} }, { axg {} }]", "train.steps=1"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> lines = Split(File("a", "submission/CoLA.tsv"), '\n');
   ASSERT_EQ(lines.size(), 4u);
