@@ -65,6 +65,7 @@ std::vector<int64_t> MixtureShares(std::span<const int64_t> sizes, const Mixture
     sum += weights.back();
   }
   std::vector<int64_t> shares;
+  shares.reserve(weights.size());
   for (const double weight : weights) {
     shares.push_back(std::max<int64_t>(1, std::llround(draws * weight / sum)));
   }

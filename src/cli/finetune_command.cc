@@ -52,8 +52,10 @@ Json Spread(std::span<const Json> runs) {
   Json deviations = Json::object();
   for (auto& [task, values] : all["tasks"].items()) {
     for (auto& [name, value] : values.items()) {
-      const syntra::Spread spread = spread_of(
-          [&](const Json& run) { return run["tasks"][task][name].template get<double>(); });
+      const auto in = [&task = task, &name = name](const Json& run) {
+        return run["tasks"][task][name].template get<double>();
+      };
+      const syntra::Spread spread = spread_of(in);
       value = spread.mean;
       deviations[task][name] = spread.deviation;
     }

@@ -36,7 +36,7 @@ bool HasGroup(const Checkpoint& checkpoint, const char* group) {
 }
 
 std::string SourceOf(const Checkpoint& checkpoint) {
-  const std::string path = std::filesystem::absolute(checkpoint.path()).lexically_normal().string();
+  std::string path = std::filesystem::absolute(checkpoint.path()).lexically_normal().string();
   const CheckpointInfo& info = checkpoint.info();
   if (info.run_id.empty()) return path;
   return fmt::format("{} (step {} of run {})", path, info.step, Printable(info.run_id));

@@ -81,6 +81,7 @@ class Beam final : public Strategy {
       session.Reorder(parents);
     }
     std::vector<Hypotheses> outputs;
+    outputs.reserve(searches.size());
     for (Search& search : searches) outputs.push_back(OutputsOf(search));
     return outputs;
   }

@@ -110,9 +110,9 @@ std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t,
   }
   EvaluationResult result{{}, Summary(result_, judgements.size())};
   for (const NamedValue& value : result_.values) {
-    result.values.emplace_back(MetricKey(data_.name(), value.name), value.value);
+    result.values.push_back({MetricKey(data_.name(), value.name), value.value});
   }
-  result.values.emplace_back(data_.name() + "_invalid", InvalidPercent(judgements));
+  result.values.push_back({data_.name() + "_invalid", InvalidPercent(judgements)});
   return result;
 }
 
