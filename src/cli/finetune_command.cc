@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra finetune
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <optional>
 
 #include "base/json.h"
-#include "base/log.h"
-#include "base/output.h"
 #include "base/text.h"
-#include "cli/backend.h"
 #include "cli/commands.h"
-#include "cli/communicator.h"
 #include "cli/finetune_config.h"
-#include "cli/ranks.h"
 #include "cli/results_table.h"
+#include "cli/training.h"
 #include "metrics/average.h"
-#include "train/agreement.h"
 #include "train/finetune.h"
-#include "train/signals.h"
 
 namespace syntra {
 namespace {
@@ -93,12 +84,6 @@ std::string TableOf(const Json& results) {
   return ResultsTable(rows);
 }
 
-// The run's result is in its directory: a standard output that takes nothing changes no exit code.
-void Print(const std::string& text) {
-  if (WriteAll(STDOUT_FILENO, text)) return;
-  Log().warn("cannot write to standard output: {}", SystemErrorText(errno));
-}
-
 std::string Describe(const Json& results, const Config& config) {
   return fmt::format("{}run directory {}\n", TableOf(results), config.train().directory());
 }
@@ -110,7 +95,7 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, const Config& config, Com
     const Config one = options.seeds == 1 ? config : OfSeed(config, i);
     const RunOutcome outcome = Finetune(one, ranks, backend, watchdog);
     if (outcome.code != ExitCode::kDone) {
-      if (ranks.rank() == 0) Print("stopped on request; the same command continues\n");
+      if (ranks.rank() == 0) PrintResult("stopped on request; the same command continues\n");
       return outcome.code;
     }
     if (ranks.rank() == 0) results.push_back(ResultsIn(one.train().directory()));
@@ -121,7 +106,7 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, const Config& config, Com
     all = Spread(results);
     ReplaceFileDurably(Path(config.train().directory()) / kResultsFile, JsonText(all, 1) + "\n");
   }
-  Print(Describe(all, config));
+  PrintResult(Describe(all, config));
   return ExitCode::kDone;
 }
 
@@ -141,22 +126,11 @@ Action SetUpFinetune(CLI::App& app) {
                  "Runs with as many seeds, from train.seed on, each in a directory of its own; "
                  "results are their mean and standard deviation")
       ->check(CLI::Range(1, 1000));
-  return [options] {
-    // First of all: joining the other ranks takes long enough for a signal to come.
-    InstallSignalHandlers();
-    return WithRanks("finetune", [&](Communicator& ranks, Watchdog& watchdog) {
-      const Config config = LoadForFinetuning(*options->config, options->start);
-      const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
-      CheckSameSettings(ranks, config, backend->device().is_host());
-      // Ends after the ranks that sum on GPUs have taken leave of each other.
-      std::optional<Watchdog::Phase> end;
-      const std::shared_ptr<Communicator> sums =
-          ChooseCommunicator(config.train(), ranks, backend->device());
-      const ExitCode code = FinetuneSeeds(*options, config, *sums, *backend, watchdog);
-      end.emplace(watchdog, RunPhase::kEnd);
-      return code;
-    });
-  };
+  return TrainingAction(
+      "finetune", [options] { return LoadForFinetuning(*options->config, options->start); },
+      [options](const Config& config, Communicator& sums, Backend& backend, Watchdog& watchdog) {
+        return FinetuneSeeds(*options, config, sums, backend, watchdog);
+      });
 }
 
 }  // namespace syntra

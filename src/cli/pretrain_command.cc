@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra pretrain
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <optional>
 
-#include "base/log.h"
-#include "base/output.h"
 #include "base/text.h"
-#include "cli/backend.h"
 #include "cli/commands.h"
-#include "cli/communicator.h"
 #include "cli/config_options.h"
-#include "cli/ranks.h"
-#include "train/agreement.h"
+#include "cli/training.h"
 #include "train/pretrain.h"
-#include "train/signals.h"
 
 namespace syntra {
 namespace {
@@ -50,33 +40,17 @@ std::string Describe(const RunOutcome& outcome, const Config& config) {
   return text;
 }
 
-// The run's result is in its directory: a standard output that takes nothing changes no exit code.
-void Print(const std::string& text) {
-  if (WriteAll(STDOUT_FILENO, text)) return;
-  Log().warn("cannot write to standard output: {}", SystemErrorText(errno));
-}
-
 }  // namespace
 
 Action SetUpPretrain(CLI::App& app) {
   const auto options = AddConfigOptions(app);
-  return [options] {
-    // First of all: joining the other ranks takes long enough for a signal to come.
-    InstallSignalHandlers();
-    return WithRanks("pretrain", [&](Communicator& ranks, Watchdog& watchdog) {
-      const Config config = options->Load(kForTraining);
-      const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
-      CheckSameSettings(ranks, config, backend->device().is_host());
-      // Ends after the ranks that sum on GPUs have taken leave of each other.
-      std::optional<Watchdog::Phase> end;
-      const std::shared_ptr<Communicator> sums =
-          ChooseCommunicator(config.train(), ranks, backend->device());
-      const RunOutcome outcome = Pretrain(config, *sums, *backend, watchdog);
-      if (ranks.rank() == 0) Print(Describe(outcome, config));
-      end.emplace(watchdog, RunPhase::kEnd);
-      return outcome.code;
-    });
-  };
+  return TrainingAction(
+      "pretrain", [options] { return options->Load(kForTraining); },
+      [](const Config& config, Communicator& sums, Backend& backend, Watchdog& watchdog) {
+        const RunOutcome outcome = Pretrain(config, sums, backend, watchdog);
+        if (sums.rank() == 0) PrintResult(Describe(outcome, config));
+        return outcome.code;
+      });
 }
 
 }  // namespace syntra

@@ -8,7 +8,6 @@
 #include "checkpoint/recover.h"
 #include "decode/batch_decoder.h"
 #include "train/best_checkpoints.h"
-#include "train/preflight.h"
 #include "train/run_tokenizer.h"
 #include "train/task_data.h"
 #include "train/task_evaluator.h"
@@ -47,6 +46,7 @@ class Finetuning : public Workload {
   std::optional<BatchDecoder> decoder_;
   std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
   std::optional<TaskResults> results_;      // from the first evaluation on
+  Json majority_ = Json::object();          // the values of each task's commonest answer
   Json test_ = Json::object();              // the values of test splits whose answers are known
 };
 
@@ -115,7 +115,8 @@ Json MajorityOf(const TaskData& data) {
     for (const TaskExample& example : split.examples) {
       answers.push_back({example, data.majority_answer});
     }
-    for (const NamedValue& value : MetricsOf(*data.task, answers, SuffixOf(*split.split))) {
+    for (const NamedValue& value :
+         MetricsOf(*data.task, JudgementsOf(*data.task, answers), SuffixOf(*split.split))) {
       values[value.name] = value.value;
     }
   }
@@ -124,12 +125,7 @@ Json MajorityOf(const TaskData& data) {
 
 void Finetuning::WriteResults() const {
   Json json = results_->ToJson();
-  Json majority = Json::object();
-  for (const TaskData& task : data_.tasks) {
-    if (!task.majority_answer.empty() && !task.validation.empty())
-      majority[task.name()] = MajorityOf(task);
-  }
-  json["majority"] = majority;
+  json["majority"] = majority_;
   if (!test_.empty()) json["test"] = test_;
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
@@ -141,6 +137,10 @@ void Finetuning::Evaluated(RunContext& run, TrainingState&, int64_t step) {
     for (const TaskData& task : data_.tasks) names.push_back(task.name());
     results_.emplace(names);
     results_->AddHistory(directory_.metrics(), step);
+    for (const TaskData& task : data_.tasks) {
+      const bool has_one = !task.majority_answer.empty() && !task.validation.empty();
+      if (has_one) majority_[task.name()] = MajorityOf(task);
+    }
   }
   for (const TaskEvaluator* evaluator : evaluators_) {
     if (results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
@@ -159,7 +159,7 @@ void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const A
   }
   const auto is_labelled = [](const Prediction& answer) { return IsLabelled(answer.example); };
   if (answers.empty() || !std::ranges::all_of(answers, is_labelled)) return;
-  for (const NamedValue& value : MetricsOf(*data.task, answers)) {
+  for (const NamedValue& value : MetricsOf(*data.task, JudgementsOf(*data.task, answers))) {
     test_[data.name() + "_" + split.name][value.name] = value.value;
   }
 }
@@ -203,11 +203,8 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
 
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog) {
-  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
-  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
-  phase.reset();
   Finetuning finetuning(config);
-  return Train(finetuning, config, ranks, backend, watchdog, std::move(preflight));
+  return Train(finetuning, config, ranks, backend, watchdog);
 }
 
 }  // namespace syntra

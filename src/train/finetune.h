@@ -21,7 +21,7 @@ namespace syntra {
 
 inline constexpr char kResultsFile[] = "results.json";
 
-// As Train, with the preflight before it.
+// As Train.
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog);
 

@@ -10,7 +10,6 @@
 #include "data/prepare.h"
 #include "data/validation_data.h"
 #include "train/log_perplexity.h"
-#include "train/preflight.h"
 #include "train/run_tokenizer.h"
 
 namespace syntra {
@@ -127,11 +126,8 @@ TrainingData Pretraining::Open(RunContext& run) {
 
 RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog) {
-  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
-  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
-  phase.reset();
   Pretraining pretraining;
-  return Train(pretraining, config, ranks, backend, watchdog, std::move(preflight));
+  return Train(pretraining, config, ranks, backend, watchdog);
 }
 
 }  // namespace syntra

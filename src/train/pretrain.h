@@ -14,7 +14,7 @@ namespace syntra {
 // The value of an evaluation: nats a target token.
 inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
 
-// As Train, with the preflight before it.
+// As Train.
 RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog);
 

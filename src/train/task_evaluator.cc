@@ -21,14 +21,6 @@ DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
   return request;
 }
 
-std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers) {
-  std::vector<Judgement> judgements;
-  for (const Prediction& answer : answers) {
-    judgements.push_back(task.Judge(answer.example, answer.text));
-  }
-  return judgements;
-}
-
 std::string Summary(const TaskResult& result, size_t examples) {
   std::vector<std::string> values;
   for (const NamedValue& value : result.values) {
@@ -45,8 +37,16 @@ std::string SuffixOf(const TaskSplit& split) {
   return end == std::string::npos ? "" : split.name.substr(end + 1);
 }
 
-NamedValues MetricsOf(const Task& task, const Answers& answers, const std::string& suffix) {
-  const std::vector<Judgement> judgements = JudgementsOf(task, answers);
+std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers) {
+  std::vector<Judgement> judgements;
+  for (const Prediction& answer : answers) {
+    judgements.push_back(task.Judge(answer.example, answer.text));
+  }
+  return judgements;
+}
+
+NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
+                      const std::string& suffix) {
   const auto classes = static_cast<int>(task.traits().labels.size());
   NamedValues values;
   for (const std::string& name : task.traits().metrics) {
@@ -102,9 +102,9 @@ std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t,
         AnswerAll(split.examples, tokenizer_, decoder_, run_.ranks, stop);
     if (!answers) return std::nullopt;
     const std::string suffix = SuffixOf(*split.split);
-    const NamedValues values = MetricsOf(*data_.task, *answers, suffix);
-    result_.values.insert(result_.values.end(), values.begin(), values.end());
     const std::vector<Judgement> judged = JudgementsOf(*data_.task, *answers);
+    const NamedValues values = MetricsOf(*data_.task, judged, suffix);
+    result_.values.insert(result_.values.end(), values.begin(), values.end());
     judgements.insert(judgements.end(), judged.begin(), judged.end());
     answers_[data_.name() + (suffix.empty() ? "" : "_" + suffix)] = std::move(*answers);
   }

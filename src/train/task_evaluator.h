@@ -26,8 +26,11 @@ std::optional<Answers> AnswerAll(std::span<const TaskExample> examples, const To
                                  BatchDecoder& decoder, Communicator& ranks,
                                  const std::function<bool()>& stop);
 
+std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers);
+
 // The values of a task's metrics over a split; `suffix` goes behind each name.
-NamedValues MetricsOf(const Task& task, const Answers& answers, const std::string& suffix = "");
+NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
+                      const std::string& suffix = "");
 
 // "matched" of "validation_matched"; empty for "validation".
 std::string SuffixOf(const TaskSplit& split);

@@ -14,6 +14,7 @@
 #include "train/continuation.h"
 #include "train/hooks.h"
 #include "train/initial.h"
+#include "train/preflight.h"
 
 namespace syntra {
 namespace {
@@ -90,6 +91,7 @@ void Trainer::StartOrContinue() {
   initial_.reset();
   state_->runner.SetOptimizerStepsBefore(run_.identity.optimizer_steps_before);
 }
+
 // A run that was stopped or killed in its last evaluation stands at its last step and is not done.
 bool Trainer::IsDone() {
   double done = run_.is_chief() && run_.chief->status.IsDone(state_->step);
@@ -220,9 +222,10 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
 }
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog, PassedPreflight preflight) {
+                 Watchdog& watchdog) {
   ChooseThreads(config.train(), ranks);
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
+  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
     RunContext run(config, ranks, backend, watchdog, preflight.warnings);

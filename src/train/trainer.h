@@ -11,7 +11,6 @@
 
 #include "data/training_data.h"
 #include "train/evaluator.h"
-#include "train/preflight.h"
 #include "train/replica.h"
 #include "train/run_context.h"
 #include "train/skipped_steps.h"
@@ -64,8 +63,8 @@ struct RunOutcome {
 };
 
 // All ranks call it together with the same configuration (agreement.h), each with a backend of its
-// own, after the preflight. Throws Error; a rank that does must abort the job.
+// own. The preflight comes first. Throws Error; a rank that does must abort the job.
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog, PassedPreflight preflight);
+                 Watchdog& watchdog);
 
 }  // namespace syntra

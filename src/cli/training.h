@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands that train have in common.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/command.h"
+#include "configs/schema/config.pb.h"
+#include "dist/communicator.h"
+#include "kernels/backend.h"
+#include "train/watchdog.h"
+
+namespace syntra {
+
+// Joins the ranks of the job, calls `load` on each and, once all have the same configuration,
+// `train` with what sums gradients and what computes.
+using LoadRun = std::function<Config()>;
+using TrainRun =
+    std::function<ExitCode(const Config&, Communicator& sums, Backend&, Watchdog& watchdog)>;
+Action TrainingAction(std::string command, LoadRun load, TrainRun train);
+
+// Writes what a run came to. The result is in the run directory: a standard output that takes
+// nothing only gives a warning.
+void PrintResult(const std::string& text);
+
+}  // namespace syntra
