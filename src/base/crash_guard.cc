@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -25,6 +26,7 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 // Signal handlers can reach nothing but globals.
 thread_local const CrashGuard* innermost_guard = nullptr;
+thread_local const char* careless_library = nullptr;  // about memory; of a ShortageGuard
 std::atomic<MappedRange*> first_range{nullptr};
 std::mutex range_mutex;  // of changes to the list; a crash reads it as it is
 const char* program_version = "?";
@@ -68,11 +70,13 @@ bool MemoryIsShort() {
 }
 
 [[noreturn]] void EndOutOfMemory() {
+  const char* in = careless_library ? " in " : "";
+  const char* library = careless_library ? careless_library : "";
   if (const auto limit = AddressSpaceLimit()) {
-    WriteParts("error: out of memory: ulimit -v allows ", Decimal(*limit >> 20).begin,
-               " MiB of address space");
+    WriteParts("error: out of memory", in, library, ": ulimit -v allows ",
+               Decimal(*limit >> 20).begin, " MiB of address space");
   } else {
-    WriteParts("error: out of memory");
+    WriteParts("error: out of memory", in, library);
   }
   _exit(static_cast<int>(ExitCode::kResources));
 }
@@ -139,9 +143,10 @@ void TakeTheWord(int signal) {
 }
 
 void OnCrash(int signal, siginfo_t* info, void*) {
+  const bool refused = errno == ENOMEM;
   TakeTheWord(signal);
   if (signal == SIGBUS) CrashReport::EndIfMapped(info->si_addr);
-  if (MemoryIsShort()) EndOutOfMemory();
+  if (MemoryIsShort() || (careless_library && refused)) EndOutOfMemory();
   CrashReport::EndIfGuarded();
   WriteParts("error: crash (", NameOf(signal), ") of syntra ", program_version,
              ", a bug in this program; please report these lines:");
@@ -188,6 +193,10 @@ CrashGuard::CrashGuard(ExitCode code, const char* kind, const char* name) noexce
 }
 
 CrashGuard::~CrashGuard() { innermost_guard = outer_; }
+
+ShortageGuard::ShortageGuard(const char* library) noexcept { careless_library = library; }
+
+ShortageGuard::~ShortageGuard() { careless_library = nullptr; }
 
 MappedRange::MappedRange(std::span<const std::byte> bytes, const char* name, ExitCode code)
     : bytes_(bytes), name_(name), code_(code) {

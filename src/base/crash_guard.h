@@ -32,6 +32,17 @@ class CrashGuard {
   const CrashGuard* outer_;
 };
 
+// While alive, a crash of this thread just after it was refused memory (errno tells) is put down to
+// that: `library`, say "HDF5", uses what it asks for without a look at what it got. They do not
+// nest.
+class ShortageGuard {
+ public:
+  explicit ShortageGuard(const char* library) noexcept;
+  ~ShortageGuard();
+  ShortageGuard(const ShortageGuard&) = delete;
+  ShortageGuard& operator=(const ShortageGuard&) = delete;
+};
+
 // While alive, a bus error inside `bytes` is put down to the file `name` that they are mapped from:
 // it was cut short, which ends the process with `code`, or its disk failed (kResources).
 class MappedRange {

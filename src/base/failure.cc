@@ -52,6 +52,9 @@ Failure CurrentFailure() noexcept {
   }
 }
 
+OutOfMemory::OutOfMemory(const std::string& message)
+    : Error(ExitCode::kResources, message + MemoryLimitNote()) {}
+
 std::string MemoryLimitNote() {
   const auto limit = AddressSpaceLimit();
   if (!limit) return "";

@@ -18,6 +18,13 @@ struct Failure {
 // is a bug in this program.
 Failure CurrentFailure() noexcept;
 
+// Memory was refused. What was being read or written may be good all the same, so nobody may take
+// this for a fault of it. Ends with MemoryLimitNote().
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message);
+};
+
 // " (ulimit -v allows 400.0 MiB of address space)", or "" if there is no such limit. It is appended
 // to messages about memory, since people rarely think of it.
 std::string MemoryLimitNote();

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/crash_guard.h"
+#include "base/failure.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -41,9 +42,11 @@ std::string Reason(int error_number, const Path& path) {
   return text + ": the file system has no inodes left for new files (df -i); remove some files";
 }
 
-[[noreturn]] void FailSystem(const char* action, const Path& path) {
-  const int error_number = errno;
-  Fail(ExitCode::kResources, "cannot {} {}: {}", action, path.string(), Reason(error_number, path));
+[[noreturn]] void FailSystem(const char* action, const Path& path, int error_number = errno) {
+  const std::string message =
+      fmt::format("cannot {} {}: {}", action, path.string(), Reason(error_number, path));
+  if (error_number == ENOMEM) throw OutOfMemory(message);
+  throw Error(ExitCode::kResources, message);
 }
 
 const char* KindOf(const struct stat& status) {
@@ -278,7 +281,7 @@ bool Exists(const Path& path) {
   std::error_code code;
   const auto type = std::filesystem::symlink_status(path, code).type();
   if (code && type != std::filesystem::file_type::not_found) {
-    Fail(ExitCode::kResources, "cannot look at {}: {}", path.string(), code.message());
+    FailSystem("look at", path, code.value());
   }
   return type != std::filesystem::file_type::not_found;
 }
@@ -288,8 +291,7 @@ std::vector<Path> ListDirectory(const Path& path) {
   std::error_code code;
   std::filesystem::directory_iterator entry(path, code), end;
   for (; !code && entry != end; entry.increment(code)) paths.push_back(entry->path());
-  if (code)
-    Fail(ExitCode::kResources, "cannot list directory {}: {}", path.string(), code.message());
+  if (code) FailSystem("list directory", path, code.value());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -335,7 +337,7 @@ void Exchange(const Path& a, const Path& b) {
 void RemoveAll(const Path& path) {
   std::error_code code;
   std::filesystem::remove_all(path, code);
-  if (code) Fail(ExitCode::kResources, "cannot remove {}: {}", path.string(), code.message());
+  if (code) FailSystem("remove", path, code.value());
 }
 
 int64_t ChangeTime(const Path& path) {

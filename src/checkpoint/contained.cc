@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/failure.h"
 #include "base/memory_limits.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -22,7 +23,7 @@
 namespace syntra {
 namespace {
 
-constexpr char kAnswer = 'a', kError = 'e';
+constexpr char kAnswer = 'a', kError = 'e', kShortage = 'm';
 
 // Handlers are this program's own: they would write its messages and stop its run.
 void ResetSignals() {
@@ -57,7 +58,9 @@ void Confine(const ContainedLimits& limits) {
     Confine(limits);
     WriteAll(answer, kAnswer + work());
   } catch (const std::bad_alloc&) {
-    WriteAll(answer, kError + std::string("it asks for too much memory"));
+    WriteAll(answer, std::string(1, kShortage));
+  } catch (const OutOfMemory&) {
+    WriteAll(answer, std::string(1, kShortage));
   } catch (const std::exception& error) {
     // Without the contexts: the parent has them, too.
     const std::string_view text = error.what();
@@ -79,6 +82,13 @@ bool ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text
     if (count > 0) text->append(block, count);
   }
   return false;
+}
+
+// Whether this process has less memory left than a child may take: then a child that finds none is
+// not to blame.
+bool HasLessThan(size_t bytes) {
+  const auto limit = AddressSpaceLimit();
+  return limit && *limit - AddressSpaceInUse() < static_cast<int64_t>(bytes);
 }
 
 int StatusOf(pid_t child) {
@@ -110,12 +120,21 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
   if (!whole) kill(child, SIGKILL);
   close(ends[0]);
   const int status = StatusOf(child);
+  // Nobody else kills it: the kernel does, when a machine or a control group has no more.
+  const bool killed = whole && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  const bool found_none = text == std::string(1, kShortage) || (whole && WIFSIGNALED(status));
+  if (killed || (found_none && HasLessThan(limits.extra_memory))) {
+    throw OutOfMemory(fmt::format("out of memory in {}", what));
+  }
   constexpr const char* kLikely = "the file is damaged, or made to do harm";
   if (!whole || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
     Fail(ExitCode::kCheckpoint, "{} found no end: {}", what, kLikely);
   }
   if (WIFSIGNALED(status)) {
     Fail(ExitCode::kCheckpoint, "{} crashed ({}): {}", what, strsignal(WTERMSIG(status)), kLikely);
+  }
+  if (text == std::string(1, kShortage)) {
+    Fail(ExitCode::kCheckpoint, "{} asks for too much memory: {}", what, kLikely);
   }
   if (text.empty() || (text[0] != kAnswer && text[0] != kError) || status != 0) {
     Fail(ExitCode::kCheckpoint, "{} ended without an answer: {}", what, kLikely);

@@ -46,8 +46,7 @@ void Hdf5Failed(const char* call) {
   const std::string_view function = text.substr(0, text.find('('));
   if (reasons.empty()) reasons = "failed";
   if (out_of_memory) {
-    Fail(ExitCode::kResources, "out of memory in HDF5's {}: {}{}", function, reasons,
-         MemoryLimitNote());
+    throw OutOfMemory(fmt::format("out of memory in HDF5's {}: {}", function, reasons));
   }
   Fail(ExitCode::kCheckpoint, "HDF5 {}: {}", function, reasons);
 }

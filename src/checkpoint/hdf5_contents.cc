@@ -86,10 +86,13 @@ bool IsContiguous(hid_t dataset) {
          SYNTRA_HDF5(H5Pget_external_count(creation.id())) == 0;
 }
 
+// The file's name where it is all that there is.
+constexpr const char* kAlone = "file.h5";
+
 // Collects every link of a file.
 class Visitor {
  public:
-  Visitor(std::string file, Hdf5Contents* contents) : file_(std::move(file)), contents_(contents) {}
+  explicit Visitor(Hdf5Contents* contents) : contents_(contents) {}
 
   void Visit(hid_t root) {
     try {
@@ -129,18 +132,15 @@ class Visitor {
       return fmt::format("is empty, too large or of more than {} dimensions", Shape::kMaxRank);
     const auto offset = static_cast<int64_t>(H5Dget_offset(object.id()));
     if (offset < 0) return "has no values";
-    contents_->tensors[name] = {{dtype, *shape}, file_, offset};
+    contents_->tensors[name] = {{dtype, *shape}, kAlone, offset};
     return "";
   }
 
-  std::string file_;
   Hdf5Contents* contents_;
   std::exception_ptr error_;
 };
 
 // A file as a manifest that holds it alone.
-constexpr const char* kAlone = "file.h5";
-
 Manifest ManifestOf(Hdf5Contents contents, size_t bytes) {
   Manifest manifest;
   manifest.info.attributes = std::move(contents.others);
@@ -149,18 +149,19 @@ Manifest ManifestOf(Hdf5Contents contents, size_t bytes) {
   return manifest;
 }
 
-}  // namespace
-
-Hdf5Contents ContentsOfOwnHdf5(std::span<const std::byte> bytes, const std::string& file) {
+// Only in a process of its own: HDF5 may crash on these bytes.
+Hdf5Contents ListContents(std::span<const std::byte> bytes) {
   Hdf5Contents contents;
   const Hdf5Handle handle = OpenImage(&bytes);
-  Visitor(file, &contents).Visit(handle.id());
+  Visitor(&contents).Visit(handle.id());
   return contents;
 }
 
-Hdf5Contents ContentsOfForeignHdf5(std::span<const std::byte> bytes, const std::string& file) {
-  const std::string answer = RunContained(
-      "HDF5", [&] { return ToText(ManifestOf(ContentsOfOwnHdf5(bytes, kAlone), bytes.size())); });
+}  // namespace
+
+Hdf5Contents ContentsOfHdf5(std::span<const std::byte> bytes, const std::string& file) {
+  const std::string answer =
+      RunContained("HDF5", [&] { return ToText(ManifestOf(ListContents(bytes), bytes.size())); });
   Manifest manifest = ParseManifest(answer);
   for (auto& [name, entry] : manifest.tensors) entry.file = file;
   return {std::move(manifest.tensors), std::move(manifest.info.attributes)};

@@ -20,13 +20,9 @@ struct Hdf5Contents {
 };
 
 // The contents of an HDF5 file, given as its bytes; `file` becomes the file name of every entry.
-// Throws Error(kCheckpoint) if it cannot be read, Error(kResources) if there is too little memory.
-//
-// HDF5 is not memory safe on files that were made to do harm, so this is only for bytes that this
-// program has made itself.
-Hdf5Contents ContentsOfOwnHdf5(std::span<const std::byte> bytes, const std::string& file);
-// The same for bytes from anybody: HDF5 reads them in a process of its own, whose answer is checked
-// like a MANIFEST. Throws Error(kCheckpoint).
-Hdf5Contents ContentsOfForeignHdf5(std::span<const std::byte> bytes, const std::string& file);
+// HDF5 is not memory safe on files that were made to do harm, nor when memory is refused. So it
+// reads them in a process of its own, whose answer is checked like a MANIFEST. Throws
+// Error(kCheckpoint) if they cannot be read.
+Hdf5Contents ContentsOfHdf5(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace syntra

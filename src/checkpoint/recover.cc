@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/failure.h"
 #include "base/log.h"
 
 namespace syntra {
@@ -68,6 +69,8 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
       return found;
     } catch (const UnsupportedFormat&) {
       throw;
+    } catch (const OutOfMemory&) {
+      throw;  // it may be good, and training must not go back for want of memory
     } catch (const Error& error) {
       rejected.push_back({candidate, error.what(), error.code() == ExitCode::kCheckpoint});
     }

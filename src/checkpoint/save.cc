@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "checkpoint/hdf5_contents.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/shard.h"
@@ -90,21 +89,17 @@ void WriteDurably(const Path& path, std::span<const std::byte> bytes) {
   file.Close();
 }
 
-// Where HDF5 put the tensors, which is read back from the image; with `verify` their bytes, too.
-void LocateTensors(const Shard& shard, const FileImage& image, const std::string& name, bool verify,
-                   Manifest* manifest) {
-  const Hdf5Contents contents = ContentsOfOwnHdf5(image.bytes(), name);
-  for (const TensorRecord* tensor : shard) {
-    const auto found = contents.tensors.find(tensor->name);
-    SYNTRA_CHECK(found != contents.tensors.end() && found->second.type == tensor->type,
-                 "HDF5 lost tensor {}", tensor->name);
-    const int64_t offset = found->second.offset;
-    const size_t bytes = tensor->type.bytes();
-    if (offset + bytes > image.size ||
-        (verify && std::memcmp(image.data.get() + offset, tensor->data, bytes) != 0)) {
-      Fail(ExitCode::kCheckpoint, "tensor {} changed while it was written", tensor->name);
+// Notes where HDF5 put the tensors; with `verify` it compares their bytes.
+void LocateTensors(const Shard& shard, const ShardImage& image, bool verify, Manifest* manifest) {
+  const std::span<const std::byte> file = image.file.bytes();
+  for (size_t i = 0; i < shard.size(); ++i) {
+    const TensorRecord& tensor = *shard[i];
+    const size_t offset = image.offsets[i], bytes = tensor.type.bytes();
+    if (offset > file.size() || bytes > file.size() - offset ||
+        (verify && std::memcmp(&file[offset], tensor.data, bytes) != 0)) {
+      Fail(ExitCode::kCheckpoint, "tensor {} changed while it was written", tensor.name);
     }
-    manifest->tensors.at(tensor->name).offset = offset;
+    manifest->tensors.at(tensor.name).offset = static_cast<int64_t>(offset);
   }
 }
 
@@ -118,9 +113,9 @@ void WriteDirectory(const Path& directory, std::span<const Shard> shards,
                     std::span<const FileRecord> files, bool verify, Manifest* manifest) {
   CreateDirectories(directory);
   for (size_t i = 0; i < shards.size(); ++i) {
-    const FileImage image = BuildShard(shards[i]);
-    LocateTensors(shards[i], image, ShardName(i), verify, manifest);
-    WriteContent(directory, ShardName(i), image.bytes(), manifest);
+    const ShardImage image = BuildShard(shards[i]);
+    LocateTensors(shards[i], image, verify, manifest);
+    WriteContent(directory, ShardName(i), image.file.bytes(), manifest);
   }
   const FileImage index = BuildIndex(manifest->tensors);
   WriteContent(directory, std::string(kIndexName), index.bytes(), manifest);

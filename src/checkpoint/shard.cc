@@ -34,7 +34,8 @@ void WriteTypeAttribute(hid_t dataset, DType dtype) {
   SYNTRA_HDF5(H5Awrite(attribute.id(), type.id(), name.data()));
 }
 
-void WriteDataset(hid_t file, const TensorRecord& tensor) {
+// The offset of its values in the file.
+int64_t WriteDataset(hid_t file, const TensorRecord& tensor) {
   const Hdf5Handle creation(SYNTRA_HDF5(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
   SYNTRA_HDF5(H5Pset_obj_track_times(creation.id(), false));
   SYNTRA_HDF5(H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER));
@@ -46,7 +47,10 @@ void WriteDataset(hid_t file, const TensorRecord& tensor) {
                      H5Dclose);
   SYNTRA_HDF5(H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data));
   if (tensor.type.dtype == DType::kBF16) WriteTypeAttribute(dataset.id(), tensor.type.dtype);
+  const haddr_t offset = H5Dget_offset(dataset.id());
+  SYNTRA_CHECK(offset != HADDR_UNDEF, "HDF5 gave tensor {} no place", tensor.name);
   dataset.Close();
+  return static_cast<int64_t>(offset);
 }
 
 }  // namespace
@@ -67,7 +71,7 @@ hid_t StoredType(DType dtype) {
   SYNTRA_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
 
-FileImage BuildShard(std::span<const TensorRecord* const> tensors) {
+ShardImage BuildShard(std::span<const TensorRecord* const> tensors) {
   size_t bytes = 0;
   for (const TensorRecord* tensor : tensors) bytes += tensor->type.bytes();
   const ErrorContext context([&] {
@@ -75,11 +79,13 @@ FileImage BuildShard(std::span<const TensorRecord* const> tensors) {
                        HumanBytes(static_cast<double>(bytes)));
   });
   ImageWriter writer(bytes);
+  ShardImage shard;
   for (const TensorRecord* tensor : tensors) {
     writer.CreateGroupsFor(tensor->name);
-    WriteDataset(writer.file(), *tensor);
+    shard.offsets.push_back(WriteDataset(writer.file(), *tensor));
   }
-  return writer.Finish();
+  shard.file = writer.Finish();
+  return shard;
 }
 
 FileImage BuildIndex(const std::map<std::string, TensorEntry, std::less<>>& tensors) {

@@ -32,7 +32,7 @@ Checkpoint OpenTensorFile(const Path& path) {
   if (!ReadFromStart(file, bytes) || !IsHdf5(bytes)) {
     Fail(ExitCode::kCheckpoint, "{} is neither a checkpoint nor an HDF5 file", path.string());
   }
-  Hdf5Contents contents = ContentsOfForeignHdf5(bytes, name);
+  Hdf5Contents contents = ContentsOfHdf5(bytes, name);
   if (contents.tensors.empty()) {
     std::string why;
     if (!contents.others.empty()) {

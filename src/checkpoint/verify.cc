@@ -66,7 +66,7 @@ void LocateTensors(VerifiedDirectory* verified) {
     const ErrorContext context([&] { return "looking for tensors in " + file.path().string(); });
     if (!contents.contains(entry.file)) {
       const Buffer bytes = ReadVerified(file, verified->manifest.files.at(entry.file));
-      contents.emplace(entry.file, ContentsOfForeignHdf5({bytes.data(), bytes.size()}, entry.file));
+      contents.emplace(entry.file, ContentsOfHdf5({bytes.data(), bytes.size()}, entry.file));
     }
     const auto& tensors = contents.at(entry.file).tensors;
     const auto found = tensors.find(name);

@@ -70,6 +70,21 @@ TEST_F(Crashes, WithoutAGuardIsABugThatTheSignalEnds) {
       << ended.err;
 }
 
+TEST_F(Crashes, OfALibraryThatWasRefusedMemoryAreAShortage) {
+  const auto crash_after = [](int error) {
+    return RunGuarded([error] {
+      const ShortageGuard guard("HDF5");
+      errno = error;
+      Crash();
+    });
+  };
+  const Ended refused = crash_after(ENOMEM), other = crash_after(0);
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_TRUE(refused.Says("error: out of memory in HDF5")) << refused.err;
+  EXPECT_EQ(other.code, 1000 + SIGSEGV);
+  EXPECT_TRUE(other.Says("a bug in this program")) << other.err;
+}
+
 TEST_F(Crashes, TheMessageBeginsALineOfItsOwn) {
   const Ended ended = RunGuarded([] {
     StderrLine().Show("ETA 3h12m");

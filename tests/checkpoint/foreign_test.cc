@@ -3,13 +3,18 @@
 // where only HDF5 knows the places of tensors, and files from strangers, which may be malicious.
 #include <gmock/gmock.h>
 
+#include <sys/resource.h>
+
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
+#include "base/memory_limits.h"
 #include "base/text.h"
 #include "checkpoint/contained.h"
 #include "checkpoint/hdf5.h"
 #include "checkpoint/tensor_file.h"
+#include "tests/base/child_process.h"
 #include "tests/checkpoint/forged.h"
 #include "tests/checkpoint/sample.h"
 
@@ -149,6 +154,26 @@ TEST(Contained, EndsAreTold) {
   EXPECT_THAT(ErrorOf([] { RunContained("it", [] { return std::string(size_t{4} << 30, 'x'); }); }),
               HasSubstr("it asks for too much memory"));
 #endif
+}
+
+// The file is not to blame where this process may take less than the child.
+TEST(Contained, AShortageOfThisProcessIsNoDamage) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer needs the address space that this test takes away";
+#endif
+  const Ended ended = RunInChild([] {
+    const rlim_t bytes = AddressSpaceInUse() + (64 << 20);
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
+    try {
+      RunContained("it", [] { return std::string(size_t{200} << 20, 'x'); });
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      _exit(static_cast<int>(error.code()));
+    }
+  });
+  EXPECT_EQ(ended.code, static_cast<int>(ExitCode::kResources));
+  EXPECT_TRUE(ended.Says("out of memory in it (ulimit -v allows ")) << ended.err;
 }
 
 class TensorFile : public testing::Test {
