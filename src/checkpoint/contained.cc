@@ -23,11 +23,21 @@
 namespace syntra {
 namespace {
 
-constexpr char kAnswer = 'a', kError = 'e', kShortage = 'm';
+constexpr char kAnswer = 'a', kError = 'e';
+// With which a child ends that was refused memory; a library that gives up for want of it, too.
+constexpr int kRefused = static_cast<int>(ExitCode::kResources);
+
+// Libraries use memory that they were refused.
+void OnCrash(int number) {
+  if (errno == ENOMEM) _exit(kRefused);
+  std::signal(number, SIG_DFL);
+  raise(number);
+}
 
 // Handlers are this program's own: they would write its messages and stop its run.
 void ResetSignals() {
   for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT}) std::signal(number, OnCrash);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -58,9 +68,9 @@ void Confine(const ContainedLimits& limits) {
     Confine(limits);
     WriteAll(answer, kAnswer + work());
   } catch (const std::bad_alloc&) {
-    WriteAll(answer, std::string(1, kShortage));
+    _exit(kRefused);
   } catch (const OutOfMemory&) {
-    WriteAll(answer, std::string(1, kShortage));
+    _exit(kRefused);
   } catch (const std::exception& error) {
     // Without the contexts: the parent has them, too.
     const std::string_view text = error.what();
@@ -84,11 +94,10 @@ bool ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text
   return false;
 }
 
-// Whether this process has less memory left than a child may take: then a child that finds none is
-// not to blame.
-bool HasLessThan(size_t bytes) {
-  const auto limit = AddressSpaceLimit();
-  return limit && *limit - AddressSpaceInUse() < static_cast<int64_t>(bytes);
+// The kernel kills where a machine or a control group has no more memory.
+bool FoundNoMemory(int status) {
+  return (WIFEXITED(status) && WEXITSTATUS(status) == kRefused) ||
+         (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 int StatusOf(pid_t child) {
@@ -120,11 +129,11 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
   if (!whole) kill(child, SIGKILL);
   close(ends[0]);
   const int status = StatusOf(child);
-  // Nobody else kills it: the kernel does, when a machine or a control group has no more.
-  const bool killed = whole && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  const bool found_none = text == std::string(1, kShortage) || (whole && WIFSIGNALED(status));
-  if (killed || (found_none && HasLessThan(limits.extra_memory))) {
-    throw OutOfMemory(fmt::format("out of memory in {}", what));
+  if (whole && FoundNoMemory(status)) {
+    throw OutOfMemory(
+        fmt::format("{} found too little memory, of which it may use {}: there is no more, or the "
+                    "file is made to ask for too much",
+                    what, HumanBytes(static_cast<double>(limits.extra_memory))));
   }
   constexpr const char* kLikely = "the file is damaged, or made to do harm";
   if (!whole || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
@@ -132,9 +141,6 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
   }
   if (WIFSIGNALED(status)) {
     Fail(ExitCode::kCheckpoint, "{} crashed ({}): {}", what, strsignal(WTERMSIG(status)), kLikely);
-  }
-  if (text == std::string(1, kShortage)) {
-    Fail(ExitCode::kCheckpoint, "{} asks for too much memory: {}", what, kLikely);
   }
   if (text.empty() || (text[0] != kAnswer && text[0] != kError) || status != 0) {
     Fail(ExitCode::kCheckpoint, "{} ended without an answer: {}", what, kLikely);

@@ -18,8 +18,8 @@ struct ContainedLimits {
 // `work` may use memory as it is now, but no other thread, no device and no communicator, and
 // whatever it changes is lost. No other thread may be in a library that `work` uses. `what` is the
 // subject of sentences such as "HDF5 crashed (Segmentation fault)". Throws Error(kCheckpoint) if
-// the child crashes, exceeds a limit or throws; OutOfMemory if it does so where this process itself
-// has less memory left than `limits` allow; Error(kResources) if there can be no child.
+// the child crashes, exceeds a limit or throws; OutOfMemory if it finds too little memory, which is
+// no proof of a bad file; Error(kResources) if there can be no child.
 //
 // The bytes may take control of the child, so its answer may be anything: check it.
 std::string RunContained(const char* what, const std::function<std::string()>& work,

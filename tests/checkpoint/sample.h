@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/failure.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
 
@@ -95,6 +96,8 @@ inline int64_t NewestStep(const Path& root, Recovery mode = Recovery::kReadOnly)
 inline std::string ErrorOf(const std::function<void()>& action) {
   try {
     action();
+  } catch (const OutOfMemory&) {
+    throw;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
     return error.what();
