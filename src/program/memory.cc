@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "core/buffer.h"
+#include "program/occupancy.h"
 
 namespace syntra {
 namespace {
@@ -31,13 +32,6 @@ std::vector<Allocation> Lifetimes(const Program& program, const Backend& backend
   }
   return allocations;
 }
-
-// What the search for a place reads of an allocation, side by side: deep models have 10^5
-// allocations.
-struct Placed {
-  size_t offset, end;
-  size_t first, last;
-};
 
 size_t SumOfBytes(size_t a, size_t b) {
   return static_cast<size_t>(
@@ -77,20 +71,14 @@ MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspa
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return plan.allocations[a].bytes > plan.allocations[b].bytes;
   });
-  std::vector<Placed> placed;  // by offset
+  Occupancy taken(program.instructions.size() + 1);  // outputs live beyond the last one
   for (const size_t index : order) {
     Allocation& allocation = plan.allocations[index];
-    size_t offset = 0;
-    for (const Placed& other : placed) {
-      if (allocation.last < other.first || other.last < allocation.first) continue;
-      if (offset + allocation.bytes <= other.offset) break;
-      offset = std::max(offset, other.end);
-    }
-    allocation.offset = offset;
-    const size_t end = SumOfBytes(offset, allocation.bytes);
+    const auto& [value, bytes, first, last, unplaced] = allocation;
+    allocation.offset = taken.LowestFree(first, last, bytes);
+    const size_t end = SumOfBytes(allocation.offset, bytes);
     plan.arena_bytes = std::max(plan.arena_bytes, end);
-    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::offset),
-                  {offset, end, allocation.first, allocation.last});
+    taken.Take(first, last, allocation.offset, end);
   }
   return plan;
 }
