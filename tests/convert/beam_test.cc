@@ -19,8 +19,8 @@ TEST(Beams, AreThoseOfT5sRuleOverTransformersLogits) {
     total.as_transformers += count.as_transformers;
   }
   EXPECT_EQ(total.searches, 768);
-  // In 25 of 192 an output ends among the second half of the candidates, where transformers does
-  // not look, or transformers prefers one that was cut off.
+  // In the other 25 of 192 an output ends among the second half of the candidates, where
+  // transformers does not look.
   EXPECT_EQ(total.ranked_alike, 192);
   EXPECT_EQ(total.as_transformers, 167);
 }
