@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_argmax: argmax_v of scale * hidden . embedding_v, the lowest index among equals. One block
 // per token.
-#include <memory>
-
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/logits.h"
 
@@ -45,18 +43,11 @@ __global__ void ArgmaxKernel(const float* logits, int64_t vocabulary, int32_t* r
 }  // namespace
 
 std::optional<BoundKernel> cuda_linear_argmax(const OpCall& call) {
-  if (!LogitChunks::Serves(call)) return std::nullopt;
-  WorkspaceLayout layout;
-  const auto plan = std::make_shared<const PassingLogits>(call, layout);
-  BoundKernel kernel;
-  kernel.workspace_bytes = layout.bytes();
-  kernel.run = [plan](const KernelArguments& arguments) {
-    plan->Run(arguments, [&](int64_t first, int64_t count, const float* logits) {
-      Launch(arguments, {count, kThreads, sizeof(ArgmaxStorage)}, ArgmaxKernel, logits,
-             plan->vocabulary(), Output<int32_t>(arguments, 0) + first);
-    });
-  };
-  return kernel;
+  return BindToLogits(
+      call, [](const KernelArguments& arguments, const LogitChunk& chunk, int64_t vocabulary) {
+        Launch(arguments, {chunk.tokens, kThreads, sizeof(ArgmaxStorage)}, ArgmaxKernel,
+               chunk.logits, vocabulary, Output<int32_t>(arguments, 0) + chunk.first);
+      });
 }
 
 }  // namespace syntra

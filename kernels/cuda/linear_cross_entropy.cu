@@ -131,90 +131,66 @@ __global__ void FinishLossKernel(const TokenLoss* losses, int64_t tokens,
   }
 }
 
-// The logits of a chunk, shared by both ops.
-class ChunkLogits {
+// The losses of all tokens and their sums, for both ops.
+class Losses {
  public:
-  ChunkLogits(const OpCall& call, WorkspaceLayout& layout)
-      : chunks_(call),
-        loss_{static_cast<float>(call.attributes.Number("z_loss")),
-              static_cast<float>(call.attributes.Number("label_smoothing")), chunks_.vocabulary},
-        embedding_(call.inputs[1], chunks_.dtype, cuda_copy, layout),
-        product_(chunks_,
-                 {.n = chunks_.vocabulary,
-                  .k = chunks_.width,
-                  .transpose_b = true,
-                  .ab = chunks_.dtype,
-                  .alpha = chunks_.scale},
-                 &GemmProblem::m) {
-    losses_ = layout.Place(chunks_.tokens * sizeof(TokenLoss));
-    logits_ = layout.Place(chunks_.rows * chunks_.vocabulary * sizeof(float));
-  }
+  Losses(const OpCall& call, const LogitChunks& chunks, WorkspaceLayout& layout)
+      : loss_{static_cast<float>(call.attributes.Number("z_loss")),
+              static_cast<float>(call.attributes.Number("label_smoothing")), chunks.vocabulary},
+        tokens_(chunks.tokens),
+        losses_(layout.Place(chunks.tokens * sizeof(TokenLoss))) {}
 
-  const LogitChunks& chunks() const { return chunks_; }
-  size_t product_bytes() const { return product_.workspace_bytes(); }
-
-  // The embedding in the operand type of the products.
-  const void* Embedding(const KernelArguments& arguments) const {
-    return embedding_.Run(arguments, 1);
-  }
-  Chunk Run(const KernelArguments& arguments, const void* embedding, int64_t chunk,
-            std::byte* scratch) const {
-    auto* logits = reinterpret_cast<float*>(arguments.workspace + logits_);
-    product_.Run(arguments, chunk, Input<std::byte>(arguments, 0) + chunks_.hidden_bytes(chunk),
-                 embedding, logits, scratch);
-    return {logits, Input<int32_t>(arguments, 2) + chunks_.first(chunk),
-            losses(arguments) + chunks_.first(chunk), loss_};
+  Chunk Of(const KernelArguments& arguments, const LogitChunk& chunk) const {
+    return {chunk.logits, Input<int32_t>(arguments, 2) + chunk.first,
+            Values(arguments) + chunk.first, loss_};
   }
   void Finish(const KernelArguments& arguments, const LossOutputs& outputs) const {
-    Launch(arguments, {1, kThreads, sizeof(LossStorage)}, FinishLossKernel, losses(arguments),
-           chunks_.tokens, Input<float>(arguments, 3), outputs);
-  }
-  float* logits(const KernelArguments& arguments) const {
-    return reinterpret_cast<float*>(arguments.workspace + logits_);
+    Launch(arguments, {1, kThreads, sizeof(LossStorage)}, FinishLossKernel, Values(arguments),
+           tokens_, Input<float>(arguments, 3), outputs);
   }
 
  private:
-  TokenLoss* losses(const KernelArguments& arguments) const {
+  TokenLoss* Values(const KernelArguments& arguments) const {
     return reinterpret_cast<TokenLoss*>(arguments.workspace + losses_);
   }
 
-  LogitChunks chunks_;
   Loss loss_;
-  Converted embedding_;
-  ChunkGemm product_;
-  size_t losses_, logits_;
+  int64_t tokens_;
+  size_t losses_;
 };
 
 class CrossEntropy {
  public:
-  explicit CrossEntropy(const OpCall& call) : logits_(call, layout_) {
-    scratch_ = layout_.Place(logits_.product_bytes());
-  }
+  explicit CrossEntropy(const OpCall& call)
+      : logits_(call, layout_),
+        losses_(call, logits_.chunks(), layout_),
+        scratch_(layout_.Place(logits_.scratch_bytes())) {}
 
   size_t workspace_bytes() const { return layout_.bytes(); }
   void Run(const KernelArguments& arguments) const {
-    const void* embedding = logits_.Embedding(arguments);
-    for (int64_t i = 0; i < logits_.chunks().count; ++i) {
-      const Chunk chunk = logits_.Run(arguments, embedding, i, arguments.workspace + scratch_);
-      Launch(arguments, {logits_.chunks().size(i), kThreads, sizeof(RowStorage)}, LossKernel,
-             chunk);
-    }
-    logits_.Finish(arguments,
+    logits_.Run(arguments, arguments.workspace + scratch_, [&](const LogitChunk& chunk) {
+      Launch(arguments, {chunk.tokens, kThreads, sizeof(RowStorage)}, LossKernel,
+             losses_.Of(arguments, chunk));
+    });
+    losses_.Finish(arguments,
                    {Output<float>(arguments, 0), Output<float>(arguments, 1), false, false});
   }
 
  private:
   WorkspaceLayout layout_;
-  ChunkLogits logits_;
+  PassingLogits logits_;
+  Losses losses_;
   size_t scratch_;
 };
 
 class CrossEntropyGrad {
  public:
   explicit CrossEntropyGrad(const OpCall& call)
-      : logits_(call, layout_), accumulate_(call.accumulate) {
+      : logits_(call, layout_),
+        losses_(call, logits_.chunks(), layout_),
+        accumulate_(call.accumulate) {
     const LogitChunks& chunks = logits_.chunks();
-    size_t scratch = logits_.product_bytes();
+    size_t scratch = logits_.scratch_bytes();
     if (chunks.dtype == DType::kBF16) {
       dlogits_ = layout_.Place(chunks.rows * chunks.vocabulary * sizeof(BFloat16));
     }
@@ -246,39 +222,42 @@ class CrossEntropyGrad {
   size_t workspace_bytes() const { return layout_.bytes(); }
 
   void Run(const KernelArguments& arguments) const {
-    const void* embedding = logits_.Embedding(arguments);
-    for (int64_t i = 0; i < logits_.chunks().count; ++i) RunChunk(arguments, embedding, i);
-    logits_.Finish(arguments, {Output<float>(arguments, 2), Output<float>(arguments, 3),
+    logits_.Run(arguments, arguments.workspace + scratch_,
+                [&](const LogitChunk& chunk) { RunChunk(arguments, chunk); });
+    losses_.Finish(arguments, {Output<float>(arguments, 2), Output<float>(arguments, 3),
                                accumulate_[2], accumulate_[3]});
   }
 
  private:
-  void RunChunk(const KernelArguments& arguments, const void* embedding, int64_t i) const {
+  void RunChunk(const KernelArguments& arguments, const LogitChunk& chunk) const {
     const LogitChunks& chunks = logits_.chunks();
     std::byte* scratch = arguments.workspace + scratch_;
-    const Chunk chunk = logits_.Run(arguments, embedding, i, scratch);
     const DlogitScale scale{chunks.scale, Input<float>(arguments, 3), Input<float>(arguments, 4)};
-    const Grid grid{chunks.size(i), kThreads, sizeof(RowStorage)};
-    const void* dlogits = logits_.logits(arguments);
+    const Grid grid{chunk.tokens, kThreads, sizeof(RowStorage)};
+    const void* dlogits = chunk.logits;
     if (chunks.dtype == DType::kBF16) {
       auto* rounded = reinterpret_cast<BFloat16*>(arguments.workspace + dlogits_);
-      Launch(arguments, grid, DlogitKernel<BFloat16>, chunk, scale, rounded);
+      Launch(arguments, grid, DlogitKernel<BFloat16>, losses_.Of(arguments, chunk), scale, rounded);
       dlogits = rounded;
     } else {
-      Launch(arguments, grid, DlogitKernel<float>, chunk, scale, logits_.logits(arguments));
+      Launch(arguments, grid, DlogitKernel<float>, losses_.Of(arguments, chunk), scale,
+             chunk.logits);
     }
     if (auto* dhidden = Output<std::byte>(arguments, 0)) {
-      hidden_.Run(arguments, i, dlogits, embedding, dhidden + chunks.hidden_bytes(i), scratch);
+      hidden_.Run(arguments, chunk.index, dlogits, chunk.embedding,
+                  dhidden + chunks.hidden_bytes(chunk.index), scratch);
     }
     if (auto* dembedding = Output<float>(arguments, 1)) {
-      (i == 0 ? embedding_first_ : embedding_next_)
-          .Run(arguments, i, dlogits, Input<std::byte>(arguments, 0) + chunks.hidden_bytes(i),
-               dembedding, scratch);
+      (chunk.index == 0 ? embedding_first_ : embedding_next_)
+          .Run(arguments, chunk.index, dlogits,
+               Input<std::byte>(arguments, 0) + chunks.hidden_bytes(chunk.index), dembedding,
+               scratch);
     }
   }
 
   WorkspaceLayout layout_;
-  ChunkLogits logits_;
+  PassingLogits logits_;
+  Losses losses_;
   std::vector<bool> accumulate_;
   ChunkGemm hidden_, embedding_first_, embedding_next_;
   size_t dlogits_ = 0, scratch_ = 0;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear_log_probability over chunks of logits (logits.h). A block takes a token.
-#include <memory>
-
 #include "kernels/cuda/logits.h"
 #include "kernels/cuda/row_sums.h"
 
@@ -26,19 +24,12 @@ __global__ void LogProbabilityKernel(const float* logits, int64_t vocabulary,
 }  // namespace
 
 std::optional<BoundKernel> cuda_linear_log_probability(const OpCall& call) {
-  if (!LogitChunks::Serves(call)) return std::nullopt;
-  WorkspaceLayout layout;
-  const auto plan = std::make_shared<const PassingLogits>(call, layout);
-  BoundKernel kernel;
-  kernel.workspace_bytes = layout.bytes();
-  kernel.run = [plan](const KernelArguments& arguments) {
-    plan->Run(arguments, [&](int64_t first, int64_t count, const float* logits) {
-      Launch(arguments, {count, kThreads, sizeof(RowStorage)}, LogProbabilityKernel, logits,
-             plan->vocabulary(), Input<int32_t>(arguments, 2) + first,
-             Output<float>(arguments, 0) + first);
-    });
-  };
-  return kernel;
+  return BindToLogits(
+      call, [](const KernelArguments& arguments, const LogitChunk& chunk, int64_t vocabulary) {
+        Launch(arguments, {chunk.tokens, kThreads, sizeof(RowStorage)}, LogProbabilityKernel,
+               chunk.logits, vocabulary, Input<int32_t>(arguments, 2) + chunk.first,
+               Output<float>(arguments, 0) + chunk.first);
+      });
 }
 
 }  // namespace syntra

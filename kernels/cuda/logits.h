@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <optional>
 
 #include "kernels/converted.h"
 #include "kernels/cuda/copy.h"
@@ -72,6 +74,12 @@ class ChunkGemm {
   int64_t last_ = 0;
 };
 
+struct LogitChunk {
+  int64_t index, first, tokens;  // of the first token, and how many
+  float* logits;                 // [tokens, vocabulary]
+  const void* embedding;         // in the operand type of the products
+};
+
 // The logits of a call, a chunk at a time in the workspace.
 class PassingLogits {
  public:
@@ -85,20 +93,21 @@ class PassingLogits {
                   .ab = chunks_.dtype,
                   .alpha = chunks_.scale},
                  &GemmProblem::m),
-        logits_(layout.Place(chunks_.rows * chunks_.vocabulary * sizeof(float))),
-        scratch_(layout.Place(product_.workspace_bytes())) {}
+        logits_(layout.Place(chunks_.rows * chunks_.vocabulary * sizeof(float))) {}
 
-  int64_t vocabulary() const { return chunks_.vocabulary; }
+  const LogitChunks& chunks() const { return chunks_; }
+  size_t scratch_bytes() const { return product_.workspace_bytes(); }
 
-  // Calls take(first token, number of tokens, logits) for each chunk, once its product is enqueued.
+  // Calls take(LogitChunk) for each chunk, once its product is enqueued. `scratch` is taken between
+  // these calls.
   template <typename Take>
-  void Run(const KernelArguments& arguments, const Take& take) const {
+  void Run(const KernelArguments& arguments, std::byte* scratch, const Take& take) const {
     const void* embedding = embedding_.Run(arguments, 1);
     auto* logits = reinterpret_cast<float*>(arguments.workspace + logits_);
     for (int64_t i = 0; i < chunks_.count; ++i) {
       product_.Run(arguments, i, Input<std::byte>(arguments, 0) + chunks_.hidden_bytes(i),
-                   embedding, logits, arguments.workspace + scratch_);
-      take(chunks_.first(i), chunks_.size(i), logits);
+                   embedding, logits, scratch);
+      take(LogitChunk{i, chunks_.first(i), chunks_.size(i), logits, embedding});
     }
   }
 
@@ -106,7 +115,24 @@ class PassingLogits {
   LogitChunks chunks_;
   Converted embedding_;
   ChunkGemm product_;
-  size_t logits_, scratch_;
+  size_t logits_;
 };
+
+// A kernel that needs the logits once: launch(arguments, chunk, vocabulary) for each chunk.
+template <typename LaunchChunk>
+std::optional<BoundKernel> BindToLogits(const OpCall& call, const LaunchChunk& launch) {
+  if (!LogitChunks::Serves(call)) return std::nullopt;
+  WorkspaceLayout layout;
+  const auto logits = std::make_shared<const PassingLogits>(call, layout);
+  const size_t scratch = layout.Place(logits->scratch_bytes());
+  BoundKernel kernel;
+  kernel.workspace_bytes = layout.bytes();
+  kernel.run = [logits, scratch, launch](const KernelArguments& arguments) {
+    logits->Run(arguments, arguments.workspace + scratch, [&](const LogitChunk& chunk) {
+      launch(arguments, chunk, logits->chunks().vocabulary);
+    });
+  };
+  return kernel;
+}
 
 }  // namespace syntra::gpu

@@ -9,7 +9,7 @@ namespace syntra {
 
 using Json = nlohmann::ordered_json;
 
-// Throws Json::exception, which says where the text is wrong.
+// At most 64 levels deep. Throws Json::exception, which says where the text is wrong.
 Json ParseJson(const std::string& text);
 
 // On one line, or with `indent` spaces a level. Bytes that are not UTF-8 (paths and environment

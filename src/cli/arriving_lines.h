@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines as they come: a person at a terminal gets an answer after each, and a file is read in
-// blocks.
+// Lines as they come: a person at a terminal gets an answer after each, and what comes fast is
+// taken in blocks.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,16 +11,32 @@ namespace syntra {
 
 class ArrivingLines {
  public:
+  // A block has at most so many lines, and one more than so many bytes.
+  static constexpr size_t kMostLines = 1024, kMostBytes = size_t{4} << 20;
+  // The longest line that is read.
+  static constexpr size_t kLongestLine = size_t{64} << 20;
+
   // Reads a file descriptor, which must stay open.
   explicit ArrivingLines(int descriptor) : descriptor_(descriptor) {}
 
-  // Waits for a line, then returns all that have arrived, without newlines. Empty at the end of the
-  // input, where a last line needs no newline. Throws Error(kResources).
-  std::vector<std::string> Next();
+  // Waits for a line, then takes the lines that follow it without a pause, a block at most; without
+  // newlines. Where none comes for `seconds`, and at the end of the input, there are none. A last
+  // line needs no newline. Throws Error(kResources), and Error(kData) for a line that is too long.
+  std::vector<std::string> Next(double seconds);
+  // No line will come any more.
+  bool ended() const { return ended_ && taken_ == text_.size(); }
 
  private:
+  bool TakeLine(std::vector<std::string>* lines);
+  bool Wait(double seconds) const;
+  void Read();
+
   int descriptor_;
-  std::string rest_;  // the beginning of a line that has not arrived as a whole
+  std::string text_;     // read, but not yet taken
+  size_t taken_ = 0;     // of it, by lines
+  size_t searched_ = 0;  // where a newline may still be
+  int64_t number_ = 0;   // lines taken
+  bool ended_ = false;
 };
 
 }  // namespace syntra

@@ -4,13 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "base/digest.h"
 #include "cli/backend.h"
 #include "data/training_data.h"
+#include "train/agreement.h"
 #include "train/run_directory.h"
 #include "train/snapshot.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
+
+constexpr const char* kRemedy =
+    "Give all ranks the same files, on a shared file system or as equal copies";
 
 // The run directory that the checkpoint lies in; empty if it lies in none.
 Path RunDirectoryOf(const Path& checkpoint) {
@@ -55,7 +61,24 @@ LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, const Communic
   return loaded;
 }
 
-ValidationData OpenValidationData(const LoadedModel& model, const OnProgress& on_progress) {
+LoadedModel CheckpointOptions::LoadOnRanks(const ConfigPurpose& purpose, Communicator& ranks,
+                                           Watchdog& watchdog) const {
+  const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0, BytesBelow(checkpoint));
+  LoadedModel loaded = Load(purpose, &ranks);
+  ChooseThreads(loaded.config.train(), ranks);
+  if (ranks.size() == 1) return loaded;
+  CheckSameSettings(ranks, loaded.config, loaded.backend->device().is_host());
+  CheckAgreement(
+      ranks,
+      {{"checkpoint, step", std::to_string(loaded.step)},
+       {"parameters, digest", fmt::format("{:016x}", loaded.replica->ParameterDigest())}},
+      ExitCode::kCheckpoint, "checkpoints", kRemedy);
+  return loaded;
+}
+
+ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
+                                  Watchdog& watchdog) {
+  const Watchdog::Phase phase(watchdog, RunPhase::kPrepare);
   const DataConfig& data = model.config.data();
   if (data.validation_size() == 0) {
     Fail(ExitCode::kConfig, "no data.validation; give --set data.validation=PATTERN");
@@ -67,9 +90,15 @@ ValidationData OpenValidationData(const LoadedModel& model, const OnProgress& on
          model.path.string());
   }
   PrepareOptions options = ValidationPreparation(data, model.prepared);
-  options.on_progress = on_progress;
+  options.on_progress = [&, previous = PrepareProgress()](const PrepareProgress& now) mutable {
+    if (now != previous) watchdog.Alive();
+    previous = now;
+  };
   PrepareCorpus(options, *model.tokenizer);
-  return ValidationData::Open(data, *model.tokenizer, model.prepared);
+  ValidationData opened = ValidationData::Open(data, *model.tokenizer, model.prepared);
+  CheckAgreement(ranks, {{"data.validation, digest", ToHex(opened.ContentDigest())}},
+                 ExitCode::kData, "data", kRemedy);
+  return opened;
 }
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app) {

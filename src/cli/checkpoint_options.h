@@ -2,7 +2,6 @@
 // --checkpoint and --set, the same for every command that uses a trained model.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "data/validation_data.h"
 #include "dist/communicator.h"
 #include "train/replica.h"
+#include "train/watchdog.h"
 
 namespace syntra {
 
@@ -38,12 +38,16 @@ struct CheckpointOptions {
   // overrides train.directory is the run directory that the checkpoint lies in, empty if it lies in
   // none. `ranks` may be null: one process alone.
   LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
+  // Collective: the same on every rank, or an Error that says what differs. Sets the threads.
+  LoadedModel LoadOnRanks(const ConfigPurpose& purpose, Communicator& ranks,
+                          Watchdog& watchdog) const;
 };
 
-// The validation split of the model's configuration, prepared with its tokenizer if it is not yet.
-// Throws Error(kConfig) if there is no place for the token shards.
-using OnProgress = std::function<void(const PrepareProgress&)>;
-ValidationData OpenValidationData(const LoadedModel& model, const OnProgress& on_progress = {});
+// Collective. The validation split of the model's configuration, prepared with its tokenizer if it
+// is not yet. Throws Error(kConfig) if there is no place for the token shards, Error(kData) if the
+// ranks' data differ.
+ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
+                                  Watchdog& watchdog);
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app);
 

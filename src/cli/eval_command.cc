@@ -4,31 +4,13 @@
 #include <cmath>
 #include <optional>
 
-#include "base/digest.h"
 #include "base/json.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
-#include "train/agreement.h"
 #include "train/log_perplexity.h"
-#include "train/run_directory.h"
 
 namespace syntra {
-namespace {
-
-constexpr const char* kRemedy =
-    "Give all ranks the same files, on a shared file system or as equal copies";
-
-void CheckSameModel(Communicator& ranks, const LoadedModel& loaded) {
-  CheckSameSettings(ranks, loaded.config, loaded.backend->device().is_host());
-  CheckAgreement(
-      ranks,
-      {{"checkpoint, step", std::to_string(loaded.step)},
-       {"parameters, digest", fmt::format("{:016x}", loaded.replica->ParameterDigest())}},
-      ExitCode::kCheckpoint, "checkpoints", kRemedy);
-}
-
-}  // namespace
 
 Action SetUpEval(CLI::App& app) {
   const auto options = AddCheckpointOptions(app);
@@ -36,18 +18,9 @@ Action SetUpEval(CLI::App& app) {
   app.add_flag("--json", *as_json, "Print JSON");
   return [options, as_json] {
     return WithRanks("eval", [&](Communicator& ranks, Watchdog& watchdog) {
+      LoadedModel loaded = options->LoadOnRanks(kForEvaluation, ranks, watchdog);
+      const ValidationData data = OpenValidationData(loaded, ranks, watchdog);
       std::optional<Watchdog::Phase> phase;
-      phase.emplace(watchdog, RunPhase::kLoad, 0, BytesBelow(options->checkpoint));
-      LoadedModel loaded = options->Load(kForEvaluation, &ranks);
-      CheckSameModel(ranks, loaded);
-      phase.emplace(watchdog, RunPhase::kPrepare);
-      const auto alive = [&, previous = PrepareProgress()](const PrepareProgress& now) mutable {
-        if (now != previous) watchdog.Alive();
-        previous = now;
-      };
-      const ValidationData data = OpenValidationData(loaded, alive);
-      CheckAgreement(ranks, {{"data.validation, digest", ToHex(data.ContentDigest())}},
-                     ExitCode::kData, "data", kRemedy);
       const auto keep_alive = [&] {
         phase.emplace(watchdog, RunPhase::kEvaluation, loaded.step);
         return false;

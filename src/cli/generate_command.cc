@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra generate: fills the gaps of lines; a line in, a line out.
+// syntra generate: fills the gaps of lines; a line in, a line out. Ranks share the lines.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
 #include "base/json.h"
-#include "base/output.h"
 #include "base/terminal.h"
-#include "cli/arriving_lines.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/gaps.h"
+#include "cli/line_answers.h"
+#include "cli/ranks.h"
 #include "cli/samples.h"
 #include "data/example.h"
 
@@ -32,31 +32,33 @@ struct Answer {
 
 class LineFiller {
  public:
-  LineFiller(BatchDecoder& decoder, const Tokenizer& tokenizer, bool raw)
-      : decoder_(decoder), tokenizer_(tokenizer), raw_(raw) {}
+  LineFiller(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer, bool raw,
+             LineAnswers& answers)
+      : decoder_(decoder), ranks_(ranks), tokenizer_(tokenizer), raw_(raw), answers_(answers) {}
 
-  // One answer for each. A line that asks for nothing is its own text; a bad one is reported.
+  // One answer for each, on all ranks. A line that asks for nothing is its own text; a bad one is
+  // reported.
   std::vector<Answer> Fill(const std::vector<std::string>& lines) {
-    std::vector<Answer> answers;
+    std::vector<Answer> answers(lines.size());
     std::vector<DecodeRequest> requests;
     std::vector<size_t> asked;  // the line of each request
     for (size_t i = 0; i < lines.size(); ++i) {
-      ++number_;
-      Answer& answer = answers.emplace_back();
       if (lines[i].empty() || (!raw_ && tokenizer_.FindSentinels(lines[i]).empty())) {
-        answer = {{lines[i]}, {{}}, ""};
+        answers[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
       DecodeRequest request = RequestFor(tokenizer_, lines[i]);
       if (static_cast<int64_t>(request.ids.size()) > decoder_.input_length()) {
-        answer.error = Report(request.ids.size());
+        answers[i].error = answers_.Report(
+            i, fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
+                           request.ids.size(), decoder_.input_length()));
         continue;
       }
       if (raw_) request.sentinels.clear();
       requests.push_back(std::move(request));
       asked.push_back(i);
     }
-    std::vector<Hypotheses> outputs = decoder_.Decode(requests);
+    std::vector<Hypotheses> outputs = decoder_.Decode(requests, ranks_);
     for (size_t i = 0; i < asked.size(); ++i) {
       Answer& answer = answers[asked[i]];
       answer.outputs = std::move(outputs[i]);
@@ -67,27 +69,16 @@ class LineFiller {
     return answers;
   }
 
-  ExitCode code() const { return bad_lines_ > 0 ? ExitCode::kData : ExitCode::kDone; }
-
  private:
   std::string TextOf(const std::string& line, const std::vector<int32_t>& ids) const {
     return raw_ ? tokenizer_.Decode(ids) : FillGaps(tokenizer_, line, SpansOf(tokenizer_, ids));
   }
 
-  std::string Report(size_t tokens) {
-    ++bad_lines_;
-    const std::string error = fmt::format(
-        "line {} of the input has {} tokens, but the model reads {} (its "
-        "data.input_length)",
-        number_, tokens, decoder_.input_length());
-    PrintError(error + "; an empty line takes its place");
-    return error;
-  }
-
   BatchDecoder& decoder_;
+  Communicator& ranks_;
   const Tokenizer& tokenizer_;
   const bool raw_;
-  int64_t number_ = 0, bad_lines_ = 0;
+  LineAnswers& answers_;
 };
 
 // A line that is an object: the input, and its outputs or an error.
@@ -103,36 +94,38 @@ std::string JsonLine(const std::string& input, const Answer& answer) {
   return JsonText(line);
 }
 
-void ShowSamples(BatchDecoder& decoder, const LoadedModel& model, const GenerateOptions& options) {
-  const ValidationData data = OpenValidationData(model);
-  fmt::print("{}", SamplesText(decoder, *model.tokenizer, data, options.samples, options.raw,
-                               TerminalColumns(STDOUT_FILENO)));
+void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
+                 const LoadedModel& model, const GenerateOptions& options) {
+  const ValidationData data = OpenValidationData(model, ranks, watchdog);
+  const std::string text = SamplesText(decoder, ranks, *model.tokenizer, data, options.samples,
+                                       options.raw, TerminalColumns(STDOUT_FILENO));
+  if (ranks.rank() == 0) fmt::print("{}", text);
 }
 
-ExitCode FillLines(BatchDecoder& decoder, const Tokenizer& tokenizer,
-                   const GenerateOptions& options) {
-  LineFiller filler(decoder, tokenizer, options.raw);
-  ArrivingLines input(STDIN_FILENO);
-  for (auto lines = input.Next(); !lines.empty(); lines = input.Next()) {
-    const std::vector<Answer> answers = filler.Fill(lines);
+void FillLines(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
+               const GenerateOptions& options, LineAnswers& answers) {
+  LineFiller filler(decoder, ranks, tokenizer, options.raw, answers);
+  answers.Run([&](const std::vector<std::string>& lines) {
+    std::vector<std::string> printed;
+    const std::vector<Answer> filled = filler.Fill(lines);
     for (size_t i = 0; i < lines.size(); ++i) {
-      const Answer& answer = answers[i];
-      const std::string best = answer.texts.empty() ? "" : answer.texts.front();
-      fmt::print("{}\n", options.json ? JsonLine(lines[i], answer) : best);
+      const std::string best = filled[i].texts.empty() ? "" : filled[i].texts.front();
+      printed.push_back(options.json ? JsonLine(lines[i], filled[i]) : best);
     }
-    FlushOutput();
-  }
-  return filler.code();
+    return printed;
+  });
 }
 
 // The checkpoint under the strategy that was asked for. What --set says of it comes later.
-LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& options) {
+LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& options,
+                    Communicator& ranks, Watchdog& watchdog) {
   CheckpointOptions with_strategy = checkpoint;
   if (!options.strategy.empty()) {
     with_strategy.overrides.insert(with_strategy.overrides.begin(),
                                    fmt::format("decoding.{}={{}}", options.strategy));
   }
-  LoadedModel loaded = with_strategy.Load(options.samples > 0 ? kForEvaluation : kForGeneration);
+  LoadedModel loaded = with_strategy.LoadOnRanks(
+      options.samples > 0 ? kForEvaluation : kForGeneration, ranks, watchdog);
   const DecodingConfig& decoding = loaded.config.decoding();
   if (!options.strategy.empty() && StrategyName(decoding) != options.strategy) {
     Fail(ExitCode::kConfig, "--strategy {}, but --set chooses decoding.{}; remove one of them",
@@ -147,6 +140,28 @@ LoadedModel LoadFor(const CheckpointOptions& checkpoint, const GenerateOptions& 
     Fail(ExitCode::kConfig, "--samples shows examples to people; remove --json");
   }
   return loaded;
+}
+
+ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& options,
+                  Communicator& ranks, Watchdog& watchdog) {
+  LoadedModel loaded = LoadFor(checkpoint, options, ranks, watchdog);
+  const Config& config = loaded.config;
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  CheckHasEos(tokenizer);
+  const ExampleLengths lengths = RowLengths(config.data());
+  LineAnswers answers(ranks, watchdog);
+  BatchDecoder decoder(loaded.replica->trained(), tokenizer,
+                       {.decoding = config.decoding(),
+                        .input_length = lengths.inputs,
+                        .output_length = lengths.targets,
+                        .log_probabilities = options.json,
+                        .on_batch = [&](size_t lines) { answers.Advance(lines); }});
+  if (options.samples > 0) {
+    ShowSamples(decoder, ranks, watchdog, loaded, options);
+  } else {
+    FillLines(decoder, ranks, tokenizer, options, answers);
+  }
+  return answers.code();
 }
 
 }  // namespace
@@ -166,19 +181,9 @@ Action SetUpGenerate(CLI::App& app) {
                  "lines")
       ->check(CLI::NonNegativeNumber);
   return [checkpoint, options] {
-    LoadedModel loaded = LoadFor(*checkpoint, *options);
-    const Config& config = loaded.config;
-    const Tokenizer& tokenizer = *loaded.tokenizer;
-    CheckHasEos(tokenizer);
-    const ExampleLengths lengths = RowLengths(config.data());
-    BatchDecoder decoder(loaded.replica->trained(), tokenizer,
-                         {.decoding = config.decoding(),
-                          .input_length = lengths.inputs,
-                          .output_length = lengths.targets,
-                          .log_probabilities = options->json});
-    if (options->samples == 0) return FillLines(decoder, tokenizer, *options);
-    ShowSamples(decoder, loaded, *options);
-    return ExitCode::kDone;
+    return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {
+      return Generate(*checkpoint, *options, ranks, watchdog);
+    });
   };
 }
 

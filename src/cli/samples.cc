@@ -95,7 +95,7 @@ int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples) {
   return static_cast<int64_t>((static_cast<double>(i) + kPlaceInShare) * share);
 }
 
-std::string SamplesText(BatchDecoder& decoder, const Tokenizer& tokenizer,
+std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
                         const ValidationData& data, int64_t count, bool raw, int columns) {
   count = std::min(count, data.example_count());
   std::vector<Sample> samples;
@@ -104,7 +104,7 @@ std::string SamplesText(BatchDecoder& decoder, const Tokenizer& tokenizer,
     samples.push_back(ReadSample(data, tokenizer, SampleIndex(i, count, data.example_count())));
     requests.push_back(samples.back().request);
   }
-  const auto outputs = decoder.Decode(requests);
+  const auto outputs = decoder.Decode(requests, ranks);
   std::string text;
   for (int64_t i = 0; i < count; ++i) {
     Sample& sample = samples[i];

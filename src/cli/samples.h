@@ -13,9 +13,9 @@ namespace syntra {
 // Which validation example is sample i of `samples`: spread evenly, so over different documents.
 int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples);
 
-// `count` samples as text of at most `columns` columns: the text with its gaps, and for each gap
-// what was there and what the model puts. `raw`: input, target and output, a line each.
-std::string SamplesText(BatchDecoder& decoder, const Tokenizer& tokenizer,
+// Collective. `count` samples as text of at most `columns` columns: the text with its gaps, and for
+// each gap what was there and what the model puts. `raw`: input, target and output, a line each.
+std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
                         const ValidationData& data, int64_t count, bool raw, int columns);
 
 }  // namespace syntra

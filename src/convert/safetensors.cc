@@ -108,6 +108,10 @@ std::vector<std::string> SafetensorsSource::Add(const Path& path) {
 
 void SafetensorsSource::AddFilesOfIndex(const Path& directory) {
   for (const auto& [file, expected] : ReadIndex(directory / kSafetensorsIndex)) {
+    if (!Exists(directory / file)) {
+      Fail(ExitCode::kCheckpoint, "{} names {}, which is not there; is the copy complete?",
+           (directory / kSafetensorsIndex).string(), Printable(file, kMostShown));
+    }
     const std::vector<std::string> found = Add(directory / file);
     if (std::set<std::string>(found.begin(), found.end()) == expected) continue;
     Fail(ExitCode::kCheckpoint, "{} does not hold the tensors that {} says: {} there, {} here",

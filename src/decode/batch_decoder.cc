@@ -66,9 +66,9 @@ std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requ
   }
   const std::vector<RequestBatch> batches =
       BatchesBySize(sizes, settings_.input_length, settings_.output_length);
-  return ShareBatches<Hypotheses>(batches, requests.size(), ranks, [&](const RequestBatch& batch) {
-    return DecodeOne(requests, batch);
-  });
+  return ShareBatches<Hypotheses>(
+      batches, requests.size(), ranks,
+      [&](const RequestBatch& batch) { return DecodeOne(requests, batch); }, settings_.on_batch);
 }
 
 std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests) {

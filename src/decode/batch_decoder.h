@@ -19,6 +19,7 @@ struct DecodeSettings {
   int64_t input_length = 0, output_length = 0;
   // Of greedy outputs, too, which takes a little longer.
   bool log_probabilities = false;
+  OnBatch on_batch;
 };
 
 class BatchDecoder {

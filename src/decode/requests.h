@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <vector>
@@ -40,6 +41,9 @@ struct RequestBatch {
 // so that few programs are made, but not beyond the longest input and output.
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
                                         int64_t output_length);
+
+// Called whenever this rank is done with a batch, with the number of its requests.
+using OnBatch = std::function<void(size_t requests)>;
 
 // The encoder's side of a batch: ids and segments [inputs, largest.input], row-major. The last
 // request fills the rows behind.

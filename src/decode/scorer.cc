@@ -105,7 +105,7 @@ std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> req
   const std::vector<RequestBatch> batches = BatchesBySize(sizes, input_length_, target_length_);
   return ShareBatches<std::vector<double>>(
       batches, requests.size(), ranks,
-      [&](const RequestBatch& batch) { return ScoreOne(requests, batch); });
+      [&](const RequestBatch& batch) { return ScoreOne(requests, batch); }, on_batch_);
 }
 
 std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> requests) {

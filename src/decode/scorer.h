@@ -8,12 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "decode/requests.h"
 #include "decode/session.h"
 #include "dist/communicator.h"
 
 namespace syntra {
-
-struct RequestBatch;
 
 struct ScoreRequest {
   std::vector<int32_t> ids;                   // of the input, EOS included
@@ -23,8 +22,12 @@ struct ScoreRequest {
 class Scorer {
  public:
   // Lengths in tokens, EOS included: of the longest input and target. The model must outlive this.
-  Scorer(const TrainedModel& model, int64_t input_length, int64_t target_length)
-      : model_(model), input_length_(input_length), target_length_(target_length) {}
+  Scorer(const TrainedModel& model, int64_t input_length, int64_t target_length,
+         OnBatch on_batch = {})
+      : model_(model),
+        input_length_(input_length),
+        target_length_(target_length),
+        on_batch_(std::move(on_batch)) {}
 
   // The natural logarithm of each target's probability, in the order of requests and targets.
   std::vector<std::vector<double>> Score(std::span<const ScoreRequest> requests);
@@ -39,6 +42,7 @@ class Scorer {
 
   TrainedModel model_;
   int64_t input_length_, target_length_;
+  OnBatch on_batch_;
   std::unique_ptr<Executable> program_;  // of the sizes that were used last
   std::vector<int64_t> sizes_;           // its own
 };

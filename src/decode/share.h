@@ -22,10 +22,11 @@ void Take(std::span<const double>* values, std::vector<double>* scores);
 std::vector<std::vector<double>> GatherValues(Communicator& ranks, std::span<const double> values);
 
 // One result for each of `count` requests, on every rank. `run` gives those of a batch, in the
-// order of its requests.
+// order of its requests. `on_batch` may be empty.
 template <typename Result, typename Run>
 std::vector<Result> ShareBatches(std::span<const RequestBatch> batches, size_t count,
-                                 Communicator& ranks, const Run& run) {
+                                 Communicator& ranks, const Run& run,
+                                 const OnBatch& on_batch = {}) {
   std::vector<Result> results(count);
   std::vector<double> own;
   for (size_t i = ranks.rank(); i < batches.size(); i += ranks.size()) {
@@ -34,6 +35,7 @@ std::vector<Result> ShareBatches(std::span<const RequestBatch> batches, size_t c
       if (ranks.size() > 1) Put(of_batch[k], &own);
       results[batches[i].requests[k]] = std::move(of_batch[k]);
     }
+    if (on_batch) on_batch(of_batch.size());
   }
   if (ranks.size() == 1) return results;
   const std::vector<std::vector<double>> all = GatherValues(ranks, own);

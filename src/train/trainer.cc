@@ -15,15 +15,10 @@
 #include "train/hooks.h"
 #include "train/initial.h"
 #include "train/preflight.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
-
-// Shares the cores that this process may use among the ranks of its host.
-void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
-  const int share = std::max(1, ProcessorCount() / ranks.ranks_on_host());
-  SetThreadCount(config.threads() > 0 ? config.threads() : share);
-}
 
 class Trainer {
  public:

@@ -50,6 +50,7 @@ constexpr NamedPhase kPhases[] = {
     {RunPhase::kEvaluation, "evaluation", &WatchdogLimits::evaluation},
     {RunPhase::kCompare, "compare", &WatchdogLimits::compare},
     {RunPhase::kSave, "save", &WatchdogLimits::save},
+    {RunPhase::kAnswer, "answer", &WatchdogLimits::answer},
     {RunPhase::kBetween, "between", &WatchdogLimits::between},
     {RunPhase::kEnd, "end", &WatchdogLimits::end},
 };

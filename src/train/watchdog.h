@@ -31,6 +31,7 @@ enum class RunPhase : int {
   kEvaluation,  // one batch of it
   kCompare,
   kSave,
+  kAnswer,   // lines of the input
   kBetween,  // in none of the others
   kEnd,
 };
@@ -48,7 +49,8 @@ struct WatchdogLimits {
   double first_steps = 1800;
   double evaluation = 60;  // as `step`, by the median of the evaluations' batches
   double compare = 120;
-  double save = 300;  // and 1 s for each 10 MB that it writes
+  double save = 300;    // and 1 s for each 10 MB that it writes
+  double answer = 600;  // between two calls of Alive()
   double between = 60;
   double end = 120;
   // How long an expired rank waits for the reports of the others.

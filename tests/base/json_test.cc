@@ -23,5 +23,14 @@ TEST(Json, SaysWhereItIsWrong) {
   }
 }
 
+TEST(Json, BracketsAloneDoNotFillTheStack) {
+  const auto nested = [](size_t levels) {
+    return std::string(levels, '[') + R"("[[\"[")" + std::string(levels, ']');
+  };
+  EXPECT_EQ(JsonText(ParseJson(nested(64))), nested(64));
+  EXPECT_THROW(ParseJson(nested(65)), Json::exception);
+  EXPECT_THROW(ParseJson(std::string(1 << 20, '[')), Json::exception);
+}
+
 }  // namespace
 }  // namespace syntra

@@ -3,9 +3,7 @@
 #include "cli/gaps.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include "cli/arriving_lines.h"
 #include "cli/samples.h"
 
 namespace syntra {
@@ -84,26 +82,6 @@ TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
   EXPECT_EQ(tokens_until_end(two, output), 4);
   EXPECT_EQ(tokens_until_end(third, output), 6);
   EXPECT_EQ(tokens_until_end(none, output), 8);  // EOS
-}
-
-// A program at the other end waits for an answer before it goes on.
-TEST(ArrivingLines, AreAnsweredBeforeTheEnd) {
-  using Lines = std::vector<std::string>;
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const auto send = [&](std::string_view text) {
-    ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  };
-  ArrivingLines lines(ends[0]);
-  send("one\n\ntw");
-  EXPECT_EQ(lines.Next(), (Lines{"one", ""}));
-  send("o\n");
-  EXPECT_EQ(lines.Next(), Lines{"two"});
-  send("three");
-  close(ends[1]);
-  EXPECT_EQ(lines.Next(), Lines{"three"});
-  EXPECT_EQ(lines.Next(), Lines{});
-  close(ends[0]);
 }
 
 TEST(Samples, AreSpreadOverTheExamples) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "base/json.h"
 #include "checkpoint/layout.h"
@@ -13,6 +14,7 @@
 #include "convert/running_model.h"
 #include "convert/sample_checkpoint.h"
 #include "convert/scratch.h"
+#include "core/random.h"
 #include "train/initial.h"
 
 namespace syntra {
@@ -90,6 +92,89 @@ TEST_P(Fixtures, RoundTripsAreExact) {
                        kHuggingFaceFormat.open(Golden(GetParam()), {}));
   for (const Path& path : ListDirectory(scratch_)) {
     EXPECT_FALSE(path.filename().string().starts_with('.')) << path << " was left behind";
+  }
+}
+
+using Parameters = std::map<std::string, std::vector<float>>;
+
+// nullopt if the model is refused, which must be the checkpoint's fault.
+std::optional<Parameters> ReadAll(const Path& directory) {
+  try {
+    const StoredModel model = kHuggingFaceFormat.open(directory, {});
+    Parameters all;
+    for (const auto& [name, type] : model.parameters->tensors()) {
+      all[name].resize(type.shape.size());
+      model.parameters->Read(name, all[name]);
+    }
+    return all;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
+    return std::nullopt;
+  }
+}
+
+// Safetensors have no checksums: a flipped bit of a value is another value. But one of the header
+// must not give any tensor other values, and none may crash.
+TEST_P(Fixtures, AFlippedBitIsRefusedOrChangesOneTensor) {
+  const Path copy = Made("copy");
+  std::filesystem::copy(Golden(GetParam()), copy);
+  const Parameters sound = *ReadAll(copy);
+  int refused = 0, changed = 0;
+  for (const Path& path : ListDirectory(copy)) {
+    if (path.extension() != ".safetensors") continue;
+    std::string bytes = ReadWholeFile(path);
+    const size_t header = ParseSafetensorsHeader(std::as_bytes(std::span(bytes))).bytes;
+    for (uint64_t i = 0; i < 300; ++i) {
+      // Twice as often in the header.
+      const RandomBits random = RandomAt({3, 7}, i);
+      const size_t at =
+          i % 3 == 0 ? header + random[0] % (bytes.size() - header) : random[0] % header;
+      const char bit = static_cast<char>(1 << random[1] % 8);
+      bytes[at] = static_cast<char>(bytes[at] ^ bit);
+      std::ofstream(path, std::ios::binary) << bytes;
+      bytes[at] = static_cast<char>(bytes[at] ^ bit);
+      const std::optional<Parameters> read = ReadAll(copy);
+      if (!read) {
+        EXPECT_LT(at, header);
+        ++refused;
+        continue;
+      }
+      int different = 0;
+      for (const auto& [name, values] : sound) {
+        const std::vector<float>& found = read->at(name);
+        ASSERT_EQ(found.size(), values.size());
+        different += std::memcmp(found.data(), values.data(), values.size() * sizeof(float)) != 0;
+      }
+      EXPECT_EQ(different, at < header ? 0 : 1) << "byte " << at << " of " << path;
+      changed += different;
+    }
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GE(changed, 100);
+}
+
+// What config.json and the index say after such a flip may be another sound model.
+TEST_P(Fixtures, AFlippedBitOfADescriptionDoesNotCrash) {
+  const Path copy = Made("copy");
+  std::filesystem::copy(Golden(GetParam()), copy);
+  for (const char* file : {"config.json", "tokenizer_config.json", kSafetensorsIndex}) {
+    if (!Exists(copy / file)) continue;
+    std::string bytes = ReadWholeFile(copy / file);
+    for (uint64_t i = 0; i < 200; ++i) {
+      const RandomBits random = RandomAt({4, 7}, i);
+      const size_t at = random[0] % bytes.size();
+      const char bit = static_cast<char>(1 << random[1] % 8);
+      bytes[at] = static_cast<char>(bytes[at] ^ bit);
+      std::ofstream(copy / file, std::ios::binary) << bytes;
+      bytes[at] = static_cast<char>(bytes[at] ^ bit);
+      try {
+        kHuggingFaceFormat.open(copy, {});
+      } catch (const Error& error) {
+        EXPECT_NE(error.code(), ExitCode::kInternal) << error.what();
+      }
+    }
+    std::ofstream(copy / file, std::ios::binary) << bytes;
   }
 }
 

@@ -80,6 +80,9 @@ TEST(HuggingFaceConfig, NamesWhatItCannotTake) {
       {R"("tie_word_embeddings": false, "scale_decoder_outputs": true)", "scale_decoder_outputs"},
       {R"("quantization_config": {"bits": 4})", "quantization_config"},
       {R"("eos_token_id": [1, 2])", "eos_token_id is [1,2]"},
+      {R"("layer_norm_epsilon": 1e999)", "number overflow"},
+      // Writing such a value took a stack frame for each of its brackets.
+      {R"("d_ff": )" + std::string(100000, '[') + std::string(100000, ']'), "64 levels deep"},
   };
   for (const auto& [field, part] : cases) {
     try {

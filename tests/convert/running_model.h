@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "convert/stored_model.h"
+#include "decode/session.h"
 #include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "program/numbers.h"
@@ -46,6 +47,10 @@ class Running {
       : Running(stored.config.model(), [&](const std::string& name, std::span<float> values) {
           stored.parameters->Read(name, values);
         }) {}
+
+  TrainedModel Trained() {
+    return {model_, parameters_, memory_.arenas().parameters, DType::kF32, FastBackend()};
+  }
 
   // [B, T, V]
   std::vector<double> Logits(const TrialBatch& batch) {

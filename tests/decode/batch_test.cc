@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many requests in batches, alone, and shared by ranks; scores of given targets.
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -19,12 +18,6 @@ namespace {
 constexpr int64_t kInputLength = 16, kOutputLength = 10, kVocabulary = 32;
 
 using Ids = std::vector<int32_t>;
-
-DecodingConfig Decoding(const std::string& text) {
-  DecodingConfig config;
-  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
-  return config;
-}
 
 Ids SomeIds(int64_t length, uint32_t seed) {
   Ids ids;
@@ -55,7 +48,7 @@ class Batches : public testing::Test {
   }
   BatchDecoder Decoder(const std::string& decoding) {
     return BatchDecoder(trial_.Trained(), AnyTokenizer(),
-                        {.decoding = Decoding(decoding),
+                        {.decoding = DecodingOf(decoding),
                          .input_length = kInputLength,
                          .output_length = kOutputLength,
                          .log_probabilities = true});

@@ -3,6 +3,8 @@
 // probabilities by the full forward pass, which has no caches.
 #pragma once
 
+#include <google/protobuf/text_format.h>
+
 #include <vector>
 
 #include "decode/strategy.h"
@@ -15,19 +17,23 @@ namespace syntra {
 struct DecodingTrial {
   // The sharpness multiplies the parameters' first values: at 3 they are large enough for outputs
   // that vary, and at 1 for the roundings of a model as it is used.
-  explicit DecodingTrial(const ModelConfig& config, double sharpness = 3)
-      : model(config), parameters(DeclareParameters(model)), memory(parameters, FastBackend()) {
+  explicit DecodingTrial(const ModelConfig& config, double sharpness = 3,
+                         Backend& on = FastBackend())
+      : backend(on),
+        model(config),
+        parameters(DeclareParameters(model)),
+        memory(parameters, backend) {
     FillParameters(parameters, memory, sharpness);
   }
 
   TrainedModel Trained(DType activations = DType::kF32) {
-    return {model, parameters, memory.arenas().parameters, activations, FastBackend()};
+    return {model, parameters, memory.arenas().parameters, activations, backend};
   }
 
   // log p of every token behind each position of the batch's decoder ids: [B * T][V].
   std::vector<std::vector<double>> LogProbabilities(const TrialBatch& batch,
                                                     DType activations = DType::kF32) {
-    Executable forward(LogitsProgram(model, parameters, activations, batch.shape), FastBackend(),
+    Executable forward(LogitsProgram(model, parameters, activations, batch.shape), backend,
                        memory.arenas());
     SetBatch(batch, forward);
     forward.Run();
@@ -43,10 +49,17 @@ struct DecodingTrial {
     return rows;
   }
 
+  Backend& backend;
   EncoderDecoder model;
   ParameterStore parameters;
   ArenaMemory memory;
 };
+
+inline DecodingConfig DecodingOf(const std::string& text) {
+  DecodingConfig config;
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  return config;
+}
 
 inline const char* kUntied = "tied_embeddings: false";
 

@@ -3,7 +3,6 @@
 // algorithm written out over the full forward pass.
 #include "decode/strategy.h"
 
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,12 +18,6 @@ constexpr int64_t kInputs = 6, kInputLength = 6, kMaxLength = 4, kVocabulary = 5
 constexpr int32_t kEos = 1;
 
 using Ids = std::vector<int32_t>;
-
-DecodingConfig Decoding(const std::string& text) {
-  DecodingConfig config;
-  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
-  return config;
-}
 
 class FiveTokens : public testing::Test {
  protected:
@@ -119,7 +112,7 @@ void ExpectSame(const Hypotheses& got, const Hypotheses& want, const std::string
 TEST_F(FiveTokens, AWideBeamFindsTheBestOfAllSequences) {
   for (const double alpha : {0.0, 0.6, 3.0}) {
     const auto outputs =
-        Decode(Decoding(fmt::format("beam {{ size: 64 alpha: {} }} outputs: 5", alpha)));
+        Decode(DecodingOf(fmt::format("beam {{ size: 64 alpha: {} }} outputs: 5", alpha)));
     for (int64_t input = 0; input < kInputs; ++input) {
       Hypotheses expected = AllOutputs(input, alpha);
       expected.resize(5);
@@ -180,7 +173,7 @@ TEST_F(FiveTokens, NarrowBeamsGoAsT5s) {
   for (const int size : {2, 3, 4}) {
     for (const double alpha : {0.0, 0.6, 1.5, 8.0}) {
       const auto outputs =
-          Decode(Decoding(fmt::format("beam {{ size: {} alpha: {} }}", size, alpha)));
+          Decode(DecodingOf(fmt::format("beam {{ size: {} alpha: {} }}", size, alpha)));
       for (int64_t input = 0; input < kInputs; ++input) {
         ExpectSame(outputs[input], BeamByT5(input, size, alpha),
                    fmt::format("input {}, size {}, alpha {}", input, size, alpha));
@@ -192,11 +185,11 @@ TEST_F(FiveTokens, NarrowBeamsGoAsT5s) {
 }
 
 TEST_F(FiveTokens, ABeamOfOneIsGreedy) {
-  EXPECT_EQ(Decode(Decoding("beam { size: 1 alpha: 0 }")), Decode(Decoding("greedy {}")));
+  EXPECT_EQ(Decode(DecodingOf("beam { size: 1 alpha: 0 }")), Decode(DecodingOf("greedy {}")));
 }
 
 TEST_F(FiveTokens, WhatNeverEndsIsTheMostProbableBeginning) {
-  const auto strategy = MakeStrategy(Decoding("beam { size: 125 }"));
+  const auto strategy = MakeStrategy(DecodingOf("beam { size: 125 }"));
   DecodeSession session(trial_.Trained(), {kInputs, 125, kInputLength, 3}, NextTokens::kLogits);
   session.Start(batch_.encoder_ids, batch_.encoder_segments);
   const auto outputs = strategy->Decode(
@@ -217,7 +210,7 @@ TEST_F(FiveTokens, WhatNeverEndsIsTheMostProbableBeginning) {
 // 3000 samples of each input: how often each output comes, against its probability.
 TEST_F(FiveTokens, SamplesHaveTheirProbabilities) {
   constexpr int kSamples = 3000;
-  const auto outputs = Decode(Decoding(fmt::format("sample {{}} outputs: {}", kSamples)));
+  const auto outputs = Decode(DecodingOf(fmt::format("sample {{}} outputs: {}", kSamples)));
   for (int64_t input = 0; input < kInputs; ++input) {
     std::map<Ids, int> counts;
     for (const Hypothesis& output : outputs[input]) {
@@ -237,14 +230,14 @@ TEST_F(FiveTokens, SamplesHaveTheirProbabilities) {
 
 TEST_F(FiveTokens, SamplesFollowFromSeedAndInput) {
   const auto samples = [&](const std::string& seed) {
-    return Decode(Decoding("sample { seed: " + seed + " } outputs: 8"));
+    return Decode(DecodingOf("sample { seed: " + seed + " } outputs: 8"));
   };
   EXPECT_EQ(samples("5"), samples("5"));
   EXPECT_NE(samples("5"), samples("6"));
 }
 
 TEST_F(FiveTokens, TheMostProbableTokenAloneIsGreedy) {
-  const auto drawn = Decode(Decoding("sample { top_k: 1 }")), best = Decode(Decoding(""));
+  const auto drawn = Decode(DecodingOf("sample { top_k: 1 }")), best = Decode(DecodingOf(""));
   for (int64_t input = 0; input < kInputs; ++input) {
     ExpectSame(drawn[input], best[input], fmt::format("input {}", input));
   }
@@ -253,7 +246,7 @@ TEST_F(FiveTokens, TheMostProbableTokenAloneIsGreedy) {
 TEST(Strategies, HaveNames) {
   EXPECT_EQ(StrategyNames(), (std::vector<std::string>{"beam", "greedy", "sample"}));
   EXPECT_EQ(StrategyName({}), "greedy");
-  EXPECT_EQ(StrategyName(Decoding("sample {}")), "sample");
+  EXPECT_EQ(StrategyName(DecodingOf("sample {}")), "sample");
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exported models in other programs: a T5 in transformers, Synthesizers in torch. SYNTRA_PYTHON
-// names the Python that has them.
+// Exported models in other programs: a T5 in transformers, its beams too, Synthesizers in torch.
+// SYNTRA_PYTHON names the Python that has them.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
 
 #include "checkpoint/process.h"
+#include "convert/beams.h"
 #include "convert/convert.h"
 #include "convert/running_model.h"
 #include "convert/sample_checkpoint.h"
@@ -121,6 +122,39 @@ TEST_F(Interop, TransformersLoadsAnExportedT5) {
   for (size_t i = 0; i < versions.size(); ++i) {
     const testing::ScopedTrace trace(__FILE__, __LINE__, versions[i]);
     ExpectSame(answers[i], scratch_ / versions[i], texts);
+  }
+}
+
+TEST_F(Interop, BeamsOfAnExportedT5AreThoseOfTransformers) {
+  if (const std::string lacks = Lacks("torch, transformers"); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  const std::vector<std::string> versions = {"v1.0", "v1.1"};
+  Json settings = Json::array(), asked = Json::array();
+  for (const double alpha : {0.0, 0.6, 2.0}) {
+    settings.push_back({{"size", 4}, {"alpha", alpha}, {"outputs", 2}});
+  }
+  for (const std::string& version : versions) {
+    const Path exported = scratch_ / (version + "-exported");
+    SaveSample(scratch_ / version, Shape(version), 2);
+    Convert(scratch_ / version, exported, kHuggingFaceFormat);
+    asked.push_back({{"model", exported.string()},
+                     {"end_id", 11},
+                     {"longest", 8},
+                     {"inputs", {{5, 21, 14, 1}, {40, 3, 9, 22, 7, 1}}},
+                     {"settings", settings}});
+  }
+  const Json answer = Run("run_beams.py", asked);
+  ASSERT_EQ(answer.at("models").size(), versions.size());
+  for (size_t i = 0; i < versions.size(); ++i) {
+    const testing::ScopedTrace trace(__FILE__, __LINE__, versions[i]);
+    Running running(kSyntraFormat.open(scratch_ / versions[i], {}));
+    const BeamCount count = ExpectSameBeams(answer.at("models")[i], running);
+    fmt::print(
+        "transformers {}: {} searches alike; without a penalty {} of {} best outputs are "
+        "those of its generate\n",
+        std::string(answer.at("versions").at("transformers")), count.searches,
+        count.as_transformers, count.ranked_alike);
   }
 }
 

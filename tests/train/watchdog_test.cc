@@ -30,6 +30,7 @@ WatchdogOptions Short(double seconds = 1) {
                      .evaluation = seconds,
                      .compare = seconds,
                      .save = seconds,
+                     .answer = seconds,
                      .between = seconds,
                      .end = seconds,
                      .gather = 0.3}};
@@ -107,6 +108,7 @@ TEST(Watchdog, EveryPhaseIsWatched) {
       {RunPhase::kEvaluation, "hangs in evaluation at step 7 for"},
       {RunPhase::kCompare, "hangs in compare for"},
       {RunPhase::kSave, "hangs in save at step 7 for"},
+      {RunPhase::kAnswer, "hangs in answer for"},
       {RunPhase::kEnd, "hangs in end for"}};
   std::vector<std::unique_ptr<Child>> children;
   std::vector<Path> directories;

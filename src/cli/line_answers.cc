@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/line_answers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/clock.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/arriving_lines.h"
+
+namespace syntra {
+namespace {
+
+// While rank 0 waits for lines, it lets the others know so often that it is there.
+constexpr double kBeat = 1;
+constexpr double kBetweenShows = 0.2;
+
+// Rank 0's values on every rank.
+void Broadcast(Communicator& ranks, void* words, size_t count) {
+  if (count == 0) return;
+  ranks.Broadcast({words, {DType::kI32, {static_cast<int64_t>(count)}}, &Host()}, 0);
+}
+
+struct Block {
+  std::vector<std::string> lines;
+  bool last = false;
+};
+
+// Of rank 0, on every rank.
+void Share(Communicator& ranks, Block* block) {
+  if (ranks.size() == 1) return;
+  std::string text;
+  for (const std::string& line : block->lines) text += line + '\n';
+  std::array<int32_t, 2> sizes{static_cast<int32_t>(text.size()), block->last};
+  Broadcast(ranks, sizes.data(), sizes.size());
+  std::vector<int32_t> words((sizes[0] + sizeof(int32_t) - 1) / sizeof(int32_t));
+  std::ranges::copy(text, reinterpret_cast<char*>(words.data()));
+  Broadcast(ranks, words.data(), words.size());
+  if (ranks.rank() == 0) return;
+  block->last = sizes[1] != 0;
+  if (sizes[0] == 0) return;
+  // Without the last newline, behind which is no line.
+  block->lines = Split({reinterpret_cast<const char*>(words.data()), sizes[0] - size_t{1}}, '\n');
+}
+
+}  // namespace
+
+void LineAnswers::Run(const Answer& answer) {
+  const Watchdog::Phase phase(watchdog_, RunPhase::kAnswer);
+  ArrivingLines input(STDIN_FILENO);
+  start_ = MonotonicSeconds();
+  for (Block block; !block.last; watchdog_.Alive()) {
+    block = {};
+    if (ranks_.rank() == 0) block = {input.Next(kBeat), input.ended()};
+    Share(ranks_, &block);
+    if (block.lines.empty()) continue;
+    block_ = block.lines.size();
+    answered_ = 0;
+    const std::vector<std::string> answers = answer(block.lines);
+    before_ += block_;
+    if (ranks_.rank() != 0) continue;
+    for (const std::string& line : answers) fmt::print("{}\n", line);
+    FlushOutput();
+  }
+  if (shown_ > 0) StderrLine().Finish();
+}
+
+std::string LineAnswers::Report(size_t index, const std::string& what) {
+  ++bad_;
+  const std::string error = fmt::format("line {} of the input {}", before_ + index + 1, what);
+  if (ranks_.rank() == 0) PrintError(error + "; an empty line takes its place");
+  return error;
+}
+
+void LineAnswers::Advance(size_t lines) {
+  watchdog_.Alive();
+  answered_ += lines;
+  // Answers on the same terminal show it themselves.
+  if (ranks_.rank() != 0 || !IsTerminal(STDERR_FILENO) || isatty(STDOUT_FILENO)) return;
+  const double now = MonotonicSeconds();
+  if (now - shown_ < kBetweenShows) return;
+  shown_ = now;
+  // The other ranks are about as far.
+  const size_t done = before_ + std::min(block_, answered_ * ranks_.size());
+  StderrLine().Show(fmt::format("{} lines, {:.1f} a second", WithThousands(done),
+                                static_cast<double>(done) / (now - start_)));
+}
+
+}  // namespace syntra

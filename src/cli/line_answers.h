@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that answer each line of standard input with a line: `generate`, `score`. All ranks of a
+// job share the work.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "dist/communicator.h"
+#include "train/watchdog.h"
+
+namespace syntra {
+
+class LineAnswers {
+ public:
+  LineAnswers(Communicator& ranks, Watchdog& watchdog) : ranks_(ranks), watchdog_(watchdog) {}
+
+  // A line for each of these, on rank 0; what the others return is not looked at. Collective.
+  using Answer = std::function<std::vector<std::string>(const std::vector<std::string>& lines)>;
+  // Rank 0 reads standard input to its end and prints. Blocks are as ArrivingLines gives them,
+  // whatever the number of ranks.
+  void Run(const Answer& answer);
+
+  // Called by `answer`. Line `index` of the block is bad and becomes an empty one: "line 7 of the
+  // input " + `what`, which rank 0 prints as an error.
+  std::string Report(size_t index, const std::string& what);
+  // This rank has answered so many lines of the block.
+  void Advance(size_t lines);
+
+  // kData if any line was bad.
+  ExitCode code() const { return bad_ > 0 ? ExitCode::kData : ExitCode::kDone; }
+
+ private:
+  Communicator& ranks_;
+  Watchdog& watchdog_;
+  size_t before_ = 0;  // lines of the blocks before
+  size_t block_ = 0;   // of this one
+  size_t answered_ = 0;
+  size_t bad_ = 0;
+  double start_ = 0, shown_ = 0;  // monotonic
+};
+
+}  // namespace syntra
