@@ -73,8 +73,10 @@ void Trainer::Continue(Checkpoint& newest) {
   TrainingState& state = *state_;
   const CheckpointSummary summary{newest.path(), newest.info()};
   CheckContinues(summary, run_.identity);
-  LoadSnapshot(newest, state.replica, &state.skipped, &run_.identity);
-  state.step = state.saved_step = newest.info().step;
+  const RunPosition position = LoadSnapshot(newest, state.replica, &run_.identity);
+  state.skipped.Restore(position.skipped_steps);
+  if (!position.data_position.empty()) state.data.RestorePosition(position.data_position);
+  state.step = state.saved_step = position.step;
   const std::string changes = OtherChanges(summary, run_.config);
   Log().info("continuing from {}{}{}", newest.path().string(),
              changes.empty() ? "" : "; changed: ", changes);
