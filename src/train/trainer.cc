@@ -27,8 +27,7 @@ void ChooseThreads(const TrainConfig& config, const Communicator& ranks) {
 
 class Trainer {
  public:
-  Trainer(RunContext& run, Workload& workload, std::optional<StoredParameters> initial)
-      : run_(run), workload_(workload), initial_(std::move(initial)) {}
+  Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {}
 
   RunOutcome Train();
 
@@ -49,7 +48,6 @@ class Trainer {
 
   RunContext& run_;
   Workload& workload_;
-  std::optional<StoredParameters> initial_;  // open from the start, before its run prunes it
   std::optional<TrainingState> state_;
   RunOutcome outcome_;
   std::vector<std::unique_ptr<Hook>> hooks_;
@@ -88,9 +86,11 @@ void Trainer::StartOrContinue() {
     Continue(*found);
   } else {
     state_->replica.InitializeParameters(run_.config.train().seed());
-    if (initial_) LoadInitial(*initial_, run_.config.checkpoint(), state_->replica, &run_.identity);
+    if (run_.initial) {
+      LoadInitial(*run_.initial, run_.config.checkpoint(), state_->replica, &run_.identity);
+    }
   }
-  initial_.reset();
+  run_.initial.reset();
   state_->runner.SetOptimizerStepsBefore(run_.identity.optimizer_steps_before);
 }
 
@@ -224,14 +224,14 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
 }
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog) {
+                 Watchdog& watchdog, std::optional<InitialModel> initial) {
   ChooseThreads(config.train(), ranks);
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
-  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
+  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    RunContext run(config, ranks, backend, watchdog, preflight.warnings);
-    Trainer trainer(run, workload, std::move(preflight.initial));
+    RunContext run(config, ranks, backend, watchdog, std::move(preflight));
+    Trainer trainer(run, workload);
     phase.reset();
     return trainer.Train();
   } catch (...) {
