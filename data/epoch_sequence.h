@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epoch 0, epoch 1, ... behind each other without end: finds what stands at any place.
+// Epoch 0, epoch 1, ... behind each other without end: finds what stands at any place. The sizes of
+// all epochs before it must be known, so the first look at a far place makes these epochs, one
+// after the other, unless the place is near a start that was given.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +15,12 @@
 #include "base/error.h"
 
 namespace syntra {
+
+// Where an epoch begins in the sequence.
+struct EpochStart {
+  int64_t epoch = 0, first = 0;  // its number; its first item
+  friend bool operator==(const EpochStart&, const EpochStart&) = default;
+};
 
 // `Epoch` has a size(), which is above 0. Epochs are made when first asked for; the places where
 // they begin are kept, but only a few of them. May be used from several threads.
@@ -36,16 +44,9 @@ class EpochSequence {
   // Items [first, first + count) of the sequence, in order.
   std::vector<Run> Locate(int64_t first, int64_t count) const {
     const std::lock_guard lock(state_->mutex);
-    std::vector<int64_t>& begins = state_->begins;
-    while (begins.back() <= first) {
-      const auto number = static_cast<int64_t>(begins.size()) - 1;
-      const int64_t size = AtLocked(number)->size();
-      SYNTRA_CHECK(size > 0, "epoch {} is empty", number);
-      begins.push_back(begins.back() + size);
-    }
-    int64_t number = std::upper_bound(begins.begin(), begins.end(), first) - begins.begin() - 1;
+    auto [number, begin] = FindLocked(first);
     std::vector<Run> runs;
-    for (int64_t from = first - begins[number]; count > 0; ++number, from = 0) {
+    for (int64_t from = first - begin; count > 0; ++number, from = 0) {
       std::shared_ptr<const Epoch> epoch = AtLocked(number);
       const int64_t taken = std::min(count, epoch->size() - from);
       runs.push_back({std::move(epoch), number, from, taken});
@@ -54,15 +55,43 @@ class EpochSequence {
     return runs;
   }
 
+  // Of the epoch that has an item.
+  EpochStart StartOf(int64_t item) const {
+    const std::lock_guard lock(state_->mutex);
+    return FindLocked(item);
+  }
+
+  // Epochs are counted from this start on, which StartOf has given of an equal sequence; where an
+  // item before it is asked for, from 0 as ever.
+  void CountFrom(const EpochStart& start) {
+    const std::lock_guard lock(state_->mutex);
+    state_->counted_from = start.epoch;
+    state_->begins = {start.first};
+  }
+
  private:
   // The current epoch and the next, which batches reach over into.
   static constexpr size_t kEpochsKept = 2;
 
   struct State {
     std::mutex mutex;
-    std::vector<int64_t> begins{0};  // of epoch 0, 1, ...
+    int64_t counted_from = 0;        // an epoch
+    std::vector<int64_t> begins{0};  // of this one, the next, ...
     std::map<int64_t, std::shared_ptr<const Epoch>> recent;
   };
+
+  EpochStart FindLocked(int64_t item) const {
+    auto& [mutex, counted_from, begins, recent] = *state_;
+    if (item < begins.front()) counted_from = 0, begins = {0};
+    while (begins.back() <= item) {
+      const int64_t number = counted_from + std::ssize(begins) - 1;
+      const int64_t size = AtLocked(number)->size();
+      SYNTRA_CHECK(size > 0, "epoch {} is empty", number);
+      begins.push_back(begins.back() + size);
+    }
+    const auto next = std::ranges::upper_bound(begins, item);
+    return {counted_from + (next - begins.begin()) - 1, *std::prev(next)};
+  }
 
   std::shared_ptr<const Epoch> AtLocked(int64_t number) const {
     auto& recent = state_->recent;

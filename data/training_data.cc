@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
 #include "data/corpus_source.h"
@@ -60,6 +61,24 @@ ExampleLengths TrainingData::LengthsAt(int64_t step, int64_t batch_size) const {
     }
   }
   return packing_.BatchLengths(longest);
+}
+
+// By the last row that was trained on, whose epoch is known.
+std::string TrainingData::PositionAt(int64_t step, int64_t batch_size) const {
+  const EpochStart start = rows_.StartOf(std::max<int64_t>(0, step * batch_size - 1));
+  return fmt::format("{} {}", start.epoch, start.first);
+}
+
+void TrainingData::RestorePosition(std::string_view position) {
+  const std::vector<std::string> parts = Split(position, ' ');
+  EpochStart start;
+  const bool is_position = parts.size() == 2 && ParseInt64(parts[0], &start.epoch) &&
+                           ParseInt64(parts[1], &start.first) && start.epoch >= 0 &&
+                           start.first >= start.epoch;  // an epoch has a row at least
+  if (!is_position || (start.epoch == 0) != (start.first == 0)) {
+    Fail(ExitCode::kCheckpoint, "\"{}\" is no position in the data", Printable(position, 40));
+  }
+  rows_.CountFrom(start);
 }
 
 Batch TrainingData::Get(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const {

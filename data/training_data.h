@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/batch.h"
@@ -50,6 +52,12 @@ class TrainingData {
   // Rows of one pass over the data; may differ a little between epochs, as packing does.
   int64_t RowsInEpoch(int64_t epoch) const { return RowsOf(epoch)->size(); }
   std::shared_ptr<const PackedEpoch> RowsOf(int64_t epoch) const { return rows_.At(epoch); }
+
+  // A place for a checkpoint before `step`, from which equal data finds the batches of later steps
+  // without packing all epochs before them again: "epoch first_row".
+  std::string PositionAt(int64_t step, int64_t batch_size) const;
+  // Throws Error(kCheckpoint) for what PositionAt cannot have given.
+  void RestorePosition(std::string_view position);
 
  private:
   std::shared_ptr<const ExampleSource> source_;

@@ -17,6 +17,7 @@ pkg_check_modules(isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET GLOBAL hwloc)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET GLOBAL libhwy)
+pkg_check_modules(zip REQUIRED IMPORTED_TARGET GLOBAL libzip)
 
 find_path(UNISTRING_INCLUDE_DIR unicase.h REQUIRED)
 find_library(UNISTRING_LIBRARY unistring REQUIRED)

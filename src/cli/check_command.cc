@@ -69,8 +69,9 @@ Action SetUpCheck(CLI::App& app) {
                  "How many of the ranks share a host and its memory; all, unless given")
       ->check(CLI::PositiveNumber);
   return [options, form, ranks_per_host] {
-    const Config config =
-        NamesTasks(*options) ? LoadForFinetuning(*options, kAnyStart) : options->Load(kForTraining);
+    LoadedRun start = NamesTasks(*options) ? LoadForFinetuning(*options, kAnyStart)
+                                           : LoadedRun{options->Load(kForTraining), std::nullopt};
+    const Config& config = start.config;
     std::vector<Finding> findings{
         {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
     const std::shared_ptr<Backend> backend = OpenDevice(config, &findings);
@@ -78,7 +79,8 @@ Action SetUpCheck(CLI::App& app) {
     const RankPlaces places{.ranks = form->ranks,
                             .ranks_on_host = std::min(on_host, form->ranks),
                             .backend = backend.get()};
-    std::ranges::copy(Preflight(config, places).findings, std::back_inserter(findings));
+    std::ranges::copy(Preflight(config, places, std::move(start.initial)).findings,
+                      std::back_inserter(findings));
     Print(findings, form->json);
     const auto failed = std::ranges::find(findings, State::kFailed, &Finding::state);
     return failed == findings.end() ? ExitCode::kDone : failed->code;

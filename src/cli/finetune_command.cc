@@ -88,12 +88,15 @@ std::string Describe(const Json& results, const Config& config) {
   return fmt::format("{}run directory {}\n", TableOf(results), config.train().directory());
 }
 
-ExitCode FinetuneSeeds(const FinetuneOptions& options, const Config& config, Communicator& ranks,
+ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communicator& ranks,
                        Backend& backend, Watchdog& watchdog) {
+  const Config& config = start.config;
   std::vector<Json> results;
   for (int i = 0; i < options.seeds; ++i) {
     const Config one = options.seeds == 1 ? config : OfSeed(config, i);
-    const RunOutcome outcome = Finetune(one, ranks, backend, watchdog);
+    // The first seed takes what loading has opened.
+    const RunOutcome outcome =
+        Finetune(one, ranks, backend, watchdog, std::exchange(start.initial, std::nullopt));
     if (outcome.code != ExitCode::kDone) {
       if (ranks.rank() == 0) PrintResult("stopped on request; the same command continues\n");
       return outcome.code;
@@ -128,8 +131,8 @@ Action SetUpFinetune(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   return TrainingAction(
       "finetune", [options] { return LoadForFinetuning(*options->config, options->start); },
-      [options](const Config& config, Communicator& sums, Backend& backend, Watchdog& watchdog) {
-        return FinetuneSeeds(*options, config, sums, backend, watchdog);
+      [options](LoadedRun start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
+        return FinetuneSeeds(*options, std::move(start), sums, backend, watchdog);
       });
 }
 

@@ -2,7 +2,6 @@
 #include "cli/finetune_config.h"
 
 #include "config/print.h"
-#include "train/initial.h"
 
 namespace syntra {
 
@@ -10,7 +9,7 @@ bool NamesTasks(const ConfigOptions& options) {
   return ReadUnchecked(options.Files(), options.overrides).data().task_size() > 0;
 }
 
-Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start) {
+LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start) {
   const std::vector<std::string> files = options.Files();
   std::vector<std::string> overrides = options.overrides;
   if (!start.initial.empty()) {
@@ -19,7 +18,8 @@ Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start
     overrides.insert(overrides.begin(), MinimalConfigText(from));
   }
   const Config given = ReadUnchecked(files, overrides);
-  const std::optional<Config> trained = ConfigOfStart(given);
+  std::optional<InitialModel> initial = InitialOf(given);
+  const std::optional<Config> trained = ConfigOfStart(given, initial);
   if (!trained && !start.from_scratch) {
     Fail(
         ExitCode::kConfig,
@@ -31,8 +31,9 @@ Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start
     *below.mutable_model() = trained->model();
     below.mutable_data()->set_extra_ids(trained->data().extra_ids());
   }
-  return LoadConfigOver({"the model that the run starts from", MinimalConfigText(below)}, files,
-                        overrides, kForFinetuning);
+  return {LoadConfigOver({"the model that the run starts from", MinimalConfigText(below)}, files,
+                         overrides, kForFinetuning),
+          std::move(initial)};
 }
 
 }  // namespace syntra

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/config_options.h"
+#include "cli/training.h"
 
 namespace syntra {
 
@@ -17,8 +18,9 @@ struct StartOptions {
   bool from_scratch = false;  // from initialisation, with the sizes that the files give
 };
 
-// The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial.
-// Throws Error(kConfig) if there is none of either and `from_scratch` is not set.
-Config LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {});
+// The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial,
+// which is opened for that. Throws Error(kConfig) if there is none of either and `from_scratch` is
+// not set.
+LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {});
 
 }  // namespace syntra

@@ -45,10 +45,13 @@ std::string Describe(const RunOutcome& outcome, const Config& config) {
 Action SetUpPretrain(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   return TrainingAction(
-      "pretrain", [options] { return options->Load(kForTraining); },
-      [](const Config& config, Communicator& sums, Backend& backend, Watchdog& watchdog) {
-        const RunOutcome outcome = Pretrain(config, sums, backend, watchdog);
-        if (sums.rank() == 0) PrintResult(Describe(outcome, config));
+      "pretrain",
+      [options] {
+        return LoadedRun{options->Load(kForTraining), std::nullopt};
+      },
+      [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
+        const RunOutcome outcome = Pretrain(start.config, sums, backend, watchdog);
+        if (sums.rank() == 0) PrintResult(Describe(outcome, start.config));
         return outcome.code;
       });
 }

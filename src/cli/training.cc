@@ -22,14 +22,15 @@ Action TrainingAction(std::string command, LoadRun load, TrainRun train) {
     // First of all: joining the other ranks takes long enough for a signal to come.
     InstallSignalHandlers();
     return WithRanks(command, [&](Communicator& ranks, Watchdog& watchdog) {
-      const Config config = load();
-      const std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), &ranks);
-      CheckSameSettings(ranks, config, backend->device().is_host());
+      LoadedRun start = load();
+      const TrainConfig settings = start.config.train();
+      const std::shared_ptr<Backend> backend = ChooseBackend(settings.device(), &ranks);
+      CheckSameSettings(ranks, start.config, backend->device().is_host());
       // Ends after the ranks that sum on GPUs have closed their communicator.
       std::optional<Watchdog::Phase> end;
       const std::shared_ptr<Communicator> sums =
-          ChooseCommunicator(config.train(), ranks, backend->device());
-      const ExitCode code = train(config, *sums, *backend, watchdog);
+          ChooseCommunicator(settings, ranks, backend->device());
+      const ExitCode code = train(std::move(start), *sums, *backend, watchdog);
       end.emplace(watchdog, RunPhase::kEnd);
       return code;
     });

@@ -6,18 +6,24 @@
 #include <string>
 
 #include "cli/command.h"
-#include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
+#include "train/initial.h"
 #include "train/watchdog.h"
 
 namespace syntra {
 
+// A run's configuration, and what it starts from where loading that has opened it.
+struct LoadedRun {
+  Config config;
+  std::optional<InitialModel> initial;
+};
+
 // Joins the ranks of the job, calls `load` on each and, once all have the same configuration,
 // `train` with what sums gradients and what computes.
-using LoadRun = std::function<Config()>;
+using LoadRun = std::function<LoadedRun()>;
 using TrainRun =
-    std::function<ExitCode(const Config&, Communicator& sums, Backend&, Watchdog& watchdog)>;
+    std::function<ExitCode(LoadedRun, Communicator& sums, Backend&, Watchdog& watchdog)>;
 Action TrainingAction(std::string command, LoadRun load, TrainRun train);
 
 // Writes what a run came to. The result is in the run directory: a standard output that takes

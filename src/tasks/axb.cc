@@ -10,7 +10,8 @@ std::unique_ptr<Task> task_axb(const TaskConfig& /*config*/) {
                  .benchmark = "superglue",
                  .splits = Diagnostics("AX-b"),
                  .labels = {"entailment", "not_entailment"},
-                 .metrics = {"matthews"}},
+                 .metrics = {"matthews"},
+                 .diagnoses = "rte"},
       LabelledRow{.input = TextTemplate("rte hypothesis: {sentence2} premise: {sentence1}"),
                   .id = "idx"});
 }

@@ -10,7 +10,8 @@ std::unique_ptr<Task> task_axg(const TaskConfig& /*config*/) {
                  .benchmark = "superglue",
                  .splits = Diagnostics("AX-g"),
                  .labels = {"entailment", "not_entailment"},
-                 .metrics = {"accuracy"}},
+                 .metrics = {"accuracy"},
+                 .diagnoses = "rte"},
       LabelledRow{.input = TextTemplate("rte hypothesis: {hypothesis} premise: {premise}"),
                   .id = "idx"});
 }

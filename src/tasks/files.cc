@@ -33,7 +33,8 @@ void AddMissing(const TaskSplit& split, const Path& directory, std::vector<std::
 
 std::string Place(const Path& directory) {
   return directory.empty() ? "the working directory (data.directory is not set)"
-                           : fmt::format("data.directory, {}", directory.string());
+                           : fmt::format("data.directory, {}{}", directory.string(),
+                                         Exists(directory) ? "" : ", which does not exist");
 }
 
 [[noreturn]] void FailMissing(const std::vector<std::string>& missing, const Path& directory) {

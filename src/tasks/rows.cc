@@ -33,8 +33,10 @@ int IndexOf(std::string_view text, std::span<const std::string> values, std::str
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == text) return static_cast<int>(i);
   }
-  throw BadRow{
-      fmt::format("{} is \"{}\"; must be {}", field, Printable(text, 40), Join(values, " or "))};
+  // Tables without a header call their columns by numbers.
+  const bool is_number = field.find_first_not_of("0123456789") == std::string_view::npos;
+  throw BadRow{fmt::format("{}{} is \"{}\"; must be {}", is_number ? "column " : "", field,
+                           Printable(text, 40), Join(values, " or "))};
 }
 
 const Json& JsonMember(const Json& object, const char* name) {

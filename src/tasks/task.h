@@ -63,6 +63,8 @@ struct TaskTraits {
   // The texts of the classes, by index. Empty where the answer is a number or free text.
   std::vector<std::string> labels;
   std::vector<std::string> metrics;  // names for FindMetric, in the order of the paper's tables
+  // Of a diagnosis, which has a test split alone: the task whose model answers it ("rte").
+  std::string diagnoses{};
 };
 
 // An example, and what a model answered.

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "data/line_reader.h"
-#include "metrics/wsc_text.h"
 #include "tasks/label_task.h"
+#include "tasks/referent_task.h"
 
 namespace syntra {
 namespace {
@@ -74,14 +74,14 @@ std::string MarkPronoun(const std::string& text, const std::string& pronoun, int
   return "wsc: " + Join(words, " ");
 }
 
-class Wsc : public Task {
+class Wsc : public ReferentTask {
  public:
   explicit Wsc(bool use_dpr)
-      : Task({.name = "wsc",
-              .benchmark = "superglue",
-              .splits = WscSplits(use_dpr),
-              .labels = {},
-              .metrics = {"accuracy"}}) {}
+      : ReferentTask({.name = "wsc",
+                      .benchmark = "superglue",
+                      .splits = WscSplits(use_dpr),
+                      .labels = {},
+                      .metrics = {"accuracy"}}) {}
 
   void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
             const Sink& sink) const override {
@@ -99,17 +99,9 @@ class Wsc : public Task {
     if (files.size() > 1) ReadDpr(files[1], policy, sink);
   }
 
-  // 1 if the answer names the referent, else 0, -1 if it names nothing; expected is whether that is
-  // what the pronoun refers to.
-  Judgement Judge(const TaskExample& example, std::string_view text) const override {
-    Judgement judgement = Task::Judge(example, text);
-    judgement.predicted = NamesReferent(text, example.targets);
-    return judgement;
-  }
-
  protected:
   Json Submitted(const Prediction& prediction) const override {
-    return NamesReferent(prediction.text, prediction.example.targets) == 1 ? "True" : "False";
+    return NamesTarget(prediction) ? "True" : "False";
   }
 
  private:

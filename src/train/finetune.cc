@@ -53,7 +53,7 @@ class Finetuning : public Workload {
 TrainingData Finetuning::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
   const uint64_t seed = run.config.train().seed();
-  tokenizer_.emplace(OpenTokenizer(run.config));
+  tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
   data_ = FinetuningData::Read(config, *tokenizer_, seed);
   if (data_.cut_examples > 0) {
     Log().warn(
@@ -201,10 +201,10 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
 
 }  // namespace
 
-RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend,
-                    Watchdog& watchdog) {
+RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
+                    std::optional<InitialModel> initial) {
   Finetuning finetuning(config);
-  return Train(finetuning, config, ranks, backend, watchdog);
+  return Train(finetuning, config, ranks, backend, watchdog, std::move(initial));
 }
 
 }  // namespace syntra

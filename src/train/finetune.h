@@ -22,7 +22,7 @@ namespace syntra {
 inline constexpr char kResultsFile[] = "results.json";
 
 // As Train.
-RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend,
-                    Watchdog& watchdog);
+RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
+                    std::optional<InitialModel> initial = std::nullopt);
 
 }  // namespace syntra

@@ -9,6 +9,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/tensor_file.h"
+#include "config/print.h"
 #include "convert/formats.h"
 #include "train/continuation.h"
 #include "train/run_directory.h"
@@ -107,30 +108,49 @@ std::optional<StoredModel> OpenForeign(const Path& path) {
   return format->open(path, {});
 }
 
-std::optional<Config> ConfigOfStart(const Config& config) {
-  const RunDirectory run{config.train().directory()};
-  if (!run.root.empty()) {
-    if (const auto newest = NewestSummary(run.checkpoints())) {
-      return ConfigOf(newest->path, newest->info);
-    }
-  }
-  const Path path = WithoutCheckpointFile(config.checkpoint().initial());
-  if (path.empty() || std::filesystem::is_regular_file(path)) return std::nullopt;
-  const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
-  if (const auto foreign = OpenForeign(path)) return foreign->config;
-  const Checkpoint initial = OpenNewest(path);
-  return ConfigOf(initial.path(), initial.info());
+namespace {
+
+InitialModel FromForeign(StoredModel model) {
+  const std::string config = MinimalConfigText(model.config);
+  std::string tokenizer = std::move(model.tokenizer);
+  return {std::move(model), config, std::move(tokenizer)};
 }
 
-std::optional<StoredParameters> InitialOf(const Config& config) {
-  const Path path = config.checkpoint().initial();
+InitialModel FromCheckpoint(Checkpoint checkpoint) {
+  const auto& attributes = checkpoint.info().attributes;
+  const auto config = attributes.find(kConfigAttribute);
+  const std::string text = config == attributes.end() ? "" : config->second;
+  std::optional<std::string> tokenizer = checkpoint.ReadFile(kTokenizerFile);
+  return {ParametersOf(std::move(checkpoint)), text, std::move(tokenizer)};
+}
+
+// Where the run's own checkpoints are; empty if it has no directory yet.
+Path CheckpointsOf(const Config& config) {
   const RunDirectory run{config.train().directory()};
-  if (path.empty() || !ListCheckpoints(run.checkpoints()).empty()) return std::nullopt;
+  return run.root.empty() ? Path() : run.checkpoints();
+}
+
+}  // namespace
+
+std::optional<InitialModel> InitialOf(const Config& config) {
+  const Path path = config.checkpoint().initial(), own = CheckpointsOf(config);
+  if (path.empty() || (!own.empty() && !ListCheckpoints(own).empty())) return std::nullopt;
   const ErrorContext context([&] { return "opening checkpoint.initial " + path.string(); });
   const Path place = WithoutCheckpointFile(path);
-  if (std::filesystem::is_regular_file(place)) return ParametersOf(OpenTensorFile(place));
-  if (auto foreign = OpenForeign(place)) return std::move(*foreign);
-  return ParametersOf(OpenNewest(place));
+  if (std::filesystem::is_regular_file(place)) {
+    return InitialModel{ParametersOf(OpenTensorFile(place)), "", std::nullopt};
+  }
+  if (auto foreign = OpenForeign(place)) return FromForeign(std::move(*foreign));
+  return FromCheckpoint(OpenNewest(place));
+}
+
+std::optional<Config> ConfigOfStart(const Config& config,
+                                    const std::optional<InitialModel>& initial) {
+  if (const Path own = CheckpointsOf(config); !own.empty()) {
+    if (const auto newest = NewestSummary(own)) return ConfigOf(newest->path, newest->info);
+  }
+  if (!initial || initial->config.empty()) return std::nullopt;
+  return ParseConfig(initial->path.string(), initial->config, {}, kForModel);
 }
 
 void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,

@@ -12,20 +12,26 @@
 
 namespace syntra {
 
-// What checkpoint.initial names, opened and verified: a model of any format (convert/formats.h), of
-// checkpoints what OpenNewest finds, or a single HDF5 file of tensors. Throws Error(kCheckpoint)
-// for anything else. nullopt if the field is not set, or the run directory has checkpoints, from
-// which the run continues.
-std::optional<StoredParameters> InitialOf(const Config& config);
+// What checkpoint.initial names, opened and verified once for all that a run takes from it.
+struct InitialModel : StoredParameters {
+  std::string config;                    // as text; empty: a file of tensors alone
+  std::optional<std::string> tokenizer;  // the SentencePiece model's bytes
+};
+
+// A model of any format (convert/formats.h), of checkpoints what OpenNewest finds, or a single HDF5
+// file of tensors. Throws Error(kCheckpoint) for anything else. nullopt if the field is not set, or
+// the run directory has checkpoints, from which the run continues.
+std::optional<InitialModel> InitialOf(const Config& config);
 
 // The model in a directory of another format than this program's checkpoints; nullopt if there is
 // none.
 std::optional<StoredModel> OpenForeign(const Path& path);
 
 // The configuration of the model that the run continues with or starts from: of its newest
-// checkpoint or, where it has none, of checkpoint.initial. nullopt if that is not set, or is a file
-// that holds tensors alone.
-std::optional<Config> ConfigOfStart(const Config& config);
+// checkpoint or, where it has none, of `initial`, which is InitialOf(config). nullopt if there is
+// none, or it is a file that holds tensors alone.
+std::optional<Config> ConfigOfStart(const Config& config,
+                                    const std::optional<InitialModel>& initial);
 
 // Puts the parameters of `initial` that the model has, in the same shape, in the place of the
 // replica's, which are initialised, and sets `identity.initial`. With checkpoint.initial_state

@@ -54,16 +54,18 @@ std::string Files(int64_t count) { return fmt::format("{} file{}", count, count 
 
 class Checks {
  public:
-  Checks(const Config& config, const RankPlaces& places)
+  Checks(const Config& config, const RankPlaces& places, std::optional<InitialModel> initial)
       : config_(config),
         places_(places),
         directory_{config.train().directory()},
-        splits_(SplitsOf(config, directory_)) {}
+        splits_(SplitsOf(config, directory_)),
+        initial_(std::move(initial)) {}
 
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
     if (splits_.empty()) Check("task files", {}, [&] { return CheckTasks(); });
-    Check("tokenizer", {}, [&] { return CheckTokenizer(); });
+    Check("initial", {}, [&] { return CheckInitial(); });
+    Check("tokenizer", {"initial"}, [&] { return CheckTokenizer(); });
     if (!splits_.empty()) CheckCorpora();
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
@@ -75,7 +77,6 @@ class Checks {
             [&] { return CheckShards(); });
     }
     Check("checkpoints", {"tokenizer", "run directory"}, [&] { return CheckCheckpoints(); });
-    Check("initial", {"checkpoints"}, [&] { return CheckInitial(); });
     Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
     Check("memory", {"model"}, [&] { return CheckFits(config_, sizes_, places_); });
     return {std::move(findings_), std::move(initial_)};
@@ -117,7 +118,7 @@ class Checks {
   }
 
   std::string CheckTokenizer() {
-    tokenizer_.emplace(OpenTokenizer(config_));
+    tokenizer_.emplace(OpenTokenizer(config_, initial_));
     CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
     return fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
                        tokenizer_->piece_count(), tokenizer_->extra_ids());
@@ -208,7 +209,7 @@ class Checks {
 
   Result CheckInitial() {
     if (config_.checkpoint().initial().empty()) return "checkpoint.initial is not set";
-    initial_ = InitialOf(config_);
+    if (!initial_) initial_ = InitialOf(config_);
     return initial_ ? initial_->path.string() : "not used, since the run has checkpoints";
   }
 
@@ -280,13 +281,14 @@ class Checks {
   std::optional<Tokenizer> tokenizer_;
   std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
   std::optional<CheckpointSummary> checkpoint_;
-  std::optional<StoredParameters> initial_;
+  std::optional<InitialModel> initial_;
 };
 
 }  // namespace
 
-PreflightReport Preflight(const Config& config, const RankPlaces& places) {
-  return Checks(config, places).Run();
+PreflightReport Preflight(const Config& config, const RankPlaces& places,
+                          std::optional<InitialModel> initial) {
+  return Checks(config, places, std::move(initial)).Run();
 }
 
 std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings) {
@@ -305,18 +307,19 @@ std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings) 
   throw Error(failures[0].code, text + fmt::format("{} errors", failures.size()));
 }
 
-PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks,
-                                 Backend& backend) {
+PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend,
+                                 std::optional<InitialModel> initial) {
   const RankPlaces places{
       .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
   if (ranks.rank() == 0) {
-    PreflightReport report = Preflight(config, places);
+    PreflightReport report = Preflight(config, places, std::move(initial));
     return {RequireNoFailure(report.findings), std::move(report.initial)};
   }
   if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
     CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
   }
-  return {{}, InitialOf(config)};
+  if (!initial) initial = InitialOf(config);
+  return {{}, std::move(initial)};
 }
 
 }  // namespace syntra

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "configs/schema/config.pb.h"
-#include "convert/stored_model.h"
 #include "dist/communicator.h"
 #include "train/fits.h"
+#include "train/initial.h"
 
 namespace syntra {
 
@@ -25,26 +25,28 @@ struct Finding {
 
 struct PreflightReport {
   std::vector<Finding> findings;
-  std::optional<StoredParameters>
-      initial;  // InitialOf the configuration, if nothing was wrong with it
+  std::optional<InitialModel> initial;  // InitialOf the configuration, if nothing was wrong with it
 };
 
 // All checks in order. One that needs what another has not found out is skipped. Changes nothing,
 // and takes seconds even of large corpora: of a file, little more than the first records is read.
-PreflightReport Preflight(const Config& config, const RankPlaces& places);
+// `initial` is InitialOf the configuration, if it has been opened.
+PreflightReport Preflight(const Config& config, const RankPlaces& places,
+                          std::optional<InitialModel> initial = std::nullopt);
 
 // Throws one Error with all failures and the code of the first. Returns the warnings.
 std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
 
 // What the run goes on with, so that nothing is opened and verified twice.
 struct PassedPreflight {
-  std::vector<std::string> warnings;        // of rank 0
-  std::optional<StoredParameters> initial;  // InitialOf the configuration, on every rank
+  std::vector<std::string> warnings;    // of rank 0
+  std::optional<InitialModel> initial;  // InitialOf the configuration, on every rank
 };
 
 // What a run does before anything else: rank 0 looks at everything, the first rank of each other
 // host at its memory, every rank at that of a GPU and at checkpoint.initial. Not collective. Throws
 // as RequireNoFailure.
-PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend);
+PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks, Backend& backend,
+                                 std::optional<InitialModel> initial);
 
 }  // namespace syntra

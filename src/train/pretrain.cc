@@ -91,7 +91,7 @@ void Pretraining::PrepareSplit(RunContext& run, PrepareOptions split) {
 bool Pretraining::Prepare(RunContext& run) {
   const Watchdog::Phase phase(run.watchdog, RunPhase::kPrepare);
   const DataConfig& data = run.config.data();
-  tokenizer_.emplace(OpenTokenizer(run.config));
+  tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
   double stopped = 0;
   try {
     std::vector<PrepareOptions> splits = Preparations(data, run.directory.Prepared(data));

@@ -14,12 +14,13 @@ void Chief::Record(int64_t step, const NamedValues& values) {
 }
 
 RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backend,
-                       Watchdog& watchdog, const std::vector<std::string>& warnings)
+                       Watchdog& watchdog, PassedPreflight preflight)
     : config(config),
       ranks(ranks),
       backend(backend),
       watchdog(watchdog),
-      directory{config.train().directory()} {
+      directory{config.train().directory()},
+      initial(std::move(preflight.initial)) {
   if (ranks.rank() == 0) {
     // No checkpoint is safer than the directory that it is in.
     CreateDirectoriesDurably(directory.root);
@@ -37,7 +38,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
   watchdog.ReportTo(directory.logs(), ranks.rank(), ranks.size());
   identity.config = config;
   identity.world_size = ranks.size();
-  for (const std::string& warning : warnings) Log().warn("{}", warning);
+  for (const std::string& warning : preflight.warnings) Log().warn("{}", warning);
 }
 
 bool RunContext::AnyRankStops() {

@@ -5,13 +5,13 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
 #include "train/event_file.h"
 #include "train/metrics_log.h"
+#include "train/preflight.h"
 #include "train/progress.h"
 #include "train/requests.h"
 #include "train/run_directory.h"
@@ -37,10 +37,10 @@ struct Chief {
 };
 
 struct RunContext {
-  // Takes the directory; collective. `warnings` of the preflight go to the run's log. Throws
+  // Takes the directory; collective. The preflight's warnings go to the run's log. Throws
   // Error(kBusy) on rank 0 if another run has the directory.
   RunContext(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
-             const std::vector<std::string>& warnings);
+             PassedPreflight preflight);
 
   bool is_chief() const { return chief.has_value(); }
   // Whether any rank was asked to stop; collective.
@@ -56,6 +56,8 @@ struct RunContext {
   std::optional<Chief> chief;
   std::optional<Requests> requests;
   RunIdentity identity;
+  // Open from before the run prunes it until the run has its parameters.
+  std::optional<InitialModel> initial;
 };
 
 }  // namespace syntra

@@ -7,7 +7,6 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/verify.h"
-#include "train/initial.h"
 #include "train/run_directory.h"
 
 namespace syntra {
@@ -38,7 +37,7 @@ std::optional<Tokenizer> TokenizerIn(const std::vector<Path>& newest_first, int3
 
 }  // namespace
 
-Tokenizer OpenTokenizer(const Config& config) {
+Tokenizer OpenTokenizer(const Config& config, const std::optional<InitialModel>& opened) {
   const std::string& given = config.data().tokenizer();
   const int32_t extra_ids = config.data().extra_ids();
   if (!given.empty()) return Tokenizer(given, extra_ids);
@@ -46,6 +45,9 @@ Tokenizer OpenTokenizer(const Config& config) {
   const std::string& initial = config.checkpoint().initial();
   std::vector<Path> checkpoints;
   if (!run.empty()) checkpoints = CheckpointsAt(RunDirectory{run}.checkpoints());
+  if (checkpoints.empty() && opened && opened->tokenizer) {
+    return Tokenizer(opened->path / kTokenizerFile, *opened->tokenizer, extra_ids);
+  }
   if (checkpoints.empty() && !initial.empty()) {
     if (const auto model = OpenForeign(initial)) {
       return Tokenizer(Path(initial) / kTokenizerFile, model->tokenizer, extra_ids);

@@ -60,8 +60,8 @@ class SaveHook : public Hook {
     try {
       // The run that continues from here keeps the lines up to here.
       chief.metrics->Sync();
-      SaveSnapshot(run_.directory.checkpoints(), run_.identity, step, state_.skipped,
-                   state_.replica, config);
+      SaveSnapshot(run_.directory.checkpoints(), run_.identity, PositionAt(step), state_.replica,
+                   config);
       failed_in_a_row_ = 0;
       chief.status.Progress(step);
       chief.progress->Saved(SecondsSince(start));
@@ -76,6 +76,12 @@ class SaveHook : public Hook {
                   config.max_failed_saves(), error.what());
       return false;
     }
+  }
+
+  RunPosition PositionAt(int64_t step) const {
+    return {.step = step,
+            .skipped_steps = state_.skipped.ToText(),
+            .data_position = state_.data.PositionAt(step, run_.config.train().batch_size())};
   }
 
   RunContext& run_;

@@ -12,8 +12,6 @@
 namespace syntra {
 namespace {
 
-constexpr const char* kSkipped = "skipped_steps";
-
 std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
   const auto it = checkpoint.info().attributes.find(name);
   return it == checkpoint.info().attributes.end() ? "" : it->second;
@@ -40,22 +38,23 @@ void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
 
 }  // namespace
 
-void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
-                  const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options) {
+void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
+                  Replica& replica, const CheckpointConfig& options) {
   const CheckpointInfo info{
-      .step = step,
+      .step = position.step,
       .run_id = identity.run_id,
       .attributes = {{kConfigAttribute, MinimalConfigText(identity.config)},
                      {kTokenizerAttribute, identity.tokenizer_identity},
                      {kDataAttribute, identity.data_digest},
                      {kShardsAttribute, identity.shards_digest},
                      {kValidationAttribute, identity.validation_digest},
-                     {kSkipped, skipped.ToText()},
+                     {kSkippedAttribute, position.skipped_steps},
+                     {kPositionAttribute, position.data_position},
                      {kInitialAttribute, identity.initial},
                      {kOptimizerStepsAttribute, std::to_string(identity.optimizer_steps_before)},
                      {"world_size", std::to_string(identity.world_size)}}};
   const std::vector<TensorRecord> tensors = replica.Tensors();
-  RequireFinite(tensors, step, root);
+  RequireFinite(tensors, position.step, root);
   const FileRecord tokenizer{kTokenizerFile, identity.tokenizer_model};
   SaveCheckpoint(root, info, tensors,
                  {.keep = options.keep(), .milestone_every = options.milestone_every()},
@@ -71,8 +70,7 @@ void CheckFinite(const Path& path, std::span<const HostTensor> tensors) {
        path.string(), bad);
 }
 
-void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
-                  RunIdentity* identity) {
+RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* identity) {
   const std::vector<HostTensor> tensors = replica.HostTensors();
   if (tensors.size() != checkpoint.tensors().size()) {
     Fail(ExitCode::kCheckpoint, "{} holds {} tensors, the run has {}", checkpoint.path().string(),
@@ -80,10 +78,12 @@ void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skippe
   }
   ReadTensors(checkpoint, tensors);
   replica.Commit();
-  // The first checkpoints have no such attributes: nothing was skipped or taken over.
-  skipped->Restore(AttributeOrNone(checkpoint, kSkipped));
+  // The first checkpoints lack some attributes: nothing was skipped or taken over.
   identity->initial = AttributeOrNone(checkpoint, kInitialAttribute);
   identity->optimizer_steps_before = OptimizerStepsBefore(checkpoint);
+  return {.step = checkpoint.info().step,
+          .skipped_steps = AttributeOrNone(checkpoint, kSkippedAttribute),
+          .data_position = AttributeOrNone(checkpoint, kPositionAttribute)};
 }
 
 std::string TokenizerIdentityOf(const Checkpoint& checkpoint) {

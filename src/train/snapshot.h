@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "train/replica.h"
-#include "train/skipped_steps.h"
 
 namespace syntra {
 
@@ -17,6 +16,8 @@ namespace syntra {
 inline constexpr char kDataAttribute[] = "data_digest";
 inline constexpr char kShardsAttribute[] = "shards_digest";
 inline constexpr char kValidationAttribute[] = "validation_digest";
+inline constexpr char kSkippedAttribute[] = "skipped_steps";
+inline constexpr char kPositionAttribute[] = "data_position";
 
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
 struct RunIdentity {
@@ -33,16 +34,22 @@ struct RunIdentity {
   int world_size = 1;
 };
 
-// Saves the replica's parameters and optimizer state as the state before training step `step`.
-// Throws Error(kDiverged), naming the newest checkpoint that there is, if some of it is not finite:
-// such a state must not take the place of a good one.
-void SaveSnapshot(const Path& root, const RunIdentity& identity, int64_t step,
-                  const SkippedSteps& skipped, Replica& replica, const CheckpointConfig& options);
+// Where a run stands, besides its tensors.
+struct RunPosition {
+  int64_t step = 0;           // steps done
+  std::string skipped_steps;  // SkippedSteps::ToText
+  std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
+};
 
-// Reads every tensor of the replica, the skipped steps and where the run's first parameters came
-// from. Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.
-void LoadSnapshot(Checkpoint& checkpoint, Replica& replica, SkippedSteps* skipped,
-                  RunIdentity* identity);
+// Saves the replica's parameters and optimizer state. Throws Error(kDiverged), naming the newest
+// checkpoint that there is, if some of it is not finite: such a state must not take the place of a
+// good one.
+void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
+                  Replica& replica, const CheckpointConfig& options);
+
+// Reads every tensor of the replica, and where the run's first parameters came from. Throws
+// Error(kCheckpoint) if names or shapes differ, or values are not finite.
+RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* identity);
 
 // Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
 void LoadParameters(Checkpoint& checkpoint, Replica& replica);

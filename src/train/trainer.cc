@@ -22,8 +22,7 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(RunContext& run, Workload& workload, std::optional<StoredParameters> initial)
-      : run_(run), workload_(workload), initial_(std::move(initial)) {}
+  Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {}
 
   RunOutcome Train();
 
@@ -44,7 +43,6 @@ class Trainer {
 
   RunContext& run_;
   Workload& workload_;
-  std::optional<StoredParameters> initial_;  // open from the start, before its run prunes it
   std::optional<TrainingState> state_;
   RunOutcome outcome_;
   std::vector<std::unique_ptr<Hook>> hooks_;
@@ -68,8 +66,10 @@ void Trainer::Continue(Checkpoint& newest) {
   TrainingState& state = *state_;
   const CheckpointSummary summary{newest.path(), newest.info()};
   CheckContinues(summary, run_.identity);
-  LoadSnapshot(newest, state.replica, &state.skipped, &run_.identity);
-  state.step = state.saved_step = newest.info().step;
+  const RunPosition position = LoadSnapshot(newest, state.replica, &run_.identity);
+  state.skipped.Restore(position.skipped_steps);
+  if (!position.data_position.empty()) state.data.RestorePosition(position.data_position);
+  state.step = state.saved_step = position.step;
   const std::string changes = OtherChanges(summary, run_.config);
   Log().info("continuing from {}{}{}", newest.path().string(),
              changes.empty() ? "" : "; changed: ", changes);
@@ -81,9 +81,11 @@ void Trainer::StartOrContinue() {
     Continue(*found);
   } else {
     state_->replica.InitializeParameters(run_.config.train().seed());
-    if (initial_) LoadInitial(*initial_, run_.config.checkpoint(), state_->replica, &run_.identity);
+    if (run_.initial) {
+      LoadInitial(*run_.initial, run_.config.checkpoint(), state_->replica, &run_.identity);
+    }
   }
-  initial_.reset();
+  run_.initial.reset();
   state_->runner.SetOptimizerStepsBefore(run_.identity.optimizer_steps_before);
 }
 
@@ -217,14 +219,14 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
 }
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
-                 Watchdog& watchdog) {
+                 Watchdog& watchdog, std::optional<InitialModel> initial) {
   ChooseThreads(config.train(), ranks);
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
-  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend);
+  PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
-    RunContext run(config, ranks, backend, watchdog, preflight.warnings);
-    Trainer trainer(run, workload, std::move(preflight.initial));
+    RunContext run(config, ranks, backend, watchdog, std::move(preflight));
+    Trainer trainer(run, workload);
     phase.reset();
     return trainer.Train();
   } catch (...) {

@@ -11,6 +11,7 @@
 #include "data/segment_table.h"
 #include "data/validation_data.h"
 #include "tests/data/corpus_files.h"
+#include "tests/data/numbered_source.h"
 #include "tests/data/sample_data.h"
 
 namespace syntra {
@@ -94,6 +95,65 @@ TEST(TrainingData, ResumesAnywhere) {
   const TrainingData resumed = OpenSample();
   for (const int64_t step : {149, 20, 77, 0})
     ExpectEqual(resumed.Get(step, 16, 0, 16), batches[step]);
+}
+
+// Counts how often the epochs of a source are asked for.
+class CountedSource : public ExampleSource {
+ public:
+  explicit CountedSource(std::map<int64_t, int>* asked) : ExampleSource("counted"), asked_(asked) {}
+  std::shared_ptr<const ExampleEpoch> Epoch(int64_t epoch) const override {
+    ++(*asked_)[epoch];
+    return source_.Epoch(epoch);
+  }
+  Digest ContentDigest() const override { return source_.ContentDigest(); }
+
+ private:
+  std::map<int64_t, int>* asked_;
+  NumberedSource source_{"numbered", Numbers{.size = [](int64_t epoch) { return 20 + epoch % 3; },
+                                             .lengths =
+                                                 [](int64_t i) {
+                                                   return ExampleLengths{1 + i % 5, 1};
+                                                 }}};
+};
+
+TrainingData OpenCounted(std::map<int64_t, int>* asked) {
+  return {std::make_shared<CountedSource>(asked),
+          {.row = {8, 8}, .pack = true, .open_rows = 3, .trim = true},
+          1};
+}
+
+TEST(TrainingData, APositionSavesTheEpochsBefore) {
+  std::map<int64_t, int> asked;
+  const TrainingData first = OpenCounted(&asked);
+  std::vector<Batch> batches;
+  for (int64_t step = 0; step < 60; ++step) batches.push_back(first.Get(step, 7, 0, 7));
+  for (const int64_t step : {0, 1, 2, 13, 57}) {
+    SCOPED_TRACE(step);
+    asked.clear();
+    TrainingData resumed = OpenCounted(&asked);
+    const std::string position = first.PositionAt(step, 7);
+    resumed.RestorePosition(position);
+    // A save behind the start gives the same again.
+    EXPECT_EQ(resumed.PositionAt(step, 7), position);
+    for (int64_t next = step; next < step + 3; ++next) {
+      ExpectEqual(resumed.Get(next, 7, 0, 7), batches[next]);
+    }
+    EXPECT_LE(asked.size(), 7u) << "the first, which every start makes, and those of three steps";
+    // What is before the position is found as ever.
+    ExpectEqual(resumed.Get(0, 7, 0, 7), batches[0]);
+    ExpectEqual(resumed.Get(59, 7, 0, 7), batches[59]);
+  }
+  // No rank needs to have seen the row that decides it.
+  EXPECT_EQ(OpenCounted(&asked).PositionAt(57, 7), first.PositionAt(57, 7));
+}
+
+TEST(TrainingData, RefusesWhatIsNoPosition) {
+  std::map<int64_t, int> asked;
+  TrainingData data = OpenCounted(&asked);
+  for (const char* text : {"1", "1 2 3", "a b", "-1 0", "3 2", "0 5", "2 0", "1  9"}) {
+    EXPECT_THROW(data.RestorePosition(text), Error) << text;
+  }
+  data.RestorePosition("0 0");
 }
 
 TEST(TrainingData, ThreadsDoNotMatter) {

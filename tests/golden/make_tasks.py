@@ -68,6 +68,10 @@ def glue_tasks(directory: str) -> Iterator[tuple[str, str, list[list[Any]]]]:
             if name == "mrpc":
                 continue  # from Microsoft's layout, below
             yield name, file.name, converted(preprocess, records_of(builder, file, file.stem))
+    builder = glue.Glue(config="wnli", data_dir=directory)
+    for file in (SAMPLE / "WNLI" / "dev.tsv", SAMPLE / "WNLI" / "test.tsv"):
+        found = records_of(builder, file, file.stem)
+        yield "wnli_as_wsc", file.name, converted(preprocessors.wnli_simple, found)
     builder = glue.Glue(config="ax", data_dir=directory)
     preprocess = glue_utils.get_glue_text_preprocessor(builder.builder_config)
     file = SAMPLE / "AX" / "diagnostic.tsv"

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tasks/referent_task.h"
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
@@ -27,6 +28,10 @@ class EveryTask : public testing::TestWithParam<std::string> {
     return splits;
   }
 
+  bool AsksForReferents() const {
+    return dynamic_cast<const ReferentTask*>(task_.get()) != nullptr;
+  }
+
   // An answer that is right.
   Judgement JudgeRight(const TaskExample& example) const {
     return task_->Judge(example, example.targets);
@@ -47,6 +52,16 @@ TEST_P(EveryTask, NamesItsPartsOnce) {
     EXPECT_TRUE(files.insert(split.layouts[0][0]).second);
   }
   EXPECT_EQ(std::set(traits_.labels.begin(), traits_.labels.end()).size(), traits_.labels.size());
+}
+
+TEST_P(EveryTask, DiagnosesAreOfATaskWithAModel) {
+  if (traits_.diagnoses.empty()) return;
+  EXPECT_EQ(traits_.splits.size(), 1u);
+  EXPECT_TRUE(std::ranges::any_of(BenchmarkKinds(), [&](const std::string& kind) {
+    const std::unique_ptr<Task> other = TaskOf(kind + " {}");
+    return other->traits().name == traits_.diagnoses &&
+           other->traits().benchmark == traits_.benchmark && other->traits().diagnoses.empty();
+  }));
 }
 
 TEST_P(EveryTask, ItsMetricsExist) {
@@ -83,8 +98,8 @@ TEST_P(EveryTask, ItsOwnAnswersScoreAHundred) {
     std::vector<Judgement> judgements;
     for (const TaskExample& example : examples) {
       if (example.targets == kNoTarget) continue;
-      // WSC asks whether the named one is meant; those that are not do not answer themselves.
-      if (traits_.name == "wsc" && example.expected != 1) continue;
+      // They ask whether the named one is meant; those that are not do not answer themselves.
+      if (AsksForReferents() && example.expected != 1) continue;
       judgements.push_back(JudgeRight(example));
     }
     if (judgements.size() < 2) continue;
@@ -117,7 +132,7 @@ TEST_P(EveryTask, InvalidTextIsNoClassAndNoScore) {
     if (traits_.name == "stsb" && std::string_view(text) == "0") continue;
     const Judgement judgement = task_->Judge(split.second[0], text);
     EXPECT_EQ(judgement.predicted_text, text);
-    if (traits_.name == "wsc" && *text) continue;  // any text names something
+    if (AsksForReferents() && *text) continue;  // any text names something
     EXPECT_EQ(judgement.predicted, -1) << text;
   }
 }

@@ -124,6 +124,11 @@ TEST(GoldenTasks, ExpectationsOfT5sOwnTests) {
                            {"span2_text", in["span2_text"]},
                            {"span2_index", in["span2_index"]}}}};
       found = ReadRecords("wsc", "WSC/train.jsonl", "train", JsonText(line) + "\n");
+    } else if (task == "wnli_simple") {
+      found = ReadRecords("wnli_as_wsc", "WNLI/dev.tsv", "validation",
+                          fmt::format("index\tsentence1\tsentence2\tlabel\n0\t{}\t{}\t{}\n",
+                                      in["sentence1"].get<std::string>(),
+                                      in["sentence2"].get<std::string>(), in["label"].get<int>()));
     } else if (task == "record") {
       const bool has_answers = !in["answers"].empty();
       found = ReadRecords("record", has_answers ? "ReCoRD/train.jsonl" : "ReCoRD/test.jsonl",
@@ -149,7 +154,7 @@ TEST(GoldenTasks, ExpectationsOfT5sOwnTests) {
     ++checked;
     EXPECT_EQ(PairsOf(found), AsPairs(test["out"])) << JsonText(in);
   }
-  EXPECT_EQ(checked, 6);
+  EXPECT_EQ(checked, 10);
 }
 
 }  // namespace

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submission files as the servers of GLUE and SuperGLUE take them.
+#include "tasks/submission.h"
+
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "tasks/zip.h"
+#include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
 namespace syntra {
@@ -31,25 +40,16 @@ TEST(Submission, TablesOfGlue) {
 
 TEST(Submission, FilesHaveTheServersNames) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> names = {
-      {"cola", {"CoLA.tsv"}},
-      {"sst2", {"SST-2.tsv"}},
-      {"mrpc", {"MRPC.tsv"}},
-      {"stsb", {"STS-B.tsv"}},
-      {"qqp", {"QQP.tsv"}},
-      {"mnli", {"MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"}},
-      {"qnli", {"QNLI.tsv"}},
-      {"rte", {"RTE.tsv"}},
-      {"wnli", {"WNLI.tsv"}},
-      {"boolq", {"BoolQ.jsonl"}},
-      {"cb", {"CB.jsonl"}},
-      {"copa", {"COPA.jsonl"}},
-      {"multirc", {"MultiRC.jsonl"}},
-      {"record", {"ReCoRD.jsonl"}},
-      {"superglue_rte", {"RTE.jsonl"}},
-      {"wic", {"WiC.jsonl"}},
-      {"wsc", {"WSC.jsonl"}},
-      {"axb", {"AX-b.jsonl"}},
-      {"axg", {"AX-g.jsonl"}}};
+      {"cola", {"CoLA.tsv"}},       {"sst2", {"SST-2.tsv"}},
+      {"mrpc", {"MRPC.tsv"}},       {"stsb", {"STS-B.tsv"}},
+      {"qqp", {"QQP.tsv"}},         {"mnli", {"MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"}},
+      {"qnli", {"QNLI.tsv"}},       {"rte", {"RTE.tsv"}},
+      {"wnli", {"WNLI.tsv"}},       {"wnli_as_wsc", {"WNLI.tsv"}},
+      {"boolq", {"BoolQ.jsonl"}},   {"cb", {"CB.jsonl"}},
+      {"copa", {"COPA.jsonl"}},     {"multirc", {"MultiRC.jsonl"}},
+      {"record", {"ReCoRD.jsonl"}}, {"superglue_rte", {"RTE.jsonl"}},
+      {"wic", {"WiC.jsonl"}},       {"wsc", {"WSC.jsonl"}},
+      {"axb", {"AX-b.jsonl"}},      {"axg", {"AX-g.jsonl"}}};
   EXPECT_EQ(names.size(), BenchmarkKinds().size());
   for (const auto& [kind, files] : names) {
     std::vector<std::string> found;
@@ -58,6 +58,68 @@ TEST(Submission, FilesHaveTheServersNames) {
     }
     EXPECT_EQ(found, files) << kind;
   }
+}
+
+// The servers' lists and the tasks agree.
+TEST(Submission, EveryFileOfAServerHasATask) {
+  std::map<std::string, std::set<std::string>> files;
+  for (const std::string& kind : BenchmarkKinds()) {
+    const std::unique_ptr<Task> task = TaskOf(kind + " {}");
+    for (const TaskSplit& split : task->traits().splits) {
+      if (!split.submission.empty()) files[task->traits().benchmark].insert(split.submission);
+    }
+  }
+  ASSERT_EQ(files.size(), Benchmarks().size());
+  for (const Benchmark& benchmark : Benchmarks()) {
+    EXPECT_EQ(files[benchmark.name], std::set(benchmark.files.begin(), benchmark.files.end()));
+  }
+}
+
+// Python reads the archive: its members, in order, with their content.
+std::string ReadByPython(const Path& archive) {
+  const std::string code =
+      "import sys, zipfile\n"
+      "with zipfile.ZipFile(sys.argv[1]) as z:\n"
+      "    assert z.testzip() is None\n"
+      "    for i in z.infolist():\n"
+      "        print(i.filename, i.date_time, oct(i.external_attr >> 16), z.read(i))\n";
+  const Path script = archive.parent_path() / "read.py",
+             output = archive.parent_path() / "read.txt";
+  ReplaceFileDurably(script, code);
+  const std::string command =
+      fmt::format("python3 {} {} > {} 2>&1", script.string(), archive.string(), output.string());
+  EXPECT_EQ(std::system(command.c_str()), 0) << ReadWholeFile(output);
+  return ReadWholeFile(output);
+}
+
+TEST(Submission, ArchivesHoldTheFilesThatAreThere) {
+  const Path directory = ScratchDirectory("submission");
+  ReplaceFileDurably(directory / "RTE.tsv", "index\tprediction\n0\tentailment\n");
+  ReplaceFileDurably(directory / "CoLA.tsv", std::string(100000, 'a'));
+  ReplaceFileDurably(directory / "notes.txt", "no file of a server");
+  ZipSubmissions(directory);
+  EXPECT_FALSE(Exists(directory / "superglue.zip"));
+  const std::string archive = ReadWholeFile(directory / "glue.zip");
+  EXPECT_LT(archive.size(), 2000u) << "deflated";
+  if (std::system("python3 -c pass") != 0) GTEST_SKIP() << "python3 is not installed";
+  EXPECT_EQ(ReadByPython(directory / "glue.zip"),
+            "CoLA.tsv (1980, 1, 1, 0, 0, 0) 0o100644 b'" + std::string(100000, 'a') +
+                "'\nRTE.tsv (1980, 1, 1, 0, 0, 0) 0o100644 "
+                "b'index\\tprediction\\n0\\tentailment\\n'\n");
+}
+
+// At any time and in any zone.
+TEST(Submission, EqualFilesGiveEqualArchives) {
+  const ZipMember members[] = {{"a.tsv", "one"}, {"empty", ""}};
+  const std::string archive = ZipOf(members);
+  for (const char* zone :
+       {"America/Los_Angeles", "Asia/Kathmandu", "Pacific/Kiritimati", "XYZ-5"}) {
+    setenv("TZ", zone, 1);
+    tzset();
+    EXPECT_EQ(ZipOf(members), archive) << zone;
+  }
+  unsetenv("TZ");
+  tzset();
 }
 
 TEST(Submission, LinesOfSuperGlue) {

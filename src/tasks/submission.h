@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the servers of GLUE and SuperGLUE take: a zip archive with a file for each of their tasks.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace syntra {
+
+struct Benchmark {
+  std::string name;                // as TaskTraits::benchmark
+  std::string server;              // "gluebenchmark.com"
+  std::vector<std::string> files;  // of a full submission
+};
+std::span<const Benchmark> Benchmarks();
+
+// Packs the files of each benchmark that lie in `directory` into <benchmark>.zip there, and logs
+// what a full submission still needs: a run that learns some of the tasks gives an archive with
+// their files, to be joined with those of other runs. A benchmark without files gets none.
+void ZipSubmissions(const Path& directory);
+
+}  // namespace syntra
