@@ -83,7 +83,7 @@ void PrintText(const RunSizes& sizes) {
                           HumanBytes(sizes.gradient_bytes / buffers));
   line("  optimizer state", HumanBytes(sizes.optimizer_bytes));
   line("  activations", HumanBytes(sizes.activation_bytes));
-  if (sizes.evaluation_bytes > 0) line("  evaluation", HumanBytes(sizes.evaluation_bytes));
+  if (sizes.evaluation_bytes > 0) line("  or in evaluation", HumanBytes(sizes.evaluation_bytes));
   line("  total", HumanBytes(sizes.total_bytes()));
   line("checkpoint", HumanBytes(sizes.checkpoint_bytes));
 }

@@ -6,18 +6,28 @@
 #include <numeric>
 #include <tuple>
 
+#include "data/packer.h"
+
 namespace syntra {
 namespace {
 
 // A step reads every weight once, whatever the rows: more rows cost little until they fill the
 // caches. Longer inputs get fewer, since each holds keys and values in every layer.
 constexpr int64_t kMostRows = 32, kBatchTokens = 8192;
-constexpr int64_t kShortestInput = 16, kShortestOutput = 4;
+constexpr int64_t kShortestOutput = 4;
 
-// The least power of two that holds `length`, at least `shortest` and at most `longest`.
-int64_t RoundedLength(int64_t length, int64_t shortest, int64_t longest) {
+// Of a batch's requests: one of four sizes in each octave (..., 8, 10, 12, 14, 16, 20, ...).
+int64_t RoundedCount(int64_t count, int64_t most) {
+  const auto octave =
+      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count - 1, 1))));
+  const int64_t step = std::max<int64_t>(octave / 4, 1);
+  return std::min((count + step - 1) / step * step, most);
+}
+
+// The least power of two that holds `length`, at least kShortestOutput and at most `longest`.
+int64_t RoundedOutput(int64_t length, int64_t longest) {
   const auto power = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
-  return std::min(std::max(power, shortest), longest);
+  return std::min(std::max(power, kShortestOutput), longest);
 }
 
 }  // namespace
@@ -43,20 +53,20 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
   std::vector<RequestBatch> batches;
   for (size_t first = 0; first < order.size();) {
     RequestBatch batch;
-    const RequestSize& smallest = sizes[order[first]];
-    const int64_t most = std::clamp<int64_t>(kBatchTokens / input_length, 1,
-                                             std::max<int64_t>(1, kMostRows / smallest.rows));
-    for (; first < order.size() && static_cast<int64_t>(batch.requests.size()) < most; ++first) {
+    batch.largest.rows = sizes[order[first]].rows;
+    const int64_t most_rows = std::max<int64_t>(1, kMostRows / batch.largest.rows);
+    for (; first < order.size(); ++first) {
       const RequestSize& size = sizes[order[first]];
-      if (size.rows != smallest.rows) break;
+      const int64_t count = std::ssize(batch.requests) + 1;
+      const int64_t length = PaddedLength(size.input, input_length);
+      const bool fits = count <= most_rows && count * length <= kBatchTokens;
+      if (size.rows != batch.largest.rows || (count > 1 && !fits)) break;
       batch.requests.push_back(order[first]);
-      batch.largest.input = size.input;
+      batch.largest.input = length;
       batch.largest.output = std::max(batch.largest.output, size.output);
     }
-    batch.inputs = RoundedLength(static_cast<int64_t>(batch.requests.size()), 1, most);
-    batch.largest.rows = smallest.rows;
-    batch.largest.input = RoundedLength(batch.largest.input, kShortestInput, input_length);
-    batch.largest.output = RoundedLength(batch.largest.output, kShortestOutput, output_length);
+    batch.inputs = RoundedCount(std::ssize(batch.requests), most_rows);
+    batch.largest.output = RoundedOutput(batch.largest.output, output_length);
     batches.push_back(std::move(batch));
   }
   return batches;

@@ -37,8 +37,9 @@ struct RequestBatch {
   RequestSize largest;
 };
 
-// Every request in one batch; neighbours by size share one. Sizes are rounded up to powers of two,
-// so that few programs are made, but not beyond the longest input and output.
+// Every request in one batch; neighbours by size share one. Sizes are rounded up, so that few
+// programs are made, but not beyond the longest input and output: inputs as in training
+// (PaddedLength), outputs to powers of two.
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
                                         int64_t output_length);
 

@@ -61,7 +61,10 @@ Executable& Scorer::ProgramFor(const RequestBatch& batch) {
         ScoringProgram(model_.model, model_.parameters, model_.activations,
                        {batch.inputs, input, output}, rows),
         model_.backend,
-        Arenas{.parameters = model_.values, .gradients = nullptr, .state = nullptr});
+        Arenas{.parameters = model_.values,
+               .gradients = nullptr,
+               .state = nullptr,
+               .transients = model_.transients});
     sizes_ = sizes;
   }
   return *program_;

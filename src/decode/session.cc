@@ -124,10 +124,14 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
 
   cache_ = model.backend.device().Allocate(layout.bytes(), "decoding caches");
-  const Arenas arenas{.parameters = model.values, .gradients = nullptr, .state = cache_.data()};
+  Arenas arenas{.parameters = model.values,
+                .gradients = nullptr,
+                .state = cache_.data(),
+                .transients = model.transients};
   encode_ = std::make_unique<Executable>(std::move(encode), model.backend, arenas);
   step_ = std::make_unique<Executable>(std::move(step), model.backend, arenas);
   if (!reorder) return;
+  arenas.transients = nullptr;  // outputs of the step are read behind it
   reorder_ = std::make_unique<Executable>(std::move(*reorder), model.backend, arenas);
   std::vector<int32_t> rows(shape.rows());
   std::iota(rows.begin(), rows.end(), 0);

@@ -22,6 +22,8 @@ struct TrainedModel {
   void* values;  // the parameter arena
   DType activations;
   Backend& backend;
+  // What training and other sessions use, too; null: every program has memory of its own.
+  TransientBuffer* transients = nullptr;
 };
 
 struct DecodeShape {
@@ -71,7 +73,8 @@ class DecodeSession {
   // another Append: the session must not end with work that nobody has waited for.
   void Reorder(std::span<const int32_t> parents);
 
-  // Of the last Append, in host memory until the next one; which of them depends on NextTokens.
+  // Of the last Append, in host memory until the next one or, with shared transients, until another
+  // program runs; which of them depends on NextTokens.
   std::span<const int32_t> best() const;             // [rows]
   std::span<const float> log_probabilities() const;  // [rows]; empty unless asked for
   LogitRows logits() const;                          // of each row

@@ -137,7 +137,12 @@ std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels)
 
 Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
                        TransientMemory memory)
-    : program_(std::move(program)), backend_(backend), device_(backend.device()) {
+    : program_(std::move(program)),
+      backend_(backend),
+      device_(backend.device()),
+      own_transients_(device_),
+      transients_(arenas.transients ? *arenas.transients : own_transients_) {
+  SYNTRA_CHECK(memory == TransientMemory::kPlain || !arenas.transients, "shared, painted");
   std::vector<InstructionKernels> kernels = BindInstructions(program_, backend);
   plan_ = PlanMemory(program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
@@ -145,6 +150,7 @@ Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
     instructions_.push_back({std::move(kernel), {}, {}, nullptr});
   address_.assign(program_.values.size(), nullptr);
   host_address_.assign(program_.values.size(), nullptr);
+  transients_.Reserve(plan_.arena_bytes);
   PlaceTransients();
   PlaceInputs();
   PlaceArenas(arenas);
@@ -165,14 +171,23 @@ void Executable::PaintTransients() {
 }
 
 void Executable::PlaceTransients() {
-  transients_ = device_.Allocate(plan_.arena_bytes, "activations");
+  transients_at_ = transients_.data();
   for (const Allocation& allocation : plan_.allocations) {
     if (allocation.value) {
-      address_[allocation.value.id] = transients_.data() + allocation.offset;
+      address_[allocation.value.id] = transients_at_ + allocation.offset;
     } else {
-      instructions_[allocation.first].workspace = transients_.data() + allocation.offset;
+      instructions_[allocation.first].workspace = transients_at_ + allocation.offset;
     }
   }
+}
+
+// To where an executable that needs more has moved them.
+void Executable::FollowTransients() {
+  if (transients_at_ == transients_.data()) return;
+  PlaceTransients();
+  PlaceOutputs();
+  ConnectInstructions();
+  for (Section& section : sections_) section.replays = {};
 }
 
 void Executable::PlaceInputs() {
@@ -235,6 +250,8 @@ void Executable::ConnectInstructions() {
     return address_[value.id];
   };
   for (size_t i = 0; i < instructions_.size(); ++i) {
+    instructions_[i].inputs.clear();
+    instructions_[i].outputs.clear();
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
       const Instruction& instruction = program_.instructions[j];
       for (const Value v : instruction.inputs)
@@ -302,7 +319,8 @@ double Executable::Scalar(std::string_view name) const {
   return view.type.dtype == DType::kF64 ? view.As<double>()[0] : view.As<float>()[0];
 }
 
-void Executable::SendInputs() {
+void Executable::Prepare() {
+  FollowTransients();
   if (sent_.size() == 0) return;
   device_.Send(inputs_.data(), sent_.data(), sent_.size());
   inputs_sent_->Record();
@@ -348,7 +366,7 @@ void Executable::SetSections(const std::vector<size_t>& ends) {
 }
 
 void Executable::Run(Gradients gradients, const AfterSection& after) {
-  SendInputs();
+  Prepare();
   for (size_t i = 0; i < sections_.size(); ++i) {
     const Section& section = sections_[i];
     Replay& replay = sections_[i].replays[static_cast<size_t>(gradients)];
@@ -367,7 +385,7 @@ void Executable::Run(Gradients gradients, const AfterSection& after) {
 }
 
 void Executable::RunChecked() {
-  SendInputs();
+  Prepare();
   for (size_t i = 0; i < instructions_.size(); ++i) {
     RunInstruction(i);
     CheckInstruction(i);
@@ -399,7 +417,7 @@ void Executable::RunTimed(OpTimes& times) {
     ends.push_back(device_.MakeEvent());
     ends.back()->Record();
   };
-  SendInputs();
+  Prepare();
   mark();
   for (size_t i = 0; i < instructions_.size(); ++i) {
     RunInstruction(i);

@@ -16,6 +16,7 @@
 #include "kernels/backend.h"
 #include "program/memory.h"
 #include "program/paint.h"
+#include "program/transient_buffer.h"
 
 namespace syntra {
 
@@ -25,6 +26,8 @@ struct Arenas {
   void* parameters = nullptr;
   void* gradients = nullptr;
   void* state = nullptr;
+  // Shared with other executables, of which one runs at a time; null: each has memory of its own.
+  TransientBuffer* transients = nullptr;
 };
 
 // kPainted is for tests on the host: see program/paint.h. Every transient is followed by a guard.
@@ -66,7 +69,8 @@ class Executable {
   void SetInput(std::string_view name, std::span<const float> values);
   void SetInput(std::string_view name, std::span<const int32_t> values);
   // An input as it was written, or a named output of the last run, in host memory. Waits for that
-  // run. Throws for other names.
+  // run. Throws for other names. With shared transients, outputs last until another executable is
+  // made with them or runs.
   TensorView Tensor(std::string_view name) const;
   // The first element of a named floating-point output.
   double Scalar(std::string_view name) const;
@@ -106,12 +110,13 @@ class Executable {
   };
 
   void PlaceTransients();
+  void FollowTransients();
   void PlaceInputs();
   void PlaceArenas(const Arenas& arenas);
   void PlaceOutputs();
   void ConnectInstructions();
   void PaintTransients();
-  void SendInputs();
+  void Prepare();
   void FetchOutputs();
   void RunSection(const Section& section, Gradients gradients);
   void RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
@@ -127,8 +132,11 @@ class Executable {
   Device& device_;
   std::vector<BoundInstruction> instructions_;
   MemoryPlan plan_;
-  Buffer inputs_, transients_;
-  std::vector<void*> address_;  // per value
+  Buffer inputs_;
+  TransientBuffer own_transients_;
+  TransientBuffer& transients_;
+  std::byte* transients_at_ = nullptr;  // where address_ takes them to be
+  std::vector<void*> address_;          // per value
   // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.
   Buffer sent_, fetched_;
   std::unique_ptr<Device::Event> inputs_sent_;

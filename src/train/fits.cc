@@ -73,8 +73,8 @@ std::string Parts(const RunSizes& sizes) {
       HumanBytes(sizes.parameter_bytes), HumanBytes(sizes.gradient_bytes),
       HumanBytes(sizes.optimizer_bytes), WithThousands(sizes.rows),
       HumanBytes(sizes.activation_bytes));
-  if (sizes.evaluation_bytes > 0) {
-    text += fmt::format(", evaluation {}", HumanBytes(sizes.evaluation_bytes));
+  if (sizes.evaluation_bytes > sizes.activation_bytes) {
+    text += fmt::format(", of an evaluation {}", HumanBytes(sizes.evaluation_bytes));
   }
   return text;
 }

@@ -56,14 +56,16 @@ Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DTy
     : model_(model),
       activations_(activations),
       backend_(backend),
-      parameters_(DeclareParameters(model_)) {
+      parameters_(DeclareParameters(model_)),
+      transients_(backend.device()) {
   const int64_t elements = parameters_.arena_elements();
   values_ = Arena(backend.device(), elements, "parameters");
   if (!optimizer) return;
   optimizer_ = MakeOptimizer(*optimizer, parameters_);
   gradients_ = Arena(backend.device(), parameters_.gradient_elements(), "gradients");
   state_ = Arena(backend.device(), optimizer_->state_elements(), "optimizer state");
-  update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, arenas());
+  const Arenas own{values_.data(), gradients_.data(), state_.data()};
+  update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, own);
 }
 
 std::span<float> Replica::HostValues(const Parameter& parameter) {

@@ -92,7 +92,9 @@ class Replica {
   void ForgetState();
 
   // What decoding and scoring read; the replica must outlive them.
-  TrainedModel trained() { return {model_, parameters_, values_.data(), activations_, backend_}; }
+  TrainedModel trained() {
+    return {model_, parameters_, values_.data(), activations_, backend_, &transients_};
+  }
 
   // Chosen before the first Differentiate: the loss, and the size of the pieces in which the ranks
   // add gradients, 0: all at once.
@@ -111,7 +113,10 @@ class Replica {
     std::vector<GradientBucket> buckets;  // of a training program, by segment
   };
 
-  Arenas arenas() const { return {values_.data(), gradients_.data(), state_.data()}; }
+  // For programs whose results are read before another one runs.
+  Arenas arenas() {
+    return {values_.data(), gradients_.data(), state_.data(), &transients_};
+  }
   Executable& Evaluation(const BatchShape& shape);
   Bound& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
                     const std::function<Program()>& record);
@@ -126,6 +131,7 @@ class Replica {
   ParameterStore parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   Arena values_, gradients_, state_;
+  TransientBuffer transients_;  // of training, evaluation and decoding at every length
   LossOptions loss_;
   bool recompute_ = false;
   int64_t bucket_elements_ = 0;

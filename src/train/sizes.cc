@@ -47,17 +47,16 @@ std::string MadeBy(const Program& program, const Allocation& allocation) {
   return text;
 }
 
-// A run with validation data keeps a program for each number of rows that its evaluations compute
-// together.
+// Of a run with validation data: what the largest number of rows that its evaluations compute
+// together takes.
 double EvaluationBytes(const Config& config, Planned& planned, Backend& backend) {
   if (config.data().validation_size() == 0) return 0;
   double bytes = 0;
   for (const int64_t rows : EvaluationRows(config)) {
     const BatchShape shape{rows, planned.shape.input_length, planned.shape.target_length};
-    bytes += static_cast<double>(
-        PlanOn(backend, EvaluationProgram(planned.model, planned.parameters,
-                                          ActivationType(config.train().precision()), shape))
-            .arena_bytes);
+    const Program program = EvaluationProgram(planned.model, planned.parameters,
+                                              ActivationType(config.train().precision()), shape);
+    bytes = std::max(bytes, static_cast<double>(PlanOn(backend, program).arena_bytes));
   }
   return bytes;
 }

@@ -2,6 +2,7 @@
 // What a configuration would take: parameters, arithmetic, memory. Nothing of it is allocated.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,12 @@ struct RunSizes {
   int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
   double parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   double activation_bytes = 0;  // planned arena of one micro-batch, workspace included
-  double evaluation_bytes = 0;  // planned arenas of an evaluation's pieces, which stay beside it
+  double evaluation_bytes = 0;  // of an evaluation's largest piece, in the same memory
   double checkpoint_bytes = 0;
 
   double total_bytes() const {
-    return parameter_bytes + gradient_bytes + optimizer_bytes + activation_bytes + evaluation_bytes;
+    return parameter_bytes + gradient_bytes + optimizer_bytes +
+           std::max(activation_bytes, evaluation_bytes);
   }
 };
 

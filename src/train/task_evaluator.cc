@@ -12,15 +12,6 @@ namespace {
 // Examples between two looks at whether the run shall stop.
 constexpr size_t kChunk = 256;
 
-// As in training: cut so that the EOS has room.
-DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
-                        int64_t input_length) {
-  DecodeRequest request{tokenizer.Encode(example.inputs), {}};
-  if (std::ssize(request.ids) >= input_length) request.ids.resize(input_length - 1);
-  request.ids.push_back(tokenizer.eos_id());
-  return request;
-}
-
 std::string Summary(const TaskResult& result, size_t examples) {
   std::vector<std::string> values;
   for (const NamedValue& value : result.values) {
@@ -31,6 +22,14 @@ std::string Summary(const TaskResult& result, size_t examples) {
 }
 
 }  // namespace
+
+DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
+                        int64_t input_length) {
+  DecodeRequest request{tokenizer.Encode(example.inputs), {}};
+  if (std::ssize(request.ids) >= input_length) request.ids.resize(input_length - 1);
+  request.ids.push_back(tokenizer.eos_id());
+  return request;
+}
 
 std::string SuffixOf(const TaskSplit& split) {
   const size_t end = split.name.find('_');

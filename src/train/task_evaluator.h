@@ -20,6 +20,10 @@ namespace syntra {
 // A decoder's answers to all examples of a split.
 using Answers = std::vector<Prediction>;
 
+// An example's inputs as in training: cut so that the EOS has room.
+DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
+                        int64_t input_length);
+
 // Greedy answers, in the order of the examples. All ranks share the work and get all answers.
 // `stop` as for Evaluator::Evaluate.
 std::optional<Answers> AnswerAll(std::span<const TaskExample> examples, const Tokenizer& tokenizer,

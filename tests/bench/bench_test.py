@@ -21,24 +21,25 @@ import gpu_goals  # noqa: E402, beside this file
 import measuring  # noqa: E402
 
 
-def load_gpu_step() -> ModuleType:
-    loader = SourceFileLoader("gpu_step", str(HERE / "gpu_step"))
-    spec = importlib.util.spec_from_loader("gpu_step", loader)
+def load_program(name: str) -> ModuleType:
+    loader = SourceFileLoader(name, str(HERE / name))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["gpu_step"] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look their module up
     loader.exec_module(module)
     return module
 
 
-gpu_step = load_gpu_step()
+gpu_step = load_program("gpu_step")
+finetune = load_program("finetune")
 
 # Answers a line with how often it was asked, as seconds.
 COUNTING_PROGRAM = """
 import sys
 print('{"ready": true}', flush=True)
 for count, _ in enumerate(sys.stdin, start=1):
-    print('{"seconds": %d}' % count, flush=True)
+    print('{"seconds": %d, "processor_seconds": %d}' % (count, 10 * count), flush=True)
 print('{"peak_resident_bytes": 7}')
 """
 
@@ -58,6 +59,21 @@ class Times(unittest.TestCase):
         stepper = measuring.Stepper(command, {}, lines_per_turn=2)
         self.assertEqual([stepper.step(), stepper.step()], [1.5, 3.5])
         self.assertEqual(stepper.close(), 7)
+
+    def test_the_clock_chooses_what_is_measured(self) -> None:
+        command = [sys.executable, "-c", COUNTING_PROGRAM]
+        stepper = measuring.Stepper(command, {}, clock="processor_seconds")
+        self.assertEqual([stepper.step(), stepper.step()], [10.0, 20.0])
+        stepper.kill()
+
+    def test_turns_give_ratios_of_neighbours(self) -> None:
+        command = [sys.executable, "-c", COUNTING_PROGRAM]
+        steppers = {"product": measuring.Stepper(command, {}), "peer": measuring.Stepper(command, {})}
+        steppers["peer"].step()
+        steppers["peer"].seconds.clear()
+        measured = finetune.take_turns(steppers, measuring.Watch(), 3)
+        self.assertEqual(measured["speed_over"], {"peer": 1.5})  # of 2/1, 3/2 and 4/3
+        self.assertEqual(measured["peak_resident_bytes"], {"product": 7, "peer": 7})
 
     def test_a_program_that_ends_early_is_an_error(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "ended early"):

@@ -113,6 +113,22 @@ def first_line(*command: str | Path) -> str:
     return result.stdout.strip().split("\n", 1)[0]
 
 
+def machine_peak(program: Path, threads: int) -> dict[str, Any]:
+    output = subprocess.run(
+        [program, str(threads)], check=True, capture_output=True, text=True
+    ).stdout
+    peak: dict[str, Any] = json.loads(output)
+    return peak
+
+
+def peak_drift(begin: Mapping[str, Any], end: Mapping[str, Any]) -> float:
+    """The largest relative change of a rate of all threads."""
+    changes: list[float] = [
+        abs(end[kind]["all"] / begin[kind]["all"] - 1) for kind in ("fp32", "bf16") if begin[kind]
+    ]
+    return max(changes)
+
+
 def versions(syntra: Path, python: Path) -> dict[str, str]:
     return {
         "syntra": first_line(syntra, "--version"),
@@ -128,7 +144,7 @@ def versions(syntra: Path, python: Path) -> dict[str, str]:
 class Stepper:
     """A process that prints a line when its first step is done, then steps once a line.
 
-    It takes a turn of `lines_per_turn` lines at a time.
+    It takes a turn of `lines_per_turn` lines at a time. `clock` is the field that is measured.
     """
 
     def __init__(
@@ -136,9 +152,11 @@ class Stepper:
         command: Sequence[str | Path],
         environment: Mapping[str, str],
         lines_per_turn: int = 1,
+        clock: str = "seconds",
     ) -> None:
         self.command = [str(part) for part in command]
         self.lines_per_turn = lines_per_turn
+        self.clock = clock
         start = time.perf_counter()
         self.process = subprocess.Popen(
             self.command,
@@ -172,7 +190,7 @@ class Stepper:
         self.process.stdin.write("step\n" * self.lines_per_turn)
         self.process.stdin.flush()
         answers = [self._read() for _ in range(self.lines_per_turn)]
-        seconds = statistics.mean(float(answer["seconds"]) for answer in answers)
+        seconds = statistics.mean(float(answer[self.clock]) for answer in answers)
         self.seconds.append(seconds)
         return seconds
 

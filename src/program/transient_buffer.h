@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for the transient values of executables that run one after another: as large as the
+// largest of them needs.
+#pragma once
+
+#include "core/device.h"
+
+namespace syntra {
+
+class TransientBuffer {
+ public:
+  // The device must outlive it.
+  explicit TransientBuffer(Device& device) : device_(device) {}
+  TransientBuffer(const TransientBuffer&) = delete;
+  TransientBuffer& operator=(const TransientBuffer&) = delete;
+
+  // Makes it hold at least `bytes`. If it grows, what it held is lost and data() changes; the old
+  // memory is given back first. Throws Error(kResources) if memory cannot be had.
+  void Reserve(size_t bytes);
+
+  std::byte* data() const { return buffer_.data(); }
+  size_t size() const { return buffer_.size(); }
+
+ private:
+  Device& device_;
+  Buffer buffer_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product's side of the finetuning benchmark (tests/bench/finetune): evaluations of a
+// checkpoint on its task, or training steps on a task's examples, one for each line of standard
+// input. Prints a line of JSON when it is ready, one for each line, and a summary.
+#include <sys/resource.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/json.h"
+#include "base/output.h"
+#include "cli/checkpoint_options.h"
+#include "cli/finetune_config.h"
+#include "core/thread.h"
+#include "dist/self.h"
+#include "train/initial.h"
+#include "train/run_tokenizer.h"
+#include "train/step.h"
+#include "train/task_evaluator.h"
+
+namespace syntra {
+namespace {
+
+void PrintLine(const Json& json) {
+  fmt::print("{}\n", JsonText(json));
+  FlushOutput();
+}
+
+// Of all threads.
+double ProcessorSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Times `body` for each line of standard input.
+void ForEachLine(const std::function<void()>& body) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    const auto start = Clock::now();
+    const double used = ProcessorSeconds();
+    body();
+    PrintLine({{"seconds", SecondsSince(start)}, {"processor_seconds", ProcessorSeconds() - used}});
+  }
+}
+
+Json Summary() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {{"peak_resident_bytes", int64_t{1024} * usage.ru_maxrss}};
+}
+
+// What `syntra finetune` does to evaluate a model on the validation split of its task.
+ExitCode Evaluate(const CheckpointOptions& options) {
+  LoadedModel loaded = options.Load({.tokenizer = true, .tasks = true});
+  const Config& config = loaded.config;
+  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  const std::unique_ptr<Task> task = std::move(MakeTasks(config.data()).front());
+  const auto split =
+      std::ranges::find(task->traits().splits, TaskSplit::Use::kValidation, &TaskSplit::use);
+  const std::vector<TaskExample> examples =
+      ReadSplit(*task, *split, TaskFolderOf(config.data()));
+  BatchDecoder decoder(loaded.replica->trained(), tokenizer,
+                       {.decoding = {},
+                        .input_length = config.data().input_length(),
+                        .output_length = RowLengths(config.data()).targets});
+  SelfCommunicator alone;
+
+  std::vector<DecodeRequest> requests;
+  Json inputs = Json::array(), outputs = Json::array();
+  for (const TaskExample& example : examples) {
+    requests.push_back(RequestOf(example, tokenizer, decoder.input_length()));
+    inputs.push_back(requests.back().ids);
+  }
+  const std::vector<Hypotheses> decoded = decoder.Decode(requests);
+  for (const Hypotheses& output : decoded) outputs.push_back(output.front().ids);
+  PrintLine({{"ready", true},
+             {"threads", ThreadCount()},
+             {"parameters", loaded.replica->parameters().element_count()},
+             {"longest", RowLengths(config.data()).targets},
+             {"inputs", inputs},
+             {"outputs", outputs}});
+  Answers answers;
+  ForEachLine([&] {
+    answers = *AnswerAll(examples, tokenizer, decoder, alone, [] { return false; });
+  });
+  for (size_t i = 0; i < answers.size(); ++i) {
+    SYNTRA_CHECK(tokenizer.Decode(decoded[i].front().ids) == answers[i].text, "answer {}", i);
+  }
+  PrintLine(Summary());
+  return ExitCode::kDone;
+}
+
+// The examples of a batch, [[inputs, targets], ..]: those that share a row apart.
+Json ExamplesOf(const Batch& batch) {
+  Json examples = Json::array();
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    for (int32_t segment = 1;; ++segment) {
+      const auto of_segment = [&](const std::vector<int32_t>& ids,
+                                  const std::vector<int32_t>& segments, int64_t length) {
+        std::vector<int32_t> taken;
+        for (int64_t i = row * length; i < (row + 1) * length; ++i) {
+          if (segments[i] == segment) taken.push_back(ids[i]);
+        }
+        return taken;
+      };
+      const auto inputs =
+          of_segment(batch.encoder_ids, batch.encoder_segments, batch.input_length);
+      if (inputs.empty()) break;
+      examples.push_back(
+          {inputs, of_segment(batch.targets, batch.decoder_segments, batch.target_length)});
+    }
+  }
+  return examples;
+}
+
+struct StepOptions {
+  std::shared_ptr<ConfigOptions> config;
+  std::string initial;
+  int64_t steps = 10;
+};
+
+// Steps of `syntra finetune`, without the files of a run. Batches are made before.
+ExitCode Train(const StepOptions& options) {
+  const Config config = LoadForFinetuning(*options.config, {.initial = options.initial});
+  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+  const Tokenizer tokenizer = OpenTokenizer(config);
+  const uint64_t seed = config.train().seed();
+  const TrainingData data(FinetuningData::Read(config.data(), tokenizer, seed).training,
+                          Packing::OfExamples(config.data()), seed);
+  Replica replica(config.model(), &config.optimizer(), ActivationType(config.train().precision()),
+                  CpuBackend());
+  replica.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
+                  config.train().recompute());
+  replica.InitializeParameters(seed);
+  RunIdentity identity;
+  std::optional<StoredParameters> initial = InitialOf(config);
+  LoadInitial(*initial, config.checkpoint(), replica, &identity);
+  SelfCommunicator alone;
+  StepRunner runner(config, replica, alone);
+
+  std::vector<std::vector<Batch>> batches;
+  Json examples = Json::array(), slots = Json::array();
+  const auto bind_start = Clock::now();
+  for (int64_t step = 0; step < options.steps; ++step) runner.Flops(data, step);
+  const double bind_seconds = SecondsSince(bind_start);
+  for (int64_t step = 0; step < options.steps; ++step) {
+    batches.push_back(runner.Fetch(data, step));
+    Json of_step = Json::array();
+    int64_t inputs = 0;
+    for (const Batch& batch : batches.back()) {
+      for (Json& example : ExamplesOf(batch)) of_step.push_back(std::move(example));
+      inputs += batch.rows * (batch.input_length + batch.target_length);
+    }
+    examples.push_back(of_step);
+    slots.push_back(inputs);
+  }
+  int64_t step = 0;
+  Json losses = Json::array();
+  const auto run = [&] {
+    SYNTRA_CHECK(step < options.steps, "only {} steps", options.steps);
+    const StepResult result = runner.Run(batches[step], step, {});
+    losses.push_back(result.sums.PerToken());
+    ++step;
+  };
+  run();
+  PrintLine({{"ready", true},
+             {"threads", ThreadCount()},
+             {"parameters", replica.parameters().element_count()},
+             {"bind_seconds", bind_seconds},
+             {"slots", slots},
+             {"examples", examples}});
+  ForEachLine(run);
+  Json summary = Summary();
+  summary["losses"] = losses;
+  PrintLine(summary);
+  return ExitCode::kDone;
+}
+
+ExitCode Main(int argc, char** argv) {
+  CLI::App app("Evaluations and training steps of finetuning, timed");
+  app.require_subcommand(1);
+  CLI::App* evaluate = app.add_subcommand("evaluate", "An evaluation for each line");
+  const auto checkpoint = AddCheckpointOptions(*evaluate);
+  CLI::App* train = app.add_subcommand("train", "A training step for each line");
+  StepOptions options{.config = AddConfigOptions(*train)};
+  train->add_option("--init-from", options.initial, "The model to start from")->required();
+  train->add_option("--steps", options.steps, "Steps to prepare for, the first included");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kConfig;
+  }
+  return *evaluate ? Evaluate(*checkpoint) : Train(options);
+}
+
+}  // namespace
+}  // namespace syntra
+
+int main(int argc, char** argv) {
+  try {
+    return static_cast<int>(syntra::Main(argc, argv));
+  } catch (...) {
+    const syntra::Failure failure = syntra::CurrentFailure();
+    syntra::PrintError(failure.message);
+    return static_cast<int>(failure.code);
+  }
+}
