@@ -114,9 +114,7 @@ class Replica {
   };
 
   // For programs whose results are read before another one runs.
-  Arenas arenas() {
-    return {values_.data(), gradients_.data(), state_.data(), &transients_};
-  }
+  Arenas arenas() { return {values_.data(), gradients_.data(), state_.data(), &transients_}; }
   Executable& Evaluation(const BatchShape& shape);
   Bound& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
                     const std::function<Program()>& record);

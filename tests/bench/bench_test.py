@@ -68,7 +68,7 @@ class Times(unittest.TestCase):
 
     def test_turns_give_ratios_of_neighbours(self) -> None:
         command = [sys.executable, "-c", COUNTING_PROGRAM]
-        steppers = {"product": measuring.Stepper(command, {}), "peer": measuring.Stepper(command, {})}
+        steppers = {name: measuring.Stepper(command, {}) for name in ("product", "peer")}
         steppers["peer"].step()
         steppers["peer"].seconds.clear()
         measured = finetune.take_turns(steppers, measuring.Watch(), 3)

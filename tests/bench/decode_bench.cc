@@ -93,7 +93,8 @@ constexpr int64_t kPrefixes[] = {32, 128, 256, 512};
 void PrintRow(const std::string& name, const std::vector<double>& seconds,
               const std::vector<double>& value) {
   fmt::print("| {} |", name);
-  for (const int64_t prefix : kPrefixes) fmt::print(" {:.2f} |", 1e3 * LeastBefore(seconds, prefix));
+  for (const int64_t prefix : kPrefixes)
+    fmt::print(" {:.2f} |", 1e3 * LeastBefore(seconds, prefix));
   const auto growth = [](const std::vector<double>& of) {
     const double more = LeastBefore(of, kPrefixes[3]) - LeastBefore(of, kPrefixes[0]);
     return 1e3 * more * 100 / static_cast<double>(kPrefixes[3] - kPrefixes[0]);

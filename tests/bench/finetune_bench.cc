@@ -63,8 +63,7 @@ ExitCode Evaluate(const CheckpointOptions& options) {
   const std::unique_ptr<Task> task = std::move(MakeTasks(config.data()).front());
   const auto split =
       std::ranges::find(task->traits().splits, TaskSplit::Use::kValidation, &TaskSplit::use);
-  const std::vector<TaskExample> examples =
-      ReadSplit(*task, *split, TaskFolderOf(config.data()));
+  const std::vector<TaskExample> examples = ReadSplit(*task, *split, TaskFolderOf(config.data()));
   BatchDecoder decoder(loaded.replica->trained(), tokenizer,
                        {.decoding = {},
                         .input_length = config.data().input_length(),
@@ -86,9 +85,8 @@ ExitCode Evaluate(const CheckpointOptions& options) {
              {"inputs", inputs},
              {"outputs", outputs}});
   Answers answers;
-  ForEachLine([&] {
-    answers = *AnswerAll(examples, tokenizer, decoder, alone, [] { return false; });
-  });
+  ForEachLine(
+      [&] { answers = *AnswerAll(examples, tokenizer, decoder, alone, [] { return false; }); });
   for (size_t i = 0; i < answers.size(); ++i) {
     SYNTRA_CHECK(tokenizer.Decode(decoded[i].front().ids) == answers[i].text, "answer {}", i);
   }
@@ -109,8 +107,7 @@ Json ExamplesOf(const Batch& batch) {
         }
         return taken;
       };
-      const auto inputs =
-          of_segment(batch.encoder_ids, batch.encoder_segments, batch.input_length);
+      const auto inputs = of_segment(batch.encoder_ids, batch.encoder_segments, batch.input_length);
       if (inputs.empty()) break;
       examples.push_back(
           {inputs, of_segment(batch.targets, batch.decoder_segments, batch.target_length)});
@@ -138,7 +135,7 @@ ExitCode Train(const StepOptions& options) {
   replica.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
                   config.train().recompute());
   replica.InitializeParameters(seed);
-  RunIdentity identity;
+  RunIdentity identity{.tokenizer_identity = tokenizer.identity()};
   std::optional<StoredParameters> initial = InitialOf(config);
   LoadInitial(*initial, config.checkpoint(), replica, &identity);
   SelfCommunicator alone;

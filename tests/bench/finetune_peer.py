@@ -130,9 +130,7 @@ class MicroBatches(Dataset[list[Example]]):
         for examples in steps:
             by_length = sorted(examples, key=lambda example: len(example[0]))
             cuts = [len(by_length) * part // parts for part in range(parts + 1)]
-            self.items += [
-                by_length[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b
-            ]
+            self.items += [by_length[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -217,12 +215,13 @@ def train(options: argparse.Namespace) -> None:
         )
         trainer.remove_callback(PrinterCallback)  # It prints on standard output.
         trainer.train()
-    slots = [sum(batch[name].numel() for name in ("input_ids", "labels"))
-             for batch in (collate([item]) for item in dataset.items)]
+    batches = [collate([item]) for item in dataset.items]
+    slots = [batch["input_ids"].numel() + batch["labels"].numel() for batch in batches]
+    parts = options.parts
     print_line(
         {
             "losses": trainer.losses,
-            "slots": [sum(slots[i : i + options.parts]) for i in range(0, len(slots), options.parts)],
+            "slots": [sum(slots[i : i + parts]) for i in range(0, len(slots), parts)],
             "peak_resident_bytes": peak_bytes(),
         }
     )
@@ -231,7 +230,9 @@ def train(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="as syntra convert exports it")
-    parser.add_argument("--examples", type=Path, required=True, help="ids, as finetune_bench prints")
+    parser.add_argument(
+        "--examples", type=Path, required=True, help="ids, as finetune_bench prints"
+    )
     parser.add_argument("--attention", choices=("eager", "sdpa"), default="sdpa")
     parser.add_argument("--threads", type=int, required=True)
     commands = parser.add_subparsers(required=True)
