@@ -214,7 +214,10 @@ TEST_F(Finetune, FromHuggingFace) {
   const Outcome exported = convert(Directory("vanilla"), "hub");
   ASSERT_EQ(exported.code, 0) << exported.err;
   const auto from = [&](const std::string& source, const std::string& name) {
-    Arguments command = Command(name, {"checkpoint.initial_state=FRESH"});
+    // Hugging Face has one rate for all dropout, and another noise.
+    Arguments command =
+        Command(name, {"checkpoint.initial_state=FRESH", "model.dropout=0",
+                       "model.mixer.attention.dropout=0", "model.cross_attention.dropout=0"});
     command[4] = Directory(source).string();
     return command;
   };
