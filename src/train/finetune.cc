@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/recover.h"
-#include "decode/batch_decoder.h"
+#include "tasks/submission.h"
+#include "train/answers.h"
 #include "train/best_checkpoints.h"
 #include "train/run_tokenizer.h"
 #include "train/task_data.h"
@@ -20,6 +21,7 @@ class Finetuning : public Workload {
  public:
   explicit Finetuning(const Config& config)
       : directory_{config.train().directory()},
+        submission_(directory_.root / "submission"),
         best_(directory_.root / "best", directory_.checkpoints()) {}
 
   // The examples are read into memory at each start.
@@ -34,16 +36,18 @@ class Finetuning : public Workload {
 
  private:
   void WritePredictions(const std::string& name, const Task& task, const Answers& answers) const;
+  Path ModelFor(const TaskTraits& traits) const;
   bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
   void WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
   void WriteResults() const;
 
   RunDirectory directory_;
+  Path submission_;
   BestCheckpoints best_;
   std::optional<Tokenizer> tokenizer_;
   FinetuningData data_;
-  std::optional<BatchDecoder> decoder_;
+  std::optional<Answerer> answerer_;
   std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
   std::optional<TaskResults> results_;      // from the first evaluation on
   Json majority_ = Json::object();          // the values of each task's commonest answer
@@ -79,14 +83,11 @@ std::string Finetuning::DescribeData() const {
 
 std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
                                                                TrainingState& state) {
-  decoder_.emplace(state.replica.trained(), *tokenizer_,
-                   DecodeSettings{.decoding = {},
-                                  .input_length = state.data.input_length(),
-                                  .output_length = state.data.target_length()});
+  answerer_.emplace(state.replica.trained(), *tokenizer_, run.config, data_.tasks, run.ranks);
   std::vector<std::unique_ptr<Evaluator>> evaluators;
   for (const TaskData& task : data_.tasks) {
     if (task.validation.empty()) continue;  // the benchmarks' diagnostics have a test split alone
-    auto evaluator = std::make_unique<TaskEvaluator>(run, task, *tokenizer_, *decoder_);
+    auto evaluator = std::make_unique<TaskEvaluator>(task, *answerer_);
     evaluators_.push_back(evaluator.get());
     evaluators.push_back(std::move(evaluator));
   }
@@ -153,9 +154,8 @@ bool IsLabelled(const TaskExample& example) { return example.targets != kNoTarge
 void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers) {
   WritePredictions(data.name() + "_" + split.name, *data.task, answers);
   if (!split.submission.empty()) {
-    const Path submission = directory_.root / "submission";
-    CreateDirectoriesDurably(submission);
-    ReplaceFileDurably(submission / split.submission, data.task->Submission(answers));
+    CreateDirectoriesDurably(submission_);
+    ReplaceFileDurably(submission_ / split.submission, data.task->Submission(answers));
   }
   const auto is_labelled = [](const Prediction& answer) { return IsLabelled(answer.example); };
   if (answers.empty() || !std::ranges::all_of(answers, is_labelled)) return;
@@ -164,7 +164,13 @@ void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const A
   }
 }
 
-// By the task's best checkpoint; by the last one where it has no validation split.
+// The best checkpoint of the task or, of a diagnosis, of the task that it belongs to. The run's
+// last one where that has no validation split, or is none of the run's.
+Path Finetuning::ModelFor(const TaskTraits& traits) const {
+  const Path best = best_.DirectoryOf(traits.diagnoses.empty() ? traits.name : traits.diagnoses);
+  return Exists(best) ? best : directory_.checkpoints();
+}
+
 bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {
   std::optional<Watchdog::Phase> batch(std::in_place, run.watchdog, RunPhase::kEvaluation,
                                        state.step);
@@ -177,13 +183,12 @@ bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskDa
   for (const TaskSplit& split : data.task->traits().splits) {
     if (split.use != TaskSplit::Use::kTest || FilesOf(split, folder.directory).empty()) continue;
     if (!loaded) {
-      const Path best = best_.DirectoryOf(data.name());
-      Checkpoint checkpoint = OpenNewest(Exists(best) ? best : directory_.checkpoints());
+      Checkpoint checkpoint = OpenNewest(ModelFor(data.task->traits()));
       LoadParameters(checkpoint, state.replica);
       loaded = true;
     }
     const std::vector<TaskExample> examples = ReadSplit(*data.task, split, folder);
-    const auto answers = AnswerAll(examples, *tokenizer_, *decoder_, run.ranks, stop);
+    const auto answers = answerer_->Answer(*data.task, examples, stop);
     if (!answers) return false;
     if (run.is_chief()) WriteTest(data, split, *answers);
   }
@@ -195,7 +200,10 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
   for (const TaskData& data : data_.tasks) {
     if (!PredictTest(run, state, data)) return false;
   }
-  if (run.is_chief()) WriteResults();
+  if (run.is_chief()) {
+    ZipSubmissions(submission_);
+    WriteResults();
+  }
   return true;
 }
 

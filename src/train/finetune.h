@@ -8,6 +8,8 @@
 //   predictions/<task>_<split>.jsonl, submission/<file>
 //                            the best model's answers to test splits whose files are there, also as
 //                            the benchmarks' servers take them ("CoLA.tsv", "BoolQ.jsonl")
+//   submission/<benchmark>.zip
+//                            these files as one archive: "glue.zip", "superglue.zip"
 //   best/<task>/             the checkpoint that did
 #pragma once
 

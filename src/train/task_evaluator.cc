@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/task_evaluator.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "base/text.h"
 
 namespace syntra {
 namespace {
-
-// Examples between two looks at whether the run shall stop.
-constexpr size_t kChunk = 256;
 
 std::string Summary(const TaskResult& result, size_t examples) {
   std::vector<std::string> values;
@@ -22,14 +16,6 @@ std::string Summary(const TaskResult& result, size_t examples) {
 }
 
 }  // namespace
-
-DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
-                        int64_t input_length) {
-  DecodeRequest request{tokenizer.Encode(example.inputs), {}};
-  if (std::ssize(request.ids) >= input_length) request.ids.resize(input_length - 1);
-  request.ids.push_back(tokenizer.eos_id());
-  return request;
-}
 
 std::string SuffixOf(const TaskSplit& split) {
   const size_t end = split.name.find('_');
@@ -66,39 +52,13 @@ std::string PredictionLines(const Task& task, const Answers& answers) {
   return lines;
 }
 
-std::optional<Answers> AnswerAll(std::span<const TaskExample> examples, const Tokenizer& tokenizer,
-                                 BatchDecoder& decoder, Communicator& ranks,
-                                 const std::function<bool()>& stop) {
-  std::vector<DecodeRequest> requests;
-  for (const TaskExample& example : examples) {
-    requests.push_back(RequestOf(example, tokenizer, decoder.input_length()));
-  }
-  // By length, so that the examples of a chunk need little padding.
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return requests[i].ids.size(); });
-  Answers answers(requests.size());
-  for (size_t first = 0; first < order.size(); first += kChunk) {
-    if (stop()) return std::nullopt;
-    const auto chunk = std::span(order).subspan(first, std::min(kChunk, order.size() - first));
-    std::vector<DecodeRequest> asked;
-    for (const size_t i : chunk) asked.push_back(std::move(requests[i]));
-    const std::vector<Hypotheses> outputs = decoder.Decode(asked, ranks);
-    for (size_t k = 0; k < chunk.size(); ++k) {
-      answers[chunk[k]] = {examples[chunk[k]], tokenizer.Decode(outputs[k].front().ids)};
-    }
-  }
-  return answers;
-}
-
 std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t,
                                                         const std::function<bool()>& stop) {
   result_ = {data_.name(), {}};
   answers_.clear();
   std::vector<Judgement> judgements;
   for (const TaskSplitData& split : data_.validation) {
-    std::optional<Answers> answers =
-        AnswerAll(split.examples, tokenizer_, decoder_, run_.ranks, stop);
+    std::optional<Answers> answers = answerer_.Answer(*data_.task, split.examples, stop);
     if (!answers) return std::nullopt;
     const std::string suffix = SuffixOf(*split.split);
     const std::vector<Judgement> judged = JudgementsOf(*data_.task, *answers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a model on a task: decodes every validation example and computes the task's metrics, as
-// T5 evaluates (greedy decoding, the whole split, unpacked).
+// Judges a model on a task: has it answer every validation example, unpacked, and computes the
+// task's metrics.
 #pragma once
 
 #include <map>
@@ -8,27 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "decode/batch_decoder.h"
+#include "train/answers.h"
 #include "train/evaluator.h"
-#include "train/run_context.h"
 #include "train/task_data.h"
 #include "train/task_results.h"
-#include "train/trainer.h"
 
 namespace syntra {
-
-// A decoder's answers to all examples of a split.
-using Answers = std::vector<Prediction>;
-
-// An example's inputs as in training: cut so that the EOS has room.
-DecodeRequest RequestOf(const TaskExample& example, const Tokenizer& tokenizer,
-                        int64_t input_length);
-
-// Greedy answers, in the order of the examples. All ranks share the work and get all answers.
-// `stop` as for Evaluator::Evaluate.
-std::optional<Answers> AnswerAll(std::span<const TaskExample> examples, const Tokenizer& tokenizer,
-                                 BatchDecoder& decoder, Communicator& ranks,
-                                 const std::function<bool()>& stop);
 
 std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers);
 
@@ -44,10 +29,8 @@ std::string PredictionLines(const Task& task, const Answers& answers);
 
 class TaskEvaluator : public Evaluator {
  public:
-  // All must outlive it.
-  TaskEvaluator(RunContext& run, const TaskData& data, const Tokenizer& tokenizer,
-                BatchDecoder& decoder)
-      : run_(run), data_(data), tokenizer_(tokenizer), decoder_(decoder) {}
+  // Both must outlive it.
+  TaskEvaluator(const TaskData& data, Answerer& answerer) : data_(data), answerer_(answerer) {}
 
   // Values are called MetricKey(task, value), and "cola_invalid" is the percentage of answers that
   // are no label.
@@ -61,10 +44,8 @@ class TaskEvaluator : public Evaluator {
   const std::map<std::string, Answers>& answers() const { return answers_; }
 
  private:
-  RunContext& run_;
   const TaskData& data_;
-  const Tokenizer& tokenizer_;
-  BatchDecoder& decoder_;
+  Answerer& answerer_;
   TaskResult result_;
   std::map<std::string, Answers> answers_;
 };

@@ -15,7 +15,9 @@ double TaskResult::Score() const { return BenchmarkAverage({&values, 1}); }
 bool TaskResults::Add(int64_t step, TaskResult result) {
   last_step_ = std::max(last_step_, step);
   const auto it = best_.find(result.task);
-  if (it != best_.end() && it->second.result.Score() >= result.Score()) return false;
+  // The later of equals: Matthews correlation is 0 for answers that are no label at all, as an
+  // untrained model gives, and for a model that gives every example the same one.
+  if (it != best_.end() && it->second.result.Score() > result.Score()) return false;
   BestResult& best = best_[result.task];
   best = {std::move(result), step};
   return true;

@@ -33,7 +33,7 @@ class TaskResults {
   // Takes part in the order of the tables: tasks in the order of `tasks`.
   explicit TaskResults(std::vector<std::string> tasks) : tasks_(std::move(tasks)) {}
 
-  // True if it is better than the task's others; of equals the earlier stays.
+  // True if it is the task's best now: better than the others, or the later of equals.
   bool Add(int64_t step, TaskResult result);
   // Adds what metrics.jsonl says of the evaluations before `step`.
   void AddHistory(const Path& metrics, int64_t step);

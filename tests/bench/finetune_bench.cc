@@ -17,10 +17,10 @@
 #include "cli/finetune_config.h"
 #include "core/thread.h"
 #include "dist/self.h"
+#include "train/answers.h"
 #include "train/initial.h"
 #include "train/run_tokenizer.h"
 #include "train/step.h"
-#include "train/task_evaluator.h"
 
 namespace syntra {
 namespace {
@@ -60,20 +60,23 @@ ExitCode Evaluate(const CheckpointOptions& options) {
   const Config& config = loaded.config;
   if (config.train().threads() > 0) SetThreadCount(config.train().threads());
   const Tokenizer& tokenizer = *loaded.tokenizer;
-  const std::unique_ptr<Task> task = std::move(MakeTasks(config.data()).front());
+  std::vector<TaskData> tasks;
+  tasks.push_back({.task = std::move(MakeTasks(config.data()).front())});
+  const Task& task = *tasks.front().task;
   const auto split =
-      std::ranges::find(task->traits().splits, TaskSplit::Use::kValidation, &TaskSplit::use);
-  const std::vector<TaskExample> examples = ReadSplit(*task, *split, TaskFolderOf(config.data()));
+      std::ranges::find(task.traits().splits, TaskSplit::Use::kValidation, &TaskSplit::use);
+  const std::vector<TaskExample> examples = ReadSplit(task, *split, TaskFolderOf(config.data()));
   BatchDecoder decoder(loaded.replica->trained(), tokenizer,
                        {.decoding = {},
                         .input_length = config.data().input_length(),
                         .output_length = RowLengths(config.data()).targets});
   SelfCommunicator alone;
+  Answerer answerer(loaded.replica->trained(), tokenizer, config, tasks, alone);
 
   std::vector<DecodeRequest> requests;
   Json inputs = Json::array(), outputs = Json::array();
   for (const TaskExample& example : examples) {
-    requests.push_back(RequestOf(example, tokenizer, decoder.input_length()));
+    requests.push_back({IdsWithEos(tokenizer, example.inputs, decoder.input_length()), {}});
     inputs.push_back(requests.back().ids);
   }
   const std::vector<Hypotheses> decoded = decoder.Decode(requests);
@@ -85,8 +88,7 @@ ExitCode Evaluate(const CheckpointOptions& options) {
              {"inputs", inputs},
              {"outputs", outputs}});
   Answers answers;
-  ForEachLine(
-      [&] { answers = *AnswerAll(examples, tokenizer, decoder, alone, [] { return false; }); });
+  ForEachLine([&] { answers = *answerer.Answer(task, examples, [] { return false; }); });
   for (size_t i = 0; i < answers.size(); ++i) {
     SYNTRA_CHECK(tokenizer.Decode(decoded[i].front().ids) == answers[i].text, "answer {}", i);
   }
@@ -124,9 +126,10 @@ struct StepOptions {
 
 // Steps of `syntra finetune`, without the files of a run. Batches are made before.
 ExitCode Train(const StepOptions& options) {
-  const Config config = LoadForFinetuning(*options.config, {.initial = options.initial});
+  LoadedRun start = LoadForFinetuning(*options.config, {.initial = options.initial});
+  const Config& config = start.config;
   if (config.train().threads() > 0) SetThreadCount(config.train().threads());
-  const Tokenizer tokenizer = OpenTokenizer(config);
+  const Tokenizer tokenizer = OpenTokenizer(config, start.initial);
   const uint64_t seed = config.train().seed();
   const TrainingData data(FinetuningData::Read(config.data(), tokenizer, seed).training,
                           Packing::OfExamples(config.data()), seed);
@@ -136,8 +139,7 @@ ExitCode Train(const StepOptions& options) {
                   config.train().recompute());
   replica.InitializeParameters(seed);
   RunIdentity identity{.tokenizer_identity = tokenizer.identity()};
-  std::optional<StoredParameters> initial = InitialOf(config);
-  LoadInitial(*initial, config.checkpoint(), replica, &identity);
+  LoadInitial(*start.initial, config.checkpoint(), replica, &identity);
   SelfCommunicator alone;
   StepRunner runner(config, replica, alone);
 

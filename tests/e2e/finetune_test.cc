@@ -128,14 +128,111 @@ TEST_F(Finetune, WritesSubmissions) {
     ReplaceFileDurably(scratch_ / file, rows);
   }
   ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\tca da\n");
-  const Outcome outcome =
-      Run(Command("a", {"data.task=[{ cola {} }, { axg {} }]", "train.steps=1"}));
+  const Outcome outcome = Run(Command("a", {"data.task={ cola {} }", "train.steps=1"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> lines = Split(File("a", "submission/CoLA.tsv"), '\n');
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0], "index\tprediction");
   EXPECT_EQ(lines[1].substr(0, 2), "0\t");
   EXPECT_FALSE(Results("a").contains("test"));
+  EXPECT_TRUE(Exists(Directory("a") / "submission/glue.zip"));
+  EXPECT_TRUE(
+      outcome.Says("has 1 of the 11 files that gluebenchmark.com takes; a full submission "
+                   "also needs SST-2.tsv, "))
+      << outcome.err;
+}
+
+// Diagnostics, which have no validation split, are answered by the best model of their task.
+TEST_F(Finetune, DiagnosticsAreOfTheBestModel) {
+  std::string rows;
+  for (int i = 0; i < 6; ++i) {
+    rows += JsonText({{"premise", i % 2 == 0 ? "aa ba" : "ca"},
+                      {"hypothesis", "da ea"},
+                      {"label", i % 2 == 0 ? "entailment" : "not_entailment"},
+                      {"idx", i}}) +
+            "\n";
+  }
+  for (const char* file : {"RTE/train.jsonl", "RTE/val.jsonl", "AX-g/AX-g.jsonl"}) {
+    CreateDirectories((scratch_ / file).parent_path());
+    ReplaceFileDurably(scratch_ / file, rows);
+  }
+  const Outcome outcome = Run(Command("a", {"data.task=[{ superglue_rte {} }, { axg {} }]"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  // No model answers with a label, so the first is the best, and writes other texts than the last.
+  ASSERT_EQ(Results("a")["best_steps"]["rte"], 0);
+  const auto generated = [&](const Path& checkpoint) {
+    const Outcome result = Run({"generate", "--raw", "--checkpoint", checkpoint.string()},
+                               {.input = "rte hypothesis: da ea premise: aa ba\n"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  };
+  const std::string answer =
+      ParseJson(Split(File("a", "predictions/axg_test.jsonl"), '\n')[0])["prediction"];
+  EXPECT_EQ(generated(Directory("a") / "best/rte"), answer + "\n");
+  EXPECT_NE(generated(Directory("a")), answer + "\n");
+}
+
+// With rank classification the answer is the label that `score` finds most probable, on one rank
+// and on two.
+TEST_F(Finetune, RanksLabels) {
+  const Arguments settings = {"train.steps=4", "evaluation.rank_classification=true"};
+  const Outcome outcome = Run(Command("a", settings));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<std::string> lines = Split(File("a", "predictions/toy.jsonl"), '\n');
+  lines.pop_back();
+  std::string pairs;
+  for (const std::string& line : lines) {
+    pairs += ParseJson(line)["input"].get<std::string>() + "\tca\tda\n";
+  }
+  const Outcome scored =
+      Run({"score", "--checkpoint", (Directory("a") / "best/toy").string()}, {.input = pairs});
+  ASSERT_EQ(scored.code, 0) << scored.err;
+  const std::vector<std::string> scores = Split(scored.out, '\n');
+  ASSERT_EQ(scores.size(), lines.size() + 1);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::vector<std::string> of_labels = Split(scores[i], '\t');
+    const bool second = std::stod(of_labels.at(1)) > std::stod(of_labels.at(0));
+    EXPECT_EQ(ParseJson(lines[i])["prediction"], second ? "da" : "ca") << lines[i];
+  }
+  for (const Json& line : Metrics("a")) EXPECT_EQ(line.value("toy_invalid", 0), 0);
+  if (MpirunPath().empty()) return;
+  ASSERT_EQ(Run(Command("two", settings), {.ranks = 2}).code, 0);
+  EXPECT_EQ(File("a", "predictions/toy.jsonl"), File("two", "predictions/toy.jsonl"));
+  EXPECT_EQ(File("a", "results.json"), File("two", "results.json"));
+}
+
+// A model that went through a Hugging Face directory trains to the same bits, is continued, and
+// leaves as it came.
+TEST_F(Finetune, FromHuggingFace) {
+  const auto convert = [&](const Path& from, const std::string& to) {
+    return Run({"convert", "--input", from.string(), "--output", Directory(to).string(), "--to",
+                "huggingface"});
+  };
+  Train("vanilla",
+        {"train.steps=4", "evaluation.every=0",
+         "model.mixer={ attention { heads: 2 head_size: 16 term { dot_product {} } } }"});
+  const Outcome exported = convert(Directory("vanilla"), "hub");
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const auto from = [&](const std::string& source, const std::string& name) {
+    // Hugging Face has one rate for all dropout, and another noise.
+    Arguments command =
+        Command(name, {"checkpoint.initial_state=FRESH", "model.dropout=0",
+                       "model.mixer.attention.dropout=0", "model.cross_attention.dropout=0"});
+    command[4] = Directory(source).string();
+    return command;
+  };
+  const Outcome direct = Run(from("vanilla", "a"));
+  ASSERT_EQ(direct.code, 0) << direct.err;
+  const Outcome stopped =
+      Run(from("hub", "b"), {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@8"}});
+  ASSERT_EQ(stopped.code, 75) << stopped.err;
+  EXPECT_TRUE(stopped.Says("starting from the parameters of " + Directory("hub").string()))
+      << stopped.err;
+  const Outcome continued = Run(from("hub", "b"));
+  ASSERT_EQ(continued.code, 0) << continued.err;
+  EXPECT_EQ(Trace(Directory("a"), 12), Trace(Directory("b"), 12));
+  EXPECT_EQ(File("a", "predictions/toy.jsonl"), File("b", "predictions/toy.jsonl"));
+  EXPECT_EQ(convert(Directory("b") / "best/toy", "finetuned").code, 0);
 }
 
 // The best evaluation is found again from what the run has written before it stopped.
@@ -149,6 +246,25 @@ TEST_F(Finetune, ContinuesToTheSameResults) {
   EXPECT_EQ(File("whole", "results.json"), File("parts", "results.json"));
   EXPECT_EQ(File("whole", "predictions/toy.jsonl"), File("parts", "predictions/toy.jsonl"));
   EXPECT_EQ(Trace(Directory("whole"), 12), Trace(Directory("parts"), 12));
+}
+
+// For its settings, its tokenizer and its parameters.
+TEST_F(Finetune, OpensItsModelOnce) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the leak check does not work under strace";
+#endif
+  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+  const Path trace = scratch_ / "trace";
+  const Outcome outcome =
+      Run(Command("a", {"train.steps=1"}),
+          {.wrapper = {"strace", "-f", "-e", "trace=openat", "-o", trace.string()}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string shard = (CheckpointPath("base", 4) / "shard-00000.h5").string();
+  int opened = 0;
+  for (const std::string& line : Split(ReadWholeFile(trace), '\n')) {
+    opened += line.find(shard) != std::string::npos;
+  }
+  EXPECT_EQ(opened, 1);
 }
 
 TEST_F(Finetune, TwoRanksAreOne) {

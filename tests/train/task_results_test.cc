@@ -18,10 +18,12 @@ Path Scratch() {
   return path;
 }
 
-TEST(TaskResults, TheBestIsByTheMeanOfTheValuesAndTheEarlierOfEquals) {
+TEST(TaskResults, TheBestIsByTheMeanOfTheValuesAndTheLaterOfEquals) {
   TaskResults results({"mrpc", "cola"});
   EXPECT_TRUE(results.Add(10, {"mrpc", {{"f1", 80}, {"accuracy", 60}}}));
-  EXPECT_FALSE(results.Add(20, {"mrpc", {{"f1", 60}, {"accuracy", 80}}}));
+  EXPECT_TRUE(results.Add(20, {"mrpc", {{"f1", 60}, {"accuracy", 80}}}));
+  EXPECT_FALSE(results.Add(25, {"mrpc", {{"f1", 60}, {"accuracy", 79}}}));
+  EXPECT_EQ(results.Find("mrpc")->step, 20);
   EXPECT_TRUE(results.Add(30, {"mrpc", {{"f1", 70}, {"accuracy", 71}}}));
   EXPECT_TRUE(results.Add(30, {"cola", {{"matthews", -1}}}));
   EXPECT_EQ(results.Find("mrpc")->step, 30);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/answers.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace syntra {
+namespace {
+
+// Examples between two looks at whether the run shall stop.
+constexpr size_t kChunk = 256;
+
+}  // namespace
+
+std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t length) {
+  std::vector<int32_t> ids = tokenizer.Encode(text);
+  if (std::ssize(ids) >= length) ids.resize(length - 1);
+  ids.push_back(tokenizer.eos_id());
+  return ids;
+}
+
+Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
+                   std::span<const TaskData> tasks, Communicator& ranks)
+    : tokenizer_(tokenizer),
+      ranks_(ranks),
+      lengths_(RowLengths(config.data())),
+      ranks_labels_(config.evaluation().rank_classification()),
+      scorer_(model, lengths_.inputs, lengths_.targets) {
+  if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
+    return;
+  }
+  decoder_.emplace(
+      model, tokenizer,
+      DecodeSettings{
+          .decoding = {}, .input_length = lengths_.inputs, .output_length = lengths_.targets});
+}
+
+std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs) {
+  std::vector<DecodeRequest> requests;
+  for (Ids& ids : inputs) requests.push_back({std::move(ids), {}});
+  std::vector<std::string> texts;
+  for (const Hypotheses& outputs : decoder_->Decode(requests, ranks_)) {
+    texts.push_back(tokenizer_.Decode(outputs.front().ids));
+  }
+  return texts;
+}
+
+std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs) {
+  const std::vector<std::string>& labels = task.traits().labels;
+  std::vector<Ids> targets;
+  for (const std::string& label : labels) {
+    targets.push_back(IdsWithEos(tokenizer_, label, lengths_.targets));
+  }
+  std::vector<ScoreRequest> requests;
+  for (Ids& ids : inputs) requests.push_back({std::move(ids), targets});
+  std::vector<std::string> texts;
+  for (const std::vector<double>& scores : scorer_.Score(requests, ranks_)) {
+    texts.push_back(labels[MostProbable(scores)]);
+  }
+  return texts;
+}
+
+std::vector<std::string> Answerer::Texts(const Task& task, std::vector<Ids> inputs) {
+  return IsRanked(task) ? MostProbableLabels(task, std::move(inputs)) : Decoded(std::move(inputs));
+}
+
+std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskExample> examples,
+                                        const std::function<bool()>& stop) {
+  std::vector<Ids> inputs;
+  for (const TaskExample& example : examples) {
+    inputs.push_back(IdsWithEos(tokenizer_, example.inputs, lengths_.inputs));
+  }
+  // By length, so that the examples of a chunk need little padding.
+  std::vector<size_t> order(inputs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
+  Answers answers(inputs.size());
+  for (size_t first = 0; first < order.size(); first += kChunk) {
+    if (stop()) return std::nullopt;
+    const auto chunk = std::span(order).subspan(first, std::min(kChunk, order.size() - first));
+    std::vector<Ids> asked;
+    for (const size_t i : chunk) asked.push_back(std::move(inputs[i]));
+    std::vector<std::string> texts = Texts(task, std::move(asked));
+    for (size_t k = 0; k < chunk.size(); ++k) {
+      answers[chunk[k]] = {examples[chunk[k]], std::move(texts[k])};
+    }
+  }
+  return answers;
+}
+
+}  // namespace syntra

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model answers to the examples of tasks: text that is decoded greedily, or, with
+// evaluation.rank_classification, a task's most probable label.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/batch_decoder.h"
+#include "decode/scorer.h"
+#include "train/task_data.h"
+
+namespace syntra {
+
+// Tokens of a text as in training: at most `length`, cut so that the EOS has room.
+std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view text, int64_t length);
+
+// In the order of a split's examples.
+using Answers = std::vector<Prediction>;
+
+class Answerer {
+ public:
+  // All must outlive it. Throws Error(kConfig) if a task is answered with text and the model cannot
+  // decode.
+  Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
+           std::span<const TaskData> tasks, Communicator& ranks);
+
+  // All ranks call it with the same examples, share the work and get all answers. `stop` as for
+  // Evaluator::Evaluate: once it is true, there are none.
+  std::optional<Answers> Answer(const Task& task, std::span<const TaskExample> examples,
+                                const std::function<bool()>& stop);
+
+ private:
+  using Ids = std::vector<int32_t>;
+
+  // Tasks without labels have nothing to rank.
+  bool IsRanked(const Task& task) const { return ranks_labels_ && !task.traits().labels.empty(); }
+  std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs);
+  std::vector<std::string> Decoded(std::vector<Ids> inputs);
+  std::vector<std::string> MostProbableLabels(const Task& task, std::vector<Ids> inputs);
+
+  const Tokenizer& tokenizer_;
+  Communicator& ranks_;
+  ExampleLengths lengths_;  // of the longest inputs and targets
+  bool ranks_labels_;
+  std::optional<BatchDecoder> decoder_;  // if a task is answered with text
+  Scorer scorer_;
+};
+
+}  // namespace syntra
