@@ -115,7 +115,7 @@ void CheckDecodes(const EncoderDecoder& model) {
 }
 
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
-    : shape_(shape), next_(next) {
+    : device_(model.backend.device()), shape_(shape), next_(next) {
   CheckDecodes(model.model);
   CacheLayout layout;
   Program encode = EncodingProgram(model, shape, layout);
@@ -123,7 +123,7 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   std::optional<Program> reorder;
   if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
 
-  cache_ = model.backend.device().Allocate(layout.bytes(), "decoding caches");
+  cache_ = device_.Allocate(layout.bytes(), "decoding caches");
   Arenas arenas{.parameters = model.values,
                 .gradients = nullptr,
                 .state = cache_.data(),
@@ -136,6 +136,14 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   std::vector<int32_t> rows(shape.rows());
   std::iota(rows.begin(), rows.end(), 0);
   reorder_->SetInput("rows", std::span<const int32_t>(rows));
+}
+
+DecodeSession::~DecodeSession() {
+  try {
+    device_.Wait();
+  } catch (const std::exception&) {
+    // A device that fails says so to whoever asks it for results.
+  }
 }
 
 void DecodeSession::Start(std::span<const int32_t> ids, std::span<const int32_t> segments) {

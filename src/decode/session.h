@@ -58,6 +58,10 @@ class DecodeSession {
  public:
   // Throws Error(kConfig) as CheckDecodes, or if a mixer's tables are shorter than the shape.
   DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next);
+  // Waits for the work that is underway: it uses the session's memory.
+  ~DecodeSession();
+  DecodeSession(const DecodeSession&) = delete;
+  DecodeSession& operator=(const DecodeSession&) = delete;
 
   const DecodeShape& shape() const { return shape_; }
   // Tokens that every prefix has, the 0 at its start included.
@@ -69,8 +73,7 @@ class DecodeSession {
   // Appends a token to each row's prefix and computes what follows. The first token is 0, as in
   // training. At most max_length tokens.
   void Append(std::span<const int32_t> ids);
-  // From now on row r has the prefix of row parents[r], a row of the same input. Only before
-  // another Append: the session must not end with work that nobody has waited for.
+  // From now on row r has the prefix of row parents[r], a row of the same input.
   void Reorder(std::span<const int32_t> parents);
 
   // Of the last Append, in host memory until the next one or, with shared transients, until another
@@ -83,6 +86,7 @@ class DecodeSession {
   size_t cache_bytes() const { return cache_.size(); }
 
  private:
+  Device& device_;
   DecodeShape shape_;
   NextTokens next_;
   int64_t length_ = 0;

@@ -20,19 +20,20 @@ std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view tex
 }
 
 Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
-                   std::span<const TaskData> tasks, Communicator& ranks)
+                   std::span<const TaskData> tasks, Communicator& ranks, const OnBatch& on_batch)
     : tokenizer_(tokenizer),
       ranks_(ranks),
       lengths_(RowLengths(config.data())),
       ranks_labels_(config.evaluation().rank_classification()),
-      scorer_(model, lengths_.inputs, lengths_.targets) {
+      scorer_(model, lengths_.inputs, lengths_.targets, on_batch) {
   if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
     return;
   }
-  decoder_.emplace(
-      model, tokenizer,
-      DecodeSettings{
-          .decoding = {}, .input_length = lengths_.inputs, .output_length = lengths_.targets});
+  decoder_.emplace(model, tokenizer,
+                   DecodeSettings{.decoding = {},
+                                  .input_length = lengths_.inputs,
+                                  .output_length = lengths_.targets,
+                                  .on_batch = on_batch});
 }
 
 std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs) {

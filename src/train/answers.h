@@ -23,10 +23,10 @@ using Answers = std::vector<Prediction>;
 
 class Answerer {
  public:
-  // All must outlive it. Throws Error(kConfig) if a task is answered with text and the model cannot
-  // decode.
+  // All must outlive it. `on_batch` is called after each batch of this rank. Throws Error(kConfig)
+  // if a task is answered with text and the model cannot decode.
   Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
-           std::span<const TaskData> tasks, Communicator& ranks);
+           std::span<const TaskData> tasks, Communicator& ranks, const OnBatch& on_batch = {});
 
   // All ranks call it with the same examples, share the work and get all answers. `stop` as for
   // Evaluator::Evaluate: once it is true, there are none.

@@ -250,6 +250,22 @@ TEST(GreedyDecoding, UsesTheDecodersOwnMixerAndOutputTable) {
   EXPECT_EQ(Greedy(trial, Batch(), DType::kF32, kNoEnd).size(), static_cast<size_t>(kRows));
 }
 
+// An error elsewhere may end a session after any call. What it has enqueued must not run on memory
+// that is gone.
+TEST(SessionErrors, MayEndWithWorkUnderway) {
+  DecodingTrial trial(TinyModel("", kUntied));
+  const TrialBatch batch = Batch(1);
+  for (const int calls : {1, 2, 3}) {
+    {
+      DecodeSession session(trial.Trained(), ShapeOf(batch, 2), NextTokens::kLogits);
+      session.Start(batch.encoder_ids, batch.encoder_segments);
+      if (calls >= 2) session.Append(Ids{0, 0});
+      if (calls >= 3) session.Reorder(Ids{1, 0});
+    }
+    FastBackend().device().Wait();
+  }
+}
+
 TEST(SessionErrors, RefusesWhatItCannotDecode) {
   DecodingTrial by_position(
       TinyModel("attention { heads: 2 head_size: 8 index_by: SEGMENT_POSITION term { random { "
