@@ -3,7 +3,9 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The Syntra authors <syntra@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+# CPACK_STRIP_FILES leaves static libraries as they are; most of their size is for debuggers.
 set(CPACK_STRIP_FILES ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/strip_archives.cmake)
 set(CPACK_COMPONENTS_ALL program development)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -18,7 +20,8 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS openmpi-bin)
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libsyntra-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-file(STRINGS launch/packages needed REGEX "^[^#].*-dev +build")
+# The libraries' headers, and pkg-config, with which find_package(syntra) finds some of them.
+file(STRINGS launch/packages needed REGEX "^(pkg-config|[^#].*-dev) +build")
 list(TRANSFORM needed REPLACE " .*" "")
 list(JOIN needed ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 

@@ -136,7 +136,9 @@ void TakeTheWord(int signal) {
   const pid_t self = gettid();
   pid_t first = 0;
   if (crashed_thread.compare_exchange_strong(first, self)) return;
-  while (first != self) pause();
+  if (first != self) {
+    for (;;) pause();
+  }
   // This handler itself has crashed.
   ::signal(signal, SIG_DFL);
   raise(signal);

@@ -33,7 +33,7 @@ std::optional<FreeDisk> FindFreeDisk(const Path& path) {
 
 // Why something could not be done to `path`; names a limit that the system's text does not name.
 std::string Reason(int error_number, const Path& path) {
-  const std::string text = SystemErrorText(error_number);
+  std::string text = SystemErrorText(error_number);
   if (error_number == EFBIG) return text + ": the limit on file sizes (ulimit -f)";
   if (error_number != ENOSPC) return text;
   const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");

@@ -13,16 +13,13 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "tests/base/child_process.h"
+#include "tests/base/scratch.h"
 #include "tests/base/small_disk.h"
 
 namespace syntra {
 namespace {
 
-Path Scratch(const char* name) {
-  const Path path = Path(testing::TempDir()) / name;
-  std::filesystem::remove_all(path);
-  return path;
-}
+Path Scratch(const char* name) { return ScratchDirectory("file") / name; }
 
 TEST(File, ReplaceKeepsOneWholeVersion) {
   const Path path = Scratch("replace.txt");

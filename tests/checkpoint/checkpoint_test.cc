@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Checkpoint, RoundTripOverSeveralShards) {
-  const Path root = Scratch("round-trip") / "deeper";
+  const Path root = ScratchInMemory("round-trip") / "deeper";
   const Sample sample(12300);
   sample.Save(root);
   EXPECT_THAT(DirectoryNames(root), ElementsAre("step-0000012300"));
@@ -28,7 +28,7 @@ TEST(Checkpoint, RoundTripOverSeveralShards) {
 }
 
 TEST(Checkpoint, EqualStatesGiveEqualBytes) {
-  const Path first = Scratch("equal-1"), second = Scratch("equal-2");
+  const Path first = ScratchInMemory("equal-1"), second = ScratchInMemory("equal-2");
   Sample(5).Save(first);
   Sample(5).Save(second);
   for (const std::string& name : DirectoryNames(first / StepName(5))) {
@@ -39,7 +39,7 @@ TEST(Checkpoint, EqualStatesGiveEqualBytes) {
 }
 
 TEST(Checkpoint, LargeTensorAndEmptyState) {
-  const Path root = Scratch("large");
+  const Path root = ScratchInMemory("large");
   std::vector<float> values(3'000'001);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const TensorRecord record{
@@ -54,7 +54,7 @@ TEST(Checkpoint, LargeTensorAndEmptyState) {
 }
 
 TEST(Checkpoint, TheManifestKnowsWhereTheBytesAre) {
-  const Path root = Scratch("offsets");
+  const Path root = ScratchInMemory("offsets");
   const Sample sample(7);
   sample.Save(root);
   const Checkpoint checkpoint(root / StepName(7));
@@ -69,7 +69,7 @@ TEST(Checkpoint, TheManifestKnowsWhereTheBytesAre) {
 }
 
 TEST(Checkpoint, FilesBesideTheTensors) {
-  const Path root = Scratch("files");
+  const Path root = ScratchInMemory("files");
   const FileRecord files[] = {{"tokenizer.model", std::string_view("a\0b", 3)}, {"empty", ""}};
   SaveCheckpoint(root, {.step = 1}, {}, {}, files);
   EXPECT_THAT(DirectoryNames(root / StepName(1)),
@@ -87,7 +87,7 @@ TEST(Checkpoint, FilesBesideTheTensors) {
 }
 
 TEST(Checkpoint, ACopyMayHaveAnyName) {
-  const Path root = Scratch("copy");
+  const Path root = ScratchInMemory("copy");
   const Sample sample(7);
   sample.Save(root);
   std::filesystem::copy(root / StepName(7), root / "best");
@@ -97,7 +97,7 @@ TEST(Checkpoint, ACopyMayHaveAnyName) {
 }
 
 TEST(Checkpoint, AFileInPlaceOfTheRoot) {
-  const Path root = Scratch("root-file");
+  const Path root = ScratchInMemory("root-file");
   OverwriteFile(root, "");
   EXPECT_THAT(ErrorOf([&] { FindNewestValid(root, Recovery::kReadOnly); }),
               HasSubstr("is not a directory of checkpoints"));
@@ -132,7 +132,7 @@ TEST(NotFinite, EveryTypeAndPlace) {
 }
 
 TEST(Checkpoint, ErrorsSayWhatDoesNotFit) {
-  const Path root = Scratch("errors");
+  const Path root = ScratchInMemory("errors");
   Sample(1).Save(root);
   Checkpoint checkpoint(root / StepName(1));
   std::vector<float> data(200);
@@ -154,7 +154,7 @@ TEST(Checkpoint, ErrorsSayWhatDoesNotFit) {
 }
 
 TEST(Checkpoint, RefusesNamesThatCannotBeStored) {
-  const Path root = Scratch("names");
+  const Path root = ScratchInMemory("names");
   const float value = 1;
   const auto save = [&](std::vector<std::string> names) {
     std::vector<TensorRecord> records;
@@ -180,7 +180,7 @@ TEST(Checkpoint, RefusesNamesThatCannotBeStored) {
 }
 
 TEST(Checkpoint, ReplacesTheSameStep) {
-  const Path root = Scratch("replace");
+  const Path root = ScratchInMemory("replace");
   Sample(1).Save(root);
   SaveCheckpoint(root, {.step = 1, .run_id = "second"}, {});
   EXPECT_THAT(DirectoryNames(root), ElementsAre(StepName(1)));
@@ -189,7 +189,7 @@ TEST(Checkpoint, ReplacesTheSameStep) {
 }
 
 TEST(Retention, KeepsNewestMilestonesAndLaterSteps) {
-  const Path root = Scratch("retention");
+  const Path root = ScratchInMemory("retention");
   const SaveOptions options{.keep = 2, .milestone_every = 20};
   for (const int64_t step : {0, 10, 20, 30, 40, 50}) Sample(step).Save(root, options);
   EXPECT_THAT(DirectoryNames(root), ElementsAre(StepName(20), StepName(40), StepName(50)));
@@ -201,7 +201,7 @@ TEST(Retention, KeepsNewestMilestonesAndLaterSteps) {
 }
 
 TEST(Retention, RemovesLeftoversOfDeadProcessesOnly) {
-  const Path root = Scratch("leftovers");
+  const Path root = ScratchInMemory("leftovers");
   const std::string living = fmt::format(".tmp-step-0000000003-{}", getppid());
   // Process ids end at 2^22 on Linux.
   for (const std::string& name :

@@ -20,7 +20,7 @@ using testing::StartsWith;
 
 class Damage : public testing::Test {
  protected:
-  Damage() : root_(Scratch("damage")), newest_(root_ / StepName(20)) {
+  Damage() : root_(ScratchInMemory("damage")), newest_(root_ / StepName(20)) {
     Sample(10).Save(root_);
     Sample(20).Save(root_);
   }

@@ -186,7 +186,7 @@ void SaveIntoSmallDisks(const Path& root) {
 }
 
 TEST(FaultsOfDisks, SmallFileSystems) {
-  const Path root = Scratch("small-disk");
+  const Path root = ScratchInMemory("small-disk");
   CreateDirectories(root);
   const pid_t process = fork();
   if (process == 0) SaveIntoSmallDisks(root);
@@ -202,7 +202,7 @@ TEST(FaultsOfMemory, NoMemoryForTheImage) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer needs the address space that this test takes away";
 #endif
-  const Path root = Scratch("memory");
+  const Path root = ScratchInMemory("memory");
   std::vector<std::byte> values(size_t{64} << 20);
   const TensorRecord record{"x", {DType::kF32, {16 << 20}}, values.data()};
   const pid_t process = fork();
@@ -280,7 +280,7 @@ bool SanitizerBringsItsAllocator() {
 TEST(FaultsOfMemory, ARequestThatIsRefusedIsAShortage) {
   if (SanitizerBringsItsAllocator()) GTEST_SKIP() << "the sanitizer brings its own allocator";
   constexpr int64_t kEvery = 13;  // 1, which passes too, takes 20 seconds
-  const Path root = Scratch("refused");
+  const Path root = ScratchInMemory("refused");
   const auto prepare = [&] {
     std::filesystem::remove_all(root);
     Sample(10).Save(root);
@@ -300,7 +300,7 @@ TEST(FaultsOfMemory, ARequestThatIsRefusedIsAShortage) {
 // HDF5 has no part in it. No checkpoint is taken for damaged.
 TEST(FaultsOfMemory, ARequestThatIsRefusedWhileReadingIsAShortage) {
   if (SanitizerBringsItsAllocator()) GTEST_SKIP() << "the sanitizer brings its own allocator";
-  const Path root = Scratch("refused-read");
+  const Path root = ScratchInMemory("refused-read");
   Sample(10).Save(root);
   Sample(20).Save(root);
   const auto work = [&] {
@@ -316,7 +316,7 @@ TEST(FaultsOfMemory, ARequestThatIsRefusedWhileReadingIsAShortage) {
 }
 
 TEST(FaultsOfReaders, SaveAndReadInTwoThreads) {
-  const Path root = Scratch("threads");
+  const Path root = ScratchInMemory("threads");
   Sample(10).Save(root);
   // Opened first: the second save prunes it.
   Checkpoint checkpoint(root / StepName(10));
@@ -330,7 +330,7 @@ TEST(FaultsOfReaders, SaveAndReadInTwoThreads) {
 }
 
 TEST(FaultsOfReaders, OpenReaderHurtsNoSaveAndKeepsItsCheckpoint) {
-  const Path root = Scratch("reader");
+  const Path root = ScratchInMemory("reader");
   Sample(10).Save(root);
   int to_reader[2], from_reader[2];
   ASSERT_EQ(pipe(to_reader) | pipe(from_reader), 0);

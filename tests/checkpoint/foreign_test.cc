@@ -52,7 +52,7 @@ TEST(Version1, IsReadAsItWasWritten) {
 // A copy of the checkpoint whose shard or manifest is another, with right digests.
 class Forgery : public testing::Test {
  protected:
-  Forgery() : root_(Scratch("forgery")), copy_(root_ / kVersion1.filename()) {
+  Forgery() : root_(ScratchInMemory("forgery")), copy_(root_ / kVersion1.filename()) {
     CreateDirectories(root_);
     std::filesystem::copy(kVersion1, copy_);
     shard_ = ReadFile(copy_ / kShard);
@@ -184,7 +184,7 @@ TEST(Contained, AShortageOfMemoryIsNotTheFiles) {
 
 class TensorFile : public testing::Test {
  protected:
-  TensorFile() : root_(Scratch("tensor-file")) { CreateDirectories(root_); }
+  TensorFile() : root_(ScratchInMemory("tensor-file")) { CreateDirectories(root_); }
   ~TensorFile() override { std::filesystem::remove_all(root_); }
   Path root_;
 };

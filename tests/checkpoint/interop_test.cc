@@ -28,7 +28,7 @@ std::string Hexadecimal(const std::vector<std::byte>& bytes, DType dtype) {
 }
 
 TEST(Interop, ReaderOfTheFormatDescription) {
-  const Path root = Scratch("interop");
+  const Path root = ScratchInMemory("interop");
   CreateDirectories(root);
   const char* chosen = std::getenv("SYNTRA_PYTHON");
   const std::string python = chosen ? chosen : "python3";

@@ -137,14 +137,13 @@ TEST_F(PowerLoss, OfTheFirstCheckpoint) {
 // strace splits a call in the middle of which another thread made one, and aligns the result of the
 // rest.
 TEST(Recording, JoinsInterruptedCalls) {
-  const Path trace = Scratch("interrupted.trace");
+  const Path trace = ScratchInMemory("recording") / "interrupted.trace";
   ReplaceFileDurably(trace, R"(7 fsync(6<\x2f\x61> <unfinished ...>
 8 write(7<\x2f\x62>, "\x63", 1) = 1
 7 <... fsync resumed>)              = 0
 8 unlink("\x2f\x62")                = -1 ENOENT (No such file or directory)
 )");
   const std::vector<RecordedCall> calls = ReadRecording(trace);
-  RemoveAll(trace);
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].name, "write");
   EXPECT_EQ(calls[1].name, "fsync");

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <functional>
@@ -15,17 +14,9 @@
 #include "base/failure.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
-
-// The path of an empty directory, in memory if possible, because the tests sync thousands of times.
-inline Path Scratch(const std::string& name) {
-  const Path memory = "/dev/shm";
-  const Path base = access(memory.c_str(), W_OK) == 0 ? memory : Path(testing::TempDir());
-  const Path path = base / ("syntra-" + name + "-" + std::to_string(getpid()));
-  std::filesystem::remove_all(path);
-  return path;
-}
 
 class Sample {
  public:

@@ -26,7 +26,7 @@ struct SystemCall {
 class TracedSave : public testing::Test {
  protected:
   TracedSave()
-      : root_(Scratch("traced")),
+      : root_(ScratchInMemory("traced")),
         output_(root_.string() + ".stderr"),
         trace_(root_.string() + ".trace") {}
   ~TracedSave() override {

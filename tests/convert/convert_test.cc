@@ -13,8 +13,8 @@
 #include "config/config.h"
 #include "convert/running_model.h"
 #include "convert/sample_checkpoint.h"
-#include "convert/scratch.h"
 #include "core/random.h"
+#include "tests/base/scratch.h"
 #include "train/initial.h"
 
 namespace syntra {

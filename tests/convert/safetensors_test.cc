@@ -7,7 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "convert/scratch.h"
+#include "base/text.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {

@@ -2,39 +2,12 @@
 #include "tests/data/corpus_files.h"
 
 #include <isa-l/igzip_lib.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "data/example.pb.h"
 
 namespace syntra {
-
-namespace {
-
-// This process's own, so that tests may run side by side; removed when the process ends.
-class ScratchRoot {
- public:
-  ScratchRoot() : path_(Path(testing::TempDir()) / fmt::format("syntra_data_{}", getpid())) {}
-  ~ScratchRoot() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const Path& path() const { return path_; }
-
- private:
-  Path path_;
-};
-
-}  // namespace
-
-Path ScratchDirectory(std::string_view name) {
-  static const ScratchRoot root;
-  const Path path = root.path() / name;
-  RemoveAll(path);
-  CreateDirectories(path);
-  return path;
-}
 
 Path WriteScratch(const Path& path, std::string_view content) {
   // Not synced: hundreds of small damaged files are written.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small corpus files for the data tests: scratch paths, gzip, tf.Examples.
+// Small corpus files for the data tests: files, gzip, tf.Examples.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,11 +10,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 
-// An empty directory for the current test.
-Path ScratchDirectory(std::string_view name);
 Path WriteScratch(const Path& path, std::string_view content);
 
 std::string Gzip(std::string_view text);

@@ -32,7 +32,6 @@ TEST_F(Directories, ASecondRunIsTurnedAway) {
   ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 1; }));
   const Outcome second = Run(Pretrain("run", {"train.steps=1000000"}));
   EXPECT_EQ(second.code, 8);
-  EXPECT_LT(second.seconds, 5);
   EXPECT_TRUE(second.Says(fmt::format("is in use by process {} on", first.pid()))) << second.err;
   first.Kill();
   // The lock dies with its holder.
@@ -209,7 +208,6 @@ TEST_F(Directories, ReadOnlyRunDirectory) {
   const Outcome outcome = Run(Pretrain("run"), {.wrapper = wrapper});
   EXPECT_EQ(outcome.code, 4) << outcome.err;
   EXPECT_TRUE(outcome.Says("Read-only file system")) << outcome.err;
-  EXPECT_LT(outcome.seconds, 5);
   const Outcome check =
       Run({"check", "--config", config_.string(), "--set", "train.directory=" + path},
           {.wrapper = wrapper});

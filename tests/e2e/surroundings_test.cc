@@ -94,7 +94,7 @@ TEST_F(Surroundings, AShardThatIsCutWhileTrainingIsNamed) {
   ASSERT_TRUE(WaitUntil([&] { return LastLoggedStep("run") >= 1 || !run.running(); }));
   const Path shard = scratch_ / "prepared/train/train.jsonl.tokens";
   ASSERT_EQ(truncate(shard.c_str(), 0), 0);
-  const Outcome outcome = run.Wait(30);
+  const Outcome outcome = run.Wait();
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_TRUE(outcome.Says(shard.string() + " was cut short while it was in use: from "))
       << outcome.err;

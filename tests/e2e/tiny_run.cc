@@ -101,11 +101,7 @@ void WriteSentencePieceModel(const Path& path, int words, const std::vector<std:
 }
 
 void TinyRun::SetUp() {
-  const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = fmt::format("{}-{}-{}", info->test_suite_name(), info->name(), getpid());
-  std::ranges::replace(name, '/', '-');
-  scratch_ = Path(testing::TempDir()) / ("syntra-e2e-" + name);
-  RemoveAll(scratch_);
+  ScratchTest::SetUp();
   CreateDirectories(scratch_ / "corpus");
   config_ = scratch_ / "tiny.textproto";
   tokenizer_ = scratch_ / "corpus/tiny.model";
@@ -115,10 +111,6 @@ void TinyRun::SetUp() {
   ReplaceFileDurably(training_, Documents(200, 1));
   ReplaceFileDurably(validation_, Documents(30, 2));
   WriteSentencePieceModel(tokenizer_, kWords);
-}
-
-void TinyRun::TearDown() {
-  if (!HasFailure()) RemoveAll(scratch_);
 }
 
 Arguments TinyRun::Pretrain(const std::string& name, const Arguments& settings) const {

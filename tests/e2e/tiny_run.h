@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "base/json.h"
+#include "tests/base/scratch.h"
 #include "tests/e2e/program.h"
 
 namespace syntra {
 
 using Arguments = std::vector<std::string>;
 
-class TinyRun : public testing::Test {
+class TinyRun : public ScratchTest {
  protected:
   void SetUp() override;
-  void TearDown() override;
 
   // The command line of `pretrain` in the run directory `name` with these settings (FIELD=VALUE).
   Arguments Pretrain(const std::string& name, const Arguments& settings = {}) const;
@@ -52,7 +52,7 @@ class TinyRun : public testing::Test {
   // Changes one byte of a shard.
   void Damage(const Path& checkpoint) const;
 
-  Path scratch_, config_, tokenizer_, training_, validation_;
+  Path config_, tokenizer_, training_, validation_;
 };
 
 // A text that is equal for bitwise equal runs: each metrics line without its times, and the digest

@@ -10,7 +10,7 @@
 #include "convert/convert.h"
 #include "convert/running_model.h"
 #include "convert/sample_checkpoint.h"
-#include "convert/scratch.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {

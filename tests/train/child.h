@@ -8,12 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <functional>
+#include <sstream>
 #include <string>
-#include <thread>
 
-#include "base/file.h"
+#include "tests/base/waiting.h"
 
 namespace syntra {
 
@@ -47,13 +46,29 @@ class Child {
   bool ready() const { return ready_; }
   pid_t pid() const { return pid_; }
   void Signal(int signal) const { kill(pid_, signal); }
+  // Sends it, and returns when the child has begun to handle it.
+  void Deliver(int signal) const {
+    Signal(signal);
+    EXPECT_TRUE(WaitUntil([&] {
+      std::istringstream status(KernelFile("/proc/" + std::to_string(pid_) + "/status"));
+      for (std::string line; std::getline(status, line);) {
+        const bool pending = line.starts_with("ShdPnd:") || line.starts_with("SigPnd:");
+        if (pending && line.find_first_of("123456789abcdef", 7) != line.npos) return false;
+      }
+      return true;
+    }));
+  }
   bool running() const {
     siginfo_t info = {};
     return waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
   }
-  // The exit code, or 1000 + signal.
+  // The exit code, or 1000 + signal. One that never ends is killed, and the test fails.
   int Wait() {
     int status = 0;
+    if (!WaitUntil([&] { return !running(); })) {
+      ADD_FAILURE() << "process " << pid_ << " hangs";
+      Signal(SIGKILL);
+    }
     waitpid(pid_, &status, 0);
     waited_ = true;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -64,17 +79,5 @@ class Child {
   bool ready_ = false;
   bool waited_ = false;
 };
-
-inline void SleepSeconds(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
-
-// Makes an empty directory with this name.
-inline Path ScratchDirectory(const std::string& name) {
-  const Path path = Path(testing::TempDir()) / ("syntra-" + name);
-  std::filesystem::remove_all(path);
-  std::filesystem::create_directories(path);
-  return path;
-}
 
 }  // namespace syntra

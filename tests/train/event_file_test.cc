@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "event.pb.h"
-#include "tests/train/child.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {

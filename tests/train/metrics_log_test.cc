@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "tests/base/scratch.h"
 #include "tests/train/child.h"
 
 namespace syntra {

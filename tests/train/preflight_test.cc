@@ -12,6 +12,7 @@
 #include "config/print.h"
 #include "data/training_data.h"
 #include "tests/base/child_process.h"
+#include "tests/base/scratch.h"
 #include "tests/base/small_disk.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
@@ -24,20 +25,15 @@ using State = Finding::State;
 
 constexpr char kTokenizer[] = SYNTRA_SOURCE_DIR "/data/sample/spiece.model";
 
-class Preflights : public testing::Test {
+class Preflights : public ScratchTest {
  protected:
   void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    scratch_ = Path(testing::TempDir()) / fmt::format("syntra-{}-{}", info->name(), getpid());
-    RemoveAll(scratch_);
-    CreateDirectories(scratch_);
+    ScratchTest::SetUp();
     Write("corpus/a.jsonl", "{\"text\": \"one way\"}\n{\"text\": \"another way\"}\n");
     Set("train.directory", '"' + Run().string() + '"');
     Set("data.train", '"' + (scratch_ / "corpus/a.jsonl").string() + '"');
     Set("data.tokenizer", '"' + std::string(kTokenizer) + '"');
   }
-  void TearDown() override { RemoveAll(scratch_); }
-
   Path Run() const { return scratch_ / "run"; }
   void Write(const std::string& name, const std::string& text) const {
     CreateDirectories((scratch_ / name).parent_path());

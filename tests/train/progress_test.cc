@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/progress.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <regex>
-
-#include "tests/train/child.h"
 
 namespace syntra {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "tests/base/scratch.h"
 #include "tests/train/child.h"
 #include "train/signals.h"
 

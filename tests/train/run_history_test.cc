@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "tests/train/child.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "tests/base/scratch.h"
+#include "tests/base/waiting.h"
 #include "tests/train/child.h"
 
 namespace syntra {

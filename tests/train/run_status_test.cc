@@ -2,7 +2,7 @@
 #include "train/run_status.h"
 
 #include "base/error.h"
-#include "tests/train/child.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "tests/base/scratch.h"
+#include "tests/base/waiting.h"
 #include "tests/train/child.h"
 
 namespace syntra {
@@ -44,7 +46,7 @@ TEST(Signals, StopRequests) {
 
 TEST(Signals, SaveAndGoOn) {
   Child child(Loop);
-  child.Signal(SIGUSR2);
+  child.Deliver(SIGUSR2);
   SleepSeconds(0.2);
   EXPECT_TRUE(child.running());
   child.Signal(SIGUSR1);
@@ -54,8 +56,7 @@ TEST(Signals, SaveAndGoOn) {
 TEST(Signals, SecondWithinSecondsIsImmediate) {
   for (const int signal : {SIGTERM, SIGINT}) {
     Child child(Deaf);
-    child.Signal(signal);
-    SleepSeconds(0.3);
+    child.Deliver(signal);
     EXPECT_TRUE(child.running());
     child.Signal(signal);
     EXPECT_EQ(child.Wait(), 128 + signal);
@@ -64,9 +65,8 @@ TEST(Signals, SecondWithinSecondsIsImmediate) {
 
 TEST(Signals, UserSignalIsNoFirstRequestToInsistOn) {
   Child child(Deaf);
-  child.Signal(SIGUSR1);
-  SleepSeconds(0.1);
-  child.Signal(SIGTERM);
+  child.Deliver(SIGUSR1);
+  child.Deliver(SIGTERM);
   SleepSeconds(0.1);
   EXPECT_TRUE(child.running());
 }
@@ -75,9 +75,9 @@ TEST(Signals, UserSignalIsNoFirstRequestToInsistOn) {
 TEST(Signals, HangupsNeverInsist) {
   Child child(Deaf);
   for (int i = 0; i < 3; ++i) {
-    child.Signal(SIGHUP);
-    SleepSeconds(0.05);
+    child.Deliver(SIGHUP);
   }
+  SleepSeconds(0.1);
   EXPECT_TRUE(child.running());
 }
 
@@ -125,14 +125,15 @@ TEST(Signals, RankDiesWithItsLauncher) {
       } else {
         unsetenv("OMPI_COMM_WORLD_SIZE");
       }
+      const pid_t parent = getpid();
       if (fork() == 0) {
         DieWithParent();
         ready();
-        SleepSeconds(1);
+        WaitUntil([&] { return getppid() != parent; });
         // Reached only by a rank that outlived its launcher.
         return write(ends[1], "alive", 5) == 5 ? 0 : 1;
       }
-      SleepSeconds(30);
+      SleepSeconds(kHangSeconds);
       return 0;
     });
     launcher.Signal(SIGKILL);

@@ -4,19 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/layout.h"
+#include "tests/base/scratch.h"
 #include "train/best_checkpoints.h"
 #include "train/metrics_log.h"
 
 namespace syntra {
 namespace {
-
-Path Scratch() {
-  const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
-  const Path path = Path(testing::TempDir()) / (std::string("syntra-results-") + info->name());
-  RemoveAll(path);
-  CreateDirectories(path);
-  return path;
-}
 
 TEST(TaskResults, TheBestIsByTheMeanOfTheValuesAndTheLaterOfEquals) {
   TaskResults results({"mrpc", "cola"});
@@ -36,7 +29,7 @@ TEST(TaskResults, TheBestIsByTheMeanOfTheValuesAndTheLaterOfEquals) {
 
 // What is read back from metrics.jsonl are the same doubles.
 TEST(TaskResults, ComeBackFromTheLog) {
-  const Path path = Scratch() / "metrics.jsonl";
+  const Path path = ScratchDirectory("results") / "metrics.jsonl";
   {
     MetricsLog log(path, 0);
     log.Write(1, {{"loss", 3}});
@@ -55,7 +48,7 @@ TEST(TaskResults, ComeBackFromTheLog) {
 }
 
 TEST(BestCheckpoints, OutliveThePruningAndTakeEachOthersPlace) {
-  const Path root = Scratch(), checkpoints = root / "checkpoints";
+  const Path root = ScratchDirectory("results"), checkpoints = root / "checkpoints";
   for (const int step : {1, 2}) {
     CreateDirectories(checkpoints / StepName(step));
     ReplaceFileDurably(checkpoints / StepName(step) / "MANIFEST", std::to_string(step));

@@ -6,13 +6,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/terminal.h"
+#include "tests/base/scratch.h"
+#include "tests/base/waiting.h"
 #include "tests/train/child.h"
 
 namespace syntra {
 
 // Not in the unnamed namespace: its name must be in the stack.
 __attribute__((noinline)) void StuckInTheReduction() {
-  for (int i = 0; i < 300; ++i) SleepSeconds(0.1);
+  for (int i = 0; i < 10 * kHangSeconds; ++i) SleepSeconds(0.1);
 }
 
 namespace {
@@ -49,12 +51,10 @@ TEST(Watchdog, NamesPhaseAndStackAndExits7) {
     return 0;
   });
   EXPECT_EQ(child.Wait(), 7);
-  const double elapsed = MonotonicSeconds() - start;
-  EXPECT_GT(elapsed, 0.9);
-  EXPECT_LT(elapsed, 1 + 5);
+  EXPECT_GT(MonotonicSeconds() - start, 0.9);
   const std::string log = ReadWholeFile(directory / "rank-0000.log");
   EXPECT_NE(log.find("rank 0 "), std::string::npos) << log;
-  EXPECT_NE(log.find("hangs in step 1234: all-reduce for 1 s"), std::string::npos) << log;
+  EXPECT_GE(ReportedSeconds(log, "hangs in step 1234: all-reduce"), 1) << log;
   EXPECT_NE(log.find("StuckInTheReduction"), std::string::npos) << log;
 }
 
@@ -67,7 +67,7 @@ TEST(Watchdog, TheReportBeginsALineOfItsOwn) {
       Watchdog watchdog(Short(0.2));
       if (has_log) watchdog.ReportTo(directory, 0, 1);
       StderrLine().Show("ETA 3h12m  step 3/100");
-      SleepSeconds(20);
+      SleepSeconds(kHangSeconds);
       return 0;
     });
     EXPECT_EQ(child.Wait(), 7);
@@ -80,7 +80,6 @@ TEST(Watchdog, TheReportBeginsALineOfItsOwn) {
 // The thread that draws may hang in the terminal, as after ^S, and so would the report.
 TEST(Watchdog, ATerminalThatTakesNothingKeepsNobodyAlive) {
   const Path directory = ScratchDirectory("watchdog-terminal");
-  const double start = MonotonicSeconds();
   Child child([&](const auto&) {
     int ends[2];
     if (pipe2(ends, O_NONBLOCK) != 0) return 1;
@@ -93,7 +92,6 @@ TEST(Watchdog, ATerminalThatTakesNothingKeepsNobodyAlive) {
     return 0;
   });
   EXPECT_EQ(child.Wait(), 7);
-  EXPECT_LT(MonotonicSeconds() - start, 0.2 + 5);
   const std::string log = ReadWholeFile(directory / "rank-0000.log");
   EXPECT_NE(log.find("watchdog: rank 0 "), std::string::npos) << log;
   EXPECT_NE(log.find("no report from rank 1"), std::string::npos) << log;
@@ -119,7 +117,7 @@ TEST(Watchdog, EveryPhaseIsWatched) {
       watchdog.ReportTo(directories.back(), 0, 1);
       const Watchdog::Phase outer(watchdog, RunPhase::kStep, 1);
       const Watchdog::Phase inner(watchdog, phase, 7);
-      SleepSeconds(20);
+      SleepSeconds(kHangSeconds);
       return 0;
     }));
   }
@@ -139,7 +137,7 @@ TEST(Watchdog, NoTimeIsUnwatched) {
       watchdog.ReportTo(directory, 0, 1);
       if (after_a_phase) const Watchdog::Phase prepare(watchdog, RunPhase::kPrepare);
       watchdog.Activity("doing nothing");
-      SleepSeconds(20);
+      SleepSeconds(kHangSeconds);
       return 0;
     });
     EXPECT_EQ(child.Wait(), 7);
@@ -150,35 +148,37 @@ TEST(Watchdog, NoTimeIsUnwatched) {
   }
 }
 
+// Pieces far below the limit, which is exceeded by their sum.
 TEST(Watchdog, WorkingRunsAreLeftAlone) {
-  Watchdog watchdog(Short(0.3));
+  Watchdog watchdog(Short(1));
   SleepSeconds(0.1);
   {
     const Watchdog::Phase prepare(watchdog, RunPhase::kPrepare);
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 12; ++i) {
       SleepSeconds(0.1);
       watchdog.Alive();
     }
   }
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 12; ++i) {
     const Watchdog::Phase step(watchdog, RunPhase::kStep, i);
     SleepSeconds(0.1);
   }
 }
 
 TEST(Watchdog, StepsAndBatchesAreMeasuredByTheirOwnMedians) {
-  Watchdog watchdog({.limits = {.step = 0.1, .first_steps = 50, .evaluation = 0.1}});
-  for (const double seconds : {0.01, 0.01, 0.3, 0.01, 0.01}) {
-    EXPECT_GE(watchdog.Allowed(RunPhase::kStep), 0.1);
+  constexpr double kUsual = 0.06, kOne = 0.6;
+  Watchdog watchdog({.limits = {.step = 1, .first_steps = 50, .evaluation = 1}});
+  for (const double seconds : {kUsual, kUsual, kOne, kUsual, kUsual}) {
+    EXPECT_GE(watchdog.Allowed(RunPhase::kStep), 1);
     const Watchdog::Phase step(watchdog, RunPhase::kStep, 1);
     SleepSeconds(seconds);
   }
-  EXPECT_GE(watchdog.Allowed(RunPhase::kStep), 0.2);
-  EXPECT_LT(watchdog.Allowed(RunPhase::kStep), 3);
+  EXPECT_GE(watchdog.Allowed(RunPhase::kStep), 20 * kUsual);
+  EXPECT_LT(watchdog.Allowed(RunPhase::kStep), 20 * kOne);
   // Nothing is known of evaluations yet.
   EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 50);
   for (int i = 0; i < 3; ++i) const Watchdog::Phase batch(watchdog, RunPhase::kEvaluation, 1);
-  EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 0.1);
+  EXPECT_EQ(watchdog.Allowed(RunPhase::kEvaluation), 1);
 }
 
 TEST(Watchdog, LimitsFollowWhatIsKnown) {
@@ -226,11 +226,11 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   std::vector<std::unique_ptr<Child>> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(std::make_unique<Child>([&, rank](const auto& ready) {
-      Watchdog watchdog(Short());
+      Watchdog watchdog(Short(2));
       watchdog.ReportTo(directory, rank, 3);
       const Watchdog::Phase step(watchdog, RunPhase::kStep, 5);
       ready();
-      SleepSeconds(30);
+      SleepSeconds(kHangSeconds);
       return 0;
     }));
   }
@@ -259,7 +259,7 @@ TEST(Watchdog, RanksThatNeverJoinAreNamed) {
     options.job_directory = directory;
     Watchdog watchdog(options);
     watchdog.Activity("joining the other ranks");
-    SleepSeconds(20);
+    SleepSeconds(kHangSeconds);
     return 0;
   });
   EXPECT_EQ(child.Wait(), 7);
