@@ -11,9 +11,10 @@
 namespace syntra {
 namespace {
 
-// A step reads every weight once, whatever the rows: more rows cost little until they fill the
-// caches. Longer inputs get fewer, since each holds keys and values in every layer.
-constexpr int64_t kMostRows = 32, kBatchTokens = 8192;
+// A step reads every weight once, whatever the rows, so more rows cost little until their products
+// fill the processor. Longer inputs and outputs get fewer, since each token holds keys and values in
+// every layer.
+constexpr int64_t kMostRows = 64, kInputTokens = 8192, kOutputTokens = 16384;
 constexpr int64_t kShortestOutput = 4;
 
 // Of a batch's requests: one of four sizes in each octave (..., 8, 10, 12, 14, 16, 20, ...).
@@ -54,12 +55,13 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
   for (size_t first = 0; first < order.size();) {
     RequestBatch batch;
     batch.largest.rows = sizes[order[first]].rows;
-    const int64_t most_rows = std::max<int64_t>(1, kMostRows / batch.largest.rows);
+    const int64_t most_rows = std::max<int64_t>(
+        1, std::min(kMostRows, kOutputTokens / output_length) / batch.largest.rows);
     for (; first < order.size(); ++first) {
       const RequestSize& size = sizes[order[first]];
       const int64_t count = std::ssize(batch.requests) + 1;
       const int64_t length = PaddedLength(size.input, input_length);
-      const bool fits = count <= most_rows && count * length <= kBatchTokens;
+      const bool fits = count <= most_rows && count * length <= kInputTokens;
       if (size.rows != batch.largest.rows || (count > 1 && !fits)) break;
       batch.requests.push_back(order[first]);
       batch.largest.input = length;

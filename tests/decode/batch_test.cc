@@ -253,7 +253,7 @@ void ExpectSharedAsAlone(const std::vector<RequestBatch>& batches, size_t count,
 
 TEST(Sharing, EveryRankGetsWhatOneGets) {
   std::vector<RequestSize> sizes;
-  for (int64_t i = 0; i < 90; ++i) sizes.push_back({1 + i % 3, 1 + i % 11, i % 5});
+  for (int64_t i = 0; i < 180; ++i) sizes.push_back({1 + i % 3, 1 + i % 11, i % 5});
   const auto batches = BatchesBySize(sizes, kInputLength, kOutputLength);
   EXPECT_GT(batches.size(), 3u);
   ExpectSharedAsAlone<Hypotheses>(batches, sizes.size(), [&](const RequestBatch& batch) {
@@ -279,7 +279,7 @@ TEST(BatchesOfRequests, HoldEveryRequestOnceWithinTheirSizes) {
   std::vector<int> seen(sizes.size());
   for (const RequestBatch& batch : BatchesBySize(sizes, 100, 9)) {
     EXPECT_GE(batch.inputs, static_cast<int64_t>(batch.requests.size()));
-    EXPECT_LE(batch.inputs * batch.largest.rows, 32);
+    EXPECT_LE(batch.inputs * batch.largest.rows, 64);
     EXPECT_LE(batch.largest.input, 100);
     for (const size_t request : batch.requests) {
       ++seen[request];
@@ -289,6 +289,14 @@ TEST(BatchesOfRequests, HoldEveryRequestOnceWithinTheirSizes) {
     }
   }
   EXPECT_EQ(seen, std::vector<int>(sizes.size(), 1));
+}
+
+TEST(BatchesOfRequests, AreSmallerWhereOutputsAreLong) {
+  const std::vector<RequestSize> sizes(200, RequestSize{1, 10, 5});
+  const auto rows = [&](int64_t longest) { return BatchesBySize(sizes, 100, longest)[0].inputs; };
+  EXPECT_EQ(rows(16), 64);
+  EXPECT_EQ(rows(512), 32);
+  EXPECT_EQ(rows(1 << 20), 1);
 }
 
 }  // namespace

@@ -147,8 +147,7 @@ TEST_F(Gpu, SaysWhatWouldFit) {
   const Outcome outcome = Run(Pretrain("gpu", With("train.micro_batch_size=8")), small);
   EXPECT_EQ(outcome.code, 4);
   EXPECT_TRUE(outcome.Says("the run needs")) << outcome.err;
-  EXPECT_TRUE(outcome.Says("train.recompute=true with train.micro_batch_size=8 fits"))
-      << outcome.err;
+  EXPECT_TRUE(outcome.Says("train.micro_batch_size=4 fits")) << outcome.err;
   small.environment = {"SYNTRA_SIMT_MEMORY=100000"};
   const Outcome none = Run(Pretrain("none", With("train.micro_batch_size=8")), small);
   EXPECT_EQ(none.code, 4);
