@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/clock.h"
+
 namespace syntra {
 namespace {
 
@@ -20,12 +22,14 @@ std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view tex
 }
 
 Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
-                   std::span<const TaskData> tasks, Communicator& ranks, const OnBatch& on_batch)
+                   std::span<const TaskData> tasks, Communicator& ranks, OnProgress on_progress)
     : tokenizer_(tokenizer),
       ranks_(ranks),
       lengths_(RowLengths(config.data())),
       ranks_labels_(config.evaluation().rank_classification()),
-      scorer_(model, lengths_.inputs, lengths_.targets, on_batch) {
+      on_progress_(std::move(on_progress)),
+      scorer_(model, lengths_.inputs, lengths_.targets,
+              [this](size_t count) { on_batch_(count); }) {
   if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
     return;
   }
@@ -33,7 +37,7 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
                    DecodeSettings{.decoding = {},
                                   .input_length = lengths_.inputs,
                                   .output_length = lengths_.targets,
-                                  .on_batch = on_batch});
+                                  .on_batch = [this](size_t count) { on_batch_(count); }});
 }
 
 std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs) {
@@ -75,6 +79,13 @@ std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskEx
   std::vector<size_t> order(inputs.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
+  AnswerProgress progress{.task = task, .total = std::ssize(examples)};
+  on_batch_ = [&, start = Clock::now()](size_t count) {
+    const int64_t done = progress.done + static_cast<int64_t>(count) * ranks_.size();
+    progress.done = std::min(done, progress.total);
+    progress.seconds = SecondsSince(start);
+    if (on_progress_) on_progress_(progress);
+  };
   Answers answers(inputs.size());
   for (size_t first = 0; first < order.size(); first += kChunk) {
     if (stop()) return std::nullopt;

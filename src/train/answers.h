@@ -21,12 +21,24 @@ std::vector<int32_t> IdsWithEos(const Tokenizer& tokenizer, std::string_view tex
 // In the order of a split's examples.
 using Answers = std::vector<Prediction>;
 
+// How far the answers to a split are: of all ranks, as far as one rank can tell.
+struct AnswerProgress {
+  const Task& task;
+  int64_t done = 0, total = 0;
+  double seconds = 0;
+};
+
 class Answerer {
  public:
-  // All must outlive it. `on_batch` is called after each batch of this rank. Throws Error(kConfig)
-  // if a task is answered with text and the model cannot decode.
+  // Called after each batch of this rank.
+  using OnProgress = std::function<void(const AnswerProgress&)>;
+
+  // All must outlive it. Throws Error(kConfig) if a task is answered with text and the model cannot
+  // decode.
   Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
-           std::span<const TaskData> tasks, Communicator& ranks, const OnBatch& on_batch = {});
+           std::span<const TaskData> tasks, Communicator& ranks, OnProgress on_progress = {});
+  Answerer(const Answerer&) = delete;
+  Answerer& operator=(const Answerer&) = delete;
 
   // All ranks call it with the same examples, share the work and get all answers. `stop` as for
   // Evaluator::Evaluate: once it is true, there are none.
@@ -46,7 +58,9 @@ class Answerer {
   Communicator& ranks_;
   ExampleLengths lengths_;  // of the longest inputs and targets
   bool ranks_labels_;
-  std::optional<BatchDecoder> decoder_;  // if a task is answered with text
+  OnProgress on_progress_;
+  std::function<void(size_t)> on_batch_;  // of the split that is answered now
+  std::optional<BatchDecoder> decoder_;   // if a task is answered with text
   Scorer scorer_;
 };
 

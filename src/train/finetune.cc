@@ -84,7 +84,12 @@ std::string Finetuning::DescribeData() const {
 std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
                                                                TrainingState& state) {
   answerer_.emplace(state.replica.trained(), *tokenizer_, run.config, data_.tasks, run.ranks,
-                    [&run](size_t) { run.watchdog.Alive(); });
+                    [&run](const AnswerProgress& now) {
+                      run.watchdog.Alive();
+                      if (!run.is_chief() || !run.chief->progress) return;
+                      run.chief->progress->Evaluating(now.task.traits().name, now.done, now.total,
+                                                      now.seconds);
+                    });
   std::vector<std::unique_ptr<Evaluator>> evaluators;
   for (const TaskData& task : data_.tasks) {
     if (task.validation.empty()) continue;  // the benchmarks' diagnostics have a test split alone

@@ -71,18 +71,33 @@ void Progress::Step(const StepProgress& step) {
   }
   const bool live = *options_.live, final = step.step >= options_.steps;
   const bool asked = !live && options_.log_every > 0 && step.step % options_.log_every == 0;
-  const double waited = options_.seconds() - printed_at_;
-  if (final || asked || waited >= (live ? kRedrawSeconds : kPrintSeconds)) Draw();
+  // The last column stays free: writing there makes some terminals wrap.
+  const int columns = live ? options_.columns() - 1 : std::numeric_limits<int>::max();
+  if (final || asked || IsTime()) Draw(Line(columns));
   if (final) options_.screen->Finish();
 }
 
-void Progress::Draw() {
+void Progress::Evaluating(const std::string& what, int64_t done, int64_t total, double seconds) {
+  if (!IsTime()) return;
+  const double rate = Ratio(static_cast<double>(done), seconds);
+  const double left = Ratio(static_cast<double>(total - done), rate);
+  std::string line =
+      fmt::format("evaluating {}  {}/{}  {:.1f}/s  ETA {}", what, WithThousands(done),
+                  WithThousands(total), rate, HumanDuration(left));
+  if (*options_.live) line.resize(std::min<size_t>(line.size(), options_.columns() - 1));
+  Draw(line);
+}
+
+bool Progress::IsTime() const {
+  return options_.seconds() - printed_at_ >= (*options_.live ? kRedrawSeconds : kPrintSeconds);
+}
+
+void Progress::Draw(const std::string& line) {
   printed_at_ = options_.seconds();
   if (*options_.live) {
-    // The last column stays free: writing there makes some terminals wrap.
-    options_.screen->Show(Line(options_.columns() - 1));
+    options_.screen->Show(line);
   } else {
-    options_.screen->Print(Line(std::numeric_limits<int>::max()) + "\n");
+    options_.screen->Print(line + "\n");
   }
 }
 

@@ -58,6 +58,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void Step(const StepProgress& step);
+  // An evaluation of `what` has done `done` of `total` examples in `seconds`: a line like that of
+  // the steps, in its place.
+  void Evaluating(const std::string& what, int64_t done, int64_t total, double seconds);
   // An evaluation or a save took so long; the ETA counts on as many more as the run will make.
   void Evaluated(double seconds) { evaluations_.Add(seconds); }
   void Saved(double seconds) { saves_.Add(seconds); }
@@ -87,7 +90,8 @@ class Progress {
     int rank;
   };
   std::vector<Field> Fields() const;
-  void Draw();
+  bool IsTime() const;
+  void Draw(const std::string& line);
 
   ProgressOptions options_;
   StepProgress last_;

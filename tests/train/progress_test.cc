@@ -154,6 +154,22 @@ TEST(Progress, OtherTextStandsAboveTheLiveLine) {
   EXPECT_EQ(screen.text, "before\n" + kErase + shown + kErase + "06:54:56 info saved\n" + shown);
 }
 
+TEST(Progress, AnEvaluationHasALineOfItsOwn) {
+  Screen screen;
+  Progress progress(screen.Options(false));
+  progress.Evaluating("cola", 64, 1043, 2);
+  EXPECT_EQ(screen.text, "");
+  screen.seconds += 60;
+  progress.Evaluating("cola", 512, 1043, 16);
+  EXPECT_EQ(screen.text, "evaluating cola  512/1,043  32.0/s  ETA 17s\n");
+
+  Screen live;
+  live.columns = 20;
+  Progress narrow(live.Options(true));
+  narrow.Evaluating("cola", 512, 1043, 16);
+  EXPECT_EQ(live.text, kErase + "evaluating cola  51");
+}
+
 TEST(Progress, EtaCountsEvaluationsAndSaves) {
   Screen screen;
   ProgressOptions options = screen.Options(false);
