@@ -13,9 +13,10 @@ namespace syntra {
 namespace {
 
 template <typename Patterns>
-PrepareOptions Preparation(const DataConfig& config, const Patterns& patterns, Path directory) {
+PrepareOptions Preparation(const DataConfig& config, const Patterns& patterns,
+                           const Path& directory) {
   return {.patterns = {patterns.begin(), patterns.end()},
-          .directory = std::move(directory),
+          .directory = directory,
           .text_field = config.text_field(),
           .on_bad_record = {.fail = config.on_bad_record() == DataConfig::FAIL,
                             .max_fraction = config.max_bad_fraction()},
@@ -40,7 +41,9 @@ std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& p
 
 TrainingData::TrainingData(std::shared_ptr<const ExampleSource> source, const Packing& packing,
                            uint64_t seed)
-    : source_(source), packing_(packing), rows_([source, packing, seed](int64_t epoch) {
+    : source_(std::move(source)),
+      packing_(packing),
+      rows_([source = source_, packing, seed](int64_t epoch) {
         return std::make_shared<const PackedEpoch>(source->Epoch(epoch), packing, seed, epoch);
       }) {
   if (RowsInEpoch(0) == 0) Fail(ExitCode::kData, "{} has no examples", source_->name());

@@ -71,7 +71,7 @@ void LineAnswers::Run(const Answer& answer) {
 
 std::string LineAnswers::Report(size_t index, const std::string& what) {
   ++bad_;
-  const std::string error = fmt::format("line {} of the input {}", before_ + index + 1, what);
+  std::string error = fmt::format("line {} of the input {}", before_ + index + 1, what);
   if (ranks_.rank() == 0) PrintError(error + "; an empty line takes its place");
   return error;
 }

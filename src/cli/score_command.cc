@@ -53,6 +53,7 @@ class RequestReader {
 // The log-probability of each target, tabs between them.
 std::string Numbers(const std::vector<double>& scores) {
   std::vector<std::string> numbers;
+  numbers.reserve(scores.size());
   for (const double score : scores) numbers.push_back(fmt::format("{:.6f}", score));
   return Join(numbers, "\t");
 }

@@ -129,6 +129,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
 
 std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels) {
   std::vector<size_t> bytes;
+  bytes.reserve(kernels.size());
   for (const InstructionKernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
   return bytes;
 }

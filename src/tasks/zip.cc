@@ -33,7 +33,7 @@ void Add(zip_t* archive, const ZipMember& member) {
   Require(source != nullptr, error);
   const zip_int64_t index = zip_file_add(archive, member.name.c_str(), source.get(), 0);
   Require(index >= 0, error);
-  source.release();  // the archive's now
+  static_cast<void>(source.release());  // the archive's now
   Require(zip_file_set_dostime(archive, index, kMidnight, kFirstDay, 0) == 0, error);
   Require(zip_file_set_external_attributes(archive, index, 0, ZIP_OPSYS_UNIX, kFileMode) == 0,
           error);
@@ -63,7 +63,7 @@ std::string ZipOf(std::span<const ZipMember> members) {
   zip_source_keep(bytes.get());  // beyond the archive, which owns it from here on
   for (const ZipMember& member : members) Add(archive.get(), member);
   Require(zip_close(archive.get()) == 0, zip_get_error(archive.get()));
-  archive.release();
+  static_cast<void>(archive.release());
   return ContentOf(bytes.get());
 }
 

@@ -42,6 +42,7 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
 
 std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs) {
   std::vector<DecodeRequest> requests;
+  requests.reserve(inputs.size());
   for (Ids& ids : inputs) requests.push_back({std::move(ids), {}});
   std::vector<std::string> texts;
   for (const Hypotheses& outputs : decoder_->Decode(requests, ranks_)) {
@@ -53,10 +54,12 @@ std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs) {
 std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs) {
   const std::vector<std::string>& labels = task.traits().labels;
   std::vector<Ids> targets;
+  targets.reserve(labels.size());
   for (const std::string& label : labels) {
     targets.push_back(IdsWithEos(tokenizer_, label, lengths_.targets));
   }
   std::vector<ScoreRequest> requests;
+  requests.reserve(inputs.size());
   for (Ids& ids : inputs) requests.push_back({std::move(ids), targets});
   std::vector<std::string> texts;
   for (const std::vector<double>& scores : scorer_.Score(requests, ranks_)) {

@@ -128,6 +128,7 @@ class Checks {
     const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config_.data());
     RequireFiles(tasks, TaskFolderOf(config_.data()).directory);
     std::vector<std::string> names;
+    names.reserve(tasks.size());
     for (const std::unique_ptr<Task>& task : tasks) names.push_back(task->traits().name);
     return "all there for " + Join(names, ", ");
   }

@@ -300,7 +300,7 @@ void Watchdog::WriteSummary(int log) const {
   std::string lines, silent;
   for (int rank = options_.ranks - 1; rank >= 0; --rank) {
     try {
-      lines = "  " + ReadWholeFile(ReportPath(reports_, rank), 65536) + lines;
+      lines.insert(0, "  " + ReadWholeFile(ReportPath(reports_, rank), 65536));
       lowest = std::min(lowest, rank);
     } catch (const Error&) {
       silent = fmt::format(" {}{}", rank, silent);
