@@ -125,7 +125,9 @@ std::vector<Progress::Field> Progress::Fields() const {
   if (std::isfinite(left)) {
     fields.push_back({fmt::format(" ({})", WhenText(options_.wall_time(), left)), 5});
   }
-  const auto add = [&](int rank, const std::string& text) { fields.push_back({"  " + text, rank}); };
+  const auto add = [&](int rank, const std::string& text) {
+    fields.push_back({"  " + text, rank});
+  };
   add(1, fmt::format("step {}/{} {:.1f}%", WithThousands(last_.step), WithThousands(options_.steps),
                      share(last_.step, options_.steps)));
   add(2, fmt::format("loss {:.3f}", last_.loss));
