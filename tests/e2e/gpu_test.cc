@@ -143,11 +143,15 @@ TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
 TEST_F(Gpu, SaysWhatWouldFit) {
   StartOptions small = OnGpu();
   if (small.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "a GPU's memory cannot be made small";
-  small.environment = {"SYNTRA_SIMT_MEMORY=1600000"};
-  const Outcome outcome = Run(Pretrain("gpu", With("train.micro_batch_size=8")), small);
-  EXPECT_EQ(outcome.code, 4);
-  EXPECT_TRUE(outcome.Says("the run needs")) << outcome.err;
-  EXPECT_TRUE(outcome.Says("train.micro_batch_size=4 fits")) << outcome.err;
+  const auto expect = [&](const char* memory, const char* remedy) {
+    small.environment = {memory};
+    const Outcome outcome = Run(Pretrain("gpu", With("train.micro_batch_size=8")), small);
+    EXPECT_EQ(outcome.code, 4);
+    EXPECT_TRUE(outcome.Says("the run needs")) << outcome.err;
+    EXPECT_TRUE(outcome.Says(remedy)) << outcome.err;
+  };
+  expect("SYNTRA_SIMT_MEMORY=1600000", "train.micro_batch_size=4 fits");
+  expect("SYNTRA_SIMT_MEMORY=1300000", "train.recompute=true with train.micro_batch_size=8 fits");
   small.environment = {"SYNTRA_SIMT_MEMORY=100000"};
   const Outcome none = Run(Pretrain("none", With("train.micro_batch_size=8")), small);
   EXPECT_EQ(none.code, 4);
