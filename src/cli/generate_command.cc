@@ -58,7 +58,8 @@ class LineFiller {
       requests.push_back(std::move(request));
       asked.push_back(i);
     }
-    std::vector<Hypotheses> outputs = decoder_.Decode(requests, ranks_);
+    std::vector<Hypotheses> outputs =
+        decoder_.Decode(requests, ranks_, [&](size_t done) { answers_.Advance(done); });
     for (size_t i = 0; i < asked.size(); ++i) {
       Answer& answer = answers[asked[i]];
       answer.outputs = std::move(outputs[i]);
@@ -95,10 +96,11 @@ std::string JsonLine(const std::string& input, const Answer& answer) {
 }
 
 void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
-                 const LoadedModel& model, const GenerateOptions& options) {
+                 const LoadedModel& model, const GenerateOptions& options,
+                 const OnBatch& on_batch) {
   const ValidationData data = OpenValidationData(model, ranks, watchdog);
   const std::string text = SamplesText(decoder, ranks, *model.tokenizer, data, options.samples,
-                                       options.raw, TerminalColumns(STDOUT_FILENO));
+                                       options.raw, TerminalColumns(STDOUT_FILENO), on_batch);
   if (ranks.rank() == 0) fmt::print("{}", text);
 }
 
@@ -154,10 +156,10 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
                        {.decoding = config.decoding(),
                         .input_length = lengths.inputs,
                         .output_length = lengths.targets,
-                        .log_probabilities = options.json,
-                        .on_batch = [&](size_t lines) { answers.Advance(lines); }});
+                        .log_probabilities = options.json});
   if (options.samples > 0) {
-    ShowSamples(decoder, ranks, watchdog, loaded, options);
+    ShowSamples(decoder, ranks, watchdog, loaded, options,
+                [&](size_t examples) { answers.Advance(examples); });
   } else {
     FillLines(decoder, ranks, tokenizer, options, answers);
   }

@@ -96,7 +96,8 @@ int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples) {
 }
 
 std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
-                        const ValidationData& data, int64_t count, bool raw, int columns) {
+                        const ValidationData& data, int64_t count, bool raw, int columns,
+                        const OnBatch& on_batch) {
   count = std::min(count, data.example_count());
   std::vector<Sample> samples;
   std::vector<DecodeRequest> requests;
@@ -104,7 +105,7 @@ std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokeni
     samples.push_back(ReadSample(data, tokenizer, SampleIndex(i, count, data.example_count())));
     requests.push_back(samples.back().request);
   }
-  const auto outputs = decoder.Decode(requests, ranks);
+  const auto outputs = decoder.Decode(requests, ranks, on_batch);
   std::string text;
   for (int64_t i = 0; i < count; ++i) {
     Sample& sample = samples[i];

@@ -63,8 +63,7 @@ ExitCode Score(const CheckpointOptions& checkpoint, Communicator& ranks, Watchdo
   CheckHasEos(*loaded.tokenizer);
   const ExampleLengths lengths = RowLengths(loaded.config.data());
   LineAnswers answers(ranks, watchdog);
-  Scorer scorer(loaded.replica->trained(), lengths.inputs, lengths.targets,
-                [&](size_t lines) { answers.Advance(lines); });
+  Scorer scorer(loaded.replica->trained(), lengths.inputs, lengths.targets);
   const RequestReader reader(*loaded.tokenizer, lengths, answers);
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<ScoreRequest> requests;
@@ -75,7 +74,8 @@ ExitCode Score(const CheckpointOptions& checkpoint, Communicator& ranks, Watchdo
       requests.push_back(std::move(*request));
       asked.push_back(i);
     }
-    const std::vector<std::vector<double>> scores = scorer.Score(requests, ranks);
+    const std::vector<std::vector<double>> scores =
+        scorer.Score(requests, ranks, [&](size_t done) { answers.Advance(done); });
     std::vector<std::string> printed(lines.size());
     for (size_t i = 0; i < asked.size(); ++i) printed[asked[i]] = Numbers(scores[i]);
     return printed;

@@ -56,7 +56,7 @@ std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> r
 }
 
 std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests,
-                                             Communicator& ranks) {
+                                             Communicator& ranks, const OnBatch& on_batch) {
   std::vector<RequestSize> sizes;
   for (const DecodeRequest& request : requests) {
     sizes.push_back({.rows = strategy_->rows_per_input(),
@@ -68,7 +68,7 @@ std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requ
       BatchesBySize(sizes, settings_.input_length, settings_.output_length);
   return ShareBatches<Hypotheses>(
       batches, requests.size(), ranks,
-      [&](const RequestBatch& batch) { return DecodeOne(requests, batch); }, settings_.on_batch);
+      [&](const RequestBatch& batch) { return DecodeOne(requests, batch); }, on_batch);
 }
 
 std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requests) {

@@ -19,7 +19,6 @@ struct DecodeSettings {
   int64_t input_length = 0, output_length = 0;
   // Of greedy outputs, too, which takes a little longer.
   bool log_probabilities = false;
-  OnBatch on_batch;
 };
 
 class BatchDecoder {
@@ -34,7 +33,8 @@ class BatchDecoder {
   // long as the longest. An output does not depend on the other requests.
   std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests);
   // All ranks give the same requests, share the work, and get all outputs.
-  std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests, Communicator& ranks);
+  std::vector<Hypotheses> Decode(std::span<const DecodeRequest> requests, Communicator& ranks,
+                                 const OnBatch& on_batch = {});
 
  private:
   DecodeSession& SessionFor(const RequestBatch& batch);

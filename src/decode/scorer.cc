@@ -102,13 +102,13 @@ std::vector<std::vector<double>> Scorer::ScoreOne(std::span<const ScoreRequest> 
 }
 
 std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> requests,
-                                               Communicator& ranks) {
+                                               Communicator& ranks, const OnBatch& on_batch) {
   std::vector<RequestSize> sizes;
   for (const ScoreRequest& request : requests) sizes.push_back(SizeOf(request));
   const std::vector<RequestBatch> batches = BatchesBySize(sizes, input_length_, target_length_);
   return ShareBatches<std::vector<double>>(
       batches, requests.size(), ranks,
-      [&](const RequestBatch& batch) { return ScoreOne(requests, batch); }, on_batch_);
+      [&](const RequestBatch& batch) { return ScoreOne(requests, batch); }, on_batch);
 }
 
 std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> requests) {

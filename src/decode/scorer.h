@@ -22,18 +22,14 @@ struct ScoreRequest {
 class Scorer {
  public:
   // Lengths in tokens, EOS included: of the longest input and target. The model must outlive this.
-  Scorer(const TrainedModel& model, int64_t input_length, int64_t target_length,
-         OnBatch on_batch = {})
-      : model_(model),
-        input_length_(input_length),
-        target_length_(target_length),
-        on_batch_(std::move(on_batch)) {}
+  Scorer(const TrainedModel& model, int64_t input_length, int64_t target_length)
+      : model_(model), input_length_(input_length), target_length_(target_length) {}
 
   // The natural logarithm of each target's probability, in the order of requests and targets.
   std::vector<std::vector<double>> Score(std::span<const ScoreRequest> requests);
   // All ranks give the same requests, share the work, and get all results.
   std::vector<std::vector<double>> Score(std::span<const ScoreRequest> requests,
-                                         Communicator& ranks);
+                                         Communicator& ranks, const OnBatch& on_batch = {});
 
  private:
   Executable& ProgramFor(const RequestBatch& batch);
@@ -42,7 +38,6 @@ class Scorer {
 
   TrainedModel model_;
   int64_t input_length_, target_length_;
-  OnBatch on_batch_;
   std::unique_ptr<Executable> program_;  // of the sizes that were used last
   std::vector<int64_t> sizes_;           // its own
 };

@@ -28,30 +28,29 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
       lengths_(RowLengths(config.data())),
       ranks_labels_(config.evaluation().rank_classification()),
       on_progress_(std::move(on_progress)),
-      scorer_(model, lengths_.inputs, lengths_.targets,
-              [this](size_t count) { on_batch_(count); }) {
+      scorer_(model, lengths_.inputs, lengths_.targets) {
   if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
     return;
   }
-  decoder_.emplace(model, tokenizer,
-                   DecodeSettings{.decoding = {},
-                                  .input_length = lengths_.inputs,
-                                  .output_length = lengths_.targets,
-                                  .on_batch = [this](size_t count) { on_batch_(count); }});
+  decoder_.emplace(
+      model, tokenizer,
+      DecodeSettings{
+          .decoding = {}, .input_length = lengths_.inputs, .output_length = lengths_.targets});
 }
 
-std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs) {
+std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs, const OnBatch& on_batch) {
   std::vector<DecodeRequest> requests;
   requests.reserve(inputs.size());
   for (Ids& ids : inputs) requests.push_back({std::move(ids), {}});
   std::vector<std::string> texts;
-  for (const Hypotheses& outputs : decoder_->Decode(requests, ranks_)) {
+  for (const Hypotheses& outputs : decoder_->Decode(requests, ranks_, on_batch)) {
     texts.push_back(tokenizer_.Decode(outputs.front().ids));
   }
   return texts;
 }
 
-std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs) {
+std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs,
+                                                      const OnBatch& on_batch) {
   const std::vector<std::string>& labels = task.traits().labels;
   std::vector<Ids> targets;
   targets.reserve(labels.size());
@@ -62,14 +61,16 @@ std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vec
   requests.reserve(inputs.size());
   for (Ids& ids : inputs) requests.push_back({std::move(ids), targets});
   std::vector<std::string> texts;
-  for (const std::vector<double>& scores : scorer_.Score(requests, ranks_)) {
+  for (const std::vector<double>& scores : scorer_.Score(requests, ranks_, on_batch)) {
     texts.push_back(labels[MostProbable(scores)]);
   }
   return texts;
 }
 
-std::vector<std::string> Answerer::Texts(const Task& task, std::vector<Ids> inputs) {
-  return IsRanked(task) ? MostProbableLabels(task, std::move(inputs)) : Decoded(std::move(inputs));
+std::vector<std::string> Answerer::Texts(const Task& task, std::vector<Ids> inputs,
+                                         const OnBatch& on_batch) {
+  return IsRanked(task) ? MostProbableLabels(task, std::move(inputs), on_batch)
+                        : Decoded(std::move(inputs), on_batch);
 }
 
 std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskExample> examples,
@@ -83,7 +84,7 @@ std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskEx
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
   AnswerProgress progress{.task = task, .total = std::ssize(examples)};
-  on_batch_ = [&, start = Clock::now()](size_t count) {
+  const auto on_batch = [&, start = Clock::now()](size_t count) {
     const int64_t done = progress.done + static_cast<int64_t>(count) * ranks_.size();
     progress.done = std::min(done, progress.total);
     progress.seconds = SecondsSince(start);
@@ -95,7 +96,7 @@ std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskEx
     const auto chunk = std::span(order).subspan(first, std::min(kChunk, order.size() - first));
     std::vector<Ids> asked;
     for (const size_t i : chunk) asked.push_back(std::move(inputs[i]));
-    std::vector<std::string> texts = Texts(task, std::move(asked));
+    std::vector<std::string> texts = Texts(task, std::move(asked), on_batch);
     for (size_t k = 0; k < chunk.size(); ++k) {
       answers[chunk[k]] = {examples[chunk[k]], std::move(texts[k])};
     }

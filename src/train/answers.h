@@ -37,8 +37,6 @@ class Answerer {
   // decode.
   Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const Config& config,
            std::span<const TaskData> tasks, Communicator& ranks, OnProgress on_progress = {});
-  Answerer(const Answerer&) = delete;
-  Answerer& operator=(const Answerer&) = delete;
 
   // All ranks call it with the same examples, share the work and get all answers. `stop` as for
   // Evaluator::Evaluate: once it is true, there are none.
@@ -50,17 +48,18 @@ class Answerer {
 
   // Tasks without labels have nothing to rank.
   bool IsRanked(const Task& task) const { return ranks_labels_ && !task.traits().labels.empty(); }
-  std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs);
-  std::vector<std::string> Decoded(std::vector<Ids> inputs);
-  std::vector<std::string> MostProbableLabels(const Task& task, std::vector<Ids> inputs);
+  std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,
+                                 const OnBatch& on_batch);
+  std::vector<std::string> Decoded(std::vector<Ids> inputs, const OnBatch& on_batch);
+  std::vector<std::string> MostProbableLabels(const Task& task, std::vector<Ids> inputs,
+                                              const OnBatch& on_batch);
 
   const Tokenizer& tokenizer_;
   Communicator& ranks_;
   ExampleLengths lengths_;  // of the longest inputs and targets
   bool ranks_labels_;
   OnProgress on_progress_;
-  std::function<void(size_t)> on_batch_;  // of the split that is answered now
-  std::optional<BatchDecoder> decoder_;   // if a task is answered with text
+  std::optional<BatchDecoder> decoder_;  // if a task is answered with text
   Scorer scorer_;
 };
 
