@@ -5,14 +5,15 @@
 #include <set>
 
 #include "mixers/score_terms.h"
+#include "nn/attention.h"
 #include "nn/layers.h"
 
 namespace syntra {
 namespace {
 
-class Attention final : public TokenMixer {
+class AttentionMixer final : public TokenMixer {
  public:
-  explicit Attention(const AttentionConfig& config) : config_(config) {
+  explicit AttentionMixer(const AttentionConfig& config) : config_(config) {
     if (config_.term_size() == 0) config_.add_term()->mutable_dot_product();
     if (config_.gate() == AttentionConfig::SIGMOID && config_.term_size() != 2) {
       Fail(ExitCode::kConfig, "gate SIGMOID mixes two terms, not {}; use gate: SOFTMAX",
@@ -46,14 +47,11 @@ class Attention final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     AttentionOperands operands = Terms(scope, input.x);
     operands.value = HeadDropout(scope, operands.value, config_.dropout(), config_.head_size());
-    const Value positions =
-        config_.index_by() == AttentionConfig::SEGMENT_POSITION ? input.positions : Value{};
-    return Mix(scope, operands,
-               {.width = scope.TypeOf(input.x).shape[-1],
-                .bias = input.relative_bias,
-                .segments = input.segments,
-                .positions = positions,
-                .causal = input.causal});
+    operands.relative_bias = input.relative_bias;
+    const bool by_position = config_.index_by() == AttentionConfig::SEGMENT_POSITION;
+    return Mix(scope, input.x, operands,
+               AttentionMask::Within(input.segments, by_position ? input.positions : Value{},
+                                     input.causal));
   }
 
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
@@ -67,21 +65,11 @@ class Attention final : public TokenMixer {
     };
     operands.key = remember("key", operands.key);
     operands.value = remember("value", operands.value);
-    return Mix(scope, operands,
-               {.width = scope.TypeOf(step.x).shape[-1],
-                .bias = step.relative_bias,
-                .start = step.start,
-                .causal = true});
+    operands.relative_bias = step.relative_bias;
+    return Mix(scope, step.x, operands, {.query_start = step.start, .causal = true});
   }
 
  private:
-  // The operands of the op besides its score terms.
-  struct Placement {
-    int64_t width = 0;  // D
-    Value bias, segments, positions, start;
-    bool causal = false;
-  };
-
   AttentionOperands Terms(const Scope& scope, Value x) const {
     const int64_t width = scope.TypeOf(x).shape[-1];
     AttentionOperands operands;
@@ -117,15 +105,11 @@ class Attention final : public TokenMixer {
                      {logits});
   }
 
-  Value Mix(const Scope& scope, const AttentionOperands& operands, const Placement& place) const {
+  Value Mix(const Scope& scope, Value x, const AttentionOperands& operands,
+            const AttentionMask& mask) const {
     const int64_t inner = int64_t{config_.heads()} * config_.head_size();
-    const Value mixed = scope.One(
-        "attention", {{"heads", int64_t{config_.heads()}}, {"causal", place.causal}},
-        {operands.query, operands.key, operands.value, operands.dense_hidden,
-         operands.dense_positions, operands.factor_a, operands.factor_b, operands.table, place.bias,
-         place.segments, place.segments, place.positions, place.positions, place.start});
-    return Linear(scope, "output", mixed,
-                  {place.width,
+    return Linear(scope, "output", Attention(scope.program(), config_.heads(), operands, mask),
+                  {scope.TypeOf(x).shape[-1],
                    {"joined_kv", "embed"},
                    Initializer::Normal(1 / std::sqrt(static_cast<double>(inner)))});
   }
@@ -136,7 +120,7 @@ class Attention final : public TokenMixer {
 }  // namespace
 
 std::unique_ptr<TokenMixer> mixer_attention(const MixerConfig& config) {
-  return std::make_unique<Attention>(config.attention());
+  return std::make_unique<AttentionMixer>(config.attention());
 }
 
 }  // namespace syntra

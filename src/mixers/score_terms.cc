@@ -124,10 +124,10 @@ void AddDense(const Scope& scope, const DenseTerm& term, const TermContext& cont
   const int64_t hidden = term.hidden() > 0 ? term.hidden() : context.head_size;
   const int64_t n = term.max_length();
   const int64_t head_tables = term.share_heads() ? 1 : context.heads;
-  operands.dense_hidden = context.Gated(scope, DenseHidden(dense, term, context, hidden));
+  operands.feature = context.Gated(scope, DenseHidden(dense, term, context, hidden));
   const Initializer initializer =
       Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(hidden)));
-  operands.dense_positions =
+  operands.feature_positions =
       term.share_heads() ? dense.Parameter("positions", {hidden, n}, {"kv", "key"}, initializer)
                          : dense.Parameter("positions", {context.heads, hidden, n},
                                            {"heads", "kv", "key"}, initializer);
@@ -162,8 +162,8 @@ void AddFactorizedDense(const Scope& scope, const FactorizedDenseTerm& term,
   const Value units = DenseHidden(dense, term, context, hidden);
   const Value a =
       PerHeadMap(dense, "a", units, context, hidden, term.a(), term.share_heads(), term.bias());
-  operands.factor_a = context.Gated(scope, a);
-  operands.factor_b =
+  operands.outer_a = context.Gated(scope, a);
+  operands.outer_b =
       PerHeadMap(dense, "b", units, context, hidden, term.b(), term.share_heads(), term.bias());
 }
 

@@ -5,16 +5,9 @@
 #pragma once
 
 #include "mixers/mixer.h"
+#include "nn/attention.h"
 
 namespace syntra {
-
-// Operands of the `attention` op, filled term by term.
-struct AttentionOperands {
-  Value query, key, value;
-  Value dense_hidden, dense_positions;
-  Value factor_a, factor_b;
-  Value table;
-};
 
 // The values that a term can use when it is recorded.
 struct TermContext {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "nn/attention.h"
 #include "nn/layers.h"
 
 namespace syntra {
@@ -53,22 +54,9 @@ Value CrossAttention(const Scope& scope, Value x, const CrossKeys& memory, Value
       scope, "query", x, config, 1 / std::sqrt(static_cast<double>(width) * config.head_size()));
   const Value value = HeadDropout(scope, memory.value, config.dropout(), config.head_size());
   const Value side_by_side = InRows(scope, query, scope.TypeOf(memory_segments).shape[0]);
-  const Value attended =
-      scope.One("attention", {{"heads", int64_t{config.heads()}}, {"causal", false}},
-                {side_by_side,
-                 memory.key,
-                 value,
-                 {},
-                 {},
-                 {},
-                 {},
-                 {},
-                 {},
-                 segments,
-                 memory_segments,
-                 {},
-                 {},
-                 {}});
+  const Value attended = Attention(scope.program(), config.heads(),
+                                   {.query = side_by_side, .key = memory.key, .value = value},
+                                   {.query_segments = segments, .key_segments = memory_segments});
   const Value mixed = InRows(scope, attended, rows[0]);
   return Linear(scope, "output", mixed,
                 {width,

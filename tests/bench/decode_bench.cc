@@ -12,7 +12,7 @@
 #include "decode/session.h"
 #include "kernels/backend.h"
 #include "model/programs.h"
-#include "nn/layers.h"
+#include "nn/attention.h"
 #include "program/builder.h"
 
 namespace syntra {
@@ -64,12 +64,9 @@ std::vector<double> ValueProductSeconds(const ModelConfig& config) {
   for (int layer = 0; layer < config.decoder_layers(); ++layer) {
     const Value values =
         builder.Input(fmt::format("values_{}", layer), {DType::kF32, {kRows, kLength, inner}});
-    std::vector<Value> inputs(14);
-    inputs[2] = values;
-    inputs[7] = table;
-    inputs[13] = start;
     builder.Output(fmt::format("mixed_{}", layer),
-                   RecordOne(builder, "attention", {{"heads", heads}, {"causal", true}}, inputs));
+                   Attention(builder, heads, {.table = table, .value = values},
+                             {.query_start = start, .causal = true}));
   }
   Executable program(std::move(builder).Build(), CpuBackend(), {});
   std::vector<double> seconds;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records the fused `attention` op with named operands. Its contract is in kernels/README.md,
+// section "attention".
+#pragma once
+
+#include "program/builder.h"
+
+namespace syntra {
+
+// What the scores of query i and key j are a sum of, and the values that they weigh. Pairs come
+// together; what is absent adds nothing. B examples, T queries, S keys, H heads of K columns.
+struct AttentionOperands {
+  Value query, key;                  // q_i . k_j; [B, T, H * K] and [B, S, H * K]
+  Value feature, feature_positions;  // u_i . p_j; [B, T, H * F] and f32 [F or H, F, N], N >= S
+  Value outer_a, outer_b;            // a_i[j mod Na] * b_i[j div Na]; [B, T, H * Na or H * Nb]
+  Value table;                       // R[i, j]; f32 [H or 1, N or 1, N]
+  Value relative_bias;               // bias of j - i; f32 [H, T + S - 1]
+  Value value;                       // [B, S, H * K]; never absent
+};
+
+// Which keys a query may read, and which rows of the learned operands are a query's and a key's.
+struct AttentionMask {
+  // i32 [B, T] and [B, S]: equal and not 0. Absent: all keys.
+  Value query_segments, key_segments;
+  // i32 [B, T] and [B, S]: learned operands are read by these. Absent: by row.
+  Value query_positions, key_positions;
+  // i32 [1]: the row of the first query in incremental decoding. Absent: 0.
+  Value query_start;
+  // Only keys up to the query's own row.
+  bool causal = false;
+
+  // Of the positions of one sequence among themselves.
+  static AttentionMask Within(Value segments, Value positions, bool causal) {
+    return {segments, segments, positions, positions, {}, causal};
+  }
+};
+
+// The weighted values, [B, T, H * K].
+Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& operands,
+                const AttentionMask& mask);
+
+}  // namespace syntra
