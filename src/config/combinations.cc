@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "config/rules.h"
 #include "core/corruption_lengths.h"
+#include "mixers/mixer.h"
+#include "mixers/relative_bias.h"
 
 namespace syntra {
 namespace {
@@ -31,6 +33,12 @@ class Report {
     AddFieldProblem(layer_, fallback_, place, message, problems_);
   }
 
+  // For the owner of the message at `path`; the report must outlive it.
+  FieldReport Of(const std::string& path) const {
+    return FieldReport([this](const auto& fields, const auto& message) { Add(fields, message); },
+                       path);
+  }
+
   bool IsBroken(const std::string& field) const { return layer_.IsBroken(field); }
 
  private:
@@ -39,10 +47,10 @@ class Report {
   Problems* problems_;
 };
 
-// One attention of the model: where it is set, and the longest sequence that it meets.
-struct Stack {
+// A mixer of the model: where it is set, and the longest sequence that it meets.
+struct MixerPlace {
   std::string path;
-  const AttentionConfig& attention;
+  const MixerConfig& config;
   int length;
   std::string length_name, length_field;
 };
@@ -58,7 +66,7 @@ int TargetLength(const DataConfig& data) {
 }
 
 template <typename Check>
-void ForEachStack(const Report& report, Check check) {
+void ForEachMixer(const Report& report, Check check) {
   const ModelConfig& model = report.config().model();
   if (report.IsBroken("data.input_length") || report.IsBroken("data.noise_density") ||
       report.IsBroken("data.mean_span_length") || report.IsBroken("data.target_length")) {
@@ -73,14 +81,13 @@ void ForEachStack(const Report& report, Check check) {
   const std::string target_name =
       fmt::format("{} {}", follows ? "the target length" : target_field, targets);
   const bool shared = !model.has_decoder_mixer();
-  check(Stack{"model.mixer.attention", model.mixer().attention(),
-              shared ? std::max(inputs, targets) : inputs,
-              shared && targets > inputs ? target_name : input_name,
-              shared && targets > inputs ? target_field : input_field});
+  check(MixerPlace{"model.mixer", model.mixer(), shared ? std::max(inputs, targets) : inputs,
+                   shared && targets > inputs ? target_name : input_name,
+                   shared && targets > inputs ? target_field : input_field});
   if (shared) return;
-  check(Stack{"model.decoder_mixer.attention", model.decoder_mixer().attention(), targets,
-              target_name + (follows ? fmt::format(" that follows from {}", input_name) : ""),
-              target_field});
+  check(MixerPlace{"model.decoder_mixer", model.decoder_mixer(), targets,
+                   target_name + (follows ? fmt::format(" that follows from {}", input_name) : ""),
+                   target_field});
 }
 
 void MixersNameTheirKind(const Report& report) {
@@ -95,140 +102,21 @@ void MixersNameTheirKind(const Report& report) {
   check(model.has_decoder_mixer(), model.decoder_mixer(), "model.decoder_mixer");
 }
 
-void TermsNameTheirKind(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    for (int i = 0; i < stack.attention.term_size(); ++i) {
-      if (stack.attention.term(i).kind_case() != ScoreTerm::KIND_NOT_SET) continue;
-      const std::string path = ElementPath(stack.path + ".term", i);
-      report.Add({path}, fmt::format("{} names no kind; write e.g. term {{ random {{}} }}", path));
-    }
-  });
+void MixersKeepTheirRules(const Report& report) {
+  const ModelConfig& model = report.config().model();
+  MakeMixer(model.mixer())->Validate(report.Of("model.mixer"));
+  if (!model.has_decoder_mixer()) return;
+  MakeMixer(model.decoder_mixer())->Validate(report.Of("model.decoder_mixer"));
 }
 
-bool HasDotProduct(const AttentionConfig& attention) {
-  return std::ranges::any_of(attention.term(), &ScoreTerm::has_dot_product);
-}
-
-void OneDotProduct(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    int seen = 0;
-    for (int i = 0; i < stack.attention.term_size(); ++i) {
-      if (!stack.attention.term(i).has_dot_product() || ++seen < 2) continue;
-      const std::string path = ElementPath(stack.path + ".term", i);
-      report.Add({path}, fmt::format("{} is a second dot_product; remove it, or add heads", path));
-    }
-  });
-}
-
-void SigmoidGateHasTwoTerms(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    const AttentionConfig& attention = stack.attention;
-    if (attention.gate() != AttentionConfig::SIGMOID || attention.term_size() == 2) return;
-    report.Add(
-        {stack.path + ".gate", stack.path + ".term"},
-        fmt::format("{}.gate: SIGMOID weighs exactly two terms, but there {} {}; use SOFTMAX or "
-                    "SUM, or give two terms",
-                    stack.path, attention.term_size() == 1 ? "is" : "are", attention.term_size()));
-  });
-}
-
-void InitialAlphaHasItsGate(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    const AttentionConfig& attention = stack.attention;
-    if (attention.gate() == AttentionConfig::SIGMOID || attention.initial_alpha() == 0) return;
-    report.Add({stack.path + ".initial_alpha"},
-               fmt::format("{}.initial_alpha has no effect with gate {}; set gate: SIGMOID",
-                           stack.path, AttentionConfig::Gate_Name(attention.gate())));
-  });
-}
-
-// The longest sequence that a term can score, with the fields that say so; no fields: any.
-struct TermLimit {
-  int64_t length = 0;
-  std::string field;
-  std::string text;
-};
-
-TermLimit LimitOf(const ScoreTerm& term, const std::string& path) {
-  const auto table = [&](const char* kind, int length) {
-    const std::string field = fmt::format("{}.{}.max_length", path, kind);
-    return TermLimit{length, field, fmt::format("{} {}", field, length)};
-  };
-  switch (term.kind_case()) {
-    case ScoreTerm::kRandom:
-      return table("random", term.random().max_length());
-    case ScoreTerm::kFactorizedRandom:
-      return table("factorized_random", term.factorized_random().max_length());
-    case ScoreTerm::kDense:
-      return table("dense", term.dense().max_length());
-    case ScoreTerm::kFactorizedDense: {
-      const FactorizedDenseTerm& dense = term.factorized_dense();
-      const int64_t product = int64_t{dense.a()} * dense.b();
-      return {product, path + ".factorized_dense",
-              fmt::format("{}.factorized_dense a * b = {} * {} = {}", path, dense.a(), dense.b(),
-                          product)};
-    }
-    default:
-      return {};
-  }
-}
-
-void TablesCoverTheSequence(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    for (int i = 0; i < stack.attention.term_size(); ++i) {
-      const TermLimit limit =
-          LimitOf(stack.attention.term(i), ElementPath(stack.path + ".term", i));
-      if (limit.field.empty() || limit.length >= stack.length) continue;
-      report.Add({limit.field, stack.length_field},
-                 fmt::format("{} is shorter than {}; make it at least {}, or lower {}", limit.text,
-                             stack.length_name, stack.length, stack.length_field));
-    }
-  });
-}
-
-// A hidden layer that is also the query projection has the query's width.
-void SharedQueryHasItsWidth(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    if (!HasDotProduct(stack.attention)) return;
-    const int head_size = stack.attention.head_size();
-    const auto check = [&](const std::string& path, bool shares, int hidden) {
-      if (!shares || hidden == 0 || hidden == head_size) return;
-      report.Add({path + ".hidden", path + ".share_query", stack.path + ".head_size"},
-                 fmt::format("{}.hidden {} cannot share the query projection of head_size {}; set "
-                             "hidden: 0 or share_query: false",
-                             path, hidden, head_size));
-    };
-    for (int i = 0; i < stack.attention.term_size(); ++i) {
-      const ScoreTerm& term = stack.attention.term(i);
-      const std::string path = ElementPath(stack.path + ".term", i);
-      if (term.has_dense()) {
-        check(path + ".dense", term.dense().share_query(), term.dense().hidden());
-      } else if (term.has_factorized_dense()) {
-        check(path + ".factorized_dense", term.factorized_dense().share_query(),
-              term.factorized_dense().hidden());
-      }
-    }
-  });
-}
-
-void DeviationIsUsed(const Report& report) {
-  ForEachStack(report, [&](const Stack& stack) {
-    const auto check = [&](const std::string& path, const auto& term) {
-      const auto& unset = std::decay_t<decltype(term)>::default_instance();
-      if (term.deviation() == unset.deviation()) return;
-      if (term.initialization() == TableInitialization::NORMAL) return;
-      report.Add({path + ".deviation", path + ".initialization"},
-                 fmt::format("{}.deviation has no effect with {}; set initialization: NORMAL or "
-                             "remove it",
-                             path, TableInitialization_Name(term.initialization())));
-    };
-    for (int i = 0; i < stack.attention.term_size(); ++i) {
-      const ScoreTerm& term = stack.attention.term(i);
-      const std::string path = ElementPath(stack.path + ".term", i);
-      if (term.has_random()) check(path + ".random", term.random());
-      if (term.has_factorized_random()) {
-        check(path + ".factorized_random", term.factorized_random());
-      }
+void MixersTakeTheSequence(const Report& report) {
+  ForEachMixer(report, [&](const MixerPlace& place) {
+    for (const LengthLimit& limit : MakeMixer(place.config)->traits().limits) {
+      if (limit.length >= place.length) continue;
+      const std::string path = FieldPath(place.path, limit.field);
+      report.Add({path, place.length_field},
+                 fmt::format("{} {} is shorter than {}; make it at least {}, or lower {}", path,
+                             limit.value, place.length_name, place.length, place.length_field));
     }
   });
 }
@@ -254,17 +142,7 @@ void VocabularyHoldsSentinels(const Report& report) {
 }
 
 void RelativeBiasBuckets(const Report& report) {
-  const RelativeBiasConfig& bias = report.config().model().relative_bias();
-  const std::string path = "model.relative_bias";
-  if (bias.buckets() % 2 != 0) {
-    report.Add({path + ".buckets"},
-               fmt::format("{}.buckets {} must be even: the encoder uses half for each direction",
-                           path, bias.buckets()));
-  } else if (bias.max_distance() <= bias.buckets() / 2) {
-    report.Add({path + ".max_distance", path + ".buckets"},
-               fmt::format("{}.max_distance {} must be larger than half of buckets {}", path,
-                           bias.max_distance(), bias.buckets()));
-  }
+  ValidateRelativeBias(report.config().model().relative_bias(), report.Of("model.relative_bias"));
 }
 
 // Tasks set their target length and have no corpus.
@@ -388,37 +266,22 @@ void TokensCanBeCounted(const Report& report) {
   check("evaluation.batch_size", report.config().evaluation().batch_size());
 }
 
-// One of the vectors that a layer holds for every token, and the fields that make it so wide.
-struct TokenVector {
-  int64_t elements = 0;
-  std::vector<std::string> fields;
-};
-
+// What the layers hold for every token; fields by whole path.
 std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
-  std::vector<TokenVector> vectors = {{model.width(), {"model.width"}},
-                                      {model.feed_forward().width(), {"model.feed_forward.width"}}};
-  const auto add = [&](const std::string& path, int64_t heads, const std::string& size_field,
-                       int64_t size) {
-    vectors.push_back({heads * size, {path + ".heads", size_field}});
-  };
   const CrossAttentionConfig& cross = model.cross_attention();
-  add("model.cross_attention", cross.heads(), "model.cross_attention.head_size", cross.head_size());
-  for (const bool decoder : {false, true}) {
-    const std::string path = decoder ? "model.decoder_mixer.attention" : "model.mixer.attention";
-    const AttentionConfig& attention =
-        (decoder ? model.decoder_mixer() : model.mixer()).attention();
-    add(path, attention.heads(), path + ".head_size", attention.head_size());
-    for (int i = 0; i < attention.term_size(); ++i) {
-      const std::string term = ElementPath(path + ".term", i);
-      const DenseTerm& dense = attention.term(i).dense();
-      const FactorizedDenseTerm& factorized = attention.term(i).factorized_dense();
-      add(path, attention.heads(), term + ".dense.hidden", dense.hidden());
-      add(path, attention.heads(), term + ".factorized_dense.hidden", factorized.hidden());
-      if (!attention.term(i).has_factorized_dense()) continue;
-      add(path, attention.heads(), term + ".factorized_dense.a", factorized.a());
-      add(path, attention.heads(), term + ".factorized_dense.b", factorized.b());
+  std::vector<TokenVector> vectors = {
+      {model.width(), {"model.width"}},
+      {model.feed_forward().width(), {"model.feed_forward.width"}},
+      {int64_t{cross.heads()} * cross.head_size(),
+       {"model.cross_attention.heads", "model.cross_attention.head_size"}}};
+  const auto add = [&](const MixerConfig& mixer, const std::string& path) {
+    for (TokenVector& vector : MakeMixer(mixer)->traits().per_token) {
+      for (std::string& field : vector.fields) field = FieldPath(path, field);
+      vectors.push_back(std::move(vector));
     }
-  }
+  };
+  add(model.mixer(), "model.mixer");
+  if (model.has_decoder_mixer()) add(model.decoder_mixer(), "model.decoder_mixer");
   return vectors;
 }
 
@@ -465,26 +328,11 @@ void StrategyGivesTheOutputs(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
-    MixersNameTheirKind,
-    TermsNameTheirKind,
-    OneDotProduct,
-    SigmoidGateHasTwoTerms,
-    InitialAlphaHasItsGate,
-    TablesCoverTheSequence,
-    SharedQueryHasItsWidth,
-    DeviationIsUsed,
-    VocabularyIsEven,
-    VocabularyHoldsSentinels,
-    RelativeBiasBuckets,
-    SentinelsSuffice,
-    CorruptedTargetsFit,
-    MicroBatchesFillTheBatch,
-    ScheduleFalls,
-    MilestonesAreCheckpoints,
-    ExactReductionFixesTheMicroBatch,
-    TokensCanBeCounted,
-    ActivationsCanBeCounted,
-    StrategyGivesTheOutputs,
+    MixersNameTheirKind, MixersKeepTheirRules,     MixersTakeTheSequence,
+    VocabularyIsEven,    VocabularyHoldsSentinels, RelativeBiasBuckets,
+    SentinelsSuffice,    CorruptedTargetsFit,      MicroBatchesFillTheBatch,
+    ScheduleFalls,       MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
+    TokensCanBeCounted,  ActivationsCanBeCounted,  StrategyGivesTheOutputs,
 };
 
 }  // namespace

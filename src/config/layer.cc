@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/layer.h"
 
-#include <fmt/format.h>
-
 namespace syntra {
 namespace {
 
@@ -44,14 +42,6 @@ void ClearReplaced(const Message& upper, const FieldLocations& upper_locations,
 }
 
 }  // namespace
-
-std::string FieldPath(const std::string& parent, std::string_view field) {
-  return parent.empty() ? std::string(field) : fmt::format("{}.{}", parent, field);
-}
-
-std::string ElementPath(const std::string& list, int index) {
-  return fmt::format("{}[{}]", list, index);
-}
 
 const Location* FieldLocations::Find(const std::string& path) const {
   const auto it = places_.find(path);

@@ -9,14 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/field_report.h"
 #include "config/problem.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
-
-// "model" + "width" -> "model.width"; a list's elements are "model.mixer.attention.term[0]".
-std::string FieldPath(const std::string& parent, std::string_view field);
-std::string ElementPath(const std::string& list, int index);
 
 // Where each field was set, by path.
 class FieldLocations {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "config/print.h"
+#include "configs/schema/kind_of.h"
 
 namespace syntra {
 namespace {
@@ -172,7 +173,10 @@ const std::vector<Row>& Rows() {
 void Canonicalise(MixerConfig& mixer) {
   AttentionConfig& attention = *mixer.mutable_attention();
   attention.clear_dropout();
-  if (attention.term_size() == 1 && attention.term(0).has_dot_product()) attention.clear_term();
+  if (attention.term_size() == 1 && attention.term(0).has_dot_product() &&
+      attention.term(0).name().empty()) {
+    attention.clear_term();
+  }
   if (attention.term_size() > 0) return;
   attention.clear_gate();
   attention.clear_initial_alpha();
@@ -182,11 +186,10 @@ void Canonicalise(MixerConfig& mixer) {
 void CheckHasOnlyDotProduct(const MixerConfig& mixer, const char* path) {
   for (const ScoreTerm& term : mixer.attention().term()) {
     if (term.has_dot_product()) continue;
-    const auto* field = ScoreTerm::descriptor()->FindFieldByNumber(term.kind_case());
     Fail(ExitCode::kConfig,
          "{} has a {} term: it is a Synthesizer, which transformers does not have; use --to "
          "safetensors",
-         path, field ? field->name() : "nameless");
+         path, KindOf(term));
   }
 }
 

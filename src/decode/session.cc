@@ -23,9 +23,9 @@ class CacheLayout {
     if (fresh) bytes_ += AlignUp(type.bytes());
     return builder.State("cache/" + name, type, it->second.offset);
   }
-  EncoderDecoder::Cache For(ProgramBuilder& builder, DType dtype) {
-    return [this, &builder, dtype](const std::string& name, Shape shape) {
-      return Get(builder, name, {dtype, shape});
+  MixerState For(ProgramBuilder& builder) {
+    return [this, &builder](const std::string& name, const TensorType& type) {
+      return Get(builder, name, type);
     };
   }
   const std::map<std::string, Place>& places() const { return places_; }
@@ -47,7 +47,7 @@ Program EncodingProgram(const TrainedModel& model, const DecodeShape& shape, Cac
   const Value hidden = model.model.Encode(
       root, {.embedded = model.model.Embed(root, ids), .segments = segments, .positions = {}},
       false);
-  model.model.PrepareCross(root, hidden, layout.For(builder, model.activations));
+  model.model.PrepareCross(root, hidden, layout.For(builder));
   return std::move(builder).Build();
 }
 
@@ -81,7 +81,7 @@ Program StepProgram(const TrainedModel& model, const DecodeShape& shape, NextTok
              .length = shape.max_length,
              .memory_segments = builder.Input("encoder_segments",
                                               {DType::kI32, {shape.inputs, shape.input_length}}),
-             .cache = layout.For(builder, model.activations)});
+             .cache = layout.For(builder)});
   RecordNext(root, model.model, hidden, next);
   return std::move(builder).Build();
 }

@@ -2,6 +2,7 @@
 #include "decode/strategy.h"
 
 #include "base/name_table.h"
+#include "configs/schema/kind_of.h"
 
 namespace syntra {
 
@@ -27,9 +28,8 @@ const NameTable<Make>& Strategies() {
 }  // namespace
 
 std::string StrategyName(const DecodingConfig& config) {
-  const auto* oneof = DecodingConfig::descriptor()->FindOneofByName("strategy");
-  const auto* field = config.GetReflection()->GetOneofFieldDescriptor(config, oneof);
-  return field ? field->name() : "greedy";
+  const std::string name = KindOf(config, "strategy");
+  return name.empty() ? "greedy" : name;
 }
 
 std::vector<std::string> StrategyNames() { return Strategies().Names(); }

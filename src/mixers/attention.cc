@@ -1,97 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over a mixture of score terms: the Transformer's dot product, every Synthesizer, and
 // any additive mixture of them before one softmax (Tay et al. 2021, sections 3.1-3.3).
-#include <cmath>
-#include <set>
+#include <fmt/format.h>
 
-#include "mixers/score_terms.h"
-#include "nn/attention.h"
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include "configs/schema/kind_of.h"
+#include "mixers/score_term.h"
 #include "nn/layers.h"
 
 namespace syntra {
 namespace {
 
+std::string TermField(int index) { return ElementPath("term", index); }
+
+// Names that the mixture's own parameters have.
+constexpr const char* kReservedNames[] = {"gate", "key", "norm", "output", "query", "value"};
+
 class AttentionMixer final : public TokenMixer {
  public:
   explicit AttentionMixer(const AttentionConfig& config) : config_(config) {
     if (config_.term_size() == 0) config_.add_term()->mutable_dot_product();
-    if (config_.gate() == AttentionConfig::SIGMOID && config_.term_size() != 2) {
-      Fail(ExitCode::kConfig, "gate SIGMOID mixes two terms, not {}; use gate: SOFTMAX",
-           config_.term_size());
-    }
-    std::set<int> kinds;
-    for (const ScoreTerm& term : config_.term()) {
-      // Two terms of the same kind would share the names of their parameters.
-      if (kinds.insert(term.kind_case()).second) continue;
-      const auto* field = ScoreTerm::descriptor()->FindFieldByNumber(term.kind_case());
-      Fail(ExitCode::kConfig, "a mixture can have only one {} term; remove one",
-           field ? field->name() : "nameless");
-    }
   }
 
   MixerTraits traits() const override {
-    MixerTraits traits{.causal = true,
-                       .incremental = config_.index_by() == AttentionConfig::ROW,
-                       .wants_relative_bias = config_.relative_bias(),
-                       .heads = config_.heads(),
-                       .max_length = std::nullopt};
-    for (const ScoreTerm& term : config_.term()) {
-      const std::optional<int64_t> length = MaxLength(term);
-      if (length && (!traits.max_length || *length < *traits.max_length)) {
-        traits.max_length = length;
+    const bool by_position = config_.index_by() == AttentionConfig::SEGMENT_POSITION;
+    const int64_t heads = config_.heads();
+    MixerTraits traits{
+        .causal = true,
+        .bias_heads = config_.relative_bias() ? heads : 0,
+        .per_token = {{heads * config_.head_size(), {"attention.heads", "attention.head_size"}}}};
+    bool indexed = false;
+    for (int i = 0; i < config_.term_size(); ++i) {
+      const TermKind* kind = FindTermKind(config_.term(i));
+      if (!kind) continue;
+      const TermTraits term = kind->traits(config_.term(i));
+      const std::string path = FieldPath("attention", TermPath(i));
+      indexed |= term.reads_positions;
+      if (term.limit) {
+        traits.limits.push_back(
+            {term.limit->length, FieldPath(path, term.limit->field), term.limit->value});
+      }
+      for (const TermColumns& each : term.columns) {
+        traits.per_token.push_back(
+            {heads * each.columns, {"attention.heads", FieldPath(path, each.field)}});
       }
     }
+    traits.reads_positions = indexed && by_position;
+    traits.packed_rows = indexed && !by_position ? PackedRows::kIndependent : PackedRows::kExact;
+    // A step knows its row, but not where its segment begins.
+    traits.incremental = !traits.reads_positions;
     return traits;
   }
 
+  void Validate(const FieldReport& report) const override {
+    const FieldReport attention = report / "attention";
+    ValidateGate(attention);
+    std::map<TermOperands, int> operands;
+    std::map<std::string, int> names;
+    for (int i = 0; i < config_.term_size(); ++i) {
+      const ScoreTerm& term = config_.term(i);
+      const std::string path = attention.Path(TermField(i));
+      const TermKind* kind = FindTermKind(term);
+      if (!kind) {
+        attention.Add({path},
+                      fmt::format("{} names no kind; write e.g. term {{ random {{}} }}", path));
+        continue;
+      }
+      ValidateName(attention, i);
+      const TermOperands filled = kind->traits(term).operands;
+      if (filled != TermOperands::kTable && !operands.emplace(filled, i).second) {
+        attention.Add({path}, fmt::format("{} is a second {}, but attention takes one; remove it, "
+                                          "or add heads",
+                                          path, KindOf(term)));
+      } else if (const auto [other, fresh] = names.emplace(TermName(term), i); !fresh) {
+        attention.Add({path}, fmt::format("{} and term[{}] would both be called \"{}\"; give it "
+                                          "another name, e.g. name: \"{}_2\"",
+                                          path, other->second, TermName(term), TermName(term)));
+      }
+      if (kind->validate) kind->validate({term, config_, attention, attention / TermPath(i)});
+    }
+  }
+
   Value Build(const Scope& scope, const MixerInput& input) const override {
-    AttentionOperands operands = Terms(scope, input.x);
+    const int64_t length = scope.TypeOf(input.x).shape[1];
+    AttentionOperands operands =
+        Operands(scope, {.x = input.x, .length = length, .causal = input.causal});
     operands.value = HeadDropout(scope, operands.value, config_.dropout(), config_.head_size());
-    operands.relative_bias = input.relative_bias;
-    const bool by_position = config_.index_by() == AttentionConfig::SEGMENT_POSITION;
+    if (input.relative_bias) operands.relative_bias = input.relative_bias;
+    const Value positions = traits().reads_positions ? input.positions : Value{};
     return Mix(scope, input.x, operands,
-               AttentionMask::Within(input.segments, by_position ? input.positions : Value{},
-                                     input.causal));
+               AttentionMask::Within(input.segments, positions, input.causal));
   }
 
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
-    AttentionOperands operands = Terms(scope, step.x, step.start);
-    const auto remember = [&](const char* name, Value rows) {
-      if (!rows) return rows;
-      const Value cache = step.cache(name, scope.TypeOf(rows).shape[-1]);
-      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {rows, step.start},
-                                   {cache});
-      return cache;
+    AttentionOperands operands =
+        Operands(scope, {.x = step.x, .length = step.length, .causal = true, .start = step.start});
+    const auto remember = [&](const char* name, Value row) {
+      if (!row) return row;
+      TensorType type = scope.TypeOf(row);
+      type.shape = {type.shape[0], step.length, type.shape[2]};
+      const Value rows = step.state(name, type);
+      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {row, step.start},
+                                   {rows});
+      return rows;
     };
     operands.key = remember("key", operands.key);
     operands.value = remember("value", operands.value);
-    operands.relative_bias = step.relative_bias;
+    if (step.relative_bias) operands.relative_bias = step.relative_bias;
     return Mix(scope, step.x, operands, {.query_start = step.start, .causal = true});
   }
 
  private:
-  // Of whole sequences, or of the position `start`.
-  AttentionOperands Terms(const Scope& scope, Value x, Value start = {}) const {
-    const int64_t width = scope.TypeOf(x).shape[-1];
+  // Where the message of a term's kind is: "term[0].random".
+  std::string TermPath(int index) const {
+    return FieldPath(TermField(index), KindOf(config_.term(index)));
+  }
+
+  void ValidateGate(const FieldReport& report) const {
+    const std::string gate = report.Path("gate"), alpha = report.Path("initial_alpha");
+    const int terms = config_.term_size();
+    if (config_.gate() != AttentionConfig::SIGMOID) {
+      if (config_.initial_alpha() == 0) return;
+      report.Add({alpha}, fmt::format("{} has no effect with gate {}; set gate: SIGMOID", alpha,
+                                      AttentionConfig::Gate_Name(config_.gate())));
+    } else if (terms != 2) {
+      report.Add({gate, report.Path("term")},
+                 fmt::format("{}: SIGMOID weighs exactly two terms, but there {} {}; use SOFTMAX "
+                             "or SUM, or give two terms",
+                             gate, terms == 1 ? "is" : "are", terms));
+    }
+  }
+
+  // Names become a part of parameters' names.
+  void ValidateName(const FieldReport& report, int index) const {
+    const ScoreTerm& term = config_.term(index);
+    if (term.name().empty()) return;
+    static const std::regex word("[a-z][a-z0-9_]*");
+    const bool reserved = std::ranges::count(kReservedNames, term.name()) > 0;
+    if (std::regex_match(term.name(), word) && !reserved) return;
+    const std::string path = report.Path(TermField(index)) + ".name";
+    report.Add({path}, reserved ? fmt::format("{} {} is the name of a parameter of the mixture; "
+                                              "use another",
+                                              path, term.name())
+                                : fmt::format("{} must be a word of lowercase letters, digits and "
+                                              "underscores, e.g. {}_2",
+                                              path, KindOf(term)));
+  }
+
+  // What the terms add, and the values.
+  AttentionOperands Operands(const Scope& scope, TermInput input) const {
+    const int64_t width = scope.TypeOf(input.x).shape[-1];
+    input.heads = config_.heads();
+    input.head_size = config_.head_size();
+    input.gate_weights = GateWeights(scope);
+    for (const ScoreTerm& term : config_.term()) {
+      if (!term.has_dot_product()) continue;
+      input.query_projection =
+          QueryProjection(TermScope(scope, term), input.x, input.heads, input.head_size);
+    }
     AttentionOperands operands;
-    TermContext context{.x = x,
-                        .heads = config_.heads(),
-                        .head_size = config_.head_size(),
-                        .query_projection = {},
-                        .gate_weights = GateWeights(scope),
-                        .gate_index = 0,
-                        .start = start};
     for (const ScoreTerm& term : config_.term()) {
-      if (term.has_dot_product()) {
-        context.query_projection = QueryProjection(scope, x, config_.heads(), config_.head_size());
-      }
+      FindTermKind(term)->build(TermScope(scope, term), term, input, operands);
+      ++input.gate_index;
     }
-    for (const ScoreTerm& term : config_.term()) {
-      AddScoreTerm(scope, term, context, operands);
-      ++context.gate_index;
-    }
-    operands.value = Linear(scope, "value", x,
-                            {int64_t{config_.heads()} * config_.head_size(),
+    operands.value = Linear(scope, "value", input.x,
+                            {input.heads * input.head_size,
                              {"embed", "joined_kv"},
                              Initializer::Normal(1 / std::sqrt(static_cast<double>(width)))});
     return operands;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mixers/mixer.h"
 
+#include <algorithm>
+
 #include "base/name_table.h"
+#include "configs/schema/kind_of.h"
 
 namespace syntra {
 
@@ -26,11 +29,15 @@ const NameTable<Make>& Mixers() {
 
 }  // namespace
 
+std::optional<int64_t> MixerTraits::MaxLength() const {
+  if (limits.empty()) return std::nullopt;
+  return std::ranges::min_element(limits, {}, &LengthLimit::length)->length;
+}
+
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config) {
-  const auto* oneof = MixerConfig::descriptor()->FindOneofByName("kind");
-  const auto* field = config.GetReflection()->GetOneofFieldDescriptor(config, oneof);
+  const std::string kind = KindOf(config);
   // A model whose configuration says nothing about mixing is a Transformer.
-  return Mixers().Get(field ? field->name() : "attention")(config);
+  return Mixers().Get(kind.empty() ? "attention" : kind)(config);
 }
 
 }  // namespace syntra

@@ -1,36 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token mixers: the layers in which the positions of a sequence exchange information. A mixer
-// records only the forward computation; gradients come from the ops.
+// Token mixers: the layers in which the positions of a sequence exchange information. A mixer owns
+// its rules, says what it can do, and records the forward computation; gradients come from the ops.
 //
-// To add one: a message in MixerConfig of configs/schema/config.proto, a file
+// To add one: a message in MixerConfig of configs/schema/mixers.proto, a file
 // src/mixers/<mixer>.cc, and a line in mixers.def. The contract test in tests/mixers then covers
-// it.
+// what its traits claim.
 #pragma once
 
 #include <memory>
 #include <optional>
 
+#include "base/field_report.h"
 #include "nn/scope.h"
 
 namespace syntra {
+
+// The longest sequence that a field of the mixer's message allows.
+struct LengthLimit {
+  int64_t length = 0;
+  std::string field;  // its path inside MixerConfig
+  std::string value;  // how it says so: "512", "a * b = 32 * 16 = 512"
+};
+
+// A vector that a layer holds for every token, and the fields that make it so wide.
+struct TokenVector {
+  int64_t elements = 0;
+  std::vector<std::string> fields;  // paths inside MixerConfig
+};
+
+// What becomes of examples that share a row.
+enum class PackedRows {
+  kLeaks,        // one could read another, so rows must not be packed
+  kIndependent,  // none reads another, but where it lies in the row may count
+  kExact,        // each is what it would be in a row of its own
+};
 
 // What a mixer supports. A configuration that needs more is refused when it is read.
 struct MixerTraits {
   bool causal = false;       // can hide later positions from earlier ones
   bool incremental = false;  // can decode one position at a time
-  bool wants_relative_bias = false;
-  int64_t heads = 0;                  // of the relative bias
-  std::optional<int64_t> max_length;  // the longest sequence that its tables allow
+  PackedRows packed_rows = PackedRows::kLeaks;
+  bool reads_positions = false;     // needs each position's place in its segment
+  int64_t bias_heads = 0;           // of the relative bias that it adds; 0: it adds none
+  std::vector<LengthLimit> limits;  // none: it takes sequences of any length
+  std::vector<TokenVector> per_token;
+
+  std::optional<int64_t> MaxLength() const;
 };
 
 // The input for whole sequences.
 struct MixerInput {
   Value x;              // [B, T, D], normalised
   Value segments;       // i32 [B, T], 0 is padding
-  Value positions;      // positions inside segments, i32 [B, T]; absent if rows are not packed
+  Value positions;      // positions inside segments, i32 [B, T]; absent unless read
   Value relative_bias;  // from the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
   bool causal = false;
 };
+
+// Returns the state called `name` of a decoder, which lasts from step to step. Its first extent is
+// the number of rows.
+using MixerState = std::function<Value(const std::string& name, const TensorType& type)>;
 
 // The input of a decode step: one position of sequences of at most `length` positions.
 struct MixerStep {
@@ -38,14 +67,16 @@ struct MixerStep {
   Value start;          // the position, i32 [1]
   Value relative_bias;  // f32 [H, length]
   int64_t length = 0;
-  // Returns the cache tensor [B, length, width] called `name`.
-  std::function<Value(const std::string& name, int64_t width)> cache;
+  MixerState state;
 };
 
 class TokenMixer {
  public:
   virtual ~TokenMixer() = default;
   virtual MixerTraits traits() const = 0;
+  // Reports settings that are fine one by one but not together; `report` is that of MixerConfig.
+  // Only a mixer of which nothing is reported can be recorded.
+  virtual void Validate(const FieldReport& report) const = 0;
   // Both return [B, T, D].
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;
   virtual Value BuildStep(const Scope& scope, const MixerStep& step) const = 0;

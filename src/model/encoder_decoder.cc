@@ -65,7 +65,7 @@ Value CrossAttention(const Scope& scope, Value x, const CrossKeys& memory, Value
 }
 
 void CheckLength(const char* stack, const TokenMixer& mixer, int64_t length) {
-  const std::optional<int64_t> longest = mixer.traits().max_length;
+  const std::optional<int64_t> longest = mixer.traits().MaxLength();
   if (longest && length > *longest) {
     Fail(ExitCode::kConfig,
          "the {}'s mixer has tables for {} positions, but sequences have {}; raise max_length or "
@@ -95,27 +95,18 @@ Value EncoderDecoder::Embed(const Scope& root, Value ids) const {
   return syntra::Embed(root, EmbeddingTable(root), ids);
 }
 
-Value EncoderDecoder::RelativeBias(const Scope& stack, const TokenMixer& mixer, int64_t queries,
-                                   int64_t keys, bool bidirectional, Value query_start) const {
-  const MixerTraits traits = mixer.traits();
-  if (!traits.wants_relative_bias) return {};
-  const int64_t buckets = config_.relative_bias().buckets();
-  const Value table = stack.Parameter(
-      "relative_bias", {traits.heads, buckets}, {"heads", "buckets"},
-      Initializer::Uniform(std::sqrt(6.0 / static_cast<double>(traits.heads + buckets))));
-  return stack.One("relative_bias",
-                   {{"queries", queries},
-                    {"keys", keys},
-                    {"bidirectional", bidirectional},
-                    {"max_distance", int64_t{config_.relative_bias().max_distance()}}},
-                   {table, query_start});
+Value EncoderDecoder::RelativeBias(const Scope& stack, const TokenMixer& mixer,
+                                   const BiasExtent& extent) const {
+  const int64_t heads = mixer.traits().bias_heads;
+  if (heads == 0) return {};
+  return syntra::RelativeBias(stack, "relative_bias", config_.relative_bias(), heads, extent);
 }
 
 Value EncoderDecoder::Encode(const Scope& root, const StackInput& input, bool recompute) const {
   const Scope stack = root / "encoder";
   const int64_t length = root.TypeOf(input.embedded).shape[1];
   CheckLength("encoder", *encoder_mixer_, length);
-  const Value bias = RelativeBias(stack, *encoder_mixer_, length, length, true, {});
+  const Value bias = RelativeBias(stack, *encoder_mixer_, {length, length, false});
   ResidualStream stream(input.embedded, config_.dropout(), config_.norm_epsilon());
   for (int i = 0; i < config_.encoder_layers(); ++i) {
     const Scope layer = stack / LayerName(i);
@@ -139,7 +130,7 @@ Value EncoderDecoder::Decode(const Scope& root, const StackInput& input, const M
   const Scope stack = root / "decoder";
   const int64_t length = root.TypeOf(input.embedded).shape[1];
   CheckLength("decoder", *decoder_mixer_, length);
-  const Value bias = RelativeBias(stack, *decoder_mixer_, length, length, false, {});
+  const Value bias = RelativeBias(stack, *decoder_mixer_, {length, length, true});
   const bool one_to_one =
       root.TypeOf(input.embedded).shape[0] == root.TypeOf(memory.hidden).shape[0];
   const Value cross_segments =
@@ -168,13 +159,13 @@ Value EncoderDecoder::Decode(const Scope& root, const StackInput& input, const M
 }
 
 void EncoderDecoder::PrepareCross(const Scope& root, Value memory_hidden,
-                                  const Cache& cache) const {
+                                  const MixerState& cache) const {
   for (int i = 0; i < config_.decoder_layers(); ++i) {
     const Scope cross = root / "decoder" / LayerName(i) / "cross_attention";
     const CrossKeys keys = ProjectMemory(cross, memory_hidden, config_.cross_attention());
     for (const auto& [name, rows] : {std::pair("key", keys.key), std::pair("value", keys.value)}) {
-      root.program().RecordUpdate(
-          "store", {}, {rows}, {cache(LayerName(i) + "/cross/" + name, root.TypeOf(rows).shape)});
+      root.program().RecordUpdate("store", {}, {rows},
+                                  {cache(LayerName(i) + "/cross/" + name, root.TypeOf(rows))});
     }
   }
 }
@@ -182,11 +173,11 @@ void EncoderDecoder::PrepareCross(const Scope& root, Value memory_hidden,
 Value EncoderDecoder::DecodeStep(const Scope& root, const StepInput& step) const {
   const Scope stack = root / "decoder";
   CheckLength("decoder", *decoder_mixer_, step.length);
-  const int64_t rows = root.TypeOf(step.ids).shape[0];
   const Shape source = root.TypeOf(step.memory_segments).shape;
   const int64_t inner =
       int64_t{config_.cross_attention().heads()} * config_.cross_attention().head_size();
-  const Value bias = RelativeBias(stack, *decoder_mixer_, 1, step.length, false, step.start);
+  const TensorType keys_type{root.recording().activations, {source[0], source[1], inner}};
+  const Value bias = RelativeBias(stack, *decoder_mixer_, {1, step.length, true, step.start});
   const Value embedded = Embed(root, step.ids);
   const Value segments = OneSegment(root, embedded, step.memory_segments);
   ResidualStream stream(embedded, 0, config_.norm_epsilon());
@@ -198,13 +189,13 @@ Value EncoderDecoder::DecodeStep(const Scope& root, const StepInput& step) const
                 .start = step.start,
                 .relative_bias = bias,
                 .length = step.length,
-                .cache = [&](const std::string& name, int64_t width) {
-                  return step.cache(LayerName(i) + "/mixer/" + name, {rows, step.length, width});
+                .state = [&](const std::string& name, const TensorType& type) {
+                  return step.cache(LayerName(i) + "/mixer/" + name, type);
                 }}));
     const Scope cross = layer / "cross_attention";
     const Value x = stream.Norm(cross);
-    const CrossKeys keys{step.cache(LayerName(i) + "/cross/key", {source[0], source[1], inner}),
-                         step.cache(LayerName(i) + "/cross/value", {source[0], source[1], inner})};
+    const CrossKeys keys{step.cache(LayerName(i) + "/cross/key", keys_type),
+                         step.cache(LayerName(i) + "/cross/value", keys_type)};
     stream.Add(
         CrossAttention(cross, x, keys, segments, step.memory_segments, config_.cross_attention()));
     const Scope feed_forward = layer / "feed_forward";

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "mixers/mixer.h"
+#include "mixers/relative_bias.h"
 
 namespace syntra {
 
@@ -29,6 +30,7 @@ class EncoderDecoder {
   explicit EncoderDecoder(const ModelConfig& config);
 
   const ModelConfig& config() const { return config_; }
+  const TokenMixer& encoder_mixer() const { return *encoder_mixer_; }
   const TokenMixer& decoder_mixer() const { return *decoder_mixer_; }
 
   // The shared embedding [V, D], and rows of it for ids i32 [B, T].
@@ -42,15 +44,14 @@ class EncoderDecoder {
 
   // Keys and values of every decoder layer's cross-attention: PrepareCross writes them once per
   // source, every DecodeStep reads them. One step may be of W rows for each row of the memory.
-  using Cache = std::function<Value(const std::string& name, Shape shape)>;
   struct StepInput {
     Value ids;    // i32 [B * W, 1]
     Value start;  // i32 [1]: row of the new position
     int64_t length = 0;
     Value memory_segments;  // i32 [B, S]
-    Cache cache;
+    MixerState cache;
   };
-  void PrepareCross(const Scope& root, Value memory_hidden, const Cache& cache) const;
+  void PrepareCross(const Scope& root, Value memory_hidden, const MixerState& cache) const;
   // The hidden states of the new position, [B * W, 1, D], normalised.
   Value DecodeStep(const Scope& root, const StepInput& step) const;
 
@@ -60,8 +61,7 @@ class EncoderDecoder {
   double LogitScale() const;
 
  private:
-  Value RelativeBias(const Scope& stack, const TokenMixer& mixer, int64_t queries, int64_t keys,
-                     bool bidirectional, Value query_start) const;
+  Value RelativeBias(const Scope& stack, const TokenMixer& mixer, const BiasExtent& extent) const;
   ModelConfig config_;
   std::unique_ptr<TokenMixer> encoder_mixer_, decoder_mixer_;
 };

@@ -8,30 +8,25 @@ namespace {
 
 TensorType Integers(Shape shape) { return {DType::kI32, shape}; }
 
-bool IndexesByPosition(const MixerConfig& mixer) {
-  return mixer.attention().index_by() == AttentionConfig::SEGMENT_POSITION;
-}
-
 // Records everything from token ids to the decoder's hidden states, [rows * decoder_rows, T, D]:
 // `decoder_rows` rows of the decoder for each of the encoder.
 Value RecordHidden(const EncoderDecoder& model, const Scope& root, const BatchShape& shape,
                    int64_t decoder_rows, bool recompute) {
   ProgramBuilder& program = root.program();
-  const ModelConfig& config = model.config();
-  const bool positions =
-      IndexesByPosition(config.mixer()) || IndexesByPosition(config.decoder_mixer());
-  const auto stack = [&](const std::string& side, int64_t rows, int64_t length) {
+  const auto stack = [&](const std::string& side, const TokenMixer& mixer, int64_t rows,
+                         int64_t length) {
     const auto input = [&](const char* name) {
       return program.Input(side + '_' + name, Integers({rows, length}));
     };
     return StackInput{.embedded = model.Embed(root, input("ids")),
                       .segments = input("segments"),
-                      .positions = positions ? input("positions") : Value{}};
+                      .positions = mixer.traits().reads_positions ? input("positions") : Value{}};
   };
-  const StackInput source = stack("encoder", shape.rows, shape.input_length);
+  const StackInput source = stack("encoder", model.encoder_mixer(), shape.rows, shape.input_length);
   const Value memory = model.Encode(root, source, recompute);
-  return model.Decode(root, stack("decoder", shape.rows * decoder_rows, shape.target_length),
-                      {memory, source.segments}, recompute);
+  return model.Decode(
+      root, stack("decoder", model.decoder_mixer(), shape.rows * decoder_rows, shape.target_length),
+      {memory, source.segments}, recompute);
 }
 
 struct LossValues {

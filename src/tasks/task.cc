@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/name_table.h"
 #include "base/text.h"
+#include "configs/schema/kind_of.h"
 
 namespace syntra {
 
@@ -66,12 +67,11 @@ int Task::ClassOf(std::string_view text) const {
 }
 
 std::unique_ptr<Task> MakeTask(const TaskConfig& config) {
-  const auto* oneof = TaskConfig::descriptor()->FindOneofByName("kind");
-  const auto* field = config.GetReflection()->GetOneofFieldDescriptor(config, oneof);
-  if (!field) {
+  const std::string kind = KindOf(config);
+  if (kind.empty()) {
     Fail(ExitCode::kConfig, "data.task names no kind; write e.g. task {{ cola {{}} }}");
   }
-  return Tasks().Get(field->name())(config);
+  return Tasks().Get(kind)(config);
 }
 
 std::vector<std::unique_ptr<Task>> MakeTasks(const DataConfig& config) {

@@ -6,18 +6,12 @@
 #include <set>
 
 #include "base/text.h"
+#include "configs/schema/kind_of.h"
 #include "model/encoder_decoder.h"
 #include "model/programs.h"
 
 namespace syntra {
 namespace {
-
-// The name of the message that was chosen for `kind`: "dot_product".
-std::string KindOf(const google::protobuf::Message& message) {
-  const auto* choice = message.GetDescriptor()->FindOneofByName("kind");
-  const auto* field = message.GetReflection()->GetOneofFieldDescriptor(message, choice);
-  return field ? field->name() : "";
-}
 
 std::string DescribeMixer(const MixerConfig& mixer) {
   std::vector<std::string> terms;

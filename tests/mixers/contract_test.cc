@@ -17,10 +17,8 @@ const std::vector<int32_t> kSegments = {1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0
 class MixerContract : public testing::TestWithParam<MixerCase> {
  protected:
   MixerSetting Setting(bool causal) const { return {.config = config_, .causal = causal}; }
-  bool by_position() const {
-    return config_.attention().index_by() == AttentionConfig::SEGMENT_POSITION;
-  }
   const MixerConfig config_ = ConfigOf(GetParam());
+  const MixerTraits traits_ = MakeMixer(config_)->traits();
 };
 
 // Rounding where the order of a sum may differ.
@@ -128,8 +126,8 @@ TEST_P(MixerContract, SegmentsOfARowAreIndependent) {
       MixerSetting other = setting;
       for (int64_t i = 3 * kTrialWidth; i < 7 * kTrialWidth; ++i) other.x[i] += 3;
       EXPECT_EQ(Rows(OutputOf(other, backend), 7, 0, 0, 3), Rows(y, 7, 0, 0, 3));
-      if (!by_position()) continue;
-      // Indexed by position, a segment is what it would be in a row of its own.
+      if (traits_.packed_rows != PackedRows::kExact) continue;
+      // A segment is what it would be in a row of its own.
       for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 3}, {3, 7}}) {
         MixerSetting alone = Setting(causal);
         alone.batch = 1;
@@ -143,10 +141,7 @@ TEST_P(MixerContract, SegmentsOfARowAreIndependent) {
 }
 
 TEST_P(MixerContract, StepDecodingIsFullDecodingRowByRow) {
-  if (!MakeMixer(config_)->traits().incremental) {
-    EXPECT_TRUE(by_position());
-    return;
-  }
+  if (!traits_.incremental) GTEST_SKIP() << "it does not decode";
   for (Backend& backend : Backends()) {
     const MixerSetting setting = Setting(true);
     EXPECT_LT(LargestError(DecodeRows(setting, backend), OutputOf(setting, backend)),
@@ -300,20 +295,13 @@ TEST_P(MixerContract, BFloat16IsAtMostTwiceAsFarFromTheTruthAsRoundingBetweenOps
 }
 
 TEST_P(MixerContract, TraitsTellTheLongestSequence) {
-  const MixerTraits traits = MakeMixer(config_)->traits();
-  EXPECT_TRUE(traits.causal);
-  EXPECT_EQ(traits.heads, 3);
-  EXPECT_EQ(traits.wants_relative_bias, config_.attention().relative_bias());
   MixerSetting setting = Setting(false);
-  setting.length = kTrialTable;
+  setting.length = traits_.MaxLength().value_or(2 * kTrialTable);
   EXPECT_NO_THROW(MixerTrial(setting, ReferenceBackend()));
-  const bool only_dot =
-      config_.attention().term_size() == 1 && config_.attention().term(0).has_dot_product();
-  EXPECT_EQ(traits.max_length.has_value(), !only_dot);
-  if (only_dot) return;
-  EXPECT_EQ(*traits.max_length, kTrialTable);
-  if (by_position()) return;  // only the data say which entries are used
-  setting.length = kTrialTable + 1;
+  // With positions only the data say which entries are used.
+  if (!traits_.MaxLength() || traits_.reads_positions) return;
+  EXPECT_EQ(*traits_.MaxLength(), kTrialTable);
+  ++setting.length;
   EXPECT_THROW(MixerTrial(setting, ReferenceBackend()), Error);
 }
 

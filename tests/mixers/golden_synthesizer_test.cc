@@ -40,7 +40,7 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   const GoldenArray<float> x = golden.Floats(name + "/inputs/x");
   const GoldenArray<int32_t> segments = golden.Ints(name + "/inputs/segments");
   const GoldenArray<float> cotangent = golden.Floats(name + "/inputs/cotangent");
-  const bool has_bias = mixer->traits().wants_relative_bias;
+  const bool has_bias = mixer->traits().bias_heads > 0;
 
   // x and the bias table enter as parameters, so that their gradients come out too. The scalar to
   // differentiate is sum(y * cotangent), recorded as a product of one long row and one long column.

@@ -8,8 +8,6 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kBuckets = 8, kMaxDistance = 16;
-
 std::vector<int32_t> SegmentsOf(const MixerSetting& setting) {
   if (!setting.segments.empty()) return setting.segments;
   return std::vector<int32_t>(setting.batch * setting.length, 1);
@@ -40,18 +38,13 @@ std::vector<float> TrialValues(const MixerSetting& setting, const Parameter& par
   return NormalNumbers(parameter.name, parameter.shape.size(), deviation);
 }
 
-Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, int64_t keys,
-                bool bidirectional, Value query_start) {
-  const MixerTraits traits = mixer.traits();
-  if (!traits.wants_relative_bias) return {};
-  const Value table = scope.Parameter("input:relative_bias", {traits.heads, kBuckets},
-                                      {"heads", "buckets"}, Initializer::Normal(1));
-  return scope.One("relative_bias",
-                   {{"queries", queries},
-                    {"keys", keys},
-                    {"bidirectional", bidirectional},
-                    {"max_distance", kMaxDistance}},
-                   {table, query_start});
+Value TrialBias(const Scope& scope, const TokenMixer& mixer, const BiasExtent& extent) {
+  const int64_t heads = mixer.traits().bias_heads;
+  if (heads == 0) return {};
+  RelativeBiasConfig config;
+  config.set_buckets(8);
+  config.set_max_distance(16);
+  return RelativeBias(scope, "input:relative_bias", config, heads, extent);
 }
 
 MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientMemory transients) {
@@ -63,7 +56,7 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
   const Shape ids{setting.batch, setting.length};
   const Value x = root.Parameter("input:x", {setting.batch, setting.length, kTrialWidth},
                                  {"batch", "length", "embed"}, Initializer::Normal(1));
-  const Value bias = TrialBias(root, *mixer, setting.length, setting.length, !setting.causal, {});
+  const Value bias = TrialBias(root, *mixer, {setting.length, setting.length, setting.causal});
   const std::string dtype(NameOf(setting.activations));
   const Value activations = root.One("copy", {{"dtype", dtype}}, {x});
   Value y;
@@ -132,18 +125,17 @@ std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend) {
   const Scope root(recording);
   const Value row = builder.Input("x", {DType::kF32, {setting.batch, 1, kTrialWidth}});
   const Value start = builder.Input("start", {DType::kI32, {1}});
-  const Value bias = TrialBias(root, *mixer, 1, setting.length, false, start);
+  const Value bias = TrialBias(root, *mixer, {1, setting.length, true, start});
   int64_t cache_elements = 0;
   const Value y = mixer->BuildStep(
       root, {.x = root.One("copy", {{"dtype", std::string(NameOf(setting.activations))}}, {row}),
              .start = start,
              .relative_bias = bias,
              .length = setting.length,
-             .cache = [&](const std::string& name, int64_t width) {
-               const TensorType type{setting.activations, {setting.batch, setting.length, width}};
-               const Value cache = builder.State("cache/" + name, type, cache_elements);
+             .state = [&](const std::string& name, const TensorType& type) {
+               const Value state = builder.State("cache/" + name, type, cache_elements);
                cache_elements += type.shape.size();
-               return cache;
+               return state;
              }});
   builder.Output("y", y);
   ArenaMemory memory(parameters, backend, cache_elements);
@@ -230,6 +222,11 @@ const std::vector<MixerCase>& MixerCases() {
     add("two_tables", random + factorized + softmax);
     add("two_tables_of_different_lengths",
         " term { random { max_length: 11 } }" + broadcast + softmax);
+    const std::string bias = " term { relative_bias { buckets: 8 max_distance: 16 } }" + no_bias;
+    add("two_random_tables", random + " term { name: \"other\" random { max_length: 11 } }");
+    add("dot_named", " term { name: \"content\" dot_product {} }" + random);
+    add("dot_and_own_bias", dot + bias + sigmoid);
+    add("own_bias", bias);
     add("three_terms", dot + random + dense("bias: true") + softmax);
     add("all_terms", dot + random + factorized + dense() + factorized_dense() + softmax);
     add("all_terms_by_position", dot + random + factorized + dense("bias: true") +

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mixers/mixer.h"
+#include "mixers/relative_bias.h"
 #include "program/arena_memory.h"
 
 namespace syntra {
@@ -34,9 +35,8 @@ std::vector<float> RandomRows(int64_t batch, int64_t length, const std::string& 
 std::vector<int32_t> PositionsInSegments(const std::vector<int32_t>& segments, int64_t length);
 // The values of a parameter in every trial.
 std::vector<float> TrialValues(const MixerSetting& setting, const Parameter& parameter);
-// A relative bias [H, queries, keys] from a random table; absent if the mixer does not want one.
-Value TrialBias(const Scope& scope, const TokenMixer& mixer, int64_t queries, int64_t keys,
-                bool bidirectional, Value query_start);
+// The relative bias of a random table; absent if the mixer does not want one.
+Value TrialBias(const Scope& scope, const TokenMixer& mixer, const BiasExtent& extent);
 
 class MixerTrial {
  public:

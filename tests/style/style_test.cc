@@ -207,7 +207,7 @@ void CheckRows(const fs::path& def, const std::string& macro, const fs::path& fo
         << file << " does not define " << prefix << name;
   }
   const std::regex definition(
-      R"(\n(?:Op|std::optional<BoundKernel>|std::unique_ptr<(?:TokenMixer|Strategy|Task)>|Metric) )" +
+      R"(\n(?:Op|TermKind|std::optional<BoundKernel>|std::unique_ptr<(?:TokenMixer|Strategy|Task)>|Metric) )" +
       prefix + R"((\w+)\()");
   for (const auto& entry : fs::directory_iterator(Root() / folder)) {
     if (!IsSource(entry.path())) continue;
@@ -240,6 +240,10 @@ TEST(Rows, EveryCudaKernelHasItsFile) {
 
 TEST(Rows, EveryMixerHasItsFile) {
   CheckRows("src/mixers/mixers.def", "SYNTRA_MIXER", "src/mixers", "mixer_");
+}
+
+TEST(Rows, EveryScoreTermHasItsFile) {
+  CheckRows("src/mixers/terms.def", "SYNTRA_SCORE_TERM", "src/mixers/terms", "term_");
 }
 
 TEST(Rows, EveryMetricHasItsFile) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about fields of a configuration, told apart from where the fields lie and from what becomes
+// of an error: whoever owns a message checks it, whoever reads the file places what is wrong.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syntra {
+
+// "model" + "width" -> "model.width"; a list's elements are "model.mixer.attention.term[0]".
+std::string FieldPath(const std::string& parent, std::string_view field);
+std::string ElementPath(const std::string& list, int index);
+
+// Takes what is wrong with the fields of one message, which lies at `path`.
+class FieldReport {
+ public:
+  // `fields` are paths of all fields that the broken rule reads: the first of them that is set is
+  // the place of the error, and if one has an error of its own, this one is left out.
+  using Sink =
+      std::function<void(const std::vector<std::string>& fields, const std::string& message)>;
+
+  explicit FieldReport(Sink sink, std::string path = "")
+      : sink_(std::move(sink)), path_(std::move(path)) {}
+
+  // The report of a message inside this one.
+  FieldReport operator/(std::string_view field) const { return FieldReport(sink_, Path(field)); }
+
+  const std::string& path() const { return path_; }
+  std::string Path(std::string_view field) const { return FieldPath(path_, field); }
+
+  // `message` says what is wrong, with whole paths, and what to do.
+  void Add(const std::vector<std::string>& fields, const std::string& message) const {
+    sink_(fields, message);
+  }
+
+ private:
+  Sink sink_;
+  std::string path_;
+};
+
+}  // namespace syntra

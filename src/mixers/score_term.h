@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The score terms of attention. Each kind is a file of src/mixers/terms with its rules, its traits
+// and the operands that it adds to the fused `attention` op.
+// Formulas: Tay et al. 2021, "Synthesizer: Rethinking Self-Attention for Transformer Models",
+// section 3.
+#pragma once
+
+#include "mixers/mixer.h"
+#include "nn/attention.h"
+
+namespace syntra {
+
+// The operands of the op that a term fills. The op takes one set of each kind; only tables add up.
+enum class TermOperands { kProduct, kFeature, kOuter, kTable, kRelativeBias };
+
+// Columns that a term holds for every token and head, and the field that says how many.
+struct TermColumns {
+  int64_t columns = 0;
+  std::string field;  // of the term's message
+};
+
+struct TermTraits {
+  TermOperands operands = TermOperands::kTable;
+  // Its learned operands are read by position, so that AttentionConfig.index_by matters.
+  bool reads_positions = false;
+  std::optional<LengthLimit> limit;  // its field is one of the term's message
+  std::vector<TermColumns> columns;
+};
+
+// What a term is recorded from.
+struct TermInput {
+  Value x;  // [B, T, D]
+  int64_t heads = 0, head_size = 0;
+  int64_t length = 0;  // S, the keys
+  bool causal = false;
+  Value start;             // of a decoding step: the position of its one query, i32 [1]
+  Value query_projection;  // x W_q if the mixture has a dot product
+  Value gate_weights;      // absent: every term has weight 1
+  int64_t gate_index = 0;
+
+  // `value` times this term's gate weight.
+  Value Gated(const Scope& scope, Value value) const;
+  // What a term needs of a table [H, N, width], one row a query: all rows, or that of the step. So
+  // a step gates and multiplies one row, however long the table is.
+  Value QueryRows(const Scope& scope, Value table) const;
+};
+
+// The rules of one term.
+struct TermRules {
+  const ScoreTerm& term;
+  const AttentionConfig& attention;
+  const FieldReport& in_attention;  // of the mixture's message
+  const FieldReport& in_term;       // of the term's own
+};
+
+struct TermKind {
+  TermTraits (*traits)(const ScoreTerm& term) = nullptr;
+  // Null where the rules of single fields are all.
+  void (*validate)(const TermRules& rules) = nullptr;
+  // Adds the term, whose parameters are in `scope`, to `operands`.
+  void (*build)(const Scope& scope, const ScoreTerm& term, const TermInput& input,
+                AttentionOperands& operands) = nullptr;
+};
+
+// The row of the term's kind; null if the term names none.
+const TermKind* FindTermKind(const ScoreTerm& term);
+
+// What the term's parameters are called: its name, or else its kind.
+std::string TermName(const ScoreTerm& term);
+
+// The query projection of a dot product, [B, T, H * K]. Its weights are normal with standard
+// deviation (D K)^-1/2, which includes the factor 1/sqrt(K) of dot-product attention (T5).
+Value QueryProjection(const Scope& scope, Value x, int64_t heads, int64_t head_size);
+
+// Where a mixture has the parameters of a term. Those of an unnamed dot product lie beside the
+// mixture's own.
+Scope TermScope(const Scope& mixture, const ScoreTerm& term);
+
+}  // namespace syntra

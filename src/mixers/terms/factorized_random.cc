@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// R1[h, i, :] . R2[h, j, :], a learned table of low rank (paper 3.2, "Factorized Random").
+#include "mixers/terms/tables.h"
+
+namespace syntra {
+namespace {
+
+TermTraits Traits(const ScoreTerm& term) {
+  const int64_t length = term.factorized_random().max_length();
+  return {.operands = TermOperands::kTable,
+          .reads_positions = true,
+          .limit = LengthLimit{length, "max_length", std::to_string(length)}};
+}
+
+void Validate(const TermRules& rules) {
+  CheckDeviationIsUsed(rules.term.factorized_random(), rules.in_term);
+}
+
+void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
+           AttentionOperands& operands) {
+  const FactorizedRandomTerm& random = term.factorized_random();
+  const int64_t n = random.max_length(), rank = random.rank();
+  const Initializer initializer = TableInitializer(random.initialization(), random.deviation(),
+                                                   {rank, input.heads, n}, n, rank);
+  const auto factor = [&](const char* name) {
+    return scope.Parameter(name, {input.heads, n, rank}, {"heads", name, "rank"}, initializer,
+                           random.trainable());
+  };
+  const Value query = factor("query"), key = factor("key");
+  Value table;
+  if (random.broadcast_over_queries()) {
+    table = scope.One("row_dot", {}, {query, key});
+  } else {
+    table = scope.One(
+        "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
+        {input.QueryRows(scope, query), key});
+  }
+  AddTable(scope, input.Gated(scope, table), operands);
+}
+
+}  // namespace
+
+TermKind term_factorized_random() {
+  return {.traits = Traits, .validate = Validate, .build = Build};
+}
+
+}  // namespace syntra
