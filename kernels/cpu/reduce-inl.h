@@ -17,8 +17,8 @@ namespace syntra {
 namespace HWY_NAMESPACE {
 
 // result[j] (+)= sum over blocks of partial[block, j].
-inline void SumBlocks(const float* partial, int64_t blocks, int64_t width, float* result,
-                      bool accumulate) {
+template <typename T>
+void SumBlocks(const float* partial, int64_t blocks, int64_t width, T* result, bool accumulate) {
   const int64_t grain = std::max<int64_t>(64, kGrain / blocks / 64 * 64);
   ParallelFor(width, grain, [&](int64_t begin, int64_t end) {
     VectorLoop(end - begin, [&](int64_t i, auto lanes) {

@@ -75,6 +75,10 @@ std::vector<CaseTensor> CaseInputs(const Op& op, const OpCase& test, uint64_t se
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     CaseTensor& tensor = inputs.emplace_back(MakeTensor(test.inputs[i]));
     FillNormal(tensor, seed + i);
+    if (test.fill_numbers) {
+      test.fill_numbers(static_cast<int>(i), tensor.numbers);
+      for (double& number : tensor.numbers) number = Round(number, tensor.type.dtype);
+    }
     if (tensor.type.dtype == DType::kI32) {
       FillWords(tensor, seed + i);
       if (test.fill_integers) test.fill_integers(static_cast<int>(i), tensor.integers);

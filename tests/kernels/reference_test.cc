@@ -68,6 +68,40 @@ TEST(Reference, MatrixProducts) {
                 {1, 2, 2, 4, 9, 12, 12, 16});
 }
 
+TEST(Reference, BroadcastsAsNumPy) {
+  const CaseTensor column = Floats({2, 1}, {10, 20}), row = Floats({3}, {1, 2, 3});
+  ExpectNumbers(Call("add", {}, {column, row})[0], {11, 12, 13, 21, 22, 23});
+  ExpectNumbers(Call("multiply", {}, {row, column})[0], {10, 20, 30, 20, 40, 60});
+  EXPECT_THROW(Call("add", {}, {Floats({2}, {1, 2}), row}), Error);
+}
+
+TEST(Reference, SumsOverAxes) {
+  const CaseTensor x = Floats({2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  const auto sum = [&](Attributes::Integers shape, const CaseTensor& factor) {
+    return Call("sum_to", {{"shape", std::move(shape)}, {"dtype", "f32"}}, {x, factor})[0];
+  };
+  ExpectNumbers(sum({3}, Absent()), {5, 7, 9});
+  ExpectNumbers(sum({2, 1, 1}, Absent()), {6, 15});
+  ExpectNumbers(sum({1}, Floats({2, 1, 1}, {1, -1})), {-9});
+}
+
+TEST(Reference, MovesElements) {
+  const CaseTensor x = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Attributes::Integers swapped = {1, 0}, flat = {6};
+  ExpectNumbers(Call("transpose", {{"axes", swapped}}, {x})[0], {1, 4, 2, 5, 3, 6});
+  const CaseTensor cube = Floats({1, 2, 3}, x.numbers);
+  const Attributes::Integers cycle = {2, 0, 1};  // [3, 1, 2]
+  ExpectNumbers(Call("transpose", {{"axes", cycle}}, {cube})[0], {1, 4, 2, 5, 3, 6});
+  ExpectNumbers(Call("reshape", {{"shape", flat}}, {x})[0], x.numbers);
+  ExpectNumbers(Call("slice", {{"axis", 1}, {"begin", 1}, {"length", 2}}, {x})[0], {2, 3, 5, 6});
+  ExpectNumbers(Call("pad", {{"axis", 1}, {"before", 1}, {"after", 0}}, {x})[0],
+                {0, 1, 2, 3, 0, 4, 5, 6});
+  ExpectNumbers(Call("concatenate", {{"axis", 1}}, {Floats({2, 1}, {7, 8}), x})[0],
+                {7, 1, 2, 3, 8, 4, 5, 6});
+  EXPECT_THROW(Call("slice", {{"axis", 1}, {"begin", 2}, {"length", 2}}, {x}), Error);
+  EXPECT_THROW(Call("transpose", {{"axes", Attributes::Integers{0, 0}}}, {x}), Error);
+}
+
 TEST(Reference, CrossEntropyInClosedForm) {
   // Logits 0 and ln 3: log_z = ln 4.
   const auto loss = [](double z_loss, double smoothing) {
