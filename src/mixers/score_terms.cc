@@ -33,7 +33,8 @@ Initializer TableInitializer(TableInitialization kind, double deviation, const S
 Value TopLeft(const Scope& scope, Value table, int64_t length) {
   for (const int64_t axis : {int64_t{1}, int64_t{2}}) {
     if (scope.TypeOf(table).shape[static_cast<int>(axis)] > length) {
-      table = scope.One("slice", {{"axis", axis}, {"length", length}}, {table});
+      table =
+          scope.One("slice", {{"axis", axis}, {"begin", int64_t{0}}, {"length", length}}, {table});
     }
   }
   return table;
