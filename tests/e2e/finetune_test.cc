@@ -280,6 +280,40 @@ TEST_F(Finetune, TwoRanksAreOne) {
   EXPECT_EQ(File("one", "predictions/toy.jsonl"), File("two", "predictions/toy.jsonl"));
 }
 
+// Without packing: micro-batches of rows of like length add up to the batch, whose padding they
+// leave out, and each rank gets short and long ones.
+TEST_F(Finetune, MicroBatchesOfLikeLengthAreTheBatch) {
+  std::string rows = "text\tlabel\n";
+  for (int i = 0; i < 96; ++i) {
+    rows += "fa";
+    for (int word = 0; word < i * 7 % 25; ++word) rows += word % 2 == 0 ? " ga" : " ja";
+    rows += "\tca\n";
+  }
+  ReplaceFileDurably(scratch_ / "train.tsv", rows);
+  const auto train = [&](const std::string& name, const Arguments& more, int ranks = 1) {
+    Arguments settings{"data.pack=false", "optimizer.kind=ADAFACTOR",
+                       "optimizer.min_factored_size=16", "checkpoint.initial_state=FRESH",
+                       "train.batch_size=16"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    const Outcome outcome = Run(Command(name, settings), {.ranks = ranks});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  };
+  const auto slots = [&](const std::string& name) {
+    const Json step = Metrics(name).at(1);
+    return std::round(step.at("tokens_per_second").get<double>() *
+                      step.at("seconds").get<double>());
+  };
+  train("whole", {"train.reduction=FAST", "train.micro_batch_size=16"});
+  train("cut", {"train.micro_batch_size=2"});
+  ExpectSameCurve("whole", "cut", 12, 1e-6);
+  EXPECT_EQ(slots("whole"), 16 * (32 + 8));
+  EXPECT_LT(slots("cut"), 0.8 * slots("whole"));
+  if (MpirunPath().empty()) return;
+  train("two", {"train.micro_batch_size=2"}, 2);
+  EXPECT_EQ(Trace(Directory("cut"), 12), Trace(Directory("two"), 12));
+  EXPECT_EQ(slots("cut"), slots("two"));
+}
+
 TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
   const Outcome outcome = Run(Command("a", {"train.steps=4", "train.seed=5"}, {"--seeds", "2"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
