@@ -28,6 +28,12 @@ struct TokenVector {
   std::vector<std::string> fields;  // paths inside MixerConfig
 };
 
+// A number by which the model's width must be divisible, and the field that says so.
+struct WidthDivisor {
+  int64_t value = 1;
+  std::string field;  // its path inside MixerConfig
+};
+
 // What becomes of examples that share a row.
 enum class PackedRows {
   kLeaks,        // one could read another, so rows must not be packed
@@ -44,6 +50,7 @@ struct MixerTraits {
   int64_t bias_heads = 0;           // of the relative bias that it adds; 0: it adds none
   std::vector<LengthLimit> limits;  // none: it takes sequences of any length
   std::vector<TokenVector> per_token;
+  WidthDivisor width_divisor;
 
   std::optional<int64_t> MaxLength() const;
 };

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mixers/convolution.h"
+
+#include <cmath>
+
+#include "nn/layers.h"
+
+namespace syntra {
+namespace {
+
+double InverseRoot(int64_t count) { return 1 / std::sqrt(static_cast<double>(count)); }
+
+using Extents = std::vector<int64_t>;
+
+Value Reshaped(const Scope& scope, Value x, Extents shape) {
+  return scope.One("reshape", {{"shape", std::move(shape)}}, {x});
+}
+
+Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length) {
+  return scope.One("slice", {{"axis", axis}, {"begin", begin}, {"length", length}}, {x});
+}
+
+}  // namespace
+
+Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, double deviation) {
+  const Value y = Linear(scope, name, x, {out, {"embed", "conv"}, Initializer::Normal(deviation)});
+  const Value bias = scope.Parameter(name + "_bias", {out}, {"conv"}, Initializer::Constant(0));
+  return scope.One("add", {}, {y, bias});
+}
+
+MixerTraits ConvolutionMixer::traits() const {
+  MixerTraits traits{.causal = true, .packed_rows = PackedRows::kExact};
+  if (!is_mesh()) traits.width_divisor = {config_.heads(), FieldPath(field(), "heads")};
+  return traits;
+}
+
+void ConvolutionMixer::Validate(const FieldReport& report) const {
+  const std::string heads = report.Path(FieldPath(field(), "heads"));
+  if (is_mesh() && config_.has_heads()) {
+    report.Add({heads}, fmt::format("{} has no effect in form MESH, whose columns each have a "
+                                    "filter; remove it or choose form FAIRSEQ",
+                                    heads));
+  }
+}
+
+// The first half times the sigmoid of the second (gated linear unit), as wide as x.
+Value ConvolutionMixer::Gated(const Scope& scope, Value x) const {
+  const int64_t width = scope.TypeOf(x).shape[-1];
+  if (!config_.glu()) return Affine(scope, "input", x, width, InverseRoot(width));
+  const Value both = Affine(scope, "input", x, 2 * width, InverseRoot(width));
+  const Value gate = scope.One("activation", {{"kind", std::string("sigmoid")}},
+                               {Slice(scope, both, 2, width, width)});
+  return scope.One("multiply", {}, {Slice(scope, both, 2, 0, width), gate});
+}
+
+// The authors project once. Mesh TensorFlow's separable convolution adds a bias and a projection of
+// its own before that.
+Value ConvolutionMixer::Output(const Scope& scope, Value x) const {
+  const int64_t width = scope.TypeOf(x).shape[-1];
+  if (is_mesh()) {
+    const Value bias = scope.Parameter("filter_bias", {width}, {"conv"}, Initializer::Constant(0));
+    x = Affine(scope, "pointwise", scope.One("add", {}, {x, bias}), width, InverseRoot(width));
+  }
+  return Affine(scope, "output", x, width, InverseRoot(width));
+}
+
+Value ConvolutionMixer::Build(const Scope& scope, const MixerInput& input) const {
+  const Value gated = Gated(scope, input.x);
+  const Value scores = Scores(scope, gated);
+  Value weights = scope.One("softmax", {}, {scores});
+  const Shape shape = scope.TypeOf(scores).shape;
+  if (shape.rank() == 4) {
+    weights = Reshaped(scope, weights, {shape[0], shape[1], shape[2] * shape[3]});
+  }
+  // The middle tap is the position itself; of an even number there is one more behind it.
+  const int64_t left = input.causal ? taps() - 1 : (taps() - 1) / 2;
+  const int64_t groups = filters(scope.TypeOf(gated).shape[-1]);
+  return Output(scope, scope.One("depthwise_conv", {{"groups", groups}, {"left", left}},
+                                 {gated, weights, input.segments}));
+}
+
+Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) const {
+  const Value gated = Gated(scope, step.x);
+  const TensorType type = scope.TypeOf(gated);
+  const int64_t rows = type.shape[0], columns = type.shape[2], groups = filters(columns);
+  Value window = gated;  // [rows, taps, columns], the new position last
+  if (taps() > 1) {
+    const Value before = step.state("window", {type.dtype, {rows, taps() - 1, columns}});
+    window = scope.One("concatenate", {{"axis", int64_t{1}}}, {before, gated});
+    scope.program().RecordUpdate("store", {}, {Slice(scope, window, 1, 1, taps() - 1)}, {before});
+  }
+  // As [taps, filters, 1] for all rows, or [rows, taps, filters, 1].
+  Value weights = scope.One("softmax", {}, {Scores(scope, gated)});
+  if (scope.TypeOf(weights).shape.rank() == 4) {
+    weights = scope.One("transpose", {{"axes", Extents{0, 3, 2, 1}}}, {weights});
+  } else {
+    weights = scope.One("transpose", {{"axes", Extents{1, 0}}}, {weights});
+    weights = Reshaped(scope, weights, {taps(), groups, 1});
+  }
+  const int64_t width = columns / groups;
+  const Value sum = scope.One("sum_to",
+                              {{"shape", Extents{rows, 1, groups, width}},
+                               {"dtype", std::string(NameOf(type.dtype))}},
+                              {Reshaped(scope, window, {rows, taps(), groups, width}), weights});
+  return Output(scope, Reshaped(scope, sum, {rows, 1, columns}));
+}
+
+}  // namespace syntra

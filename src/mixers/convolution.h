@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lightweight and dynamic convolutions have in common (Wu et al. 2019, "Pay Less Attention
+// with Lightweight and Dynamic Convolutions"): a gated projection, a convolution over positions of
+// each column by itself whose weights are a softmax over its taps, a projection.
+#pragma once
+
+#include "mixers/mixer.h"
+
+namespace syntra {
+
+class ConvolutionMixer : public TokenMixer {
+ public:
+  explicit ConvolutionMixer(const ConvolutionConfig& config) : config_(config) {}
+
+  MixerTraits traits() const override;
+  void Validate(const FieldReport& report) const override;
+  Value Build(const Scope& scope, const MixerInput& input) const override;
+  // Keeps the last kernel_size - 1 inputs of the convolution.
+  Value BuildStep(const Scope& scope, const MixerStep& step) const override;
+
+ protected:
+  bool is_mesh() const { return config_.form() == ConvolutionConfig::MESH; }
+  int64_t taps() const { return config_.kernel_size(); }
+  // Filters of `columns` columns.
+  int64_t filters(int64_t columns) const { return is_mesh() ? columns : config_.heads(); }
+
+ private:
+  // The name of the mixer's message in MixerConfig.
+  virtual const char* field() const = 0;
+  // Scores of the taps for x [B, T, C], f32 [filters, taps], or [B, T, filters, taps] where each
+  // position has its own.
+  virtual Value Scores(const Scope& scope, Value x) const = 0;
+
+  Value Gated(const Scope& scope, Value x) const;
+  Value Output(const Scope& scope, Value x) const;
+
+  ConvolutionConfig config_;
+};
+
+// x W + b: [.., in] -> [.., out], W being the parameter `name` of the scope, b `name`_bias.
+Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, double deviation);
+
+}  // namespace syntra

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lightweight convolution (Wu et al. 2019, section 3): the filters are learned, and the same at
+// every position.
+#include <cmath>
+
+#include "mixers/convolution.h"
+
+namespace syntra {
+namespace {
+
+class LightConv final : public ConvolutionMixer {
+ public:
+  explicit LightConv(const ConvolutionConfig& config) : ConvolutionMixer(config) {}
+
+ private:
+  const char* field() const override { return "light_conv"; }
+
+  Value Scores(const Scope& scope, Value x) const override {
+    const int64_t count = filters(scope.TypeOf(x).shape[-1]);
+    const auto k = static_cast<double>(taps());
+    // The authors' is Glorot's over a filter of one channel, Mesh TensorFlow's has variance 1 / k.
+    const Initializer initializer =
+        is_mesh() ? Initializer::TruncatedNormal(1 / std::sqrt(k))
+                  : Initializer::Uniform(std::sqrt(6 / (k + k * static_cast<double>(count))));
+    return scope.Parameter("filters", {count, taps()}, {"heads", "taps"}, initializer);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TokenMixer> mixer_light_conv(const MixerConfig& config) {
+  return std::make_unique<LightConv>(config.light_conv());
+}
+
+}  // namespace syntra
