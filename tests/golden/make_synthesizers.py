@@ -5,16 +5,14 @@
   y[b,i] = concat over h of (sum_j P[b,h,i,j] v[b,h,j]) W_output
 
 Scores are computed one element at a time so that each term is its formula and nothing else. Key j is allowed
-for query i iff both have the same segment, which is not 0, and, where causal, j <= i. Everything is float64;
-gradients are those of sum(y * cotangent).
+for query i iff both have the same segment, which is not 0, and, where causal, j <= i.
 """
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from fixture import Array, Fixture, output_directory, rounded
+from mixer_fixture import Layer, Tensors, write_layer
 
-Tensors = dict[str, torch.Tensor]
 Score = Callable[[int, int, int, int], torch.Tensor]  # (batch, head, query, key) -> scalar
 
 BATCH, WIDTH, HEADS, HEAD_SIZE, TABLE = 2, 12, 3, 4, 8
@@ -160,17 +158,6 @@ CASES = (
 )
 
 
-@dataclass
-class Layer:
-    """A case with its inputs and parameters, ready to be evaluated."""
-
-    case: Case
-    inputs: dict[str, Array]
-    segments: NDArray[np.int64]
-    parameters: dict[str, Array]
-    frozen: set[str] = field(default_factory=set)
-
-
 def has_dot(case: Case) -> bool:
     return any(isinstance(term, Dot) for term in case.terms)
 
@@ -223,7 +210,7 @@ def make_layer(case: Case, generator: np.random.Generator) -> Layer:
         inputs["bias"] = draw(0.5, HEADS, 2 * case.length - 1)
     # Zero at padding queries: what they attend to is a matter of convention that must not show.
     inputs["cotangent"] = draw(1.0, BATCH, case.length, WIDTH) * (segments > 0)[:, :, None]
-    return Layer(case, inputs, segments, parameters, frozen)
+    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters, frozen)
 
 
 def table_positions(case: Case, segments: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -252,10 +239,10 @@ def linear_map(values: Tensors, name: str, units: torch.Tensor, head: int) -> to
     return result + (bias if bias.dim() == 1 else bias[head])
 
 
-def score_function(layer: Layer, term: Term, values: Tensors) -> Score:
+def score_function(case: Case, segments: NDArray[np.int64], term: Term, values: Tensors) -> Score:
     """T_t[b, h, i, j] of one term."""
     x = values["x"]
-    place = table_positions(layer.case, layer.segments)
+    place = table_positions(case, segments)
 
     if isinstance(term, Dot):
         query, key = heads_of(x, values["query"]), heads_of(x, values["key"])
@@ -272,7 +259,7 @@ def score_function(layer: Layer, term: Term, values: Tensors) -> Score:
         return lambda b, h, i, j: first[h, place[b, i]].dot(second[h, place[b, j]])
 
     name = "dense" if isinstance(term, Dense) else "factorized_dense"
-    before = x @ values["query" if uses_query(layer.case, term) else f"{name}/hidden"]
+    before = x @ values["query" if uses_query(case, term) else f"{name}/hidden"]
     if term.bias:
         before = before + values[f"{name}/hidden_bias"]
     hidden = torch.relu(before).unflatten(-1, (HEADS, -1))  # [B, T, H, F]
@@ -301,10 +288,10 @@ def term_weights(case: Case, values: Tensors) -> list[torch.Tensor]:
     return [torch.ones((), dtype=torch.float64)] * len(case.terms)
 
 
-def evaluate(layer: Layer, values: Tensors) -> torch.Tensor:
+def evaluate(case: Case, segments: NDArray[np.int64], values: Tensors) -> torch.Tensor:
     """y [B, T, D], zero at padding."""
-    case, length = layer.case, layer.case.length
-    scores = [score_function(layer, term, values) for term in case.terms]
+    length = case.length
+    scores = [score_function(case, segments, term, values) for term in case.terms]
     weights = term_weights(case, values)
     value = heads_of(values["x"], values["value"])
 
@@ -312,14 +299,14 @@ def evaluate(layer: Layer, values: Tensors) -> torch.Tensor:
     for b in range(BATCH):
         tokens = []
         for i in range(length):
-            if layer.segments[b, i] == 0:
+            if segments[b, i] == 0:
                 tokens.append(torch.zeros(WIDTH, dtype=torch.float64))
                 continue
             heads = []
             for h in range(HEADS):
                 row = []
                 for j in range(length):
-                    allowed = layer.segments[b, i] == layer.segments[b, j] and not (case.causal and j > i)
+                    allowed = segments[b, i] == segments[b, j] and not (case.causal and j > i)
                     score = torch.stack([g * t(b, h, i, j)
                                          for g, t in zip(weights, scores, strict=True)]).sum()
                     if case.relative_bias:
@@ -331,49 +318,9 @@ def evaluate(layer: Layer, values: Tensors) -> torch.Tensor:
     return torch.stack(examples)
 
 
-def check_gradient(layer: Layer, values: Tensors, gradients: Tensors,
-                   generator: np.random.Generator) -> None:
-    """The slope of sum(y * cotangent) along a random direction, by central differences."""
-    cotangent = torch.from_numpy(layer.inputs["cotangent"])
-    directions = {name: torch.from_numpy(generator.standard_normal(tuple(gradient.shape)))
-                  for name, gradient in gradients.items()}
-    expected = sum(float((gradients[name] * directions[name]).sum()) for name in gradients)
-    step = 1e-6
-
-    def objective(factor: float) -> float:
-        moved = {name: value.detach() + factor * directions[name] if name in directions else value
-                 for name, value in values.items()}
-        with torch.no_grad():
-            return float((evaluate(layer, moved) * cotangent).sum())
-
-    found = (objective(step) - objective(-step)) / (2 * step)
-    if not math.isclose(found, expected, rel_tol=1e-6, abs_tol=1e-7):
-        raise RuntimeError(f"{layer.case.name}: slope {found} by differences, {expected} by gradients")
-
-
 def write_case(fixture: Fixture, case: Case, generator: np.random.Generator) -> None:
     layer = make_layer(case, generator)
-    moving = {name: values for name, values in layer.inputs.items() if name != "cotangent"}
-    values: Tensors = {}
-    for name, array in (layer.parameters | moving).items():
-        values[name] = torch.from_numpy(array).requires_grad_(name not in layer.frozen)
-
-    y = evaluate(layer, values)
-    objective = (y * torch.from_numpy(layer.inputs["cotangent"])).sum()
-    trained = [name for name in values if name not in layer.frozen]
-    gradients = dict(zip(trained, torch.autograd.grad(objective, [values[name] for name in trained]),
-                         strict=True))
-    check_gradient(layer, values, gradients, generator)
-
-    fixture.attribute(case.name, "config", case.text_proto())
-    fixture.attribute(case.name, "causal", "true" if case.causal else "false")
-    fixture.arrays(f"{case.name}/inputs", layer.inputs)
-    fixture.array(f"{case.name}/inputs/segments", layer.segments)
-    fixture.arrays(f"{case.name}/parameters", layer.parameters)
-    fixture.array(f"{case.name}/outputs/y", y.detach().numpy())
-    for name, gradient in gradients.items():
-        group = "input_gradients" if name in moving else "gradients"
-        fixture.array(f"{case.name}/{group}/{name}", gradient.numpy())
+    write_layer(fixture, layer, lambda values: evaluate(case, layer.segments, values), generator)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares every attention mixer with an independent implementation of the formulas
-// (tests/golden/make_synthesizers.py): outputs, gradients of all parameters and of the input.
+// Compares every mixer with an independent implementation of its formulas (tests/golden): outputs,
+// gradients of all parameters and of the input.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace syntra {
 namespace {
 
-constexpr const char* kFile = "synthesizers.h5";
+constexpr const char* kFiles[] = {"convolutions.h5", "synthesizers.h5"};
 
 // Positions inside segments: restart at each new segment id.
 std::vector<int32_t> PositionsOf(const GoldenArray<int32_t>& segments) {
@@ -27,12 +27,26 @@ std::vector<int32_t> PositionsOf(const GoldenArray<int32_t>& segments) {
   return positions;
 }
 
-class GoldenMixer
-    : public testing::TestWithParam<std::tuple<std::string, std::reference_wrapper<Backend>>> {};
+struct GoldenCase {
+  std::string file, name;
+};
+
+std::vector<GoldenCase> Cases() {
+  std::vector<GoldenCase> cases;
+  for (const char* file : kFiles) {
+    for (const std::string& name : GoldenFile(file).Members("/")) cases.push_back({file, name});
+  }
+  return cases;
+}
+
+using MixerOnBackend = std::tuple<GoldenCase, std::reference_wrapper<Backend>>;
+
+class GoldenMixer : public testing::TestWithParam<MixerOnBackend> {};
 
 TEST_P(GoldenMixer, OutputAndGradients) {
-  const auto& [name, backend] = GetParam();
-  const GoldenFile golden(kFile);
+  const auto& [golden_case, backend] = GetParam();
+  const std::string& name = golden_case.name;
+  const GoldenFile golden(golden_case.file);
   ModelConfig config;
   ASSERT_TRUE(
       google::protobuf::TextFormat::ParseFromString(golden.Attribute(name, "config"), &config));
@@ -104,13 +118,13 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   }
 }
 
-std::string CaseName(
-    const testing::TestParamInfo<std::tuple<std::string, std::reference_wrapper<Backend>>>& info) {
-  return std::get<0>(info.param) + (IsReference(std::get<1>(info.param)) ? "_reference" : "_fast");
+std::string CaseName(const testing::TestParamInfo<MixerOnBackend>& info) {
+  return std::get<0>(info.param).name +
+         (IsReference(std::get<1>(info.param)) ? "_reference" : "_fast");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formulas, GoldenMixer,
-                         testing::Combine(testing::ValuesIn(GoldenFile(kFile).Members("/")),
+                         testing::Combine(testing::ValuesIn(Cases()),
                                           testing::ValuesIn(Backends())),
                          CaseName);
 
