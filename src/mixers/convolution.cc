@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mixers/convolution.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "nn/layers.h"
@@ -29,7 +31,7 @@ Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, 
 }
 
 MixerTraits ConvolutionMixer::traits() const {
-  MixerTraits traits{.causal = true, .packed_rows = PackedRows::kExact};
+  MixerTraits traits{.causal = true, .incremental = true, .packed_rows = PackedRows::kExact};
   if (!is_mesh()) traits.width_divisor = {config_.heads(), FieldPath(field(), "heads")};
   return traits;
 }
@@ -98,10 +100,10 @@ Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) con
     weights = Reshaped(scope, weights, {taps(), groups, 1});
   }
   const int64_t width = columns / groups;
-  const Value sum = scope.One("sum_to",
-                              {{"shape", Extents{rows, 1, groups, width}},
-                               {"dtype", std::string(NameOf(type.dtype))}},
-                              {Reshaped(scope, window, {rows, taps(), groups, width}), weights});
+  const Value sum = scope.One(
+      "sum_to",
+      {{"shape", Extents{rows, 1, groups, width}}, {"dtype", std::string(NameOf(type.dtype))}},
+      {Reshaped(scope, window, {rows, taps(), groups, width}), weights});
   return Output(scope, Reshaped(scope, sum, {rows, 1, columns}));
 }
 

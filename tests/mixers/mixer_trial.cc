@@ -233,7 +233,7 @@ const std::vector<MixerCase>& MixerCases() {
                                      factorized_dense() + softmax + by_position);
     // Filters that reach from one end of the trials' rows to the other.
     for (const std::string kind : {"light_conv", "dynamic_conv"}) {
-      list.push_back({kind, kind + " { kernel_size: 13 heads: 3 }"});
+      list.push_back({kind, kind + " { kernel_size: 13 heads: 5 }"});
       list.push_back({kind + "_even", kind + " { kernel_size: 14 heads: 2 glu: false }"});
       list.push_back({kind + "_mesh", kind + " { kernel_size: 13 form: MESH }"});
     }
