@@ -44,10 +44,9 @@ Program EncodingProgram(const TrainedModel& model, const DecodeShape& shape, Cac
   const TensorType source{DType::kI32, {shape.inputs, shape.input_length}};
   const Value ids = builder.Input("encoder_ids", source);
   const Value segments = builder.Input("encoder_segments", source);
-  const Value hidden = model.model.Encode(
-      root, {.embedded = model.model.Embed(root, ids), .segments = segments, .positions = {}},
-      false);
-  model.model.PrepareCross(root, hidden, layout.For(builder));
+  const Value hidden = model.model.encoder().Build(
+      root, {.embedded = model.model.Embed(root, ids), .segments = segments}, false);
+  model.model.decoder().Prepare(root, hidden, layout.For(builder));
   return std::move(builder).Build();
 }
 
@@ -75,13 +74,14 @@ Program StepProgram(const TrainedModel& model, const DecodeShape& shape, NextTok
   Recording recording{
       .program = builder, .parameters = model.parameters, .activations = model.activations};
   const Scope root(recording);
-  const Value hidden = model.model.DecodeStep(
-      root, {.ids = builder.Input("decoder_ids", {DType::kI32, {shape.rows(), 1}}),
+  const Value ids = builder.Input("decoder_ids", {DType::kI32, {shape.rows(), 1}});
+  const TensorType source{DType::kI32, {shape.inputs, shape.input_length}};
+  const Value hidden = model.model.decoder().BuildStep(
+      root, {.embedded = model.model.Embed(root, ids),
              .start = builder.Input("start", {DType::kI32, {1}}),
              .length = shape.max_length,
-             .memory_segments = builder.Input("encoder_segments",
-                                              {DType::kI32, {shape.inputs, shape.input_length}}),
-             .cache = layout.For(builder)});
+             .memory_segments = builder.Input("encoder_segments", source),
+             .state = layout.For(builder)});
   RecordNext(root, model.model, hidden, next);
   return std::move(builder).Build();
 }
@@ -97,7 +97,7 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
     if (place.type.shape[0] != shape.rows()) continue;  // one for each input
     const Value cache = layout.Get(builder, name, place.type);
     const Value spare =
-        layout.Get(builder, fmt::format("spare_{}", place.type.shape[-1]), place.type);
+        layout.Get(builder, fmt::format("spare_{}", ToString(place.type)), place.type);
     builder.RecordUpdate("take_rows", {}, {cache, parents, length}, {spare});
     builder.RecordUpdate("take_rows", {}, {spare, themselves, length}, {cache});
   }
@@ -106,13 +106,7 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
 
 }  // namespace
 
-void CheckDecodes(const EncoderDecoder& model) {
-  if (model.decoder_mixer().traits().incremental) return;
-  Fail(ExitCode::kConfig,
-       "a model with index_by: SEGMENT_POSITION cannot generate: its decoder takes a token's place "
-       "from the segments of a whole row, and decoding has one position at a time; train with "
-       "index_by: ROW to generate");
-}
+void CheckDecodes(const EncoderDecoder& model) { model.decoder().CheckIsIncremental(); }
 
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
     : device_(model.backend.device()), shape_(shape), next_(next) {

@@ -50,8 +50,7 @@ struct LogitRows {
   }
 };
 
-// Throws Error(kConfig) if the decoder's mixer cannot decode step by step: one whose tables are
-// indexed by SEGMENT_POSITION.
+// Throws Error(kConfig) if a mixer of the decoder cannot decode step by step.
 void CheckDecodes(const EncoderDecoder& model);
 
 class DecodeSession {
