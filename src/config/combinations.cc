@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.h"
 #include "config/rules.h"
 #include "core/corruption_lengths.h"
 #include "mixers/mixer.h"
-#include "mixers/relative_bias.h"
+#include "model/layers.h"
 
 namespace syntra {
 namespace {
@@ -47,14 +49,6 @@ class Report {
   Problems* problems_;
 };
 
-// A mixer of the model: where it is set, and the longest sequence that it meets.
-struct MixerPlace {
-  std::string path;
-  const MixerConfig& config;
-  int length;
-  std::string length_name, length_field;
-};
-
 CorruptionLengths LongestSegment(const DataConfig& data) {
   return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
 }
@@ -65,60 +59,68 @@ int TargetLength(const DataConfig& data) {
   return static_cast<int>(length);
 }
 
-template <typename Check>
-void ForEachMixer(const Report& report, Check check) {
-  const ModelConfig& model = report.config().model();
-  if (report.IsBroken("data.input_length") || report.IsBroken("data.noise_density") ||
-      report.IsBroken("data.mean_span_length") || report.IsBroken("data.target_length")) {
-    return;
-  }
-  const int inputs = report.config().data().input_length();
-  const int targets = TargetLength(report.config().data());
-  const bool follows = report.config().data().target_length() == 0;
+void ModelFitsTogether(const Report& report) {
+  ValidateModel(report.config().model(), report.Of("model"));
+}
+
+// The sequences that the mixers of one stack meet.
+struct SequenceLength {
+  int64_t length;
+  std::string name, field;
+};
+
+SequenceLength LengthOf(const DataConfig& data, Side side) {
   const std::string input_field = "data.input_length";
-  const std::string target_field = follows ? input_field : "data.target_length";
-  const std::string input_name = fmt::format("{} {}", input_field, inputs);
-  const std::string target_name =
-      fmt::format("{} {}", follows ? "the target length" : target_field, targets);
-  const bool shared = !model.has_decoder_mixer();
-  check(MixerPlace{"model.mixer", model.mixer(), shared ? std::max(inputs, targets) : inputs,
-                   shared && targets > inputs ? target_name : input_name,
-                   shared && targets > inputs ? target_field : input_field});
-  if (shared) return;
-  check(MixerPlace{"model.decoder_mixer", model.decoder_mixer(), targets,
-                   target_name + (follows ? fmt::format(" that follows from {}", input_name) : ""),
-                   target_field});
+  const std::string inputs = fmt::format("{} {}", input_field, data.input_length());
+  if (side == Side::kEncoder) return {data.input_length(), inputs, input_field};
+  const int targets = TargetLength(data);
+  if (data.target_length() > 0) {
+    return {targets, fmt::format("data.target_length {}", targets), "data.target_length"};
+  }
+  return {targets, fmt::format("the target length {} that follows from {}", targets, inputs),
+          input_field};
 }
 
-void MixersNameTheirKind(const Report& report) {
-  const ModelConfig& model = report.config().model();
-  const auto check = [&](bool set, const MixerConfig& mixer, const std::string& path) {
-    if (set && mixer.kind_case() == MixerConfig::KIND_NOT_SET) {
-      report.Add({path}, fmt::format("{} names no kind; write e.g. {} {{ attention {{}} }}", path,
-                                     path.substr(path.find('.') + 1)));
+// A field that both stacks have is told of the longer one's sequences.
+void MixersTakeTheSequences(const Report& report) {
+  for (const char* field :
+       {"data.input_length", "data.noise_density", "data.mean_span_length", "data.target_length"}) {
+    if (report.IsBroken(field)) return;
+  }
+  std::map<std::string, std::pair<LengthLimit, SequenceLength>> limits;
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    const SequenceLength met = LengthOf(report.config().data(), side);
+    for (const LayerGroup& group : LayersOf(report.config().model(), side)) {
+      for (const LengthLimit& limit : MakeMixer(group.mixer)->traits().limits) {
+        const std::string path = "model." + FieldPath(group.mixer_path, limit.field);
+        const auto [known, fresh] = limits.emplace(path, std::pair(limit, met));
+        if (!fresh && known->second.second.length < met.length) known->second.second = met;
+      }
     }
-  };
-  check(model.has_mixer(), model.mixer(), "model.mixer");
-  check(model.has_decoder_mixer(), model.decoder_mixer(), "model.decoder_mixer");
+  }
+  for (const auto& [path, place] : limits) {
+    const auto& [limit, met] = place;
+    if (limit.length >= met.length) continue;
+    report.Add({path, met.field},
+               fmt::format("{} {} is shorter than {}; make it at least {}, or lower {}", path,
+                           limit.value, met.name, met.length, met.field));
+  }
 }
 
-void MixersKeepTheirRules(const Report& report) {
-  const ModelConfig& model = report.config().model();
-  MakeMixer(model.mixer())->Validate(report.Of("model.mixer"));
-  if (!model.has_decoder_mixer()) return;
-  MakeMixer(model.decoder_mixer())->Validate(report.Of("model.decoder_mixer"));
-}
-
-void MixersTakeTheSequence(const Report& report) {
-  ForEachMixer(report, [&](const MixerPlace& place) {
-    for (const LengthLimit& limit : MakeMixer(place.config)->traits().limits) {
-      if (limit.length >= place.length) continue;
-      const std::string path = FieldPath(place.path, limit.field);
-      report.Add({path, place.length_field},
-                 fmt::format("{} {} is shorter than {}; make it at least {}, or lower {}", path,
-                             limit.value, place.length_name, place.length, place.length_field));
+void MixersTakePackedRows(const Report& report) {
+  if (!report.config().data().pack()) return;
+  std::set<std::string> told;
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    for (const LayerGroup& group : LayersOf(report.config().model(), side)) {
+      const std::string path = "model." + group.mixer_path;
+      if (MakeMixer(group.mixer)->traits().packed_rows != PackedRows::kLeaks) continue;
+      if (!told.insert(path).second) continue;
+      report.Add({path, "data.pack"},
+                 fmt::format("{} lets examples that share a row read each other; set data.pack: "
+                             "false",
+                             path));
     }
-  });
+  }
 }
 
 void VocabularyIsEven(const Report& report) {
@@ -139,10 +141,6 @@ void VocabularyHoldsSentinels(const Report& report) {
              fmt::format("model.vocabulary_size {} has no room for data.extra_ids {} and the "
                          "tokenizer's pieces; enlarge it",
                          size, sentinels));
-}
-
-void RelativeBiasBuckets(const Report& report) {
-  ValidateRelativeBias(report.config().model().relative_bias(), report.Of("model.relative_bias"));
 }
 
 // Tasks have targets of their own, whatever corpora the configuration names beside them.
@@ -269,26 +267,39 @@ void TokensCanBeCounted(const Report& report) {
 
 // What the layers hold for every token; fields by whole path.
 std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
-  const CrossAttentionConfig& cross = model.cross_attention();
-  std::vector<TokenVector> vectors = {
-      {model.width(), {"model.width"}},
-      {model.feed_forward().width(), {"model.feed_forward.width"}},
-      {int64_t{cross.heads()} * cross.head_size(),
-       {"model.cross_attention.heads", "model.cross_attention.head_size"}}};
-  const auto add = [&](const MixerConfig& mixer, const std::string& path) {
-    for (TokenVector& vector : MakeMixer(mixer)->traits().per_token) {
+  std::vector<TokenVector> vectors = {{model.width(), {"model.width"}}};
+  const auto add = [&](const TokenMixer& mixer, const std::string& path) {
+    for (TokenVector& vector : mixer.traits().per_token) {
       for (std::string& field : vector.fields) field = FieldPath(path, field);
       vectors.push_back(std::move(vector));
     }
   };
-  add(model.mixer(), "model.mixer");
-  if (model.has_decoder_mixer()) add(model.decoder_mixer(), "model.decoder_mixer");
+  add(*MakeCrossMixer(model.cross_attention()), "model.cross_attention");
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    for (const LayerGroup& group : LayersOf(model, side)) {
+      vectors.push_back(
+          {group.feed_forward.width(), {"model." + group.feed_forward_path + ".width"}});
+      add(*MakeMixer(group.mixer), "model." + group.mixer_path);
+    }
+  }
   return vectors;
+}
+
+// The fields that say how many layers there are.
+std::vector<std::string> LayerFields(const ModelConfig& model) {
+  std::vector<std::string> fields;
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    for (const LayerGroup& group : LayersOf(model, side)) {
+      fields.push_back("model." + group.repeat_path);
+    }
+  }
+  return fields;
 }
 
 void ActivationsCanBeCounted(const Report& report) {
   const Config& config = report.config();
-  const int64_t layers = int64_t{config.model().encoder_layers()} + config.model().decoder_layers();
+  const int64_t layers =
+      LayerCount(config.model(), Side::kEncoder) + LayerCount(config.model(), Side::kDecoder);
   const bool cut = config.train().micro_batch_size() > 0;
   const int64_t rows = cut ? config.train().micro_batch_size() : config.train().batch_size();
   const LengthField longer = LongerSide(config.data());
@@ -301,9 +312,8 @@ void ActivationsCanBeCounted(const Report& report) {
   }
   std::vector<std::string> fields = widest.fields;
   const std::string rows_field = cut ? "train.micro_batch_size" : "train.batch_size";
-  for (const char* field : {longer.field, "model.encoder_layers", "model.decoder_layers"}) {
-    fields.push_back(field);
-  }
+  fields.push_back(longer.field);
+  std::ranges::copy(LayerFields(config.model()), std::back_inserter(fields));
   fields.push_back(rows_field);
   report.Add(fields, fmt::format("{} {} of {} {} in {} layers with {} elements a token ({}) are "
                                  "more than 2^50 values; lower one of them",
@@ -329,11 +339,11 @@ void StrategyGivesTheOutputs(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
-    MixersNameTheirKind, MixersKeepTheirRules,     MixersTakeTheSequence,
-    VocabularyIsEven,    VocabularyHoldsSentinels, RelativeBiasBuckets,
-    SentinelsSuffice,    CorruptedTargetsFit,      MicroBatchesFillTheBatch,
-    ScheduleFalls,       MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
-    TokensCanBeCounted,  ActivationsCanBeCounted,  StrategyGivesTheOutputs,
+    ModelFitsTogether,        MixersTakeTheSequences,           MixersTakePackedRows,
+    VocabularyIsEven,         VocabularyHoldsSentinels,         SentinelsSuffice,
+    CorruptedTargetsFit,      MicroBatchesFillTheBatch,         ScheduleFalls,
+    MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch, TokensCanBeCounted,
+    ActivationsCanBeCounted,  StrategyGivesTheOutputs,
 };
 
 }  // namespace

@@ -92,7 +92,7 @@ std::string ValueLines(const SchemaComments& comments, const EnumDescriptor& typ
 // What a field is for; of one kind among several also what that kind is.
 std::string SentencesOf(const SchemaComments& comments, const FieldDescriptor& field) {
   const std::string own = FirstSentence(comments.Of(field));
-  if (!field.containing_oneof()) return own;
+  if (!field.containing_oneof() || !field.message_type()) return own;
   return own + " " + FirstSentence(comments.Of(*field.message_type()));
 }
 
@@ -161,7 +161,8 @@ std::string FieldLines(const SchemaComments& comments, const std::string& path,
   FieldTree tree(comments);
   tree.Add(message, path, 4);
   if (tree.text().empty()) return "";
-  return (message.oneof_decl_count() > 0 ? "  one of\n" : "  fields\n") + tree.text();
+  const bool kinds = message.oneof_decl_count() > 0 && message.oneof_decl(0)->name() == "kind";
+  return (kinds ? "  one of\n" : "  fields\n") + tree.text();
 }
 
 std::string Explanation(const SchemaComments& comments, const std::string& path,

@@ -76,6 +76,26 @@ void SetToDefault(Message* message, const FieldDescriptor* field) {
   }
 }
 
+// Whether to set the message is to choose one of several kinds of it.
+bool IsChoice(const google::protobuf::Descriptor& message) {
+  for (int i = 0; i < message.oneof_decl_count(); ++i) {
+    const auto* oneof = message.oneof_decl(i);
+    bool kinds = true;
+    for (int k = 0; k < oneof->field_count(); ++k)
+      kinds &= oneof->field(k)->message_type() != nullptr;
+    if (kinds) return true;
+  }
+  return false;
+}
+
+// Whether another way to say the same is set.
+bool IsReplaced(const Message& message, const FieldDescriptor* field) {
+  const auto* oneof = field->containing_oneof();
+  const auto* set =
+      oneof ? message.GetReflection()->GetOneofFieldDescriptor(message, oneof) : nullptr;
+  return set && set != field;
+}
+
 // Sets every field to the value that it has anyway. Messages with a choice of kinds stay unset:
 // setting one would be a choice.
 void FillDefaults(Message* message) {
@@ -86,12 +106,11 @@ void FillDefaults(Message* message) {
         FillDefaults(reflection.MutableRepeatedMessage(message, field, k));
       }
     } else if (field->message_type()) {
-      const bool is_choice =
-          field->containing_oneof() || field->message_type()->oneof_decl_count() > 0;
+      const bool is_choice = field->containing_oneof() || IsChoice(*field->message_type());
       if (reflection.HasField(*message, field) || !is_choice) {
         FillDefaults(reflection.MutableMessage(message, field));
       }
-    } else if (!reflection.HasField(*message, field)) {
+    } else if (!reflection.HasField(*message, field) && !IsReplaced(*message, field)) {
       SetToDefault(message, field);
     }
   });

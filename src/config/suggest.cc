@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -34,13 +35,14 @@ std::string Normalized(std::string_view name) {
 // A field of the configuration, with its name and its synonyms.
 struct NamedField {
   std::string path;
+  const FieldDescriptor* field;
   std::vector<std::string> names;
 };
 
 void Collect(const Descriptor& message, const std::string& path, std::vector<NamedField>* fields) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
-    NamedField named{FieldPath(path, field.name()), {field.name()}};
+    NamedField named{FieldPath(path, field.name()), &field, {field.name()}};
     const auto& options = field.options();
     for (int k = 0; k < options.ExtensionSize(syntra::synonym); ++k) {
       named.names.push_back(options.GetExtension(syntra::synonym, k));
@@ -59,6 +61,31 @@ const std::vector<NamedField>& NamedFields() {
   return fields;
 }
 
+std::vector<NamedField> Called(std::string_view name) {
+  const std::string wanted = Normalized(name);
+  std::vector<NamedField> fields;
+  for (const NamedField& field : NamedFields()) {
+    if (std::ranges::count(field.names, wanted) > 0) fields.push_back(field);
+  }
+  return fields;
+}
+
+// A message may lie in many places, such as one for all layers and one for each in a list of them:
+// the paths of a field where it lies the least deep.
+std::vector<std::string> Shallowest(const std::vector<NamedField>& fields) {
+  const auto depth = [](const NamedField& field) { return std::ranges::count(field.path, '.'); };
+  std::map<const FieldDescriptor*, int64_t> least;
+  for (const NamedField& named : fields) {
+    const auto [known, fresh] = least.emplace(named.field, depth(named));
+    if (!fresh) known->second = std::min<int64_t>(known->second, depth(named));
+  }
+  std::vector<std::string> paths;
+  for (const NamedField& named : fields) {
+    if (depth(named) == least.at(named.field)) paths.push_back(named.path);
+  }
+  return paths;
+}
+
 // The candidate nearest in spelling, unless so much of it differs that chance explains the rest.
 std::string Misspelt(const std::string& name, const std::vector<std::string>& candidates,
                      size_t letters_an_edit) {
@@ -75,7 +102,7 @@ std::string MisspeltHere(const Descriptor& message, const std::string& name) {
 }
 
 // Fields called almost `name` anywhere.
-std::vector<std::string> MisspeltElsewhere(const std::string& name) {
+std::vector<NamedField> MisspeltElsewhere(const std::string& name) {
   constexpr size_t kLettersAnEdit = 4;
   // Names whose lengths already differ by too much are not compared: a file that is no
   // configuration has thousands of unknown names.
@@ -88,17 +115,18 @@ std::vector<std::string> MisspeltElsewhere(const std::string& name) {
     std::ranges::copy_if(field.names, std::inserter(names, names.end()), similar);
   }
   const std::string nearest = Misspelt(name, {names.begin(), names.end()}, kLettersAnEdit);
-  return nearest.empty() ? std::vector<std::string>() : FieldsCalled(nearest);
+  return nearest.empty() ? std::vector<NamedField>() : Called(nearest);
 }
 
-// Of `paths` those inside `owner`, written with its indices; all if none is inside.
-std::vector<std::string> NearestTo(const std::string& owner, std::vector<std::string> paths) {
+// Of `fields` those inside `owner`, written with its indices; the shallowest if none is inside.
+std::vector<std::string> NearestTo(const std::string& owner,
+                                   const std::vector<NamedField>& fields) {
   const std::string inside = WithoutIndices(owner) + ".";
   std::vector<std::string> nearest;
-  for (const std::string& path : paths) {
+  for (const auto& [path, field, names] : fields) {
     if (path.starts_with(inside)) nearest.push_back(FieldPath(owner, path.substr(inside.size())));
   }
-  return nearest.empty() ? paths : nearest;
+  return nearest.empty() ? Shallowest(fields) : nearest;
 }
 
 }  // namespace
@@ -114,14 +142,7 @@ std::string WithoutIndices(const std::string& path) {
   return text;
 }
 
-std::vector<std::string> FieldsCalled(std::string_view name) {
-  const std::string wanted = Normalized(name);
-  std::vector<std::string> paths;
-  for (const NamedField& field : NamedFields()) {
-    if (std::ranges::count(field.names, wanted) > 0) paths.push_back(field.path);
-  }
-  return paths;
-}
+std::vector<std::string> FieldsCalled(std::string_view name) { return Shallowest(Called(name)); }
 
 std::vector<std::string> MeantFields(const UnknownField& unknown) {
   if (unknown.name.empty()) return {};
@@ -129,7 +150,7 @@ std::vector<std::string> MeantFields(const UnknownField& unknown) {
   const std::vector<std::string> at_end =
       unknown.last.empty() ? std::vector<std::string>() : FieldsCalled(unknown.last);
   if (at_end.size() == 1) return at_end;
-  std::vector<std::string> paths = NearestTo(unknown.owner, FieldsCalled(name));
+  std::vector<std::string> paths = NearestTo(unknown.owner, Called(name));
   if (!paths.empty()) return paths;
   const std::string here = MisspeltHere(unknown.message, name);
   if (!here.empty()) return {FieldPath(unknown.owner, here)};

@@ -7,6 +7,7 @@
 #include "convert/formats.h"
 #include "convert/huggingface_config.h"
 #include "convert/huggingface_names.h"
+#include "model/layers.h"
 
 namespace syntra {
 namespace {
@@ -115,8 +116,8 @@ void NoteDropout(const ModelConfig& model) {
 }
 
 void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& options) {
-  const ModelConfig& config = model.config.model();
-  CheckIsHuggingFaceModel(config);
+  CheckIsHuggingFaceModel(model.config.model());
+  const ModelConfig config = ShortForm(model.config.model());
   NoteDropout(config);
   WriteTokenizer(model, directory);
   ReplaceFileDurably(

@@ -7,7 +7,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
+#include "configs/schema/kind_of.h"
 #include "convert/formats.h"
+#include "model/layers.h"
 #include "model/programs.h"
 
 namespace syntra {
@@ -19,13 +21,21 @@ constexpr int64_t kMaxJsonBytes = 256 << 10;
 
 bool Recognizes(const Path& directory) { return Exists(directory / kModelFile); }
 
+void NameTerms(MixerConfig* mixer) {
+  if (!KindOf(*mixer).empty() && !mixer->has_attention()) return;
+  AttentionConfig& attention = *mixer->mutable_attention();
+  if (attention.term_size() == 0) attention.add_term()->mutable_dot_product();
+}
+
 // Every field of the model, defaults too, so that a reader need not know them.
 Json ModelToJson(ModelConfig model) {
   if (!model.has_decoder_mixer()) *model.mutable_decoder_mixer() = model.mixer();
-  for (MixerConfig* mixer : {model.mutable_mixer(), model.mutable_decoder_mixer()}) {
-    AttentionConfig& attention = *mixer->mutable_attention();
-    if (attention.term_size() == 0) attention.add_term()->mutable_dot_product();
-  }
+  if (!model.has_encoder()) model.set_encoder_layers(model.encoder_layers());
+  if (!model.has_decoder()) model.set_decoder_layers(model.decoder_layers());
+  model = WithNamedSublayers(model);
+  NameTerms(model.mutable_mixer());
+  NameTerms(model.mutable_decoder_mixer());
+  for (LayerConfig* layer : ListedLayers(&model)) NameTerms(layer->mutable_mixer());
   model.mutable_feed_forward();
   model.mutable_cross_attention();
   model.mutable_relative_bias();

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "config/print.h"
 #include "configs/schema/kind_of.h"
+#include "model/layers.h"
 
 namespace syntra {
 namespace {
@@ -171,6 +172,7 @@ const std::vector<Row>& Rows() {
 }
 
 void Canonicalise(MixerConfig& mixer) {
+  if (!KindOf(mixer).empty() && !mixer.has_attention()) return;
   AttentionConfig& attention = *mixer.mutable_attention();
   attention.clear_dropout();
   if (attention.term_size() == 1 && attention.term(0).has_dot_product() &&
@@ -183,7 +185,7 @@ void Canonicalise(MixerConfig& mixer) {
   attention.clear_index_by();
 }
 
-void CheckHasOnlyDotProduct(const MixerConfig& mixer, const char* path) {
+void CheckHasOnlyDotProduct(const MixerConfig& mixer, const std::string& path) {
   for (const ScoreTerm& term : mixer.attention().term()) {
     if (term.has_dot_product()) continue;
     Fail(ExitCode::kConfig,
@@ -227,10 +229,14 @@ std::string HuggingFaceConfigText(const HuggingFaceConfig& config) {
 }
 
 ModelConfig CanonicalModel(const ModelConfig& model) {
-  ModelConfig canonical = model;
+  ModelConfig canonical = WithNamedSublayers(ShortForm(model));
   if (!canonical.has_decoder_mixer()) *canonical.mutable_decoder_mixer() = canonical.mixer();
   Canonicalise(*canonical.mutable_mixer());
   Canonicalise(*canonical.mutable_decoder_mixer());
+  for (LayerConfig* layer : ListedLayers(&canonical)) {
+    Canonicalise(*layer->mutable_mixer());
+    layer->mutable_feed_forward()->clear_initialization();
+  }
   canonical.mutable_cross_attention()->clear_dropout();
   canonical.mutable_feed_forward()->clear_initialization();
   canonical.clear_dropout();
@@ -239,14 +245,16 @@ ModelConfig CanonicalModel(const ModelConfig& model) {
 }
 
 void CheckIsHuggingFaceModel(const ModelConfig& model) {
-  CheckHasOnlyDotProduct(model.mixer(), "model.mixer");
-  if (model.has_decoder_mixer())
-    CheckHasOnlyDotProduct(model.decoder_mixer(), "model.decoder_mixer");
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    for (const LayerGroup& group : LayersOf(model, side)) {
+      CheckHasOnlyDotProduct(group.mixer, "model." + group.mixer_path);
+    }
+  }
   // What comes back from config.json is what it can describe.
   Config ours, theirs;
   *ours.mutable_model() = CanonicalModel(model);
-  *theirs.mutable_model() =
-      CanonicalModel(ParseHuggingFaceConfig(HuggingFaceConfigText({.model = model})).model);
+  *theirs.mutable_model() = CanonicalModel(
+      ParseHuggingFaceConfig(HuggingFaceConfigText({.model = ShortForm(model)})).model);
   const std::vector<std::string> differences = ConfigDifferences(theirs, ours);
   if (differences.empty()) return;
   Fail(ExitCode::kConfig,

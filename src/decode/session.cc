@@ -11,21 +11,23 @@ namespace {
 
 struct Place {
   TensorType type;
+  StateKind kind;
   int64_t offset;  // in elements of the state arena
 };
 
 // Gives each named cache a place in one arena, the same in every program that asks.
 class CacheLayout {
  public:
-  Value Get(ProgramBuilder& builder, const std::string& name, const TensorType& type) {
+  Value Get(ProgramBuilder& builder, const std::string& name, const TensorType& type,
+            StateKind kind) {
     const auto [it, fresh] =
-        places_.emplace(name, Place{type, static_cast<int64_t>(bytes_ / sizeof(float))});
+        places_.emplace(name, Place{type, kind, static_cast<int64_t>(bytes_ / sizeof(float))});
     if (fresh) bytes_ += AlignUp(type.bytes());
     return builder.State("cache/" + name, type, it->second.offset);
   }
   MixerState For(ProgramBuilder& builder) {
-    return [this, &builder](const std::string& name, const TensorType& type) {
-      return Get(builder, name, type);
+    return [this, &builder](const std::string& name, const TensorType& type, StateKind kind) {
+      return Get(builder, name, type, kind);
     };
   }
   const std::map<std::string, Place>& places() const { return places_; }
@@ -44,10 +46,9 @@ Program EncodingProgram(const TrainedModel& model, const DecodeShape& shape, Cac
   const TensorType source{DType::kI32, {shape.inputs, shape.input_length}};
   const Value ids = builder.Input("encoder_ids", source);
   const Value segments = builder.Input("encoder_segments", source);
-  const Value hidden = model.model.Encode(
-      root, {.embedded = model.model.Embed(root, ids), .segments = segments, .positions = {}},
-      false);
-  model.model.PrepareCross(root, hidden, layout.For(builder));
+  const Value hidden = model.model.encoder().Build(
+      root, {.embedded = model.model.Embed(root, ids), .segments = segments}, false);
+  model.model.decoder().Prepare(root, hidden, layout.For(builder));
   return std::move(builder).Build();
 }
 
@@ -75,13 +76,14 @@ Program StepProgram(const TrainedModel& model, const DecodeShape& shape, NextTok
   Recording recording{
       .program = builder, .parameters = model.parameters, .activations = model.activations};
   const Scope root(recording);
-  const Value hidden = model.model.DecodeStep(
-      root, {.ids = builder.Input("decoder_ids", {DType::kI32, {shape.rows(), 1}}),
+  const Value ids = builder.Input("decoder_ids", {DType::kI32, {shape.rows(), 1}});
+  const TensorType source{DType::kI32, {shape.inputs, shape.input_length}};
+  const Value hidden = model.model.decoder().BuildStep(
+      root, {.embedded = model.model.Embed(root, ids),
              .start = builder.Input("start", {DType::kI32, {1}}),
              .length = shape.max_length,
-             .memory_segments = builder.Input("encoder_segments",
-                                              {DType::kI32, {shape.inputs, shape.input_length}}),
-             .cache = layout.For(builder)});
+             .memory_segments = builder.Input("encoder_segments", source),
+             .state = layout.For(builder)});
   RecordNext(root, model.model, hidden, next);
   return std::move(builder).Build();
 }
@@ -95,24 +97,21 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
   const auto caches = layout.places();
   for (const auto& [name, place] : caches) {
     if (place.type.shape[0] != shape.rows()) continue;  // one for each input
-    const Value cache = layout.Get(builder, name, place.type);
-    const Value spare =
-        layout.Get(builder, fmt::format("spare_{}", place.type.shape[-1]), place.type);
-    builder.RecordUpdate("take_rows", {}, {cache, parents, length}, {spare});
-    builder.RecordUpdate("take_rows", {}, {spare, themselves, length}, {cache});
+    const Value cache = layout.Get(builder, name, place.type, place.kind);
+    const Value spare = layout.Get(builder, fmt::format("spare_{}", ToString(place.type)),
+                                   place.type, StateKind::kPositions);
+    const auto all = static_cast<int32_t>(place.type.shape[1]);
+    const Value taken =
+        place.kind == StateKind::kRunning ? builder.Constant({1}, std::vector{all}) : length;
+    builder.RecordUpdate("take_rows", {}, {cache, parents, taken}, {spare});
+    builder.RecordUpdate("take_rows", {}, {spare, themselves, taken}, {cache});
   }
   return std::move(builder).Build();
 }
 
 }  // namespace
 
-void CheckDecodes(const EncoderDecoder& model) {
-  if (model.decoder_mixer().traits().incremental) return;
-  Fail(ExitCode::kConfig,
-       "a model with index_by: SEGMENT_POSITION cannot generate: its decoder takes a token's place "
-       "from the segments of a whole row, and decoding has one position at a time; train with "
-       "index_by: ROW to generate");
-}
+void CheckDecodes(const EncoderDecoder& model) { model.decoder().CheckIsIncremental(); }
 
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
     : device_(model.backend.device()), shape_(shape), next_(next) {
@@ -124,6 +123,10 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
 
   cache_ = device_.Allocate(layout.bytes(), "decoding caches");
+  for (const auto& [name, place] : layout.places()) {
+    if (place.kind != StateKind::kRunning) continue;
+    running_.push_back({cache_.data() + place.offset * sizeof(float), place.type.bytes()});
+  }
   Arenas arenas{.parameters = model.values,
                 .gradients = nullptr,
                 .state = cache_.data(),
@@ -150,6 +153,7 @@ void DecodeSession::Start(std::span<const int32_t> ids, std::span<const int32_t>
   encode_->SetInput("encoder_ids", ids);
   encode_->SetInput("encoder_segments", segments);
   encode_->Run();
+  for (const std::span<std::byte> state : running_) device_.Clear(state.data(), state.size());
   step_->SetInput("encoder_segments", segments);
   length_ = 0;
 }

@@ -50,8 +50,7 @@ struct LogitRows {
   }
 };
 
-// Throws Error(kConfig) if the decoder's mixer cannot decode step by step: one whose tables are
-// indexed by SEGMENT_POSITION.
+// Throws Error(kConfig) if a mixer of the decoder cannot decode step by step.
 void CheckDecodes(const EncoderDecoder& model);
 
 class DecodeSession {
@@ -91,6 +90,7 @@ class DecodeSession {
   NextTokens next_;
   int64_t length_ = 0;
   Buffer cache_;
+  std::vector<std::span<std::byte>> running_;  // states that start from zeros, in the cache
   std::unique_ptr<Executable> encode_, step_, reorder_;
 };
 

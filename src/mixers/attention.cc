@@ -51,8 +51,12 @@ class AttentionMixer final : public TokenMixer {
     }
     traits.reads_positions = indexed && by_position;
     traits.packed_rows = indexed && !by_position ? PackedRows::kIndependent : PackedRows::kExact;
-    // A step knows its row, but not where its segment begins.
-    traits.incremental = !traits.reads_positions;
+    if (traits.reads_positions) {
+      traits.not_incremental =
+          "index_by: SEGMENT_POSITION cannot generate: a token's place is taken from the segments "
+          "of a whole row, and decoding has one position at a time; train with index_by: ROW to "
+          "generate";
+    }
     return traits;
   }
 
@@ -103,7 +107,7 @@ class AttentionMixer final : public TokenMixer {
       if (!row) return row;
       TensorType type = scope.TypeOf(row);
       type.shape = {type.shape[0], step.length, type.shape[2]};
-      const Value rows = step.state(name, type);
+      const Value rows = step.state(name, type, StateKind::kPositions);
       scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {row, step.start},
                                    {rows});
       return rows;

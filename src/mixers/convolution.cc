@@ -31,7 +31,7 @@ Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, 
 }
 
 MixerTraits ConvolutionMixer::traits() const {
-  MixerTraits traits{.causal = true, .incremental = true, .packed_rows = PackedRows::kExact};
+  MixerTraits traits{.causal = true, .packed_rows = PackedRows::kExact};
   if (!is_mesh()) traits.width_divisor = {config_.heads(), FieldPath(field(), "heads")};
   return traits;
 }
@@ -87,7 +87,8 @@ Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) con
   const int64_t rows = type.shape[0], columns = type.shape[2], groups = filters(columns);
   Value window = gated;  // [rows, taps, columns], the new position last
   if (taps() > 1) {
-    const Value before = step.state("window", {type.dtype, {rows, taps() - 1, columns}});
+    const Value before =
+        step.state("window", {type.dtype, {rows, taps() - 1, columns}}, StateKind::kRunning);
     window = scope.One("concatenate", {{"axis", int64_t{1}}}, {before, gated});
     scope.program().RecordUpdate("store", {}, {Slice(scope, window, 1, 1, taps() - 1)}, {before});
   }

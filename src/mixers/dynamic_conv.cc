@@ -29,8 +29,8 @@ class DynamicConv final : public ConvolutionMixer {
           scope.Parameter("filters_bias", {count * taps()}, {"taps"}, Initializer::Constant(0));
       scores = scope.One("add", {}, {scores, bias});
     }
-    return scope.One("reshape", {{"shape", std::vector<int64_t>{shape[0], shape[1], count, taps()}}},
-                     {scores});
+    return scope.One(
+        "reshape", {{"shape", std::vector<int64_t>{shape[0], shape[1], count, taps()}}}, {scores});
   }
 };
 

@@ -9,6 +9,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/field_report.h"
 #include "nn/scope.h"
@@ -43,8 +45,10 @@ enum class PackedRows {
 
 // What a mixer supports. A configuration that needs more is refused when it is read.
 struct MixerTraits {
-  bool causal = false;       // can hide later positions from earlier ones
-  bool incremental = false;  // can decode one position at a time
+  bool causal = false;  // can hide later positions from earlier ones
+  bool cross = false;   // reads another sequence, the memory, instead of its own
+  // Why it cannot decode one position at a time, and what can; empty: it can.
+  std::string not_incremental;
   PackedRows packed_rows = PackedRows::kLeaks;
   bool reads_positions = false;     // needs each position's place in its segment
   int64_t bias_heads = 0;           // of the relative bias that it adds; 0: it adds none
@@ -55,6 +59,13 @@ struct MixerTraits {
   std::optional<int64_t> MaxLength() const;
 };
 
+// What a cross mixer reads: the encoder's output. There may be W rows of the decoder, which are
+// then not packed, for each row of the memory; they are neighbours.
+struct Memory {
+  Value hidden;    // [B, S, D]
+  Value segments;  // i32 [B, S]
+};
+
 // The input for whole sequences.
 struct MixerInput {
   Value x;              // [B, T, D], normalised
@@ -62,11 +73,19 @@ struct MixerInput {
   Value positions;      // positions inside segments, i32 [B, T]; absent unless read
   Value relative_bias;  // from the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
   bool causal = false;
+  Memory memory;  // only for cross mixers
 };
 
-// Returns the state called `name` of a decoder, which lasts from step to step. Its first extent is
-// the number of rows.
-using MixerState = std::function<Value(const std::string& name, const TensorType& type)>;
+// What lasts from step to step.
+enum class StateKind {
+  kPositions,  // [rows, positions, width]: what was written for the positions so far
+  kRunning     // [rows, .., width]: all of it, zero at the first step
+};
+
+// Returns the state called `name`. Its first extent is the number of rows, or that of the memory's
+// rows.
+using MixerState =
+    std::function<Value(const std::string& name, const TensorType& type, StateKind kind)>;
 
 // The input of a decode step: one position of sequences of at most `length` positions.
 struct MixerStep {
@@ -74,6 +93,7 @@ struct MixerStep {
   Value start;          // the position, i32 [1]
   Value relative_bias;  // f32 [H, length]
   int64_t length = 0;
+  Value memory_segments;  // i32 [B, S]; only for cross mixers
   MixerState state;
 };
 
@@ -84,12 +104,16 @@ class TokenMixer {
   // Reports settings that are fine one by one but not together; `report` is that of MixerConfig.
   // Only a mixer of which nothing is reported can be recorded.
   virtual void Validate(const FieldReport& report) const = 0;
-  // Both return [B, T, D].
+  // Returns [B, T, D].
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;
+  // Writes what a cross mixer's steps read of the memory's hidden states, once for all steps.
+  virtual void Prepare(const Scope&, Value /*memory*/, const MixerState&) const {}
+  // Returns [B, 1, D]: for the steps of a sequence, one after another, what Build gives as a whole.
   virtual Value BuildStep(const Scope& scope, const MixerStep& step) const = 0;
 };
 
 // If the configuration sets no kind, this is the Transformer's attention.
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config);
+std::unique_ptr<TokenMixer> MakeCrossMixer(const CrossAttentionConfig& config);
 
 }  // namespace syntra

@@ -13,20 +13,20 @@ TensorType Integers(Shape shape) { return {DType::kI32, shape}; }
 Value RecordHidden(const EncoderDecoder& model, const Scope& root, const BatchShape& shape,
                    int64_t decoder_rows, bool recompute) {
   ProgramBuilder& program = root.program();
-  const auto stack = [&](const std::string& side, const TokenMixer& mixer, int64_t rows,
-                         int64_t length) {
+  const auto batch = [&](Side side, const Stack& stack, int64_t rows, int64_t length) {
     const auto input = [&](const char* name) {
-      return program.Input(side + '_' + name, Integers({rows, length}));
+      return program.Input(fmt::format("{}_{}", NameOf(side), name), Integers({rows, length}));
     };
     return StackInput{.embedded = model.Embed(root, input("ids")),
                       .segments = input("segments"),
-                      .positions = mixer.traits().reads_positions ? input("positions") : Value{}};
+                      .positions = stack.reads_positions() ? input("positions") : Value{}};
   };
-  const StackInput source = stack("encoder", model.encoder_mixer(), shape.rows, shape.input_length);
-  const Value memory = model.Encode(root, source, recompute);
-  return model.Decode(
-      root, stack("decoder", model.decoder_mixer(), shape.rows * decoder_rows, shape.target_length),
-      {memory, source.segments}, recompute);
+  const StackInput source = batch(Side::kEncoder, model.encoder(), shape.rows, shape.input_length);
+  const Value hidden = model.encoder().Build(root, source, recompute);
+  StackInput target =
+      batch(Side::kDecoder, model.decoder(), shape.rows * decoder_rows, shape.target_length);
+  target.memory = {hidden, source.segments};
+  return model.decoder().Build(root, target, recompute);
 }
 
 struct LossValues {

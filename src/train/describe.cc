@@ -14,10 +14,25 @@ namespace syntra {
 namespace {
 
 std::string DescribeMixer(const MixerConfig& mixer) {
+  if (!KindOf(mixer).empty() && !mixer.has_attention()) return KindOf(mixer);
   std::vector<std::string> terms;
   for (const ScoreTerm& term : mixer.attention().term()) terms.push_back(KindOf(term));
   if (terms.empty()) terms.push_back("dot_product");
   return Join(terms, " + ");
+}
+
+// "random + dot_product", or "5 random, 1 dot_product" where not all layers mix alike.
+std::string DescribeStack(const ModelConfig& model, Side side) {
+  std::vector<std::pair<std::string, int64_t>> mixers;
+  for (const LayerGroup& group : LayersOf(model, side)) {
+    const std::string mixer = DescribeMixer(group.mixer);
+    if (mixers.empty() || mixers.back().first != mixer) mixers.emplace_back(mixer, 0);
+    mixers.back().second += group.repeat;
+  }
+  if (mixers.size() == 1) return mixers[0].first;
+  std::vector<std::string> parts;
+  for (const auto& [mixer, layers] : mixers) parts.push_back(fmt::format("{} {}", layers, mixer));
+  return Join(parts, ", ");
 }
 
 std::string Count(int64_t count, const char* thing) {
@@ -27,12 +42,13 @@ std::string Count(int64_t count, const char* thing) {
 }  // namespace
 
 std::string DescribeModel(const ModelConfig& model) {
-  std::string mixers = DescribeMixer(model.mixer());
-  if (model.has_decoder_mixer()) mixers += ", decoder " + DescribeMixer(model.decoder_mixer());
+  const std::string encoder = DescribeStack(model, Side::kEncoder);
+  const std::string decoder = DescribeStack(model, Side::kDecoder);
+  const std::string mixers = decoder == encoder ? encoder : encoder + ", decoder " + decoder;
   const int64_t parameters = DeclareParameters(EncoderDecoder(model)).element_count();
-  return fmt::format("{}+{} layers of width {}, {}; {} parameters", model.encoder_layers(),
-                     model.decoder_layers(), model.width(), mixers,
-                     HumanCount(static_cast<double>(parameters)));
+  return fmt::format("{}+{} layers of width {}, {}; {} parameters",
+                     LayerCount(model, Side::kEncoder), LayerCount(model, Side::kDecoder),
+                     model.width(), mixers, HumanCount(static_cast<double>(parameters)));
 }
 
 std::vector<std::string> DescribeStart(const Config& config, const RunStart& start) {

@@ -85,6 +85,49 @@ TEST(Combinations, DecoderTables) {
   Expect("model { mixer {} }", "model.mixer names no kind; write e.g. mixer { attention {} }");
 }
 
+TEST(Combinations, Layers) {
+  const std::string random = "mixer { attention { term { random { max_length: 113 } } } }";
+  const std::string heads = "mixer { attention { heads: 4 } }";
+  const auto encoder = [](const std::string& layers) {
+    return "model { encoder { " + layers + " } }";
+  };
+  const auto decoder = [](const std::string& layers) {
+    return "model { decoder { " + layers + " } }";
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {encoder("layers { repeat: 5 } layers { mixer { attention {} } }"), ""},
+      {encoder("layers { weights: 'a' } layers {} layers { weights: 'a' }"), ""},
+      {encoder("layers {} layers { " + random + " }"),
+       "model.encoder.layers[1].mixer.attention.term[0].random.max_length 113 is shorter than "
+       "data.input_length 512; make it at least 512"},
+      {decoder("layers {} layers { " + random + " }"),
+       "model.decoder.layers[1].mixer.attention.term[0].random.max_length 113 is shorter than the "
+       "target length 114"},
+      {"model { encoder_layers: 3 encoder { layers {} } }",
+       "model.encoder: only one kind can be given, and encoder_layers is set"},
+      {encoder(""), "model.encoder lists no layers; write e.g. encoder { layers { repeat: 6 } }"},
+      {encoder("layers { mixer {} }"), "model.encoder.layers[0].mixer names no kind"},
+      {encoder("layers { repeat: 257 }"), "model.encoder.layers[0].repeat: 257 is not allowed"},
+      {encoder("layers {} layers { " + heads + " }"),
+       "model.encoder.layers[1].mixer has 4 heads, but the encoder's relative bias has the 8 of "
+       "model.mixer; give it as many, or set its relative_bias: false"},
+      {encoder("layers {} layers { mixer { attention { heads: 4 relative_bias: false } } }"), ""},
+      {encoder("layers { weights: 'a' } layers { weights: 'a' feed_forward { width: 8 } }"),
+       "model.encoder.layers[1].weights: layers of the weights \"a\" must be alike, but this mixer "
+       "or feed_forward is not that of model.encoder.layers[0].weights; use another name"},
+      {encoder("layers { mixer { attention { gate: SIGMOID } } }"),
+       "model.encoder.layers[0].mixer.attention.gate: SIGMOID weighs exactly two terms"},
+  };
+  for (const auto& [text, error] : cases) Expect(text, error);
+}
+
+TEST(Combinations, AListOfLayersReplacesTheirNumber) {
+  const std::vector<std::string> list = {"model.encoder={ layers { repeat: 2 } layers {} }"};
+  const Config config = ParseConfig("x", "model { encoder_layers: 12 }", list, kForModel);
+  EXPECT_TRUE(config.model().has_encoder());
+  EXPECT_EQ(config.model().encoder().layers_size(), 2);
+}
+
 TEST(Combinations, Others) {
   const Case cases[] = {
       {"model { vocabulary_size: 32101 }",

@@ -211,6 +211,19 @@ TEST_F(Converting, SynthesizersToSafetensorsAndBack) {
   }
 }
 
+TEST_F(Converting, AListOfLayersToSafetensorsAndBack) {
+  const Path run = scratch_ / "run";
+  ModelConfig model = ListedModel("encoder { layers { mixer { " + TrialMixers().at("random") +
+                                  " } } layers { repeat: 2 weights: 'shared' } }");
+  model.set_vocabulary_size(80);
+  SaveSample(run, model);
+  Convert(run, scratch_ / "out", kSafetensorsFormat);
+  Convert(scratch_ / "out", scratch_ / "back", kSyntraFormat);
+  ExpectSameParameters(kSyntraFormat.open(run, {}), kSyntraFormat.open(scratch_ / "back", {}));
+  EXPECT_THAT(Complaint(run, kHuggingFaceFormat, scratch_ / "theirs", ExitCode::kConfig),
+              HasSubstr("model.encoder.layers[0].mixer has a random"));
+}
+
 TEST_F(Converting, WeightsOnlyCheckpointsKeepStepAndRun) {
   Convert(Synthesizer(""), scratch_ / "light", kSyntraFormat);
   const StoredModel light = kSyntraFormat.open(scratch_ / "light", {});

@@ -109,6 +109,9 @@ TEST(HuggingFaceConfig, RefusesModelsThatTransformersDoesNotHave) {
       {"cross_attention { heads: 2 }", "model.cross_attention.heads: 3 -> 2"},
       {"cross_attention { head_size: 5 }", "model.cross_attention.head_size: 4 -> 5"},
       {"mixer { attention { relative_bias: false } }", "relative_bias: true -> false"},
+      {"encoder { layers {} layers { weights: 'a' } }", "model.encoder.layers[1].weights"},
+      {"encoder { layers {} layers { mixer { attention { heads: 3 term { random {} } } } } }",
+       "model.encoder.layers[1].mixer has a random"},
   };
   for (const auto& [text, part] : cases) {
     ModelConfig model = Model(kVersion10);
@@ -127,6 +130,7 @@ TEST(HuggingFaceConfig, RefusesModelsThatTransformersDoesNotHave) {
   same.mutable_mixer()->mutable_attention()->add_term()->mutable_dot_product();
   *same.mutable_decoder_mixer() = Model(kVersion10).mixer();
   same.set_dropout(0.1);
+  same.mutable_encoder()->add_layers()->set_repeat(2);
   EXPECT_NO_THROW(CheckIsHuggingFaceModel(same));
 }
 

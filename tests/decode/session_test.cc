@@ -63,10 +63,9 @@ void ReadOutputs(const std::vector<Ids>& outputs, TrialBatch& batch) {
   }
 }
 
-class Session : public testing::TestWithParam<std::pair<const std::string, std::string>> {};
-
-TEST_P(Session, GivesTheLogProbabilitiesOfTheFullForwardPass) {
-  DecodingTrial trial(TinyModel(GetParam().second, kUntied), 1);
+// The steps of a session give the log-probabilities of the full forward pass.
+void ExpectStepsOfTheFullPass(const ModelConfig& config) {
+  DecodingTrial trial(config, 1);
   const TrialBatch batch = Batch();
   const auto full = trial.LogProbabilities(batch);
   DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kLogits);
@@ -84,6 +83,12 @@ TEST_P(Session, GivesTheLogProbabilitiesOfTheFullForwardPass) {
       }
     }
   }
+}
+
+class Session : public testing::TestWithParam<std::pair<const std::string, std::string>> {};
+
+TEST_P(Session, GivesTheLogProbabilitiesOfTheFullForwardPass) {
+  ExpectStepsOfTheFullPass(TinyModel(GetParam().second, kUntied));
 }
 
 TEST_P(Session, GreedyTakesTheBestOfTheFullForwardPass) {
@@ -188,6 +193,15 @@ TEST_P(Session, CachesWhatTheScoresRead) {
 
 INSTANTIATE_TEST_SUITE_P(Mixers, Session, testing::ValuesIn(TrialMixers()),
                          [](const auto& info) { return info.param.first; });
+
+// Layers with the same parameters have caches of their own.
+TEST(HybridSession, GivesTheLogProbabilitiesOfTheFullForwardPass) {
+  const auto mixer = [](const char* name) { return "mixer { " + TrialMixers().at(name) + " } "; };
+  ExpectStepsOfTheFullPass(
+      ListedModel(std::string(kUntied) + " decoder { layers { repeat: 2 weights: 'shared' " +
+                  mixer("dot") + "} layers { " + mixer("random") + "} layers { weights: 'shared' " +
+                  mixer("dot") + "} layers { " + mixer("dense_and_dot") + "} }"));
+}
 
 TEST(GreedyDecoding, StopsAtTheEndIdRowByRow) {
   DecodingTrial trial(TinyModel("", kUntied));

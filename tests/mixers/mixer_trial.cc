@@ -132,7 +132,7 @@ std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend) {
              .start = start,
              .relative_bias = bias,
              .length = setting.length,
-             .state = [&](const std::string& name, const TensorType& type) {
+             .state = [&](const std::string& name, const TensorType& type, StateKind) {
                const Value state = builder.State("cache/" + name, type, cache_elements);
                cache_elements += type.shape.size();
                return state;

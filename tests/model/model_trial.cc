@@ -44,6 +44,13 @@ ModelConfig TinyModel(const std::string& mixer, const std::string& more) {
   return config;
 }
 
+ModelConfig ListedModel(const std::string& fields) {
+  ModelConfig config = TinyModel(), upper;
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(fields, &upper), "{}", fields);
+  config.MergeFrom(upper);
+  return config;
+}
+
 const std::map<std::string, std::string>& TrialMixers() {
   static const std::map<std::string, std::string> mixers = [] {
     const auto attention = [](const std::string& terms) {
@@ -139,9 +146,9 @@ Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, D
                       .positions = input("_positions")};
   };
   const StackInput source = stack("encoder", shape.input_length);
-  const Value memory = model.Encode(root, source, false);
-  const Value hidden =
-      model.Decode(root, stack("decoder", shape.target_length), {memory, source.segments}, false);
+  StackInput target = stack("decoder", shape.target_length);
+  target.memory = {model.encoder().Build(root, source, false), source.segments};
+  const Value hidden = model.decoder().Build(root, target, false);
   const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {hidden});
   const Value scale = builder.FillConstant({DType::kF32, {1}}, model.LogitScale());
   const Value scaled = root.One("scale_by", {{"index", int64_t{0}}}, {wide, scale});

@@ -25,6 +25,9 @@ TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
 // ModelConfig fields.
 ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "");
 
+// The tiny T5 with ModelConfig fields laid over it, e.g. "encoder { layers { repeat: 3 } }".
+ModelConfig ListedModel(const std::string& fields);
+
 // The names and configurations of the mixers that model and decoding tests use.
 const std::map<std::string, std::string>& TrialMixers();
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dot-product attention of decoder positions to encoder positions, without relative bias (T5).
+#include <cmath>
+
+#include "mixers/mixer.h"
+#include "nn/attention.h"
+#include "nn/layers.h"
+
+namespace syntra {
+namespace {
+
+// `x` [.., T, D] in `rows` rows.
+Value InRows(const Scope& scope, Value x, int64_t rows) {
+  const Shape shape = scope.TypeOf(x).shape;
+  if (shape[0] == rows) return x;
+  const Attributes::Integers in_rows = {rows, shape.rows() / rows, shape[-1]};
+  return scope.One("reshape", {{"shape", in_rows}}, {x});
+}
+
+// Segments i32 [B, W * T] of B * W rows that are not packed. Padding behind a row's end may attend
+// to the memory, too: nobody reads what it gets.
+Value OneSegment(const Scope& scope, Value x, Value memory_segments) {
+  const int64_t memory_rows = scope.TypeOf(memory_segments).shape[0];
+  const Shape rows = scope.TypeOf(x).shape;
+  return scope.program().FillConstant({DType::kI32, {memory_rows, rows[0] * rows[1] / memory_rows}},
+                                      1);
+}
+
+class CrossAttentionMixer final : public TokenMixer {
+ public:
+  explicit CrossAttentionMixer(const CrossAttentionConfig& config) : config_(config) {}
+
+  MixerTraits traits() const override {
+    return {.causal = true,
+            .cross = true,
+            .packed_rows = PackedRows::kExact,
+            .per_token = {{Inner(), {"heads", "head_size"}}}};
+  }
+
+  void Validate(const FieldReport&) const override {}
+
+  Value Build(const Scope& scope, const MixerInput& input) const override {
+    const int64_t rows = scope.TypeOf(input.x).shape[0];
+    const bool one_to_one = rows == scope.TypeOf(input.memory.hidden).shape[0];
+    Projected memory = Project(scope, input.memory.hidden);
+    return Mix(scope, input.x, memory, input.memory.segments,
+               one_to_one ? input.segments : OneSegment(scope, input.x, input.memory.segments));
+  }
+
+  void Prepare(const Scope& scope, Value memory, const MixerState& state) const override {
+    const Projected projected = Project(scope, memory);
+    const auto store = [&](const char* name, Value rows) {
+      scope.program().RecordUpdate("store", {}, {rows},
+                                   {state(name, scope.TypeOf(rows), StateKind::kPositions)});
+    };
+    store("key", projected.key);
+    store("value", projected.value);
+  }
+
+  Value BuildStep(const Scope& scope, const MixerStep& step) const override {
+    const Shape source = scope.TypeOf(step.memory_segments).shape;
+    const TensorType type{scope.recording().activations, {source[0], source[1], Inner()}};
+    return Mix(scope, step.x,
+               {step.state("key", type, StateKind::kPositions),
+                step.state("value", type, StateKind::kPositions)},
+               step.memory_segments, OneSegment(scope, step.x, step.memory_segments));
+  }
+
+ private:
+  // What the memory is read through.
+  struct Projected {
+    Value key, value;
+  };
+
+  int64_t Inner() const { return int64_t{config_.heads()} * config_.head_size(); }
+
+  Value Projection(const Scope& scope, const char* name, Value x, double deviation) const {
+    return Linear(scope, name, x,
+                  {Inner(), {"embed", "joined_kv"}, Initializer::Normal(deviation)});
+  }
+
+  Projected Project(const Scope& scope, Value memory) const {
+    const double deviation = 1 / std::sqrt(static_cast<double>(scope.TypeOf(memory).shape[-1]));
+    const Value key = Projection(scope, "key", memory, deviation);
+    return {key, Projection(scope, "value", memory, deviation)};
+  }
+
+  // Several rows that attend to one row of the memory are laid side by side as its queries, so that
+  // nothing of it is repeated; `segments` are those of the queries as they lie then.
+  Value Mix(const Scope& scope, Value x, const Projected& memory, Value memory_segments,
+            Value segments) const {
+    const Shape rows = scope.TypeOf(x).shape;
+    const int64_t width = rows[-1];
+    const Value query = Projection(scope, "query", x,
+                                   1 / std::sqrt(static_cast<double>(width) * config_.head_size()));
+    const Value value = HeadDropout(scope, memory.value, config_.dropout(), config_.head_size());
+    const Value side_by_side = InRows(scope, query, scope.TypeOf(memory_segments).shape[0]);
+    const Value attended = Attention(scope.program(), config_.heads(),
+                                     {.query = side_by_side, .key = memory.key, .value = value},
+                                     {.query_segments = segments, .key_segments = memory_segments});
+    return Linear(scope, "output", InRows(scope, attended, rows[0]),
+                  {width,
+                   {"joined_kv", "embed"},
+                   Initializer::Normal(1 / std::sqrt(static_cast<double>(Inner())))});
+  }
+
+  CrossAttentionConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenMixer> MakeCrossMixer(const CrossAttentionConfig& config) {
+  return std::make_unique<CrossAttentionMixer>(config);
+}
+
+}  // namespace syntra

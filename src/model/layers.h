@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers of a model as its configuration lists them, in either of its forms: so many that are
+// alike, or one group after another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/field_report.h"
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+enum class Side { kEncoder, kDecoder };
+
+// "encoder" or "decoder".
+const char* NameOf(Side side);
+
+// Layers of a stack, one after another, that are alike.
+struct LayerGroup {
+  int64_t repeat = 1;
+  MixerConfig mixer;
+  FeedForwardConfig feed_forward;
+  std::string weights;  // groups of this name share their parameters; empty: no layers do
+  // Where the fields are, inside ModelConfig.
+  std::string repeat_path, mixer_path, feed_forward_path, weights_path;
+};
+
+// At least one group. A group of a valid model has 1 to 256 layers.
+std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side);
+
+int64_t LayerCount(const ModelConfig& model, Side side);
+
+// The same model without lists, if its layers are all alike in each stack and share nothing; else
+// the model as it is.
+ModelConfig ShortForm(const ModelConfig& model);
+
+// The same model, in which each listed layer names its mixer and its feed-forward network.
+ModelConfig WithNamedSublayers(const ModelConfig& model);
+
+// The layers that the model lists; none in the short form.
+std::vector<LayerConfig*> ListedLayers(ModelConfig* model);
+
+// Reports what the model cannot be: what its mixers refuse, and mixers, layers and stacks that do
+// not fit together. `report` is that of ModelConfig.
+void ValidateModel(const ModelConfig& model, const FieldReport& report);
+
+}  // namespace syntra

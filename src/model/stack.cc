@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/stack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "nn/layers.h"
+
+namespace syntra {
+namespace {
+
+constexpr const char* kCross = "cross_attention";
+
+// The states of one mixer under names of their own.
+MixerState StatesOf(const MixerState& all, const std::string& states) {
+  return [&all, states](const std::string& name, const TensorType& type, StateKind kind) {
+    return all(states + '/' + name, type, kind);
+  };
+}
+
+}  // namespace
+
+Stack::Stack(const ModelConfig& model, Side side) : model_(model), side_(side) {
+  std::map<std::string, std::string> shared;  // the first layer of each name of weights
+  for (const LayerGroup& group : LayersOf(model, side)) {
+    const std::shared_ptr<const TokenMixer> mixer = MakeMixer(group.mixer);
+    for (int64_t i = 0; i < group.repeat; ++i) {
+      const std::string name = fmt::format("layer_{:02}", layers_.size());
+      const bool own = group.weights.empty();
+      layers_.push_back(
+          {group, mixer, name, own ? name : shared.emplace(group.weights, name).first->second});
+    }
+  }
+  if (side == Side::kDecoder) cross_ = MakeCrossMixer(model.cross_attention());
+}
+
+bool Stack::reads_positions() const {
+  return std::ranges::any_of(
+      layers_, [](const Layer& layer) { return layer.mixer->traits().reads_positions; });
+}
+
+void Stack::CheckIsIncremental() const {
+  for (const Layer& layer : layers_) {
+    const std::string reason = layer.mixer->traits().not_incremental;
+    if (!reason.empty()) {
+      Fail(ExitCode::kConfig, "model.{} with {}", layer.group.mixer_path, reason);
+    }
+  }
+}
+
+Value Stack::Build(const Scope& root, const StackInput& input, bool recompute) const {
+  const Scope stack = root / NameOf(side_);
+  const int64_t length = root.TypeOf(input.embedded).shape[1];
+  const bool causal = side_ == Side::kDecoder;
+  CheckLength(length);
+  const Value bias = Bias(stack, {length, length, causal});
+  const auto mix = [&](const TokenMixer& mixer, const Scope& scope, Value x, const std::string&) {
+    const MixerTraits traits = mixer.traits();
+    return mixer.Build(scope, {.x = x,
+                               .segments = input.segments,
+                               .positions = traits.reads_positions ? input.positions : Value{},
+                               .relative_bias = traits.bias_heads > 0 ? bias : Value{},
+                               .causal = causal,
+                               .memory = input.memory});
+  };
+  return Record(stack, input.embedded, recompute, mix);
+}
+
+void Stack::Prepare(const Scope& root, Value memory, const MixerState& state) const {
+  for (const Layer& layer : layers_) {
+    cross_->Prepare(root / NameOf(side_) / layer.weights / kCross, memory,
+                    StatesOf(state, layer.name + '/' + kCross));
+  }
+}
+
+Value Stack::BuildStep(const Scope& root, const StackStep& step) const {
+  const Scope stack = root / NameOf(side_);
+  CheckLength(step.length);
+  const Value bias = Bias(stack, {1, step.length, true, step.start});
+  const auto mix = [&](const TokenMixer& mixer, const Scope& scope, Value x,
+                       const std::string& states) {
+    return mixer.BuildStep(scope, {.x = x,
+                                   .start = step.start,
+                                   .relative_bias = mixer.traits().bias_heads > 0 ? bias : Value{},
+                                   .length = step.length,
+                                   .memory_segments = step.memory_segments,
+                                   .state = StatesOf(step.state, states)});
+  };
+  return Record(stack, step.embedded, false, mix);
+}
+
+Value Stack::Record(const Scope& stack, Value embedded, bool recompute, const Mix& mix) const {
+  ResidualStream stream(embedded, model_.dropout(), model_.norm_epsilon());
+  for (const Layer& layer : layers_) {
+    const Scope scope = stack / layer.weights;
+    const auto add = [&](const TokenMixer& mixer, const char* name) {
+      const Scope inside = scope / name;
+      stream.Add(mix(mixer, inside, stream.Norm(inside), layer.name + '/' + name));
+    };
+    stack.program().Region(recompute, [&] {
+      add(*layer.mixer, "mixer");
+      if (cross_) add(*cross_, kCross);
+      const Scope network = scope / "feed_forward";
+      stream.Add(
+          FeedForward(network, stream.Norm(network), layer.group.feed_forward, model_.dropout()));
+    });
+  }
+  return Dropout(stack, stream.Norm(stack), model_.dropout());
+}
+
+Value Stack::Bias(const Scope& stack, const BiasExtent& extent) const {
+  int64_t heads = 0;
+  for (const Layer& layer : layers_) heads = std::max(heads, layer.mixer->traits().bias_heads);
+  if (heads == 0) return {};
+  return RelativeBias(stack, "relative_bias", model_.relative_bias(), heads, extent);
+}
+
+void Stack::CheckLength(int64_t length) const {
+  for (const Layer& layer : layers_) {
+    for (const LengthLimit& limit : layer.mixer->traits().limits) {
+      if (length <= limit.length) continue;
+      Fail(ExitCode::kConfig,
+           "the {}'s sequences have {} positions, but model.{} is for {} positions; raise it, or "
+           "shorten the data",
+           NameOf(side_), length, FieldPath(layer.group.mixer_path, limit.field), limit.length);
+    }
+  }
+}
+
+}  // namespace syntra

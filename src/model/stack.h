@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The encoder or the decoder: its layers one after another, for whole sequences and for steps of
+// decoding. Pre-norm sublayers with RMSNorm, a relative position bias that the layers share (T5,
+// Raffel et al. 2020).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mixers/mixer.h"
+#include "mixers/relative_bias.h"
+#include "model/layers.h"
+
+namespace syntra {
+
+// A batch of whole sequences.
+struct StackInput {
+  Value embedded;   // [B, T, D]
+  Value segments;   // i32 [B, T]; 0 is padding
+  Value positions;  // i32 [B, T]; absent unless the stack reads them
+  Memory memory;    // of the decoder
+};
+
+// One position of sequences of at most `length` positions.
+struct StackStep {
+  Value embedded;  // [B, 1, D]
+  Value start;     // the position, i32 [1]
+  int64_t length = 0;
+  Value memory_segments;  // i32 [B, S]
+  MixerState state;
+};
+
+class Stack {
+ public:
+  // The model is valid (ValidateModel).
+  Stack(const ModelConfig& model, Side side);
+
+  // Whether some layer needs each position's place in its segment.
+  bool reads_positions() const;
+  // Throws Error(kConfig) if some layer cannot decode one position at a time.
+  void CheckIsIncremental() const;
+
+  // Final hidden states [B, T, D], normalised. With `recompute` only the inputs of the layers are
+  // kept for the backward pass. Throws Error(kConfig) if a mixer does not take so long a sequence.
+  Value Build(const Scope& root, const StackInput& input, bool recompute) const;
+  // Writes what every step reads of the memory's hidden states, once per source.
+  void Prepare(const Scope& root, Value memory, const MixerState& state) const;
+  // [B, 1, D], normalised.
+  Value BuildStep(const Scope& root, const StackStep& step) const;
+
+ private:
+  struct Layer {
+    LayerGroup group;
+    std::shared_ptr<const TokenMixer> mixer;
+    std::string name;     // "layer_03": of its states
+    std::string weights;  // of the layer whose parameters it has
+  };
+  // Records one mixer of the layer that keeps its states under `states`.
+  using Mix = std::function<Value(const TokenMixer& mixer, const Scope& scope, Value x,
+                                  const std::string& states)>;
+
+  // The loop over the layers.
+  Value Record(const Scope& stack, Value embedded, bool recompute, const Mix& mix) const;
+  Value Bias(const Scope& stack, const BiasExtent& extent) const;
+  void CheckLength(int64_t length) const;
+
+  ModelConfig model_;
+  Side side_;
+  std::vector<Layer> layers_;
+  std::unique_ptr<TokenMixer> cross_;  // of the decoder
+};
+
+}  // namespace syntra

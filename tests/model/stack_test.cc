@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks whose layers are a list: hybrids, shared parameters, and the short form as a list.
+#include "model/stack.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/tested.h"
+#include "model/model_trial.h"
+#include "program/finite_differences.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kVocabulary = 32;
+
+std::string Mixer(const std::string& name) { return "mixer { " + TrialMixers().at(name) + " } "; }
+
+std::string Hybrid(const std::string& side) {
+  return side + " { layers { repeat: 2 " + Mixer("random") + "} layers { " +
+         Mixer("dense_and_dot") + "feed_forward { width: 20 } } layers {} } ";
+}
+
+std::vector<std::string> NamesOf(const ParameterStore& parameters) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : parameters.all()) names.push_back(parameter.name);
+  return names;
+}
+
+int64_t CountOf(const ModelConfig& config) {
+  return DeclareParameters(EncoderDecoder(config)).element_count();
+}
+
+TEST(Stack, AListOfEqualLayersIsTheirNumber) {
+  const ModelConfig listed =
+      ListedModel("encoder { layers {} layers {} } decoder { layers { repeat: 2 } }");
+  EXPECT_EQ(NamesOf(DeclareParameters(EncoderDecoder(listed))),
+            NamesOf(DeclareParameters(EncoderDecoder(TinyModel()))));
+  const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
+  ModelTrial list({.config = listed}, batch, FastBackend()), number({}, batch, FastBackend());
+  EXPECT_EQ(list.Run(), number.Run());
+  EXPECT_EQ(list.Gradients(), number.Gradients());
+  EXPECT_EQ(ShortForm(listed).encoder_layers(), 2);
+  EXPECT_FALSE(ShortForm(listed).has_encoder());
+}
+
+TEST(Stack, AHybridHasTheParametersOfItsLayers) {
+  const ModelConfig config = ListedModel(Hybrid("encoder"));
+  const ParameterStore parameters = DeclareParameters(EncoderDecoder(config));
+  for (const char* name : {"layer_00/mixer/random/table", "layer_01/mixer/random/table",
+                           "layer_02/mixer/dense/positions", "layer_03/mixer/key"}) {
+    EXPECT_NE(parameters.Find(std::string("encoder/") + name), nullptr) << name;
+  }
+  EXPECT_EQ(parameters.Find("encoder/layer_00/mixer/key"), nullptr);
+  EXPECT_EQ(parameters.Get("encoder/layer_02/feed_forward/input").shape, (Shape{16, 20}));
+  EXPECT_EQ(parameters.Get("encoder/layer_03/feed_forward/input").shape, (Shape{16, 24}));
+  EXPECT_TRUE(ShortForm(config).has_encoder());
+}
+
+TEST(Stack, AHybridsGradientsAgreeWithCentralDifferences) {
+  ModelSetting setting{.config = ListedModel(Hybrid("encoder") + Hybrid("decoder"))};
+  // Hidden layers without kinks, which central differences would step over.
+  for (StackConfig* stack : {setting.config.mutable_encoder(), setting.config.mutable_decoder()}) {
+    stack->mutable_layers(1)->mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
+  }
+  setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
+  ModelTrial trial(setting, RandomBatch({1, 5, 4}, kVocabulary), ReferenceBackend());
+  ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
+}
+
+TEST(Stack, AHybridLearnsABatch) {
+  ModelTrial trial(
+      {.config = ListedModel(Hybrid("encoder") + Hybrid("decoder")), .inverse_denominator = 0.1},
+      RandomBatch({2, 7, 5}, kVocabulary), FastBackend());
+  const double first = trial.Run();
+  double last = first;
+  for (int step = 0; step < 30; ++step) {
+    for (const auto& [name, gradient] : trial.Gradients()) {
+      const Parameter& parameter = trial.parameters().Get(name);
+      const std::vector<double> values = trial.memory().ParameterValues(parameter);
+      std::vector<float> moved(values.size());
+      for (size_t i = 0; i < moved.size(); ++i) {
+        moved[i] = static_cast<float>(values[i] - 0.05 * gradient[i]);
+      }
+      trial.memory().SetParameter(parameter, moved);
+    }
+    last = trial.Run();
+  }
+  EXPECT_LT(last, 0.5 * first);
+}
+
+TEST(Stack, SharedLayersCountOnceAndAddTheirGradients) {
+  const std::string encoder = "decoder { layers {} } encoder ";
+  const ModelConfig once = ListedModel(encoder + "{ layers {} }");
+  const ModelConfig thrice = ListedModel(
+      encoder + "{ layers { repeat: 2 weights: 'block' } layers { weights: 'block' } }");
+  EXPECT_EQ(CountOf(thrice), CountOf(once));
+  EXPECT_GT(CountOf(ListedModel(encoder + "{ layers { repeat: 3 } }")), CountOf(once));
+
+  // Where three layers of their own have the same values, the shared gradient is their sum.
+  const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
+  ModelTrial shared({.config = thrice}, batch, ReferenceBackend());
+  ModelTrial own({.config = ListedModel(encoder + "{ layers { repeat: 3 } }")}, batch,
+                 ReferenceBackend());
+  const std::string first = "encoder/layer_00";
+  for (const Parameter& parameter : own.parameters().all()) {
+    std::string name = parameter.name;
+    if (name.starts_with("encoder/layer_")) name.replace(0, first.size(), first);
+    const std::vector<double> values =
+        shared.memory().ParameterValues(shared.parameters().Get(name));
+    own.memory().SetParameter(parameter, std::vector<float>(values.begin(), values.end()));
+  }
+  EXPECT_DOUBLE_EQ(shared.Run(), own.Run());
+  const auto together = shared.Gradients(), apart = own.Gradients();
+  for (const auto& [name, gradient] : together) {
+    if (!name.starts_with(first)) continue;
+    std::vector<double> sum(gradient.size());
+    for (const char* layer : {"encoder/layer_00", "encoder/layer_01", "encoder/layer_02"}) {
+      const auto& part = apart.at(layer + name.substr(first.size()));
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+    EXPECT_LT(LargestError(gradient, sum), 1e-9) << name;
+  }
+}
+
+std::string RefusalOf(const std::string& lists, const BatchShape& shape) {
+  try {
+    const EncoderDecoder model(ListedModel(lists));
+    ParameterStore parameters;
+    EvaluationProgram(model, parameters, DType::kF32, shape);
+    model.decoder().CheckIsIncremental();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Stack, ARefusalNamesTheLayer) {
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(RefusalOf(Hybrid("encoder"), {1, 17, 4}),
+         "model.encoder.layers[0].mixer.attention.term[0].random.max_length is for 16 positions");
+  expect(RefusalOf("decoder { layers {} layers { mixer { attention { heads: 2 head_size: 8 "
+                   "index_by: SEGMENT_POSITION term { dense { max_length: 16 } } } } } }",
+                   {1, 4, 4}),
+         "model.decoder.layers[1].mixer with index_by: SEGMENT_POSITION cannot generate");
+  expect(RefusalOf("decoder { layers {} layers { mixer { attention { heads: 4 head_size: 4 } } } }",
+                   {1, 4, 4}),
+         "model.decoder.layers[1].mixer has 4 heads, but the decoder's relative bias has the 2 of "
+         "model.mixer");
+}
+
+}  // namespace
+}  // namespace syntra
