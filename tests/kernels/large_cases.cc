@@ -86,6 +86,14 @@ void AddSums(Cases& cases) {
   add("large_heads", {3, 1, 600}, F32({3, 70, 600}), None());
 }
 
+// Several squares of cache lines, with remainders.
+void AddTranspositions(Cases& cases, DType dtype) {
+  const Attributes::Integers columns_first = {0, 2, 1};
+  cases.push_back(
+      {"transpose",
+       {"large_" + DTypeName(dtype), {{"axes", columns_first}}, {{dtype, {2, 70, 133}}}, {}}});
+}
+
 void AddParameters(Cases& cases) {
   for (bool rms_scaled : {false, true}) {
     cases.push_back(
@@ -264,6 +272,7 @@ Cases MakeCases() {
   for (DType dtype : kActivationTypes) {
     for (int64_t width : {67, 1030}) AddActivations(cases, dtype, width);
     AddProducts(cases, dtype);
+    AddTranspositions(cases, dtype);
     AddAttention(cases, dtype);
     AddSharedAttention(cases, dtype);
     AddFeatureAttention(cases, dtype);
