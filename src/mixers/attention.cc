@@ -57,7 +57,7 @@ class Attention final : public TokenMixer {
   }
 
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
-    AttentionOperands operands = Terms(scope, step.x);
+    AttentionOperands operands = Terms(scope, step.x, step.start);
     const auto remember = [&](const char* name, Value rows) {
       if (!rows) return rows;
       const Value cache = step.cache(name, scope.TypeOf(rows).shape[-1]);
@@ -82,7 +82,8 @@ class Attention final : public TokenMixer {
     bool causal = false;
   };
 
-  AttentionOperands Terms(const Scope& scope, Value x) const {
+  // Of whole sequences, or of the position `start`.
+  AttentionOperands Terms(const Scope& scope, Value x, Value start = {}) const {
     const int64_t width = scope.TypeOf(x).shape[-1];
     AttentionOperands operands;
     TermContext context{.x = x,
@@ -90,7 +91,8 @@ class Attention final : public TokenMixer {
                         .head_size = config_.head_size(),
                         .query_projection = {},
                         .gate_weights = GateWeights(scope),
-                        .gate_index = 0};
+                        .gate_index = 0,
+                        .start = start};
     for (const ScoreTerm& term : config_.term()) {
       if (term.has_dot_product()) {
         context.query_projection = QueryProjection(scope, x, config_.heads(), config_.head_size());

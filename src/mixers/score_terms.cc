@@ -69,7 +69,7 @@ void AddRandom(const Scope& scope, const RandomTerm& term, const TermContext& co
       "random/table", {heads, n, n}, {"heads", "query", "key"},
       TableInitializer(term.initialization(), term.deviation(), {n, heads, n}, n, n),
       term.trainable());
-  AddTable(scope, context.Gated(scope, table), operands);
+  AddTable(scope, context.Gated(scope, context.QueryRows(scope, table)), operands);
 }
 
 // R1[h, i, :] . R2[h, j, :] (paper 3.2, "Factorized Random").
@@ -90,7 +90,7 @@ void AddFactorizedRandom(const Scope& scope, const FactorizedRandomTerm& term,
   } else {
     table = scope.One(
         "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-        {query, key});
+        {context.QueryRows(scope, query), key});
   }
   AddTable(scope, context.Gated(scope, table), operands);
 }
@@ -173,6 +173,11 @@ void AddFactorizedDense(const Scope& scope, const FactorizedDenseTerm& term,
 Value TermContext::Gated(const Scope& scope, Value value) const {
   if (!gate_weights) return value;
   return scope.One("scale_by", {{"index", gate_index}}, {value, gate_weights});
+}
+
+Value TermContext::QueryRows(const Scope& scope, Value table) const {
+  if (!start) return table;
+  return scope.One("gather_rows", {{"axis", int64_t{1}}}, {table, start});
 }
 
 std::optional<int64_t> MaxLength(const ScoreTerm& term) {

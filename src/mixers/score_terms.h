@@ -23,9 +23,13 @@ struct TermContext {
   Value query_projection;  // x W_q if the mixture has a dot product
   Value gate_weights;      // absent: every term has weight 1
   int64_t gate_index;
+  Value start;  // the position of a decode step, i32 [1]; absent for whole sequences
 
   // `value` times this term's gate weight.
   Value Gated(const Scope& scope, Value value) const;
+  // What a term needs of a table [H, N, width], one row a query: all rows, or that of the step. So
+  // a step gates and multiplies one row, however long the table is.
+  Value QueryRows(const Scope& scope, Value table) const;
 };
 
 // The longest sequence that the term allows; nullopt for the dot product.
