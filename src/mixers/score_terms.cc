@@ -113,9 +113,9 @@ Value DenseHidden(const Scope& scope, const Term& term, const TermContext& conte
   if (term.bias()) {
     const Value bias = scope.Parameter("hidden_bias", {context.heads * hidden}, {"joined_kv"},
                                        Initializer::Constant(0));
-    units = scope.One("add_bias", {}, {units, bias});
+    units = scope.One("add", {}, {units, bias});
   }
-  return scope.One("relu", {}, {units});
+  return scope.One("activation", {{"kind", std::string("relu")}}, {units});
 }
 
 // relu(x W1)[h, i, :] . W2[:, j] (paper equation 2; W2 shared by the heads in the authors' code).
@@ -151,7 +151,7 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, const TermC
   if (!bias) return mapped;
   const Value shift = scope.Parameter(std::string(name) + "_bias", {context.heads * out},
                                       {"joined_kv"}, Initializer::Constant(0));
-  return scope.One("add_bias", {}, {mapped, shift});
+  return scope.One("add", {}, {mapped, shift});
 }
 
 // A[h, i, j mod a] * B[h, i, j div a] (paper 3.1, "Factorized Dense"; tile and repeat as in the
@@ -172,7 +172,10 @@ void AddFactorizedDense(const Scope& scope, const FactorizedDenseTerm& term,
 
 Value TermContext::Gated(const Scope& scope, Value value) const {
   if (!gate_weights) return value;
-  return scope.One("scale_by", {{"index", gate_index}}, {value, gate_weights});
+  const Value weight =
+      scope.One("slice", {{"axis", int64_t{0}}, {"begin", gate_index}, {"length", int64_t{1}}},
+                {gate_weights});
+  return scope.One("multiply", {}, {value, weight});
 }
 
 Value TermContext::QueryRows(const Scope& scope, Value table) const {

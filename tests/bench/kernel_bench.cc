@@ -242,14 +242,8 @@ void Bench::Activations(DType dtype) const {
   Run(name + " element", "add_norm_grad", noise(0.1, true), {x, scale, rms, x, x, keys}, {});
   Run(name + " element", "dropout", noise(0.1, true), {x, keys}, {});
   Run(name + " shared", "dropout", noise(0.1, false), {x, keys}, {});
-  Run(name, "relu", {}, {x}, {});
-  Run(name, "relu_grad", {}, {x, x}, {});
   Run(name, "gated_gelu", {}, {x, x}, {});
   Run(name, "gated_gelu_grad", {}, {x, x, x}, {});
-  Run(name, "add_bias", {}, {x, scale}, {});
-  Run(name, "add_bias_grad", {}, {x}, {});
-  Run(name, "scale_by", {{"index", 1}}, {x, F32({2})}, {});
-  Run(name, "scale_by_grad", {{"index", 1}}, {x, F32({2}), x}, {});
   const auto type = [](const TensorType& of) {
     return Attributes{
         {"shape", Attributes::Integers(of.shape.dims().begin(), of.shape.dims().end())},

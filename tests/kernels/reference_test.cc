@@ -297,8 +297,9 @@ TEST(Reference, AdafactorUnfactoredAverages) {
 
 TEST(Reference, RefusesOperandsThatDoNotFit) {
   EXPECT_THROW(Call("row_dot", {}, {Floats({1, 1, 2}, {1, 2}), Floats({1, 2, 1}, {1, 2})}), Error);
-  EXPECT_THROW(Call("relu", {}, {}), Error);
-  EXPECT_THROW(Call("relu", {}, {Integers({1}, {1})}), Error);
+  EXPECT_THROW(Call("affine", {}, {}), Error);
+  EXPECT_THROW(Call("softmax", {}, {Integers({1}, {1})}), Error);
+  EXPECT_THROW(Call("activation", {{"kind", "gelu"}}, {Floats({1}, {1})}), Error);
   EXPECT_THROW(Call("dropout", {{"rate", 0.5}, {"site", 0}, {"per_element", true}, {"group", 1}},
                     {Floats({1, 1, 1}, {1}), Absent()}),
                Error);
