@@ -48,8 +48,8 @@ void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
   }
   const int64_t length =
       std::min(scope.TypeOf(operands.table).shape[-1], scope.TypeOf(table).shape[-1]);
-  operands.table = scope.One(
-      "add_tables", {}, {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
+  operands.table =
+      scope.One("add", {}, {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
 }
 
 void AddDotProduct(const Scope& scope, const TermContext& context, AttentionOperands& operands) {
@@ -72,6 +72,15 @@ void AddRandom(const Scope& scope, const RandomTerm& term, const TermContext& co
   AddTable(scope, context.Gated(scope, context.QueryRows(scope, table)), operands);
 }
 
+// a[h, j, :] . b[h, j, :] as a table [H, 1, N].
+Value RowDots(const Scope& scope, Value a, Value b) {
+  const Shape shape = scope.TypeOf(a).shape;
+  const Attributes::Integers column = {shape[0], shape[1], 1}, row = {shape[0], 1, shape[1]};
+  const Value dots =
+      scope.One("sum_to", {{"shape", column}, {"dtype", std::string("f32")}}, {a, b});
+  return scope.One("reshape", {{"shape", row}}, {dots});
+}
+
 // R1[h, i, :] . R2[h, j, :] (paper 3.2, "Factorized Random").
 void AddFactorizedRandom(const Scope& scope, const FactorizedRandomTerm& term,
                          const TermContext& context, AttentionOperands& operands) {
@@ -86,11 +95,12 @@ void AddFactorizedRandom(const Scope& scope, const FactorizedRandomTerm& term,
   const Value key = factor("factorized_random/key", "key");
   Value table;
   if (term.broadcast_over_queries()) {
-    table = scope.One("row_dot", {}, {query, key});
+    table = RowDots(scope, query, key);
   } else {
-    table = scope.One(
-        "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-        {context.QueryRows(scope, query), key});
+    table =
+        scope.One("batch_matmul",
+                  {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
+                  {context.QueryRows(scope, query), key});
   }
   AddTable(scope, context.Gated(scope, table), operands);
 }

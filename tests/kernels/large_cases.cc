@@ -60,12 +60,6 @@ void AddTables(Cases& cases) {
         {{"buckets", 32}, {"queries", 130}, {"bidirectional", true}, {"max_distance", 128}},
         {F32({3, 279})},
         {}}});
-  cases.push_back({"add_tables_grad",
-                   {"large",
-                    {{"a_heads", 1}, {"a_queries", 1}, {"b_heads", 3}, {"b_queries", 1}},
-                    {F32({3, 70, 600})},
-                    {}}});
-  cases.push_back({"row_dot", {"large", {}, {F32({4, 300, 37}), F32({4, 300, 37})}, {}}});
 }
 
 // Several parts, pieces and blocks of sums, on either side of what is kept.

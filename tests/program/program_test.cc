@@ -133,7 +133,7 @@ Value TransientReadTwiceAndOnceMore(Sketch& s) {
 
 Value ParameterReadTwice(Sketch& s) {
   const Value p = s.Parameter("p", {2, 4, 3});
-  return s.One("row_dot", {}, {p, p});
+  return s.One("gated_gelu", {}, {p, p});
 }
 
 Value AttentionToItself(Sketch& s) {
