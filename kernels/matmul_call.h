@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products that a call of matmul, matmul_relu, matmul_grad or batch_matmul stands for
+// The products that a call of matmul, matmul_relu or batch_matmul stands for
 // (kernels/ops/matmul.cc, batch_matmul.cc).
 #pragma once
 
@@ -25,9 +25,8 @@ struct MatmulCall {
       problem.n = b.shape[-1];
       return result;
     }
-    result.groups = b.shape.rank() == 3 ? b.shape[0] : 1;
     problem.transpose_b = call.attributes.Flag("transpose_b");
-    problem.m = a.shape.rows() / result.groups;
+    problem.m = a.shape.rows();
     problem.k = a.shape[-1];
     problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
     return result;
@@ -48,17 +47,6 @@ struct MatmulCall {
   static MatmulCall OfRelu(const OpCall& call) {
     MatmulCall result = Of(call);
     result.problem.relu = true;
-    return result;
-  }
-
-  static MatmulCall OfGrad(const OpCall& call) {
-    const TensorType &a = call.inputs[0], &b = call.inputs[1];
-    MatmulCall result = WithTypes(call);
-    result.problem.transpose_a = true;
-    result.problem.m = a.shape[2];
-    result.problem.k = a.shape[1];
-    result.problem.n = b.shape[2];
-    result.groups = a.shape[0];
     return result;
   }
 

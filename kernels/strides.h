@@ -121,4 +121,33 @@ struct StridedLoop {
   }
 };
 
+// Goes through the rows of a loop one after the other, without divisions.
+template <int kOperands>
+class RowCursor {
+ public:
+  RowCursor(const StridedLoop<kOperands>& loop, int64_t row) : loop_(loop), places_(loop.Row(row)) {
+    for (int i = loop.rank - 2; i >= 0; --i) {
+      index_[i] = row % loop.extent[i];
+      row /= loop.extent[i];
+    }
+  }
+
+  const Places<kOperands>& places() const { return places_; }
+
+  void Next() {
+    for (int i = loop_.rank - 2; i >= 0; --i) {
+      const bool wraps = ++index_[i] == loop_.extent[i];
+      const int64_t steps = wraps ? 1 - loop_.extent[i] : 1;
+      for (int k = 0; k < kOperands; ++k) places_.of[k] += steps * loop_.stride[k][i];
+      if (!wraps) return;
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  const StridedLoop<kOperands>& loop_;
+  Places<kOperands> places_;
+  int64_t index_[Shape::kMaxRank] = {};
+};
+
 }  // namespace syntra

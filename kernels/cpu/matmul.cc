@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul and matmul_grad with oneDNN. Operands of another element type than the product's are first
+// matmul with oneDNN. Operands of another element type than the product's are first
 // converted into the workspace. B is packed into the library's blocked layout if that is faster.
 #include <memory>
 
@@ -22,39 +22,27 @@ bool AllActivations(const OpCall& call) {
          IsActivation(call.outputs[0]);
 }
 
-// One product, or one per group whose operands are fixed strides apart.
 struct Product {
   Converted a, b;
   Gemm gemm;
-  int64_t groups;
-  size_t a_bytes, b_bytes, c_bytes;  // from one group to the next
   size_t scratch_offset;
-
-  void Run(const KernelArguments& arguments) const {
-    std::byte* workspace = arguments.workspace;
-    const auto* left = static_cast<const std::byte*>(a.Run(arguments, 0));
-    const auto* right = static_cast<const std::byte*>(b.Run(arguments, 1));
-    auto* result = static_cast<std::byte*>(arguments.outputs[0]);
-    for (int64_t group = 0; group < groups; ++group) {
-      gemm.Run(left + group * a_bytes, right + group * b_bytes, result + group * c_bytes,
-               workspace + scratch_offset);
-    }
-  }
 };
 
-BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem, int64_t groups) {
+BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem) {
   BoundKernel kernel;
   WorkspaceLayout layout;
   Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
   Converted b(call.inputs[1], problem.ab, cpu_copy, layout);
   Gemm gemm(problem, GemmThreads::kPool);
-  const size_t size = SizeOf(problem.ab), scratch_offset = layout.Place(gemm.workspace_bytes());
+  const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
   kernel.workspace_bytes = layout.bytes();
-  const auto product = std::make_shared<const Product>(Product{
-      std::move(a), std::move(b), std::move(gemm), groups, problem.m * problem.k * size,
-      problem.k * problem.n * size, problem.m * problem.n * SizeOf(problem.c), scratch_offset});
+  const auto product = std::make_shared<const Product>(
+      Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
   kernel.accumulates = !problem.relu;
-  kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
+  kernel.run = [product](const KernelArguments& arguments) {
+    product->gemm.Run(product->a.Run(arguments, 0), product->b.Run(arguments, 1),
+                      arguments.outputs[0], arguments.workspace + product->scratch_offset);
+  };
   return kernel;
 }
 
@@ -116,20 +104,12 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
 
 std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product) {
   if (!AllActivations(call)) return std::nullopt;
-  if (product.groups == 1 && product.problem.m >= kPackingRows) {
-    return BindPacked(call, product.problem);
-  }
-  return BindProduct(call, product.problem, product.groups);
+  if (product.problem.m >= kPackingRows) return BindPacked(call, product.problem);
+  return BindProduct(call, product.problem);
 }
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {
   return BindMatmul(call, MatmulCall::Of(call));
-}
-
-std::optional<BoundKernel> cpu_matmul_grad(const OpCall& call) {
-  if (!AllActivations(call)) return std::nullopt;
-  const MatmulCall product = MatmulCall::OfGrad(call);
-  return BindProduct(call, product.problem, product.groups);
 }
 
 }  // namespace syntra

@@ -7,11 +7,21 @@
 #define SYNTRA_KERNELS_CPU_STRIDED_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
+
+// Calls body with the stride, as a constant if it is 0 or 1, so that loops need not ask.
+template <typename Body>
+HWY_INLINE void WithStride(int64_t stride, const Body& body) {
+  if (stride == 1) return body(std::integral_constant<int64_t, 1>());
+  if (stride == 0) return body(std::integral_constant<int64_t, 0>());
+  body(stride);
+}
 
 inline size_t CountOf(Whole) { return hn::Lanes(FloatTag()); }
 inline size_t CountOf(Part part) { return part.count; }
@@ -20,8 +30,8 @@ inline float Number(float value) { return value; }
 inline float Number(BFloat16 value) { return syntra::ToFloat(value); }
 
 // Elements j, j + 1, .. of those that begin at `from`.
-template <typename T, typename Lanes>
-HWY_INLINE FloatVector LoadStrided(const T* from, int64_t stride, int64_t j, Lanes lanes) {
+template <typename T, typename Stride, typename Lanes>
+HWY_INLINE FloatVector LoadStrided(const T* from, Stride stride, int64_t j, Lanes lanes) {
   if (stride == 1) return Load(from + j, lanes);
   if (stride == 0) return hn::Set(FloatTag(), Number(*from));
   float numbers[hn::MaxLanes(FloatTag())] = {};
@@ -31,8 +41,8 @@ HWY_INLINE FloatVector LoadStrided(const T* from, int64_t stride, int64_t j, Lan
   return Load(numbers, Whole());
 }
 
-template <typename T, typename Lanes>
-HWY_INLINE void StoreStrided(FloatVector value, T* to, int64_t stride, int64_t j, Lanes lanes,
+template <typename T, typename Stride, typename Lanes>
+HWY_INLINE void StoreStrided(FloatVector value, T* to, Stride stride, int64_t j, Lanes lanes,
                              bool accumulate) {
   if (stride == 1) return StoreResult(value, to + j, lanes, accumulate);
   T numbers[hn::MaxLanes(FloatTag())];

@@ -15,6 +15,19 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
+// Stands for a factor that is absent.
+struct One {};
+
+template <typename Stride, typename Lanes>
+HWY_INLINE FloatVector Times(FloatVector x, const One*, Stride, int64_t, Lanes) {
+  return x;
+}
+template <typename F, typename Stride, typename Lanes>
+HWY_INLINE FloatVector Times(FloatVector x, const F* factor, Stride stride, int64_t j,
+                             Lanes lanes) {
+  return hn::Mul(x, LoadStrided(factor, stride, j, lanes));
+}
+
 // The terms of a part.
 struct Terms {
   int64_t begin, end;
@@ -50,8 +63,7 @@ void SumColumns(const SumPlan& plan, Terms terms, const X* x, const F* factor, i
       const X* from = x + at.of[0] + row * x_row;
       const F* by = factor + at.of[1] + row * factor_row;
       VectorLoop(count, [=](int64_t j, auto lanes) {
-        AddTo(hn::Mul(Load(from + j, lanes), LoadStrided(by, factor_column, j, lanes)), sums + j,
-              lanes);
+        AddTo(Times(Load(from + j, lanes), by, factor_column, j, lanes), sums + j, lanes);
       });
     }
   });
@@ -70,9 +82,7 @@ float SumRow(const SumPlan& plan, Terms terms, const X* x, const F* factor) {
       const F* by = factor + at.of[1] + first * factor_stride;
       FloatVector sum = hn::Zero(FloatTag());
       VectorLoop(std::min(kStretch, count - first), [&](int64_t j, auto lanes) {
-        sum = hn::Add(
-            sum,
-            Valid(hn::Mul(Load(from + j, lanes), LoadStrided(by, factor_stride, j, lanes)), lanes));
+        sum = hn::Add(sum, Valid(Times(Load(from + j, lanes), by, factor_stride, j, lanes), lanes));
       });
       total += SumLanes(sum);
     }
@@ -110,16 +120,13 @@ void SumParts(const SumCall& call, const X* x, const F* factor, float* partial) 
 }
 
 void SumTo(const SumCall& call, const KernelArguments& arguments) {
-  static const float one = 1.0f;
   auto* partial = reinterpret_cast<float*>(arguments.workspace);
   WithActivation(call.x, [&](auto x_type) {
     const auto* x = Input<decltype(x_type)>(arguments, 0);
+    if (call.factor == DType::kNone)
+      return SumParts(call, x, static_cast<const One*>(nullptr), partial);
     WithActivation(call.factor, [&](auto factor_type) {
-      const auto* factor = Input<decltype(factor_type)>(arguments, 1);
-      if constexpr (sizeof(factor_type) == sizeof(float)) {
-        if (factor == nullptr) factor = &one;
-      }
-      SumParts(call, x, factor, partial);
+      SumParts(call, x, Input<decltype(factor_type)>(arguments, 1), partial);
     });
   });
   WithActivation(call.y, [&](auto type) {

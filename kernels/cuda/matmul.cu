@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul and matmul_grad with cuBLASLt. Operands of another element type than the product's are
+// matmul with cuBLASLt. Operands of another element type than the product's are
 // first converted into the workspace.
 #include "kernels/cuda/matmul.h"
 
@@ -43,10 +43,6 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
 
 std::optional<BoundKernel> cuda_matmul(const OpCall& call) {
   return gpu::BindMatmul(call, MatmulCall::Of(call));
-}
-
-std::optional<BoundKernel> cuda_matmul_grad(const OpCall& call) {
-  return gpu::BindMatmul(call, MatmulCall::OfGrad(call));
 }
 
 }  // namespace syntra

@@ -7,23 +7,10 @@
 #include <algorithm>
 
 #include "kernels/gather_call.h"
-#include "kernels/ops/shapes.h"
+#include "kernels/ops/axes.h"
 
 namespace syntra {
 namespace {
-
-int Axis(std::string_view op, const Attributes& attributes, const TensorType& type) {
-  const int64_t axis = attributes.Int("axis");
-  SYNTRA_CHECK(axis >= 0 && axis < type.shape.rank(), "{} of {} along axis {}", op, ToString(type),
-               axis);
-  return static_cast<int>(axis);
-}
-
-TensorType WithExtent(const TensorType& type, int axis, int64_t extent) {
-  std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
-  dims[axis] = extent;
-  return {type.dtype, Shape(dims)};
-}
 
 // Checks that there is one list of rows, or one for each place on the axes before `axis`.
 void CheckRows(std::string_view op, const TensorType& x, const TensorType& rows, int axis) {
@@ -48,14 +35,14 @@ void ForEachRow(const GatherCall& call, std::span<const int32_t> rows, const Bod
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   CheckOperands("gather_rows", inputs,
                 {{"x", kActivation, kAnyRank}, {"rows", kInteger, kAnyRank}});
-  const int axis = Axis("gather_rows", attributes, inputs[0]);
+  const int axis = AxisIn("gather_rows", attributes, inputs[0]);
   CheckRows("gather_rows", inputs[0], inputs[1], axis);
   return {WithExtent(inputs[0], axis, inputs[1].shape[-1])};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
-  const int axis = Axis("gather_rows", call.attributes, inputs[0].type);
+  const int axis = AxisIn("gather_rows", call.attributes, inputs[0].type);
   const GatherCall gather = GatherCall::Of(inputs[0].type, inputs[1].type, axis);
   ForEachRow(gather, inputs[1].integers, [&](int64_t b, int64_t k, int64_t r) {
     std::copy_n(inputs[0].numbers.begin() + (b * gather.extent + r) * gather.width, gather.width,
@@ -83,7 +70,7 @@ std::vector<TensorType> ScatterInfer(const Attributes& attributes,
                                      std::span<const TensorType> inputs) {
   CheckOperands("scatter_rows", inputs,
                 {{"dy", kActivation, kAnyRank}, {"rows", kInteger, kAnyRank}});
-  const int axis = Axis("scatter_rows", attributes, inputs[0]);
+  const int axis = AxisIn("scatter_rows", attributes, inputs[0]);
   CheckRows("scatter_rows", inputs[0], inputs[1], axis);
   SYNTRA_CHECK(inputs[0].shape[axis] == inputs[1].shape[-1], "scatter_rows: {} numbers for {}",
                inputs[1].shape[-1], ToString(inputs[0]));
@@ -92,7 +79,7 @@ std::vector<TensorType> ScatterInfer(const Attributes& attributes,
 
 void ScatterReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                       std::span<const ReferenceTensor> outputs) {
-  const int axis = Axis("scatter_rows", call.attributes, inputs[0].type);
+  const int axis = AxisIn("scatter_rows", call.attributes, inputs[0].type);
   const GatherCall gather = GatherCall::Of(outputs[0].type, inputs[1].type, axis);
   ForEachRow(gather, inputs[1].integers, [&](int64_t b, int64_t k, int64_t r) {
     const double* from = &inputs[0].numbers[(b * gather.count + k) * gather.width];

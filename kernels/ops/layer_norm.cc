@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ops/shapes.h"
+#include "kernels/ops/axes.h"
 
 namespace syntra {
 namespace {
-
-Shape WithoutLast(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 1)); }
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
   CheckOperands("layer_norm", inputs,

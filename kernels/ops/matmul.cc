@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products c = a b. Attributes {transpose_a, transpose_b, dtype}; not both transposes.
-//   b of rank 2:  [.., K] x [K, N] -> [.., N], b [N, K] with transpose_b;
-//   transpose_a:  [.., K]^T x [.., N] -> [K, N], over all rows (gradients of weights);
-//   b of rank 3:  [G, M, K] x [G, K, N] -> [G, M, N], b [G, N, K] with transpose_b.
-// matmul_grad is a product that matmul does not cover: a^T c for each group, the gradient of the
-// second operand of a batched product, [G, K, M], [G, K, N] -> [G, M, N].
+//   [.., K] x [K, N] -> [.., N], b [N, K] with transpose_b;
+//   transpose_a: [.., K]^T x [.., N] -> [K, N], over all rows (gradients of weights).
 #include <algorithm>
 
 #include "kernels/ops/shapes.h"
@@ -12,25 +9,20 @@
 namespace syntra {
 namespace {
 
-// The strides of the operands in the product of a group: c[m, n] = sum_k a[m, k] b[k, n].
+// The strides of the operands: c[m, n] = sum_k a[m, k] b[k, n].
 struct Walk {
-  int64_t groups, m, k, n;
+  int64_t m, k, n;
   int64_t a_row, a_column, b_row, b_column;
 };
 
 void Multiply(const Walk& walk, std::span<const double> a, std::span<const double> b,
               std::span<double> c) {
   std::ranges::fill(c, 0.0);
-  for (int64_t group = 0; group < walk.groups; ++group) {
-    const double* a_group = &a[group * walk.m * walk.k];
-    const double* b_group = &b[group * walk.k * walk.n];
-    double* c_group = &c[group * walk.m * walk.n];
-    for (int64_t m = 0; m < walk.m; ++m) {
-      for (int64_t k = 0; k < walk.k; ++k) {
-        const double factor = a_group[m * walk.a_row + k * walk.a_column];
-        for (int64_t n = 0; n < walk.n; ++n) {
-          c_group[m * walk.n + n] += factor * b_group[k * walk.b_row + n * walk.b_column];
-        }
+  for (int64_t m = 0; m < walk.m; ++m) {
+    for (int64_t k = 0; k < walk.k; ++k) {
+      const double factor = a[m * walk.a_row + k * walk.a_column];
+      for (int64_t n = 0; n < walk.n; ++n) {
+        c[m * walk.n + n] += factor * b[k * walk.b_row + n * walk.b_column];
       }
     }
   }
@@ -43,10 +35,10 @@ Walk WalkOf(const Attributes& attributes, const Shape& a, const Shape& b) {
   const bool transpose_b = TransposeB(attributes);
   if (TransposeA(attributes)) {
     const int64_t m = a[-1], n = b[-1];
-    return {1, m, a.rows(), n, 1, m, n, 1};
+    return {m, a.rows(), n, 1, m, n, 1};
   }
-  const int64_t groups = b.rank() == 3 ? b[0] : 1, k = a[-1], n = transpose_b ? b[-2] : b[-1];
-  return {groups, a.rows() / groups, k, n, k, 1, transpose_b ? 1 : n, transpose_b ? k : 1};
+  const int64_t k = a[-1], n = transpose_b ? b[-2] : b[-1];
+  return {a.rows(), k, n, k, 1, transpose_b ? 1 : n, transpose_b ? k : 1};
 }
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
@@ -63,8 +55,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
           std::ranges::equal(a.dims().first(a.rank() - 1), b.dims().first(b.rank() - 1)));
     return {{ResultDType(attributes), {a[-1], b[-1]}}};
   }
-  check(b.rank() == 2 || (b.rank() == 3 && a.rank() == 3 && a[0] == b[0]));
-  check(a[-1] == (transpose_b ? b[-1] : b[-2]));
+  check(b.rank() == 2 && a[-1] == (transpose_b ? b[-1] : b[-2]));
   std::vector<int64_t> dims(a.dims().begin(), a.dims().end());
   dims.back() = transpose_b ? b[-2] : b[-1];
   return {{ResultDType(attributes), Shape(dims)}};
@@ -92,16 +83,12 @@ void Gradient(GradientRule& rule) {
   const bool transpose_b = TransposeB(rule.attributes());
   rule.Contribute("matmul", product(false, !transpose_b, a_type), {dc, b}, {0});
   const Value left = transpose_b ? dc : a, right = transpose_b ? a : dc;
-  if (b_type.shape.rank() == 2) {
-    rule.Contribute("matmul", product(true, false, b_type), {left, right}, {1});
-  } else {
-    rule.Contribute("matmul_grad", {{"dtype", DTypeName(b_type.dtype)}}, {left, right}, {1});
-  }
+  rule.Contribute("matmul", product(true, false, b_type), {left, right}, {1});
 }
 
 double Flops(const OpCall& call) {
   const Walk walk = WalkOf(call.attributes, call.inputs[0].shape, call.inputs[1].shape);
-  return 2.0 * static_cast<double>(walk.groups * walk.m) * static_cast<double>(walk.k * walk.n);
+  return 2.0 * static_cast<double>(walk.m) * static_cast<double>(walk.k * walk.n);
 }
 
 std::vector<OpCase> Cases() {
@@ -119,52 +106,10 @@ std::vector<OpCase> Cases() {
     cases.push_back(
         {name + "_flat_rows", with(true, false, text), {{dtype, {37, 19}}, {dtype, {37, 5}}}, {}});
     cases.push_back({name + "_to_f32", with(false, false, "f32"), {x, {dtype, {19, 3}}}, {}});
-    cases.push_back({name + "_batched",
-                     with(false, false, text),
-                     {{dtype, {3, 5, 19}}, {dtype, {3, 19, 7}}},
-                     {}});
-    cases.push_back({name + "_batched_transposed",
-                     with(false, true, text),
-                     {{dtype, {3, 5, 19}}, {dtype, {3, 7, 19}}},
-                     {}});
   }
   cases.push_back({"f32_to_bf16", with(false, false, "bf16"), {F32({5, 19}), F32({19, 3})}, {}});
   cases.push_back(
       {"f32_by_bf16", with(true, false, "f32"), {F32({2, 5, 19}), BF16({2, 5, 3})}, {}});
-  return cases;
-}
-
-std::vector<TensorType> GradInfer(const Attributes& attributes,
-                                  std::span<const TensorType> inputs) {
-  CheckOperands("matmul_grad", inputs, {{"a", kActivation, 3}, {"c", kActivation, 3}});
-  const Shape &a = inputs[0].shape, &c = inputs[1].shape;
-  CheckShape("matmul_grad", "c", inputs[1], {a[0], a[1], c[2]});
-  return {{ResultDType(attributes), {a[0], a[2], c[2]}}};
-}
-
-Walk GradWalkOf(const Shape& a, const Shape& c) {
-  return {a[0], a[2], a[1], c[2], 1, a[2], c[2], 1};
-}
-
-void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
-                   std::span<const ReferenceTensor> outputs) {
-  Multiply(GradWalkOf(inputs[0].type.shape, inputs[1].type.shape), inputs[0].numbers,
-           inputs[1].numbers, outputs[0].numbers);
-}
-
-double GradFlops(const OpCall& call) {
-  const Walk walk = GradWalkOf(call.inputs[0].shape, call.inputs[1].shape);
-  return 2.0 * static_cast<double>(walk.groups * walk.m) * static_cast<double>(walk.k * walk.n);
-}
-
-std::vector<OpCase> GradCases() {
-  std::vector<OpCase> cases;
-  for (DType dtype : kActivationTypes) {
-    cases.push_back({DTypeName(dtype),
-                     {{"dtype", DTypeName(dtype)}},
-                     {{dtype, {3, 5, 19}}, {dtype, {3, 5, 7}}},
-                     {}});
-  }
   return cases;
 }
 
@@ -173,10 +118,6 @@ std::vector<OpCase> GradCases() {
 Op op_matmul() {
   return {
       .infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases, .flops = Flops};
-}
-
-Op op_matmul_grad() {
-  return {.infer = GradInfer, .reference = GradReference, .cases = GradCases, .flops = GradFlops};
 }
 
 }  // namespace syntra

@@ -23,8 +23,8 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 
 void Gradient(GradientRule& rule) {
   const Value a = rule.input(0), b = rule.input(1);
-  const Value dc =
-      rule.recorder().Record("relu_grad", {}, {rule.output(0), rule.output_gradient(0)})[0];
+  const Value dc = rule.recorder().Record("activation_grad", {{"kind", "relu"}},
+                                          {rule.output(0), rule.output_gradient(0)})[0];
   const auto product = [&](bool transpose_a, bool transpose_b, Value of) {
     return Attributes{{"transpose_a", transpose_a},
                       {"transpose_b", transpose_b},

@@ -9,8 +9,6 @@
 namespace syntra {
 namespace {
 
-Shape WithoutLast(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 1)); }
-
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
   CheckOperands("reduce_max", inputs, {{"x", kActivation, kAnyRank}});
   const Shape& x = inputs[0].shape;

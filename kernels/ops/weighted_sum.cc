@@ -20,8 +20,7 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> in,
 
 // x's gradient is w times the scalar's gradient.
 void Gradient(GradientRule& rule) {
-  rule.Contribute("scale_by", {{"index", int64_t{0}}}, {rule.input(1), rule.output_gradient(0)},
-                  {0});
+  rule.Contribute("multiply", {}, {rule.input(1), rule.output_gradient(0)}, {0});
 }
 
 std::vector<OpCase> Cases() {

@@ -59,8 +59,8 @@ void RecordNext(const Scope& root, const EncoderDecoder& model, Value hidden, Ne
     const Value logits = root.One(
         "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
         {hidden, table});
-    const Value scale = root.program().FillConstant({DType::kF32, {1}}, model.LogitScale());
-    root.program().Output("logits", root.One("scale_by", {{"index", int64_t{0}}}, {logits, scale}));
+    root.program().Output(
+        "logits", root.One("affine", {{"scale", model.LogitScale()}, {"shift", 0.0}}, {logits}));
     return;
   }
   const Value best = root.One("linear_argmax", scaled, {hidden, table});

@@ -184,8 +184,11 @@ class AttentionMixer final : public TokenMixer {
     const Value logits =
         scope.Parameter("gate", {sigmoid ? 1 : config_.term_size()}, {"terms"},
                         Initializer::Constant(sigmoid ? config_.initial_alpha() : 0));
-    return scope.One("gate_weights", {{"kind", std::string(sigmoid ? "sigmoid" : "softmax")}},
-                     {logits});
+    if (!sigmoid) return scope.One("softmax", {}, {logits});
+    // 1 - sigmoid(x) and sigmoid(x), neither of them by a difference.
+    const Value pair = scope.One(
+        "pad", {{"axis", int64_t{0}}, {"before", int64_t{1}}, {"after", int64_t{0}}}, {logits});
+    return scope.One("softmax", {}, {pair});
   }
 
   Value Mix(const Scope& scope, Value x, const AttentionOperands& operands,

@@ -12,9 +12,7 @@ namespace {
 
 double InverseRoot(int64_t count) { return 1 / std::sqrt(static_cast<double>(count)); }
 
-using Extents = std::vector<int64_t>;
-
-Value Reshaped(const Scope& scope, Value x, Extents shape) {
+Value Reshaped(const Scope& scope, Value x, Attributes::Integers shape) {
   return scope.One("reshape", {{"shape", std::move(shape)}}, {x});
 }
 
@@ -95,16 +93,16 @@ Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) con
   // As [taps, filters, 1] for all rows, or [rows, taps, filters, 1].
   Value weights = scope.One("softmax", {}, {Scores(scope, gated)});
   if (scope.TypeOf(weights).shape.rank() == 4) {
-    weights = scope.One("transpose", {{"axes", Extents{0, 3, 2, 1}}}, {weights});
+    weights = scope.One("transpose", {{"axes", Attributes::Integers{0, 3, 2, 1}}}, {weights});
   } else {
-    weights = scope.One("transpose", {{"axes", Extents{1, 0}}}, {weights});
+    weights = scope.One("transpose", {{"axes", Attributes::Integers{1, 0}}}, {weights});
     weights = Reshaped(scope, weights, {taps(), groups, 1});
   }
   const int64_t width = columns / groups;
-  const Value sum = scope.One(
-      "sum_to",
-      {{"shape", Extents{rows, 1, groups, width}}, {"dtype", std::string(NameOf(type.dtype))}},
-      {Reshaped(scope, window, {rows, taps(), groups, width}), weights});
+  const Value sum = scope.One("sum_to",
+                              {{"shape", Attributes::Integers{rows, 1, groups, width}},
+                               {"dtype", std::string(NameOf(type.dtype))}},
+                              {Reshaped(scope, window, {rows, taps(), groups, width}), weights});
   return Output(scope, Reshaped(scope, sum, {rows, 1, columns}));
 }
 

@@ -30,7 +30,7 @@ class DynamicConv final : public ConvolutionMixer {
       scores = scope.One("add", {}, {scores, bias});
     }
     return scope.One(
-        "reshape", {{"shape", std::vector<int64_t>{shape[0], shape[1], count, taps()}}}, {scores});
+        "reshape", {{"shape", Attributes::Integers{shape[0], shape[1], count, taps()}}}, {scores});
   }
 };
 

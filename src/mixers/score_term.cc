@@ -27,7 +27,10 @@ const NameTable<TermKind>& TermKinds() {
 
 Value TermInput::Gated(const Scope& scope, Value value) const {
   if (!gate_weights) return value;
-  return scope.One("scale_by", {{"index", gate_index}}, {value, gate_weights});
+  const Value weight =
+      scope.One("slice", {{"axis", int64_t{0}}, {"begin", gate_index}, {"length", int64_t{1}}},
+                {gate_weights});
+  return scope.One("multiply", {}, {value, weight});
 }
 
 Value TermInput::QueryRows(const Scope& scope, Value table) const {

@@ -242,14 +242,31 @@ void Bench::Activations(DType dtype) const {
   Run(name + " element", "add_norm_grad", noise(0.1, true), {x, scale, rms, x, x, keys}, {});
   Run(name + " element", "dropout", noise(0.1, true), {x, keys}, {});
   Run(name + " shared", "dropout", noise(0.1, false), {x, keys}, {});
-  Run(name, "relu", {}, {x}, {});
-  Run(name, "relu_grad", {}, {x, x}, {});
   Run(name, "gated_gelu", {}, {x, x}, {});
   Run(name, "gated_gelu_grad", {}, {x, x, x}, {});
-  Run(name, "add_bias", {}, {x, scale}, {});
-  Run(name, "add_bias_grad", {}, {x}, {});
-  Run(name, "scale_by", {{"index", 1}}, {x, F32({2})}, {});
-  Run(name, "scale_by_grad", {{"index", 1}}, {x, F32({2}), x}, {});
+  const auto type = [](const TensorType& of) {
+    return Attributes{
+        {"shape", Attributes::Integers(of.shape.dims().begin(), of.shape.dims().end())},
+        {"dtype", std::string(NameOf(of.dtype))}};
+  };
+  Run(name + " bias", "add", {}, {x, scale}, {});
+  Run(name + " bias", "sum_to", type(scale), {x, kAbsent}, {});
+  Run(name + " one", "multiply", {}, {x, F32({1})}, {});
+  Run(name + " one", "sum_to", type(F32({1})), {x, x}, {});
+  Run(name + " rows", "sum_to", type(F32({32, 512, 1})), {x, x}, {});
+  for (const char* kind : {"relu", "gelu_tanh", "gelu_erf", "silu", "tanh"}) {
+    Run(name + " " + kind, "activation", {{"kind", kind}}, {x}, {});
+    Run(name + " " + kind, "activation_grad", {{"kind", kind}}, {x, x}, {});
+  }
+  Run(name, "softmax", {}, {x}, {});
+  Run(name, "softmax_grad", {}, {x, x}, {});
+  Run(name, "layer_norm", {{"epsilon", 1e-5}}, {x, scale, scale}, {});
+  Run(name, "layer_norm_grad", {}, {x, scale, rms, rms, x}, {});
+  Run(name, "cumulative_sum", {{"axis", 1}, {"reverse", false}, {"exclusive", false}}, {x}, {});
+  const Attributes::Integers heads_first = {0, 2, 1, 3}, columns_first = {0, 2, 1};
+  Run(name + " heads", "transpose", {{"axes", heads_first}}, {{dtype, {32, 512, 8, 64}}}, {});
+  Run(name + " columns", "transpose", {{"axes", columns_first}}, {x}, {});
+  Run(name, "concatenate", {{"axis", 2}}, {x, x}, {});
   Run(name, "embedding", {{"dtype", name}}, {I32({32, 512}), F32({32128, 512})}, {});
   Run(name, "embedding_grad", {{"vocabulary", 32128}}, {I32({32, 512}), x}, {.accumulate = true});
 }

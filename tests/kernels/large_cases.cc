@@ -24,11 +24,9 @@ void AddActivations(Cases& cases, DType dtype, int64_t width) {
     cases.push_back({"add_norm_grad", {masked, noise, {x, scale, F32({3, 41}), x, x, keys}, {}}});
     cases.push_back({"dropout", {masked, noise, {x, keys}, {}}});
   }
-  cases.push_back({"relu", {name, {}, {x}, {}}});
+  cases.push_back({"activation", {name, {{"kind", "relu"}}, {x}, {}}});
   cases.push_back({"gated_gelu", {name, {}, {x, x}, {}}});
   cases.push_back({"gated_gelu_grad", {name, {}, {x, x, x}, {}}});
-  cases.push_back({"add_bias_grad", {name, {}, {x}, {}}});
-  cases.push_back({"scale_by_grad", {name, {{"index", 1}}, {x, F32({2}), x}, {}}});
   cases.push_back(
       {"embedding_grad", {name, {{"vocabulary", 50}}, {I32({3, 41}), x}, FillBetween(0, 49)}});
 }
@@ -62,12 +60,6 @@ void AddTables(Cases& cases) {
         {{"buckets", 32}, {"queries", 130}, {"bidirectional", true}, {"max_distance", 128}},
         {F32({3, 279})},
         {}}});
-  cases.push_back({"add_tables_grad",
-                   {"large",
-                    {{"a_heads", 1}, {"a_queries", 1}, {"b_heads", 3}, {"b_queries", 1}},
-                    {F32({3, 70, 600})},
-                    {}}});
-  cases.push_back({"row_dot", {"large", {}, {F32({4, 300, 37}), F32({4, 300, 37})}, {}}});
 }
 
 // Several parts, pieces and blocks of sums, on either side of what is kept.
@@ -84,6 +76,14 @@ void AddSums(Cases& cases) {
   add("large_rows", {70, 1}, BF16({70, 1100}), BF16({70, 1100}));
   add("large_all", {1}, F32({3, 41, 1030}), None());
   add("large_heads", {3, 1, 600}, F32({3, 70, 600}), None());
+}
+
+// Several squares of cache lines, with remainders.
+void AddTranspositions(Cases& cases, DType dtype) {
+  const Attributes::Integers columns_first = {0, 2, 1};
+  cases.push_back(
+      {"transpose",
+       {"large_" + DTypeName(dtype), {{"axes", columns_first}}, {{dtype, {2, 70, 133}}}, {}}});
 }
 
 void AddParameters(Cases& cases) {
@@ -264,6 +264,7 @@ Cases MakeCases() {
   for (DType dtype : kActivationTypes) {
     for (int64_t width : {67, 1030}) AddActivations(cases, dtype, width);
     AddProducts(cases, dtype);
+    AddTranspositions(cases, dtype);
     AddAttention(cases, dtype);
     AddSharedAttention(cases, dtype);
     AddFeatureAttention(cases, dtype);

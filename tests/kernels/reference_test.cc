@@ -62,9 +62,9 @@ TEST(Reference, MatrixProducts) {
   ExpectNumbers(Call("matmul", product(true, false), {a, b})[0], {26, 30, 38, 44});
   // Two groups of 1 x 2 by 2 x 1; rows of both operands under transpose_a are one index.
   const CaseTensor left = Floats({2, 1, 2}, {1, 2, 3, 4}), right = Floats({2, 2, 1}, {5, 6, 7, 8});
-  ExpectNumbers(Call("matmul", product(false, false), {left, right})[0], {17, 53});
+  ExpectNumbers(Call("batch_matmul", product(false, false), {left, right})[0], {17, 53});
   ExpectNumbers(Call("matmul", product(true, false), {left, left})[0], {10, 14, 14, 20});
-  ExpectNumbers(Call("matmul_grad", {{"dtype", "f32"}}, {left, left})[0],
+  ExpectNumbers(Call("batch_matmul", product(true, false), {left, left})[0],
                 {1, 2, 2, 4, 9, 12, 12, 16});
 }
 
@@ -229,13 +229,6 @@ TEST(Reference, DropoutDependsOnTheKeyAlone) {
   EXPECT_LT(kept, kRows * 54);
 }
 
-TEST(Reference, MixtureWeights) {
-  ExpectNumbers(Call("gate_weights", {{"kind", "sigmoid"}}, {Floats({1}, {std::log(3)})})[0],
-                {0.25, 0.75});
-  ExpectNumbers(Call("gate_weights", {{"kind", "softmax"}}, {Floats({3}, {0, std::log(2), 0})})[0],
-                {0.25, 0.5, 0.25});
-}
-
 TEST(Reference, EmbeddingGradientSumsRepeats) {
   const auto dtable = Call("embedding_grad", {{"vocabulary", 3}},
                            {Integers({1, 3}, {2, 0, 2}), Floats({1, 3, 1}, {1, 10, 100})});
@@ -296,9 +289,10 @@ TEST(Reference, AdafactorUnfactoredAverages) {
 }
 
 TEST(Reference, RefusesOperandsThatDoNotFit) {
-  EXPECT_THROW(Call("row_dot", {}, {Floats({1, 1, 2}, {1, 2}), Floats({1, 2, 1}, {1, 2})}), Error);
-  EXPECT_THROW(Call("relu", {}, {}), Error);
-  EXPECT_THROW(Call("relu", {}, {Integers({1}, {1})}), Error);
+  EXPECT_THROW(Call("multiply", {}, {Floats({2}, {1, 2}), Floats({3}, {1, 2, 3})}), Error);
+  EXPECT_THROW(Call("affine", {}, {}), Error);
+  EXPECT_THROW(Call("softmax", {}, {Integers({1}, {1})}), Error);
+  EXPECT_THROW(Call("activation", {{"kind", "gelu"}}, {Floats({1}, {1})}), Error);
   EXPECT_THROW(Call("dropout", {{"rate", 0.5}, {"site", 0}, {"per_element", true}, {"group", 1}},
                     {Floats({1, 1, 1}, {1}), Absent()}),
                Error);

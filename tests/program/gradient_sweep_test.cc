@@ -41,7 +41,6 @@ class Probe {
         inputs_(CaseInputs(op_, case_, kSeed)),
         cotangents_(CaseOutputs(op_, case_, kSeed)) {
     for (size_t i = 0; i < cotangents_.size(); ++i) FillNormal(cotangents_[i], kSeed + 200 + i);
-    if (op_.name == "relu") KeepFromKink();
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool constant = Contains(kConstantInputs, op_.name, static_cast<int>(i));
       if (IsFloat(inputs_[i].type.dtype) && !constant) wanted_.insert(static_cast<int>(i));
@@ -110,10 +109,6 @@ class Probe {
   }
 
  private:
-  void KeepFromKink() {
-    for (double& x : inputs_[0].numbers) x += x < 0.0 ? -1e-3 : 1e-3;
-  }
-
   const Op& op_;
   OpCase case_;
   std::vector<CaseTensor> inputs_, cotangents_;

@@ -32,7 +32,9 @@ Program SmallProgram() {
   ProgramBuilder builder;
   const TensorType type{DType::kF32, {2, 3}};
   const Value x = builder.Input("x", type);
-  const Value y = RecordOne(builder, "gated_gelu", {}, {RecordOne(builder, "relu", {}, {x}), x});
+  const Value y =
+      RecordOne(builder, "gated_gelu", {},
+                {RecordOne(builder, "activation", {{"kind", std::string("relu")}}, {x}), x});
   builder.Output("sum", RecordOne(builder, "weighted_sum", {}, {y, x}));
   return std::move(builder).Build();
 }

@@ -39,8 +39,8 @@ class Sketch {
                {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
                {x, Parameter(name, {builder.TypeOf(x).shape[-1], out})});
   }
-  // {sum, normed}
-  std::vector<Value> AddNorm(const std::string& scale, Value x, Value y) {
+  Value Relu(Value x) { return One("activation", {{"kind", std::string("relu")}}, {x}); }
+  std::vector<Value> AddNorm(const std::string& scale, Value x, Value y) {  // {sum, normed}
     return builder.Record(
         "add_norm",
         {{"epsilon", 1e-6}, {"rate", 0.0}, {"site", int64_t{0}}, {"per_element", false}},
@@ -133,7 +133,7 @@ Value TransientReadTwiceAndOnceMore(Sketch& s) {
 
 Value ParameterReadTwice(Sketch& s) {
   const Value p = s.Parameter("p", {2, 4, 3});
-  return s.One("row_dot", {}, {p, p});
+  return s.One("gated_gelu", {}, {p, p});
 }
 
 Value AttentionToItself(Sketch& s) {
@@ -148,7 +148,7 @@ Value UnusedNormed(Sketch& s) { return s.AddNorm("norm", s.X(), s.Linear("in", s
 Value DeadBranch(Sketch& s) {
   const Value h = s.Linear("in", s.X());
   s.Linear("dead", h);
-  return s.One("relu", {}, {h});
+  return s.Relu(h);
 }
 
 Value ThroughARegion(Sketch& s) {
@@ -157,7 +157,7 @@ Value ThroughARegion(Sketch& s) {
     s.builder.Region(true, [&] {
       h = s.AddNorm(std::string(layer) + "/norm", h,
                     s.Linear(std::string(layer) + "/out",
-                             s.One("relu", {}, {s.Linear(std::string(layer) + "/in", h, 9)})))[0];
+                             s.Relu(s.Linear(std::string(layer) + "/in", h, 9))))[0];
     });
   }
   return h;
@@ -283,7 +283,7 @@ Sketch Tower(bool recompute) {
   for (int i = 0; i < 8; ++i) {
     s.builder.Region(recompute, [&] {
       const std::string name = fmt::format("layer_{}", i);
-      const Value wide = s.One("relu", {}, {s.Linear(name + "/in", h, 8 * kWidth)});
+      const Value wide = s.Relu(s.Linear(name + "/in", h, 8 * kWidth));
       h = s.AddNorm(name + "/norm", h, s.Linear(name + "/out", wide))[0];
     });
   }
@@ -354,7 +354,7 @@ TEST(MemoryPlan, EveryOperandIsAliveAtItsInstruction) {
 TEST(Painter, NoticesAWriteOutsideTheOperands) {
   Program program;
   program.instructions.resize(2);
-  program.instructions[0].op = program.instructions[1].op = &GetOp("relu");
+  program.instructions[0].op = program.instructions[1].op = &GetOp("softmax");
   MemoryPlan plan;
   plan.arena_bytes = 256;
   plan.allocations = {{Value{0}, 128, 0, 0, 0}, {Value{1}, 128, 0, 1, 128}};

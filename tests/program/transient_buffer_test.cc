@@ -16,7 +16,7 @@ namespace {
 Program SumProgram(int64_t n) {
   ProgramBuilder builder;
   const Value x = builder.Input("x", {DType::kF32, {n, 8}});
-  const Value positive = RecordOne(builder, "relu", {}, {x});
+  const Value positive = RecordOne(builder, "activation", {{"kind", std::string("relu")}}, {x});
   const Value gated = RecordOne(builder, "gated_gelu", {}, {positive, x});
   builder.Output("sum", RecordOne(builder, "weighted_sum", {}, {gated, positive}));
   return std::move(builder).Build();

@@ -24,9 +24,9 @@ Value DenseHidden::Build(const Scope& scope, const TermInput& input) const {
   if (bias) {
     const Value shift = scope.Parameter("hidden_bias", {input.heads * units}, {"joined_kv"},
                                         Initializer::Constant(0));
-    hidden = scope.One("add_bias", {}, {hidden, shift});
+    hidden = scope.One("add", {}, {hidden, shift});
   }
-  return scope.One("relu", {}, {hidden});
+  return scope.One("activation", {{"kind", std::string("relu")}}, {hidden});
 }
 
 void DenseHidden::Validate(const TermRules& rules) const {

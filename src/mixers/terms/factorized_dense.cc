@@ -38,7 +38,7 @@ Value PerHeadMap(const Scope& scope, const char* name, Value hidden, int64_t hea
   if (!term.bias()) return mapped;
   const Value shift = scope.Parameter(std::string(name) + "_bias", {heads * out}, {"joined_kv"},
                                       Initializer::Constant(0));
-  return scope.One("add_bias", {}, {mapped, shift});
+  return scope.One("add", {}, {mapped, shift});
 }
 
 void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,

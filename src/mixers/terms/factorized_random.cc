@@ -16,6 +16,15 @@ void Validate(const TermRules& rules) {
   CheckDeviationIsUsed(rules.term.factorized_random(), rules.in_term);
 }
 
+// a[h, j, :] . b[h, j, :] as a table [H, 1, N].
+Value RowDots(const Scope& scope, Value a, Value b) {
+  const Shape shape = scope.TypeOf(a).shape;
+  const Attributes::Integers column = {shape[0], shape[1], 1}, row = {shape[0], 1, shape[1]};
+  const Value dots =
+      scope.One("sum_to", {{"shape", column}, {"dtype", std::string("f32")}}, {a, b});
+  return scope.One("reshape", {{"shape", row}}, {dots});
+}
+
 void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
            AttentionOperands& operands) {
   const FactorizedRandomTerm& random = term.factorized_random();
@@ -29,11 +38,12 @@ void Build(const Scope& scope, const ScoreTerm& term, const TermInput& input,
   const Value query = factor("query"), key = factor("key");
   Value table;
   if (random.broadcast_over_queries()) {
-    table = scope.One("row_dot", {}, {query, key});
+    table = RowDots(scope, query, key);
   } else {
-    table = scope.One(
-        "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
-        {input.QueryRows(scope, query), key});
+    table =
+        scope.One("batch_matmul",
+                  {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
+                  {input.QueryRows(scope, query), key});
   }
   AddTable(scope, input.Gated(scope, table), operands);
 }

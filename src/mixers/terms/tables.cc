@@ -46,8 +46,8 @@ void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
   }
   const int64_t length =
       std::min(scope.TypeOf(operands.table).shape[-1], scope.TypeOf(table).shape[-1]);
-  operands.table = scope.One(
-      "add_tables", {}, {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
+  operands.table =
+      scope.One("add", {}, {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
 }
 
 }  // namespace syntra
