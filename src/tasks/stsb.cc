@@ -41,6 +41,7 @@ class Stsb : public Task {
   }
 
   bool IsSettled(std::string_view begun) const override { return BeginsNoScore(begun); }
+  bool CanSettle() const override { return true; }
 
  protected:
   // The server takes nothing outside the scale.

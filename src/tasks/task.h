@@ -95,6 +95,8 @@ class Task {
   // that an answer need not be completed. By default, of a task with labels: `begun` begins no
   // label, so that the text can be none.
   virtual bool IsSettled(std::string_view begun) const;
+  // Whether it ever is: else nobody need ask.
+  virtual bool CanSettle() const { return !traits_.labels.empty(); }
 
   // The content of a split's submission file: under a header lines of index, tab and answer, as
   // GLUE wants them, or of {"idx": 0, "label": "true"}, as SuperGLUE does.

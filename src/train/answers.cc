@@ -43,10 +43,11 @@ std::vector<std::string> Answerer::Decoded(const Task& task, std::vector<Ids> in
   std::vector<DecodeRequest> requests;
   requests.reserve(inputs.size());
   for (Ids& ids : inputs) {
-    requests.push_back(
-        {.ids = std::move(ids), .sentinels = {}, .is_settled = [&](const auto& begun) {
-           return task.IsSettled(tokenizer_.DecodeBeginning(begun));
-         }});
+    requests.push_back({std::move(ids), {}});
+    if (!task.CanSettle()) continue;
+    requests.back().is_settled = [&](std::span<const int32_t> begun) {
+      return task.IsSettled(tokenizer_.DecodeBeginning(begun));
+    };
   }
   std::vector<std::string> texts;
   for (const Hypotheses& outputs : decoder_->Decode(requests, ranks_, on_batch)) {

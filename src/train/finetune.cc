@@ -155,7 +155,14 @@ void Finetuning::Evaluated(RunContext& run, TrainingState&, int64_t step) {
   WriteResults();
 }
 
-bool IsLabelled(const TaskExample& example) { return example.targets != kNoTarget; }
+// Whether the file gives what the task's metrics read. A target alone does not say so: that of
+// WSC's test split is the referent that is asked about, right or wrong.
+bool IsJudgeable(const Task& task, const TaskExample& example) {
+  return std::ranges::all_of(task.traits().metrics, [&](const std::string& name) {
+    return FindMetric(name).reads == Metric::Reads::kTexts ? !example.accepted_texts.empty()
+                                                           : example.expected >= 0;
+  });
+}
 
 void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers) {
   WritePredictions(data.name() + "_" + split.name, *data.task, answers);
@@ -163,8 +170,10 @@ void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const A
     CreateDirectoriesDurably(submission_);
     ReplaceFileDurably(submission_ / split.submission, data.task->Submission(answers));
   }
-  const auto is_labelled = [](const Prediction& answer) { return IsLabelled(answer.example); };
-  if (answers.empty() || !std::ranges::all_of(answers, is_labelled)) return;
+  const auto is_judgeable = [&](const Prediction& answer) {
+    return IsJudgeable(*data.task, answer.example);
+  };
+  if (answers.empty() || !std::ranges::all_of(answers, is_judgeable)) return;
   for (const NamedValue& value : MetricsOf(*data.task, JudgementsOf(*data.task, answers))) {
     test_[data.name() + "_" + split.name][value.name] = value.value;
   }

@@ -145,6 +145,27 @@ TEST_F(Finetune, WritesSubmissions) {
 }
 
 // Diagnostics, which have no validation split, are answered by the best model of their task.
+// All tasks of both configurations on a few rows of every official file, to the archives.
+TEST_F(Finetune, TheBenchmarksAreSeenThrough) {
+  const Path source = SYNTRA_SOURCE_DIR;
+  for (const std::string benchmark : {"glue", "superglue"}) {
+    Arguments command =
+        Command(benchmark, {"data.directory=" + (source / "tests/tasks/sample").string(),
+                            "data.input_length=32", "data.target_length=8",
+                            "data.max_bad_fraction=1", "train.steps=1", "train.batch_size=2",
+                            "checkpoint.initial_state=FRESH", "model.mixer.attention.dropout=0"});
+    command[2] = (source / "configs/finetune" / (benchmark + ".textproto")).string();
+    const Outcome outcome = Run(command);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(Results(benchmark)["tasks"].size(), 8u);
+    EXPECT_TRUE(Exists(Directory(benchmark) / "submission" / (benchmark + ".zip")));
+    // The sample has the test files of some tasks.
+    EXPECT_TRUE(outcome.Says("a full submission also needs")) << outcome.err;
+    const std::string file = benchmark == "glue" ? "CoLA.tsv" : "WSC.jsonl";
+    EXPECT_TRUE(Exists(Directory(benchmark) / "submission" / file));
+  }
+}
+
 TEST_F(Finetune, DiagnosticsAreOfTheBestModel) {
   const Json row = {
       {"premise", "aa ba"}, {"hypothesis", "da ea"}, {"label", "entailment"}, {"idx", 0}};
