@@ -38,7 +38,7 @@ inline constexpr Command kCommands[] = {
     {"compare",
      "Train the same recipe with several mixers; gives a table of log-perplexity, speed and sizes, "
      "and a page with their curves",
-     SetUpCompare, "configs/quickstart.textproto --mixers configs/mixers/synthesizers.txt"},
+     SetUpCompare, "configs/quickstart.textproto --mixers configs/mixers/quickstart.txt"},
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
      "my.textproto --output prepared"},
     {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,

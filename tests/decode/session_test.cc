@@ -175,14 +175,16 @@ TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
   }
 }
 
-// The decoder remembers values; keys only where a score reads them, which is that of a dot product.
+// The decoder remembers values; keys only where a score reads them, which is that of a dot product;
+// of a convolution with five taps the last four inputs.
 TEST_P(Session, CachesWhatTheScoresRead) {
   const auto& [name, mixer] = GetParam();
   DecodingTrial trial(TinyModel(mixer));
   const int64_t layers = 2, width = 16, bytes = sizeof(float);
   const int64_t tensors = name.find("dot") == std::string::npos ? 1 : 2;
   const int64_t cross = 2 * layers * kRows * kInputs * width * bytes;
-  const int64_t own = tensors * layers * kRows * kOutputs * width * bytes;
+  const int64_t positions = name.find("conv") == std::string::npos ? kOutputs : 4;
+  const int64_t own = tensors * layers * kRows * positions * width * bytes;
   DecodeSession session(trial.Trained(), ShapeOf(Batch()), NextTokens::kBest);
   EXPECT_EQ(session.cache_bytes(), static_cast<size_t>(cross + own));
   // Beams repeat what is theirs, but not what they read of the encoder; one cache is a spare.
@@ -246,15 +248,17 @@ TEST(GreedyDecoding, StopsAtTheLongestOutput) {
 }
 
 TEST(GreedyDecoding, ForgetsTheInputsBefore) {
-  DecodingTrial trial(TinyModel(TrialMixers().at("random_and_dot"), kUntied));
-  const TrialBatch batch = Batch();
-  TrialBatch other = Batch();
-  std::ranges::reverse(other.encoder_ids);
-  DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kBest);
-  const auto endless = [](auto, auto, auto) { return false; };
-  const Hypotheses first = Greedy(session, batch, endless);
-  EXPECT_NE(Greedy(session, other, endless), first);
-  EXPECT_EQ(Greedy(session, batch, endless), first);
+  for (const char* mixer : {"random_and_dot", "light_conv"}) {
+    DecodingTrial trial(TinyModel(TrialMixers().at(mixer), kUntied));
+    const TrialBatch batch = Batch();
+    TrialBatch other = Batch();
+    std::ranges::reverse(other.encoder_ids);
+    DecodeSession session(trial.Trained(), ShapeOf(batch), NextTokens::kBest);
+    const auto endless = [](auto, auto, auto) { return false; };
+    const Hypotheses first = Greedy(session, batch, endless);
+    EXPECT_NE(Greedy(session, other, endless), first);
+    EXPECT_EQ(Greedy(session, batch, endless), first);
+  }
 }
 
 TEST(GreedyDecoding, UsesTheDecodersOwnMixerAndOutputTable) {

@@ -67,6 +67,8 @@ const std::map<std::string, std::string>& TrialMixers() {
         {"factorized_random",
          attention("term { factorized_random { max_length: 16 rank: 4 initialization: NORMAL } }")},
         {"factorized_dense", attention("term { factorized_dense { a: 4 b: 4 } }")},
+        {"light_conv", "light_conv { kernel_size: 5 heads: 2 }"},
+        {"dynamic_conv", "dynamic_conv { kernel_size: 5 heads: 4 }"},
     };
   }();
   return mixers;
