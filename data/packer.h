@@ -24,8 +24,8 @@ struct Packing {
   // Rows that wait for an example that fits. 1: each example goes behind the one before it or opens
   // a row, as in T5's code.
   int64_t open_rows = 1;
-  // Without packing: the rows of a batch are only as long as its longest example, rounded up
-  // (PaddedLength).
+  // Without packing: rows that are computed together are ordered by length, and only as long as the
+  // longest of them, rounded up (PaddedLength).
   bool trim = false;
 
   // Of the segments of a corpus: most fill a row, and the others vary little in length.
@@ -34,9 +34,9 @@ struct Packing {
   // leave a quarter of the slots empty, with many a twelfth.
   static Packing OfExamples(const DataConfig& config);
 
-  // Whether the lengths of a batch depend on its examples.
+  // Whether the lengths of rows depend on their examples.
   bool Trims() const { return trim && !pack; }
-  // Of the rows of a batch whose longest inputs and targets are `longest`.
+  // Of rows whose longest inputs and targets are `longest`.
   ExampleLengths BatchLengths(const ExampleLengths& longest) const;
 };
 

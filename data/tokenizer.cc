@@ -20,6 +20,7 @@ constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 // it.
 constexpr std::string_view kReferenceVersion = "0.1.97";
 constexpr std::string_view kPaddingText = "<padding>";
+constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // of bytes that are none
 constexpr std::string_view kSentinelOpen = "<extra_id_";
 constexpr char kModel[] = "SentencePiece model";  // what a CrashGuard is parsing
 
@@ -43,6 +44,7 @@ std::string ReasonOf(std::string_view message) {
 struct Tokenizer::Implementation {
   sentencepiece::SentencePieceProcessor processor;
   bool is_unigram = false;
+  bool rewrites_text = false;                    // after decoding
   std::mutex mutex;                              // guards the two members below
   std::unique_ptr<WordCache> no_words;           // an empty cache; null if the library encodes
   std::vector<std::unique_ptr<WordCache>> idle;  // caches that no thread is using
@@ -85,6 +87,7 @@ Tokenizer::Tokenizer(const Path& model, std::string model_content, int32_t extra
   if (!file.ParseFromString(content)) Fail(ExitCode::kData, "the SentencePiece model is damaged");
   implementation_->no_words = WordCache::MakeIfUnigram(processor, file);
   implementation_->is_unigram = implementation_->no_words != nullptr;
+  implementation_->rewrites_text = !file.denormalizer().rules().empty();
   pieces_ = processor.GetPieceSize();
   const bool is_free =
       file.pieces(0).type() == tokenizer::ModelFile::CONTROL && processor.eos_id() != 0;
@@ -195,6 +198,15 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
     }
   }
   flush();
+  return text;
+}
+
+std::string Tokenizer::DecodeBeginning(std::span<const int32_t> ids) const {
+  if (implementation_->rewrites_text) return "";
+  std::string text = Decode(ids);
+  while (text.ends_with(kReplacementCharacter)) {
+    text.resize(text.size() - kReplacementCharacter.size());
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 #include "data/training_data.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -55,15 +56,12 @@ TrainingData TrainingData::Open(const DataConfig& config, const Tokenizer& token
           Packing::OfCorpus(config), seed};
 }
 
-ExampleLengths TrainingData::LengthsAt(int64_t step, int64_t batch_size) const {
-  if (!packing_.Trims()) return packing_.row;
-  ExampleLengths longest;
-  for (const auto& run : rows_.Locate(step * batch_size, batch_size)) {
-    for (int64_t row = run.first; row < run.first + run.count; ++row) {
-      longest = Longest(longest, run.epoch->LengthsOf(row));
-    }
+std::vector<TrainingData::Row> TrainingData::Locate(int64_t first, int64_t count) const {
+  std::vector<Row> rows;
+  for (const auto& run : rows_.Locate(first, count)) {
+    for (int64_t i = 0; i < run.count; ++i) rows.push_back({run.epoch, run.first + i});
   }
-  return packing_.BatchLengths(longest);
+  return rows;
 }
 
 // By the last row that was trained on, whose epoch is known.
@@ -84,25 +82,33 @@ void TrainingData::RestorePosition(std::string_view position) {
   rows_.CountFrom(start);
 }
 
+std::vector<TrainingData::Row> TrainingData::RowsAt(int64_t step, int64_t batch_size,
+                                                    int64_t first_row, int64_t rows) const {
+  const int64_t first = step * batch_size;
+  if (!Trims()) return Locate(first + first_row, rows);
+  std::vector<Row> batch = Locate(first, batch_size);
+  std::ranges::stable_sort(batch, {}, [](const Row& row) {
+    const ExampleLengths lengths = row.lengths();
+    return std::pair(lengths.inputs, lengths.targets);
+  });
+  return {batch.begin() + first_row, batch.begin() + first_row + rows};
+}
+
 Batch TrainingData::Get(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const {
   SYNTRA_CHECK(step >= 0 && first_row >= 0 && rows >= 0 && first_row + rows <= batch_size,
                "rows [{}, {}) of a batch of {} at step {}", first_row, first_row + rows, batch_size,
                step);
-  const ExampleLengths lengths = LengthsAt(step, batch_size);
+  const std::vector<Row> taken = RowsAt(step, batch_size, first_row, rows);
+  ExampleLengths longest;
+  if (Trims()) {
+    for (const Row& row : taken) longest = Longest(longest, row.lengths());
+  }
+  const ExampleLengths lengths = packing_.BatchLengths(longest);
   Batch batch(rows, lengths.inputs, lengths.targets);
   batch.first_example = step * batch_size + first_row;
-  struct Place {
-    const PackedEpoch* epoch;
-    int64_t row;
-  };
-  std::vector<Place> places;
-  const auto runs = rows_.Locate(batch.first_example, rows);
-  for (const auto& run : runs) {
-    for (int64_t i = 0; i < run.count; ++i) places.push_back({run.epoch.get(), run.first + i});
-  }
   ParallelTasks(rows, [&](int64_t row) {
     RowWriter writer(row, &batch);
-    places[row].epoch->Write(places[row].row, &writer);
+    taken[row].epoch->Write(taken[row].number, &writer);
   });
   CountTargetTokens(&batch);
   return batch;

@@ -39,11 +39,12 @@ class TrainingData {
 
   // Rows [first_row, first_row + rows) of the batch of `batch_size` rows at `step` (from 0). The
   // rows of the run are those of epoch 0, then of epoch 1, ...; batches run on over the ends of
-  // epochs. May be called from several threads.
+  // epochs. Where rows are trimmed, those of a batch are ordered by length, the shortest first, and
+  // are as long as these ones need: parts of a batch are of like length. May be called from several
+  // threads.
   Batch Get(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
-  // Of the rows of a batch, the same for all its parts; at most row_lengths().
-  ExampleLengths LengthsAt(int64_t step, int64_t batch_size) const;
+  bool Trims() const { return packing_.Trims(); }
   const ExampleLengths& row_lengths() const { return packing_.row; }
   int64_t input_length() const { return packing_.row.inputs; }
   int64_t target_length() const { return packing_.row.targets; }
@@ -60,6 +61,17 @@ class TrainingData {
   void RestorePosition(std::string_view position);
 
  private:
+  struct Row {
+    std::shared_ptr<const PackedEpoch> epoch;
+    int64_t number;
+
+    ExampleLengths lengths() const { return epoch->LengthsOf(number); }
+  };
+  // Rows [first, first + count) of the run.
+  std::vector<Row> Locate(int64_t first, int64_t count) const;
+  // As for Get.
+  std::vector<Row> RowsAt(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
+
   std::shared_ptr<const ExampleSource> source_;
   Packing packing_;
   EpochSequence<PackedEpoch> rows_;

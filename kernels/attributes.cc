@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attributes.h"
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 
 namespace syntra {
@@ -20,6 +22,9 @@ bool Attributes::Flag(std::string_view name) const { return Get<bool>(name); }
 int64_t Attributes::Int(std::string_view name) const { return Get<int64_t>(name); }
 double Attributes::Number(std::string_view name) const { return Get<double>(name); }
 const std::string& Attributes::Text(std::string_view name) const { return Get<std::string>(name); }
+const Attributes::Integers& Attributes::List(std::string_view name) const {
+  return Get<Integers>(name);
+}
 
 std::string Attributes::ToString() const {
   std::string text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named constants of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6. They keep the
-// order in which they were given, so that printed programs are stable.
+// Named constants of an op call: "heads" = 8, "causal" = true, "epsilon" = 1e-6, "axes" = [0, 2,
+// 1]. They keep the order in which they were given, so that printed programs are stable.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,8 @@ namespace syntra {
 
 class Attributes {
  public:
-  using Value = std::variant<bool, int64_t, double, std::string>;
+  using Integers = std::vector<int64_t>;
+  using Value = std::variant<bool, int64_t, double, std::string, Integers>;
 
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<std::string, Value>> entries) : entries_(entries) {}
@@ -24,6 +25,7 @@ class Attributes {
   int64_t Int(std::string_view name) const;
   double Number(std::string_view name) const;
   const std::string& Text(std::string_view name) const;
+  const Integers& List(std::string_view name) const;
 
   bool empty() const { return entries_.empty(); }
   std::string ToString() const;  // "heads=8 causal=true"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products that a call of matmul, matmul_relu or matmul_grad stands for
-// (kernels/ops/matmul.cc).
+// The products that a call of matmul, matmul_relu, matmul_grad or batch_matmul stands for
+// (kernels/ops/matmul.cc, batch_matmul.cc).
 #pragma once
 
 #include "kernels/gemm_problem.h"
@@ -30,6 +30,18 @@ struct MatmulCall {
     problem.m = a.shape.rows() / result.groups;
     problem.k = a.shape[-1];
     problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
+    return result;
+  }
+
+  static MatmulCall OfBatch(const OpCall& call) {
+    const Shape &a = call.inputs[0].shape, &c = call.outputs[0].shape;
+    MatmulCall result = WithTypes(call);
+    result.problem.transpose_a = call.attributes.Flag("transpose_a");
+    result.problem.transpose_b = call.attributes.Flag("transpose_b");
+    result.problem.m = c[-2];
+    result.problem.k = a[result.problem.transpose_a ? -2 : -1];
+    result.problem.n = c[-1];
+    result.groups = c.size() / (c[-2] * c[-1]);
     return result;
   }
 

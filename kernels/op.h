@@ -61,6 +61,7 @@ class GradientRule {
   virtual ~GradientRule() = default;
   virtual Recorder& recorder() = 0;
   virtual const Attributes& attributes() const = 0;
+  virtual int inputs() const = 0;  // how many
   virtual Value input(int i) const = 0;
   virtual Value output(int i) const = 0;
   // Absent if the objective does not depend on the output.
@@ -77,8 +78,10 @@ class GradientRule {
   virtual void Pass(int i, Value gradient) = 0;
 };
 
-// Fills an integer input of a test case. Floats are drawn from the standard normal distribution.
+// Fills an integer input of a test case.
 using FillIntegers = std::function<void(int input, std::span<int32_t> values)>;
+// Changes the numbers of a floating-point input, which come from the standard normal distribution.
+using FillNumbers = std::function<void(int input, std::span<double> values)>;
 
 // A test case: the sweeps run the call on every backend and differentiate it.
 struct OpCase {
@@ -86,6 +89,7 @@ struct OpCase {
   Attributes attributes;
   std::vector<TensorType> inputs;
   FillIntegers fill_integers;
+  FillNumbers fill_numbers = {};
 };
 
 struct Op {

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/thread.h"
 #include "kernels/converted.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/products.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -35,42 +34,13 @@ BoundKernel SharedProduct(const TensorType& a, const TensorType& b, const Tensor
       {{{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, {a, b}, {c}, {accumulate}});
 }
 
-// One product for each head. The strides are the bytes from a head's first element to the next
-// one's.
-class HeadProducts {
- public:
-  struct Strides {
-    size_t a, b, c;  // bytes
-  };
-
-  HeadProducts() = default;
-  HeadProducts(const GemmProblem& problem, int64_t heads, Strides strides)
-      : gemm_(problem, GemmThreads::kCaller),
-        heads_(heads),
-        strides_(strides),
-        scratch_(AlignUp(gemm_.workspace_bytes())) {}
-
-  bool bound() const { return gemm_.bound(); }
-  size_t workspace_bytes() const { return heads_ * scratch_; }
-
-  void Run(const void* a, const void* b, void* c, std::byte* workspace) const {
-    ParallelTasks(heads_, [&](int64_t h) {
-      gemm_.Run(static_cast<const std::byte*>(a) + h * strides_.a,
-                static_cast<const std::byte*>(b) + h * strides_.b,
-                static_cast<std::byte*>(c) + h * strides_.c, workspace + h * scratch_);
-    });
-  }
-
- private:
-  Gemm gemm_;
-  int64_t heads_ = 0;
-  Strides strides_{};
-  size_t scratch_ = 0;
-};
+Products HeadProducts(const GemmProblem& problem, int64_t heads, ProductLoop::Strides strides) {
+  return Products(problem, {.inner = heads, .inner_strides = strides});
+}
 
 struct PerHead {
   Converted weight;
-  HeadProducts products;
+  Products products;
   size_t scratch_offset;
 };
 
@@ -103,7 +73,7 @@ BoundKernel BindPerHead(const OpCall& call, const HeadShape& shape) {
 
 struct PerHeadGrad {
   Converted weight;
-  HeadProducts dx, dweight;
+  Products dx, dweight;
   size_t scratch_offset = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows or elements that do not depend on the number of threads. The operand is split into
-// blocks whose size depends only on its shape. Each block is summed, then the blocks' sums in
-// order.
+// Sums over rows or elements that do not depend on the number of threads, and maxima. The operand
+// of a sum is split into blocks whose size depends only on its shape. Each block is summed, then
+// the blocks' sums in order.
 #if defined(SYNTRA_KERNELS_CPU_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_REDUCE_INL_H_
 #undef SYNTRA_KERNELS_CPU_REDUCE_INL_H_
@@ -17,8 +17,8 @@ namespace syntra {
 namespace HWY_NAMESPACE {
 
 // result[j] (+)= sum over blocks of partial[block, j].
-inline void SumBlocks(const float* partial, int64_t blocks, int64_t width, float* result,
-                      bool accumulate) {
+template <typename T>
+void SumBlocks(const float* partial, int64_t blocks, int64_t width, T* result, bool accumulate) {
   const int64_t grain = std::max<int64_t>(64, kGrain / blocks / 64 * 64);
   ParallelFor(width, grain, [&](int64_t begin, int64_t end) {
     VectorLoop(end - begin, [&](int64_t i, auto lanes) {
@@ -29,6 +29,23 @@ inline void SumBlocks(const float* partial, int64_t blocks, int64_t width, float
       StoreResult(sum, result + begin + i, lanes, accumulate);
     });
   });
+}
+
+// The largest of x[0, width).
+template <typename T>
+float LargestOf(const T* x, int64_t width) {
+  const FloatVector lowest = hn::Set(FloatTag(), -HUGE_VALF);
+  FloatVector largest = lowest;
+  const auto take = [&](FloatVector value) { largest = hn::Max(largest, value); };
+  VectorLoop(width, [&](int64_t j, auto lanes) {
+    const FloatVector value = Load(x + j, lanes);
+    if constexpr (std::is_same_v<decltype(lanes), Part>) {
+      take(hn::IfThenElse(hn::FirstN(FloatTag(), lanes.count), value, lowest));
+    } else {
+      take(value);
+    }
+  });
+  return hn::GetLane(hn::MaxOfLanes(FloatTag(), largest));
 }
 
 // to[j] += value for one vector, the inner part of a sum over rows.

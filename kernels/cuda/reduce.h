@@ -44,10 +44,11 @@ __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t widt
   StoreResult(total, result + column, accumulate);
 }
 
-inline void SumParts(const KernelArguments& call, const float* partial, int64_t parts,
-                     int64_t width, float* result, bool accumulate) {
+template <typename Result>
+void SumParts(const KernelArguments& call, const float* partial, int64_t parts, int64_t width,
+              Result* result, bool accumulate) {
   Launch(call, {(width + kWarp - 1) / kWarp, kThreads, sizeof(ColumnStorage)},
-         SumPartsKernel<float>, partial, parts, width, result, accumulate);
+         SumPartsKernel<Result>, partial, parts, width, result, accumulate);
 }
 
 // The largest number of parts of a sum over elements.

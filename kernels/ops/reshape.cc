@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same elements in rows of another length: x [B, T, C] -> y [B', T', C] with B' T' = B T.
-// Attributes {rows B'}.
+// The same elements, in the same order, in another shape: x A of any shape.
+// Attributes {shape}.
 #include <algorithm>
 
 #include "kernels/ops/shapes.h"
@@ -9,11 +9,11 @@ namespace syntra {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
-  CheckOperands("reshape", inputs, {{"x", kActivation, 3}});
-  const Shape& x = inputs[0].shape;
-  const int64_t rows = attributes.Int("rows");
-  SYNTRA_CHECK(rows > 0 && x[0] * x[1] % rows == 0, "{} does not make {} rows", ToString(x), rows);
-  return {{inputs[0].dtype, {rows, x[0] * x[1] / rows, x[2]}}};
+  CheckOperands("reshape", inputs, {{"x", kActivation, kAnyRank}});
+  const Shape shape(attributes.List("shape"));
+  SYNTRA_CHECK(shape.size() == inputs[0].shape.size(), "reshape of {} to {}", ToString(inputs[0]),
+               ToString(shape));
+  return {{inputs[0].dtype, shape}};
 }
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
@@ -22,17 +22,13 @@ void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
 }
 
 void Gradient(GradientRule& rule) {
-  const int64_t rows = rule.recorder().TypeOf(rule.input(0)).shape[0];
-  rule.Contribute("reshape", {{"rows", rows}}, {rule.output_gradient(0)}, {0});
+  const Shape x = rule.recorder().TypeOf(rule.input(0)).shape;
+  rule.Contribute("reshape", {{"shape", ListOf(x)}}, {rule.output_gradient(0)}, {0});
 }
 
 std::vector<OpCase> Cases() {
-  std::vector<OpCase> cases;
-  for (DType dtype : kActivationTypes) {
-    cases.push_back({DTypeName(dtype), {{"rows", 4}}, {{dtype, {2, 6, 19}}}, {}});
-    cases.push_back({DTypeName(dtype) + "_longer", {{"rows", 3}}, {{dtype, {6, 1, 67}}}, {}});
-  }
-  return cases;
+  return {{"rows", {{"shape", Attributes::Integers{4, 3, 19}}}, {F32({2, 6, 19})}, {}},
+          {"heads", {{"shape", Attributes::Integers{2, 5, 3, 7}}}, {BF16({2, 5, 21})}, {}}};
 }
 
 }  // namespace

@@ -106,6 +106,14 @@ std::string HumanDuration(double seconds) {
   return fmt::format("{}d{:02}h", total / 86400, total / 3600 % 24);
 }
 
+std::string XmlText(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
+  }
+  return escaped;
+}
+
 size_t CodePointCount(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
 }

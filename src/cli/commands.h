@@ -8,6 +8,7 @@ namespace syntra {
 
 Action SetUpPretrain(CLI::App& app);
 Action SetUpFinetune(CLI::App& app);
+Action SetUpCompare(CLI::App& app);
 Action SetUpPrepare(CLI::App& app);
 Action SetUpEval(CLI::App& app);
 Action SetUpGenerate(CLI::App& app);
@@ -34,6 +35,10 @@ inline constexpr Command kCommands[] = {
      "checkpoint "
      "and the metrics of each",
      SetUpFinetune, "configs/finetune/cola.textproto --init-from runs/a --set data.directory=glue"},
+    {"compare",
+     "Train the same recipe with several mixers; gives a table of log-perplexity, speed and sizes, "
+     "and a page with their curves",
+     SetUpCompare, "configs/quickstart.textproto --mixers configs/mixers/synthesizers.txt"},
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
      "my.textproto --output prepared"},
     {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/finetune_config.h"
 #include "cli/results_table.h"
+#include "cli/seeds.h"
 #include "cli/training.h"
 #include "metrics/average.h"
 #include "train/finetune.h"
@@ -19,14 +20,6 @@ struct FinetuneOptions {
   StartOptions start;
   int seeds = 1;
 };
-
-// The run of each seed has a directory of its own.
-Config OfSeed(Config config, int index) {
-  TrainConfig& train = *config.mutable_train();
-  train.set_seed(train.seed() + index);
-  train.set_directory((Path(train.directory()) / fmt::format("seed-{}", train.seed())).string());
-  return config;
-}
 
 Json ResultsIn(const std::string& directory) {
   return ParseJson(ReadWholeFile(Path(directory) / kResultsFile));
@@ -93,7 +86,7 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communic
   const Config& config = start.config;
   std::vector<Json> results;
   for (int i = 0; i < options.seeds; ++i) {
-    const Config one = options.seeds == 1 ? config : OfSeed(config, i);
+    const Config one = OfSeed(config, i, options.seeds);
     // The first seed takes what loading has opened.
     const RunOutcome outcome =
         Finetune(one, ranks, backend, watchdog, std::exchange(start.initial, std::nullopt));

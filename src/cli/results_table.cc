@@ -3,19 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "base/text.h"
+#include "cli/text_table.h"
 
 namespace syntra {
 namespace {
 
-using Cells = std::vector<std::string>;
-
 std::string Cell(const ResultsRow& row, const std::string& task) {
   if (!row.tasks.contains(task)) return "-";
-  Cells values;
+  std::vector<std::string> values;
   for (const auto& [name, value] : row.tasks[task].items()) {
     values.push_back(fmt::format("{:.1f}", value.get<double>()));
     if (row.deviations.is_null()) continue;
@@ -24,15 +22,10 @@ std::string Cell(const ResultsRow& row, const std::string& task) {
   return Join(values, "/");
 }
 
-// Characters as a terminal shows them: bytes that do not continue one.
-size_t Width(const std::string& text) {
-  return std::ranges::count_if(text, [](unsigned char c) { return (c & 0xC0) != 0x80; });
-}
-
 }  // namespace
 
 std::string ResultsTable(std::span<const ResultsRow> rows) {
-  std::vector<Cells> lines(rows.size() + 1);
+  std::vector<TableRow> lines(rows.size() + 1);
   lines[0] = {"", "average"};
   for (size_t i = 0; i < rows.size(); ++i) {
     const Json& average = rows[i].average;
@@ -43,18 +36,7 @@ std::string ResultsTable(std::span<const ResultsRow> rows) {
     lines[0].push_back(task);
     for (size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(Cell(rows[i], task));
   }
-  std::string table;
-  for (const Cells& line : lines) {
-    std::string text;
-    for (size_t column = 0; column < line.size(); ++column) {
-      size_t width = 0;
-      for (const Cells& other : lines) width = std::max(width, Width(other[column]));
-      const std::string padding(width - Width(line[column]), ' ');
-      text += column == 0 ? line[column] + padding : "  " + padding + line[column];
-    }
-    table += text + '\n';
-  }
-  return table;
+  return TextTable(lines);
 }
 
 }  // namespace syntra

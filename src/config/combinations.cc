@@ -143,8 +143,9 @@ void VocabularyHoldsSentinels(const Report& report) {
                          size, sentinels));
 }
 
-// Tasks set their target length and have no corpus.
+// Tasks have targets of their own, whatever corpora the configuration names beside them.
 bool CorruptsText(const DataConfig& data) {
+  if (data.task_size() > 0) return false;
   return data.target_length() == 0 || data.train_size() > 0 || data.validation_size() > 0;
 }
 

@@ -36,6 +36,7 @@ int64_t RoundedOutput(int64_t length, int64_t longest) {
 bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
                 std::span<const int32_t> prefix, int32_t id) {
   if (id == tokenizer.eos_id()) return true;
+  if (request.is_settled && request.is_settled(prefix)) return true;
   const bool is_sentinel =
       id >= tokenizer.SentinelId(tokenizer.extra_ids() - 1) && id <= tokenizer.SentinelId(0);
   if (request.sentinels.empty() || !is_sentinel) return false;

@@ -16,9 +16,13 @@ struct DecodeRequest {
   std::vector<int32_t> ids;  // EOS included; at most the model's input length
   // Ids of sentinels: the output ends with the last of their spans. Empty: only at EOS.
   std::set<int32_t> sentinels;
+  // Whether it makes no difference what follows these ids: then the output ends with them. Empty:
+  // it always does make one.
+  std::function<bool(std::span<const int32_t> ids)> is_settled = {};
 };
 
-// Whether the output of `request` that begins with `prefix` ends before `id`.
+// Whether the output of `request` that begins with `prefix` ends before `id`: at EOS, behind the
+// last span, or because it is settled.
 bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
                 std::span<const int32_t> prefix, int32_t id);
 

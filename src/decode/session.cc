@@ -57,7 +57,7 @@ void RecordNext(const Scope& root, const EncoderDecoder& model, Value hidden, Ne
     const Value logits = root.One(
         "matmul", {{"transpose_a", false}, {"transpose_b", true}, {"dtype", std::string("f32")}},
         {hidden, table});
-    const Value scale = root.program().Constant({DType::kF32, {1}}, model.LogitScale());
+    const Value scale = root.program().FillConstant({DType::kF32, {1}}, model.LogitScale());
     root.program().Output("logits", root.One("scale_by", {{"index", int64_t{0}}}, {logits, scale}));
     return;
   }

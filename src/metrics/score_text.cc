@@ -3,6 +3,7 @@
 
 #include <unictype.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -42,7 +43,16 @@ std::string WithoutSeparators(std::string_view text) {
   return kept;
 }
 
+// What numbers are written with, and white space. Beyond ASCII there are more digits and spaces.
+constexpr std::string_view kOfNumbers = "0123456789+-._eE \t\n\v\f\r\x1c\x1d\x1e\x1f";
+
 }  // namespace
+
+bool BeginsNoScore(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) {
+    return static_cast<unsigned char>(c) < 0x80 && kOfNumbers.find(c) == std::string_view::npos;
+  });
+}
 
 double ScoreOfText(std::string_view text) {
   std::string number = WithoutSeparators(StripSpace(InAscii(text)));

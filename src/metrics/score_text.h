@@ -10,5 +10,7 @@ namespace syntra {
 // as Python's float() reads it: white space around it, digits of any script, "_" between digits.
 // "inf", "nan" and what a double cannot hold are no numbers here: they would leave no correlation.
 double ScoreOfText(std::string_view text);
+// True only if no text that begins with this one is a number.
+bool BeginsNoScore(std::string_view text);
 
 }  // namespace syntra

@@ -9,9 +9,12 @@
 namespace syntra {
 namespace {
 
-// `x` [.., T, D] in `rows` rows.
+// `x` [B, T, D] in `rows` rows.
 Value InRows(const Scope& scope, Value x, int64_t rows) {
-  return scope.TypeOf(x).shape[0] == rows ? x : scope.One("reshape", {{"rows", rows}}, {x});
+  const Shape shape = scope.TypeOf(x).shape;
+  if (shape[0] == rows) return x;
+  const Attributes::Integers in_rows = {rows, shape.rows() / rows, shape[-1]};
+  return scope.One("reshape", {{"shape", in_rows}}, {x});
 }
 
 // Segments i32 [B, W * T] of B * W rows that are not packed. Padding behind a row's end may attend
@@ -19,7 +22,8 @@ Value InRows(const Scope& scope, Value x, int64_t rows) {
 Value OneSegment(const Scope& scope, Value x, Value memory_segments) {
   const int64_t memory_rows = scope.TypeOf(memory_segments).shape[0];
   const Shape rows = scope.TypeOf(x).shape;
-  return scope.program().Constant({DType::kI32, {memory_rows, rows[0] * rows[1] / memory_rows}}, 1);
+  return scope.program().FillConstant({DType::kI32, {memory_rows, rows[0] * rows[1] / memory_rows}},
+                                      1);
 }
 
 class CrossAttentionMixer final : public TokenMixer {

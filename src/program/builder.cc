@@ -24,8 +24,30 @@ Value ProgramBuilder::Input(const std::string& name, TensorType type) {
   return Named({.type = type, .kind = ValueKind::kInput, .name = name});
 }
 
-Value ProgramBuilder::Constant(TensorType type, double value) {
-  return NewValue({.type = type, .kind = ValueKind::kConstant, .constant = value});
+Value ProgramBuilder::AddConstant(ValueInfo info) {
+  for (const Value known : constants_) {
+    const ValueInfo& other = program_.info(known);
+    if (other.type == info.type && other.constant == info.constant) return known;
+  }
+  return constants_.emplace_back(NewValue(std::move(info)));
+}
+
+Value ProgramBuilder::Constant(const Shape& shape, std::vector<float> values) {
+  SYNTRA_CHECK(std::ssize(values) == shape.size(), "{} values for a constant {}", values.size(),
+               ToString(shape));
+  return AddConstant(
+      {.type = {DType::kF32, shape}, .kind = ValueKind::kConstant, .constant = std::move(values)});
+}
+
+Value ProgramBuilder::Constant(const Shape& shape, std::vector<int32_t> values) {
+  SYNTRA_CHECK(std::ssize(values) == shape.size(), "{} values for a constant {}", values.size(),
+               ToString(shape));
+  return AddConstant(
+      {.type = {DType::kI32, shape}, .kind = ValueKind::kConstant, .constant = std::move(values)});
+}
+
+Value ProgramBuilder::FillConstant(TensorType type, double value) {
+  return AddConstant({.type = type, .kind = ValueKind::kConstant, .constant = value});
 }
 
 Value ProgramBuilder::Parameter(const syntra::Parameter& parameter) {

@@ -14,7 +14,12 @@ class ProgramBuilder final : public Recorder {
  public:
   // A tensor that the caller writes before each run.
   Value Input(const std::string& name, TensorType type);
-  Value Constant(TensorType type, double value);
+  // A tensor of constants, row-major: sinusoids, DFT matrices, layouts of blocks. It goes to the
+  // backend's memory once, when the program is bound; equal tensors of a program are one.
+  Value Constant(const Shape& shape, std::vector<float> values);
+  Value Constant(const Shape& shape, std::vector<int32_t> values);
+  // A constant whose elements are all `value`.
+  Value FillConstant(TensorType type, double value);
   // The parameter's values, and the arena slot its gradient accumulates in.
   Value Parameter(const syntra::Parameter& parameter);
   Value GradientOf(const syntra::Parameter& parameter);
@@ -50,6 +55,7 @@ class ProgramBuilder final : public Recorder {
   class Tape;
 
   Value NewValue(ValueInfo info);
+  Value AddConstant(ValueInfo info);
   // The value of that name; names are unique over all kinds.
   Value Named(ValueInfo info);
   void EndForwardHalf();
@@ -58,6 +64,7 @@ class ProgramBuilder final : public Recorder {
 
   Program program_;
   std::unordered_map<std::string, Value> named_;
+  std::vector<Value> constants_;
   std::vector<bool> trainable_;     // per value: a parameter that learns
   std::vector<int> gradient_slot_;  // per value: index of the parameter's gradient value, or -1
   std::vector<int> region_of_instruction_;  // -1: always kept

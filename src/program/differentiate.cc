@@ -21,7 +21,7 @@ class ProgramBuilder::Tape final : public GradientRule {
 
   void Walk(Value loss) {
     SYNTRA_CHECK(depends_[loss.id], "the loss depends on no trainable parameter");
-    gradient_[loss.id] = builder_.Constant(builder_.TypeOf(loss), 1.0);
+    gradient_[loss.id] = builder_.FillConstant(builder_.TypeOf(loss), 1.0);
     for (size_t i = forward_instructions_; i-- > 0;) {
       instruction_ = builder_.program_.instructions[i];
       if (AnyOutputGradient()) instruction_.op->gradient(*this);
@@ -31,6 +31,7 @@ class ProgramBuilder::Tape final : public GradientRule {
 
   Recorder& recorder() override { return builder_; }
   const Attributes& attributes() const override { return instruction_.call.attributes; }
+  int inputs() const override { return static_cast<int>(instruction_.inputs.size()); }
   Value input(int i) const override { return Resolve(instruction_.inputs[i]); }
   Value output(int i) const override { return Resolve(instruction_.outputs[i]); }
   Value output_gradient(int i) const override {

@@ -27,6 +27,24 @@ void Fill(TensorView view, double value) {
   }
 }
 
+// Converts the elements of an input or constant to the type that the backend holds.
+template <typename T>
+void CopyElements(std::span<const T> values, TensorView view) {
+  if (view.type.dtype == DType::kF64) {
+    std::ranges::copy(values, view.As<double>().begin());
+  } else {
+    std::ranges::copy(values, view.As<T>().begin());
+  }
+}
+
+void WriteConstant(const ConstantValue& constant, TensorView view) {
+  if (const auto* value = std::get_if<double>(&constant)) return Fill(view, *value);
+  if (const auto* numbers = std::get_if<std::vector<float>>(&constant)) {
+    return CopyElements<float>(*numbers, view);
+  }
+  CopyElements<int32_t>(std::get<std::vector<int32_t>>(constant), view);
+}
+
 // Minus infinity passes: it is the logarithm of an empty sum (attention where nothing is allowed).
 bool AllFinite(TensorView view) {
   const auto finite = [](const auto& values, const auto& number) {
@@ -154,6 +172,7 @@ Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
   transients_.Reserve(plan_.arena_bytes);
   PlaceTransients();
   PlaceInputs();
+  PlaceConstants();
   PlaceArenas(arenas);
   PlaceOutputs();
   ConnectInstructions();
@@ -191,28 +210,38 @@ void Executable::FollowTransients() {
   for (Section& section : sections_) section.replays = {};
 }
 
-void Executable::PlaceInputs() {
+Buffer Executable::AllocateAll(ValueKind kind, const char* purpose, Buffer& staging) {
   size_t bytes = 0;
-  std::vector<size_t> place(program_.values.size());
-  const auto each = [&](auto&& body) {
-    for (size_t i = 0; i < program_.values.size(); ++i) {
-      const ValueKind kind = program_.values[i].kind;
-      if (kind == ValueKind::kInput || kind == ValueKind::kConstant) body(i, program_.values[i]);
-    }
-  };
-  each([&](size_t i, const ValueInfo& info) {
-    place[i] = bytes;
-    bytes += AlignUp(backend_.Held(info.type).bytes());
-  });
-  inputs_ = device_.Allocate(bytes, "inputs");
-  if (!device_.is_host()) sent_ = device_.AllocateStaging(bytes, "inputs to be sent");
+  std::vector<std::pair<size_t, size_t>> places;  // of each value
+  for (size_t i = 0; i < program_.values.size(); ++i) {
+    if (program_.values[i].kind != kind) continue;
+    places.emplace_back(i, bytes);
+    bytes += AlignUp(backend_.Held(program_.values[i].type).bytes());
+  }
+  Buffer memory = device_.Allocate(bytes, purpose);
+  if (!device_.is_host()) staging = device_.AllocateStaging(bytes, purpose);
+  for (const auto& [i, place] : places) {
+    address_[i] = memory.data() + place;
+    host_address_[i] = (device_.is_host() ? memory : staging).data() + place;
+  }
+  return memory;
+}
+
+void Executable::PlaceInputs() {
+  inputs_ = AllocateAll(ValueKind::kInput, "inputs", sent_);
   inputs_sent_ = device_.MakeEvent();
-  each([&](size_t i, const ValueInfo& info) {
-    address_[i] = inputs_.data() + place[i];
-    host_address_[i] = (device_.is_host() ? inputs_ : sent_).data() + place[i];
-    const Value value{static_cast<int>(i)};
-    if (info.kind == ValueKind::kConstant) Fill(HostView(value), info.constant);
-  });
+}
+
+void Executable::PlaceConstants() {
+  Buffer staging;
+  constants_ = AllocateAll(ValueKind::kConstant, "constants", staging);
+  for (size_t i = 0; i < program_.values.size(); ++i) {
+    const ValueInfo& info = program_.values[i];
+    if (info.kind == ValueKind::kConstant) {
+      WriteConstant(info.constant, HostView({static_cast<int>(i)}));
+    }
+  }
+  if (staging.size() > 0) device_.CopyIn(constants_.data(), staging.data(), staging.size());
 }
 
 void Executable::PlaceArenas(const Arenas& arenas) {
@@ -300,11 +329,7 @@ void Executable::Write(std::string_view name, std::span<const T> values) {
   inputs_sent_->Wait();
   const TensorView view = HostView(input);
   SYNTRA_CHECK(static_cast<int64_t>(values.size()) == view.type.shape.size(), "input {}", name);
-  if (view.type.dtype == DType::kF64) {
-    std::ranges::copy(values, view.As<double>().begin());
-  } else {
-    std::ranges::copy(values, view.As<T>().begin());
-  }
+  CopyElements(values, view);
 }
 
 void Executable::SetInput(std::string_view name, std::span<const float> values) {

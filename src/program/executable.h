@@ -111,7 +111,10 @@ class Executable {
 
   void PlaceTransients();
   void FollowTransients();
+  // Memory for all values of this kind, and for host_address_, unless that is the same, `staging`.
+  Buffer AllocateAll(ValueKind kind, const char* purpose, Buffer& staging);
   void PlaceInputs();
+  void PlaceConstants();
   void PlaceArenas(const Arenas& arenas);
   void PlaceOutputs();
   void ConnectInstructions();
@@ -132,7 +135,7 @@ class Executable {
   Device& device_;
   std::vector<BoundInstruction> instructions_;
   MemoryPlan plan_;
-  Buffer inputs_;
+  Buffer inputs_, constants_;
   TransientBuffer own_transients_;
   TransientBuffer& transients_;
   std::byte* transients_at_ = nullptr;  // where address_ takes them to be
@@ -140,7 +143,7 @@ class Executable {
   // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.
   Buffer sent_, fetched_;
   std::unique_ptr<Device::Event> inputs_sent_;
-  std::vector<std::byte*> host_address_;  // per value: inputs, constants, named outputs
+  std::vector<std::byte*> host_address_;  // per value: inputs, named outputs
   std::vector<Section> sections_;
   std::unique_ptr<Painter> painter_;
 };

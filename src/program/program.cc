@@ -8,7 +8,10 @@ namespace {
 std::string NameOf(const Program& program, Value value) {
   if (!value) return "-";
   const ValueInfo& info = program.info(value);
-  if (info.kind == ValueKind::kConstant) return fmt::format("{}", info.constant);
+  if (info.kind == ValueKind::kConstant) {
+    const double* everywhere = std::get_if<double>(&info.constant);
+    return everywhere ? fmt::format("{}", *everywhere) : fmt::format("constant%{}", value.id);
+  }
   return info.name.empty() ? fmt::format("%{}", value.id) : info.name;
 }
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/parameters.h"
@@ -16,12 +17,15 @@ namespace syntra {
 // program; inputs and constants belong to the executable; transients share a planned arena.
 enum class ValueKind { kInput, kConstant, kParameter, kGradient, kState, kTransient };
 
+// The value of every element, or all elements.
+using ConstantValue = std::variant<double, std::vector<float>, std::vector<int32_t>>;
+
 struct ValueInfo {
   TensorType type;
   ValueKind kind = ValueKind::kTransient;
-  std::string name;     // inputs, parameters, gradients, state
-  int64_t offset = 0;   // parameters, gradients, state: elements from the start of the arena
-  double constant = 0;  // constants: the value of every element
+  std::string name;    // inputs, parameters, gradients, state
+  int64_t offset = 0;  // parameters, gradients, state: elements from the start of the arena
+  ConstantValue constant = 0.0;
 };
 
 // One call of an op on values of the program.

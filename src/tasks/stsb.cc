@@ -40,6 +40,8 @@ class Stsb : public Task {
     return judgement;
   }
 
+  bool IsSettled(std::string_view begun) const override { return BeginsNoScore(begun); }
+
  protected:
   // The server takes nothing outside the scale.
   Json Submitted(const Prediction& prediction) const override {

@@ -41,6 +41,11 @@ Judgement Task::Judge(const TaskExample& example, std::string_view text) const {
           .group = example.group};
 }
 
+bool Task::IsSettled(std::string_view begun) const {
+  const auto begins = [&](const std::string& label) { return label.starts_with(begun); };
+  return !traits_.labels.empty() && std::ranges::none_of(traits_.labels, begins);
+}
+
 std::string Task::Submission(std::span<const Prediction> predictions) const {
   const bool as_json = traits_.benchmark == "superglue";
   std::string lines = as_json ? "" : "index\tprediction\n";

@@ -91,6 +91,11 @@ class Task {
   // What a metric reads of an answer. By default: the class of a label, -1 for any other text.
   virtual Judgement Judge(const TaskExample& example, std::string_view text) const;
 
+  // Whether every text that begins with `begun` is judged and submitted as `begun` itself is, so
+  // that an answer need not be completed. By default, of a task with labels: `begun` begins no
+  // label, so that the text can be none.
+  virtual bool IsSettled(std::string_view begun) const;
+
   // The content of a split's submission file: under a header lines of index, tab and answer, as
   // GLUE wants them, or of {"idx": 0, "label": "true"}, as SuperGLUE does.
   virtual std::string Submission(std::span<const Prediction> predictions) const;

@@ -38,10 +38,16 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
           .decoding = {}, .input_length = lengths_.inputs, .output_length = lengths_.targets});
 }
 
-std::vector<std::string> Answerer::Decoded(std::vector<Ids> inputs, const OnBatch& on_batch) {
+std::vector<std::string> Answerer::Decoded(const Task& task, std::vector<Ids> inputs,
+                                           const OnBatch& on_batch) {
   std::vector<DecodeRequest> requests;
   requests.reserve(inputs.size());
-  for (Ids& ids : inputs) requests.push_back({std::move(ids), {}});
+  for (Ids& ids : inputs) {
+    requests.push_back(
+        {.ids = std::move(ids), .sentinels = {}, .is_settled = [&](const auto& begun) {
+           return task.IsSettled(tokenizer_.DecodeBeginning(begun));
+         }});
+  }
   std::vector<std::string> texts;
   for (const Hypotheses& outputs : decoder_->Decode(requests, ranks_, on_batch)) {
     texts.push_back(tokenizer_.Decode(outputs.front().ids));
@@ -70,7 +76,7 @@ std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vec
 std::vector<std::string> Answerer::Texts(const Task& task, std::vector<Ids> inputs,
                                          const OnBatch& on_batch) {
   return IsRanked(task) ? MostProbableLabels(task, std::move(inputs), on_batch)
-                        : Decoded(std::move(inputs), on_batch);
+                        : Decoded(task, std::move(inputs), on_batch);
 }
 
 std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskExample> examples,

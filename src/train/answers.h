@@ -50,7 +50,9 @@ class Answerer {
   bool IsRanked(const Task& task) const { return ranks_labels_ && !task.traits().labels.empty(); }
   std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,
                                  const OnBatch& on_batch);
-  std::vector<std::string> Decoded(std::vector<Ids> inputs, const OnBatch& on_batch);
+  // Only as far as the judgement depends on them (Task::IsSettled).
+  std::vector<std::string> Decoded(const Task& task, std::vector<Ids> inputs,
+                                   const OnBatch& on_batch);
   std::vector<std::string> MostProbableLabels(const Task& task, std::vector<Ids> inputs,
                                               const OnBatch& on_batch);
 

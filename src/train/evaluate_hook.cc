@@ -15,8 +15,9 @@ class EvaluateHook : public Hook {
 
   // A run that continues evaluates here only if one that was never interrupted would have done so.
   bool Start(int64_t step) override {
+    const EvaluationConfig& config = run_.config.evaluation();
     const bool trains = step < run_.config.train().steps();
-    const bool evaluates = step == 0 || IsDue(step, run_.config.evaluation().every());
+    const bool evaluates = step == 0 ? config.at_start() : IsDue(step, config.every());
     return !trains || !evaluates || Evaluate(step);
   }
 

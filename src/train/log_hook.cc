@@ -52,25 +52,21 @@ class LogHook : public Hook {
  private:
   void Report(const StepReport& report) {
     const StepResult& result = report.result;
-    const int64_t rows = state_.runner.partition().batch_size;
-    const ExampleLengths lengths = state_.data.LengthsAt(report.step - 1, rows);
-    const auto tokens = static_cast<double>(rows * (lengths.inputs + lengths.targets));
-    const double flops = state_.runner.Flops(state_.data, report.step - 1);
     run_.chief->progress->Step({.step = report.step,
                                 .loss = result.sums.PerToken(),
                                 .grad_norm = result.gradient_norm,
                                 .learning_rate = result.learning_rate,
-                                .tokens = tokens,
-                                .flops = flops,
+                                .tokens = result.slots,
+                                .flops = result.flops,
                                 .seconds = report.seconds,
                                 .data_seconds = report.data_seconds,
                                 .sync_seconds = result.sync_seconds});
     run_.chief->Record(report.step, {{"loss", result.sums.PerToken()},
                                      {"grad_norm", result.gradient_norm},
                                      {"learning_rate", result.learning_rate},
-                                     {"tokens_per_second", tokens / report.seconds},
+                                     {"tokens_per_second", result.slots / report.seconds},
                                      {"seconds", report.seconds},
-                                     {"mfu", flops / (report.seconds * state_.peak_flops)},
+                                     {"mfu", result.flops / (report.seconds * state_.peak_flops)},
                                      {"z_loss", result.sums.z_loss / result.sums.tokens},
                                      {"target_tokens", result.sums.tokens},
                                      {"skipped", result.skipped ? 1.0 : 0.0}});

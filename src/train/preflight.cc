@@ -124,8 +124,12 @@ class Checks {
                        tokenizer_->piece_count(), tokenizer_->extra_ids());
   }
 
-  std::string CheckTasks() const {
+  std::string CheckTasks() {
     const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config_.data());
+    judged_tasks_ = std::ranges::count_if(tasks, [](const std::unique_ptr<Task>& task) {
+      return std::ranges::count(task->traits().splits, TaskSplit::Use::kValidation,
+                                &TaskSplit::use) > 0;
+    });
     RequireFiles(tasks, TaskFolderOf(config_.data()).directory);
     std::vector<std::string> names;
     names.reserve(tasks.size());
@@ -245,21 +249,24 @@ class Checks {
     const int64_t left = std::max<int64_t>(0, config_.train().steps() - done);
     const int64_t there = std::ssize(ListCheckpoints(directory_.checkpoints()));
     // One that is written stands beside those that are kept.
-    const int64_t tasks = config_.data().task_size();
-    const int64_t evaluated = tasks > 0 ? config_.evaluation().every() : 0;  // saved, too
+    const bool saves_evaluated = config_.data().task_size() > 0;
+    const int64_t evaluated = saves_evaluated ? config_.evaluation().every() : 0;
     int64_t saves = checkpoint_ ? 1 : 2;
     for (const int64_t every : {int64_t{how.every()}, evaluated}) {
       if (every > 0) saves += left / every;
     }
     const int64_t more = left > 0 ? std::clamp<int64_t>(how.keep() + 1 - there, 1, saves) : 0;
+    // Links to checkpoints, which take space once these are no longer kept.
+    const int64_t best =
+        left > 0 ? std::clamp<int64_t>(there + saves - how.keep(), 0, judged_tasks_) : 0;
     const int64_t milestones = how.milestone_every() > 0 ? left / how.milestone_every() : 0;
     std::vector<DiskNeed> needs{
         {fmt::format("{} checkpoint{}", more, more == 1 ? "" : "s"), directory_.checkpoints(),
          sizes_.checkpoint_bytes * static_cast<double>(more), 0},
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
          directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
-        {fmt::format("{} best checkpoint{}", tasks, tasks == 1 ? "" : "s"), directory_.root, 0,
-         sizes_.checkpoint_bytes * static_cast<double>(left > 0 ? tasks : 0)},
+        {fmt::format("{} best checkpoint{}", best, best == 1 ? "" : "s"), directory_.root, 0,
+         sizes_.checkpoint_bytes * static_cast<double>(best)},
         {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left),
          /*is_estimated=*/true}};
     for (size_t i = 0; i < splits_.size(); ++i) {
@@ -279,6 +286,7 @@ class Checks {
   std::vector<Finding> findings_;
   // What earlier checks leave for later ones.
   RunSizes sizes_;
+  int64_t judged_tasks_ = 0;  // those with a validation split: each keeps its best checkpoint
   std::optional<Tokenizer> tokenizer_;
   std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
   std::optional<CheckpointSummary> checkpoint_;

@@ -12,10 +12,6 @@
 namespace syntra {
 namespace {
 
-BatchShape ShapeOf(const Batch& batch) {
-  return {batch.rows, batch.input_length, batch.target_length};
-}
-
 void SetInputs(Executable& executable, const Batch& batch, double inverse_denominator) {
   const auto set = [&](const char* name, const std::vector<int32_t>& values) {
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));

@@ -38,6 +38,10 @@ struct UpdateOutcome {
   bool skipped = false;      // norm or objective was not finite: nothing was changed
 };
 
+inline BatchShape ShapeOf(const Batch& batch) {
+  return {batch.rows, batch.input_length, batch.target_length};
+}
+
 struct HostTensor {
   std::string name;
   TensorView view;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 #include "base/log.h"
@@ -62,6 +63,27 @@ BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
   return {batch, per_rank, micro};
 }
 
+// The places of a step are filled in the order of their reversed bits (0, 4, 2, 6, 1, ...), so that
+// in any power-of-two share of neighbouring places lengths are spread evenly.
+std::vector<int64_t> BatchPartition::MixedMicroBatches(int rank) const {
+  const int bits = std::bit_width(static_cast<uint64_t>(micro_batches() - 1));
+  const auto reversed = [&](int64_t place) {
+    int64_t value = 0;
+    for (int bit = 0; bit < bits; ++bit) value = value << 1 | (place >> bit & 1);
+    return value;
+  };
+  std::vector<int64_t> places(micro_batches());
+  std::iota(places.begin(), places.end(), int64_t{0});
+  std::ranges::sort(places, {}, reversed);
+  const int64_t first = rank * micro_batches_per_rank();
+  std::vector<int64_t> mine(micro_batches_per_rank());
+  for (int64_t k = 0; k < micro_batches(); ++k) {
+    const int64_t place = places[k] - first;
+    if (place >= 0 && place < std::ssize(mine)) mine[place] = k;
+  }
+  return mine;
+}
+
 // A rank that does not know makes the sum NaN.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
   ranks.Barrier();
@@ -87,19 +109,22 @@ StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ran
 std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) const {
   std::vector<Batch> batches;
   const int64_t drawn = At("wrong_batch", step) ? step + 1 : step;
-  const int64_t first = ranks_.rank() * partition_.rows_per_rank;
-  for (int64_t row = 0; row < partition_.rows_per_rank; row += partition_.micro_batch_rows) {
-    batches.push_back(
-        data.Get(drawn, partition_.batch_size, first + row, partition_.micro_batch_rows));
+  const int64_t rows = partition_.micro_batch_rows;
+  std::vector<int64_t> numbers(partition_.micro_batches_per_rank());
+  std::iota(numbers.begin(), numbers.end(), ranks_.rank() * std::ssize(numbers));
+  if (data.Trims()) numbers = partition_.MixedMicroBatches(ranks_.rank());
+  for (const int64_t number : numbers) {
+    batches.push_back(data.Get(drawn, partition_.batch_size, number * rows, rows));
   }
   return batches;
 }
 
-double StepRunner::Flops(const TrainingData& data, int64_t step) const {
-  const ExampleLengths lengths = data.LengthsAt(step, partition_.batch_size);
-  const Executable& executable =
-      replica_.Training({partition_.micro_batch_rows, lengths.inputs, lengths.targets});
-  return executable.program().model_flops() * static_cast<double>(partition_.micro_batches());
+double StepRunner::Flops(std::span<const Batch> batches) const {
+  double flops = 0;
+  for (const Batch& batch : batches) {
+    flops += replica_.Training(ShapeOf(batch)).program().model_flops();
+  }
+  return flops;
 }
 
 double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
@@ -144,6 +169,10 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   StepResult result;
   result.learning_rate =
       LearningRate(config_.optimizer().schedule(), step, config_.train().steps());
+  result.flops = Flops(batches);
+  for (const Batch& batch : batches) {
+    result.slots += static_cast<double>(batch.rows * (batch.input_length + batch.target_length));
+  }
   const auto begin = Clock::now();
   if (At("lost_state", step)) replica_.ForgetState();
   Differentiate(batches, facts);
@@ -174,13 +203,16 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
 
 // All small numbers of a step travel in one collective.
 void StepRunner::Share(const RankNote& note, double compute_seconds, StepResult* result) {
-  const std::array<double, 3> mine{note.stop ? 1.0 : 0.0, note.save ? 1.0 : 0.0,
-                                   note.data_seconds + compute_seconds};
+  const std::array mine{note.stop ? 1.0 : 0.0, note.save ? 1.0 : 0.0,
+                        note.data_seconds + compute_seconds, result->slots, result->flops};
   const std::vector<double> all = ranks_.AllGather(std::span<const double>(mine));
+  result->slots = result->flops = 0;
   for (size_t at = 0; at < all.size(); at += mine.size()) {
     result->requests_to_stop += static_cast<int>(all[at]);
     result->requests_to_save += static_cast<int>(all[at + 1]);
     result->rank_seconds.push_back(all[at + 2]);
+    result->slots += all[at + 3];
+    result->flops += all[at + 4];
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "data/training_data.h"
@@ -22,6 +23,9 @@ struct BatchPartition {
 
   int64_t micro_batches() const { return batch_size / micro_batch_rows; }  // of all ranks
   int64_t micro_batches_per_rank() const { return rows_per_rank / micro_batch_rows; }
+  // Those of a rank, out of a batch whose micro-batches are of increasing length: each rank has
+  // short and long ones, and joined over the ranks the order is the same at any number of them.
+  std::vector<int64_t> MixedMicroBatches(int rank) const;
   // Throws Error(kConfig) if the sizes do not divide, or not as train.reduction needs it.
   static BatchPartition Of(const TrainConfig& config, int ranks);
 };
@@ -37,6 +41,8 @@ struct StepResult {
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;
   bool skipped = false;     // loss or gradient was not finite: nothing was changed
+  double slots = 0;         // of inputs and targets, all ranks, padding included
+  double flops = 0;         // forward and backward, all ranks
   double sync_seconds = 0;  // waiting for and adding other ranks' gradients
   int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
   // Of each rank: waiting for data and computing, until it was ready to add gradients.
@@ -56,12 +62,13 @@ class StepRunner {
   void SetOptimizerStepsBefore(int64_t steps) { optimizer_steps_before_ = steps; }
   // This rank's micro-batches of a step.
   std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
+  // Operations on them, forward and backward.
+  double Flops(std::span<const Batch> batches) const;
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
-  // Operations of a step on its data, forward and backward, of all ranks.
-  double Flops(const TrainingData& data, int64_t step) const;
 
  private:
   double InverseDenominator(const std::vector<Batch>& batches);
+  // `note` and what `result` has of this rank, to be known by all.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
   // Leaves this rank's gradients in the replica's arena, or with buckets starts their sums over the
   // ranks.

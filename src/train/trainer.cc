@@ -175,7 +175,8 @@ void Trainer::Begin() {
   if (outcome_.was_done) return;
   state_->peak_flops =
       MeasurePeak(run_.ranks, run_.backend, ActivationType(run_.config.train().precision()));
-  run_.watchdog.ExpectStep(state_->runner.Flops(state_->data, state_->step) / state_->peak_flops);
+  const double flops = state_->runner.Flops(state_->runner.Fetch(state_->data, state_->step));
+  run_.watchdog.ExpectStep(flops * run_.ranks.size() / state_->peak_flops);
   MakeHooks();
 }
 

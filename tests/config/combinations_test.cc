@@ -144,6 +144,8 @@ TEST(Combinations, Others) {
       {"data { target_length: 113 train: 'c4' }",
        "data.target_length 113 has no room for the 114 targets that span corruption makes of "
        "data.input_length 512; leave it out"},
+      {"data { target_length: 8 train: 'c4' validation: 'c4' task { cola {} } }", ""},
+      {"data { input_length: 4096 task { cola {} } }", ""},
       {"data { target_length: -1 }", "data.target_length: -1 is not allowed"},
       {"data { mixture { temperature: 0 } }", "data.mixture.temperature: 0 is not allowed"},
       {"train { batch_size: 12 micro_batch_size: 5 }",

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
+#include <span>
 
 #include "core/random.h"
 #include "data/training_data.h"
@@ -99,32 +102,43 @@ TEST(PaddedLength, WastesLittleWithFewLengths) {
   EXPECT_EQ(PaddedLength(300, 512), 320);
 }
 
-// Rows are only as long as the whole batch needs, and all parts of the batch are equally long.
-TEST(TrainingData, TrimsABatchToItsLongestExample) {
+// Lengths of a row's inputs and targets, then its first id.
+std::array<int64_t, 3> OutlineOf(const Batch& batch, int64_t row) {
+  const auto used = [row](const std::vector<int32_t>& ids, int64_t length) {
+    return length - std::ranges::count(std::span(ids).subspan(row * length, length), 0);
+  };
+  return {used(batch.encoder_ids, batch.input_length), used(batch.targets, batch.target_length),
+          batch.encoder_ids[row * batch.input_length]};
+}
+
+// The rows of a batch are ordered by length, and a part of it is only as long as its own need.
+TEST(TrainingData, TrimsThePartsOfABatchToTheirLongestExample) {
   const auto source = Texts(200, 10);
   const Packing whole{.row = kRow, .pack = false};
   Packing trimmed = whole;
   trimmed.trim = true;
   const TrainingData full(source, whole, 3), data(source, trimmed, 3);
   std::set<int64_t> lengths;
-  for (int64_t step = 0; step < 100; ++step) {
-    const Batch batch = data.Get(step, 4, 0, 4), expected = full.Get(step, 4, 0, 4);
-    EXPECT_EQ(full.LengthsAt(step, 4), kRow);
-    EXPECT_EQ(data.LengthsAt(step, 4), (ExampleLengths{batch.input_length, batch.target_length}));
-    int64_t longest = 0;
-    for (int64_t i = 0; i < 4 * kRow.inputs; ++i) {
-      if (expected.encoder_ids[i] == 0) continue;
-      const int64_t row = i / kRow.inputs, place = i % kRow.inputs;
-      longest = std::max(longest, place + 1);
-      ASSERT_LT(place, batch.input_length);
-      ASSERT_EQ(batch.encoder_ids[row * batch.input_length + place], expected.encoder_ids[i]);
+  for (int64_t step = 0; step < 50; ++step) {
+    const Batch expected = full.Get(step, 8, 0, 8);
+    EXPECT_EQ(expected.input_length, kRow.inputs);
+    std::vector<std::array<int64_t, 3>> rows, parts;
+    for (int64_t row = 0; row < 8; ++row) rows.push_back(OutlineOf(expected, row));
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return std::pair(row[0], row[1]); });
+    int64_t target_tokens = 0;
+    for (const int64_t first : {0, 2, 4, 6}) {
+      const Batch part = data.Get(step, 8, first, 2);
+      for (const int64_t row : {0, 1}) parts.push_back(OutlineOf(part, row));
+      EXPECT_EQ(part.input_length, PaddedLength(parts.back()[0], kRow.inputs));
+      EXPECT_EQ(part.target_length, 8);
+      lengths.insert(part.input_length);
+      target_tokens += part.target_tokens;
     }
-    EXPECT_EQ(batch.input_length, PaddedLength(longest, kRow.inputs));
-    EXPECT_EQ(batch.target_tokens, expected.target_tokens);
-    EXPECT_EQ(data.Get(step, 4, 3, 1).input_length, batch.input_length);
-    lengths.insert(batch.input_length);
+    EXPECT_EQ(parts, rows);
+    EXPECT_EQ(target_tokens, expected.target_tokens);
+    EXPECT_EQ(data.Get(step, 8, 0, 8).input_length, data.Get(step, 8, 7, 1).input_length);
   }
-  EXPECT_GT(lengths.size(), 3u);
+  EXPECT_GT(lengths.size(), 6u);
 }
 
 }  // namespace

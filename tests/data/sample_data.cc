@@ -30,17 +30,28 @@ const Path& PreparedSample() {
 }
 
 void Append(Batch* whole, const Batch& part) {
-  const auto add = [](std::vector<int32_t>* to, const std::vector<int32_t>& from) {
-    to->insert(to->end(), from.begin(), from.end());
+  const auto add = [&](std::vector<int32_t>* to, int64_t length, const std::vector<int32_t>& from,
+                       int64_t part_length) {
+    for (int64_t row = 0; row < part.rows; ++row) {
+      const auto begin = from.begin() + row * part_length;
+      to->insert(to->end(), begin, begin + part_length);
+      to->resize(to->size() + length - part_length);
+    }
+  };
+  const auto add_inputs = [&](std::vector<int32_t>* to, const std::vector<int32_t>& from) {
+    add(to, whole->input_length, from, part.input_length);
+  };
+  const auto add_targets = [&](std::vector<int32_t>* to, const std::vector<int32_t>& from) {
+    add(to, whole->target_length, from, part.target_length);
   };
   whole->rows += part.rows;
-  add(&whole->encoder_ids, part.encoder_ids);
-  add(&whole->encoder_segments, part.encoder_segments);
-  add(&whole->encoder_positions, part.encoder_positions);
-  add(&whole->decoder_ids, part.decoder_ids);
-  add(&whole->targets, part.targets);
-  add(&whole->decoder_segments, part.decoder_segments);
-  add(&whole->decoder_positions, part.decoder_positions);
+  add_inputs(&whole->encoder_ids, part.encoder_ids);
+  add_inputs(&whole->encoder_segments, part.encoder_segments);
+  add_inputs(&whole->encoder_positions, part.encoder_positions);
+  add_targets(&whole->decoder_ids, part.decoder_ids);
+  add_targets(&whole->targets, part.targets);
+  add_targets(&whole->decoder_segments, part.decoder_segments);
+  add_targets(&whole->decoder_positions, part.decoder_positions);
   whole->target_tokens += part.target_tokens;
 }
 

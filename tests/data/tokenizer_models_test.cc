@@ -12,6 +12,7 @@
 #include <random>
 
 #include "configs/schema/config.pb.h"
+#include "core/random.h"
 #include "core/thread.h"
 #include "data/normalizer.h"
 #include "data/objective.h"
@@ -117,6 +118,25 @@ void ExpectUnknownsAreKept(const Kind& kind, const Tokenizer& tokenizer) {
   EXPECT_NE(tokenizer.Decode(with_sentinels).find(" <extra_id_1> "), std::string::npos);
 }
 
+// Whatever ids follow, a character that was begun in bytes among them.
+void ExpectTextsBeginAsTheirBeginnings(const Tokenizer& tokenizer) {
+  std::vector<Ids> outputs{tokenizer.Encode(kSnowman), tokenizer.Encode("生活的真谛是 \U0001F600")};
+  for (uint32_t i = 0; i < 200; ++i) {
+    Ids& ids = outputs.emplace_back();
+    for (uint64_t place = 0; place < 12; ++place) {
+      const uint32_t drawn = RandomAt({i, 7}, place)[0];
+      ids.push_back(static_cast<int32_t>(UniformBelow(drawn, tokenizer.vocabulary_size())));
+    }
+  }
+  for (const Ids& ids : outputs) {
+    const std::string text = tokenizer.Decode(ids);
+    for (size_t length = 0; length <= ids.size(); ++length) {
+      const std::string begun = tokenizer.DecodeBeginning(std::span(ids).first(length));
+      ASSERT_TRUE(text.starts_with(begun)) << '"' << begun << "\" in \"" << text << '"';
+    }
+  }
+}
+
 void ExpectTrainingAsksForAnEosAndRoom(const Kind& kind, const Tokenizer& tokenizer) {
   const int32_t size = tokenizer.vocabulary_size();
   if (kind.eos_id < 0) {
@@ -141,8 +161,22 @@ TEST(Tokenizers, OfEveryKind) {
     const Tokenizer tokenizer(TrainedModel(kind.name, kind.options), 20);
     ExpectSentencePiecesIdsAndNeverPadding(kind, tokenizer);
     ExpectUnknownsAreKept(kind, tokenizer);
+    ExpectTextsBeginAsTheirBeginnings(tokenizer);
     ExpectTrainingAsksForAnEosAndRoom(kind, tokenizer);
   }
+}
+
+// Rules that rewrite decoded text may change what stands before.
+TEST(Tokenizers, TextThatIsRewrittenHasNoBeginning) {
+  const Path path = TrainedModel("folded", "--normalization_rule_name=nmt_nfkc_cf");
+  tokenizer::ModelFile file;
+  ASSERT_TRUE(file.ParseFromString(ReadWholeFile(path)));
+  const Ids ids = Tokenizer(path, 20).Encode("The price");
+  EXPECT_EQ(Tokenizer(path, 20).DecodeBeginning(ids), "the price");
+  *file.mutable_denormalizer() = file.normalizer();
+  const Tokenizer rewriting(path, file.SerializeAsString(), 20);
+  EXPECT_NE(rewriting.Decode(ids), "the price");
+  EXPECT_EQ(rewriting.DecodeBeginning(ids), "");
 }
 
 // A model's own "<extra_id_0>" is a piece as any other; sentinels lie above.

@@ -75,6 +75,27 @@ TEST_F(Batches, AnOutputDoesNotDependOnItsNeighbours) {
   }
 }
 
+// Only those that are settled are cut, with the token that settled them.
+TEST_F(Batches, OutputsEndWhereTheyAreSettled) {
+  std::vector<DecodeRequest> requests = SomeRequests(12);
+  BatchDecoder decoder = Decoder("greedy {}");
+  const std::vector<Hypotheses> whole = decoder.Decode(requests);
+  for (size_t i = 0; i < requests.size(); i += 2) {
+    requests[i].is_settled = [](std::span<const int32_t> ids) { return ids.size() >= 3; };
+  }
+  const std::vector<Hypotheses> cut = decoder.Decode(requests);
+  int shorter = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Ids expected = whole[i].front().ids;
+    if (i % 2 == 0 && expected.size() > 3) {
+      expected.resize(3);
+      ++shorter;
+    }
+    EXPECT_EQ(cut[i].front().ids, expected) << "request " << i;
+  }
+  EXPECT_GT(shorter, 0);
+}
+
 TEST_F(Batches, EqualInputsHaveEqualSamples) {
   std::vector<DecodeRequest> requests = SomeRequests(5);
   requests.push_back(requests[2]);

@@ -14,7 +14,8 @@ constexpr int64_t kHyperExtent = 8;  // more elements are a tensor, not hyperpar
 
 // Ops whose kernels round the f32 operands of products to bf16.
 bool Multiplies(const std::string& op) {
-  for (const char* prefix : {"matmul", "head_matmul", "linear_", "attention"}) {
+  for (const char* prefix :
+       {"matmul", "batch_matmul", "head_matmul", "shared_matmul", "linear_", "attention"}) {
     if (op.starts_with(prefix)) return true;
   }
   return false;
@@ -75,6 +76,10 @@ std::vector<CaseTensor> CaseInputs(const Op& op, const OpCase& test, uint64_t se
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     CaseTensor& tensor = inputs.emplace_back(MakeTensor(test.inputs[i]));
     FillNormal(tensor, seed + i);
+    if (test.fill_numbers) {
+      test.fill_numbers(static_cast<int>(i), tensor.numbers);
+      for (double& number : tensor.numbers) number = Round(number, tensor.type.dtype);
+    }
     if (tensor.type.dtype == DType::kI32) {
       FillWords(tensor, seed + i);
       if (test.fill_integers) test.fill_integers(static_cast<int>(i), tensor.integers);

@@ -70,6 +70,22 @@ void AddTables(Cases& cases) {
   cases.push_back({"row_dot", {"large", {}, {F32({4, 300, 37}), F32({4, 300, 37})}, {}}});
 }
 
+// Several parts, pieces and blocks of sums, on either side of what is kept.
+void AddSums(Cases& cases) {
+  const auto add = [&](const char* name, Attributes::Integers shape, TensorType x,
+                       TensorType factor) {
+    cases.push_back({"sum_to",
+                     {name,
+                      {{"shape", std::move(shape)}, {"dtype", "f32"}},
+                      {std::move(x), std::move(factor)},
+                      {}}});
+  };
+  add("large_columns", {1030}, BF16({3, 41, 1030}), None());
+  add("large_rows", {70, 1}, BF16({70, 1100}), BF16({70, 1100}));
+  add("large_all", {1}, F32({3, 41, 1030}), None());
+  add("large_heads", {3, 1, 600}, F32({3, 70, 600}), None());
+}
+
 void AddParameters(Cases& cases) {
   for (bool rms_scaled : {false, true}) {
     cases.push_back(
@@ -255,6 +271,7 @@ Cases MakeCases() {
   AddMasks(cases);
   AddWidths(cases);
   AddTables(cases);
+  AddSums(cases);
   AddParameters(cases);
   return cases;
 }

@@ -68,6 +68,86 @@ TEST(Reference, MatrixProducts) {
                 {1, 2, 2, 4, 9, 12, 12, 16});
 }
 
+TEST(Reference, BroadcastsAsNumPy) {
+  const CaseTensor column = Floats({2, 1}, {10, 20}), row = Floats({3}, {1, 2, 3});
+  ExpectNumbers(Call("add", {}, {column, row})[0], {11, 12, 13, 21, 22, 23});
+  ExpectNumbers(Call("multiply", {}, {row, column})[0], {10, 20, 30, 20, 40, 60});
+  EXPECT_THROW(Call("add", {}, {Floats({2}, {1, 2}), row}), Error);
+}
+
+TEST(Reference, SumsOverAxes) {
+  const CaseTensor x = Floats({2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  const auto sum = [&](Attributes::Integers shape, const CaseTensor& factor) {
+    return Call("sum_to", {{"shape", std::move(shape)}, {"dtype", "f32"}}, {x, factor})[0];
+  };
+  ExpectNumbers(sum({3}, Absent()), {5, 7, 9});
+  ExpectNumbers(sum({2, 1, 1}, Absent()), {6, 15});
+  ExpectNumbers(sum({1}, Floats({2, 1, 1}, {1, -1})), {-9});
+}
+
+TEST(Reference, ProductsOfBatches) {
+  const CaseTensor w = Floats({2, 2}, {1, 2, 3, 4}), x = Floats({1, 2, 2}, {1, 0, 10, 1});
+  ExpectNumbers(Call("shared_matmul", {{"transpose", false}}, {w, x})[0], {21, 2, 43, 4});
+  ExpectNumbers(Call("shared_matmul", {{"transpose", true}}, {w, x})[0], {31, 3, 42, 4});
+  const CaseTensor groups = Floats({2, 1, 2}, {1, 2, 3, 4});
+  ExpectNumbers(Call("shared_matmul", {{"transpose", false}}, {groups, x})[0], {21, 4});
+  const auto product = [&](bool transpose_a, bool transpose_b) {
+    const CaseTensor a = Floats({1, 2, 2}, {1, 2, 3, 4}), b = Floats({1, 2, 2}, {5, 6, 7, 8});
+    return Call("batch_matmul",
+                {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", "f32"}},
+                {a, b})[0];
+  };
+  ExpectNumbers(product(false, false), {19, 22, 43, 50});
+  ExpectNumbers(product(true, false), {26, 30, 38, 44});
+  ExpectNumbers(product(false, true), {17, 23, 39, 53});
+}
+
+TEST(Reference, Rows) {
+  ExpectNumbers(Call("softmax", {}, {Floats({1, 3}, {0, std::log(2), 0})})[0], {0.25, 0.5, 0.25});
+  const auto normed = Call("layer_norm", {{"epsilon", 0.0}},
+                           {Floats({2}, {3, 7}), Floats({2}, {1, 10}), Floats({2}, {0, 0.5})});
+  ExpectNumbers(normed[0], {-1, 10.5});
+  ExpectNumbers(normed[1], {5});
+  ExpectNumbers(normed[2], {0.5});
+}
+
+TEST(Reference, CumulativeSums) {
+  const auto sums = [](bool reverse, bool exclusive) {
+    return Call("cumulative_sum", {{"axis", 0}, {"reverse", reverse}, {"exclusive", exclusive}},
+                {Floats({3, 2}, {1, 10, 2, 20, 3, 30})})[0];
+  };
+  ExpectNumbers(sums(false, false), {1, 10, 3, 30, 6, 60});
+  ExpectNumbers(sums(false, true), {0, 0, 1, 10, 3, 30});
+  ExpectNumbers(sums(true, false), {6, 60, 5, 50, 3, 30});
+  ExpectNumbers(sums(true, true), {5, 50, 3, 30, 0, 0});
+}
+
+TEST(Reference, MaximaAndOrders) {
+  const auto largest = Call("reduce_max", {}, {Floats({2, 3}, {1, 7, 7, -3, -4, -5})});
+  ExpectNumbers(largest[0], {7, -3});
+  EXPECT_EQ(largest[1].integers, (std::vector<int32_t>{1, 0}));
+  const auto sorted = Call("sort_by_key", {}, {Integers({4}, {5, 3, 4, 3})});
+  EXPECT_EQ(sorted[0].integers, (std::vector<int32_t>{1, 3, 2, 0}));
+  EXPECT_EQ(sorted[1].integers, (std::vector<int32_t>{3, 0, 2, 1}));
+}
+
+TEST(Reference, MovesElements) {
+  const CaseTensor x = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Attributes::Integers swapped = {1, 0}, flat = {6};
+  ExpectNumbers(Call("transpose", {{"axes", swapped}}, {x})[0], {1, 4, 2, 5, 3, 6});
+  const CaseTensor cube = Floats({1, 2, 3}, x.numbers);
+  const Attributes::Integers cycle = {2, 0, 1};  // [3, 1, 2]
+  ExpectNumbers(Call("transpose", {{"axes", cycle}}, {cube})[0], {1, 4, 2, 5, 3, 6});
+  ExpectNumbers(Call("reshape", {{"shape", flat}}, {x})[0], x.numbers);
+  ExpectNumbers(Call("slice", {{"axis", 1}, {"begin", 1}, {"length", 2}}, {x})[0], {2, 3, 5, 6});
+  ExpectNumbers(Call("pad", {{"axis", 1}, {"before", 1}, {"after", 0}}, {x})[0],
+                {0, 1, 2, 3, 0, 4, 5, 6});
+  ExpectNumbers(Call("concatenate", {{"axis", 1}}, {Floats({2, 1}, {7, 8}), x})[0],
+                {7, 1, 2, 3, 8, 4, 5, 6});
+  EXPECT_THROW(Call("slice", {{"axis", 1}, {"begin", 2}, {"length", 2}}, {x}), Error);
+  EXPECT_THROW(Call("transpose", {{"axes", Attributes::Integers{0, 0}}}, {x}), Error);
+}
+
 TEST(Reference, CrossEntropyInClosedForm) {
   // Logits 0 and ln 3: log_z = ln 4.
   const auto loss = [](double z_loss, double smoothing) {

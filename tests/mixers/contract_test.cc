@@ -228,7 +228,9 @@ std::map<std::string, std::vector<double>> NaiveBFloat16(MixerTrial& trial) {
     const ValueInfo& info = program.values[i];
     values[i].resize(info.type.bytes());
     const TensorView to = view({static_cast<int>(i)});
-    if (info.kind == ValueKind::kConstant) std::ranges::fill(to.As<float>(), info.constant);
+    if (info.kind == ValueKind::kConstant) {
+      std::ranges::fill(to.As<float>(), std::get<double>(info.constant));
+    }
     if (info.kind == ValueKind::kInput) {
       std::memcpy(to.data, trial.executable().Tensor(info.name).data, info.type.bytes());
     }

@@ -203,7 +203,7 @@ TEST(AttentionDropout, DropsWholeKeysOfAHeadAndKeepsTheMean) {
                       .training = true,
                       .dropout_keys = builder.Input("keys", {DType::kI32, {kRows, 2}})};
   const Scope root(recording);
-  const Value x = builder.Constant({DType::kF32, {kRows, kLength, kTrialWidth}}, 1);
+  const Value x = builder.FillConstant({DType::kF32, {kRows, kLength, kTrialWidth}}, 1);
   builder.Output("y", mixer->Build(root, {.x = x}));
   ArenaMemory memory(parameters, FastBackend());
   for (const Parameter& parameter : parameters.all()) {

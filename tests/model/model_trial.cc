@@ -150,7 +150,7 @@ Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, D
   target.memory = {model.encoder().Build(root, source, false), source.segments};
   const Value hidden = model.decoder().Build(root, target, false);
   const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {hidden});
-  const Value scale = builder.Constant({DType::kF32, {1}}, model.LogitScale());
+  const Value scale = builder.FillConstant({DType::kF32, {1}}, model.LogitScale());
   const Value scaled = root.One("scale_by", {{"index", int64_t{0}}}, {wide, scale});
   builder.Output(
       "logits",

@@ -257,7 +257,7 @@ TEST_P(ModelDropout, KeepsTheMeanInThePatternAskedFor) {
                       .dropout_keys = builder.Input("dropout_keys", {DType::kI32, {kRows, 2}}),
                       .dropout_noise = GetParam()};
   const Scope root(recording);
-  const Value ones = builder.Constant({DType::kF32, {kRows, kLength, kWidth}}, 1);
+  const Value ones = builder.FillConstant({DType::kF32, {kRows, kLength, kWidth}}, 1);
   builder.Output("first", Dropout(root, ones, 0.25));
   builder.Output("second", Dropout(root, ones, 0.25));
   EXPECT_EQ(Dropout(root, ones, 0), ones);

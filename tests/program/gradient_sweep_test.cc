@@ -22,8 +22,10 @@ constexpr int kDirections = 8;
 // Inputs and outputs without a gradient, by contract: kernels/README.md.
 const std::map<std::string, std::set<int>> kConstantInputs = {{"linear_cross_entropy", {3}},
                                                               {"weighted_sum", {1}}};
-const std::map<std::string, std::set<int>> kReportedOutputs = {
-    {"add_norm", {2}}, {"attention", {1}}, {"linear_cross_entropy", {1, 2}}};
+const std::map<std::string, std::set<int>> kReportedOutputs = {{"add_norm", {2}},
+                                                               {"attention", {1}},
+                                                               {"layer_norm", {1, 2}},
+                                                               {"linear_cross_entropy", {1, 2}}};
 
 bool Contains(const std::map<std::string, std::set<int>>& table, const std::string& op, int i) {
   const auto entry = table.find(op);

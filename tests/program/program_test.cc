@@ -113,7 +113,7 @@ Value TiedEmbeddings(Sketch& s) {
   const Value table = s.Parameter("embedding", {kVocabulary, kWidth});
   const Value h = s.Linear("in", s.One("embedding", {{"dtype", std::string("f32")}}, {ids, table}));
   const Value targets = s.builder.Input("targets", {DType::kI32, {kBatch, kLength}});
-  const Value one = s.builder.Constant({DType::kF32, {1}}, 0.25);
+  const Value one = s.builder.FillConstant({DType::kF32, {1}}, 0.25);
   return s.One("linear_cross_entropy", {{"scale", 0.7}, {"z_loss", 0.01}, {"label_smoothing", 0.1}},
                {h, table, targets, one});
 }
@@ -437,8 +437,8 @@ TEST(Differentiate, LeavesFrozenParametersAlone) {
 TEST(Differentiate, RefusesALossWithoutParametersAndASecondTime) {
   Sketch s;
   EXPECT_THROW(s.builder.Differentiate(s.Loss(s.X())), Error);
-  Sketch again = Record({"", SharedInput});
-  EXPECT_THROW(again.builder.Differentiate(again.builder.Constant({DType::kF32, {1}}, 1)), Error);
+  Sketch two = Record({"", SharedInput});
+  EXPECT_THROW(two.builder.Differentiate(two.builder.FillConstant({DType::kF32, {1}}, 1)), Error);
 }
 
 TEST(Builder, RefusesOneNameForTwoThings) {

@@ -137,6 +137,36 @@ TEST_P(EveryTask, InvalidTextIsNoClassAndNoScore) {
   }
 }
 
+// An answer may stop where it is settled: nothing that could follow changes what becomes of it.
+TEST_P(EveryTask, WhatIsSettledStaysAsItIs) {
+  const TaskExample example = ReadAll().back().second[0];
+  std::vector<std::string> begun{"",   " ",   "x",   "the", "0",  "-1", "3.",     "1e",
+                                 "in", "3,0", "3 .", "n",   "٣.", "_",  "\u00a0", "not"};
+  for (const std::string& label : traits_.labels) {
+    for (size_t length = 0; length <= label.size(); ++length) {
+      begun.push_back(label.substr(0, length));
+      EXPECT_FALSE(task_->IsSettled(begun.back())) << begun.back();
+      begun.push_back(label.substr(0, length) + "?");
+    }
+  }
+  std::vector<std::string> rests{"", "0", "8", " ", ".5", "e1", "nf", "an", "_0", "٣", "\n", "x"};
+  for (const std::string& label : traits_.labels) {
+    for (size_t from = 0; from <= label.size(); ++from) rests.push_back(label.substr(from));
+  }
+  int settled = 0;
+  for (const std::string& text : begun) {
+    if (!task_->IsSettled(text)) continue;
+    ++settled;
+    for (const std::string& rest : rests) {
+      EXPECT_EQ(task_->Judge(example, text + rest).predicted, task_->Judge(example, text).predicted)
+          << text << "|" << rest;
+      const Prediction whole{example, text + rest}, cut{example, text};
+      EXPECT_EQ(task_->Submission({&whole, 1}), task_->Submission({&cut, 1}));
+    }
+  }
+  EXPECT_EQ(settled > 0, !traits_.labels.empty() || traits_.name == "stsb");
+}
+
 // A line for each answer, whatever the model said; its own answers come back by index.
 TEST_P(EveryTask, SubmissionsHoldEveryExample) {
   for (const auto& [split, examples] : ReadAll()) {

@@ -288,6 +288,19 @@ TEST_F(Preflights, ValidationTakesTheMemoryThatTrainingDoesNot) {
   EXPECT_TRUE(more_with_validation("1"));
 }
 
+// One for each task that is judged, and none that is still among the newest checkpoints.
+TEST_F(Preflights, BestCheckpointsThatAreKept) {
+  Set("data.task", "[{ superglue_rte {} }, { cb {} }, { axg {} }]");
+  Set("evaluation.every", "10");
+  EXPECT_NE(Of("disk").detail.find("(3 checkpoints "), std::string::npos) << Of("disk").detail;
+  EXPECT_NE(Of("disk").detail.find(" 2 best checkpoints "), std::string::npos);
+  Set("evaluation.every", "0");
+  Set("checkpoint.every", "0");
+  EXPECT_EQ(Of("disk").detail.find("best"), std::string::npos) << Of("disk").detail;
+  Set("checkpoint.every", "90");
+  EXPECT_NE(Of("disk").detail.find(" 1 best checkpoint "), std::string::npos);
+}
+
 TEST_F(Preflights, DiskSpaceNowAndLater) {
   const double free = static_cast<double>(FreeDiskAt(scratch_).bytes);
   EXPECT_FALSE(CheckDisk({{"x", scratch_ / "new", 1, 1}}).is_tight);

@@ -17,7 +17,8 @@ double Glorot3d(const Shape& shape) {
 Value TopLeft(const Scope& scope, Value table, int64_t length) {
   for (const int64_t axis : {int64_t{1}, int64_t{2}}) {
     if (scope.TypeOf(table).shape[static_cast<int>(axis)] > length) {
-      table = scope.One("slice", {{"axis", axis}, {"length", length}}, {table});
+      table =
+          scope.One("slice", {{"axis", axis}, {"begin", int64_t{0}}, {"length", length}}, {table});
     }
   }
   return table;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// activation and its gradient: the formulas of kernels/math/activation.inc on vectors.
+#include <string_view>
+
+#include "core/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/activation.cc"
+#include "hwy/foreach_target.h"
+// After it: they are made once for each target.
+#include "hwy/contrib/math/math-inl.h"
+#include "kernels/cpu/exp-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
+
+// A vector that formulas can use as a number.
+struct Lanes {
+  FloatVector vector;
+
+  HWY_INLINE explicit Lanes(double x) : vector(hn::Set(FloatTag(), static_cast<float>(x))) {}
+  HWY_INLINE explicit Lanes(FloatVector v) : vector(v) {}
+};
+
+HWY_INLINE Lanes operator+(Lanes a, Lanes b) { return Lanes(hn::Add(a.vector, b.vector)); }
+HWY_INLINE Lanes operator-(Lanes a, Lanes b) { return Lanes(hn::Sub(a.vector, b.vector)); }
+HWY_INLINE Lanes operator*(Lanes a, Lanes b) { return Lanes(hn::Mul(a.vector, b.vector)); }
+HWY_INLINE Lanes operator/(Lanes a, Lanes b) { return Lanes(hn::Div(a.vector, b.vector)); }
+HWY_INLINE auto operator>(Lanes a, Lanes b) { return hn::Gt(a.vector, b.vector); }
+template <typename Condition>
+HWY_INLINE Lanes Where(Condition condition, Lanes yes, Lanes no) {
+  return Lanes(hn::IfThenElse(condition, yes.vector, no.vector));
+}
+
+HWY_INLINE Lanes Exp(Lanes x) {
+  constexpr double kLargest = 88.0, kInfinity = HUGE_VAL;
+  const Lanes within = Where(x > Lanes(kLargest), Lanes(kLargest), x);
+  return Where(x > Lanes(kLargest), Lanes(kInfinity), Lanes(FastExp(within.vector)));
+}
+HWY_INLINE Lanes Log(Lanes x) { return Lanes(hn::Log(FloatTag(), x.vector)); }
+HWY_INLINE Lanes Tanh(Lanes x) { return Lanes(hn::Tanh(FloatTag(), x.vector)); }
+HWY_INLINE Lanes Sin(Lanes x) { return Lanes(hn::Sin(FloatTag(), x.vector)); }
+HWY_INLINE Lanes Cos(Lanes x) { return Lanes(hn::Cos(FloatTag(), x.vector)); }
+HWY_INLINE Lanes Sqrt(Lanes x) { return Lanes(hn::Sqrt(x.vector)); }
+
+// Abramowitz and Stegun, equation 7.1.26; the error is below 1.5e-7.
+HWY_INLINE Lanes Erf(Lanes x) {
+  const Lanes size(hn::Abs(x.vector));
+  const Lanes t = Lanes(1.0) / (Lanes(1.0) + Lanes(0.3275911) * size);
+  Lanes sum = Lanes(1.061405429);
+  for (const double c : {-1.453152027, 1.421413741, -0.284496736, 0.254829592}) {
+    sum = sum * t + Lanes(c);
+  }
+  const Lanes erf = Lanes(1.0) - sum * t * Exp(Lanes(0.0) - size * size);
+  return Lanes(hn::CopySignToAbs(erf.vector, x.vector));
+}
+
+#define SYNTRA_FORMULA HWY_INLINE
+#include "kernels/math/activation.inc"
+#undef SYNTRA_FORMULA
+
+template <typename Function, typename T>
+void Activate(int64_t count, bool accumulate, const T* x, T* y) {
+  ParallelVectorLoop(count, [=](int64_t i, auto lanes) {
+    StoreResult(Function::Value(Lanes(Load(x + i, lanes))).vector, y + i, lanes, accumulate);
+  });
+}
+
+template <typename Function, typename T>
+void ActivateGrad(int64_t count, bool accumulate, const T* from, const T* dy, T* dx) {
+  ParallelVectorLoop(count, [=](int64_t i, auto lanes) {
+    const Lanes slope = Function::Slope(Lanes(Load(from + i, lanes)));
+    StoreResult(hn::Mul(slope.vector, Load(dy + i, lanes)), dx + i, lanes, accumulate);
+  });
+}
+
+void Activation(const OpCall& call, const KernelArguments& arguments) {
+  WithActivationFunction(call.attributes.Text("kind"), [&](auto function) {
+    WithActivation(call.inputs[0].dtype, [&](auto type) {
+      using T = decltype(type);
+      Activate<decltype(function)>(call.inputs[0].shape.size(), Accumulates(call, 0),
+                                   Input<T>(arguments, 0), Output<T>(arguments, 0));
+    });
+  });
+}
+
+void ActivationGrad(const OpCall& call, const KernelArguments& arguments) {
+  WithActivationFunction(call.attributes.Text("kind"), [&](auto function) {
+    WithActivation(call.inputs[0].dtype, [&](auto type) {
+      using T = decltype(type);
+      ActivateGrad<decltype(function)>(call.inputs[0].shape.size(), Accumulates(call, 0),
+                                       Input<T>(arguments, 0), Input<T>(arguments, 1),
+                                       Output<T>(arguments, 0));
+    });
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syntra {
+
+HWY_EXPORT(Activation);
+HWY_EXPORT(ActivationGrad);
+
+std::optional<BoundKernel> cpu_activation(const OpCall& call) {
+  if (!IsActivation(call.inputs[0])) return std::nullopt;
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.run = [call](const KernelArguments& arguments) {
+    HWY_DYNAMIC_DISPATCH(Activation)(call, arguments);
+  };
+  return kernel;
+}
+
+std::optional<BoundKernel> cpu_activation_grad(const OpCall& call) {
+  if (!IsActivation(call.inputs[0])) return std::nullopt;
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.run = [call](const KernelArguments& arguments) {
+    HWY_DYNAMIC_DISPATCH(ActivationGrad)(call, arguments);
+  };
+  return kernel;
+}
+
+}  // namespace syntra
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise kernels over strided operands: broadcasts and copies.
+#pragma once
+
+#include "kernels/pieces.h"
+
+namespace syntra {
+
+// Runs the call on all threads. A null `a` stands for zeros. b is not read if the call has none.
+void RunStrided(const StridedCall& call, void* y, const void* a, const void* b);
+
+// The kernel of an op whose call this is: y is output 0, a and b are inputs 0 and 1.
+BoundKernel BindStrided(const StridedCall& call);
+
+// The kernel of an op that makes its output of these pieces.
+BoundKernel BindPieces(std::vector<Piece> pieces);
+
+}  // namespace syntra

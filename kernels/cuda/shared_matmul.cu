@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared_matmul and its gradient with cuBLASLt: for each group a batch of products over the
+// examples; for the gradient of w a batch over the groups for each example, one after the other.
+#include "kernels/shared_matmul_call.h"
+
+#include <memory>
+
+#include "kernels/converted.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/gemm.h"
+
+namespace syntra {
+namespace {
+
+using gpu::Gemm;
+using gpu::GemmBatch;
+
+struct Mixing {
+  Converted w;
+  Gemm examples;
+  size_t scratch_offset;
+};
+
+struct Gradient {
+  Gemm first, next;  // the examples after the first add to its result
+};
+
+}  // namespace
+
+std::optional<BoundKernel> cuda_shared_matmul(const OpCall& call) {
+  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
+  const SharedMatmulCall e = SharedMatmulCall::Of(call);
+  const size_t size = SizeOf(e.dtype);
+  WorkspaceLayout layout;
+  Converted w(call.inputs[0], e.dtype, cuda_copy, layout);
+  Gemm examples(e.Product(Accumulates(call, 0)),
+                GemmBatch{e.batch, 0, e.from * e.width(), e.to * e.width()});
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  const size_t scratch_offset = layout.Place(examples.workspace_bytes());
+  kernel.workspace_bytes = layout.bytes();
+  const auto mixing =
+      std::make_shared<const Mixing>(Mixing{std::move(w), std::move(examples), scratch_offset});
+  kernel.run = [e, size, mixing](const KernelArguments& arguments) {
+    const auto* from = static_cast<const std::byte*>(mixing->w.Run(arguments, 0));
+    for (int64_t group = 0; group < e.groups; ++group) {
+      mixing->examples.Run(arguments, from + group * e.to * e.from * size,
+                           Input<std::byte>(arguments, 1) + group * e.columns * size,
+                           Output<std::byte>(arguments, 0) + group * e.columns * size,
+                           arguments.workspace + mixing->scratch_offset);
+    }
+  };
+  return kernel;
+}
+
+std::optional<BoundKernel> cuda_shared_matmul_grad(const OpCall& call) {
+  if (!IsActivation(call.inputs[0]) || !IsF32(call.outputs[0])) return std::nullopt;
+  const SharedMatmulCall e = SharedMatmulCall::OfGrad(call);
+  const size_t size = SizeOf(e.dtype);
+  const GemmBatch groups{e.groups, e.columns, e.columns, e.to * e.from};
+  const auto gradient = std::make_shared<const Gradient>(
+      Gradient{Gemm(e.GradientProduct(Accumulates(call, 0)), groups),
+               Gemm(e.GradientProduct(true), groups)});
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.workspace_bytes =
+      std::max(gradient->first.workspace_bytes(), gradient->next.workspace_bytes());
+  kernel.run = [e, size, gradient](const KernelArguments& arguments) {
+    for (int64_t b = 0; b < e.batch; ++b) {
+      (b == 0 ? gradient->first : gradient->next)
+          .Run(arguments, Input<std::byte>(arguments, 0) + b * e.to * e.width() * size,
+               Input<std::byte>(arguments, 1) + b * e.from * e.width() * size, arguments.outputs[0],
+               arguments.workspace);
+    }
+  };
+  return kernel;
+}
+
+}  // namespace syntra

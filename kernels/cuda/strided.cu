@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/strided.h"
+
+#include "kernels/cuda/rows.h"
+
+namespace syntra::gpu {
+namespace {
+
+template <typename Y, typename A, typename B>
+struct Strided {
+  StridedLoop<3> loop;
+  Y* y;
+  const A* a;  // null: zeros
+  const B* b;  // null: a factor of one
+  bool add, accumulate;
+
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    const Places<3> at = loop.Row(row);
+    Eight value = {};
+    if (a != nullptr) value = LoadStrided(a + at.of[1], loop.inner_stride(1), column, count);
+    if (b != nullptr) {
+      const Eight other = LoadStrided(b + at.of[2], loop.inner_stride(2), column, count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) value[k] = add ? value[k] + other[k] : value[k] * other[k];
+    }
+    StoreStrided(value, y + at.of[0], loop.inner_stride(0), column, count, accumulate);
+  }
+};
+
+}  // namespace
+
+void RunStrided(const KernelArguments& arguments, const StridedCall& call, void* y, const void* a,
+                const void* b) {
+  WithActivation(call.y, [&](auto y_type) {
+    WithActivation(call.a, [&](auto a_type) {
+      WithActivation(call.b, [&](auto b_type) {
+        using Y = decltype(y_type);
+        using A = decltype(a_type);
+        using B = decltype(b_type);
+        Rowwise(arguments, call.loop.rows(), call.loop.inner(),
+                Strided<Y, A, B>{call.loop, static_cast<Y*>(y) + call.y_offset,
+                                 static_cast<const A*>(a) + call.a_offset,
+                                 call.b == DType::kNone ? nullptr : static_cast<const B*>(b),
+                                 call.op == StridedOp::kAdd, call.accumulate});
+      });
+    });
+  });
+}
+
+BoundKernel BindStrided(const StridedCall& call) {
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.run = [call](const KernelArguments& arguments) {
+    RunStrided(arguments, call, arguments.outputs[0], arguments.inputs[0],
+               call.b == DType::kNone ? nullptr : arguments.inputs[1]);
+  };
+  return kernel;
+}
+
+BoundKernel BindPieces(std::vector<Piece> pieces) {
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.run = [pieces = std::move(pieces)](const KernelArguments& arguments) {
+    for (const auto& [copy, input] : pieces) {
+      const void* from = input == Piece::kZeros ? nullptr : arguments.inputs[input];
+      RunStrided(arguments, copy, arguments.outputs[0], from, nullptr);
+    }
+  };
+  return kernel;
+}
+
+}  // namespace syntra::gpu

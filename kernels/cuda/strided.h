@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eights of elements that lie a stride apart, and elementwise kernels over strided operands:
+// broadcasts and copies.
+#pragma once
+
+#include "kernels/cuda/launch.h"
+#include "kernels/pieces.h"
+
+namespace syntra::gpu {
+
+// Elements j .. j + count - 1 of those that begin at `from`; the rest are zero.
+template <typename T>
+__device__ __forceinline__ Eight LoadStrided(const T* from, int64_t stride, int64_t j, int count) {
+  if (stride == 1) return LoadEight(from + j, count);
+  Eight result;
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) result[k] = k < count ? ToFloat(from[(j + k) * stride]) : 0.0f;
+  return result;
+}
+
+template <typename T>
+__device__ __forceinline__ void StoreStrided(const Eight& values, T* to, int64_t stride, int64_t j,
+                                             int count, bool accumulate) {
+  if (stride == 1) return StoreResult(values, to + j, count, accumulate);
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    if (k < count) StoreResult(values[k], to + (j + k) * stride, accumulate);
+  }
+}
+
+// Runs the call. A null `a` stands for zeros. b is not read if the call has none.
+void RunStrided(const KernelArguments& arguments, const StridedCall& call, void* y, const void* a,
+                const void* b);
+
+// The kernel of an op whose call this is: y is output 0, a and b are inputs 0 and 1.
+BoundKernel BindStrided(const StridedCall& call);
+
+// The kernel of an op that makes its output of these pieces.
+BoundKernel BindPieces(std::vector<Piece> pieces);
+
+}  // namespace syntra::gpu

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// sum_to: y[k] = sum over r of x[k, r] factor[k, r]. The terms are split into parts, by shape
+// alone. Where the innermost axis is summed, a warp sums a part of a result, else a thread does.
+#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/strided.h"
+#include "kernels/sum_plan.h"
+
+namespace syntra {
+namespace {
+
+using namespace gpu;
+
+template <typename X, typename F>
+struct PartialSums {
+  SumPlan plan;
+  const X* x;
+  const F* factor;  // null: a factor of one
+  int64_t results, terms, parts;
+  float* partial;  // [parts, results]
+
+  __device__ float Term(const Places<3>& result, int64_t term) const {
+    const int64_t inner = plan.summed.inner(), row = plan.summed.rank == 1 ? 0 : term / inner;
+    const int64_t column = term - row * inner;
+    const Places<2> at = plan.summed.Row(row);
+    const float value = ToFloat(x[result.of[1] + at.of[0] + column * plan.summed.inner_stride(0)]);
+    if (factor == nullptr) return value;
+    return value * ToFloat(factor[result.of[2] + at.of[1] + column * plan.summed.inner_stride(1)]);
+  }
+
+  __device__ Places<3> Result(int64_t k) const {
+    const int64_t inner = plan.kept.inner(), row = plan.kept.rank == 1 ? 0 : k / inner;
+    Places<3> at = plan.kept.Row(row);
+    for (int i = 1; i < 3; ++i) at.of[i] += (k - row * inner) * plan.kept.inner_stride(i);
+    return at;
+  }
+
+  // The sum of every `stride`-th term of a part.
+  __device__ float SumOf(int64_t item, int64_t first, int64_t stride) const {
+    const int64_t part = item / results;
+    const Places<3> result = Result(item % results);
+    const int64_t end = terms * (part + 1) / parts;
+    float sum = 0.0f;
+    for (int64_t term = terms * part / parts + first; term < end; term += stride) {
+      sum += Term(result, term);
+    }
+    return sum;
+  }
+};
+
+template <typename X, typename F>
+__global__ void ThreadSumsKernel(PartialSums<X, F> sums) {
+  const int64_t stride = BlockCount() * ThreadCount();
+  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
+       item < sums.parts * sums.results; item += stride) {
+    sums.partial[item] = sums.SumOf(item, 0, 1);
+  }
+}
+
+template <typename X, typename F>
+__global__ void WarpSumsKernel(PartialSums<X, F> sums) {
+  const int64_t stride = BlockCount() * WarpCount();
+  for (int64_t item = BlockIndex() * WarpCount() + WarpIndex(); item < sums.parts * sums.results;
+       item += stride) {
+    const float sum = WarpSum(sums.SumOf(item, LaneIndex(), kWarp));
+    if (LaneIndex() == 0) sums.partial[item] = sum;
+  }
+}
+
+// Enough parts to keep a GPU busy where there are few results, and enough terms in each.
+int64_t PartsFor(const SumPlan& plan) {
+  constexpr int64_t kBusyThreads = 264 * kThreads, kFewestTerms = 16;
+  const int64_t lanes = plan.along_rows ? kWarp : 1;
+  return std::clamp<int64_t>(kBusyThreads / (plan.results() * lanes), 1,
+                             std::max<int64_t>(1, plan.terms() / (kFewestTerms * lanes)));
+}
+
+}  // namespace
+
+std::optional<BoundKernel> cuda_sum_to(const OpCall& call) {
+  if (!AreActivations(call)) return std::nullopt;
+  const TensorType x = call.inputs[0], factor = call.inputs[1], y = call.outputs[0];
+  if (y.shape.size() == x.shape.size()) {
+    return BindStrided(StridedCall::Broadcast(call, StridedOp::kMultiply, x.shape));
+  }
+  const SumPlan plan = SumPlan::Of(x, factor, y);
+  const int64_t results = plan.results(), parts = PartsFor(plan);
+  BoundKernel kernel;
+  kernel.accumulates = true;
+  kernel.workspace_bytes = parts * results * sizeof(float);
+  kernel.run = [=, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
+    auto* partial = reinterpret_cast<float*>(arguments.workspace);
+    WithActivation(x.dtype, [&](auto x_type) {
+      WithActivation(factor.dtype, [&](auto factor_type) {
+        using X = decltype(x_type);
+        using F = decltype(factor_type);
+        const PartialSums<X, F> sums{plan,    Input<X>(arguments, 0), Input<F>(arguments, 1),
+                                     results, plan.terms(),           parts,
+                                     partial};
+        if (plan.along_rows) {
+          Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<X, F>, sums);
+        } else {
+          Launch(arguments, GridFor(parts * results), ThreadSumsKernel<X, F>, sums);
+        }
+      });
+    });
+    WithActivation(y.dtype, [&](auto type) {
+      SumParts(arguments, partial, parts, results, Output<decltype(type)>(arguments, 0),
+               accumulate);
+    });
+  };
+  return kernel;
+}
+
+}  // namespace syntra

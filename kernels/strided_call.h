@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elementwise calls that are loops over strided operands, for all backends: y = a + b or y = a
+// b, where b may be absent, which makes a copy.
+#pragma once
+
+#include "kernels/operands.h"
+#include "kernels/strides.h"
+
+namespace syntra {
+
+enum class StridedOp { kAdd, kMultiply };
+
+struct StridedCall {
+  StridedLoop<3> loop;  // y, a, b
+  StridedOp op = StridedOp::kMultiply;
+  DType y, a, b;                       // b: kNone means a factor of one
+  int64_t y_offset = 0, a_offset = 0;  // elements before the first one that the loop visits
+  bool accumulate = false;
+
+  // y = a op b, where each operand is broadcast to `shape`: usually that of y.
+  static StridedCall Broadcast(const OpCall& call, StridedOp op, const Shape& shape) {
+    const TensorType &y = call.outputs[0], &a = call.inputs[0], &b = call.inputs[1];
+    const auto strides = [&](const TensorType& of) { return BroadcastStrides(of.shape, shape); };
+    return {.loop = StridedLoop<3>::Over(shape, {strides(y), strides(a), strides(b)}),
+            .op = op,
+            .y = y.dtype,
+            .a = a.dtype,
+            .b = b.dtype,
+            .accumulate = Accumulates(call, 0)};
+  }
+
+  // A copy of the elements of `shape` with these strides.
+  static StridedCall Copy(const Shape& shape, DType dtype, const Strides& y, const Strides& a) {
+    return {.loop = StridedLoop<3>::Over(shape, {y, a, Strides{}}),
+            .y = dtype,
+            .a = dtype,
+            .b = DType::kNone};
+  }
+};
+
+// Whether all operands that are there are f32 or bf16.
+inline bool AreActivations(const OpCall& call) {
+  for (const TensorType& type : call.inputs) {
+    if (type.present() && !IsActivation(type)) return false;
+  }
+  return IsActivation(call.outputs[0]);
+}
+
+}  // namespace syntra

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// syntra compare: one recipe, several mixers. Each mixer and seed is a run in a directory of its
+// own, which continues and is found done as any run.
+#include <CLI/CLI.hpp>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/comparison.h"
+#include "cli/config_options.h"
+#include "cli/mixer_list.h"
+#include "cli/seeds.h"
+#include "cli/training.h"
+#include "train/agreement.h"
+#include "train/describe.h"
+#include "train/pretrain.h"
+#include "train/run_directory.h"
+
+namespace syntra {
+namespace {
+
+struct CompareOptions {
+  std::shared_ptr<ConfigOptions> config;
+  std::string mixers;
+  int seeds = 1;
+};
+
+struct ComparedMixer {
+  std::string name;
+  Config config;  // of its run; with several seeds, what they have in common
+};
+
+// All share the corpus: what it comes to in tokens does not depend on the mixer.
+std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
+  const Config base = options.config->Load(kForTraining);
+  const RunDirectory directory{base.train().directory()};
+  std::vector<ComparedMixer> mixers;
+  for (const ListedMixer& listed : ReadMixerList(options.mixers)) {
+    ConfigOptions changed = *options.config;
+    changed.overrides.insert(changed.overrides.end(), listed.overrides.begin(),
+                             listed.overrides.end());
+    try {
+      mixers.push_back({listed.name, changed.Load(kForTraining)});
+    } catch (const Error& error) {
+      Fail(error.code(), "{}: the mixer {}:\n{}", options.mixers, listed.name, error.what());
+    }
+    Config& config = mixers.back().config;
+    config.mutable_data()->set_prepared(directory.Prepared(base.data()).string());
+    config.mutable_train()->set_directory((directory.root / listed.name).string());
+  }
+  return mixers;
+}
+
+// Ranks that read different lists would wait for each other for ever.
+void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers, int seeds) {
+  Facts facts{{"--seeds", std::to_string(seeds)}};
+  for (const ComparedMixer& mixer : mixers) {
+    facts.emplace_back(mixer.name, mixer.config.model().ShortDebugString());
+  }
+  CheckAgreement(ranks, facts, ExitCode::kConfig, "mixers",
+                 "start all ranks with the same --mixers and --seeds");
+}
+
+class Comparer {
+ public:
+  Comparer(Communicator& ranks, Backend& backend, Watchdog& watchdog, int seeds)
+      : ranks_(ranks), backend_(backend), watchdog_(watchdog), seeds_(seeds) {}
+
+  // nullopt if it was asked to stop.
+  std::optional<MixerResult> Run(const ComparedMixer& mixer) {
+    MixerResult result{.name = mixer.name,
+                       .model = DescribeModel(mixer.config.model()),
+                       .sizes = RunSizesOf(mixer.config, ranks_.size(), backend_)};
+    for (int seed = 0; seed < seeds_; ++seed) {
+      const Config config = OfSeed(mixer.config, seed, seeds_);
+      const std::optional<ExitCode> code = Train(config);
+      if (!code) {
+        ++result.diverged;
+      } else if (*code != ExitCode::kDone) {
+        return std::nullopt;
+      } else if (ranks_.rank() == 0) {
+        result.histories.push_back(
+            ReadRunHistory(RunDirectory{config.train().directory()}.metrics()));
+      }
+    }
+    return result;
+  }
+
+ private:
+  // nullopt if the run diverged: all ranks see that at the same step, and the other mixers can
+  // still be compared.
+  std::optional<ExitCode> Train(const Config& config) {
+    try {
+      return Pretrain(config, ranks_, backend_, watchdog_).code;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kDiverged) throw;
+      if (ranks_.rank() == 0) Log().error("{}: {}", config.train().directory(), error.what());
+      return std::nullopt;
+    }
+  }
+
+  Communicator& ranks_;
+  Backend& backend_;
+  Watchdog& watchdog_;
+  int seeds_;
+};
+
+void WriteResults(const Comparison& comparison, const Path& directory) {
+  ReplaceFileDurably(directory / "comparison.json", JsonText(ComparisonJson(comparison), 1) + "\n");
+  const Path page = directory / "comparison.html";
+  ReplaceFileDurably(page, ComparisonPage(comparison));
+  PrintResult(fmt::format("{}page {}\n", ComparisonText(comparison), page.string()));
+}
+
+ExitCode Compare(const std::vector<ComparedMixer>& mixers, const CompareOptions& options,
+                 Communicator& ranks, Backend& backend, Watchdog& watchdog) {
+  CheckSameMixers(ranks, mixers, options.seeds);
+  Comparison comparison{.ranks = ranks.size(),
+                        .seeds = options.seeds,
+                        .steps = mixers.front().config.train().steps()};
+  Comparer comparer(ranks, backend, watchdog, options.seeds);
+  for (const ComparedMixer& mixer : mixers) {
+    if (ranks.rank() == 0) {
+      Log().info("mixer {} of {}: {}", comparison.mixers.size() + 1, mixers.size(), mixer.name);
+    }
+    std::optional<MixerResult> result = comparer.Run(mixer);
+    if (!result) {
+      if (ranks.rank() == 0) PrintResult("stopped on request; the same command continues\n");
+      return ExitCode::kRequeue;
+    }
+    comparison.mixers.push_back(std::move(*result));
+  }
+  if (ranks.rank() == 0) {
+    WriteResults(comparison, Path(mixers.front().config.train().directory()).parent_path());
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Action SetUpCompare(CLI::App& app) {
+  const auto options = std::make_shared<CompareOptions>();
+  options->config = AddConfigOptions(app);
+  app.add_option("--mixers", options->mixers,
+                 "Lines of a name and what the mixer changes, as after --set: random "
+                 "model.mixer.attention.term=[{ random {} }]. Speeds are relative to the first")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--seeds", options->seeds,
+                 "Runs of each mixer, with as many seeds from train.seed on; the table has their "
+                 "mean and standard deviation")
+      ->check(CLI::Range(1, 1000));
+  const auto mixers = std::make_shared<std::vector<ComparedMixer>>();
+  return TrainingAction(
+      "compare",
+      [options, mixers] {
+        *mixers = ReadMixers(*options);
+        return LoadedRun{mixers->front().config, std::nullopt};
+      },
+      [options, mixers](const LoadedRun&, Communicator& sums, Backend& backend,
+                        Watchdog& watchdog) {
+        return Compare(*mixers, *options, sums, backend, watchdog);
+      });
+}
+
+}  // namespace syntra

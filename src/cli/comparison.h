@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a comparison of mixers came to: as a table, as JSON, and as a page with curves.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/plot.h"
+#include "metrics/average.h"
+#include "train/run_history.h"
+#include "train/sizes.h"
+
+namespace syntra {
+
+struct MixerResult {
+  std::string name, model;            // as it is listed; described in a few words
+  RunSizes sizes;                     // of one rank
+  std::vector<RunHistory> histories;  // of the runs that came to their end, one for each seed
+  int diverged = 0;                   // runs that could not go on
+
+  // Of the last evaluations; not finite if no run has one.
+  Spread LogPerplexity() const;
+  Spread StepsPerSecond() const;
+  // Means over the runs at each evaluated step but the first, on whose scale all that comes later
+  // would be one line.
+  std::vector<PlotPoint> Curve() const;
+};
+
+// Mixers in their order. Speeds are relative to the first.
+struct Comparison {
+  int ranks = 1, seeds = 1;
+  int64_t steps = 0;
+  std::vector<MixerResult> mixers;
+};
+
+std::string ComparisonText(const Comparison& comparison);
+Json ComparisonJson(const Comparison& comparison);
+// Needs nothing but itself.
+std::string ComparisonPage(const Comparison& comparison);
+
+}  // namespace syntra

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/mixer_list.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kMaxFileBytes = 1 << 20;
+
+bool IsDirectoryName(std::string_view name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  return !name.starts_with('.') && std::ranges::all_of(name, is_plain);
+}
+
+std::string TextOf(const std::string& file) {
+  try {
+    return ReadWholeFile(file, kMaxFileBytes);
+  } catch (const Error& error) {
+    Fail(ExitCode::kConfig, "{}", error.what());
+  }
+}
+
+}  // namespace
+
+std::vector<ListedMixer> ReadMixerList(const std::string& file) {
+  std::vector<ListedMixer> mixers;
+  int number = 0;
+  for (const std::string& whole : Split(TextOf(file), '\n')) {
+    ++number;
+    const std::string_view line = StripSpace(whole);
+    if (line.empty() || line.starts_with('#')) continue;
+    const size_t end = std::min(line.find_first_of(" \t"), line.size());
+    const std::string name(line.substr(0, end));
+    const std::string_view change = StripSpace(line.substr(end));
+    if (!IsDirectoryName(name)) {
+      Fail(ExitCode::kConfig,
+           "{}:{}: \"{}\" cannot name a mixer, since its run gets a directory of that name; use "
+           "letters, digits, \"_\", \"-\" and \".\", and write what it changes behind it, e.g. "
+           "random model.mixer.attention.term=[{{ random {{}} }}]",
+           file, number, Printable(name, 40));
+    }
+    if (mixers.empty() || mixers.back().name != name) {
+      if (std::ranges::find(mixers, name, &ListedMixer::name) != mixers.end()) {
+        Fail(ExitCode::kConfig, "{}:{}: there is a mixer {} already; give this one another name",
+             file, number, name);
+      }
+      mixers.push_back({name, {}});
+    }
+    if (!change.empty()) mixers.back().overrides.emplace_back(change);
+  }
+  if (mixers.empty()) {
+    Fail(ExitCode::kConfig, "{} lists no mixer; each has a line of its name and what it changes",
+         file);
+  }
+  return mixers;
+}
+
+}  // namespace syntra

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of `syntra compare --mixers`: which mixers are compared, one line each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace syntra {
+
+// A line: a name, then what the mixer changes of the configuration, as after --set. Several lines
+// with one name, side by side, add up. A name alone changes nothing. "#" begins a comment line.
+struct ListedMixer {
+  std::string name;
+  std::vector<std::string> overrides;
+};
+
+// Throws Error(kConfig) if the file cannot be read or lists no mixer, and with the place of a line
+// whose name is not made of letters, digits, "_", "-" and "." (it becomes a directory) or comes
+// back after another.
+std::vector<ListedMixer> ReadMixerList(const std::string& file);
+
+}  // namespace syntra

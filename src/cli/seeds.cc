@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/seeds.h"
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+
+namespace syntra {
+
+Config OfSeed(Config config, int index, int seeds) {
+  if (seeds == 1) return config;
+  TrainConfig& train = *config.mutable_train();
+  train.set_seed(train.seed() + index);
+  train.set_directory((Path(train.directory()) / fmt::format("seed-{}", train.seed())).string());
+  return config;
+}
+
+}  // namespace syntra

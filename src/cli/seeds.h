@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that differ in their seed alone.
+#pragma once
+
+#include "configs/schema/config.pb.h"
+
+namespace syntra {
+
+// The run number `index` of `seeds`: its seed is that many above train.seed. One of several has a
+// directory of its own, seed-N in train.directory.
+Config OfSeed(Config config, int index, int seeds);
+
+}  // namespace syntra

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// `compare` as users run it: the table and its files; stopped and continued; with ranks and seeds;
+// a mixer that diverges; the mistakes that people make.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class Compare : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
+    WriteMixers(
+        "# name, change\n"
+        "vanilla  model.mixer.attention.term=[{ dot_product {} }]\n"
+        "table    model.mixer.attention.term=[{ random { max_length: 64 } }]\n");
+  }
+
+  void WriteMixers(const std::string& text) { ReplaceFileDurably(List(), text); }
+  Path List() const { return scratch_ / "mixers.txt"; }
+
+  Arguments Command(const std::string& name, const Arguments& more = {}) const {
+    Arguments arguments = Pretrain(
+        name, {"train.steps=6", "evaluation.every=3", "train.threads=1", "data.prepared="});
+    arguments.front() = "compare";
+    arguments.insert(arguments.end(), {"--mixers", List().string()});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  Json Results(const std::string& name) const {
+    return ParseJson(ReadWholeFile(Directory(name) / "comparison.json"));
+  }
+};
+
+TEST_F(Compare, EachMixerIsARunOfTheSameRecipe) {
+  const Outcome outcome = Run(Command("all"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("relative to vanilla"));
+  const Json results = Results("all");
+  ASSERT_THAT(results.at("mixers"), SizeIs(2));
+  for (const Json& mixer : results.at("mixers")) {
+    // What `pretrain` alone gives with the same change, to the bit.
+    const std::string name = mixer.at("name");
+    Train("alone_" + name,
+          {"train.steps=6", "evaluation.every=3", "train.threads=1",
+           name == "table" ? "model.mixer.attention.term=[{ random { max_length: 64 } }]"
+                           : "model.mixer.attention.term=[{ dot_product {} }]"});
+    EXPECT_EQ(Trace(Directory("all") / name, 6), Trace(Directory("alone_" + name), 6));
+    const Json curve = mixer.at("curve");
+    ASSERT_THAT(curve, SizeIs(2));
+    EXPECT_EQ(curve[1].at("step"), 6);
+    EXPECT_EQ(curve[1].at("log_perplexity"), mixer.at("log_perplexity").at("mean"));
+    EXPECT_EQ(mixer.at("log_perplexity").at("deviation"), 0);
+    EXPECT_GT(mixer.at("steps_per_second").at("mean").get<double>(), 0);
+  }
+  EXPECT_EQ(results.at("mixers")[0].at("relative_speed"), 1);
+  const std::string page = ReadWholeFile(Directory("all") / "comparison.html");
+  EXPECT_THAT(page, HasSubstr("<td>table</td>"));
+  EXPECT_THAT(page, HasSubstr("<svg "));
+  // The corpus was prepared once.
+  EXPECT_TRUE(std::filesystem::exists(Directory("all") / "prepared"));
+  EXPECT_FALSE(std::filesystem::exists(Directory("all") / "table" / "prepared"));
+}
+
+TEST_F(Compare, SeedsSpreadAndTheCommandContinues) {
+  const Arguments command = Command("all", {"--seeds", "2"});
+  const Outcome stopped = Run(command, {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@3"}});
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  EXPECT_FALSE(std::filesystem::exists(Directory("all") / "comparison.json"));
+  const Outcome outcome = Run(command);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json results = Results("all");
+  EXPECT_EQ(results.at("seeds"), 2);
+  for (const Json& mixer : results.at("mixers")) {
+    EXPECT_GT(mixer.at("log_perplexity").at("deviation").get<double>(), 0);
+  }
+  EXPECT_TRUE(HasCheckpoint("all/table/seed-2", 6));
+  // All is done: the same table, nothing is trained.
+  const Outcome again = Run(command);
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.out, outcome.out);
+  EXPECT_EQ(Results("all"), results);
+}
+
+TEST_F(Compare, AMixerThatDivergesLeavesTheOthers) {
+  WriteMixers(
+      "wild   train.max_skipped_steps=1\n"
+      "wild   optimizer={ kind: ADAMW schedule { kind: CONSTANT rate: 1e20 warmup_steps: 0 } }\n"
+      "table  model.mixer.attention.term=[{ random { max_length: 64 } }]\n");
+  const Outcome outcome = Run(Command("all"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("1 of 1 diverged"));
+  const Json mixers = Results("all").at("mixers");
+  EXPECT_EQ(mixers[0].at("diverged"), 1);
+  EXPECT_TRUE(mixers[0].at("log_perplexity").at("mean").is_null());
+  EXPECT_GT(mixers[1].at("log_perplexity").at("mean").get<double>(), 0);
+}
+
+TEST_F(Compare, MistakesSayWhatToDo) {
+  struct Mistake {
+    std::string list, says;
+  };
+  for (const Mistake& mistake : {
+           Mistake{"", "lists no mixer"},
+           Mistake{"../up a.b=1\n", ":1: \"../up\" cannot name a mixer"},
+           Mistake{"a\nb\na\n", ":3: there is a mixer a already"},
+           Mistake{"a model.mixr={}\n", "did you mean"},
+       }) {
+    WriteMixers(mistake.list);
+    const Outcome outcome = Run(Command("all"));
+    EXPECT_EQ(outcome.code, 2) << mistake.list;
+    EXPECT_THAT(outcome.err, HasSubstr(mistake.says));
+  }
+  std::filesystem::remove(List());
+  const Outcome outcome = Run(Command("all"));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(List().string()));
+  EXPECT_FALSE(std::filesystem::exists(Directory("all")));
+}
+
+}  // namespace
+}  // namespace syntra
