@@ -9,7 +9,7 @@
 namespace syntra {
 namespace {
 
-// `x` [.., T, D] in `rows` rows.
+// `x` [B, T, D] in `rows` rows.
 Value InRows(const Scope& scope, Value x, int64_t rows) {
   const Shape shape = scope.TypeOf(x).shape;
   if (shape[0] == rows) return x;
