@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// gated_gelu: gelu(x) * g with gelu's tanh form (kernels/math/gelu.h). gated_gelu_grad: dx = dy g
-// gelu'(x), dg = dy gelu(x).
+// gated_gelu: gelu(x) * g with gelu's tanh form (kernels/math/activation.inc). gated_gelu_grad:
+// dx = dy g gelu'(x), dg = dy gelu(x).
 #include "kernels/cuda/launch.h"
-#include "kernels/math/gelu.h"
+#include "kernels/math/activation.h"
 #include "kernels/operands.h"
 
 namespace syntra {
 namespace {
 
 using namespace gpu;
+using Gelu = scalar::GeluTanh;
 
 template <typename T>
 struct GatedGelu {
@@ -20,7 +21,7 @@ struct GatedGelu {
     Eight value = LoadEight(x + i, count);
     const Eight gate = LoadEight(g + i, count);
 #pragma unroll
-    for (int k = 0; k < kEight; ++k) value[k] = Gelu(value[k]) * gate[k];
+    for (int k = 0; k < kEight; ++k) value[k] = Gelu::Value(value[k]) * gate[k];
     StoreResult(value, y + i, count, accumulate);
   }
 };
@@ -36,13 +37,13 @@ struct GatedGeluGrad {
     Eight result;
     if (dg != nullptr) {
 #pragma unroll
-      for (int k = 0; k < kEight; ++k) result[k] = Gelu(value[k]) * slope[k];
+      for (int k = 0; k < kEight; ++k) result[k] = Gelu::Value(value[k]) * slope[k];
       StoreResult(result, dg + i, count, accumulate_g);
     }
     if (dx != nullptr) {
       const Eight gate = LoadEight(g + i, count);
 #pragma unroll
-      for (int k = 0; k < kEight; ++k) result[k] = GeluSlope(value[k]) * gate[k] * slope[k];
+      for (int k = 0; k < kEight; ++k) result[k] = Gelu::Slope(value[k]) * gate[k] * slope[k];
       StoreResult(result, dx + i, count, accumulate_x);
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gated GELU of T5 v1.1 (Shazeer 2020, "GEGLU"): y = gelu(x) * g, all [.., F]; gelu in its tanh
-// form (math/gelu.h). Backward: dx = dy g gelu'(x), dg = dy gelu(x).
-#include "kernels/math/gelu.h"
+// form (math/activation.inc). Backward: dx = dy g gelu'(x), dg = dy gelu(x).
+#include "kernels/math/activation.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
+
+using Gelu = scalar::GeluTanh;
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
   CheckOperands("gated_gelu", inputs, {{"x", kActivation, kAnyRank}, {"g", kActivation, kAnyRank}});
@@ -17,7 +19,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
 void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const auto x = inputs[0].numbers, g = inputs[1].numbers, y = outputs[0].numbers;
-  for (size_t i = 0; i < x.size(); ++i) y[i] = Gelu(x[i]) * g[i];
+  for (size_t i = 0; i < x.size(); ++i) y[i] = Gelu::Value(x[i]) * g[i];
 }
 
 void Gradient(GradientRule& rule) {
@@ -48,8 +50,8 @@ void GradReference(const OpCall&, std::span<const ReferenceTensor> inputs,
                    std::span<const ReferenceTensor> outputs) {
   const auto x = inputs[0].numbers, g = inputs[1].numbers, dy = inputs[2].numbers;
   for (size_t i = 0; i < x.size(); ++i) {
-    if (outputs[0].present()) outputs[0].numbers[i] = dy[i] * g[i] * GeluSlope(x[i]);
-    if (outputs[1].present()) outputs[1].numbers[i] = dy[i] * Gelu(x[i]);
+    if (outputs[0].present()) outputs[0].numbers[i] = dy[i] * g[i] * Gelu::Slope(x[i]);
+    if (outputs[1].present()) outputs[1].numbers[i] = dy[i] * Gelu::Value(x[i]);
   }
 }
 

@@ -210,6 +210,15 @@ void Bench::Products(DType dtype) const {
     Run(fmt::format("{}x{}x{} {} TN +=", k, n, m, name), "matmul", with(true, false, "f32"),
         {{dtype, {m, k}}, {dtype, {m, n}}}, {.accumulate = true});
   }
+  const TensorType x = {dtype, {8, 512, 512}}, table = F32({512, 512}), heads = F32({8, 512, 512});
+  const Attributes straight = {{"transpose", false}};
+  const Attributes::Integers one = {512, 512}, eight = {8, 512, 512};
+  Run(name, "shared_matmul", straight, {table, x}, {});
+  Run(name + " heads", "shared_matmul", straight, {heads, x}, {});
+  Run(name, "shared_matmul_grad", {{"shape", one}}, {x, x}, {});
+  Run(name + " heads", "shared_matmul_grad", {{"shape", eight}}, {x, x}, {});
+  Run(name + " heads", "batch_matmul", with(false, true, name),
+      {{dtype, {8, 8, 512, 64}}, {dtype, {8, 8, 512, 64}}}, {});
   Run("456x512x32128 " + name, "matmul", with(false, true, "f32"),
       {{dtype, {456, 512}}, F32({32128, 512})}, {});
 }
