@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_rows: copies of rows. scatter_rows: the numbers are sorted first, by a stable counting
+// gather_rows: copies of rows. gather_rows_grad: the numbers are sorted first, by a stable counting
 // sort, so that each row of the result is summed at once, in f32 and in order.
 #include "core/simd_targets.h"
 
@@ -35,8 +35,8 @@ void GatherRows(const GatherCall& call, DType dtype, bool accumulate,
 }
 
 // The places of row r of a list are its `order` from `first[r]` to `first[r + 1]` (Sort, below).
-void ScatterRows(const GatherCall& call, DType dtype, bool accumulate, const int32_t* firsts,
-                 const int32_t* orders, const KernelArguments& arguments) {
+void GatherRowsGrad(const GatherCall& call, DType dtype, bool accumulate, const int32_t* firsts,
+                    const int32_t* orders, const KernelArguments& arguments) {
   WithActivation(dtype, [&](auto element) {
     using T = decltype(element);
     const T* dy = Input<T>(arguments, 0);
@@ -71,7 +71,7 @@ HWY_AFTER_NAMESPACE();
 namespace syntra {
 
 HWY_EXPORT(GatherRows);
-HWY_EXPORT(ScatterRows);
+HWY_EXPORT(GatherRowsGrad);
 
 namespace {
 
@@ -112,7 +112,7 @@ std::optional<BoundKernel> cpu_gather_rows(const OpCall& call) {
   return kernel;
 }
 
-std::optional<BoundKernel> cpu_scatter_rows(const OpCall& call) {
+std::optional<BoundKernel> cpu_gather_rows_grad(const OpCall& call) {
   if (!Fits(call)) return std::nullopt;
   const GatherCall gather = GatherCall::Of(call.outputs[0], call.inputs[1],
                                            static_cast<int>(call.attributes.Int("axis")));
@@ -134,7 +134,7 @@ std::optional<BoundKernel> cpu_scatter_rows(const OpCall& call) {
              order + list * gather.count);
       }
     });
-    HWY_DYNAMIC_DISPATCH(ScatterRows)(gather, dtype, accumulate, first, order, arguments);
+    HWY_DYNAMIC_DISPATCH(GatherRowsGrad)(gather, dtype, accumulate, first, order, arguments);
   };
   return kernel;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_rows: copies of rows. scatter_rows: the thread of a row of the result looks through all
-// numbers and adds, in their order, the rows that are its own.
+// gather_rows: copies of rows. gather_rows_grad: the thread of a row of the result looks through
+// all numbers and adds, in their order, the rows that are its own.
 #include "kernels/cuda/rows.h"
 #include "kernels/gather_call.h"
 #include "kernels/operands.h"
@@ -27,7 +27,7 @@ struct GatherRows {
 };
 
 template <typename T>
-struct ScatterRows {
+struct GatherRowsGrad {
   GatherCall call;
   const T* dy;
   const int32_t* rows;
@@ -74,8 +74,8 @@ std::optional<BoundKernel> cuda_gather_rows(const OpCall& call) {
   return Bind<GatherRows>(call, call.inputs[0]);
 }
 
-std::optional<BoundKernel> cuda_scatter_rows(const OpCall& call) {
-  return Bind<ScatterRows>(call, call.outputs[0]);
+std::optional<BoundKernel> cuda_gather_rows_grad(const OpCall& call) {
+  return Bind<GatherRowsGrad>(call, call.outputs[0]);
 }
 
 }  // namespace syntra

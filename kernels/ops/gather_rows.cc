@@ -2,8 +2,8 @@
 // Rows of x along `axis`: y[b, k, ...] = x[b, rows[b, k], ...], b standing for the axes before it.
 // x in A, rows i32 [K], the same for every b, or [extents before the axis..., K]; y has x's extents
 // but K along the axis. Attributes {axis}.
-// Backward, scatter_rows: dx[b, r, ...] = sum of dy[b, k, ...] over the k with rows[b, k] = r, in
-// their order. Attributes {axis, extent}, the extent of dx along the axis.
+// Backward, gather_rows_grad: dx[b, r, ...] = sum of dy[b, k, ...] over the k with rows[b, k] = r,
+// in their order. Attributes {axis, extent}, the extent of dx along the axis.
 #include <algorithm>
 
 #include "kernels/gather_call.h"
@@ -53,7 +53,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 void Gradient(GradientRule& rule) {
   const int64_t axis = rule.attributes().Int("axis");
   const TensorType& x = rule.recorder().TypeOf(rule.input(0));
-  rule.Contribute("scatter_rows", {{"axis", axis}, {"extent", x.shape[static_cast<int>(axis)]}},
+  rule.Contribute("gather_rows_grad", {{"axis", axis}, {"extent", x.shape[static_cast<int>(axis)]}},
                   {rule.output_gradient(0), rule.input(1)}, {0});
 }
 
@@ -66,20 +66,20 @@ std::vector<OpCase> Cases() {
           {"bf16", along(1), {BF16({3, 6, 33}), I32({3, 9})}, FillBetween(0, 5)}};
 }
 
-std::vector<TensorType> ScatterInfer(const Attributes& attributes,
+std::vector<TensorType> GradInfer(const Attributes& attributes,
                                      std::span<const TensorType> inputs) {
-  CheckOperands("scatter_rows", inputs,
+  CheckOperands("gather_rows_grad", inputs,
                 {{"dy", kActivation, kAnyRank}, {"rows", kInteger, kAnyRank}});
-  const int axis = AxisIn("scatter_rows", attributes, inputs[0]);
-  CheckRows("scatter_rows", inputs[0], inputs[1], axis);
-  SYNTRA_CHECK(inputs[0].shape[axis] == inputs[1].shape[-1], "scatter_rows: {} numbers for {}",
+  const int axis = AxisIn("gather_rows_grad", attributes, inputs[0]);
+  CheckRows("gather_rows_grad", inputs[0], inputs[1], axis);
+  SYNTRA_CHECK(inputs[0].shape[axis] == inputs[1].shape[-1], "gather_rows_grad: {} numbers for {}",
                inputs[1].shape[-1], ToString(inputs[0]));
   return {WithExtent(inputs[0], axis, attributes.Int("extent"))};
 }
 
-void ScatterReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
+void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                       std::span<const ReferenceTensor> outputs) {
-  const int axis = AxisIn("scatter_rows", call.attributes, inputs[0].type);
+  const int axis = AxisIn("gather_rows_grad", call.attributes, inputs[0].type);
   const GatherCall gather = GatherCall::Of(outputs[0].type, inputs[1].type, axis);
   ForEachRow(gather, inputs[1].integers, [&](int64_t b, int64_t k, int64_t r) {
     const double* from = &inputs[0].numbers[(b * gather.count + k) * gather.width];
@@ -88,12 +88,12 @@ void ScatterReference(const OpCall& call, std::span<const ReferenceTensor> input
   });
 }
 
-void ScatterGradient(GradientRule& rule) {
+void GradGradient(GradientRule& rule) {
   rule.Contribute("gather_rows", {{"axis", rule.attributes().Int("axis")}},
                   {rule.output_gradient(0), rule.input(1)}, {0});
 }
 
-std::vector<OpCase> ScatterCases() {
+std::vector<OpCase> GradCases() {
   const auto into = [](int64_t axis, int64_t extent) {
     return Attributes{{"axis", axis}, {"extent", extent}};
   };
@@ -109,11 +109,11 @@ Op op_gather_rows() {
   return {.infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases};
 }
 
-Op op_scatter_rows() {
-  return {.infer = ScatterInfer,
-          .reference = ScatterReference,
-          .gradient = ScatterGradient,
-          .cases = ScatterCases};
+Op op_gather_rows_grad() {
+  return {.infer = GradInfer,
+          .reference = GradReference,
+          .gradient = GradGradient,
+          .cases = GradCases};
 }
 
 }  // namespace syntra

@@ -177,7 +177,7 @@ TEST(Cli, BashCompletion) {
     std::string words, answer;
   };
   const Case cases[] = {
-      {"co", "convert config completion"},
+      {"co", "compare convert config completion"},
       {"config ''", "show diff explain"},
       {"inspect ''", "data checkpoint memory"},
       {"completion ''", "bash zsh fish"},
