@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies that a call of gather_rows or gather_rows_grad stands for (kernels/ops/gather_rows.cc).
+// The copies that a call of gather_rows or gather_rows_grad stands for
+// (kernels/ops/gather_rows.cc).
 #pragma once
 
 #include "kernels/op.h"

@@ -67,7 +67,7 @@ std::vector<OpCase> Cases() {
 }
 
 std::vector<TensorType> GradInfer(const Attributes& attributes,
-                                     std::span<const TensorType> inputs) {
+                                  std::span<const TensorType> inputs) {
   CheckOperands("gather_rows_grad", inputs,
                 {{"dy", kActivation, kAnyRank}, {"rows", kInteger, kAnyRank}});
   const int axis = AxisIn("gather_rows_grad", attributes, inputs[0]);
@@ -78,7 +78,7 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
-                      std::span<const ReferenceTensor> outputs) {
+                   std::span<const ReferenceTensor> outputs) {
   const int axis = AxisIn("gather_rows_grad", call.attributes, inputs[0].type);
   const GatherCall gather = GatherCall::Of(outputs[0].type, inputs[1].type, axis);
   ForEachRow(gather, inputs[1].integers, [&](int64_t b, int64_t k, int64_t r) {
@@ -110,10 +110,8 @@ Op op_gather_rows() {
 }
 
 Op op_gather_rows_grad() {
-  return {.infer = GradInfer,
-          .reference = GradReference,
-          .gradient = GradGradient,
-          .cases = GradCases};
+  return {
+      .infer = GradInfer, .reference = GradReference, .gradient = GradGradient, .cases = GradCases};
 }
 
 }  // namespace syntra

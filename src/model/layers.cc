@@ -76,7 +76,8 @@ void CheckMixers(const ModelConfig& model, const FieldReport& report) {
     const std::unique_ptr<TokenMixer> made = MakeMixer(mixer);
     made->Validate(at);
     const WidthDivisor divisor = made->traits().width_divisor;
-    if (model.width() % divisor.value == 0) continue;
+    // A field beyond its own limits is reported elsewhere.
+    if (divisor.value < 1 || model.width() % divisor.value == 0) continue;
     const std::string width = report.Path("width"), field = at.Path(divisor.field);
     report.Add({field, width}, fmt::format("{} {} does not divide {} {}; choose one that does",
                                            field, divisor.value, width, model.width()));
