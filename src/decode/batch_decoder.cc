@@ -3,10 +3,20 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "decode/share.h"
 #include "dist/self.h"
 
 namespace syntra {
+namespace {
+
+// Sessions are kept for later batches of their shapes as long as their caches together take no more
+// than this. To make one takes a notable part of a batch only where models, and so caches, are
+// small.
+constexpr size_t kKeptCaches = size_t{64} << 20;
+
+}  // namespace
 
 BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
                            const DecodeSettings& settings)
@@ -17,6 +27,9 @@ BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer
   CheckDecodes(model.model);
   const int64_t length = settings.decoding.max_length();
   if (length > 0) settings_.output_length = length;
+  if (model_.transients) return;
+  own_transients_ = std::make_unique<TransientBuffer>(model.backend.device());
+  model_.transients = own_transients_.get();
 }
 
 DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
@@ -24,15 +37,29 @@ DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
                           .rows_per_input = batch.largest.rows,
                           .input_length = batch.largest.input,
                           .max_length = settings_.output_length};
-  if (!session_ || session_->shape() != shape) {
-    session_.reset();  // first, so that the memory of both is never needed
-    NextTokens next = strategy_->next_tokens();
-    if (next == NextTokens::kBest && settings_.log_probabilities) {
-      next = NextTokens::kBestWithLogProbability;
-    }
-    session_ = std::make_unique<DecodeSession>(model_, shape, next);
+  const auto kept =
+      std::ranges::find(sessions_, shape, [](const auto& session) { return session->shape(); });
+  if (kept != sessions_.end()) {
+    std::rotate(kept, kept + 1, sessions_.end());
+    return *sessions_.back();
   }
-  return *session_;
+  MakeRoom();
+  NextTokens next = strategy_->next_tokens();
+  if (next == NextTokens::kBest && settings_.log_probabilities) {
+    next = NextTokens::kBestWithLogProbability;
+  }
+  sessions_.push_back(std::make_unique<DecodeSession>(model_, shape, next));
+  return *sessions_.back();
+}
+
+// Before a session is made, so that the memory of two large ones is never needed.
+void BatchDecoder::MakeRoom() {
+  size_t bytes = 0;
+  for (const auto& session : sessions_) bytes += session->cache_bytes();
+  while (bytes > kKeptCaches) {
+    bytes -= sessions_.front()->cache_bytes();
+    sessions_.erase(sessions_.begin());
+  }
 }
 
 std::vector<Hypotheses> BatchDecoder::DecodeOne(std::span<const DecodeRequest> requests,

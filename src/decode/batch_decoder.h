@@ -9,6 +9,7 @@
 #include "decode/requests.h"
 #include "decode/strategy.h"
 #include "dist/communicator.h"
+#include "program/transient_buffer.h"
 
 namespace syntra {
 
@@ -38,14 +39,17 @@ class BatchDecoder {
 
  private:
   DecodeSession& SessionFor(const RequestBatch& batch);
+  void MakeRoom();
   std::vector<Hypotheses> DecodeOne(std::span<const DecodeRequest> requests,
                                     const RequestBatch& batch);
 
+  // Of the sessions' programs, where the model brings no memory to share.
+  std::unique_ptr<TransientBuffer> own_transients_;
   TrainedModel model_;
   const Tokenizer& tokenizer_;
   DecodeSettings settings_;
   std::unique_ptr<Strategy> strategy_;
-  std::unique_ptr<DecodeSession> session_;  // of the shape that was used last
+  std::vector<std::unique_ptr<DecodeSession>> sessions_;  // the one used last is the last
 };
 
 }  // namespace syntra

@@ -14,7 +14,7 @@ namespace {
 // A step reads every weight once, whatever the rows, so more rows cost little until their products
 // fill the processor. Longer inputs and outputs get fewer, since each token holds keys and values
 // in every layer.
-constexpr int64_t kMostRows = 64, kInputTokens = 8192, kOutputTokens = 16384;
+constexpr int64_t kMostRows = 96, kInputTokens = 8192, kOutputTokens = 16384;
 constexpr int64_t kShortestOutput = 4;
 
 // Of a batch's requests: one of four sizes in each octave (..., 8, 10, 12, 14, 16, 20, ...).

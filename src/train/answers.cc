@@ -10,7 +10,7 @@ namespace syntra {
 namespace {
 
 // Examples between two looks at whether the run shall stop.
-constexpr size_t kChunk = 256;
+constexpr size_t kChunk = 288;
 
 }  // namespace
 
