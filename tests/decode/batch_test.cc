@@ -300,7 +300,7 @@ TEST(BatchesOfRequests, HoldEveryRequestOnceWithinTheirSizes) {
   std::vector<int> seen(sizes.size());
   for (const RequestBatch& batch : BatchesBySize(sizes, 100, 9)) {
     EXPECT_GE(batch.inputs, static_cast<int64_t>(batch.requests.size()));
-    EXPECT_LE(batch.inputs * batch.largest.rows, 64);
+    EXPECT_LE(batch.inputs * batch.largest.rows, 96);
     EXPECT_LE(batch.largest.input, 100);
     for (const size_t request : batch.requests) {
       ++seen[request];
@@ -315,7 +315,7 @@ TEST(BatchesOfRequests, HoldEveryRequestOnceWithinTheirSizes) {
 TEST(BatchesOfRequests, AreSmallerWhereOutputsAreLong) {
   const std::vector<RequestSize> sizes(200, RequestSize{1, 10, 5});
   const auto rows = [&](int64_t longest) { return BatchesBySize(sizes, 100, longest)[0].inputs; };
-  EXPECT_EQ(rows(16), 64);
+  EXPECT_EQ(rows(16), 96);
   EXPECT_EQ(rows(512), 32);
   EXPECT_EQ(rows(1 << 20), 1);
 }
