@@ -83,22 +83,27 @@ TEST_F(Learning, TenSentencesByHeart) {
 // Every way of mixing learns something in as many steps.
 TEST_F(Learning, EveryMixerLearns) {
   WriteSentences(24);
-  const Arguments terms{"term { random { max_length: 32 } }",
-                        "term { factorized_random { max_length: 32 rank: 4 } }",
-                        "term { dense { max_length: 32 } }",
-                        "term { factorized_dense { a: 8 b: 4 } }",
-                        "term { random { max_length: 32 } } term { dot_product {} } gate: SIGMOID",
-                        "term { random { max_length: 32 } } term { dense { max_length: 32 } } term "
-                        "{ dot_product {} } "
-                        "gate: SOFTMAX"};
-  for (size_t i = 0; i < terms.size(); ++i) {
+  const auto attention = [](const std::string& terms) {
+    return "attention { heads: 2 head_size: 16 " + terms + " }";
+  };
+  const Arguments mixers{
+      attention("term { random { max_length: 32 } }"),
+      attention("term { factorized_random { max_length: 32 rank: 4 } }"),
+      attention("term { dense { max_length: 32 } }"),
+      attention("term { factorized_dense { a: 8 b: 4 } }"),
+      attention("term { random { max_length: 32 } } term { dot_product {} } gate: SIGMOID"),
+      attention("term { random { max_length: 32 } } term { dense { max_length: 32 } } "
+                "term { dot_product {} } gate: SOFTMAX"),
+      "light_conv { kernel_size: 7 heads: 4 }",
+      "dynamic_conv { kernel_size: 7 heads: 4 }",
+      "light_conv { kernel_size: 7 form: MESH }",
+  };
+  for (size_t i = 0; i < mixers.size(); ++i) {
     const std::string name = "mixer-" + std::to_string(i);
     Arguments settings = kSettings;
-    settings.insert(settings.end(),
-                    {"train.steps=150",
-                     "model.mixer={ attention { heads: 2 head_size: 16 " + terms[i] + " } }"});
+    settings.insert(settings.end(), {"train.steps=150", "model.mixer={ " + mixers[i] + " }"});
     Train(name, settings);
-    EXPECT_LT(Metrics(name).back().at("validation_log_perplexity").get<double>(), 1) << terms[i];
+    EXPECT_LT(Metrics(name).back().at("validation_log_perplexity").get<double>(), 1) << mixers[i];
   }
 }
 
