@@ -186,6 +186,10 @@ void Canonicalise(MixerConfig& mixer) {
 }
 
 void CheckHasOnlyDotProduct(const MixerConfig& mixer, const std::string& path) {
+  if (const std::string kind = KindOf(mixer); !kind.empty() && !mixer.has_attention()) {
+    Fail(ExitCode::kConfig,
+         "{} is a {}, which transformers' T5 does not have; use --to safetensors", path, kind);
+  }
   for (const ScoreTerm& term : mixer.attention().term()) {
     if (term.has_dot_product()) continue;
     Fail(ExitCode::kConfig,

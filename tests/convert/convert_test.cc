@@ -211,6 +211,12 @@ TEST_F(Converting, SynthesizersToSafetensorsAndBack) {
   }
 }
 
+TEST_F(Converting, AMixerOfAnotherKindIsNamed) {
+  const Path run = Synthesizer(TrialMixers().at("light_conv"));
+  EXPECT_THAT(Complaint(run, kHuggingFaceFormat, scratch_ / "theirs", ExitCode::kConfig),
+              HasSubstr("model.mixer is a light_conv"));
+}
+
 TEST_F(Converting, AListOfLayersToSafetensorsAndBack) {
   const Path run = scratch_ / "run";
   ModelConfig model = ListedModel("encoder { layers { mixer { " + TrialMixers().at("random") +
