@@ -101,7 +101,8 @@ void ExpectSame(const Json& answer, const Path& run, const std::vector<std::stri
 }
 
 TEST_F(Interop, TransformersLoadsAnExportedT5) {
-  if (const std::string lacks = Lacks("torch, transformers, sentencepiece"); !lacks.empty()) {
+  if (const std::string lacks = Lacks("torch, transformers, sentencepiece, google.protobuf");
+      !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
   const std::vector<std::string> texts = {"the cat sat on the mat",

@@ -48,15 +48,15 @@ class SyntraModel:
     def stack(self, name: str, x: Tensor, keys: Tensor, memory: Tensor | None = None) -> Tensor:
         """`keys` [B, S]: which positions of the source are not padding."""
         decoder = memory is not None
-        attention = self.config["decoder_mixer" if decoder else "mixer"]["attention"]
-        length = x.shape[1]
-        visible = torch.ones(length, length).tril().bool() if decoder else keys[:, None, None, :]
-        bias = self.relative_bias(name, length, decoder) if attention["relative_bias"] else 0
+        (kind, settings), = self.config["decoder_mixer" if decoder else "mixer"].items()
+        bias = self.relative_bias(name, x.shape[1], decoder) if settings.get("relative_bias") else 0
         for layer in range(self.config[f"{name}_layers"]):
             at = f"{name}/layer_{layer:02}"
             h = self.norm(f"{at}/mixer", x)
-            scores = self.mixer_scores(f"{at}/mixer", attention, h) + bias
-            x = x + self.mix(f"{at}/mixer", scores, visible, h, attention["heads"])
+            if kind == "attention":
+                x = x + self.attention(f"{at}/mixer", settings, h, None if decoder else keys, bias)
+            else:
+                x = x + self.convolution(f"{at}/mixer", settings, h, None if decoder else keys)
             if decoder:
                 cross = self.config["cross_attention"]
                 h = self.norm(f"{at}/cross_attention", x)
@@ -86,6 +86,35 @@ class SyntraModel:
         mixed = weights @ self.heads(x @ self.tensors[f"{at}/value"], heads)
         return mixed.transpose(1, 2).flatten(-2) @ self.tensors[f"{at}/output"]
 
+    def attention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
+        """Without `keys`, those of the source, it is causal."""
+        length = x.shape[1]
+        visible = torch.ones(length, length).tril().bool() if keys is None else keys[:, None, None, :]
+        return self.mix(at, self.mixer_scores(at, settings, x) + bias, visible, x, settings["heads"])
+
+    def convolution(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        """Lightweight or, where the filters depend on the position, dynamic; without `keys` causal."""
+        def affine(name: str, x: Tensor) -> Tensor:
+            return x @ self.tensors[f"{at}/{name}"] + self.tensors[f"{at}/{name}_bias"]
+
+        width, taps, mesh = x.shape[-1], settings["kernel_size"], settings["form"] == "MESH"
+        h = affine("input", x)
+        if settings["glu"]:
+            h = h[..., :width] * torch.sigmoid(h[..., width:])
+        filters = self.tensors[f"{at}/filters"]
+        if filters.shape[-1] != taps:
+            filters = h @ filters + (self.tensors[f"{at}/filters_bias"] if mesh else 0)
+            filters = filters.unflatten(-1, (-1, taps))
+        weights = filters.softmax(-1).repeat_interleave(width // filters.shape[-2], dim=-2)
+        left = taps - 1 if keys is None else (taps - 1) // 2
+        if keys is not None:
+            h = h * keys[..., None]
+        windows = torch.nn.functional.pad(h, (0, 0, left, taps - 1 - left)).unfold(1, taps, 1)  # [B, T, D, taps]
+        h = (windows * weights).sum(-1)
+        if mesh:
+            h = affine("pointwise", h + self.tensors[f"{at}/filter_bias"])
+        return affine("output", h)
+
     def mixer_scores(self, at: str, attention: dict, x: Tensor) -> Tensor:
         """The sum of the terms, weighed by the gate: [B or 1, H or 1, T, T]."""
         terms = attention["term"]
@@ -98,46 +127,52 @@ class SyntraModel:
         has_query = any("dot_product" in term for term in terms)
         scores: Tensor | int = 0
         for weight, term in zip(weights, terms, strict=True):
-            (kind, settings), = term.items()
-            scores = scores + weight * getattr(self, kind + "_term")(at, settings, attention, x, has_query)
+            (kind, settings), = ((key, value) for key, value in term.items() if key != "name")
+            own = f"{at}/{term['name'] or kind}"  # where the term's parameters are
+            scores = scores + weight * getattr(self, kind + "_term")(at, own, settings, attention, x, has_query)
         return scores
 
-    def dot_product_term(self, at: str, settings: dict, attention: dict, x: Tensor, has_query: bool) -> Tensor:
-        return self.dot_product(at, attention["heads"], x, x)
+    def dot_product_term(self, at: str, own: str, settings: dict, attention: dict, x: Tensor,
+                         has_query: bool) -> Tensor:
+        return self.dot_product(at if own.endswith("/dot_product") else own, attention["heads"], x, x)
 
-    def random_term(self, at: str, settings: dict, attention: dict, x: Tensor, has_query: bool) -> Tensor:
+    def random_term(self, at: str, own: str, settings: dict, attention: dict, x: Tensor,
+                    has_query: bool) -> Tensor:
         length = x.shape[1]
-        return self.tensors[f"{at}/random/table"][None, :, :length, :length]
+        return self.tensors[f"{own}/table"][None, :, :length, :length]
 
-    def factorized_random_term(self, at: str, settings: dict, attention: dict, x: Tensor, has_query: bool) -> Tensor:
-        query, key = (self.tensors[f"{at}/factorized_random/{side}"][:, :x.shape[1]] for side in ("query", "key"))
+    def factorized_random_term(self, at: str, own: str, settings: dict, attention: dict, x: Tensor,
+                               has_query: bool) -> Tensor:
+        query, key = (self.tensors[f"{own}/{side}"][:, :x.shape[1]] for side in ("query", "key"))
         if settings["broadcast_over_queries"]:
             return (query * key).sum(-1)[None, :, None, :]
         return (query @ key.mT)[None]
 
-    def dense_hidden(self, at: str, settings: dict, attention: dict, x: Tensor, has_query: bool, kind: str) -> Tensor:
+    def dense_hidden(self, at: str, own: str, settings: dict, attention: dict, x: Tensor, has_query: bool) -> Tensor:
         """relu(x W1 + b1), [B, H, T, F]."""
         size = settings["hidden"] or attention["head_size"]
         shared = settings["share_query"] and has_query and size == attention["head_size"]
-        units = x @ self.tensors[f"{at}/query" if shared else f"{at}/{kind}/hidden"]
+        units = x @ self.tensors[f"{at}/query" if shared else f"{own}/hidden"]
         if settings["bias"]:
-            units = units + self.tensors[f"{at}/{kind}/hidden_bias"]
+            units = units + self.tensors[f"{own}/hidden_bias"]
         return self.heads(torch.relu(units), attention["heads"])
 
-    def dense_term(self, at: str, settings: dict, attention: dict, x: Tensor, has_query: bool) -> Tensor:
-        hidden = self.dense_hidden(at, settings, attention, x, has_query, "dense")
-        scores = hidden @ self.tensors[f"{at}/dense/positions"][..., :x.shape[1]]
+    def dense_term(self, at: str, own: str, settings: dict, attention: dict, x: Tensor,
+                   has_query: bool) -> Tensor:
+        hidden = self.dense_hidden(at, own, settings, attention, x, has_query)
+        scores = hidden @ self.tensors[f"{own}/positions"][..., :x.shape[1]]
         if settings["bias"]:
-            scores = scores + self.tensors[f"{at}/dense/positions_bias"][..., :x.shape[1]]
+            scores = scores + self.tensors[f"{own}/positions_bias"][..., :x.shape[1]]
         return scores
 
-    def factorized_dense_term(self, at: str, settings: dict, attention: dict, x: Tensor, has_query: bool) -> Tensor:
-        hidden = self.dense_hidden(at, settings, attention, x, has_query, "factorized_dense")
+    def factorized_dense_term(self, at: str, own: str, settings: dict, attention: dict, x: Tensor,
+                              has_query: bool) -> Tensor:
+        hidden = self.dense_hidden(at, own, settings, attention, x, has_query)
 
         def factor(name: str) -> Tensor:
-            values = hidden @ self.tensors[f"{at}/factorized_dense/{name}"]
+            values = hidden @ self.tensors[f"{own}/{name}"]
             if settings["bias"]:
-                shift = self.tensors[f"{at}/factorized_dense/{name}_bias"]
+                shift = self.tensors[f"{own}/{name}_bias"]
                 values = values + shift.unflatten(-1, (attention["heads"], 1, -1))
             return values
 
