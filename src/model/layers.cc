@@ -136,6 +136,7 @@ std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side) {
   const std::string name = NameOf(side);
   const StackConfig& stack = encoder ? model.encoder() : model.decoder();
   std::vector<LayerGroup> groups;
+  groups.reserve(stack.layers_size());
   for (int i = 0; i < stack.layers_size(); ++i) {
     groups.push_back(GroupOf(model, side, stack.layers(i), ElementPath(name + ".layers", i)));
   }
