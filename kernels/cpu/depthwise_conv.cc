@@ -103,26 +103,26 @@ void SumTaps(const DepthwiseCall& call, const T* from, T* to, bool accumulate,
   });
 }
 
-void DepthwiseConv(const DepthwiseCall& call, DType dtype, bool accumulate,
-                   const KernelArguments& arguments) {
+// The same, from operand `input` to the first output, over the taps that `list_of` gives for a row.
+void SumTapsOf(int input, decltype(ReadBy)& list_of, const DepthwiseCall& call, DType dtype,
+               bool accumulate, const KernelArguments& arguments) {
   const auto* weights = Input<float>(arguments, 1);
   const auto* segments = Input<int32_t>(arguments, 2);
   WithActivation(dtype, [&](auto type) {
     using T = decltype(type);
-    SumTaps(call, Input<T>(arguments, 0), Output<T>(arguments, 0), accumulate,
-            [&](int64_t row) { return ReadBy(call, weights, segments, row); });
+    SumTaps(call, Input<T>(arguments, input), Output<T>(arguments, 0), accumulate,
+            [&](int64_t row) { return list_of(call, weights, segments, row); });
   });
+}
+
+void DepthwiseConv(const DepthwiseCall& call, DType dtype, bool accumulate,
+                   const KernelArguments& arguments) {
+  SumTapsOf(0, ReadBy, call, dtype, accumulate, arguments);
 }
 
 void DepthwiseInputGrad(const DepthwiseCall& call, DType dtype, bool accumulate,
                         const KernelArguments& arguments) {
-  const auto* weights = Input<float>(arguments, 1);
-  const auto* segments = Input<int32_t>(arguments, 2);
-  WithActivation(dtype, [&](auto type) {
-    using T = decltype(type);
-    SumTaps(call, Input<T>(arguments, 3), Output<T>(arguments, 0), accumulate,
-            [&](int64_t row) { return ReadersOf(call, weights, segments, row); });
-  });
+  SumTapsOf(3, ReadersOf, call, dtype, accumulate, arguments);
 }
 
 // Weights that all positions share. `sums` [taps, columns] is the gradient of each column; a thread

@@ -27,7 +27,7 @@ struct CompareOptions {
 };
 
 struct ComparedMixer {
-  std::string name;
+  ListedMixer listed;
   Config config;  // of its run; with several seeds, what they have in common
 };
 
@@ -41,7 +41,7 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
     changed.overrides.insert(changed.overrides.end(), listed.overrides.begin(),
                              listed.overrides.end());
     try {
-      mixers.push_back({listed.name, changed.Load(kForTraining)});
+      mixers.push_back({listed, changed.Load(kForTraining)});
     } catch (const Error& error) {
       Fail(error.code(), "{}: the mixer {}:\n{}", options.mixers, listed.name, error.what());
     }
@@ -52,11 +52,12 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
   return mixers;
 }
 
-// Ranks that read different lists would wait for each other for ever.
+// Ranks that read different lists would train on a mixture, or wait for each other for ever. What
+// the lists are laid over is compared as for every training command.
 void CheckSameMixers(Communicator& ranks, std::span<const ComparedMixer> mixers, int seeds) {
   Facts facts{{"--seeds", std::to_string(seeds)}};
   for (const ComparedMixer& mixer : mixers) {
-    facts.emplace_back(mixer.name, mixer.config.model().ShortDebugString());
+    facts.emplace_back(mixer.listed.name, Join(mixer.listed.overrides, "\n"));
   }
   CheckAgreement(ranks, facts, ExitCode::kConfig, "mixers",
                  "start all ranks with the same --mixers and --seeds");
@@ -69,7 +70,7 @@ class Comparer {
 
   // nullopt if it was asked to stop.
   std::optional<MixerResult> Run(const ComparedMixer& mixer) {
-    MixerResult result{.name = mixer.name,
+    MixerResult result{.name = mixer.listed.name,
                        .model = DescribeModel(mixer.config.model()),
                        .sizes = RunSizesOf(mixer.config, ranks_.size(), backend_)};
     for (int seed = 0; seed < seeds_; ++seed) {
@@ -122,7 +123,8 @@ ExitCode Compare(const std::vector<ComparedMixer>& mixers, const CompareOptions&
   Comparer comparer(ranks, backend, watchdog, options.seeds);
   for (const ComparedMixer& mixer : mixers) {
     if (ranks.rank() == 0) {
-      Log().info("mixer {} of {}: {}", comparison.mixers.size() + 1, mixers.size(), mixer.name);
+      Log().info("mixer {} of {}: {}", comparison.mixers.size() + 1, mixers.size(),
+                 mixer.listed.name);
     }
     std::optional<MixerResult> result = comparer.Run(mixer);
     if (!result) {
