@@ -82,7 +82,7 @@ SequenceLength LengthOf(const DataConfig& data, Side side) {
 }
 
 // A field that both stacks have is told of the longer one's sequences.
-void MixersTakeTheSequences(const Report& report) {
+void ModelTakesTheSequences(const Report& report) {
   for (const char* field :
        {"data.input_length", "data.noise_density", "data.mean_span_length", "data.target_length"}) {
     if (report.IsBroken(field)) return;
@@ -90,12 +90,9 @@ void MixersTakeTheSequences(const Report& report) {
   std::map<std::string, std::pair<LengthLimit, SequenceLength>> limits;
   for (const Side side : {Side::kEncoder, Side::kDecoder}) {
     const SequenceLength met = LengthOf(report.config().data(), side);
-    for (const LayerGroup& group : LayersOf(report.config().model(), side)) {
-      for (const LengthLimit& limit : MakeMixer(group.mixer)->traits().limits) {
-        const std::string path = "model." + FieldPath(group.mixer_path, limit.field);
-        const auto [known, fresh] = limits.emplace(path, std::pair(limit, met));
-        if (!fresh && known->second.second.length < met.length) known->second.second = met;
-      }
+    for (const LengthLimit& limit : LengthLimitsOf(report.config().model(), side)) {
+      const auto [known, fresh] = limits.emplace("model." + limit.field, std::pair(limit, met));
+      if (!fresh && known->second.second.length < met.length) known->second.second = met;
     }
   }
   for (const auto& [path, place] : limits) {
@@ -339,7 +336,7 @@ void StrategyGivesTheOutputs(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
-    ModelFitsTogether,        MixersTakeTheSequences,           MixersTakePackedRows,
+    ModelFitsTogether,        ModelTakesTheSequences,           MixersTakePackedRows,
     VocabularyIsEven,         VocabularyHoldsSentinels,         SentinelsSuffice,
     CorruptedTargetsFit,      MicroBatchesFillTheBatch,         ScheduleFalls,
     MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch, TokensCanBeCounted,

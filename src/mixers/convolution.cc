@@ -24,8 +24,7 @@ Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t le
 
 Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, double deviation) {
   const Value y = Linear(scope, name, x, {out, {"embed", "conv"}, Initializer::Normal(deviation)});
-  const Value bias = scope.Parameter(name + "_bias", {out}, {"conv"}, Initializer::Constant(0));
-  return scope.One("add", {}, {y, bias});
+  return AddBias(scope, name + "_bias", y, "conv");
 }
 
 MixerTraits ConvolutionMixer::traits() const {
@@ -58,8 +57,8 @@ Value ConvolutionMixer::Gated(const Scope& scope, Value x) const {
 Value ConvolutionMixer::Output(const Scope& scope, Value x) const {
   const int64_t width = scope.TypeOf(x).shape[-1];
   if (is_mesh()) {
-    const Value bias = scope.Parameter("filter_bias", {width}, {"conv"}, Initializer::Constant(0));
-    x = Affine(scope, "pointwise", scope.One("add", {}, {x, bias}), width, InverseRoot(width));
+    x = AddBias(scope, "filter_bias", x, "conv");
+    x = Affine(scope, "pointwise", x, width, InverseRoot(width));
   }
   return Affine(scope, "output", x, width, InverseRoot(width));
 }

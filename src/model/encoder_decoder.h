@@ -17,16 +17,20 @@ class EncoderDecoder {
   const Stack& encoder() const { return encoder_; }
   const Stack& decoder() const { return decoder_; }
 
-  // The shared embedding [V, D], and rows of it for ids i32 [B, T].
+  // The shared embedding [V, D], and rows of it, scaled where the model says so, for ids i32 [B,
+  // T].
   Value EmbeddingTable(const Scope& root) const;
   Value Embed(const Scope& root, Value ids) const;
 
   // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2
-  // when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1).
+  // when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1). The factor is 1 as well for
+  // scaled embeddings, which start smaller by as much.
   Value OutputTable(const Scope& root) const;
   double LogitScale() const;
 
  private:
+  double InverseRootOfWidth() const;
+
   ModelConfig config_;
   Stack encoder_, decoder_;
 };

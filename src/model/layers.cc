@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "mixers/mixer.h"
 #include "mixers/relative_bias.h"
+#include "model/positions.h"
 
 namespace syntra {
 namespace {
@@ -147,6 +147,25 @@ std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side) {
   return {all};
 }
 
+std::vector<LengthLimit> LengthLimitsOf(const ModelConfig& model, Side side) {
+  std::map<std::string, LengthLimit> limits;
+  for (const LayerGroup& group : LayersOf(model, side)) {
+    for (LengthLimit limit : MakeMixer(group.mixer)->traits().limits) {
+      limit.field = FieldPath(group.mixer_path, limit.field);
+      limits.emplace(limit.field, limit);
+    }
+  }
+  if (model.positions().has_learned()) {
+    const int32_t length = model.positions().learned().max_length();
+    const std::string field = "positions.learned.max_length";
+    limits.emplace(field, LengthLimit{length, field, std::to_string(length)});
+  }
+  std::vector<LengthLimit> list;
+  list.reserve(limits.size());
+  for (auto& [field, limit] : limits) list.push_back(std::move(limit));
+  return list;
+}
+
 int64_t LayerCount(const ModelConfig& model, Side side) {
   int64_t count = 0;
   for (const LayerGroup& group : LayersOf(model, side)) count += group.repeat;
@@ -205,6 +224,7 @@ void ValidateModel(const ModelConfig& model, const FieldReport& report) {
     CheckBiasHeads(model, side, report);
     CheckSharedWeights(model, side, report);
   }
+  ValidatePositions(model, report);
   ValidateRelativeBias(model.relative_bias(), report / "relative_bias");
 }
 

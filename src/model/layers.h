@@ -8,6 +8,7 @@
 
 #include "base/field_report.h"
 #include "configs/schema/config.pb.h"
+#include "mixers/mixer.h"
 
 namespace syntra {
 
@@ -28,6 +29,10 @@ struct LayerGroup {
 
 // At least one group. A group of a valid model has 1 to 256 layers.
 std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side);
+
+// What limits the length of the stack's sequences: its mixers' tables and that of learned
+// positions. The fields are paths inside ModelConfig; one that several groups have is there once.
+std::vector<LengthLimit> LengthLimitsOf(const ModelConfig& model, Side side);
 
 int64_t LayerCount(const ModelConfig& model, Side side);
 

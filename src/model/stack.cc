@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
+#include "model/positions.h"
 #include "nn/layers.h"
 
 namespace syntra {
@@ -18,6 +20,13 @@ MixerState StatesOf(const MixerState& all, const std::string& states) {
   return [&all, states](const std::string& name, const TensorType& type, StateKind kind) {
     return all(states + '/' + name, type, kind);
   };
+}
+
+// 0, 1, .. as i32 [1, length].
+Value CountedPositions(ProgramBuilder& program, int64_t length) {
+  std::vector<int32_t> positions(length);
+  std::iota(positions.begin(), positions.end(), 0);
+  return program.Constant({1, length}, std::move(positions));
 }
 
 }  // namespace
@@ -37,8 +46,9 @@ Stack::Stack(const ModelConfig& model, Side side) : model_(model), side_(side) {
 }
 
 bool Stack::reads_positions() const {
-  return std::ranges::any_of(
-      layers_, [](const Layer& layer) { return layer.mixer->traits().reads_positions; });
+  return model_.has_positions() || std::ranges::any_of(layers_, [](const Layer& layer) {
+           return layer.mixer->traits().reads_positions;
+         });
 }
 
 void Stack::CheckIsIncremental() const {
@@ -65,7 +75,13 @@ Value Stack::Build(const Scope& root, const StackInput& input, bool recompute) c
                                .causal = causal,
                                .memory = input.memory});
   };
-  return Record(stack, input.embedded, recompute, mix);
+  Value x = input.embedded;
+  if (model_.has_positions()) {
+    const Value positions =
+        input.positions ? input.positions : CountedPositions(root.program(), length);
+    x = AddPositions(root, model_.positions(), x, positions, length);
+  }
+  return Record(stack, x, recompute, mix);
 }
 
 void Stack::Prepare(const Scope& root, Value memory, const MixerState& state) const {
@@ -88,26 +104,30 @@ Value Stack::BuildStep(const Scope& root, const StackStep& step) const {
                                    .memory_segments = step.memory_segments,
                                    .state = StatesOf(step.state, states)});
   };
-  return Record(stack, step.embedded, false, mix);
+  const Value x = model_.has_positions() ? AddPosition(root, model_.positions(), step.embedded,
+                                                       step.start, step.length)
+                                         : step.embedded;
+  return Record(stack, x, false, mix);
 }
 
-Value Stack::Record(const Scope& stack, Value embedded, bool recompute, const Mix& mix) const {
-  ResidualStream stream(embedded, model_.dropout(), model_.norm_epsilon());
+Value Stack::Record(const Scope& stack, Value x, bool recompute, const Mix& mix) const {
+  ResidualStream stream(x, model_);
   for (const Layer& layer : layers_) {
     const Scope scope = stack / layer.weights;
     const auto add = [&](const TokenMixer& mixer, const char* name) {
       const Scope inside = scope / name;
-      stream.Add(mix(mixer, inside, stream.Norm(inside), layer.name + '/' + name));
+      stream.Add(inside, [&](Value in) { return mix(mixer, inside, in, layer.name + '/' + name); });
     };
     stack.program().Region(recompute, [&] {
       add(*layer.mixer, "mixer");
       if (cross_) add(*cross_, kCross);
       const Scope network = scope / "feed_forward";
-      stream.Add(
-          FeedForward(network, stream.Norm(network), layer.group.feed_forward, model_.dropout()));
+      stream.Add(network, [&](Value in) {
+        return FeedForward(network, in, layer.group.feed_forward, model_.dropout());
+      });
     });
   }
-  return Dropout(stack, stream.Norm(stack), model_.dropout());
+  return stream.Finish(stack);
 }
 
 Value Stack::Bias(const Scope& stack, const BiasExtent& extent) const {
@@ -118,14 +138,12 @@ Value Stack::Bias(const Scope& stack, const BiasExtent& extent) const {
 }
 
 void Stack::CheckLength(int64_t length) const {
-  for (const Layer& layer : layers_) {
-    for (const LengthLimit& limit : layer.mixer->traits().limits) {
-      if (length <= limit.length) continue;
-      Fail(ExitCode::kConfig,
-           "the {}'s sequences have {} positions, but model.{} is for {} positions; raise it, or "
-           "shorten the data",
-           NameOf(side_), length, FieldPath(layer.group.mixer_path, limit.field), limit.length);
-    }
+  for (const LengthLimit& limit : LengthLimitsOf(model_, side_)) {
+    if (length <= limit.length) continue;
+    Fail(ExitCode::kConfig,
+         "the {}'s sequences have {} positions, but model.{} is for {} positions; raise it, or "
+         "shorten the data",
+         NameOf(side_), length, limit.field, limit.length);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoder or the decoder: its layers one after another, for whole sequences and for steps of
-// decoding. Pre-norm sublayers with RMSNorm, a relative position bias that the layers share (T5,
-// Raffel et al. 2020).
+// decoding. Its sublayers add to a residual stream; absolute positions are added to the embedded
+// tokens, and a relative position bias is common to the layers (T5, Raffel et al. 2020).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace syntra {
 struct StackInput {
   Value embedded;   // [B, T, D]
   Value segments;   // i32 [B, T]; 0 is padding
-  Value positions;  // i32 [B, T]; absent unless the stack reads them
+  Value positions;  // i32 [B, T], below T; absent: those of rows with one example each
   Memory memory;    // of the decoder
 };
 
@@ -36,17 +36,17 @@ class Stack {
   // The model is valid (ValidateModel).
   Stack(const ModelConfig& model, Side side);
 
-  // Whether some layer needs each position's place in its segment.
+  // Whether the stack needs each position's place in its segment where examples share a row.
   bool reads_positions() const;
   // Throws Error(kConfig) if some layer cannot decode one position at a time.
   void CheckIsIncremental() const;
 
-  // Final hidden states [B, T, D], normalised. With `recompute` only the inputs of the layers are
+  // Final hidden states [B, T, D]. With `recompute` only the inputs of the layers are
   // kept for the backward pass. Throws Error(kConfig) if a mixer does not take so long a sequence.
   Value Build(const Scope& root, const StackInput& input, bool recompute) const;
   // Writes what every step reads of the memory's hidden states, once per source.
   void Prepare(const Scope& root, Value memory, const MixerState& state) const;
-  // [B, 1, D], normalised.
+  // [B, 1, D].
   Value BuildStep(const Scope& root, const StackStep& step) const;
 
  private:
@@ -61,7 +61,7 @@ class Stack {
                                   const std::string& states)>;
 
   // The loop over the layers.
-  Value Record(const Scope& stack, Value embedded, bool recompute, const Mix& mix) const;
+  Value Record(const Scope& stack, Value x, bool recompute, const Mix& mix) const;
   Value Bias(const Scope& stack, const BiasExtent& extent) const;
   void CheckLength(int64_t length) const;
 

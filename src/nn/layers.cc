@@ -33,6 +33,12 @@ Value LinearRelu(const Scope& scope, const std::string& name, Value x, const Lin
   return Product(scope, "matmul_relu", name, x, spec);
 }
 
+Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis) {
+  const int64_t width = scope.TypeOf(x).shape[-1];
+  const Value bias = scope.Parameter(name, {width}, {axis}, Initializer::Constant(0));
+  return scope.One("add", {}, {x, bias});
+}
+
 Value Embed(const Scope& scope, Value table, Value ids) {
   return scope.One("embedding", {{"dtype", ActivationType(scope)}}, {ids, table});
 }
@@ -60,42 +66,79 @@ Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_siz
   return DropGroups(scope, value, rate, true, head_size);
 }
 
-Value ResidualStream::Norm(const Scope& scope, const std::string& name) {
-  Recording& recording = scope.recording();
+void ResidualStream::Add(const Scope& scope, const std::function<Value(Value x)>& sublayer) {
+  if (model_.norm_placement() == ModelConfig::BEFORE) {
+    pending_ = sublayer(AddAndNormalise(scope));
+    return;
+  }
+  if (!sum_) sum_ = Dropout(scope, pending_, model_.dropout());
+  pending_ = sublayer(sum_);
+  sum_ = AddAndNormalise(scope);
+}
+
+Value ResidualStream::Finish(const Scope& scope) {
+  if (model_.norm_placement() == ModelConfig::AFTER) return sum_;
+  return Dropout(scope, AddAndNormalise(scope), model_.dropout());
+}
+
+Value ResidualStream::AddAndNormalise(const Scope& scope) {
   const int64_t width = scope.TypeOf(pending_).shape[-1];
-  const Value scale = scope.Parameter(name, {width}, {"embed"}, Initializer::Constant(1));
-  const double rate = recording.training ? dropout_ : 0.0;
+  const auto parameter = [&](const char* name, double start) {
+    return scope.Parameter(name, {width}, {"embed"}, Initializer::Constant(start));
+  };
+  const Value scale = parameter("norm", 1);
+  if (model_.norm() == ModelConfig::RMS_NORM) return AddAndRmsNormalise(scope, scale);
+  const Value added = Dropout(scope, pending_, model_.dropout());
+  sum_ = sum_ ? scope.One("add", {}, {sum_, added}) : added;
+  return scope.program().Record("layer_norm", {{"epsilon", model_.norm_epsilon()}},
+                                {sum_, scale, parameter("norm_bias", 0)})[0];
+}
+
+Value ResidualStream::AddAndRmsNormalise(const Scope& scope, Value scale) {
+  Recording& recording = scope.recording();
+  const double rate = recording.training ? model_.dropout() : 0.0;
   const std::vector<Value> outputs =
       scope.program().Record("add_norm",
-                             {{"epsilon", epsilon_},
+                             {{"epsilon", model_.norm_epsilon()},
                               {"rate", rate},
                               {"site", rate > 0 ? recording.next_dropout_site++ : int64_t{0}},
                               {"per_element", recording.dropout_noise == PER_ELEMENT}},
                              {sum_, pending_, scale, rate > 0 ? recording.dropout_keys : Value{}});
   sum_ = outputs[0];
-  pending_ = {};
   return outputs[1];
 }
 
+namespace {
+
+Initializer FeedForwardInitializer(const FeedForwardConfig& config, int64_t fan_in) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(fan_in));
+  return config.initialization() == FeedForwardConfig::NORMAL
+             ? Initializer::Normal(deviation)
+             : Initializer::TruncatedNormal(deviation);
+}
+
+}  // namespace
+
 Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout) {
-  const double in_deviation = 1 / std::sqrt(static_cast<double>(scope.TypeOf(x).shape[-1]));
-  const double out_deviation = 1 / std::sqrt(static_cast<double>(config.width()));
-  const auto initializer = [&](double deviation) {
-    return config.initialization() == FeedForwardConfig::NORMAL
-               ? Initializer::Normal(deviation)
-               : Initializer::TruncatedNormal(deviation);
+  const int64_t width = scope.TypeOf(x).shape[-1];
+  const LinearSpec wide{config.width(), {"embed", "mlp"}, FeedForwardInitializer(config, width)};
+  const LinearSpec narrow{width, {"mlp", "embed"}, FeedForwardInitializer(config, config.width())};
+  const auto linear = [&](const char* name, Value in, const LinearSpec& spec) {
+    const Value out = Linear(scope, name, in, spec);
+    return config.bias() ? AddBias(scope, std::string(name) + "_bias", out, spec.axes[1]) : out;
   };
-  const LinearSpec wide{config.width(), {"embed", "mlp"}, initializer(in_deviation)};
+  const auto activated = [&](const char* kind) {
+    return scope.One("activation", {{"kind", std::string(kind)}}, {linear("input", x, wide)});
+  };
   Value hidden;
   if (config.activation() == FeedForwardConfig::GATED_GELU) {
-    hidden = scope.One("gated_gelu", {},
-                       {Linear(scope, "input", x, wide), Linear(scope, "gate", x, wide)});
+    hidden = scope.One("gated_gelu", {}, {linear("input", x, wide), linear("gate", x, wide)});
+  } else if (config.activation() == FeedForwardConfig::GELU) {
+    hidden = activated("gelu_tanh");
   } else {
-    hidden = LinearRelu(scope, "input", x, wide);
+    hidden = config.bias() ? activated("relu") : LinearRelu(scope, "input", x, wide);
   }
-  hidden = Dropout(scope, hidden, dropout);
-  return Linear(scope, "output", hidden,
-                {scope.TypeOf(x).shape[-1], {"mlp", "embed"}, initializer(out_deviation)});
+  return linear("output", Dropout(scope, hidden, dropout), narrow);
 }
 
 }  // namespace syntra

@@ -2,6 +2,8 @@
 // The layers that every model uses. Activations are [B, T, D] in the recording's activation type.
 #pragma once
 
+#include <functional>
+
 #include "nn/scope.h"
 
 namespace syntra {
@@ -17,6 +19,9 @@ Value Linear(const Scope& scope, const std::string& name, Value x, const LinearS
 // max(x W, 0).
 Value LinearRelu(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec);
 
+// x + b, b being the parameter `name` of this scope, [width of x], zero at first.
+Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis);
+
 // Rows of `table` [V, D] for ids i32 [B, T], in the activation type.
 Value Embed(const Scope& scope, Value table, Value ids);
 
@@ -27,25 +32,30 @@ Value Dropout(const Scope& scope, Value x, double rate);
 // the probability of key j for every query, which is T5's attention dropout.
 Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
 
-// The residual stream of a pre-norm stack (T5): a running sum, and the last sublayer's output,
-// which is not yet added. Addition, dropout and the next sublayer's RMSNorm are one fused op.
+// The residual stream of a stack: what its sublayers are added to. The model says how and where
+// vectors are normalised. A norm's scale, and bias, are `norm` and `norm_bias` of the scope.
 class ResidualStream {
  public:
   // Applies dropout to `embedded`, as it does to the outputs of sublayers.
-  ResidualStream(Value embedded, double dropout, double epsilon)
-      : pending_(embedded), dropout_(dropout), epsilon_(epsilon) {}
+  ResidualStream(Value embedded, const ModelConfig& model) : model_(model), pending_(embedded) {}
 
-  // The normalised input of the next sublayer. The scale is the parameter `name` of `scope`.
-  Value Norm(const Scope& scope, const std::string& name = "norm");
-  // Adds a sublayer's output to the stream.
-  void Add(Value output) { pending_ = output; }
+  // Adds the outcome of a sublayer, whose parameters are in `scope`, for the stream as it is.
+  void Add(const Scope& scope, const std::function<Value(Value x)>& sublayer);
+  // The output of the stack, whose parameters are in `scope`.
+  Value Finish(const Scope& scope);
 
  private:
-  Value sum_, pending_;
-  double dropout_, epsilon_;
+  // Adds what is pending, and returns the normalised sum.
+  Value AddAndNormalise(const Scope& scope);
+  // The same for RMSNorm: addition, dropout and norm as one fused op.
+  Value AddAndRmsNormalise(const Scope& scope, Value scale);
+
+  const ModelConfig& model_;
+  Value sum_;      // absent at first
+  Value pending_;  // the last outcome, not yet dropped out and added
 };
 
-// T5's feed-forward sublayer: W_o relu(W_i x), or W_o (gelu(W_i x) * (W_g x)) (T5 v1.1).
+// The feed-forward sublayer: W_o f(W_i x), or W_o (gelu(W_i x) * (W_g x)) (T5 v1.1).
 Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout);
 
 }  // namespace syntra

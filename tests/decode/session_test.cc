@@ -196,6 +196,13 @@ TEST_P(Session, CachesWhatTheScoresRead) {
 INSTANTIATE_TEST_SUITE_P(Mixers, Session, testing::ValuesIn(TrialMixers()),
                          [](const auto& info) { return info.param.first; });
 
+TEST(BodySession, GivesTheLogProbabilitiesOfTheFullForwardPass) {
+  for (const auto& [name, fields] : TrialBodies()) {
+    const testing::ScopedTrace trace(__FILE__, __LINE__, name);
+    ExpectStepsOfTheFullPass(ListedModel(fields));
+  }
+}
+
 // Layers with the same parameters have caches of their own.
 TEST(HybridSession, GivesTheLogProbabilitiesOfTheFullForwardPass) {
   const auto mixer = [](const char* name) { return "mixer { " + TrialMixers().at(name) + " } "; };

@@ -43,12 +43,13 @@ TEST_P(Fixture, SaysWhereItComesFrom) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Fixture,
-                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "optimizers.h5",
-                                         "synthesizers.h5", "convolutions.h5"));
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
+                                         "transformer_2017.h5", "transformer_pre_norm.h5",
+                                         "optimizers.h5", "synthesizers.h5", "convolutions.h5"));
 
-class T5Fixture : public testing::TestWithParam<const char*> {};
+class ModelFixture : public testing::TestWithParam<const char*> {};
 
-TEST_P(T5Fixture, HoldsModelAndGradients) {
+TEST_P(ModelFixture, HoldsModelAndGradients) {
   GoldenFile file(GetParam());
   ModelConfig config = Parse<ModelConfig>(file.Attribute("/", "config"));
   std::vector<int64_t> embedding{config.vocabulary_size(), config.width()};
@@ -76,7 +77,9 @@ TEST_P(T5Fixture, HoldsModelAndGradients) {
                    (scalar("cross_entropy_sum") + scalar("z_loss_sum")) / slots);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, T5Fixture, testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5"));
+INSTANTIATE_TEST_SUITE_P(All, ModelFixture,
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
+                                         "transformer_2017.h5", "transformer_pre_norm.h5"));
 
 TEST(OptimizersFixture, HoldsTrajectories) {
   GoldenFile file("optimizers.h5");

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -34,16 +35,43 @@ class SyntraModel:
                         for name, value in load_file(directory / file).items()}
 
     def __call__(self, encoder_ids: Tensor, decoder_ids: Tensor) -> Tensor:
-        table = self.tensors["embedding"]
-        hidden = self.stack("encoder", table[encoder_ids], encoder_ids != 0)
-        hidden = self.stack("decoder", table[decoder_ids], encoder_ids != 0, hidden)
+        hidden = self.stack("encoder", self.embed(encoder_ids), encoder_ids != 0)
+        hidden = self.stack("decoder", self.embed(decoder_ids), encoder_ids != 0, hidden)
         if self.config["tied_embeddings"]:
-            return hidden @ table.T * self.config["width"] ** -0.5
+            scale = 1 if self.config["scaled_embeddings"] else self.config["width"] ** -0.5
+            return hidden @ self.tensors["embedding"].T * scale
         return hidden @ self.tensors["output_embedding"].T
 
+    def embed(self, ids: Tensor) -> Tensor:
+        rows, length = self.tensors["embedding"][ids], ids.shape[1]
+        if self.config["scaled_embeddings"]:
+            rows = rows * self.config["width"] ** 0.5
+        if "positions" not in self.config:
+            return rows
+        (kind, settings), = self.config["positions"].items()
+        if kind == "learned":
+            return rows + self.tensors["position_embedding"][:length]
+        return rows + self.sinusoids(settings["layout"], length)
+
+    def sinusoids(self, layout: str, length: int) -> Tensor:
+        halves, count = layout == "HALVES", self.config["width"] // 2
+        steps = torch.arange(count, dtype=torch.float64) / (max(count - 1, 1) if halves else count)
+        angles = torch.arange(length)[:, None] * 10000 ** -steps
+        waves = torch.cat([angles.sin(), angles.cos()], -1) if halves else torch.stack(
+            [angles.sin(), angles.cos()], -1).flatten(-2)
+        return waves.float()
+
     def norm(self, name: str, x: Tensor) -> Tensor:
-        scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + self.config["norm_epsilon"])
-        return x * scale * self.tensors[f"{name}/norm"]
+        scale, epsilon = self.tensors[f"{name}/norm"], self.config["norm_epsilon"]
+        if self.config["norm"] == "LAYER_NORM":
+            return torch.nn.functional.layer_norm(x, x.shape[-1:], scale, self.tensors[f"{name}/norm_bias"], epsilon)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * scale
+
+    def add(self, name: str, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """x after the sublayer, whose parameters are at `name`."""
+        if self.config["norm_placement"] == "AFTER":
+            return self.norm(name, x + sublayer(x))
+        return x + sublayer(self.norm(name, x))
 
     def stack(self, name: str, x: Tensor, keys: Tensor, memory: Tensor | None = None) -> Tensor:
         """`keys` [B, S]: which positions of the source are not padding."""
@@ -52,26 +80,38 @@ class SyntraModel:
         bias = self.relative_bias(name, x.shape[1], decoder) if settings.get("relative_bias") else 0
         for layer in range(self.config[f"{name}_layers"]):
             at = f"{name}/layer_{layer:02}"
-            h = self.norm(f"{at}/mixer", x)
-            if kind == "attention":
-                x = x + self.attention(f"{at}/mixer", settings, h, None if decoder else keys, bias)
-            else:
-                x = x + self.convolution(f"{at}/mixer", settings, h, None if decoder else keys)
+            x = self.add(f"{at}/mixer", x, lambda h, at=at: self.mixer(
+                kind, f"{at}/mixer", settings, h, None if decoder else keys, bias))
             if decoder:
-                cross = self.config["cross_attention"]
-                h = self.norm(f"{at}/cross_attention", x)
-                scores = self.dot_product(f"{at}/cross_attention", cross["heads"], h, memory)
-                x = x + self.mix(f"{at}/cross_attention", scores, keys[:, None, None, :], memory, cross["heads"])
-            x = x + self.feed_forward(f"{at}/feed_forward", self.norm(f"{at}/feed_forward", x))
-        return self.norm(name, x)
+                x = self.add(f"{at}/cross_attention", x, lambda h, at=at: self.cross_attention(
+                    f"{at}/cross_attention", h, memory, keys))
+            x = self.add(f"{at}/feed_forward", x, lambda h, at=at: self.feed_forward(f"{at}/feed_forward", h))
+        return x if self.config["norm_placement"] == "AFTER" else self.norm(name, x)
+
+    def mixer(self, kind: str, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
+        """Without `keys`, those of the source, it is causal."""
+        if kind == "attention":
+            return self.attention(at, settings, x, keys, bias)
+        return self.convolution(at, settings, x, keys)
+
+    def cross_attention(self, at: str, x: Tensor, memory: Tensor, keys: Tensor) -> Tensor:
+        heads = self.config["cross_attention"]["heads"]
+        scores = self.dot_product(at, heads, x, memory)
+        return self.mix(at, scores, keys[:, None, None, :], memory, heads)
+
+    def affine(self, name: str, x: Tensor) -> Tensor:
+        """x W, and + b where there is one."""
+        return x @ self.tensors[name] + self.tensors.get(f"{name}_bias", 0)
 
     def feed_forward(self, at: str, x: Tensor) -> Tensor:
-        hidden = x @ self.tensors[f"{at}/input"]
-        if self.config["feed_forward"]["activation"] == "GATED_GELU":
-            hidden = torch.nn.functional.gelu(hidden, approximate="tanh") * (x @ self.tensors[f"{at}/gate"])
-        else:
+        hidden, activation = self.affine(f"{at}/input", x), self.config["feed_forward"]["activation"]
+        if activation == "RELU":
             hidden = torch.relu(hidden)
-        return hidden @ self.tensors[f"{at}/output"]
+        else:
+            hidden = torch.nn.functional.gelu(hidden, approximate="tanh")
+        if activation == "GATED_GELU":
+            hidden = hidden * self.affine(f"{at}/gate", x)
+        return self.affine(f"{at}/output", hidden)
 
     def heads(self, x: Tensor, heads: int) -> Tensor:
         """[B, T, H * K] to [B, H, T, K]."""
@@ -87,18 +127,14 @@ class SyntraModel:
         return mixed.transpose(1, 2).flatten(-2) @ self.tensors[f"{at}/output"]
 
     def attention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
-        """Without `keys`, those of the source, it is causal."""
         length = x.shape[1]
         visible = torch.ones(length, length).tril().bool() if keys is None else keys[:, None, None, :]
         return self.mix(at, self.mixer_scores(at, settings, x) + bias, visible, x, settings["heads"])
 
     def convolution(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
         """Lightweight or, where the filters depend on the position, dynamic; without `keys` causal."""
-        def affine(name: str, x: Tensor) -> Tensor:
-            return x @ self.tensors[f"{at}/{name}"] + self.tensors[f"{at}/{name}_bias"]
-
         width, taps, mesh = x.shape[-1], settings["kernel_size"], settings["form"] == "MESH"
-        h = affine("input", x)
+        h = self.affine(f"{at}/input", x)
         if settings["glu"]:
             h = h[..., :width] * torch.sigmoid(h[..., width:])
         filters = self.tensors[f"{at}/filters"]
@@ -112,8 +148,8 @@ class SyntraModel:
         windows = torch.nn.functional.pad(h, (0, 0, left, taps - 1 - left)).unfold(1, taps, 1)  # [B, T, D, taps]
         h = (windows * weights).sum(-1)
         if mesh:
-            h = affine("pointwise", h + self.tensors[f"{at}/filter_bias"])
-        return affine("output", h)
+            h = self.affine(f"{at}/pointwise", h + self.tensors[f"{at}/filter_bias"])
+        return self.affine(f"{at}/output", h)
 
     def mixer_scores(self, at: str, attention: dict, x: Tensor) -> Tensor:
         """The sum of the terms, weighed by the gate: [B or 1, H or 1, T, T]."""

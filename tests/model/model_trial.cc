@@ -74,6 +74,27 @@ const std::map<std::string, std::string>& TrialMixers() {
   return mixers;
 }
 
+const std::map<std::string, std::string>& TrialBodies() {
+  static const std::map<std::string, std::string> bodies{
+      {"transformer_2017",
+       "norm: LAYER_NORM norm_placement: AFTER positions { sinusoidal {} } scaled_embeddings: true "
+       "feed_forward { bias: true } mixer { attention { relative_bias: false } }"},
+      {"learned_positions",
+       "norm: LAYER_NORM positions { learned { max_length: 16 } } "
+       "feed_forward { activation: GATED_GELU bias: true }"},
+      {"rms_norm_after",
+       "norm_placement: AFTER positions { sinusoidal { layout: HALVES } } "
+       "feed_forward { activation: GELU }"}};
+  return bodies;
+}
+
+std::map<std::string, ModelConfig> TrialModels() {
+  std::map<std::string, ModelConfig> models;
+  for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
+  for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
+  return models;
+}
+
 void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, double factor) {
   for (const Parameter& parameter : parameters.all()) {
     std::vector<float> values(parameter.shape.size());

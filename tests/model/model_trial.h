@@ -31,6 +31,13 @@ ModelConfig ListedModel(const std::string& fields);
 // The names and configurations of the mixers that model and decoding tests use.
 const std::map<std::string, std::string>& TrialMixers();
 
+// The names and ModelConfig fields (for ListedModel) of bodies other than T5's: norms, positions,
+// feed-forward networks.
+const std::map<std::string, std::string>& TrialBodies();
+
+// The tiny T5 with each trial mixer, and the tiny models of each trial body.
+std::map<std::string, ModelConfig> TrialModels();
+
 struct ModelSetting {
   ModelConfig config = TinyModel();
   LossOptions loss;

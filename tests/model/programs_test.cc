@@ -35,12 +35,12 @@ void ExpectSameGradients(const ModelTrial& found, const ModelTrial& truth, doubl
   }
 }
 
-class EveryMixer : public testing::TestWithParam<std::pair<const std::string, std::string>> {
+class EveryModel : public testing::TestWithParam<std::pair<const std::string, ModelConfig>> {
  protected:
-  ModelSetting Setting() const { return {.config = TinyModel(GetParam().second)}; }
+  ModelSetting Setting() const { return {.config = GetParam().second}; }
 };
 
-TEST_P(EveryMixer, GradientsAgreeWithCentralDifferences) {
+TEST_P(EveryModel, GradientsAgreeWithCentralDifferences) {
   ModelSetting setting = Setting();
   setting.loss = {.z_loss = 1e-2, .label_smoothing = 0.1};
   // A hidden layer without kinks, which central differences would step over.
@@ -49,7 +49,7 @@ TEST_P(EveryMixer, GradientsAgreeWithCentralDifferences) {
   ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
 }
 
-TEST_P(EveryMixer, BackendsAgree) {
+TEST_P(EveryModel, BackendsAgree) {
   ModelTrial reference(Setting(), Batch(), ReferenceBackend()),
       cpu(Setting(), Batch(), FastBackend());
   const double truth = reference.Run();
@@ -57,7 +57,7 @@ TEST_P(EveryMixer, BackendsAgree) {
   ExpectSameGradients(cpu, reference, 1e-5);
 }
 
-TEST_P(EveryMixer, BFloat16TrainsLikeFloat) {
+TEST_P(EveryModel, BFloat16TrainsLikeFloat) {
   ModelSetting setting = Setting();
   // One ReLU whose input rounding moves over zero would turn a gradient of so few tokens.
   setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);
@@ -77,7 +77,7 @@ TEST_P(EveryMixer, BFloat16TrainsLikeFloat) {
   EXPECT_GT(Cosine(all_found, all_truth), 0.99);
 }
 
-TEST_P(EveryMixer, RecomputingGivesTheSameBitsInASmallerArena) {
+TEST_P(EveryModel, RecomputingGivesTheSameBitsInASmallerArena) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     ModelSetting setting = Setting();
     setting.config.set_dropout(0.2);
@@ -93,7 +93,7 @@ TEST_P(EveryMixer, RecomputingGivesTheSameBitsInASmallerArena) {
   }
 }
 
-TEST_P(EveryMixer, NothingReadsWhatIsDead) {
+TEST_P(EveryModel, NothingReadsWhatIsDead) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     for (const bool recompute : {false, true}) {
       ModelSetting setting = Setting();
@@ -108,7 +108,7 @@ TEST_P(EveryMixer, NothingReadsWhatIsDead) {
   }
 }
 
-TEST_P(EveryMixer, LiveBlocksNeverOverlap) {
+TEST_P(EveryModel, LiveBlocksNeverOverlap) {
   ModelTrial trial(Setting(), Batch(), FastBackend());
   const MemoryPlan& plan = trial.executable().plan();
   EXPECT_GE(plan.arena_bytes, plan.peak_bytes);
@@ -123,7 +123,7 @@ TEST_P(EveryMixer, LiveBlocksNeverOverlap) {
   }
 }
 
-TEST_P(EveryMixer, PaddingLeavesLossAndGradients) {
+TEST_P(EveryModel, PaddingLeavesLossAndGradients) {
   TrialBatch padded = RandomBatch({2, 12, 8}, kVocabulary);
   TrialBatch plain = RandomBatch({2, 9, 6}, kVocabulary);
   for (int64_t row = 0; row < 2; ++row) {
@@ -151,10 +151,12 @@ TEST_P(EveryMixer, PaddingLeavesLossAndGradients) {
 }
 
 // Two examples in one row count as in rows of their own, if tables are indexed inside the segment.
-TEST_P(EveryMixer, PackingLeavesLossAndGradients) {
+TEST_P(EveryModel, PackingLeavesLossAndGradients) {
   ModelSetting setting = Setting();
-  setting.config.mutable_mixer()->mutable_attention()->set_index_by(
-      AttentionConfig::SEGMENT_POSITION);
+  if (setting.config.mixer().has_attention()) {
+    setting.config.mutable_mixer()->mutable_attention()->set_index_by(
+        AttentionConfig::SEGMENT_POSITION);
+  }
   TrialBatch packed = RandomBatch({1, 12, 8}, kVocabulary),
              apart = RandomBatch({2, 7, 5}, kVocabulary);
   std::ranges::fill(apart.encoder_segments, 0);
@@ -183,9 +185,9 @@ TEST_P(EveryMixer, PackingLeavesLossAndGradients) {
   }
 }
 
-TEST_P(EveryMixer, RefusesSequencesLongerThanItsTables) {
-  const EncoderDecoder model(TinyModel(GetParam().second));
-  if (!MakeMixer(model.config().mixer())->traits().MaxLength()) return;  // it has no tables
+TEST_P(EveryModel, RefusesSequencesLongerThanItsTables) {
+  const EncoderDecoder model(GetParam().second);
+  if (LengthLimitsOf(model.config(), Side::kEncoder).empty()) return;  // it has no tables
   ParameterStore parameters = DeclareParameters(model);
   for (const BatchShape& shape : {BatchShape{1, 17, 4}, BatchShape{1, 4, 17}}) {
     try {
@@ -201,7 +203,7 @@ TEST_P(EveryMixer, RefusesSequencesLongerThanItsTables) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Model, EveryMixer, testing::ValuesIn(TrialMixers()),
+INSTANTIATE_TEST_SUITE_P(Model, EveryModel, testing::ValuesIn(TrialModels()),
                          [](const auto& info) { return info.param.first; });
 
 class ModelDropout : public testing::TestWithParam<DropoutNoise> {

@@ -2,10 +2,14 @@
 // Stacks whose layers are a list: hybrids, shared parameters, and the short form as a list.
 #include "model/stack.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "kernels/tested.h"
 #include "model/model_trial.h"
+#include "model/positions.h"
 #include "program/finite_differences.h"
 
 namespace syntra {
@@ -86,6 +90,17 @@ TEST(Stack, AHybridLearnsABatch) {
     last = trial.Run();
   }
   EXPECT_LT(last, 0.5 * first);
+}
+
+// Width 4: the second wavelength is 100 times the first, by Tensor2Tensor's rule 10000 times.
+TEST(Stack, SinusoidsAreThoseOfTheirLayout) {
+  const float sin = std::sin(1.0F), cos = std::cos(1.0F);
+  EXPECT_THAT(SinusoidTable(SinusoidalPositions::INTERLEAVED, 2, 4),
+              testing::Pointwise(testing::FloatEq(),
+                                 {0.0F, 1.0F, 0.0F, 1.0F, sin, cos, 0.00999983333F, 0.99995F}));
+  EXPECT_THAT(SinusoidTable(SinusoidalPositions::HALVES, 2, 4),
+              testing::Pointwise(testing::FloatEq(),
+                                 {0.0F, 0.0F, 1.0F, 1.0F, sin, 1e-4F, cos, 0.999999995F}));
 }
 
 TEST(Stack, SharedLayersCountOnceAndAddTheirGradients) {

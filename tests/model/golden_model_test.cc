@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the whole model with Hugging Face's T5 (tests/golden/make_t5.py): logits, loss and every
-// gradient. Also checks that a wrong sign anywhere in the backward pass would be noticed.
+// Compares whole models with Hugging Face's T5 (tests/golden/make_t5.py) and with torch's
+// Transformer (make_transformers.py): logits, loss and every gradient. Also checks that a wrong
+// sign anywhere in the backward pass would be noticed.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -15,13 +16,31 @@
 namespace syntra {
 namespace {
 
+// The stored inputs; places in rows of one example each where the model reads them.
+void SetInputs(const GoldenFile& golden, Executable& executable) {
+  for (const std::string& name : golden.Datasets("inputs")) {
+    const std::vector<int32_t> values = golden.Ints("inputs/" + name).values;
+    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
+  }
+  for (const std::string stack : {"encoder", "decoder"}) {
+    const std::string name = stack + "_positions";
+    if (!executable.Has(name)) continue;
+    const GoldenArray<int32_t> ids = golden.Ints("inputs/" + stack + "_ids");
+    std::vector<int32_t> positions(ids.values.size());
+    for (size_t i = 0; i < positions.size(); ++i) {
+      positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) % ids.shape[1]);
+    }
+    executable.SetInput(name, std::span<const int32_t>(positions));
+  }
+}
+
 struct Fixture {
   const char* file;
   Backend* backend;
   bool recompute;
 };
 
-class GoldenT5 : public testing::TestWithParam<Fixture> {
+class GoldenModel : public testing::TestWithParam<Fixture> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(
@@ -46,10 +65,7 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
     Executable executable(
         TrainingProgram(*model_, parameters_, DType::kF32, shape, loss, GetParam().recompute),
         *GetParam().backend, memory_->arenas());
-    for (const std::string& name : golden_.Datasets("inputs")) {
-      const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
-      executable.SetInput(name, std::span<const int32_t>(values));
-    }
+    SetInputs(golden_, executable);
     const float inverse = static_cast<float>(1 / denominator);
     executable.SetInput("inverse_denominator", std::span(&inverse, 1));
     executable.RunChecked();
@@ -75,17 +91,14 @@ class GoldenT5 : public testing::TestWithParam<Fixture> {
   std::unique_ptr<ArenaMemory> memory_;
 };
 
-TEST_P(GoldenT5, Logits) {
+TEST_P(GoldenModel, Logits) {
   const GoldenArray<float> stored = golden_.Floats("outputs/logits");
   const GoldenArray<int32_t> segments = golden_.Ints("inputs/decoder_segments");
   const BatchShape shape{stored.shape[0], golden_.Ints("inputs/encoder_ids").shape[1],
                          stored.shape[1]};
   Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape),
                         *GetParam().backend, memory_->arenas());
-  for (const std::string& name : golden_.Datasets("inputs")) {
-    const std::vector<int32_t> values = golden_.Ints("inputs/" + name).values;
-    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
-  }
+  SetInputs(golden_, executable);
   executable.RunChecked();
   std::vector<double> found = Numbers(executable.Tensor("logits"));
   for (size_t i = 0; i < found.size(); ++i) {
@@ -94,9 +107,9 @@ TEST_P(GoldenT5, Logits) {
   ExpectGolden(std::span<const double>(found), stored.values, 1e-5, "logits");
 }
 
-TEST_P(GoldenT5, LossAndGradientsPerToken) { Check({}, TargetTokens(), "loss", "gradients"); }
+TEST_P(GoldenModel, LossAndGradientsPerToken) { Check({}, TargetTokens(), "loss", "gradients"); }
 
-TEST_P(GoldenT5, LossAndGradientsPerSlotWithZLoss) {
+TEST_P(GoldenModel, LossAndGradientsPerSlotWithZLoss) {
   const auto slots = static_cast<double>(golden_.Ints("inputs/targets").values.size());
   Check({.z_loss = 1e-4}, slots, "loss_slots", "gradients_slots");
 }
@@ -110,7 +123,8 @@ std::string CaseName(const testing::TestParamInfo<Fixture>& info) {
 
 std::vector<Fixture> Fixtures() {
   std::vector<Fixture> fixtures;
-  for (const char* file : {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5"}) {
+  for (const char* file : {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5",
+                           "transformer_pre_norm.h5"}) {
     fixtures.push_back({file, &ReferenceBackend(), false});
     fixtures.push_back({file, &FastBackend(), false});
     fixtures.push_back({file, &FastBackend(), true});
@@ -118,7 +132,7 @@ std::vector<Fixture> Fixtures() {
   return fixtures;
 }
 
-INSTANTIATE_TEST_SUITE_P(HuggingFace, GoldenT5, testing::ValuesIn(Fixtures()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Files, GoldenModel, testing::ValuesIn(Fixtures()), CaseName);
 
 // A gradient op with the wrong sign in one result.
 struct Mutation {
@@ -133,10 +147,10 @@ void WrongReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   for (double& number : outputs[mutation.output].numbers) number = -number;
 }
 
-class MutatedT5 : public testing::TestWithParam<const char*> {};
+class MutatedModel : public testing::TestWithParam<const char*> {};
 
 // Flips the sign of one result of one step of the backward half at a time.
-TEST_P(MutatedT5, FailsTheComparison) {
+TEST_P(MutatedModel, FailsTheComparison) {
   const GoldenFile golden(GetParam());
   ModelConfig config;
   ASSERT_TRUE(
@@ -157,10 +171,7 @@ TEST_P(MutatedT5, FailsTheComparison) {
   // The largest error of a gradient; ExpectGolden allows 1e-5.
   const auto error = [&](const Program& run) {
     Executable executable(run, ReferenceBackend(), memory.arenas());
-    for (const std::string& name : golden.Datasets("inputs")) {
-      const std::vector<int32_t> values = golden.Ints("inputs/" + name).values;
-      executable.SetInput(name, std::span<const int32_t>(values));
-    }
+    SetInputs(golden, executable);
     executable.SetInput("inverse_denominator", std::span(&inverse, 1));
     memory.ClearGradients();
     executable.Run();
@@ -200,7 +211,8 @@ TEST_P(MutatedT5, FailsTheComparison) {
   EXPECT_GT(tried.size(), 8u);
 }
 
-INSTANTIATE_TEST_SUITE_P(HuggingFace, MutatedT5, testing::Values("t5_v1_0.h5", "t5_v1_1.h5"),
+INSTANTIATE_TEST_SUITE_P(Files, MutatedModel,
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "transformer_2017.h5"),
                          [](const auto& info) {
                            const std::string file = info.param;
                            return file.substr(0, file.find('.'));

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoder-decoders of torch's Transformer layers: LayerNorm before or after the sublayers, biases, absolute positions.
+
+`transformer_2017.h5` is the model of Vaswani et al. 2017 at a small size: norms after the sublayers, sinusoids, scaled
+embeddings. `transformer_pre_norm.h5` has norms before, learned positions and GELU. The losses are those of make_t5.py,
+and all is computed in float64 as there. torch's attention has biases, which are zero here; it divides scores by the
+root of the head size K, which is stored as part of the query weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fixture import Array, Fixture, output_directory, rounded
+from make_t5 import Batch, Case, Result, Z_LOSS, make_batch
+
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class Body:
+    """What differs from T5; the sizes are in `case`."""
+
+    case: Case
+    norm_first: bool
+    gelu: bool
+    positions: str  # text-proto of PositionConfig
+    scaled: bool
+
+    def text_proto(self) -> str:
+        case = self.case
+        return f"""\
+width: {case.width}
+encoder_layers: {case.layers}
+decoder_layers: {case.layers}
+feed_forward {{ width: {case.hidden} activation: {"GELU" if self.gelu else "RELU"} bias: true }}
+mixer {{ attention {{ heads: {case.heads} head_size: {case.head_size} relative_bias: false }} }}
+cross_attention {{ heads: {case.heads} head_size: {case.head_size} }}
+vocabulary_size: {case.vocabulary}
+tied_embeddings: {"true" if case.tied else "false"}
+dropout: 0
+norm: LAYER_NORM
+norm_placement: {"BEFORE" if self.norm_first else "AFTER"}
+norm_epsilon: {EPSILON}
+positions {{ {self.positions} }}
+scaled_embeddings: {"true" if self.scaled else "false"}
+"""
+
+
+BODIES = (
+    Body(Case("transformer_2017.h5", seed=20, width=16, heads=4, head_size=4, hidden=24, layers=2, vocabulary=40,
+              gated=False, tied=True, source_lengths=(11, 7, 3), target_lengths=(5, 8, 2), target_slots=8),
+         norm_first=False, gelu=False, positions="sinusoidal {}", scaled=True),
+    Body(Case("transformer_pre_norm.h5", seed=21, width=16, heads=4, head_size=4, hidden=24, layers=1, vocabulary=40,
+              gated=False, tied=False, source_lengths=(9, 11, 2), target_lengths=(8, 1, 6), target_slots=8),
+         norm_first=True, gelu=True, positions="learned { max_length: 12 }", scaled=False),
+)
+
+
+class Transformer(nn.Module):
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        case = body.case
+        self.body = body
+        self.embedding = nn.Parameter(torch.zeros(case.vocabulary, case.width))
+        if not case.tied:
+            self.output_embedding = nn.Parameter(torch.zeros(case.vocabulary, case.width))
+        if not body.scaled:
+            self.position_embedding = nn.Parameter(torch.zeros(12, case.width))
+        arguments = {"d_model": case.width, "nhead": case.heads, "dim_feedforward": case.hidden, "dropout": 0.0,
+                     "activation": nn.GELU("tanh") if body.gelu else nn.ReLU(), "layer_norm_eps": EPSILON,
+                     "batch_first": True, "norm_first": body.norm_first}
+        self.encoder = nn.ModuleList(nn.TransformerEncoderLayer(**arguments) for _ in range(case.layers))
+        self.decoder = nn.ModuleList(nn.TransformerDecoderLayer(**arguments) for _ in range(case.layers))
+        if body.norm_first:
+            self.norms = nn.ModuleDict({stack: nn.LayerNorm(case.width, EPSILON) for stack in ("encoder", "decoder")})
+
+    def sinusoids(self, length: int) -> Tensor:
+        """Vaswani et al. 2017, section 3.5, element by element."""
+        width = self.body.case.width
+        return torch.tensor([[(math.cos if column % 2 else math.sin)(place / 10000 ** (2 * (column // 2) / width))
+                              for column in range(width)] for place in range(length)], dtype=torch.float64)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        rows, length = self.embedding[ids], ids.shape[1]
+        if self.body.scaled:
+            return rows * math.sqrt(self.body.case.width) + self.sinusoids(length)
+        return rows + self.position_embedding[:length]
+
+    def forward(self, batch: Batch) -> Tensor:
+        padding = torch.from_numpy(batch.encoder_segments == 0)
+        x = self.embed(torch.from_numpy(batch.encoder_ids))
+        for layer in self.encoder:
+            x = layer(x, src_key_padding_mask=padding)
+        memory = self.norms["encoder"](x) if self.body.norm_first else x
+        x = self.embed(torch.from_numpy(batch.decoder_ids))
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        for layer in self.decoder:
+            x = layer(x, memory, tgt_mask=later, memory_key_padding_mask=padding)
+        hidden = self.norms["decoder"](x) if self.body.norm_first else x
+        return hidden @ (self.embedding if self.body.case.tied else self.output_embedding).T
+
+
+def make_model(body: Body, generator: np.random.Generator) -> Transformer:
+    """A model whose every parameter is drawn here, but for the biases of attention, which are zero."""
+    model = Transformer(body).double()  # in training mode, in which torch does not fuse layers
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            drawn = generator.standard_normal(tuple(parameter.shape))
+            if name.endswith(("in_proj_bias", "out_proj.bias")):
+                values = 0 * drawn
+            elif name.endswith("bias"):
+                values = 0.3 * drawn
+            elif "norm" in name:
+                values = 1 + 0.2 * drawn
+            elif name == "position_embedding":
+                values = drawn
+            else:
+                values = drawn * parameter.shape[1] ** -0.5
+            parameter.copy_(torch.from_numpy(rounded(values)))
+    return model
+
+
+def evaluate(model: Transformer, batch: Batch) -> Result:
+    logits = model(batch)
+    targets = torch.from_numpy(batch.targets)
+    counted = targets > 0
+    entropy = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, reduction="sum")
+    z_loss = Z_LOSS * torch.logsumexp(logits, dim=-1)[counted].square().sum()
+    return Result(logits, entropy / counted.sum(), (entropy + z_loss) / targets.numel(), entropy, z_loss)
+
+
+def renamed(model: Transformer, tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
+    """`tensors`, parameters or gradients by torch's names, by Syntra's."""
+    found: dict[str, Tensor] = {name: value for name, value in tensors.items() if "embedding" in name}
+
+    def norm(ours: str, theirs: str) -> None:
+        found[f"{ours}/norm"] = tensors[f"{theirs}.weight"]
+        found[f"{ours}/norm_bias"] = tensors[f"{theirs}.bias"]
+
+    def attention(ours: str, theirs: str) -> None:
+        query, key, value = tensors[f"{theirs}.in_proj_weight"].chunk(3)
+        found[f"{ours}/query"] = query.T * query_factor
+        found[f"{ours}/key"], found[f"{ours}/value"] = key.T, value.T
+        found[f"{ours}/output"] = tensors[f"{theirs}.out_proj.weight"].T
+
+    for stack in ("encoder", "decoder"):
+        for layer in range(model.body.case.layers):
+            ours, theirs = f"{stack}/layer_{layer:02}", f"{stack}.{layer}"
+            sublayers = ["mixer", "feed_forward"]
+            attention(f"{ours}/mixer", f"{theirs}.self_attn")
+            if stack == "decoder":
+                sublayers.insert(1, "cross_attention")
+                attention(f"{ours}/cross_attention", f"{theirs}.multihead_attn")
+            for number, sublayer in enumerate(sublayers, 1):
+                norm(f"{ours}/{sublayer}", f"{theirs}.norm{number}")
+            for name, linear in (("input", "linear1"), ("output", "linear2")):
+                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
+                found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
+        if model.body.norm_first:
+            norm(stack, f"norms.{stack}")
+    return {name: value.detach().contiguous().numpy() for name, value in found.items()}
+
+
+def check_gradient(model: Transformer, batch: Batch, gradients: dict[str, Tensor],
+                   generator: np.random.Generator) -> None:
+    """The slope of loss_slots along a random direction, by central differences."""
+    directions = {name: torch.from_numpy(generator.standard_normal(tuple(gradient.shape)))
+                  for name, gradient in gradients.items()}
+    expected = sum(float((gradients[name] * directions[name]).sum()) for name in gradients)
+    values = []
+    with torch.no_grad():
+        for factor in (1e-6, -2e-6):
+            for name, parameter in model.named_parameters():
+                parameter.add_(directions[name], alpha=factor)
+            values.append(evaluate(model, batch).loss_slots.item())
+    if not math.isclose((values[0] - values[1]) / 2e-6, expected, rel_tol=1e-6):
+        raise RuntimeError(f"{model.body.case.file}: the gradients disagree with central differences")
+
+
+def write_body(body: Body, directory: Path) -> None:
+    generator = np.random.default_rng(body.case.seed)
+    batch = make_batch(body.case, generator)
+    model = make_model(body, generator)
+    root = math.sqrt(body.case.head_size)
+    if not root.is_integer():
+        raise RuntimeError("a factor that is no power of two would be rounded")
+    result = evaluate(model, batch)
+
+    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
+        named = dict(model.named_parameters())
+        return dict(zip(named, torch.autograd.grad(loss, list(named.values()), retain_graph=True), strict=True))
+
+    with Fixture(directory / body.case.file, Path(__file__).name, ("torch",)) as fixture:
+        fixture.attribute("/", "config", body.text_proto())
+        fixture.arrays("/inputs", vars(batch))
+        fixture.arrays("/parameters", renamed(model, dict(model.named_parameters()), 1 / root))
+        fixture.array("/outputs/logits", result.logits.detach().numpy() * batch.decoder_segments[:, :, None])
+        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
+            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
+        fixture.arrays("/gradients", renamed(model, gradients_of(result.loss), root))
+        slots = gradients_of(result.loss_slots)
+        fixture.arrays("/gradients_slots", renamed(model, slots, root))
+    check_gradient(model, batch, slots, generator)
+
+
+def main() -> None:
+    directory = output_directory("Writes the fixtures of torch's Transformer.")
+    torch.set_num_threads(1)
+    for body in BODIES:
+        write_body(body, directory)
+
+
+if __name__ == "__main__":
+    main()
