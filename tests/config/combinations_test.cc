@@ -85,6 +85,19 @@ TEST(Combinations, DecoderTables) {
   Expect("model { mixer {} }", "model.mixer names no kind; write e.g. mixer { attention {} }");
 }
 
+TEST(Combinations, Positions) {
+  Expect("model { positions { sinusoidal {} } }", "");
+  Expect("model { positions {} }",
+         "model.positions names no kind; write e.g. positions { sinusoidal {} }");
+  Expect("model { width: 513 positions { sinusoidal {} } }",
+         "model.width 513 is odd, but model.positions.sinusoidal has a sine and a cosine of each "
+         "wavelength; make it even");
+  Expect("model { width: 513 positions { learned {} } }", "");
+  Expect("model { positions { learned { max_length: 511 } } }",
+         "model.positions.learned.max_length 511 is shorter than data.input_length 512; make it "
+         "at least 512, or lower data.input_length");
+}
+
 TEST(Combinations, Layers) {
   const std::string random = "mixer { attention { term { random { max_length: 113 } } } }";
   const std::string heads = "mixer { attention { heads: 4 } }";

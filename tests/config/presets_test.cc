@@ -35,22 +35,44 @@ int64_t AttentionParameters(const AttentionConfig& attention, int64_t width) {
   return count;
 }
 
+// Of Mesh TensorFlow's form: two gates, a separable convolution with a bias, an output; dynamic
+// filters are a projection with bias for each tap.
+int64_t ConvolutionParameters(const ConvolutionConfig& convolution, bool dynamic, int64_t width) {
+  const int64_t matrix = width * width + width;
+  return 4 * matrix + width + convolution.kernel_size() * (dynamic ? matrix : width);
+}
+
+int64_t MixerParameters(const MixerConfig& mixer, int64_t width) {
+  if (mixer.has_light_conv()) return ConvolutionParameters(mixer.light_conv(), false, width);
+  if (mixer.has_dynamic_conv()) return ConvolutionParameters(mixer.dynamic_conv(), true, width);
+  return AttentionParameters(mixer.attention(), width);
+}
+
+int64_t BiasParameters(const ModelConfig& model, const MixerConfig& mixer) {
+  const bool adds = mixer.has_attention() && mixer.attention().relative_bias();
+  return adds ? int64_t{model.relative_bias().buckets()} * mixer.attention().heads() : 0;
+}
+
 int64_t Parameters(const ModelConfig& model) {
   const int64_t width = model.width();
-  const AttentionConfig& attention = model.mixer().attention();
-  const AttentionConfig& decoder =
-      model.has_decoder_mixer() ? model.decoder_mixer().attention() : attention;
+  const MixerConfig& mixer = model.mixer();
+  const MixerConfig& decoder = model.has_decoder_mixer() ? model.decoder_mixer() : mixer;
   const int64_t cross =
       4 * width * model.cross_attention().heads() * model.cross_attention().head_size();
   const bool gated = model.feed_forward().activation() == FeedForwardConfig::GATED_GELU;
-  const int64_t feed_forward = (gated ? 3 : 2) * width * model.feed_forward().width();
+  const int64_t hidden = model.feed_forward().width();
+  const int64_t biases = model.feed_forward().bias() ? (gated ? 2 : 1) * hidden + width : 0;
+  const int64_t feed_forward = (gated ? 3 : 2) * width * hidden + biases;
+  const int64_t norm = (model.norm() == ModelConfig::LAYER_NORM ? 2 : 1) * width;
+  const int64_t last = model.norm_placement() == ModelConfig::BEFORE ? 2 * norm : 0;
   const int64_t embedding = model.vocabulary_size() * width;
-  return (model.tied_embeddings() ? 1 : 2) * embedding +
-         model.encoder_layers() *
-             (AttentionParameters(attention, width) + feed_forward + 2 * width) +
+  const int64_t positions =
+      model.positions().has_learned() ? model.positions().learned().max_length() * width : 0;
+  return (model.tied_embeddings() ? 1 : 2) * embedding + positions +
+         model.encoder_layers() * (MixerParameters(mixer, width) + feed_forward + 2 * norm) +
          model.decoder_layers() *
-             (AttentionParameters(decoder, width) + cross + feed_forward + 3 * width) +
-         2 * width + model.relative_bias().buckets() * int64_t{attention.heads() + decoder.heads()};
+             (MixerParameters(decoder, width) + cross + feed_forward + 3 * norm) +
+         last + BiasParameters(model, mixer) + BiasParameters(model, decoder);
 }
 
 TEST(Presets, LoadAndAgreeWithProtobuf) {
@@ -72,7 +94,9 @@ TEST(Presets, HaveThePublishedParameterCounts) {
       {"t5_v1_1_base", 247577856},         {"t5_v1_1_large", 783150080},
       {"paper/c4_transformer", 222903552}, {"paper/c4_syn_r", 254360576},
       {"paper/c4_syn_d", 224476160},       {"paper/c4_syn_rv", 292109312},
-      {"paper/c4_syn_dv", 243350528},      {"paper/c4_syn_fr", 207174656}};
+      {"paper/c4_syn_dv", 243350528},      {"paper/c4_syn_fr", 207174656},
+      {"paper/c4_lightconv", 223693824},   {"paper/c4_dynamicconv", 256662528},
+      {"transformer_2017_base", 60551168}};
   for (const auto& [name, count] : counts) {
     const std::string path = SYNTRA_SOURCE_DIR "/configs/" + name + ".textproto";
     const Config config = LoadConfig(std::vector<std::string>{path}, {}, kForModel);

@@ -217,6 +217,16 @@ TEST_F(Converting, AMixerOfAnotherKindIsNamed) {
               HasSubstr("model.mixer is a light_conv"));
 }
 
+TEST_F(Converting, ABodyOtherThanT5sIsRefusedByItsFields) {
+  ModelConfig model = ListedModel(TrialBodies().at("learned_positions"));
+  model.set_vocabulary_size(80);
+  SaveSample(scratch_ / "run", model);
+  EXPECT_THAT(
+      Complaint(scratch_ / "run", kHuggingFaceFormat, scratch_ / "theirs", ExitCode::kConfig),
+      AllOf(HasSubstr("model.norm"), HasSubstr("model.positions"),
+            HasSubstr("model.feed_forward.bias")));
+}
+
 TEST_F(Converting, AListOfLayersToSafetensorsAndBack) {
   const Path run = scratch_ / "run";
   ModelConfig model = ListedModel("encoder { layers { mixer { " + TrialMixers().at("random") +

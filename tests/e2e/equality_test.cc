@@ -134,9 +134,10 @@ const ExactCase kExactCases[] = {
      With(Mixer("gate: SOFTMAX term { factorized_random { max_length: 32 } } "
                 "term { dense { max_length: 32 } }"),
           {"train.loss_denominator=TARGET_TOKENS", "train.recompute=true"})},
-    {"Convolutions",
+    {"ConvolutionsAndPositions",
      {"model.mixer={ light_conv { kernel_size: 5 heads: 4 } }",
-      "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 } }"}},
+      "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 } }", "model.norm=LAYER_NORM",
+      "model.positions={ learned { max_length: 32 } }", "model.feed_forward.bias=true"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });

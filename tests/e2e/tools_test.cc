@@ -172,9 +172,11 @@ TEST_F(Tools, PublishedSizes) {
       {"paper/c4_transformer", 222903552}, {"paper/c4_syn_r", 254360576},
       {"paper/c4_syn_d", 224476160},       {"paper/c4_syn_rv", 292109312},
       {"paper/c4_syn_dv", 243350528},      {"paper/c4_syn_fr", 207174656},
-      {"t5_v1_0_small", 60506624},         {"t5_v1_0_base", 222903552},
-      {"t5_v1_0_large", 737668096},        {"t5_v1_1_small", 76961152},
-      {"t5_v1_1_base", 247577856},         {"t5_v1_1_large", 783150080},
+      {"paper/c4_lightconv", 223693824},   {"paper/c4_dynamicconv", 256662528},
+      {"transformer_2017_base", 60551168}, {"t5_v1_0_small", 60506624},
+      {"t5_v1_0_base", 222903552},         {"t5_v1_0_large", 737668096},
+      {"t5_v1_1_small", 76961152},         {"t5_v1_1_base", 247577856},
+      {"t5_v1_1_large", 783150080},
   };
   const auto count = [&](const std::string& file, const Arguments& more) {
     Arguments arguments{
