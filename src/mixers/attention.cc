@@ -103,17 +103,8 @@ class AttentionMixer final : public TokenMixer {
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
     AttentionOperands operands =
         Operands(scope, {.x = step.x, .length = step.length, .causal = true, .start = step.start});
-    const auto remember = [&](const char* name, Value row) {
-      if (!row) return row;
-      TensorType type = scope.TypeOf(row);
-      type.shape = {type.shape[0], step.length, type.shape[2]};
-      const Value rows = step.state(name, type, StateKind::kPositions);
-      scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {row, step.start},
-                                   {rows});
-      return rows;
-    };
-    operands.key = remember("key", operands.key);
-    operands.value = remember("value", operands.value);
+    if (operands.key) operands.key = Remember(scope, step, "key", operands.key);
+    operands.value = Remember(scope, step, "value", operands.value);
     if (step.relative_bias) operands.relative_bias = step.relative_bias;
     return Mix(scope, step.x, operands, {.query_start = step.start, .causal = true});
   }

@@ -6,19 +6,12 @@
 #include <cmath>
 
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
 
 double InverseRoot(int64_t count) { return 1 / std::sqrt(static_cast<double>(count)); }
-
-Value Reshaped(const Scope& scope, Value x, Attributes::Integers shape) {
-  return scope.One("reshape", {{"shape", std::move(shape)}}, {x});
-}
-
-Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length) {
-  return scope.One("slice", {{"axis", axis}, {"begin", begin}, {"length", length}}, {x});
-}
 
 }  // namespace
 
@@ -47,9 +40,8 @@ Value ConvolutionMixer::Gated(const Scope& scope, Value x) const {
   const int64_t width = scope.TypeOf(x).shape[-1];
   if (!config_.glu()) return Affine(scope, "input", x, width, InverseRoot(width));
   const Value both = Affine(scope, "input", x, 2 * width, InverseRoot(width));
-  const Value gate = scope.One("activation", {{"kind", std::string("sigmoid")}},
-                               {Slice(scope, both, 2, width, width)});
-  return scope.One("multiply", {}, {Slice(scope, both, 2, 0, width), gate});
+  const Value gate = Activation(scope, "sigmoid", Slice(scope, both, 2, width, width));
+  return Multiply(scope, Slice(scope, both, 2, 0, width), gate);
 }
 
 // The authors project once. Mesh TensorFlow's separable convolution adds a bias and a projection of
@@ -69,7 +61,7 @@ Value ConvolutionMixer::Build(const Scope& scope, const MixerInput& input) const
   Value weights = scope.One("softmax", {}, {scores});
   const Shape shape = scope.TypeOf(scores).shape;
   if (shape.rank() == 4) {
-    weights = Reshaped(scope, weights, {shape[0], shape[1], shape[2] * shape[3]});
+    weights = Reshape(scope, weights, {shape[0], shape[1], shape[2] * shape[3]});
   }
   // The middle tap is the position itself; of an even number there is one more behind it.
   const int64_t left = input.causal ? taps() - 1 : (taps() - 1) / 2;
@@ -92,17 +84,17 @@ Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) con
   // As [taps, filters, 1] for all rows, or [rows, taps, filters, 1].
   Value weights = scope.One("softmax", {}, {Scores(scope, gated)});
   if (scope.TypeOf(weights).shape.rank() == 4) {
-    weights = scope.One("transpose", {{"axes", Attributes::Integers{0, 3, 2, 1}}}, {weights});
+    weights = Transpose(scope, weights, {0, 3, 2, 1});
   } else {
-    weights = scope.One("transpose", {{"axes", Attributes::Integers{1, 0}}}, {weights});
-    weights = Reshaped(scope, weights, {taps(), groups, 1});
+    weights = Transpose(scope, weights, {1, 0});
+    weights = Reshape(scope, weights, {taps(), groups, 1});
   }
   const int64_t width = columns / groups;
   const Value sum = scope.One("sum_to",
                               {{"shape", Attributes::Integers{rows, 1, groups, width}},
                                {"dtype", std::string(NameOf(type.dtype))}},
-                              {Reshaped(scope, window, {rows, taps(), groups, width}), weights});
-  return Output(scope, Reshaped(scope, sum, {rows, 1, columns}));
+                              {Reshape(scope, window, {rows, taps(), groups, width}), weights});
+  return Output(scope, Reshape(scope, sum, {rows, 1, columns}));
 }
 
 }  // namespace syntra

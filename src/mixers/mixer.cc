@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/name_table.h"
 #include "configs/schema/kind_of.h"
 
@@ -32,6 +33,18 @@ const NameTable<Make>& Mixers() {
 std::optional<int64_t> MixerTraits::MaxLength() const {
   if (limits.empty()) return std::nullopt;
   return std::ranges::min_element(limits, {}, &LengthLimit::length)->length;
+}
+
+Value Remember(const Scope& scope, const MixerStep& step, const std::string& name, Value row) {
+  TensorType type = scope.TypeOf(row);
+  type.shape = {type.shape[0], step.length, type.shape[2]};
+  const Value rows = step.state(name, type, StateKind::kPositions);
+  scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {row, step.start}, {rows});
+  return rows;
+}
+
+Value TokenMixer::BuildStep(const Scope&, const MixerStep&) const {
+  SYNTRA_CHECK(false, "a step of a mixer that is not incremental");
 }
 
 std::unique_ptr<TokenMixer> MakeMixer(const MixerConfig& config) {

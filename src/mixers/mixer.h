@@ -97,6 +97,10 @@ struct MixerStep {
   MixerState state;
 };
 
+// Writes row [B, 1, W] at the step's position into the state `name`, and returns the rows of all
+// positions, [B, length, W].
+Value Remember(const Scope& scope, const MixerStep& step, const std::string& name, Value row);
+
 class TokenMixer {
  public:
   virtual ~TokenMixer() = default;
@@ -109,7 +113,8 @@ class TokenMixer {
   // Writes what a cross mixer's steps read of the memory's hidden states, once for all steps.
   virtual void Prepare(const Scope&, Value /*memory*/, const MixerState&) const {}
   // Returns [B, 1, D]: for the steps of a sequence, one after another, what Build gives as a whole.
-  virtual Value BuildStep(const Scope& scope, const MixerStep& step) const = 0;
+  // Only asked of incremental mixers, which are causal.
+  virtual Value BuildStep(const Scope& scope, const MixerStep& step) const;
 };
 
 // If the configuration sets no kind, this is the Transformer's attention.

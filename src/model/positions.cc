@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -53,7 +54,7 @@ std::vector<float> SinusoidTable(SinusoidalPositions::Layout layout, int64_t len
 Value AddPositions(const Scope& root, const PositionConfig& config, Value embedded, Value positions,
                    int64_t length) {
   const Value table = Table(root, config, length, root.TypeOf(embedded).shape[-1]);
-  return root.One("add", {}, {embedded, Embed(root, table, positions)});
+  return Add(root, embedded, Embed(root, table, positions));
 }
 
 Value AddPosition(const Scope& root, const PositionConfig& config, Value embedded, Value position,
@@ -62,7 +63,7 @@ Value AddPosition(const Scope& root, const PositionConfig& config, Value embedde
   const Value table = Table(root, config, length, type.shape[-1]);
   const Value row = root.One("gather_rows", {{"axis", int64_t{0}}}, {table, position});
   const Value narrow = root.One("copy", {{"dtype", std::string(NameOf(type.dtype))}}, {row});
-  return root.One("add", {}, {embedded, narrow});
+  return Add(root, embedded, narrow);
 }
 
 void ValidatePositions(const ModelConfig& model, const FieldReport& report) {

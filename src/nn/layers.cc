@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "nn/tensors.h"
+
 namespace syntra {
 namespace {
 
@@ -36,7 +38,7 @@ Value LinearRelu(const Scope& scope, const std::string& name, Value x, const Lin
 Value AddBias(const Scope& scope, const std::string& name, Value x, const std::string& axis) {
   const int64_t width = scope.TypeOf(x).shape[-1];
   const Value bias = scope.Parameter(name, {width}, {axis}, Initializer::Constant(0));
-  return scope.One("add", {}, {x, bias});
+  return Add(scope, x, bias);
 }
 
 Value Embed(const Scope& scope, Value table, Value ids) {
@@ -89,7 +91,7 @@ Value ResidualStream::AddAndNormalise(const Scope& scope) {
   const Value scale = parameter("norm", 1);
   if (model_.norm() == ModelConfig::RMS_NORM) return AddAndRmsNormalise(scope, scale);
   const Value added = Dropout(scope, pending_, model_.dropout());
-  sum_ = sum_ ? scope.One("add", {}, {sum_, added}) : added;
+  sum_ = sum_ ? syntra::Add(scope, sum_, added) : added;
   return scope.program().Record("layer_norm", {{"epsilon", model_.norm_epsilon()}},
                                 {sum_, scale, parameter("norm_bias", 0)})[0];
 }
@@ -128,7 +130,7 @@ Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, 
     return config.bias() ? AddBias(scope, std::string(name) + "_bias", out, spec.axes[1]) : out;
   };
   const auto activated = [&](const char* kind) {
-    return scope.One("activation", {{"kind", std::string(kind)}}, {linear("input", x, wide)});
+    return Activation(scope, kind, linear("input", x, wide));
   };
   Value hidden;
   if (config.activation() == FeedForwardConfig::GATED_GELU) {

@@ -179,7 +179,11 @@ TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
 // of a convolution with five taps the last four inputs.
 TEST_P(Session, CachesWhatTheScoresRead) {
   const auto& [name, mixer] = GetParam();
-  DecodingTrial trial(TinyModel(mixer));
+  const ModelConfig config = TinyModel(mixer);
+  if (config.has_decoder_mixer() || config.mixer().has_gated_mlp()) {
+    GTEST_SKIP() << "another mixer decodes, or its states are others";
+  }
+  DecodingTrial trial(config);
   const int64_t layers = 2, width = 16, bytes = sizeof(float);
   const int64_t tensors = name.find("dot") == std::string::npos ? 1 : 2;
   const int64_t cross = 2 * layers * kRows * kInputs * width * bytes;

@@ -237,6 +237,17 @@ const std::vector<MixerCase>& MixerCases() {
       list.push_back({kind + "_even", kind + " { kernel_size: 14 heads: 2 glu: false }"});
       list.push_back({kind + "_mesh", kind + " { kernel_size: 13 form: MESH }"});
     }
+    list.push_back({"fourier", "fourier { max_length: 9 }"});
+    list.push_back({"fourier_orthonormal", "fourier { max_length: 9 orthonormal: true }"});
+    const std::string linformer =
+        "linformer { heads: 3 head_size: 4 projected_length: 5 max_length: 9 ";
+    list.push_back({"linformer", linformer + "}"});
+    list.push_back({"linformer_own_heads_shared_values",
+                    linformer + "share_heads: false share_values: true }"});
+    list.push_back({"mlp", "mlp { width: 6 max_length: 9 }"});
+    list.push_back({"gated_mlp", "gated_mlp { width: 12 max_length: 9 }"});
+    list.push_back({"gated_mlp_heads_and_attention",
+                    "gated_mlp { width: 12 heads: 3 max_length: 9 attention_size: 4 }"});
     return list;
   }();
   return cases;

@@ -41,6 +41,11 @@ ModelConfig TinyModel(const std::string& mixer, const std::string& more) {
       "relative_bias { buckets: 8 max_distance: 16 } mixer { " +
       (mixer.empty() ? TrialMixers().at("dot") : mixer) + " } " + more;
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  if (!MakeMixer(config.mixer())->traits().causal) {
+    const std::string dot = TrialMixers().at("dot");
+    SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(dot, config.mutable_decoder_mixer()),
+                 "{}", dot);
+  }
   return config;
 }
 
@@ -69,6 +74,10 @@ const std::map<std::string, std::string>& TrialMixers() {
         {"factorized_dense", attention("term { factorized_dense { a: 4 b: 4 } }")},
         {"light_conv", "light_conv { kernel_size: 5 heads: 2 }"},
         {"dynamic_conv", "dynamic_conv { kernel_size: 5 heads: 4 }"},
+        {"fourier", "fourier { max_length: 16 orthonormal: true }"},
+        {"gated_mlp", "gated_mlp { width: 24 heads: 2 max_length: 16 attention_size: 8 }"},
+        {"linformer", "linformer { heads: 2 head_size: 8 projected_length: 8 max_length: 16 }"},
+        {"mlp", "mlp { width: 12 max_length: 16 }"},
     };
   }();
   return mixers;

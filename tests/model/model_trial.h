@@ -22,7 +22,7 @@ struct TrialBatch {
 TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
 
 // A tiny T5 with `mixer` as its self-attention, e.g. "attention { term { random {} } }", and `more`
-// ModelConfig fields.
+// ModelConfig fields. Where the mixer is not causal, the decoder has dot-product attention.
 ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "");
 
 // The tiny T5 with ModelConfig fields laid over it, e.g. "encoder { layers { repeat: 3 } }".

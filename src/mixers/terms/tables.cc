@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/tensors.h"
+
 namespace syntra {
 namespace {
 
@@ -15,13 +17,7 @@ double Glorot3d(const Shape& shape) {
 
 // The top-left block of a table.
 Value TopLeft(const Scope& scope, Value table, int64_t length) {
-  for (const int64_t axis : {int64_t{1}, int64_t{2}}) {
-    if (scope.TypeOf(table).shape[static_cast<int>(axis)] > length) {
-      table =
-          scope.One("slice", {{"axis", axis}, {"begin", int64_t{0}}, {"length", length}}, {table});
-    }
-  }
-  return table;
+  return First(scope, First(scope, table, 1, length), 2, length);
 }
 
 }  // namespace
@@ -47,7 +43,7 @@ void AddTable(const Scope& scope, Value table, AttentionOperands& operands) {
   const int64_t length =
       std::min(scope.TypeOf(operands.table).shape[-1], scope.TypeOf(table).shape[-1]);
   operands.table =
-      scope.One("add", {}, {TopLeft(scope, operands.table, length), TopLeft(scope, table, length)});
+      Add(scope, TopLeft(scope, operands.table, length), TopLeft(scope, table, length));
 }
 
 }  // namespace syntra

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// gMLP (Liu et al. 2021, section 2): a projection whose one half gates the other after a map over
+// positions; with a tiny attention beside that map aMLP (section 4.4).
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "mixers/mixer.h"
+#include "nn/attention.h"
+#include "nn/layers.h"
+#include "nn/tensors.h"
+
+namespace syntra {
+namespace {
+
+constexpr double kEpsilon = 1e-5;  // of the gate's LayerNorm
+
+class GatedMlp final : public TokenMixer {
+ public:
+  explicit GatedMlp(const GatedMlpConfig& config) : config_(config) {}
+
+  MixerTraits traits() const override {
+    const int64_t length = config_.max_length();
+    return {.causal = true,
+            .limits = {{length, "gated_mlp.max_length", std::to_string(length)}},
+            .per_token = {{config_.width(), {"gated_mlp.width"}}}};
+  }
+
+  void Validate(const FieldReport& report) const override {
+    const FieldReport at = report / "gated_mlp";
+    const std::string width = at.Path("width"), heads = at.Path("heads");
+    if (config_.width() % 2 != 0) {
+      at.Add({width}, fmt::format("{} {} is odd, but one half of it gates the other; make it even",
+                                  width, config_.width()));
+    } else if (config_.heads() > 0 && config_.width() / 2 % config_.heads() != 0) {
+      at.Add({heads, width},
+             fmt::format("{} {} does not divide half of {} {}; choose one that does", heads,
+                         config_.heads(), width, config_.width()));
+    }
+  }
+
+  Value Build(const Scope& scope, const MixerInput& input) const override {
+    const int64_t length = scope.TypeOf(input.x).shape[1];
+    const Halves halves = Split(scope, input.x);
+    const Value gate = WithoutPadding(scope, halves.gate, input.segments);
+    const Value map = First(scope, First(scope, Map(scope, input.causal), 1, length), 2, length);
+    const Value bias = First(scope, Bias(scope), 0, length);
+    Value mixed = Gate(scope, map, gate, bias);
+    if (config_.attention_size() > 0) {
+      const AttentionMask mask = AttentionMask::Within(input.segments, {}, input.causal);
+      mixed = Add(scope, mixed, Attend(scope, Operands(scope, input.x), mask));
+    }
+    return Output(scope, Multiply(scope, halves.gated, mixed), input.x);
+  }
+
+  // Remembers the gates of all positions, and the attention's keys and values.
+  Value BuildStep(const Scope& scope, const MixerStep& step) const override {
+    const Halves halves = Split(scope, step.x);
+    const auto row_of = [&](Value table, int64_t axis) {
+      return scope.One("gather_rows", {{"axis", axis}}, {table, step.start});
+    };
+    const Value map = First(scope, row_of(Map(scope, true), 1), 2, step.length);
+    Value mixed =
+        Gate(scope, map, Remember(scope, step, "gate", halves.gate), row_of(Bias(scope), 0));
+    if (config_.attention_size() > 0) {
+      AttentionOperands operands = Operands(scope, step.x);
+      operands.key = Remember(scope, step, "key", operands.key);
+      operands.value = Remember(scope, step, "value", operands.value);
+      mixed =
+          Add(scope, mixed, Attend(scope, operands, {.query_start = step.start, .causal = true}));
+    }
+    return Output(scope, Multiply(scope, halves.gated, mixed), step.x);
+  }
+
+ private:
+  struct Halves {
+    Value gated, gate;  // [B, T, width / 2], the gate normalised
+  };
+
+  Halves Split(const Scope& scope, Value x) const {
+    const int64_t half = config_.width() / 2;
+    const Value hidden =
+        Activation(scope, "gelu_erf",
+                   AddBias(scope, "input_bias",
+                           Project(scope, "input", x, config_.width(), "embed", "mlp"), "mlp"));
+    const auto parameter = [&](const char* name, double start) {
+      return scope.Parameter(name, {half}, {"mlp"}, Initializer::Constant(start));
+    };
+    const Value gate =
+        scope.program().Record("layer_norm", {{"epsilon", kEpsilon}},
+                               {Slice(scope, hidden, 2, half, half), parameter("gate_norm", 1),
+                                parameter("gate_norm_bias", 0)})[0];
+    return {Slice(scope, hidden, 2, 0, half), gate};
+  }
+
+  // The map over positions, [H, N, N]; nearly zero at first.
+  Value Map(const Scope& scope, bool causal) const {
+    const int64_t heads = config_.heads(), n = config_.max_length();
+    const Value map = scope.Parameter("map", {heads, n, n}, {"heads", "query", "key"},
+                                      Initializer::Uniform(1e-3 / static_cast<double>(n)));
+    if (!causal) return map;
+    std::vector<float> triangle(n * n);
+    for (int64_t i = 0; i < n; ++i) std::fill_n(triangle.begin() + i * n, i + 1, 1.0F);
+    return Multiply(scope, map, scope.program().Constant({n, n}, std::move(triangle)));
+  }
+
+  // [N, H, 1]; one at first, so that a new layer passes its input on.
+  Value Bias(const Scope& scope) const {
+    return scope.Parameter("map_bias", {config_.max_length(), config_.heads(), 1},
+                           {"query", "heads", "one"}, Initializer::Constant(1));
+  }
+
+  // map . gate + bias, as [B, T, width / 2].
+  Value Gate(const Scope& scope, Value map, Value gate, Value bias) const {
+    const Value mapped = scope.One("shared_matmul", {{"transpose", false}}, {map, gate});
+    const Shape shape = scope.TypeOf(mapped).shape;
+    const int64_t heads = config_.heads();
+    const Value grouped = Reshape(scope, mapped, {shape[0], shape[1], heads, shape[2] / heads});
+    return Reshape(scope, Add(scope, grouped, bias), {shape[0], shape[1], shape[2]});
+  }
+
+  AttentionOperands Operands(const Scope& scope, Value x) const {
+    const int64_t size = config_.attention_size();
+    const auto project = [&](const char* name, int64_t to) {
+      return Project(scope / "attention", name, x, to, "embed", "kv");
+    };
+    // The queries' factor is a part of the scores, not of the first values: it is no head of T5's.
+    const Value query =
+        scope.One("affine", {{"scale", 1 / std::sqrt(static_cast<double>(size))}, {"shift", 0.0}},
+                  {project("query", size)});
+    return {.query = query, .key = project("key", size), .value = project("value", size)};
+  }
+
+  Value Attend(const Scope& scope, const AttentionOperands& operands,
+               const AttentionMask& mask) const {
+    return Project(scope / "attention", "output", Attention(scope.program(), 1, operands, mask),
+                   config_.width() / 2, "kv", "mlp");
+  }
+
+  Value Output(const Scope& scope, Value x, Value like) const {
+    const int64_t width = scope.TypeOf(like).shape[2];
+    return AddBias(scope, "output_bias", Project(scope, "output", x, width, "mlp", "embed"),
+                   "embed");
+  }
+
+  static Value Project(const Scope& scope, const char* name, Value x, int64_t to,
+                       const std::string& from_axis, const std::string& to_axis) {
+    const auto from = static_cast<double>(scope.TypeOf(x).shape[2]);
+    return Linear(scope, name, x,
+                  {to, {from_axis, to_axis}, Initializer::Normal(1 / std::sqrt(from))});
+  }
+
+  GatedMlpConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenMixer> mixer_gated_mlp(const MixerConfig& config) {
+  return std::make_unique<GatedMlp>(config.gated_mlp());
+}
+
+}  // namespace syntra
