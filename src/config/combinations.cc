@@ -120,6 +120,23 @@ void MixersTakePackedRows(const Report& report) {
   }
 }
 
+// In a decoder what a position must not see tells it where it is.
+void EncoderSeesOrder(const Report& report) {
+  const ModelConfig& model = report.config().model();
+  if (model.has_positions()) return;
+  const std::vector<LayerGroup> groups = LayersOf(model, Side::kEncoder);
+  if (std::ranges::any_of(groups, [](const LayerGroup& group) {
+        return MakeMixer(group.mixer)->traits().sees_order;
+      })) {
+    return;
+  }
+  const std::string path = "model." + groups.front().mixer_path;
+  report.Add({path, "model.positions"},
+             fmt::format("{} does not see the order of tokens, nor does anything else in the "
+                         "encoder; add e.g. model.positions {{ sinusoidal {{}} }}",
+                         path));
+}
+
 void VocabularyIsEven(const Report& report) {
   const int size = report.config().model().vocabulary_size();
   if (size % 2 == 0) return;
@@ -336,11 +353,11 @@ void StrategyGivesTheOutputs(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
-    ModelFitsTogether,        ModelTakesTheSequences,           MixersTakePackedRows,
-    VocabularyIsEven,         VocabularyHoldsSentinels,         SentinelsSuffice,
-    CorruptedTargetsFit,      MicroBatchesFillTheBatch,         ScheduleFalls,
-    MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch, TokensCanBeCounted,
-    ActivationsCanBeCounted,  StrategyGivesTheOutputs,
+    ModelFitsTogether,  ModelTakesTheSequences,   MixersTakePackedRows,
+    EncoderSeesOrder,   VocabularyIsEven,         VocabularyHoldsSentinels,
+    SentinelsSuffice,   CorruptedTargetsFit,      MicroBatchesFillTheBatch,
+    ScheduleFalls,      MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
+    TokensCanBeCounted, ActivationsCanBeCounted,  StrategyGivesTheOutputs,
 };
 
 }  // namespace

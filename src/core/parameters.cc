@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "core/buffer.h"
+#include "core/orthogonal.h"
 #include "core/random_fill.h"
 
 namespace syntra {
@@ -64,6 +65,9 @@ void Initialize(const ParameterSpec& parameter, uint64_t seed, std::span<float> 
       break;
     case Initializer::Kind::kUniform:
       FillUniform(key, scale, values);
+      break;
+    case Initializer::Kind::kOrthogonal:
+      FillOrthogonal(key, parameter.shape[0], values);
       break;
   }
 }

@@ -16,9 +16,9 @@
 namespace syntra {
 
 // How a parameter's first values are drawn. `scale` is the standard deviation for the normal kinds
-// and half the width of the interval for kUniform.
+// and half the width of the interval for kUniform; kOrthogonal has none.
 struct Initializer {
-  enum class Kind { kConstant, kNormal, kTruncatedNormal, kUniform };
+  enum class Kind { kConstant, kNormal, kTruncatedNormal, kUniform, kOrthogonal };
   Kind kind = Kind::kConstant;
   double scale = 0.0;  // kConstant: the value itself
 
@@ -29,6 +29,9 @@ struct Initializer {
     return {Kind::kTruncatedNormal, deviation};
   }
   static Initializer Uniform(double limit) { return {Kind::kUniform, limit}; }
+  // Of a matrix [n, m]: columns with the distribution of n independent normal numbers each, but in
+  // groups of n they are orthogonal to each other (Choromanski et al. 2021, section 2.4).
+  static Initializer Orthogonal() { return {Kind::kOrthogonal}; }
 };
 
 struct ParameterSpec {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <regex>
 
 #include "configs/schema/kind_of.h"
+#include "mixers/key_value_heads.h"
 #include "mixers/score_term.h"
 #include "nn/layers.h"
 
@@ -63,6 +63,7 @@ class AttentionMixer final : public TokenMixer {
   void Validate(const FieldReport& report) const override {
     const FieldReport attention = report / "attention";
     ValidateGate(attention);
+    ValidateKeyValueHeads(attention, config_.heads(), config_.key_value_heads());
     std::map<TermOperands, int> operands;
     std::map<std::string, int> names;
     for (int i = 0; i < config_.term_size(); ++i) {
@@ -93,6 +94,7 @@ class AttentionMixer final : public TokenMixer {
     const int64_t length = scope.TypeOf(input.x).shape[1];
     AttentionOperands operands =
         Operands(scope, {.x = input.x, .length = length, .causal = input.causal});
+    ShareHeads(scope, operands);
     operands.value = HeadDropout(scope, operands.value, config_.dropout(), config_.head_size());
     if (input.relative_bias) operands.relative_bias = input.relative_bias;
     const Value positions = traits().reads_positions ? input.positions : Value{};
@@ -105,6 +107,7 @@ class AttentionMixer final : public TokenMixer {
         Operands(scope, {.x = step.x, .length = step.length, .causal = true, .start = step.start});
     if (operands.key) operands.key = Remember(scope, step, "key", operands.key);
     operands.value = Remember(scope, step, "value", operands.value);
+    ShareHeads(scope, operands);
     if (step.relative_bias) operands.relative_bias = step.relative_bias;
     return Mix(scope, step.x, operands, {.query_start = step.start, .causal = true});
   }
@@ -148,8 +151,8 @@ class AttentionMixer final : public TokenMixer {
 
   // What the terms add, and the values.
   AttentionOperands Operands(const Scope& scope, TermInput input) const {
-    const int64_t width = scope.TypeOf(input.x).shape[-1];
     input.heads = config_.heads();
+    input.key_value_heads = KeyValueHeads(config_);
     input.head_size = config_.head_size();
     input.gate_weights = GateWeights(scope);
     for (const ScoreTerm& term : config_.term()) {
@@ -162,11 +165,17 @@ class AttentionMixer final : public TokenMixer {
       FindTermKind(term)->build(TermScope(scope, term), term, input, operands);
       ++input.gate_index;
     }
-    operands.value = Linear(scope, "value", input.x,
-                            {input.heads * input.head_size,
-                             {"embed", "joined_kv"},
-                             Initializer::Normal(1 / std::sqrt(static_cast<double>(width)))});
+    operands.value = ToHeads(scope, "value", input.x, input.key_value_heads * input.head_size);
     return operands;
+  }
+
+  // Keys and values are projected, and remembered, once for all heads that share them.
+  void ShareHeads(const Scope& scope, AttentionOperands& operands) const {
+    const auto repeat = [&](Value x) {
+      return RepeatHeads(scope, x, KeyValueHeads(config_), config_.heads());
+    };
+    if (operands.key) operands.key = repeat(operands.key);
+    operands.value = repeat(operands.value);
   }
 
   Value GateWeights(const Scope& scope) const {
@@ -184,11 +193,8 @@ class AttentionMixer final : public TokenMixer {
 
   Value Mix(const Scope& scope, Value x, const AttentionOperands& operands,
             const AttentionMask& mask) const {
-    const int64_t inner = int64_t{config_.heads()} * config_.head_size();
-    return Linear(scope, "output", Attention(scope.program(), config_.heads(), operands, mask),
-                  {scope.TypeOf(x).shape[-1],
-                   {"joined_kv", "embed"},
-                   Initializer::Normal(1 / std::sqrt(static_cast<double>(inner)))});
+    return FromHeads(scope, "output", Attention(scope.program(), config_.heads(), operands, mask),
+                     scope.TypeOf(x).shape[-1]);
   }
 
   AttentionConfig config_;

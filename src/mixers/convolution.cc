@@ -20,6 +20,17 @@ Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, 
   return AddBias(scope, name + "_bias", y, "conv");
 }
 
+Value Window(const Scope& scope, const MixerStep& step, const std::string& name, Value row,
+             int64_t length) {
+  if (length == 1) return row;
+  const TensorType type = scope.TypeOf(row);
+  const Value before = step.state(name, {type.dtype, {type.shape[0], length - 1, type.shape[2]}},
+                                  StateKind::kRunning);
+  const Value window = scope.One("concatenate", {{"axis", int64_t{1}}}, {before, row});
+  scope.program().RecordUpdate("store", {}, {Slice(scope, window, 1, 1, length - 1)}, {before});
+  return window;
+}
+
 MixerTraits ConvolutionMixer::traits() const {
   MixerTraits traits{.causal = true, .packed_rows = PackedRows::kExact};
   if (!is_mesh()) traits.width_divisor = {config_.heads(), FieldPath(field(), "heads")};
@@ -74,13 +85,7 @@ Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) con
   const Value gated = Gated(scope, step.x);
   const TensorType type = scope.TypeOf(gated);
   const int64_t rows = type.shape[0], columns = type.shape[2], groups = filters(columns);
-  Value window = gated;  // [rows, taps, columns], the new position last
-  if (taps() > 1) {
-    const Value before =
-        step.state("window", {type.dtype, {rows, taps() - 1, columns}}, StateKind::kRunning);
-    window = scope.One("concatenate", {{"axis", int64_t{1}}}, {before, gated});
-    scope.program().RecordUpdate("store", {}, {Slice(scope, window, 1, 1, taps() - 1)}, {before});
-  }
+  const Value window = Window(scope, step, "window", gated, taps());
   // As [taps, filters, 1] for all rows, or [rows, taps, filters, 1].
   Value weights = scope.One("softmax", {}, {Scores(scope, gated)});
   if (scope.TypeOf(weights).shape.rank() == 4) {

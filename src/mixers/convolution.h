@@ -40,4 +40,9 @@ class ConvolutionMixer : public TokenMixer {
 // x W + b: [.., in] -> [.., out], W being the parameter `name` of the scope, b `name`_bias.
 Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, double deviation);
 
+// The last `length` positions of what a convolution reads, [B, length, W], with `row` [B, 1, W] as
+// the newest; zeros before the first. The state `name` keeps them.
+Value Window(const Scope& scope, const MixerStep& step, const std::string& name, Value row,
+             int64_t length);
+
 }  // namespace syntra

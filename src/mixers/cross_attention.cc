@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dot-product attention of decoder positions to encoder positions, without relative bias (T5).
-#include <cmath>
-
+#include "mixers/key_value_heads.h"
 #include "mixers/mixer.h"
 #include "nn/attention.h"
 #include "nn/layers.h"
@@ -37,7 +36,9 @@ class CrossAttentionMixer final : public TokenMixer {
             .per_token = {{Inner(), {"heads", "head_size"}}}};
   }
 
-  void Validate(const FieldReport&) const override {}
+  void Validate(const FieldReport& report) const override {
+    ValidateKeyValueHeads(report, config_.heads(), config_.key_value_heads());
+  }
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t rows = scope.TypeOf(input.x).shape[0];
@@ -59,7 +60,8 @@ class CrossAttentionMixer final : public TokenMixer {
 
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
     const Shape source = scope.TypeOf(step.memory_segments).shape;
-    const TensorType type{scope.recording().activations, {source[0], source[1], Inner()}};
+    const TensorType type{scope.recording().activations,
+                          {source[0], source[1], KeyValueHeads(config_) * config_.head_size()}};
     return Mix(scope, step.x,
                {step.state("key", type, StateKind::kPositions),
                 step.state("value", type, StateKind::kPositions)},
@@ -74,15 +76,14 @@ class CrossAttentionMixer final : public TokenMixer {
 
   int64_t Inner() const { return int64_t{config_.heads()} * config_.head_size(); }
 
-  Value Projection(const Scope& scope, const char* name, Value x, double deviation) const {
-    return Linear(scope, name, x,
-                  {Inner(), {"embed", "joined_kv"}, Initializer::Normal(deviation)});
+  Projected Project(const Scope& scope, Value memory) const {
+    const int64_t inner = KeyValueHeads(config_) * config_.head_size();
+    const Value key = ToHeads(scope, "key", memory, inner);
+    return {key, ToHeads(scope, "value", memory, inner)};
   }
 
-  Projected Project(const Scope& scope, Value memory) const {
-    const double deviation = 1 / std::sqrt(static_cast<double>(scope.TypeOf(memory).shape[-1]));
-    const Value key = Projection(scope, "key", memory, deviation);
-    return {key, Projection(scope, "value", memory, deviation)};
+  Value Repeated(const Scope& scope, Value x) const {
+    return RepeatHeads(scope, x, KeyValueHeads(config_), config_.heads());
   }
 
   // Several rows that attend to one row of the memory are laid side by side as its queries, so that
@@ -91,17 +92,15 @@ class CrossAttentionMixer final : public TokenMixer {
             Value segments) const {
     const Shape rows = scope.TypeOf(x).shape;
     const int64_t width = rows[-1];
-    const Value query = Projection(scope, "query", x,
-                                   1 / std::sqrt(static_cast<double>(width) * config_.head_size()));
-    const Value value = HeadDropout(scope, memory.value, config_.dropout(), config_.head_size());
+    const Value query = QueryProjection(scope, x, config_.heads(), config_.head_size());
+    const Value value =
+        HeadDropout(scope, Repeated(scope, memory.value), config_.dropout(), config_.head_size());
     const Value side_by_side = InRows(scope, query, scope.TypeOf(memory_segments).shape[0]);
-    const Value attended = Attention(scope.program(), config_.heads(),
-                                     {.query = side_by_side, .key = memory.key, .value = value},
-                                     {.query_segments = segments, .key_segments = memory_segments});
-    return Linear(scope, "output", InRows(scope, attended, rows[0]),
-                  {width,
-                   {"joined_kv", "embed"},
-                   Initializer::Normal(1 / std::sqrt(static_cast<double>(Inner())))});
+    const Value attended =
+        Attention(scope.program(), config_.heads(),
+                  {.query = side_by_side, .key = Repeated(scope, memory.key), .value = value},
+                  {.query_segments = segments, .key_segments = memory_segments});
+    return FromHeads(scope, "output", InRows(scope, attended, rows[0]), width);
   }
 
   CrossAttentionConfig config_;

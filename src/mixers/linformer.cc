@@ -28,23 +28,15 @@ class Linformer final : public TokenMixer {
     const int64_t width = scope.TypeOf(input.x).shape[2];
     const int64_t inner = int64_t{config_.heads()} * config_.head_size();
     const Value x = WithoutPadding(scope, input.x, input.segments);
-    const auto linear = [&](const char* name, Value from, int64_t fan_in) {
-      const double deviation = 1 / std::sqrt(static_cast<double>(fan_in));
-      return Linear(scope, name, from,
-                    {inner, {"embed", "joined_kv"}, Initializer::Normal(deviation)});
-    };
     const Value value = Projected(scope, config_.share_values() ? "project_key" : "project_value",
-                                  linear("value", x, width));
+                                  ToHeads(scope, "value", x, inner));
     const Value mixed =
         Attention(scope.program(), config_.heads(),
-                  {.query = linear("query", input.x, width * config_.head_size()),
-                   .key = Projected(scope, "project_key", linear("key", x, width)),
+                  {.query = QueryProjection(scope, input.x, config_.heads(), config_.head_size()),
+                   .key = Projected(scope, "project_key", ToHeads(scope, "key", x, inner)),
                    .value = HeadDropout(scope, value, config_.dropout(), config_.head_size())},
                   {});
-    return Linear(scope, "output", mixed,
-                  {width,
-                   {"joined_kv", "embed"},
-                   Initializer::Normal(1 / std::sqrt(static_cast<double>(inner)))});
+    return FromHeads(scope, "output", mixed, width);
   }
 
  private:

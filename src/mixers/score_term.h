@@ -31,7 +31,8 @@ struct TermTraits {
 struct TermInput {
   Value x;  // [B, T, D]
   int64_t heads = 0, head_size = 0;
-  int64_t length = 0;  // S, the keys
+  int64_t key_value_heads = 0;  // heads that keys and values have, before they are repeated
+  int64_t length = 0;           // S, the keys
   bool causal = false;
   Value start;             // of a decoding step: the position of its one query, i32 [1]
   Value query_projection;  // x W_q if the mixture has a dot product
@@ -67,10 +68,6 @@ const TermKind* FindTermKind(const ScoreTerm& term);
 
 // What the term's parameters are called: its name, or else its kind.
 std::string TermName(const ScoreTerm& term);
-
-// The query projection of a dot product, [B, T, H * K]. Its weights are normal with standard
-// deviation (D K)^-1/2, which includes the factor 1/sqrt(K) of dot-product attention (T5).
-Value QueryProjection(const Scope& scope, Value x, int64_t heads, int64_t head_size);
 
 // Where a mixture has the parameters of a term. Those of an unnamed dot product lie beside the
 // mixture's own.

@@ -218,6 +218,7 @@ std::vector<LayerConfig*> ListedLayers(ModelConfig* model) {
 
 void ValidateModel(const ModelConfig& model, const FieldReport& report) {
   CheckMixers(model, report);
+  MakeCrossMixer(model.cross_attention())->Validate(report / "cross_attention");
   CheckDecoderIsCausal(model, report);
   for (const Side side : {Side::kEncoder, Side::kDecoder}) {
     CheckListsLayers(model, side, report);

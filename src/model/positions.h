@@ -17,9 +17,6 @@ Value AddPositions(const Scope& root, const PositionConfig& config, Value embedd
 Value AddPosition(const Scope& root, const PositionConfig& config, Value embedded, Value position,
                   int64_t length);
 
-// A sine or cosine for each position and column, [length, width].
-std::vector<float> SinusoidTable(SinusoidalPositions::Layout layout, int64_t length, int64_t width);
-
 // `report` is that of ModelConfig.
 void ValidatePositions(const ModelConfig& model, const FieldReport& report);
 

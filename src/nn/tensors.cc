@@ -28,6 +28,30 @@ Value Add(const Scope& scope, Value a, Value b) { return scope.One("add", {}, {a
 
 Value Multiply(const Scope& scope, Value a, Value b) { return scope.One("multiply", {}, {a, b}); }
 
+Value AffineMap(const Scope& scope, Value x, double scale, double shift) {
+  return scope.One("affine", {{"scale", scale}, {"shift", shift}}, {x});
+}
+
+Value Cast(const Scope& scope, Value x, DType dtype) {
+  if (scope.TypeOf(x).dtype == dtype) return x;
+  return scope.One("copy", {{"dtype", std::string(NameOf(dtype))}}, {x});
+}
+
+Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor) {
+  return scope.One("sum_to", {{"shape", std::move(shape)}, {"dtype", std::string("f32")}},
+                   {x, factor});
+}
+
+Value InHeads(const Scope& scope, Value x, int64_t heads) {
+  const Shape shape = scope.TypeOf(x).shape;
+  return Reshape(scope, x, {shape[0], shape[1], heads, shape[2] / heads});
+}
+
+Value Joined(const Scope& scope, Value x) {
+  const Shape shape = scope.TypeOf(x).shape;
+  return Reshape(scope, x, {shape[0], shape[1], shape[2] * shape[3]});
+}
+
 Value WithoutPadding(const Scope& scope, Value x, Value segments) {
   const TensorType type = scope.TypeOf(x);
   const Value mask = scope.One("nonzero", {{"dtype", std::string(NameOf(type.dtype))}}, {segments});

@@ -15,6 +15,16 @@ Value First(const Scope& scope, Value x, int64_t axis, int64_t length);
 Value Activation(const Scope& scope, const std::string& kind, Value x);
 Value Add(const Scope& scope, Value a, Value b);
 Value Multiply(const Scope& scope, Value a, Value b);
+// scale x + shift.
+Value AffineMap(const Scope& scope, Value x, double scale, double shift);
+// x in the element type; x itself if that is its own.
+Value Cast(const Scope& scope, Value x, DType dtype);
+// x, times `factor` if there is one, summed over the axes that are 1 in `shape`; f32.
+Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor = {});
+// x [B, T, H * W] as [B, T, H, W].
+Value InHeads(const Scope& scope, Value x, int64_t heads);
+// x [B, T, H, W] as [B, T, H * W].
+Value Joined(const Scope& scope, Value x);
 // x [B, T, D], zero where segments, i32 [B, T], are 0.
 Value WithoutPadding(const Scope& scope, Value x, Value segments);
 

@@ -98,6 +98,46 @@ TEST(Combinations, Positions) {
          "at least 512, or lower data.input_length");
 }
 
+TEST(Combinations, MapsOverPositions) {
+  const std::string attention = "decoder_mixer { attention {} } } data { pack: false }";
+  const auto encoder = [&](const std::string& mixer) {
+    return "model { mixer { " + mixer + " } " + attention;
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {encoder("fourier {}"), ""},
+      {encoder("linformer {}"), ""},
+      {encoder("mlp {}"), ""},
+      {"model { mixer { gated_mlp {} } } data { pack: false }", ""},
+      {"model { decoder_mixer { fourier {} } } data { pack: false }",
+       "model.decoder_mixer cannot hide later positions"},
+      {"model { decoder { layers {} layers { mixer { mlp {} } } } } data { pack: false }",
+       "model.decoder.layers[1].mixer cannot hide later positions"},
+      {"model { mixer { gated_mlp {} } }",
+       "model.mixer lets examples that share a row read each other; set data.pack: false"},
+      {encoder("linformer { max_length: 511 }"),
+       "model.mixer.linformer.max_length 511 is shorter than data.input_length 512"},
+      {encoder("gated_mlp { width: 9 }"),
+       "model.mixer.gated_mlp.width 9 is odd, but one half of it gates the other"},
+      {encoder("gated_mlp { width: 12 heads: 4 }"),
+       "model.mixer.gated_mlp.heads 4 does not divide half of model.mixer.gated_mlp.width 12"},
+      {"model { mixer { linear_attention {} } } data { pack: false }",
+       "model.mixer does not see the order of tokens, nor does anything else in the encoder; add "
+       "e.g. model.positions { sinusoidal {} }"},
+      {"model { mixer { linear_attention {} } positions { sinusoidal {} } } data { pack: false }",
+       ""},
+      {"model { encoder { layers { mixer { performer {} } } layers {} } } data { pack: false }",
+       ""},
+      {"model { decoder_mixer { attention_free { window: 0 } } } data { pack: false }", ""},
+      {"model { mixer { retention { head_size: 5 } } } data { pack: false }",
+       "model.mixer.retention.head_size 5 is odd, but pairs of columns are rotated"},
+      {"model { mixer { attention { heads: 6 key_value_heads: 4 } } }",
+       "model.mixer.attention.key_value_heads 4 does not divide model.mixer.attention.heads 6"},
+      {"model { cross_attention { heads: 2 key_value_heads: 4 } }",
+       "model.cross_attention.key_value_heads 4 does not divide model.cross_attention.heads 2"},
+  };
+  for (const auto& [text, error] : cases) Expect(text, error);
+}
+
 TEST(Combinations, Layers) {
   const std::string random = "mixer { attention { term { random { max_length: 113 } } } }";
   const std::string heads = "mixer { attention { heads: 4 } }";

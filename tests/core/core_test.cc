@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/instruction_sets.h"
+#include "core/orthogonal.h"
 #include "core/parameters.h"
 #include "core/random.h"
 #include "core/random_fill.h"
@@ -92,6 +93,28 @@ TEST(RandomFill, UsesTheWordsOfPhilox) {
 
 // The probability that a standard normal draw lies beyond |x| on one side.
 double TailOf(double x) { return 0.5 * std::erfc(std::abs(x) / std::sqrt(2.0)); }
+
+// Two groups of columns, the second one cut short.
+TEST(Orthogonal, ColumnsOfAGroupAreAtRightAnglesAndAsLongAsNormalOnes) {
+  constexpr int64_t kRows = 24, kColumns = 40;
+  std::vector<float> values(kRows * kColumns), normal(values.size());
+  FillOrthogonal({3, 4}, kRows, values);
+  FillNormal({3, 4}, 1.0, 0, normal);
+  const auto dot = [&](const std::vector<float>& matrix, int64_t a, int64_t b) {
+    double sum = 0;
+    for (int64_t i = 0; i < kRows; ++i) {
+      sum += double{matrix[i * kColumns + a]} * double{matrix[i * kColumns + b]};
+    }
+    return sum;
+  };
+  for (int64_t a = 0; a < kColumns; ++a) {
+    EXPECT_NEAR(dot(values, a, a), dot(normal, a, a), 1e-4);
+    for (int64_t b = 0; b < a; ++b) {
+      if (a / kRows == b / kRows) EXPECT_NEAR(dot(values, a, b), 0, 1e-4) << a << ' ' << b;
+    }
+  }
+  EXPECT_GT(std::abs(dot(values, 0, kRows)), 1e-2);
+}
 
 TEST(RandomFill, NormalIsTheQuantileOfItsWord) {
   for (const double cut : {0.0, 2.0}) {

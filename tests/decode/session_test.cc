@@ -259,7 +259,7 @@ TEST(GreedyDecoding, StopsAtTheLongestOutput) {
 }
 
 TEST(GreedyDecoding, ForgetsTheInputsBefore) {
-  for (const char* mixer : {"random_and_dot", "light_conv"}) {
+  for (const char* mixer : {"random_and_dot", "light_conv", "gated_mlp", "retention", "hyena"}) {
     DecodingTrial trial(TinyModel(TrialMixers().at(mixer), kUntied));
     const TrialBatch batch = Batch();
     TrialBatch other = Batch();

@@ -138,6 +138,17 @@ const ExactCase kExactCases[] = {
      {"model.mixer={ light_conv { kernel_size: 5 heads: 4 } }",
       "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 } }", "model.norm=LAYER_NORM",
       "model.positions={ learned { max_length: 32 } }", "model.feed_forward.bias=true"}},
+    {"WithoutSoftmax",
+     {"model.encoder={ layers { mixer { performer { heads: 2 head_size: 16 features: 24 } } } "
+      "layers { mixer { hyena { max_length: 32 filter_width: 8 } } } }",
+      "model.decoder={ layers { mixer { retention { heads: 2 head_size: 8 chunk_length: 5 } } } "
+      "layers { mixer { attention_free { width: 32 max_length: 32 rank: 4 } } } }",
+      "data.pack=false"}},
+    {"MapsOverPositions",
+     {"model.encoder={ layers { mixer { linformer { heads: 2 head_size: 16 projected_length: 8 "
+      "max_length: 32 } } } layers { mixer { mlp { width: 16 max_length: 32 } } } }",
+      "model.decoder_mixer={ gated_mlp { width: 64 max_length: 32 attention_size: 8 } }",
+      "data.pack=false"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });

@@ -65,6 +65,7 @@ class Fixture:
         self._file.create_dataset(path, data=np.ascontiguousarray(stored))
 
     def arrays(self, group: str, values: Mapping[str, NDArray[np.generic]]) -> None:
+        self._file.require_group(group)
         for name, array in values.items():
             self.array(f"{group}/{name}", array)
 

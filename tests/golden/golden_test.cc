@@ -45,7 +45,8 @@ TEST_P(Fixture, SaysWhereItComesFrom) {
 INSTANTIATE_TEST_SUITE_P(All, Fixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
                                          "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "optimizers.h5", "synthesizers.h5", "convolutions.h5"));
+                                         "optimizers.h5", "synthesizers.h5", "convolutions.h5",
+                                         "linear_mixers.h5", "position_maps.h5"));
 
 class ModelFixture : public testing::TestWithParam<const char*> {};
 
@@ -139,7 +140,9 @@ TEST_P(MixerFixture, HoldsCases) {
 
 INSTANTIATE_TEST_SUITE_P(All, MixerFixture,
                          testing::Values(MixerFile{"synthesizers.h5", 35},
-                                         MixerFile{"convolutions.h5", 12}));
+                                         MixerFile{"convolutions.h5", 12},
+                                         MixerFile{"linear_mixers.h5", 18},
+                                         MixerFile{"position_maps.h5", 11}));
 
 TEST(GoldenFile, NamesWhatIsWrong) {
   GoldenFile file("t5_v1_0.h5");

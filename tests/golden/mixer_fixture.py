@@ -7,14 +7,17 @@ Gradients are those of sum(y * cotangent), checked against central differences. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
-from fixture import Array, Fixture
+from fixture import Array, Fixture, rounded
 
 Tensors = dict[str, torch.Tensor]
 # y [B, T, D], zero at padding, from the inputs and parameters by name.
@@ -75,6 +78,53 @@ def write_layer(fixture: Fixture, layer: Layer, evaluate: Evaluate,
     fixture.array(f"{layer.name}/inputs/segments", layer.segments)
     fixture.arrays(f"{layer.name}/parameters", layer.parameters)
     fixture.array(f"{layer.name}/outputs/y", y.detach().numpy())
-    for name, gradient in gradients.items():
-        group = "input_gradients" if name in moving else "gradients"
-        fixture.array(f"{layer.name}/{group}/{name}", gradient.numpy())
+    for group, inputs in (("gradients", False), ("input_gradients", True)):
+        fixture.arrays(f"{layer.name}/{group}", {name: gradient.numpy() for name, gradient in gradients.items()
+                                                 if (name in moving) == inputs})
+
+
+# --- mixers that are written for one example ----------------------------------------------------
+
+BATCH, WIDTH, LENGTH = 2, 12, 7
+# The longest sequence that tables are for, more than rows have.
+MAX_LENGTH = 9
+SEGMENTS = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0]])
+LENGTHS = (7, 5)
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class ExampleCase:
+    """A mixer by what it makes of one example without padding."""
+
+    name: str
+    mixer: str  # text-proto of a MixerConfig
+    shapes: Shapes  # of the parameters
+    example: Callable[[Tensors, torch.Tensor], torch.Tensor]  # y [T, D] of x [T, D]
+    causal: bool = False
+    frozen: frozenset[str] = frozenset()
+
+    def layer(self, generator: np.random.Generator) -> Layer:
+        def draw(*shape: int) -> Array:
+            return rounded(generator.standard_normal(shape))
+
+        # Every matrix keeps the size of what it maps, about.
+        parameters = {name: 0.5 * draw(*shape) for name, shape in self.shapes.items()}
+        inputs = {"x": draw(BATCH, LENGTH, WIDTH), "cotangent": draw(BATCH, LENGTH, WIDTH) * (SEGMENTS > 0)[:, :, None]}
+        config = f"width: {WIDTH}\nmixer {{ {self.mixer} }}\n"
+        return Layer(self.name, config, self.causal, inputs, SEGMENTS, parameters, set(self.frozen))
+
+    def evaluate(self, values: Tensors) -> torch.Tensor:
+        """y [B, T, D], zero at padding."""
+        rows = [self.example(values, x[:length]) for x, length in zip(values["x"], LENGTHS, strict=True)]
+        return torch.stack([functional.pad(row, (0, 0, 0, LENGTH - len(row))) for row in rows])
+
+
+def write_examples(path: Path, script: str, cases: Iterable[ExampleCase]) -> None:
+    torch.set_num_threads(1)
+    with Fixture(path, script, ("torch",)) as fixture:
+        for case in cases:
+            # A generator of its own: a new case leaves the others as they are.
+            generator = np.random.default_rng(zlib.crc32(case.name.encode()))
+            write_layer(fixture, case.layer(generator), case.evaluate, generator)

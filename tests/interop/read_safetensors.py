@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `syntra convert --to safetensors` writes and runs it with torch: any mixer, in some hundred lines.
+"""Reads what `syntra convert --to safetensors` writes and runs it with torch: any mixer, in some three hundred lines.
 
     model = SyntraModel("exported")
     logits = model(encoder_ids, decoder_ids)    # [B, S] and [B, T], 0 is padding; [B, T, V]
@@ -92,7 +92,7 @@ class SyntraModel:
         """Without `keys`, those of the source, it is causal."""
         if kind == "attention":
             return self.attention(at, settings, x, keys, bias)
-        return self.convolution(at, settings, x, keys)
+        return getattr(self, kind)(at, settings, x, keys)
 
     def cross_attention(self, at: str, x: Tensor, memory: Tensor, keys: Tensor) -> Tensor:
         heads = self.config["cross_attention"]["heads"]
@@ -119,17 +119,28 @@ class SyntraModel:
 
     def dot_product(self, at: str, heads: int, queries: Tensor, keys: Tensor) -> Tensor:
         q = self.heads(queries @ self.tensors[f"{at}/query"], heads)
-        return q @ self.heads(keys @ self.tensors[f"{at}/key"], heads).mT
+        return q @ self.shared(keys @ self.tensors[f"{at}/key"], heads, q.shape[-1]).mT
+
+    def shared(self, x: Tensor, heads: int, size: int) -> Tensor:
+        """Keys or values, as wide as `size`, for all heads; neighbours may share one. [B, H, T, size]."""
+        own = self.heads(x, x.shape[-1] // size)
+        return own.repeat_interleave(heads // own.shape[1], dim=1)
 
     def mix(self, at: str, scores: Tensor, visible: Tensor, x: Tensor, heads: int) -> Tensor:
-        weights = scores.masked_fill(~visible, -1e9).softmax(-1)
-        mixed = weights @ self.heads(x @ self.tensors[f"{at}/value"], heads)
-        return mixed.transpose(1, 2).flatten(-2) @ self.tensors[f"{at}/output"]
+        weights, output = scores.masked_fill(~visible, -1e9).softmax(-1), self.tensors[f"{at}/output"]
+        mixed = weights @ self.shared(x @ self.tensors[f"{at}/value"], heads, output.shape[0] // heads)
+        return mixed.transpose(1, 2).flatten(-2) @ output
 
     def attention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
-        length = x.shape[1]
-        visible = torch.ones(length, length).tril().bool() if keys is None else keys[:, None, None, :]
-        return self.mix(at, self.mixer_scores(at, settings, x) + bias, visible, x, settings["heads"])
+        scores = self.mixer_scores(at, settings, x) + bias
+        return self.mix(at, scores, self.visible(x, keys), x, settings["heads"])
+
+    @staticmethod
+    def visible(x: Tensor, keys: Tensor | None) -> Tensor:
+        """Which keys a query may see: those of the source or, without them, its own and earlier positions."""
+        if keys is None:
+            return torch.ones(x.shape[1], x.shape[1]).tril().bool()
+        return keys[:, None, None, :]
 
     def convolution(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
         """Lightweight or, where the filters depend on the position, dynamic; without `keys` causal."""
@@ -150,6 +161,140 @@ class SyntraModel:
         if mesh:
             h = self.affine(f"{at}/pointwise", h + self.tensors[f"{at}/filter_bias"])
         return self.affine(f"{at}/output", h)
+
+    light_conv = dynamic_conv = convolution
+
+    def fourier(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+        """Rows count as max_length long, zeros at their ends."""
+        period, (_, length, width) = settings["max_length"], x.shape
+        waves = torch.fft.fft(torch.fft.fft(x * keys[..., None]), n=period, dim=1).real[:, :length]
+        return waves / (period * width) ** 0.5 if settings["orthonormal"] else waves
+
+    def linformer(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+        heads, length = settings["heads"], x.shape[1]
+
+        def projected(name: str, values: str) -> Tensor:
+            rows = self.heads((x * keys[..., None]) @ self.tensors[f"{at}/{values}"], heads)
+            return self.tensors[f"{at}/{name}"][..., :length] @ rows
+
+        q = self.heads(x @ self.tensors[f"{at}/query"], heads)
+        weights = (q @ projected("project_key", "key").mT).softmax(-1)
+        mixed = weights @ projected("project_key" if settings["share_values"] else "project_value", "value")
+        return mixed.transpose(1, 2).flatten(-2) @ self.tensors[f"{at}/output"]
+
+    def mlp(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+        length, own = x.shape[1], {name: self.tensors[f"{at}/{name}"] for name in (
+            "input", "input_bias", "output", "output_bias")}
+        hidden = own["input"][:, :length] @ (x * keys[..., None]) + own["input_bias"]
+        units = torch.nn.functional.gelu(hidden, approximate="tanh")
+        return own["output"][:length] @ units + own["output_bias"][:length]
+
+    def gated_mlp(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        """Without `keys` causal."""
+        length, own = x.shape[1], {name: self.tensors[f"{at}/{name}"] for name in (
+            "gate_norm", "gate_norm_bias", "map", "map_bias")}
+        gated, gate = torch.nn.functional.gelu(self.affine(f"{at}/input", x)).chunk(2, -1)
+        gate = torch.nn.functional.layer_norm(gate, gate.shape[-1:], own["gate_norm"], own["gate_norm_bias"])
+        matrix = own["map"][:, :length, :length]
+        matrix, gate = (matrix.tril(), gate) if keys is None else (matrix, gate * keys[..., None])
+        mixed = matrix @ self.heads(gate, settings["heads"]) + own["map_bias"][:length].transpose(0, 1)
+        mixed = mixed.transpose(1, 2).flatten(-2)
+        if settings["attention_size"]:
+            mixed = mixed + self.tiny_attention(f"{at}/attention", settings["attention_size"], x, keys)
+        return self.affine(f"{at}/output", gated * mixed)
+
+    def tiny_attention(self, at: str, size: int, x: Tensor, keys: Tensor | None) -> Tensor:
+        visible = self.visible(x, keys)
+        return self.mix(at, self.dot_product(at, 1, x, x) * size**-0.5, visible, x, 1)
+
+    def linear_attention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        """Without `keys`, as all that follow, causal."""
+        def features(side: str) -> Tensor:
+            return torch.nn.functional.elu(self.heads(x @ self.tensors[f"{at}/{side}"], settings["heads"])) + 1
+
+        return self.weighted(at, settings, features("query"), features("key"), x, keys)
+
+    def performer(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        def features(side: str) -> Tensor:
+            rows = self.heads(x @ self.tensors[f"{at}/{side}"], settings["heads"]) / settings["head_size"] ** 0.25
+            products = rows @ self.tensors[f"{at}/features"]
+            if settings["kernel"] == "RELU":
+                return torch.relu(products) + 1e-3
+            exponents = products - rows.square().sum(-1, keepdim=True) / 2
+            if side == "query":
+                exponents = exponents - exponents.amax(-1, keepdim=True)
+            return exponents.exp() + 1e-4
+
+        return self.weighted(at, settings, features("query"), features("key"), x, keys)
+
+    def weighted(self, at: str, settings: dict, query: Tensor, key: Tensor, x: Tensor, keys: Tensor | None) -> Tensor:
+        """The weights of values are products of features, over their sum."""
+        weights = query @ key.mT * self.visible(x, keys)
+        mixed = weights @ self.heads(x @ self.tensors[f"{at}/value"], settings["heads"])
+        mixed = mixed / (weights.sum(-1, keepdim=True) + 1e-6)
+        return mixed.transpose(1, 2).flatten(-2) @ self.tensors[f"{at}/output"]
+
+    def retention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        heads, half, places = settings["heads"], settings["head_size"] // 2, torch.arange(x.shape[1])
+        angles = places[:, None] * 10000.0 ** -torch.linspace(0, 1, half, dtype=torch.float64)
+        turn = torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+
+        def rotated(side: str) -> Tensor:
+            real, imaginary = self.heads(x @ self.tensors[f"{at}/{side}"], heads).split(half, -1)
+            turned = torch.complex(real, imaginary) * turn
+            return torch.cat([turned.real, turned.imag], -1)
+
+        distances = (places[:, None] - places[None, :]).abs()
+        decay = (1 - 2.0 ** (-5 - torch.arange(heads)))[:, None, None] ** distances
+        weights = rotated("query") @ rotated("key").mT * decay * self.visible(x, keys)
+        mixed = weights @ self.heads(x @ self.tensors[f"{at}/value"], heads)
+        mixed = torch.nn.functional.layer_norm(mixed, mixed.shape[-1:], eps=1e-6).transpose(1, 2).flatten(-2)
+        gate = torch.nn.functional.silu(x @ self.tensors[f"{at}/gate"])
+        return (gate * mixed) @ self.tensors[f"{at}/output"]
+
+    def attention_free(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        length, places = x.shape[1], torch.arange(x.shape[1])
+        biases = torch.zeros(length, length)
+        if settings["window"] and settings["rank"]:
+            biases = self.tensors[f"{at}/query_biases"][:length] @ self.tensors[f"{at}/key_biases"][:length].T
+        elif settings["window"]:
+            biases = self.tensors[f"{at}/biases"][:length, :length]
+        biases = biases * ((places[:, None] - places[None, :]).abs() < settings["window"])
+        visible = self.visible(x, keys)
+        visible = visible.expand(len(x), 1, length, length)[:, 0]
+        key, value, query = (x @ self.tensors[f"{at}/{side}"] for side in ("key", "value", "query"))
+        scores = (key[:, None] + biases[..., None]).masked_fill(~visible[..., None], -1e9)  # of query, key, column
+        mixed = (scores.softmax(2) * value[:, None]).sum(2)
+        return (torch.sigmoid(query) * mixed) @ self.tensors[f"{at}/output"]
+
+    def hyena(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        order, taps, (length, width) = settings["order"], settings["kernel_size"], x.shape[1:]
+        left = taps - 1 if keys is None else (taps - 1) // 2
+        real = 1 if keys is None else keys[..., None]
+        padded = torch.nn.functional.pad(self.affine(f"{at}/input", x) * real, (0, 0, left, taps - 1 - left))
+        local = (padded.unfold(1, taps, 1) * self.tensors[f"{at}/short_filters"]).sum(-1)
+        parts = (local + self.tensors[f"{at}/short_filters_bias"]).split(width, -1)
+        back = self.filters(f"{at}/filters_back", settings, length, width)
+        lag = torch.arange(length)[:, None] - torch.arange(length)[None, :]  # query - key
+        mixed = parts[order]
+        for index in range(order - 1):
+            mixed = mixed * parts[order - 1 - index]
+            matrix = back[lag.clamp(min=0), index] * (lag >= 0)[..., None]
+            if keys is not None:
+                ahead = self.filters(f"{at}/filters_ahead", settings, length, width)
+                matrix = matrix + ahead[(-lag).clamp(min=0), index] * (lag < 0)[..., None]
+            mixed = torch.einsum("tsd,bsd->btd", matrix, mixed * real) + mixed * self.tensors[f"{at}/skip_{index}"]
+        return self.affine(f"{at}/output", mixed * parts[0])
+
+    def filters(self, at: str, settings: dict, length: int, width: int) -> Tensor:
+        """Of Hyena's long convolutions by distance, [T, order - 1, D]."""
+        distance = torch.arange(length)[:, None] / settings["max_length"]
+        angles = 2 * math.pi * distance * torch.arange(settings["bands"])
+        units = torch.cat([distance, angles.cos(), -angles.sin()], -1)
+        for layer in ("first", "second", "third"):
+            units = torch.sin(self.affine(f"{at}/{layer}", units) * self.tensors[f"{at}/frequencies"])
+        decay = 0.01 ** (distance * torch.linspace(1 / 1.5, 1 / 0.3, width))
+        return (units @ self.tensors[f"{at}/last"]).unflatten(-1, (-1, width)) * decay[:, None, :]
 
     def mixer_scores(self, at: str, attention: dict, x: Tensor) -> Tensor:
         """The sum of the terms, weighed by the gate: [B or 1, H or 1, T, T]."""

@@ -28,15 +28,16 @@ class MixerContract : public testing::TestWithParam<MixerCase> {
   std::vector<bool> causal_modes() const {
     return traits_.causal ? std::vector<bool>{false, true} : std::vector<bool>{false};
   }
+  // Rounding where the order of a sum may differ.
+  static double Slack(Backend& backend) {
+    return std::max(IsReference(backend) ? 1e-12 : 2e-6, GetParam().rounding);
+  }
   const std::vector<int32_t>& segments() const {
     return traits_.packed_rows == PackedRows::kLeaks ? kPadded : kPacked;
   }
   const MixerConfig config_ = ConfigOf(GetParam());
   const MixerTraits traits_ = MakeMixer(config_)->traits();
 };
-
-// Rounding where the order of a sum may differ.
-double Slack(Backend& backend) { return IsReference(backend) ? 1e-12 : 2e-6; }
 
 // Rows [begin, end) of one example.
 std::vector<double> Rows(const std::vector<double>& y, int64_t length, int64_t example,
@@ -232,6 +233,8 @@ std::map<std::string, std::vector<double>> NaiveBFloat16(MixerTrial& trial) {
     if (info.kind == ValueKind::kConstant) {
       if (const auto* list = std::get_if<std::vector<float>>(&info.constant)) {
         std::ranges::copy(*list, to.As<float>().begin());
+      } else if (const auto* rows = std::get_if<std::vector<int32_t>>(&info.constant)) {
+        std::ranges::copy(*rows, to.As<int32_t>().begin());
       } else {
         std::ranges::fill(to.As<float>(), std::get<double>(info.constant));
       }
@@ -340,8 +343,8 @@ TEST(MixerCases, ClaimAllButThis) {
   }
   EXPECT_EQ(not_causal, 5);       // fourier, linformer, mlp
   EXPECT_EQ(not_incremental, 6);  // tables by position in the segment
-  EXPECT_EQ(leak, 7);             // these, and gated_mlp
-  EXPECT_EQ(exact, 16);           // these, those without tables, and convolutions
+  EXPECT_EQ(leak, 19);            // these, gated_mlp, and those without a softmax over positions
+  EXPECT_EQ(exact, 17);           // attention without tables, and convolutions
 }
 
 // A new kind of mixer, term or gate must come with a case.

@@ -231,6 +231,8 @@ const std::vector<MixerCase>& MixerCases() {
     add("all_terms", dot + random + factorized + dense() + factorized_dense() + softmax);
     add("all_terms_by_position", dot + random + factorized + dense("bias: true") +
                                      factorized_dense() + softmax + by_position);
+    add("shared_keys_and_values", dot + " key_value_heads: 1");
+    add("random_with_shared_values", random + dot + sigmoid + " key_value_heads: 1");
     // Filters that reach from one end of the trials' rows to the other.
     for (const std::string kind : {"light_conv", "dynamic_conv"}) {
       list.push_back({kind, kind + " { kernel_size: 13 heads: 5 }"});
@@ -248,6 +250,27 @@ const std::vector<MixerCase>& MixerCases() {
     list.push_back({"gated_mlp", "gated_mlp { width: 12 max_length: 9 }"});
     list.push_back({"gated_mlp_heads_and_attention",
                     "gated_mlp { width: 12 heads: 3 max_length: 9 attention_size: 4 }"});
+    // Chunks and pieces of them, longer ones, and one position at a time.
+    const std::string heads = "heads: 3 head_size: 4 ";
+    list.push_back({"linear_attention", "linear_attention { " + heads + "chunk_length: 3 }"});
+    list.push_back({"linear_attention_one_chunk", "linear_attention { " + heads + "}"});
+    list.push_back({"performer", "performer { " + heads + "features: 6 chunk_length: 2 }"});
+    list.push_back({"performer_relu", "performer { " + heads + "features: 5 kernel: RELU }"});
+    // Powers of the decay are rounded to float: each by itself, or step by step.
+    const auto add_retention = [&](const std::string& name, const std::string& fields) {
+      list.push_back({name, "retention { " + heads + fields + " }", 1e-7});
+    };
+    add_retention("retention", "value_size: 6 chunk_length: 3");
+    add_retention("retention_one_chunk", "value_size: 5");
+    add_retention("retention_step_by_step", "value_size: 8 chunk_length: 1");
+    list.push_back({"attention_free", "attention_free { width: 12 max_length: 9 }"});
+    list.push_back(
+        {"attention_free_local", "attention_free { width: 12 max_length: 9 window: 2 rank: 3 }"});
+    list.push_back(
+        {"attention_free_simple", "attention_free { width: 12 max_length: 9 window: 0 }"});
+    list.push_back({"hyena", "hyena { max_length: 9 filter_width: 4 bands: 2 }"});
+    list.push_back({"hyena_order_3",
+                    "hyena { max_length: 9 order: 3 kernel_size: 2 filter_width: 4 bands: 0 }"});
     return list;
   }();
   return cases;

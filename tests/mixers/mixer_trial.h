@@ -69,6 +69,7 @@ std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend);
 // A configuration that the contract test covers.
 struct MixerCase {
   std::string name, text;  // MixerConfig
+  double rounding = 0;     // of constants that two ways to one result do not share
 };
 const std::vector<MixerCase>& MixerCases();
 MixerConfig ConfigOf(const MixerCase& mixer);

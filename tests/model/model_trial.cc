@@ -72,12 +72,18 @@ const std::map<std::string, std::string>& TrialMixers() {
         {"factorized_random",
          attention("term { factorized_random { max_length: 16 rank: 4 initialization: NORMAL } }")},
         {"factorized_dense", attention("term { factorized_dense { a: 4 b: 4 } }")},
+        {"multi_query", attention(dot + "key_value_heads: 1")},
         {"light_conv", "light_conv { kernel_size: 5 heads: 2 }"},
         {"dynamic_conv", "dynamic_conv { kernel_size: 5 heads: 4 }"},
         {"fourier", "fourier { max_length: 16 orthonormal: true }"},
         {"gated_mlp", "gated_mlp { width: 24 heads: 2 max_length: 16 attention_size: 8 }"},
         {"linformer", "linformer { heads: 2 head_size: 8 projected_length: 8 max_length: 16 }"},
         {"mlp", "mlp { width: 12 max_length: 16 }"},
+        {"linear_attention", "linear_attention { heads: 2 head_size: 8 chunk_length: 4 }"},
+        {"performer", "performer { heads: 2 head_size: 8 features: 12 chunk_length: 4 }"},
+        {"retention", "retention { heads: 2 head_size: 8 value_size: 12 chunk_length: 4 }"},
+        {"attention_free", "attention_free { width: 16 max_length: 16 window: 4 rank: 3 }"},
+        {"hyena", "hyena { max_length: 16 filter_width: 8 bands: 3 }"},
     };
   }();
   return mixers;

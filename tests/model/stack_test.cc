@@ -9,7 +9,7 @@
 
 #include "kernels/tested.h"
 #include "model/model_trial.h"
-#include "model/positions.h"
+#include "nn/sinusoids.h"
 #include "program/finite_differences.h"
 
 namespace syntra {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mixers/feature_attention.h"
+
+#include "nn/layers.h"
+#include "nn/tensors.h"
+
+namespace syntra {
+namespace {
+
+// Added to the sums that are divided by, as in the code of linear attention's authors: a row that
+// is all padding has sums of zero.
+constexpr double kEpsilon = 1e-6;
+
+}  // namespace
+
+MixerTraits FeatureAttention::traits() const {
+  const auto field = [&](const char* name) { return FieldPath(sizes_.field, name); };
+  MixerTraits traits{.causal = true, .sees_order = false};
+  for (const auto& [columns, name] : {std::pair{sizes_.head_size, "head_size"},
+                                      std::pair{sizes_.features, sizes_.feature_field}}) {
+    traits.per_token.push_back({sizes_.heads * columns, {field("heads"), field(name)}});
+  }
+  return traits;
+}
+
+Value FeatureAttention::Build(const Scope& scope, const MixerInput& input) const {
+  ChunkedOperands operands = Operands(scope, input.x);
+  operands.key = WithoutPadding(scope, operands.key, input.segments);
+  return FromHeads(scope, "output",
+                   AttendNormalised(scope, Attention(input.causal), operands, kEpsilon),
+                   scope.TypeOf(input.x).shape[2]);
+}
+
+Value FeatureAttention::BuildStep(const Scope& scope, const MixerStep& step) const {
+  return FromHeads(
+      scope, "output",
+      AttendNormalisedStep(scope, Attention(true), Operands(scope, step.x), kEpsilon, step.state),
+      scope.TypeOf(step.x).shape[2]);
+}
+
+ChunkedOperands FeatureAttention::Operands(const Scope& scope, Value x) const {
+  const int64_t inner = sizes_.heads * sizes_.head_size;
+  return {.query = Features(scope, ToHeads(scope, "query", x, inner), Side::kQuery),
+          .key = Features(scope, ToHeads(scope, "key", x, inner), Side::kKey),
+          .value = ToHeads(scope, "value", x, inner)};
+}
+
+ChunkedAttention FeatureAttention::Attention(bool causal) const {
+  return {.heads = sizes_.heads, .causal = causal, .chunk_length = sizes_.chunk_length};
+}
+
+}  // namespace syntra

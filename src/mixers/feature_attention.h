@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What linear attention and Performer have in common: the weight of key j for query i is
+// phi(q_i) . phi(k_j) / sum_j phi(q_i) . phi(k_j) with features phi that are not negative.
+#pragma once
+
+#include "mixers/chunked_attention.h"
+
+namespace syntra {
+
+class FeatureAttention : public TokenMixer {
+ public:
+  MixerTraits traits() const override;
+  void Validate(const FieldReport&) const override {}
+  Value Build(const Scope& scope, const MixerInput& input) const override;
+  // Keeps the sums of phi(k) v^T and of phi(k).
+  Value BuildStep(const Scope& scope, const MixerStep& step) const override;
+
+ protected:
+  struct Sizes {
+    const char* field;          // the name of the mixer's message in MixerConfig
+    const char* feature_field;  // of that message: what says how many features a head has
+    int64_t heads, head_size, features, chunk_length;
+  };
+  enum class Side { kQuery, kKey };
+
+  explicit FeatureAttention(const Sizes& sizes) : sizes_(sizes) {}
+  int64_t heads() const { return sizes_.heads; }
+
+ private:
+  // phi of x [B, T, H * K], [B, T, H * F].
+  virtual Value Features(const Scope& scope, Value x, Side side) const = 0;
+
+  ChunkedOperands Operands(const Scope& scope, Value x) const;
+  ChunkedAttention Attention(bool causal) const;
+
+  Sizes sizes_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hyena (Poli et al. 2023, "Hyena Hierarchy", definition 3.1): gates and convolutions as long as
+// the sequence, in turn. The filters are what a small network says of the distance, times an
+// exponential decay (section 3.3). In an encoder a second network is for later positions.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+#include "base/error.h"
+#include "mixers/convolution.h"
+#include "nn/layers.h"
+#include "nn/tensors.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kMostTaps = 256;  // of one call of depthwise_conv
+// At these distances, in longest sequences, the decay of the first and of the last column is
+// kDecayedTo; those between are spread evenly in its exponent. As in the authors' code.
+constexpr double kFirstColumn = 1.5, kLastColumn = 0.3, kDecayedTo = 0.01;
+
+// Positions that a filter reads: its own and earlier ones, or later ones.
+enum class Direction { kBack, kAhead };
+
+class Hyena final : public TokenMixer {
+ public:
+  explicit Hyena(const HyenaConfig& config) : config_(config) {}
+
+  MixerTraits traits() const override {
+    const int64_t length = config_.max_length();
+    return {.causal = true, .limits = {{length, "hyena.max_length", std::to_string(length)}}};
+  }
+
+  void Validate(const FieldReport&) const override {}
+
+  Value Build(const Scope& scope, const MixerInput& input) const override {
+    const Shape shape = scope.TypeOf(input.x).shape;
+    const int64_t taps = config_.kernel_size(), left = input.causal ? taps - 1 : (taps - 1) / 2;
+    const Value projected = Projected(scope, input.x);
+    const int64_t columns = scope.TypeOf(projected).shape[2];
+    const Value local = scope.One("depthwise_conv", {{"groups", columns}, {"left", left}},
+                                  {projected, ShortFilters(scope, columns), input.segments});
+    return Output(scope, local, shape[2], [&](int64_t index, Value x) {
+      x = WithoutPadding(scope, x, input.segments);
+      const auto convolved = [&](Direction direction) {
+        return Convolved(scope, x, Filters(scope, index, direction, shape[1], shape[2]), direction);
+      };
+      const Value back = convolved(Direction::kBack);
+      return input.causal ? back : Add(scope, back, convolved(Direction::kAhead));
+    });
+  }
+
+  // Keeps what each convolution has read.
+  Value BuildStep(const Scope& scope, const MixerStep& step) const override {
+    const int64_t width = scope.TypeOf(step.x).shape[2];
+    const Value projected = Projected(scope, step.x);
+    const int64_t columns = scope.TypeOf(projected).shape[2];
+    const auto sum = [&](Value window, Value filters) {
+      const TensorType type = scope.TypeOf(window);
+      return Cast(scope, SumTo(scope, window, {type.shape[0], 1, type.shape[2]}, filters),
+                  type.dtype);
+    };
+    const Value local = sum(Window(scope, step, "window", projected, config_.kernel_size()),
+                            Transpose(scope, ShortFilters(scope, columns), {1, 0}));
+    return Output(scope, local, width, [&](int64_t index, Value x) {
+      return sum(Window(scope, step, "window_" + std::to_string(index), x, step.length),
+                 Filters(scope, index, Direction::kBack, step.length, width));
+    });
+  }
+
+ private:
+  // Values and gates side by side, [B, T, (order + 1) * width].
+  Value Projected(const Scope& scope, Value x) const {
+    const int64_t width = scope.TypeOf(x).shape[2];
+    return Affine(scope, "input", x, (config_.order() + 1) * width,
+                  1 / std::sqrt(static_cast<double>(width)));
+  }
+
+  Value ShortFilters(const Scope& scope, int64_t columns) const {
+    const int64_t taps = config_.kernel_size();
+    return scope.Parameter("short_filters", {columns, taps}, {"conv", "taps"},
+                           Initializer::Uniform(1 / std::sqrt(static_cast<double>(taps))));
+  }
+
+  // From the outputs of the short filters, [B, T, (order + 1) * width].
+  Value Output(const Scope& scope, Value local, int64_t width,
+               const std::function<Value(int64_t index, Value x)>& convolved) const {
+    const int64_t order = config_.order();
+    local = AddBias(scope, "short_filters_bias", local, "conv");
+    const auto part = [&](int64_t index) { return Slice(scope, local, 2, index * width, width); };
+    Value values = part(order);
+    for (int64_t index = 0; index + 1 < order; ++index) {
+      values = Multiply(scope, values, part(order - 1 - index));
+      const Value skip = scope.Parameter("skip_" + std::to_string(index), {width}, {"conv"},
+                                         Initializer::Normal(1));
+      values = Add(scope, convolved(index, values), Multiply(scope, values, skip));
+    }
+    return Affine(scope, "output", Multiply(scope, values, part(0)), width,
+                  1 / std::sqrt(static_cast<double>(width)));
+  }
+
+  // The filters of convolution `index`, f32 [length, width], the earliest position first.
+  Value Filters(const Scope& scope, int64_t index, Direction direction, int64_t length,
+                int64_t width) const {
+    SYNTRA_CHECK(length <= config_.max_length(), "hyena of {} positions", length);
+    const bool back = direction == Direction::kBack;
+    const Scope network = scope / (back ? "filters_back" : "filters_ahead");
+    const int64_t outputs = (config_.order() - 1) * width;
+    const Value all = Network(network, outputs, Distances(scope, length));
+    const Value decayed = Multiply(scope, Slice(scope, all, 1, index * width, width),
+                                   Decay(scope, direction, length, width));
+    if (!back) return decayed;
+    std::vector<int32_t> reversed(length);
+    for (int64_t i = 0; i < length; ++i) reversed[i] = static_cast<int32_t>(length - 1 - i);
+    return scope.One("gather_rows", {{"axis", int64_t{0}}},
+                     {decayed, scope.program().Constant({length}, std::move(reversed))});
+  }
+
+  // Three layers with sines of learned frequencies, and one without.
+  Value Network(const Scope& scope, int64_t outputs, Value x) const {
+    const int64_t units = config_.filter_width();
+    const Value frequencies = scope.Parameter("frequencies", {units}, {"mlp"},
+                                              Initializer::Constant(config_.filter_frequency()));
+    const auto linear = [&](const std::string& name, Value from, int64_t out) {
+      const int64_t in = scope.TypeOf(from).shape[1];
+      const Value matrix =
+          scope.Parameter(name, {in, out}, {"mlp_in", "mlp"},
+                          Initializer::Uniform(1 / std::sqrt(static_cast<double>(in))));
+      return scope.One(
+          "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
+          {from, matrix});
+    };
+    for (const char* name : {"first", "second", "third"}) {
+      const Value sum = AddBias(scope, std::string(name) + "_bias", linear(name, x, units), "mlp");
+      x = Activation(scope, "sine", Multiply(scope, sum, frequencies));
+    }
+    return linear("last", x, outputs);
+  }
+
+  // What the network is told of distances 0, 1, ..: the distance in longest sequences, and cosines
+  // and sines of it; f32 [length, 1 + 2 * bands].
+  Value Distances(const Scope& scope, int64_t length) const {
+    const int64_t bands = config_.bands();
+    std::vector<float> table;
+    for (int64_t i = 0; i < length; ++i) {
+      const double angle = 2 * std::numbers::pi * Relative(i);
+      table.push_back(static_cast<float>(Relative(i)));
+      for (int64_t b = 0; b < bands; ++b) {
+        table.push_back(static_cast<float>(std::cos(angle * static_cast<double>(b))));
+      }
+      for (int64_t b = 0; b < bands; ++b) {
+        table.push_back(static_cast<float>(-std::sin(angle * static_cast<double>(b))));
+      }
+    }
+    return scope.program().Constant({length, 1 + 2 * bands}, std::move(table));
+  }
+
+  // f32 [length, width]; no later position has distance 0.
+  Value Decay(const Scope& scope, Direction direction, int64_t length, int64_t width) const {
+    const double first = 1 / kFirstColumn, last = 1 / kLastColumn;
+    std::vector<float> table;
+    for (int64_t i = 0; i < length; ++i) {
+      for (int64_t c = 0; c < width; ++c) {
+        const double place =
+            static_cast<double>(c) / static_cast<double>(std::max<int64_t>(width - 1, 1));
+        const double rate = first + (last - first) * place;
+        const bool counts = i > 0 || direction == Direction::kBack;
+        table.push_back(counts ? static_cast<float>(std::pow(kDecayedTo, rate * Relative(i)))
+                               : 0.0F);
+      }
+    }
+    return scope.program().Constant({length, width}, std::move(table));
+  }
+
+  double Relative(int64_t distance) const {
+    return static_cast<double>(distance) / static_cast<double>(config_.max_length());
+  }
+
+  // x [B, T, D] convolved with filters [T, D].
+  static Value Convolved(const Scope& scope, Value x, Value filters, Direction direction) {
+    const Shape shape = scope.TypeOf(x).shape;
+    const int64_t length = shape[1];
+    const Value taps = Transpose(scope, filters, {1, 0});
+    Value sum;
+    for (int64_t begin = 0; begin < length; begin += kMostTaps) {
+      const int64_t count = std::min(kMostTaps, length - begin);
+      const bool back = direction == Direction::kBack;
+      // Earlier pieces of a filter that looks back read further back.
+      const Value shifted =
+          back ? Delayed(scope, x, length - begin - count) : Advanced(scope, x, begin);
+      const Value piece = scope.One("depthwise_conv",
+                                    {{"groups", shape[2]}, {"left", back ? count - 1 : int64_t{0}}},
+                                    {shifted, Slice(scope, taps, 1, begin, count), Value{}});
+      sum = sum ? Add(scope, sum, piece) : piece;
+    }
+    return sum;
+  }
+
+  // Row t is x's row t - by, or zero.
+  static Value Delayed(const Scope& scope, Value x, int64_t by) {
+    const int64_t length = scope.TypeOf(x).shape[1];
+    if (by == 0) return x;
+    return First(scope, Padded(scope, x, by, 0), 1, length);
+  }
+
+  // Row t is x's row t + by, or zero.
+  static Value Advanced(const Scope& scope, Value x, int64_t by) {
+    const int64_t length = scope.TypeOf(x).shape[1];
+    if (by == 0) return x;
+    return Slice(scope, Padded(scope, x, 0, by), 1, by, length);
+  }
+
+  static Value Padded(const Scope& scope, Value x, int64_t before, int64_t after) {
+    return scope.One("pad", {{"axis", int64_t{1}}, {"before", before}, {"after", after}}, {x});
+  }
+
+  HyenaConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenMixer> mixer_hyena(const MixerConfig& config) {
+  return std::make_unique<Hyena>(config.hyena());
+}
+
+}  // namespace syntra

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Performer (Choromanski et al. 2021, FAVOR+): positive random features whose products are, on
+// average, the softmax kernel exp(q . k / K^0.5) (lemma 1), or features relu(w . x). The random
+// vectors w are orthogonal in groups of K (section 2.4) and the same for all heads of a layer.
+#include <cmath>
+
+#include "mixers/feature_attention.h"
+#include "nn/tensors.h"
+
+namespace syntra {
+namespace {
+
+// Added to every feature, so that no sum of weights is zero; as in the authors' code.
+constexpr double kSoftmaxEpsilon = 1e-4, kReluEpsilon = 1e-3;
+
+class Performer final : public FeatureAttention {
+ public:
+  explicit Performer(const PerformerConfig& config)
+      : FeatureAttention({.field = "performer",
+                          .feature_field = "features",
+                          .heads = config.heads(),
+                          .head_size = config.head_size(),
+                          .features = config.features(),
+                          .chunk_length = config.chunk_length()}),
+        config_(config) {}
+
+ private:
+  // In f32 up to the exponential, whose argument would lose digits that count. The published factor
+  // features^-0.5 cancels in the division.
+  Value Features(const Scope& scope, Value x, Side side) const override {
+    const double factor = std::pow(config_.head_size(), -0.25);
+    const Value scaled = AffineMap(scope, Cast(scope, x, DType::kF32), factor, 0);
+    const Value vectors = scope.Parameter("features", {config_.head_size(), config_.features()},
+                                          {"kv", "features"}, Initializer::Orthogonal(), false);
+    const Value products = scope.One("head_matmul", {{"heads", heads()}}, {scaled, vectors});
+    const Value features =
+        config_.kernel() == PerformerConfig::RELU
+            ? AffineMap(scope, Activation(scope, "relu", products), 1, kReluEpsilon)
+            : Exponentials(scope, products, scaled, side);
+    return Cast(scope, features, scope.TypeOf(x).dtype);
+  }
+
+  // exp(w . x - |x|^2 / 2). A query's are divided by the largest of them, which cancels in the
+  // division; keys' are at most exp(|w|^2 / 2).
+  Value Exponentials(const Scope& scope, Value products, Value x, Side side) const {
+    const Value in_heads = InHeads(scope, x, heads());
+    const Shape shape = scope.TypeOf(in_heads).shape;
+    const Value squares = SumTo(scope, in_heads, {shape[0], shape[1], shape[2], 1}, in_heads);
+    Value exponents =
+        Add(scope, InHeads(scope, products, heads()), AffineMap(scope, squares, -0.5, 0));
+    if (side == Side::kQuery) {
+      const Value largest = scope.program().Record("reduce_max", {}, {exponents})[0];
+      exponents = Add(scope, exponents, AffineMap(scope, largest, -1, 0));
+    }
+    return AffineMap(scope, Joined(scope, Activation(scope, "exp", exponents)), 1, kSoftmaxEpsilon);
+  }
+
+  PerformerConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenMixer> mixer_performer(const MixerConfig& config) {
+  return std::make_unique<Performer>(config.performer());
+}
+
+}  // namespace syntra
