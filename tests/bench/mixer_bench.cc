@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// One mixing layer by itself: its forward and backward pass, with gradients of its input and of all
+// its parameters. Prints a line of JSON with the sizes once it is ready, and one with the seconds of
+// a pass for each line of standard input; at the end the peak memory. tests/bench/mixers runs it.
+//
+//   mixer_bench --mixer 'linear_attention { heads: 8 }' --length 2048 [--causal]
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <google/protobuf/text_format.h>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "core/arena.h"
+#include "core/random_fill.h"
+#include "core/thread.h"
+#include "kernels/backend.h"
+#include "mixers/mixer.h"
+#include "mixers/relative_bias.h"
+#include "program/executable.h"
+
+namespace syntra {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Options {
+  std::string mixer;
+  int64_t batch = 4, length = 512, width = 512;
+  bool causal = false;
+  int threads = 0;
+};
+
+double ProcessorSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+int64_t PeakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+class Layer {
+ public:
+  explicit Layer(const Options& options) : options_(options) {
+    MixerConfig config;
+    SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(options.mixer, &config), "{}",
+                 options.mixer);
+    const auto mixer = MakeMixer(config);
+    ProgramBuilder builder;
+    Recording recording{.program = builder, .parameters = parameters_};
+    Record(*mixer, Scope(recording));
+    values_.emplace(Host(), parameters_.arena_elements(), "parameters");
+    gradients_.emplace(Host(), parameters_.gradient_elements(), "gradients");
+    for (const Parameter& parameter : parameters_.all()) {
+      Initialize(parameter, 1, values_->host().subspan(parameter.offset, parameter.shape.size()));
+    }
+    program_.emplace(std::move(builder).Build(), CpuBackend(),
+                     Arenas{values_->data(), gradients_->data()});
+    const int64_t tokens = options.batch * options.length;
+    program_->SetInput("segments", std::span<const int32_t>(std::vector<int32_t>(tokens, 1)));
+    std::vector<float> cotangent(tokens * options.width);
+    FillNormal({1, 2}, 1, 0, cotangent);
+    program_->SetInput("cotangent", std::span<const float>(cotangent));
+  }
+
+  void Run() { program_->Run(Gradients::kReplace); }
+
+  int64_t parameters() const {
+    return parameters_.trainable_element_count() - options_.batch * options_.length * options_.width;
+  }
+
+ private:
+  // The scalar to differentiate is sum(y * cotangent), a product of one row and one column.
+  void Record(const TokenMixer& mixer, const Scope& root) {
+    const Shape rows{options_.batch, options_.length, options_.width};
+    const Value x =
+        root.Parameter("x", rows, {"batch", "length", "embed"}, Initializer::Normal(1));
+    const int64_t heads = mixer.traits().bias_heads;
+    const BiasExtent extent{options_.length, options_.length, options_.causal};
+    const Value bias =
+        heads == 0 ? Value{} : RelativeBias(root, "relative_bias", RelativeBiasConfig(), heads, extent);
+    ProgramBuilder& program = root.program();
+    const TensorType segments{DType::kI32, {options_.batch, options_.length}};
+    const Value y = mixer.Build(root / "mixer", {.x = x,
+                                                 .segments = program.Input("segments", segments),
+                                                 .positions = {},
+                                                 .relative_bias = bias,
+                                                 .causal = options_.causal,
+                                                 .memory = {}});
+    const auto flat = [&](Value value, Attributes::Integers shape) {
+      return root.One("reshape", {{"shape", std::move(shape)}}, {value});
+    };
+    const int64_t elements = rows.size();
+    const Value cotangent = program.Input("cotangent", {DType::kF32, rows});
+    const Value loss = root.One(
+        "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
+        {flat(y, {1, elements}), flat(cotangent, {elements, 1})});
+    program.Differentiate(flat(loss, {1}));
+  }
+
+  Options options_;
+  ParameterStore parameters_;
+  std::optional<Arena> values_, gradients_;
+  std::optional<Executable> program_;
+};
+
+void Serve(const Options& options) {
+  Layer layer(options);
+  layer.Run();
+  std::cout << Json{{"parameters", layer.parameters()}} << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto begin = Clock::now();
+    const double busy = ProcessorSeconds();
+    layer.Run();
+    std::cout << Json{{"seconds", SecondsSince(begin)},
+                      {"processor_seconds", ProcessorSeconds() - busy}}
+              << std::endl;
+  }
+  std::cout << Json{{"peak_resident_bytes", PeakResidentBytes()}} << std::endl;
+}
+
+}  // namespace
+}  // namespace syntra
+
+int main(int argc, char** argv) {
+  CLI::App app("One mixing layer, forward and backward.");
+  syntra::Options options;
+  app.add_option("--mixer", options.mixer, "MixerConfig as text")->required();
+  app.add_option("--batch", options.batch);
+  app.add_option("--length", options.length);
+  app.add_option("--width", options.width);
+  app.add_option("--threads", options.threads, "0: all");
+  app.add_flag("--causal", options.causal);
+  CLI11_PARSE(app, argc, argv);
+  if (options.threads > 0) syntra::SetThreadCount(options.threads);
+  syntra::Serve(options);
+}

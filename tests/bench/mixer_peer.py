@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One mixing layer in PyTorch, forward and backward: the peer of mixer_bench.
+
+Each is written as its papers' users write it: library calls where there are any (scaled_dot_product_attention, fft,
+conv1d), products elsewhere. Rows are full, so nothing is masked. Speaks as mixer_bench does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+HEADS, SIZE = 8, 64
+INNER = HEADS * SIZE
+
+
+class Projections(nn.Module):
+    """Linear maps between the model's width and the heads'; what is between is the mixer."""
+
+    def __init__(self, width: int, names: Iterable[str], inner: int = INNER) -> None:
+        super().__init__()
+        self.maps = nn.ModuleDict({name: nn.Linear(width, inner, bias=False) for name in names})
+        self.output = nn.Linear(inner, width, bias=False)
+
+    def heads(self, name: str, x: Tensor) -> Tensor:
+        """[B, H, T, K]."""
+        return self.maps[name](x).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+    def join(self, mixed: Tensor) -> Tensor:
+        return self.output(mixed.transpose(1, 2).flatten(-2))
+
+
+class DotProduct(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "key", "value"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (self.heads(name, x) for name in ("query", "key", "value"))
+        return self.join(functional.scaled_dot_product_attention(query, key, value, scale=1.0))
+
+
+class Random(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("value",))
+        self.table = nn.Parameter(torch.randn(HEADS, length, length))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.join(self.table.softmax(-1) @ self.heads("value", x))
+
+
+class FactorizedRandom(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("value",))
+        self.rows, self.columns = (nn.Parameter(torch.randn(HEADS, length, 8)) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.join((self.rows @ self.columns.mT).softmax(-1) @ self.heads("value", x))
+
+
+class Dense(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("hidden", "value"))
+        self.positions = nn.Parameter(torch.randn(SIZE, length) / 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = functional.relu(self.heads("hidden", x)) @ self.positions
+        return self.join(scores.softmax(-1) @ self.heads("value", x))
+
+
+class FactorizedDense(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("hidden", "value"))
+        self.factors = nn.ParameterList([torch.randn(SIZE, n) / 8 for n in (length // 16, 16)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = functional.relu(self.heads("hidden", x))
+        near, far = (hidden @ factor for factor in self.factors)
+        scores = (far[..., :, None] * near[..., None, :]).flatten(-2)
+        return self.join(scores.softmax(-1) @ self.heads("value", x))
+
+
+class Convolution(nn.Module):
+    TAPS, FILTERS = 7, 8
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__()
+        self.input, self.output = nn.Linear(width, 2 * width), nn.Linear(width, width)
+
+
+class LightConv(Convolution):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, length)
+        self.filters = nn.Parameter(torch.randn(self.FILTERS, self.TAPS))
+
+    def forward(self, x: Tensor) -> Tensor:
+        gated = functional.glu(self.input(x)).transpose(1, 2)
+        width = gated.shape[1]
+        filters = self.filters.softmax(-1).repeat_interleave(width // self.FILTERS, 0)
+        return self.output(functional.conv1d(gated, filters[:, None], padding=self.TAPS // 2, groups=width).mT)
+
+
+class DynamicConv(Convolution):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, length)
+        self.filters = nn.Linear(width, self.FILTERS * self.TAPS, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gated = functional.glu(self.input(x))
+        filters = self.filters(gated).unflatten(-1, (self.FILTERS, self.TAPS)).softmax(-1)
+        half = self.TAPS // 2
+        windows = functional.pad(gated, (0, 0, half, half)).unfold(1, self.TAPS, 1)
+        windows = windows.unflatten(2, (self.FILTERS, -1))
+        return self.output((windows @ filters[..., None]).squeeze(-1).flatten(-2))
+
+
+class Fourier(nn.Module):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.fft2(x).real
+
+
+class Linformer(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "key", "value"))
+        self.key_rows, self.value_rows = (nn.Parameter(torch.randn(128, length) / 8) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (self.heads(name, x) for name in ("query", "key", "value"))
+        return self.join(functional.scaled_dot_product_attention(
+            query, self.key_rows @ key, self.value_rows @ value, scale=1.0))
+
+
+class Mlp(nn.Module):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__()
+        self.input, self.output = nn.Linear(length, 256), nn.Linear(256, length)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(functional.gelu(self.input(x.mT), approximate="tanh")).mT
+
+
+class GatedMlp(nn.Module):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__()
+        self.input, self.output, self.norm = nn.Linear(width, 2048), nn.Linear(1024, width), nn.LayerNorm(1024)
+        self.map = nn.Conv1d(length, length, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gated, gate = functional.gelu(self.input(x)).chunk(2, -1)
+        return self.output(gated * self.map(self.norm(gate)))
+
+
+class LinearAttention(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "key", "value"))
+
+    def features(self, name: str, x: Tensor) -> Tensor:
+        return functional.elu(self.heads(name, x)) + 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key = self.features("query", x), self.features("key", x)
+        mixed = query @ (key.mT @ self.heads("value", x))
+        return self.join(mixed / (query @ key.sum(-2)[..., None] + 1e-6))
+
+
+class Performer(LinearAttention):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, length)
+        self.register_buffer("vectors", torch.randn(SIZE, 256))
+
+    def features(self, name: str, x: Tensor) -> Tensor:
+        rows = self.heads(name, x) / SIZE**0.25
+        exponents = rows @ self.vectors - rows.square().sum(-1, keepdim=True) / 2
+        if name == "query":
+            exponents = exponents - exponents.amax(-1, keepdim=True)
+        return exponents.exp() + 1e-4
+
+
+class Retention(nn.Module):
+    """By the matrix of all weights, as RetNet is trained."""
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__()
+        self.query, self.key = (nn.Linear(width, INNER, bias=False) for _ in range(2))
+        self.value, self.gate = (nn.Linear(width, 2 * INNER, bias=False) for _ in range(2))
+        self.output = nn.Linear(2 * INNER, width, bias=False)
+        places = torch.arange(length)
+        decay = 1 - 2.0 ** (-5 - torch.arange(HEADS))
+        self.register_buffer("decay", decay[:, None, None] ** (places[:, None] - places[None, :]).abs())
+        angles = places[:, None] * 10000.0 ** -torch.linspace(0, 1, SIZE // 2)
+        self.register_buffer("sine", angles.sin())
+        self.register_buffer("cosine", angles.cos())
+
+    def rotated(self, x: Tensor) -> Tensor:
+        real, imaginary = x.unflatten(-1, (HEADS, -1)).transpose(1, 2).chunk(2, -1)
+        return torch.cat([real * self.cosine - imaginary * self.sine, imaginary * self.cosine + real * self.sine], -1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.rotated(self.query(x)) @ self.rotated(self.key(x)).mT * self.decay
+        mixed = weights @ self.value(x).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        mixed = functional.layer_norm(mixed, mixed.shape[-1:]).transpose(1, 2).flatten(-2)
+        return self.output(functional.silu(self.gate(x)) * mixed)
+
+
+class AttentionFree(Projections):
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "key", "value"))
+        self.biases = nn.Parameter(torch.randn(length, length) / 100)
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (self.maps[name](x) for name in ("query", "key", "value"))
+        map_, weights = self.biases.exp(), (key - key.amax(1, keepdim=True)).exp()
+        return self.output(torch.sigmoid(query) * (map_ @ (weights * value)) / (map_ @ weights))
+
+
+class Hyena(nn.Module):
+    """Long convolutions by fft, as its authors do; here in both directions."""
+
+    UNITS, BANDS = 64, 16
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__()
+        self.width = width
+        self.input, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.short = nn.Conv1d(3 * width, 3 * width, 3, padding=1, groups=3 * width)
+        self.skip = nn.Parameter(torch.randn(width))
+        sizes = (1 + 2 * self.BANDS, self.UNITS, self.UNITS, self.UNITS)
+        self.networks = nn.ModuleList(nn.ModuleList(
+            [nn.Linear(*pair) for pair in zip(sizes, sizes[1:], strict=False)]
+            + [nn.Linear(self.UNITS, width, bias=False)]) for _ in range(2))
+        distance = torch.arange(length)[:, None] / length
+        angles = 2 * math.pi * distance * torch.arange(self.BANDS)
+        self.register_buffer("distances", torch.cat([distance, angles.cos(), -angles.sin()], -1))
+        self.register_buffer("decay", 0.01 ** (distance * torch.linspace(1 / 1.5, 1 / 0.3, width)))
+
+    def filters(self, network: nn.ModuleList) -> Tensor:
+        units = self.distances
+        for layer in network[:-1]:
+            units = torch.sin(14 * layer(units))
+        return network[-1](units) * self.decay
+
+    def forward(self, x: Tensor) -> Tensor:
+        length = x.shape[1]
+        gate, inner_gate, values = self.short(self.input(x).mT).mT.split(self.width, -1)
+        values = values * inner_gate
+        spectrum = torch.fft.rfft(values, 2 * length, dim=1)
+        back, ahead = (torch.fft.rfft(self.filters(network), 2 * length, dim=0) for network in self.networks)
+        mixed = torch.fft.irfft(spectrum * (back + ahead.conj()), 2 * length, dim=1)[:, :length]
+        return self.output((mixed + self.skip * values) * gate)
+
+
+LAYERS: dict[str, Callable[[int, int], nn.Module]] = {
+    "transformer": DotProduct, "random": Random, "factorized_random": FactorizedRandom, "dense": Dense,
+    "factorized_dense": FactorizedDense, "light_conv": LightConv, "dynamic_conv": DynamicConv, "fourier": Fourier,
+    "linformer": Linformer, "mlp": Mlp, "gated_mlp": GatedMlp, "linear_attention": LinearAttention,
+    "performer": Performer, "retention": Retention, "attention_free": AttentionFree, "hyena": Hyena,
+}
+
+
+def say(**values: float) -> None:
+    print(json.dumps(values), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="One mixing layer in PyTorch, forward and backward.")
+    parser.add_argument("--mixer", required=True, choices=sorted(LAYERS))
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--compile", action="store_true")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    layer = LAYERS[options.mixer](options.width, options.length)
+    x = torch.randn(options.batch, options.length, options.width, requires_grad=True)
+    cotangent = torch.randn(options.batch, options.length, options.width)
+    run = torch.compile(layer) if options.compile else layer
+
+    def step() -> None:
+        x.grad = None
+        layer.zero_grad(set_to_none=True)
+        run(x).backward(cotangent)
+
+    for _ in range(3):
+        step()
+    say(parameters=sum(parameter.numel() for parameter in layer.parameters()))
+    for _ in sys.stdin:
+        begin, busy = time.perf_counter(), time.process_time()
+        step()
+        say(seconds=time.perf_counter() - begin, processor_seconds=time.process_time() - busy)
+    say(peak_resident_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+if __name__ == "__main__":
+    main()
