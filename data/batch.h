@@ -1,45 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of examples and how examples are written into their rows.
+// Batches of examples, as named tensors of ids. data/row_layout.h says where examples lie in them.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "data/example_source.h"
+#include "data/example.h"
 
 namespace syntra {
 
-// B rows of S input and T target slots, row-major. Slots beyond a row's examples are 0 everywhere.
-struct Batch {
-  Batch() = default;
-  Batch(int64_t rows, int64_t input_length, int64_t target_length);
+// The target of a slot whose token is read and is not to be given.
+inline constexpr int32_t kIgnoredTarget = -1;
 
-  int64_t rows = 0, input_length = 0, target_length = 0;
-  // [B, S]. Segment 0 is padding, packed examples count from 1; positions restart in each segment.
-  std::vector<int32_t> encoder_ids, encoder_segments, encoder_positions;
-  // [B, T]. decoder_ids are the targets moved right by one, with 0 at the start of each segment.
-  std::vector<int32_t> decoder_ids, targets, decoder_segments, decoder_positions;
+// B rows of S input and T target slots. Slots beyond a row's examples are 0 everywhere.
+class Batch {
+ public:
+  Batch() = default;
+  // With W targets for each input, the decoder's tensors have B * W rows, those of an input side by
+  // side.
+  Batch(int64_t rows, int64_t input_length, int64_t target_length, int64_t targets_per_input = 1);
+
+  // i32, row-major:
+  //   encoder_ids, encoder_segments, encoder_positions [B, S]; absent where S is 0;
+  //   decoder_ids, decoder_segments, decoder_positions, targets [B * W, T].
+  // Segment 0 is padding, packed examples count from 1; positions restart in each segment.
+  const std::map<std::string, std::vector<int32_t>, std::less<>>& tensors() const {
+    return tensors_;
+  }
+  // A tensor that is there.
+  std::vector<int32_t>& operator[](std::string_view name);
+  const std::vector<int32_t>& operator[](std::string_view name) const;
+  std::span<const int32_t> Row(std::string_view name, int64_t row) const;
+  // S or T.
+  int64_t LengthOf(std::string_view name) const;
+
+  int64_t rows = 0, input_length = 0, target_length = 0, targets_per_input = 1;
   int64_t first_example = 0;  // global index of row 0: rows' random keys derive from it
   int64_t target_tokens = 0;  // targets > 0
+
+ private:
+  std::map<std::string, std::vector<int32_t>, std::less<>> tensors_;
 };
 
 // A sum over the target ids and their places, modulo 2^64. Equal sums of two runs say that they
 // were given the same data; the sum over a batch's parts is the sum of the batch.
 uint64_t LabelChecksum(const Batch& batch);
-
-// Writes examples, one behind the other, into a row of a batch.
-class RowWriter {
- public:
-  RowWriter(int64_t row, Batch* batch) : batch_(*batch), row_(row) {}
-
-  void Append(const ExampleEpoch& epoch, int64_t example);
-
- private:
-  Batch& batch_;
-  int64_t row_;
-  ExampleLengths filled_;
-  int32_t segment_ = 0;
-};
 
 // Counts the batch's targets > 0 into target_tokens.
 void CountTargetTokens(Batch* batch);

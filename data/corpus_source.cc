@@ -13,11 +13,9 @@ namespace {
 // Example i is segment i of the table.
 class CorpusEpoch : public ExampleEpoch {
  public:
-  CorpusEpoch(const TokenCorpus& corpus, const Objective& objective, uint64_t seed, int64_t epoch)
-      : objective_(objective),
-        segments_(corpus, objective.segment_tokens(), seed, epoch),
-        seed_(seed),
-        epoch_(epoch) {}
+  CorpusEpoch(const TokenCorpus& corpus, const Objective& objective, const SegmentRule& rule,
+              uint64_t seed, int64_t epoch)
+      : objective_(objective), segments_(corpus, rule, seed, epoch), seed_(seed), epoch_(epoch) {}
 
   int64_t size() const override { return segments_.segment_count(); }
   int64_t full_count() const override { return segments_.full_count(); }
@@ -25,17 +23,18 @@ class CorpusEpoch : public ExampleEpoch {
   int64_t ShortExample(int64_t i) const override { return segments_.ShortSegment(i); }
 
   ExampleLengths LengthsOf(int64_t example) const override {
-    return objective_.LengthsOf({.targets = segments_.LengthOf(example)});
+    return objective_.LengthsOf({.targets = segments_.LengthOf(example)}, KeyOf(example));
   }
 
   void Write(int64_t example, const ExampleSlots& slots) const override {
     std::vector<int32_t> tokens(segments_.LengthOf(example));
     segments_.CopyTokens(example, tokens);
-    objective_.Write({.inputs = {}, .targets = tokens},
-                     DeriveKey(seed_, "span mask", epoch_, example), slots);
+    objective_.Write({.inputs = {}, .targets = tokens}, KeyOf(example), slots);
   }
 
  private:
+  RandomKey KeyOf(int64_t example) const { return DeriveKey(seed_, "span mask", epoch_, example); }
+
   const Objective& objective_;
   SegmentTable segments_;
   uint64_t seed_;
@@ -45,10 +44,11 @@ class CorpusEpoch : public ExampleEpoch {
 }  // namespace
 
 CorpusSource::CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus,
-                           std::unique_ptr<Objective> objective, uint64_t seed)
+                           std::unique_ptr<Objective> objective, int32_t eos, uint64_t seed)
     : ExampleSource(std::move(name)),
       corpus_(std::move(corpus)),
       objective_(std::move(objective)),
+      eos_(eos),
       seed_(seed) {
   SYNTRA_CHECK(objective_->segment_tokens() > 0, "the objective of {} takes no text", this->name());
 }
@@ -58,14 +58,18 @@ std::shared_ptr<const CorpusSource> CorpusSource::Open(const std::string& split,
                                                        const Tokenizer& tokenizer,
                                                        const Path& prepared, uint64_t seed,
                                                        bool verify) {
-  auto objective = MakeObjective("span_corruption", ObjectiveSettings::From(config, tokenizer));
+  auto objective =
+      MakeObjective(ObjectiveOfCorpus(config), ObjectiveSettings::From(config, tokenizer));
   auto corpus = std::make_unique<TokenCorpus>(prepared / split, tokenizer, config.text_field(),
                                               config.documents_per_group(), verify);
-  return std::make_shared<CorpusSource>(split, std::move(corpus), std::move(objective), seed);
+  return std::make_shared<CorpusSource>(split, std::move(corpus), std::move(objective),
+                                        tokenizer.eos_id(), seed);
 }
 
 std::shared_ptr<const ExampleEpoch> CorpusSource::Epoch(int64_t epoch) const {
-  return std::make_shared<CorpusEpoch>(*corpus_, *objective_, seed_, epoch);
+  SegmentRule rule{.tokens = objective_->segment_tokens()};
+  if (objective_->marks_documents()) rule.document_end = eos_;
+  return std::make_shared<CorpusEpoch>(*corpus_, *objective_, rule, seed_, epoch);
 }
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segments of a token corpus under an objective, e.g. span corruption: an example a segment.
+// The segments of a token corpus under an objective: an example a segment.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,13 @@ inline constexpr char kTrainSplit[] = "train", kValidationSplit[] = "validation"
 
 class CorpusSource : public ExampleSource {
  public:
-  // `seed` chooses the masks, and the chunks of long documents. The objective must take text.
+  // `seed` chooses masks or prefixes, and the chunks of long documents. The objective must take
+  // text; `eos` stands behind each document where it says so.
   CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus,
-               std::unique_ptr<Objective> objective, uint64_t seed);
+               std::unique_ptr<Objective> objective, int32_t eos, uint64_t seed);
 
-  // A split that was prepared in <prepared>/<split>, under span corruption. `verify` checks every
-  // shard's digest once.
+  // A split that was prepared in <prepared>/<split>, under the configuration's objective. `verify`
+  // checks every shard's digest once.
   static std::shared_ptr<const CorpusSource> Open(const std::string& split,
                                                   const DataConfig& config,
                                                   const Tokenizer& tokenizer, const Path& prepared,
@@ -33,6 +34,7 @@ class CorpusSource : public ExampleSource {
  private:
   std::unique_ptr<TokenCorpus> corpus_;
   std::unique_ptr<Objective> objective_;
+  int32_t eos_;
   uint64_t seed_;
 };
 

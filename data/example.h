@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an example is: token ids for the encoder, and the ids that the decoder is to give.
+// What an example is: ids that a model reads, its inputs, and ids that it is to give, its targets.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,14 @@ inline ExampleLengths Longest(const ExampleLengths& a, const ExampleLengths& b) 
   return {std::max(a.inputs, b.inputs), std::max(a.targets, b.targets)};
 }
 
-// Lengths of a row under a configuration: data.input_length and data.target_length; where the
-// latter is 0, what span corruption makes of the former.
+// Whether the model learns to go on with a text (CAUSAL_LM, PREFIX_LM): its inputs then end
+// anywhere, and not with an EOS, and its targets follow them.
+bool IsLanguageModelling(const DataConfig& config);
+
+// The longest inputs and targets under a configuration: data.input_length and data.target_length;
+// where the latter is 0, what span corruption makes of the former. CAUSAL_LM and PREFIX_LM cut text
+// into rows of data.input_length tokens: these are all targets, and inputs among them take the
+// place of targets.
 ExampleLengths RowLengths(const DataConfig& config);
 
 // Where an example is to be written.
@@ -39,7 +45,7 @@ struct ExampleSlots {
 };
 
 // Ids as the data has them, without EOS. Plain text has targets alone, as in T5's code: what the
-// encoder is given of it is the objective's choice.
+// model is given of it is the objective's choice.
 struct RawExample {
   std::span<const int32_t> inputs, targets;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/objective.h"
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "configs/schema/config.pb.h"
@@ -11,12 +13,15 @@ namespace {
 struct Row {
   std::string_view name;
   std::unique_ptr<Objective> (*make)(const ObjectiveSettings& settings);
+  std::optional<DataConfig::Objective> of_corpora;  // of text
 };
 
 // An objective is a row here and a file of its own (README.md, "Adding an objective").
 constexpr Row kObjectives[] = {
-    {"span_corruption", MakeSpanCorruption},
-    {"text_to_text", MakeTextToText},
+    {"causal_lm", MakeCausalLm, DataConfig::CAUSAL_LM},
+    {"prefix_lm", MakePrefixLm, DataConfig::PREFIX_LM},
+    {"span_corruption", MakeSpanCorruption, DataConfig::SPAN_CORRUPTION},
+    {"text_to_text", MakeTextToText, std::nullopt},
 };
 
 }  // namespace
@@ -36,6 +41,13 @@ std::unique_ptr<Objective> MakeObjective(std::string_view name, const ObjectiveS
     if (row.name == name) return row.make(settings);
   }
   Fail(ExitCode::kConfig, "unknown objective \"{}\"{}", name, DidYouMean(name, ObjectiveNames()));
+}
+
+std::string ObjectiveOfCorpus(const DataConfig& config) {
+  for (const Row& row : kObjectives) {
+    if (row.of_corpora == config.objective()) return std::string(row.name);
+  }
+  SYNTRA_CHECK(false, "no objective {}", DataConfig::Objective_Name(config.objective()));
 }
 
 std::vector<std::string> ObjectiveNames() {

@@ -17,7 +17,7 @@ namespace syntra {
 
 // What decides examples besides the data.
 struct ObjectiveSettings {
-  ExampleLengths row;  // no example may be longer
+  ExampleLengths row;  // no example may be longer (RowLengths)
   double noise_density = 0.15, mean_span_length = 3;
   int32_t first_sentinel = 0, sentinels = 0;
   int32_t eos = 1;
@@ -34,11 +34,13 @@ class Objective {
   // Tokens of the segments into which text is to be cut. 0: the objective takes pairs of inputs and
   // targets, not text.
   virtual int64_t segment_tokens() const = 0;
+  // Whether an EOS stands behind each document of the text before it is cut.
+  virtual bool marks_documents() const { return false; }
   // Of the example that Write makes of `raw` ids; within ObjectiveSettings::row.
-  virtual ExampleLengths LengthsOf(const ExampleLengths& raw) const = 0;
+  virtual ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey key) const = 0;
   // Whether some ids of such a raw example are left out because there is no room for them.
   virtual bool Cuts(const ExampleLengths& /*raw*/) const { return false; }
-  // Fills `slots`, which have LengthsOf(raw). A function of the ids and the key alone.
+  // Fills `slots`, which have LengthsOf(raw, key). A function of the ids and the key alone.
   virtual void Write(const RawExample& raw, RandomKey key, const ExampleSlots& slots) const = 0;
 };
 
@@ -46,8 +48,12 @@ class Objective {
 // settings, and says how it could.
 std::unique_ptr<Objective> MakeObjective(std::string_view name, const ObjectiveSettings& settings);
 std::vector<std::string> ObjectiveNames();
+// The name of what a configuration's corpora are for: "span_corruption".
+std::string ObjectiveOfCorpus(const DataConfig& config);
 
 // The rows of the table.
+std::unique_ptr<Objective> MakeCausalLm(const ObjectiveSettings& settings);
+std::unique_ptr<Objective> MakePrefixLm(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeSpanCorruption(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeTextToText(const ObjectiveSettings& settings);
 

@@ -30,7 +30,7 @@ void PackRows(int64_t count, const Packing& packing, const LengthsAt& lengths_at
   for (int64_t place = 0; place < count; ++place) {
     const ExampleLengths lengths = lengths_at(place);
     SYNTRA_CHECK(lengths.FitIn(packing.row),
-                 "an example of {} inputs and {} targets for rows of {}, {}", lengths.inputs,
+                 "an example that takes {} and {} slots for rows of {}, {}", lengths.inputs,
                  lengths.targets, packing.row.inputs, packing.row.targets);
     const auto fits = [&](const OpenRow& row) { return (row.filled + lengths).FitIn(packing.row); };
     auto row = std::ranges::find_if(open, fits);
@@ -49,12 +49,16 @@ void PackRows(int64_t count, const Packing& packing, const LengthsAt& lengths_at
 
 }  // namespace
 
-Packing Packing::OfCorpus(const DataConfig& config) {
-  return {.row = RowLengths(config), .pack = config.pack()};
+Packing Packing::OfCorpus(const DataConfig& config, const RowLayout& layout) {
+  return {.row = layout.SlotsOf(RowLengths(config)), .pack = config.pack(), .layout = &layout};
 }
 
-Packing Packing::OfExamples(const DataConfig& config) {
-  return {.row = RowLengths(config), .pack = config.pack(), .open_rows = kOpenRows, .trim = true};
+Packing Packing::OfExamples(const DataConfig& config, const RowLayout& layout) {
+  return {.row = layout.SlotsOf(RowLengths(config)),
+          .pack = config.pack(),
+          .open_rows = kOpenRows,
+          .trim = true,
+          .layout = &layout};
 }
 
 ExampleLengths Packing::BatchLengths(const ExampleLengths& longest) const {
@@ -71,6 +75,7 @@ int64_t PaddedLength(int64_t length, int64_t most) {
 PackedEpoch::PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const Packing& packing,
                          uint64_t seed, int64_t epoch)
     : examples_(std::move(examples)),
+      layout_(*packing.layout),
       short_order_(examples_->size() - examples_->full_count(),
                    DeriveKey(seed, "pack order", epoch)),
       row_order_(examples_->full_count() + PlanShortRows(packing),
@@ -83,7 +88,7 @@ int64_t PackedEpoch::PlanShortRows(const Packing& packing) {
   PackRows(
       short_order_.size(), packing,
       [&](int64_t place) {
-        return examples_->LengthsOf(examples_->ShortExample(short_order_(place)));
+        return layout_.SlotsOf(examples_->LengthsOf(examples_->ShortExample(short_order_(place))));
       },
       [&](const OpenRow& row) {
         // With one open row the places stay in their order.
@@ -114,7 +119,9 @@ void PackedEpoch::VisitExamples(int64_t row, const Visit& visit) const {
 
 ExampleLengths PackedEpoch::LengthsOf(int64_t row) const {
   ExampleLengths lengths;
-  VisitExamples(row, [&](int64_t example) { lengths = lengths + examples_->LengthsOf(example); });
+  VisitExamples(row, [&](int64_t example) {
+    lengths = lengths + layout_.SlotsOf(examples_->LengthsOf(example));
+  });
   return lengths;
 }
 

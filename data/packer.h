@@ -14,29 +14,31 @@
 #include "data/batch.h"
 #include "data/example_source.h"
 #include "data/permutation.h"
+#include "data/row_layout.h"
 
 namespace syntra {
 
 // How examples are put into rows.
 struct Packing {
-  ExampleLengths row;
-  bool pack = true;  // else an example a row
+  ExampleLengths row;  // slots, by the layout
+  bool pack = true;    // else an example a row
   // Rows that wait for an example that fits. 1: each example goes behind the one before it or opens
   // a row, as in T5's code.
   int64_t open_rows = 1;
   // Without packing: rows that are computed together are ordered by length, and only as long as the
   // longest of them, rounded up (PaddedLength).
   bool trim = false;
+  const RowLayout* layout = &SeparateRows();
 
   // Of the segments of a corpus: most fill a row, and the others vary little in length.
-  static Packing OfCorpus(const DataConfig& config);
+  static Packing OfCorpus(const DataConfig& config, const RowLayout& layout);
   // Of examples of any length, trimmed. With one open row, those of a quarter row and more would
   // leave a quarter of the slots empty, with many a twelfth.
-  static Packing OfExamples(const DataConfig& config);
+  static Packing OfExamples(const DataConfig& config, const RowLayout& layout);
 
   // Whether the lengths of rows depend on their examples.
   bool Trims() const { return trim && !pack; }
-  // Of rows whose longest inputs and targets are `longest`.
+  // Slots of rows that take `longest` at most.
   ExampleLengths BatchLengths(const ExampleLengths& longest) const;
 };
 
@@ -53,7 +55,7 @@ class PackedEpoch {
   // In rows.
   int64_t size() const { return row_order_.size(); }
   const ExampleEpoch& examples() const { return *examples_; }
-  // Of the row's examples together.
+  // Slots of the row's examples together.
   ExampleLengths LengthsOf(int64_t row) const;
   void Write(int64_t row, RowWriter* writer) const;
   // The examples of a row, in the order in which they stand in it.
@@ -66,6 +68,7 @@ class PackedEpoch {
   int64_t PlanShortRows(const Packing& packing);
 
   std::shared_ptr<const ExampleEpoch> examples_;
+  const RowLayout& layout_;
   KeyedPermutation short_order_;
   std::vector<int64_t> packed_;  // places in short_order_, row by row; empty: all as they are
   // Of each packed row, then the end; empty: an example a row.

@@ -8,9 +8,9 @@
 
 namespace syntra {
 
-SegmentTable::SegmentTable(const TokenCorpus& corpus, int64_t segment_tokens, uint64_t seed,
+SegmentTable::SegmentTable(const TokenCorpus& corpus, const SegmentRule& rule, uint64_t seed,
                            uint64_t epoch)
-    : corpus_(corpus), segment_tokens_(segment_tokens) {
+    : corpus_(corpus), rule_(rule) {
   for (const LongDocument& document : corpus.long_documents()) {
     const int64_t count = (document.tokens + kMaxDocumentTokens - 1) / kMaxDocumentTokens;
     const RandomKey key = DeriveKey(seed, "document chunk", epoch, document.ordinal);
@@ -26,8 +26,8 @@ SegmentTable::SegmentTable(const TokenCorpus& corpus, int64_t segment_tokens, ui
   short_before_.push_back(0);
   for (int64_t group = 0; group < groups; ++group) {
     const int64_t tokens = TokensOfGroup(group);
-    full_before_.push_back(full_before_.back() + tokens / segment_tokens);
-    short_before_.push_back(short_before_.back() + (tokens % segment_tokens != 0));
+    full_before_.push_back(full_before_.back() + tokens / rule.tokens);
+    short_before_.push_back(short_before_.back() + (tokens % rule.tokens != 0));
   }
 }
 
@@ -41,6 +41,7 @@ std::span<const SegmentTable::Chunk> SegmentTable::ChunksOf(int64_t group) const
 int64_t SegmentTable::TokensOfGroup(int64_t group) const {
   const DocumentGroup documents = corpus_.Group(group);
   int64_t tokens = documents.token_count();
+  if (rule_.document_end) tokens += documents.last_document - documents.first_document;
   for (const Chunk& chunk : ChunksOf(group)) {
     tokens -= documents.shard->DocumentLength(chunk.document) - chunk.tokens;
   }
@@ -74,25 +75,26 @@ SegmentTable::Address SegmentTable::AddressOf(int64_t segment) const {
 int64_t SegmentTable::LengthOf(int64_t segment) const {
   const Address address = AddressOf(segment);
   const int64_t full = full_before_[address.group + 1] - full_before_[address.group];
-  if (address.index < full) return segment_tokens_;
-  return TokensOfGroup(address.group) - full * segment_tokens_;
+  if (address.index < full) return rule_.tokens;
+  return TokensOfGroup(address.group) - full * rule_.tokens;
 }
 
 void SegmentTable::CopyTokens(int64_t segment, std::span<int32_t> tokens) const {
   const Address address = AddressOf(segment);
   const DocumentGroup group = corpus_.Group(address.group);
   const std::span<const Chunk> chunks = ChunksOf(address.group);
-  const int64_t begin = address.index * segment_tokens_;
-  if (chunks.empty()) {
+  const int64_t begin = address.index * rule_.tokens;
+  if (chunks.empty() && !rule_.document_end) {
     group.shard->CopyTokens(group.token_begin() + begin, tokens);
   } else {
-    CopyAroundChunks(group, chunks, begin, tokens);
+    CopyDocuments(group, chunks, begin, tokens);
   }
 }
 
-// Tokens [begin, begin + tokens.size()) of the group's documents, long ones cut to their chunks.
-void SegmentTable::CopyAroundChunks(const DocumentGroup& group, std::span<const Chunk> chunks,
-                                    int64_t begin, std::span<int32_t> tokens) const {
+// Tokens [begin, begin + tokens.size()) of the group's documents, long ones cut to their chunks,
+// each with what is put behind it.
+void SegmentTable::CopyDocuments(const DocumentGroup& group, std::span<const Chunk> chunks,
+                                 int64_t begin, std::span<int32_t> tokens) const {
   const TokenShard& shard = *group.shard;
   int64_t position = 0;  // of the document's first token in the group
   size_t chunk = 0, copied = 0;
@@ -111,6 +113,9 @@ void SegmentTable::CopyAroundChunks(const DocumentGroup& group, std::span<const 
       copied += count;
     }
     position += length;
+    if (!rule_.document_end) continue;
+    if (position >= begin && copied < tokens.size()) tokens[copied++] = *rule_.document_end;
+    ++position;
   }
   SYNTRA_CHECK(copied == tokens.size());
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,11 +12,17 @@
 
 namespace syntra {
 
+// How text is cut.
+struct SegmentRule {
+  int64_t tokens = 0;                   // of a segment
+  std::optional<int32_t> document_end;  // a token that is put behind each document
+};
+
 class SegmentTable {
  public:
   // `seed` and `epoch` choose the chunks of documents longer than kMaxDocumentTokens and nothing
   // else. `corpus` must outlive the table.
-  SegmentTable(const TokenCorpus& corpus, int64_t segment_tokens, uint64_t seed, uint64_t epoch);
+  SegmentTable(const TokenCorpus& corpus, const SegmentRule& rule, uint64_t seed, uint64_t epoch);
 
   // Segments are numbered in corpus order; full and short ones also among their kind.
   int64_t segment_count() const { return full_count() + short_count(); }
@@ -42,11 +49,11 @@ class SegmentTable {
   Address AddressOf(int64_t segment) const;
   int64_t TokensOfGroup(int64_t group) const;
   std::span<const Chunk> ChunksOf(int64_t group) const;
-  void CopyAroundChunks(const DocumentGroup& group, std::span<const Chunk> chunks, int64_t begin,
-                        std::span<int32_t> tokens) const;
+  void CopyDocuments(const DocumentGroup& group, std::span<const Chunk> chunks, int64_t begin,
+                     std::span<int32_t> tokens) const;
 
   const TokenCorpus& corpus_;
-  int64_t segment_tokens_;
+  SegmentRule rule_;
   std::vector<Chunk> chunks_;         // in corpus order
   std::vector<int64_t> full_before_;  // full segments before each group, then the total
   std::vector<int64_t> short_before_;

@@ -108,7 +108,7 @@ class SpanCorruptionObjective : public Objective {
 
   int64_t segment_tokens() const override { return longest_.tokens; }
 
-  ExampleLengths LengthsOf(const ExampleLengths& raw) const override {
+  ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey /*key*/) const override {
     const CorruptionLengths lengths =
         LengthsOfSegment(raw.targets, settings_.noise_density, settings_.mean_span_length);
     return {lengths.inputs, lengths.targets};

@@ -16,15 +16,19 @@ class TableEpoch : public ExampleEpoch {
 
   ExampleLengths LengthsOf(int64_t example) const override {
     const RawExample raw = table_.RawOf(example);
-    return table_.objective_->LengthsOf({std::ssize(raw.inputs), std::ssize(raw.targets)});
+    return table_.objective_->LengthsOf({std::ssize(raw.inputs), std::ssize(raw.targets)},
+                                        KeyOf(example));
   }
 
   void Write(int64_t example, const ExampleSlots& slots) const override {
-    const RandomKey key{static_cast<uint32_t>(example), static_cast<uint32_t>(epoch_)};
-    table_.objective_->Write(table_.RawOf(example), key, slots);
+    table_.objective_->Write(table_.RawOf(example), KeyOf(example), slots);
   }
 
  private:
+  RandomKey KeyOf(int64_t example) const {
+    return {static_cast<uint32_t>(example), static_cast<uint32_t>(epoch_)};
+  }
+
   const TableSource& table_;
   int64_t epoch_;
 };

@@ -15,7 +15,7 @@ class TextToText : public Objective {
 
   int64_t segment_tokens() const override { return 0; }
 
-  ExampleLengths LengthsOf(const ExampleLengths& raw) const override {
+  ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey /*key*/) const override {
     return {std::min(raw.inputs + 1, settings_.row.inputs),
             std::min(raw.targets + 1, settings_.row.targets)};
   }

@@ -50,10 +50,11 @@ TrainingData::TrainingData(std::shared_ptr<const ExampleSource> source, const Pa
   if (RowsInEpoch(0) == 0) Fail(ExitCode::kData, "{} has no examples", source_->name());
 }
 
-TrainingData TrainingData::Open(const DataConfig& config, const Tokenizer& tokenizer,
-                                const Path& prepared, uint64_t seed, bool verify) {
+TrainingData TrainingData::Open(const DataConfig& config, const RowLayout& layout,
+                                const Tokenizer& tokenizer, const Path& prepared, uint64_t seed,
+                                bool verify) {
   return {CorpusSource::Open(kTrainSplit, config, tokenizer, prepared, seed, verify),
-          Packing::OfCorpus(config), seed};
+          Packing::OfCorpus(config, layout), seed};
 }
 
 std::vector<TrainingData::Row> TrainingData::Locate(int64_t first, int64_t count) const {
@@ -107,7 +108,7 @@ Batch TrainingData::Get(int64_t step, int64_t batch_size, int64_t first_row, int
   Batch batch(rows, lengths.inputs, lengths.targets);
   batch.first_example = step * batch_size + first_row;
   ParallelTasks(rows, [&](int64_t row) {
-    RowWriter writer(row, &batch);
+    RowWriter writer(*packing_.layout, row, &batch);
     taken[row].epoch->Write(taken[row].number, &writer);
   });
   CountTargetTokens(&batch);

@@ -32,10 +32,11 @@ class TrainingData {
   // The examples of a source, packed into rows. Throws Error(kData) if it has none.
   TrainingData(std::shared_ptr<const ExampleSource> source, const Packing& packing, uint64_t seed);
 
-  // Of the training corpus of a configuration, for span corruption. `prepared` as for
+  // Of the training corpus of a configuration, under its objective. `prepared` as for
   // TrainingPreparation. `verify` checks every shard's digest once.
-  static TrainingData Open(const DataConfig& config, const Tokenizer& tokenizer,
-                           const Path& prepared, uint64_t seed, bool verify = true);
+  static TrainingData Open(const DataConfig& config, const RowLayout& layout,
+                           const Tokenizer& tokenizer, const Path& prepared, uint64_t seed,
+                           bool verify = true);
 
   // Rows [first_row, first_row + rows) of the batch of `batch_size` rows at `step` (from 0). The
   // rows of the run are those of epoch 0, then of epoch 1, ...; batches run on over the ends of

@@ -12,10 +12,10 @@ ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source, cons
   packing_.pack = false;
 }
 
-ValidationData ValidationData::Open(const DataConfig& config, const Tokenizer& tokenizer,
-                                    const Path& prepared, bool verify) {
+ValidationData ValidationData::Open(const DataConfig& config, const RowLayout& layout,
+                                    const Tokenizer& tokenizer, const Path& prepared, bool verify) {
   return {CorpusSource::Open(kValidationSplit, config, tokenizer, prepared, kSeed, verify),
-          Packing::OfCorpus(config)};
+          Packing::OfCorpus(config, layout)};
 }
 
 Batch ValidationData::Examples(int64_t first, int64_t rows) const {
@@ -23,12 +23,14 @@ Batch ValidationData::Examples(int64_t first, int64_t rows) const {
                "examples [{}, {}) of {}", first, first + rows, example_count());
   ExampleLengths longest;
   for (int64_t row = 0; packing_.Trims() && row < rows; ++row) {
-    longest = Longest(longest, examples_->LengthsOf(first + row));
+    longest = Longest(longest, packing_.layout->SlotsOf(examples_->LengthsOf(first + row)));
   }
   const ExampleLengths lengths = packing_.BatchLengths(longest);
   Batch batch(rows, lengths.inputs, lengths.targets);
   batch.first_example = first;
-  ParallelTasks(rows, [&](int64_t row) { RowWriter(row, &batch).Append(*examples_, first + row); });
+  ParallelTasks(rows, [&](int64_t row) {
+    RowWriter(*packing_.layout, row, &batch).Append(*examples_, first + row);
+  });
   CountTargetTokens(&batch);
   return batch;
 }

@@ -20,13 +20,13 @@ class ValidationData {
   // The graph seed with which the T5 authors evaluate.
   static constexpr uint64_t kSeed = 12345;
 
-  // Epoch 0 of the source; of `packing`, only row and trim count.
+  // Epoch 0 of the source; of `packing`, only row, trim and layout count.
   ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing);
 
-  // The validation corpus of a configuration, masked with kSeed, "validation" by name. `prepared`
-  // as for ValidationPreparation.
-  static ValidationData Open(const DataConfig& config, const Tokenizer& tokenizer,
-                             const Path& prepared, bool verify = true);
+  // The validation corpus of a configuration under its objective, drawn with kSeed, "validation" by
+  // name. `prepared` as for ValidationPreparation.
+  static ValidationData Open(const DataConfig& config, const RowLayout& layout,
+                             const Tokenizer& tokenizer, const Path& prepared, bool verify = true);
 
   const std::string& name() const { return source_->name(); }
   int64_t example_count() const { return examples_->size(); }

@@ -29,10 +29,10 @@ syntra::Batch CopyTask(int64_t step) {
   for (int64_t i = 0; i < kRows * kLength; ++i) {
     const uint32_t bits = syntra::RandomAt({1, 2}, step * kRows * kLength + i)[0];
     const auto position = static_cast<int32_t>(i % kLength);
-    batch.encoder_ids[i] = batch.targets[i] = 1 + syntra::UniformBelow(bits, kVocabulary - 1);
-    batch.decoder_ids[i] = position == 0 ? 0 : batch.targets[i - 1];
-    batch.encoder_positions[i] = batch.decoder_positions[i] = position;
-    batch.encoder_segments[i] = batch.decoder_segments[i] = 1;
+    batch["encoder_ids"][i] = batch["targets"][i] = 1 + syntra::UniformBelow(bits, kVocabulary - 1);
+    batch["decoder_ids"][i] = position == 0 ? 0 : batch["targets"][i - 1];
+    batch["encoder_positions"][i] = batch["decoder_positions"][i] = position;
+    batch["encoder_segments"][i] = batch["decoder_segments"][i] = 1;
   }
   batch.target_tokens = kRows * kLength;
   return batch;

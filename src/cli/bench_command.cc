@@ -56,22 +56,20 @@ int64_t PeakResidentBytes() {
 
 // A full batch of random tokens: shapes and costs of training, no corpus needed.
 Batch RandomBatch(const Config& config) {
-  const ExampleLengths lengths = RowLengths(config.data());
-  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, lengths.inputs,
-              lengths.targets);
+  const ExampleLengths row = RowSlots(config);
+  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, row.inputs, row.targets);
   uint64_t counter = 0;
-  const auto fill = [&](std::vector<int32_t>& ids) {
-    for (int32_t& id : ids) {
+  for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
+    if (!batch.tensors().contains(name)) continue;
+    for (int32_t& id : batch[name]) {
       const uint32_t bits = RandomAt({1, 2}, counter++)[0];
       id = 2 + static_cast<int32_t>(UniformBelow(bits, config.model().vocabulary_size() - 2));
     }
-  };
-  fill(batch.encoder_ids);
-  fill(batch.decoder_ids);
-  fill(batch.targets);
-  std::ranges::fill(batch.encoder_segments, 1);
-  std::ranges::fill(batch.decoder_segments, 1);
-  batch.target_tokens = static_cast<int64_t>(batch.targets.size());
+  }
+  for (const char* name : {"encoder_segments", "decoder_segments"}) {
+    if (batch.tensors().contains(name)) std::ranges::fill(batch[name], 1);
+  }
+  batch.target_tokens = std::ssize(batch["targets"]);
   return batch;
 }
 
@@ -130,7 +128,10 @@ class Bench {
   double PeakFlops() { return backend_->PeakFlops(activations_); }
   double flops() { return Training().program().model_flops(); }
   int64_t parameters() const { return replica_.parameters().element_count(); }
-  int64_t input_tokens() const { return batch_.rows * batch_.input_length; }
+  // Where inputs and targets share a row, of both.
+  int64_t input_tokens() const {
+    return batch_.rows * (batch_.input_length > 0 ? batch_.input_length : batch_.target_length);
+  }
 
  private:
   DType activations_;

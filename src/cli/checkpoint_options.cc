@@ -95,7 +95,8 @@ ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
     previous = now;
   };
   PrepareCorpus(options, *model.tokenizer);
-  ValidationData opened = ValidationData::Open(data, *model.tokenizer, model.prepared);
+  const RowLayout& layout = ArchitectureOf(model.config.model()).layout();
+  ValidationData opened = ValidationData::Open(data, layout, *model.tokenizer, model.prepared);
   CheckAgreement(ranks, {{"data.validation, digest", ToHex(opened.ContentDigest())}},
                  ExitCode::kData, "data", kRemedy);
   return opened;

@@ -27,8 +27,8 @@ Action SetUpBench(CLI::App& app);
 
 inline constexpr Command kCommands[] = {
     {"pretrain",
-     "Train a model by span corruption, or continue the run in train.directory; gives checkpoints "
-     "and metrics",
+     "Train a model on corpora, or continue the run in train.directory; gives checkpoints and "
+     "metrics",
      SetUpPretrain, "my.textproto --set train.steps=1000"},
     {"finetune",
      "Train a model on tasks, such as GLUE's, from where pretraining left it; gives the best "
@@ -43,7 +43,8 @@ inline constexpr Command kCommands[] = {
      "my.textproto --output prepared"},
     {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,
      "--checkpoint runs/a"},
-    {"generate", "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input",
+    {"generate",
+     "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input, or go on with them",
      SetUpGenerate, "--checkpoint runs/a < lines.txt"},
     {"score",
      "Print log-probabilities of targets: lines of an input and, each behind a tab, its targets",

@@ -9,8 +9,9 @@ constexpr std::string_view kSpaceMark = "\u2581";
 
 }  // namespace
 
-DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text) {
+DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text, bool goes_on) {
   DecodeRequest request{tokenizer.EncodeWithSentinels(text), {}};
+  if (goes_on) return request;
   request.ids.push_back(tokenizer.eos_id());
   for (const SentinelPlace& place : tokenizer.FindSentinels(text)) {
     request.sentinels.insert(tokenizer.SentinelId(place.k));
@@ -32,6 +33,17 @@ Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output) {
     }
   }
   return spans;
+}
+
+// Whether a space stands before the output only the pieces of both together tell.
+std::string GoOn(const Tokenizer& tokenizer, std::string_view text,
+                 std::span<const int32_t> output) {
+  std::vector<int32_t> ids = tokenizer.EncodeWithSentinels(text);
+  const std::string begun = tokenizer.Decode(ids);
+  ids.insert(ids.end(), output.begin(), output.end());
+  const std::string whole = tokenizer.Decode(ids);
+  const bool continues = whole.starts_with(begun);
+  return std::string(text) + (continues ? whole.substr(begun.size()) : tokenizer.Decode(output));
 }
 
 std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans) {

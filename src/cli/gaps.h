@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts with gaps "<extra_id_K>", and what fills them.
+// Texts that ask a model for something: with gaps "<extra_id_K>", and what fills them; or to be
+// gone on with.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 
 namespace syntra {
 
-// What a text asks a model for: its ids, EOS included, and its sentinels.
-DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text);
+// What a text asks a model for: its ids, EOS included, and its sentinels. With `goes_on` the text
+// is the beginning of one: it has no EOS, and its output ends only at one.
+DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text, bool goes_on);
 
 // The span of each sentinel of a target or an output, by K; of one that comes twice, the first.
 using Spans = std::map<int32_t, std::vector<int32_t>>;
@@ -24,5 +26,9 @@ Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output);
 // stays a gap. A span that begins inside a word joins the word before it, and an empty one leaves
 // no second space.
 std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans);
+
+// `text`, and the output behind it.
+std::string GoOn(const Tokenizer& tokenizer, std::string_view text,
+                 std::span<const int32_t> output);
 
 }  // namespace syntra

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra generate: fills the gaps of lines; a line in, a line out. Ranks share the lines.
+// syntra generate: fills the gaps of lines, or goes on with them; a line in, a line out. Ranks
+// share the lines.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -32,9 +33,15 @@ struct Answer {
 
 class LineFiller {
  public:
+  // With `goes_on` lines have no gaps but are beginnings.
   LineFiller(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer, bool raw,
-             LineAnswers& answers)
-      : decoder_(decoder), ranks_(ranks), tokenizer_(tokenizer), raw_(raw), answers_(answers) {}
+             bool goes_on, LineAnswers& answers)
+      : decoder_(decoder),
+        ranks_(ranks),
+        tokenizer_(tokenizer),
+        raw_(raw),
+        goes_on_(goes_on),
+        answers_(answers) {}
 
   // One answer for each, on all ranks. A line that asks for nothing is its own text; a bad one is
   // reported.
@@ -43,11 +50,11 @@ class LineFiller {
     std::vector<DecodeRequest> requests;
     std::vector<size_t> asked;  // the line of each request
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (lines[i].empty() || (!raw_ && tokenizer_.FindSentinels(lines[i]).empty())) {
+      if (AsksForNothing(lines[i])) {
         answers[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
-      DecodeRequest request = RequestFor(tokenizer_, lines[i]);
+      DecodeRequest request = RequestFor(tokenizer_, lines[i], goes_on_);
       if (static_cast<int64_t>(request.ids.size()) > decoder_.input_length()) {
         answers[i].error = answers_.Report(
             i, fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
@@ -71,14 +78,21 @@ class LineFiller {
   }
 
  private:
+  // The beginning of a text may be empty.
+  bool AsksForNothing(const std::string& line) const {
+    if (goes_on_) return false;
+    return line.empty() || (!raw_ && tokenizer_.FindSentinels(line).empty());
+  }
+
   std::string TextOf(const std::string& line, const std::vector<int32_t>& ids) const {
+    if (goes_on_ && !raw_) return GoOn(tokenizer_, line, ids);
     return raw_ ? tokenizer_.Decode(ids) : FillGaps(tokenizer_, line, SpansOf(tokenizer_, ids));
   }
 
   BatchDecoder& decoder_;
   Communicator& ranks_;
   const Tokenizer& tokenizer_;
-  const bool raw_;
+  const bool raw_, goes_on_;
   LineAnswers& answers_;
 };
 
@@ -99,14 +113,17 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
                  const LoadedModel& model, const GenerateOptions& options,
                  const OnBatch& on_batch) {
   const ValidationData data = OpenValidationData(model, ranks, watchdog);
-  const std::string text = SamplesText(decoder, ranks, *model.tokenizer, data, options.samples,
-                                       options.raw, TerminalColumns(STDOUT_FILENO), on_batch);
+  const SamplesForm form{.goes_on = IsLanguageModelling(model.config.data()),
+                         .raw = options.raw,
+                         .columns = TerminalColumns(STDOUT_FILENO)};
+  const std::string text =
+      SamplesText(decoder, ranks, *model.tokenizer, data, options.samples, form, on_batch);
   if (ranks.rank() == 0) fmt::print("{}", text);
 }
 
 void FillLines(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
-               const GenerateOptions& options, LineAnswers& answers) {
-  LineFiller filler(decoder, ranks, tokenizer, options.raw, answers);
+               const GenerateOptions& options, bool goes_on, LineAnswers& answers) {
+  LineFiller filler(decoder, ranks, tokenizer, options.raw, goes_on, answers);
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<std::string> printed;
     const std::vector<Answer> filled = filler.Fill(lines);
@@ -150,18 +167,15 @@ ExitCode Generate(const CheckpointOptions& checkpoint, const GenerateOptions& op
   const Config& config = loaded.config;
   const Tokenizer& tokenizer = *loaded.tokenizer;
   CheckHasEos(tokenizer);
-  const ExampleLengths lengths = RowLengths(config.data());
   LineAnswers answers(ranks, watchdog);
-  BatchDecoder decoder(loaded.replica->trained(), tokenizer,
-                       {.decoding = config.decoding(),
-                        .input_length = lengths.inputs,
-                        .output_length = lengths.targets,
-                        .log_probabilities = options.json});
+  DecodeSettings settings = DecodeSettingsOf(config);
+  settings.log_probabilities = options.json;
+  BatchDecoder decoder(loaded.replica->trained(), tokenizer, settings);
   if (options.samples > 0) {
     ShowSamples(decoder, ranks, watchdog, loaded, options,
                 [&](size_t examples) { answers.Advance(examples); });
   } else {
-    FillLines(decoder, ranks, tokenizer, options, answers);
+    FillLines(decoder, ranks, tokenizer, options, IsLanguageModelling(config.data()), answers);
   }
   return answers.code();
 }
@@ -177,7 +191,7 @@ Action SetUpGenerate(CLI::App& app) {
   app.add_flag("--json", options->json,
                "Print an object for each line, with all outputs and their log-probabilities");
   app.add_flag("--raw", options->raw,
-               "Print the model's own line, with its sentinels, and not the filled text");
+               "Print the model's own line, with its sentinels, and not the whole text");
   app.add_option("--samples", options->samples,
                  "Show this many validation examples with the model's output instead of reading "
                  "lines")

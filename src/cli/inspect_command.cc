@@ -66,46 +66,43 @@ Action SetUpCheckpoint(CLI::App& app) {
 // The first `count` rows of a split: of its first batch of training, or of its validation examples.
 Batch FirstRows(const Config& config, const Tokenizer& tokenizer, bool validation, int64_t count) {
   const DataConfig& data = config.data();
+  const RowLayout& layout = ArchitectureOf(config.model()).layout();
   const Path prepared = RunDirectory{config.train().directory()}.Prepared(data);
   if (validation) {
     if (data.validation_size() == 0) Fail(ExitCode::kConfig, "data.validation is not set");
     PrepareCorpus(ValidationPreparation(data, prepared), tokenizer);
-    const ValidationData rows = ValidationData::Open(data, tokenizer, prepared);
+    const ValidationData rows = ValidationData::Open(data, layout, tokenizer, prepared);
     count = std::min(count, rows.example_count());
     return rows.Get(0, count, 0, count);
   }
   PrepareCorpus(TrainingPreparation(data, prepared), tokenizer);
-  return TrainingData::Open(data, tokenizer, prepared, config.train().seed())
+  return TrainingData::Open(data, layout, tokenizer, prepared, config.train().seed())
       .Get(0, count, 0, count);
 }
 
 struct Preview {
   std::string input, target;
-  std::vector<int32_t> encoder_ids, encoder_segments, decoder_ids, decoder_segments, targets;
+  Json tensors = Json::object();  // by name, what the row has of each
 };
 
 std::vector<Preview> PreviewExamples(const Config& config, bool validation, int64_t count) {
   const Tokenizer tokenizer = OpenTokenizer(config);
   const Batch batch = FirstRows(config, tokenizer, validation, count);
+  // Without EOS, which would end the text: packed rows hold several examples.
+  const auto text = [&](std::vector<int32_t> ids) {
+    std::erase(ids, tokenizer.eos_id());
+    std::erase(ids, kIgnoredTarget);
+    return tokenizer.Decode(ids);
+  };
   std::vector<Preview> examples;
   for (int64_t row = 0; row < batch.rows; ++row) {
-    const auto row_of = [row](const std::vector<int32_t>& values, int64_t length) {
-      return std::vector(values.begin() + row * length, values.begin() + (row + 1) * length);
-    };
-    // Without EOS, which would end the text: packed rows hold several examples.
-    const auto text = [&](std::vector<int32_t> ids) {
-      std::erase(ids, tokenizer.eos_id());
-      return tokenizer.Decode(ids);
-    };
-    Preview example{.input = {},
-                    .target = {},
-                    .encoder_ids = row_of(batch.encoder_ids, batch.input_length),
-                    .encoder_segments = row_of(batch.encoder_segments, batch.input_length),
-                    .decoder_ids = row_of(batch.decoder_ids, batch.target_length),
-                    .decoder_segments = row_of(batch.decoder_segments, batch.target_length),
-                    .targets = row_of(batch.targets, batch.target_length)};
-    example.input = text(example.encoder_ids);
-    example.target = text(example.targets);
+    const std::span<const int32_t> targets = batch.Row("targets", row);
+    Preview example{text(ArchitectureOf(config.model()).layout().InputsOf(batch, row)),
+                    text({targets.begin(), targets.end()})};
+    for (const auto& [name, values] : batch.tensors()) {
+      const std::span<const int32_t> ids = batch.Row(name, row);
+      example.tensors[name] = std::vector(ids.begin(), ids.end());
+    }
     examples.push_back(std::move(example));
   }
   return examples;
@@ -125,19 +122,15 @@ Action SetUpData(CLI::App& app) {
   app.add_option("--split", form->split, "Rows of training, or of validation")
       ->check(CLI::IsMember({"train", "validation"}))
       ->capture_default_str();
-  app.add_flag("--json", form->json, "Print JSON, with the rows' ids and segments");
+  app.add_flag("--json", form->json, "Print JSON, with the rows' tensors");
   return [options, form] {
     const std::vector<Preview> examples =
         PreviewExamples(options->Load(kForTraining), form->split == "validation", form->count);
     Json list = Json::array();
     for (const Preview& example : examples) {
-      list.push_back({{"input", example.input},
-                      {"target", example.target},
-                      {"encoder_ids", example.encoder_ids},
-                      {"encoder_segments", example.encoder_segments},
-                      {"decoder_ids", example.decoder_ids},
-                      {"decoder_segments", example.decoder_segments},
-                      {"targets", example.targets}});
+      Json json{{"input", example.input}, {"target", example.target}};
+      json.update(example.tensors);
+      list.push_back(std::move(json));
       if (!form->json) fmt::print("input:  {}\ntarget: {}\n\n", example.input, example.target);
     }
     if (form->json) {
@@ -168,7 +161,7 @@ Action SetUpMemory(CLI::App& app) {
 
 Action SetUpInspect(CLI::App& app) {
   return SetUpParts(app,
-                    {{"data", "Show corrupted examples as text", SetUpData},
+                    {{"data", "Show examples as text", SetUpData},
                      {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
                      {"memory", "List what is alive where a step needs most memory", SetUpMemory}});
 }

@@ -75,7 +75,9 @@ void PrintText(const RunSizes& sizes) {
   }
   line("FLOPs a step", HumanCount(sizes.flops_per_step));
   line("micro-batch",
-       fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
+       sizes.input_length == 0
+           ? fmt::format("{} x {}", sizes.rows, sizes.target_length)
+           : fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
   fmt::print("memory of a rank\n");
   line("  parameters", HumanBytes(sizes.parameter_bytes));
   const int buffers = sizes.gradient_buffers;

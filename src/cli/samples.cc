@@ -21,17 +21,39 @@ struct Sample {
   std::vector<int32_t> target, output;
 };
 
-Sample ReadSample(const ValidationData& data, const Tokenizer& tokenizer, int64_t index) {
+Sample ReadGaps(const ValidationData& data, const Tokenizer& tokenizer, int64_t index) {
   const Batch batch = data.Get(index, 1, 0, 1);
   const auto until_eos = [&](std::vector<int32_t> ids) {
     ids.erase(std::next(std::ranges::find(ids, tokenizer.eos_id())), ids.end());
     return ids;
   };
-  Sample sample{index, {until_eos(batch.encoder_ids), {}}, until_eos(batch.targets), {}};
+  Sample sample{index, {until_eos(batch["encoder_ids"]), {}}, until_eos(batch["targets"]), {}};
   for (const int32_t id : sample.request.ids) {
     if (id > tokenizer.SentinelId(tokenizer.extra_ids())) sample.request.sentinels.insert(id);
   }
   return sample;
+}
+
+// The first half of the text, to be gone on with.
+Sample ReadBeginning(const ValidationData& data, int64_t index) {
+  const Batch batch = data.Get(index, 1, 0, 1);
+  const auto length = std::ranges::count(batch["decoder_segments"], 1);
+  // The last token is none of what the decoder reads.
+  const auto begin = std::next(batch["decoder_ids"].begin());
+  const auto middle = begin + length / 2, end = begin + length - 1;
+  return {index, {{begin, middle}, {}}, {middle, end}, {}};
+}
+
+// All of it, where documents end inside.
+std::string TextOf(const Tokenizer& tokenizer, std::vector<int32_t> ids) {
+  std::erase(ids, tokenizer.eos_id());
+  return tokenizer.Decode(ids);
+}
+
+std::string Indented(const std::string& text, size_t columns) {
+  std::string lines;
+  for (const std::string& line : WrapText(text, columns - 2)) lines += "  " + line + "\n";
+  return lines;
 }
 
 // The corrupted text with its gaps as people read them: "[0]".
@@ -76,16 +98,18 @@ std::string GapTable(const Tokenizer& tokenizer, const Spans& truth, const Spans
   return table;
 }
 
-std::string Readable(const Sample& sample, const Tokenizer& tokenizer, size_t columns) {
-  std::string text = fmt::format("Validation example {}\n\n", WithThousands(sample.index));
-  for (const std::string& line :
-       WrapText(TextWithGaps(tokenizer, sample.request.ids), columns - 2)) {
-    text += "  " + line + "\n";
-  }
-  return text + "\n" +
+std::string ReadableGaps(const Sample& sample, const Tokenizer& tokenizer, size_t columns) {
+  return Indented(TextWithGaps(tokenizer, sample.request.ids), columns) + "\n" +
          GapTable(tokenizer, SpansOf(tokenizer, sample.target), SpansOf(tokenizer, sample.output),
-                  columns) +
-         "\n";
+                  columns);
+}
+
+std::string ReadableBeginning(const Sample& sample, const Tokenizer& tokenizer, size_t columns) {
+  const auto part = [&](const char* name, const std::vector<int32_t>& ids) {
+    return fmt::format("\n  {}\n{}", name, Indented(TextOf(tokenizer, ids), columns));
+  };
+  return Indented(TextOf(tokenizer, sample.request.ids), columns) + part("truth:", sample.target) +
+         part("model:", sample.output);
 }
 
 }  // namespace
@@ -96,13 +120,14 @@ int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples) {
 }
 
 std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
-                        const ValidationData& data, int64_t count, bool raw, int columns,
+                        const ValidationData& data, int64_t count, const SamplesForm& form,
                         const OnBatch& on_batch) {
   count = std::min(count, data.example_count());
   std::vector<Sample> samples;
   std::vector<DecodeRequest> requests;
   for (int64_t i = 0; i < count; ++i) {
-    samples.push_back(ReadSample(data, tokenizer, SampleIndex(i, count, data.example_count())));
+    const int64_t index = SampleIndex(i, count, data.example_count());
+    samples.push_back(form.goes_on ? ReadBeginning(data, index) : ReadGaps(data, tokenizer, index));
     requests.push_back(samples.back().request);
   }
   const auto outputs = decoder.Decode(requests, ranks, on_batch);
@@ -110,10 +135,15 @@ std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokeni
   for (int64_t i = 0; i < count; ++i) {
     Sample& sample = samples[i];
     sample.output = outputs[i].front().ids;
-    text += raw ? fmt::format("input:  {}\ntarget: {}\noutput: {}\n\n",
-                              tokenizer.Decode(sample.request.ids), tokenizer.Decode(sample.target),
-                              tokenizer.Decode(sample.output))
-                : Readable(sample, tokenizer, std::clamp(columns, 40, 100));
+    if (form.raw) {
+      text += fmt::format("input:  {}\ntarget: {}\noutput: {}\n\n",
+                          TextOf(tokenizer, sample.request.ids), TextOf(tokenizer, sample.target),
+                          TextOf(tokenizer, sample.output));
+      continue;
+    }
+    const auto readable = form.goes_on ? ReadableBeginning : ReadableGaps;
+    text += fmt::format("Validation example {}\n\n{}\n", WithThousands(sample.index),
+                        readable(sample, tokenizer, std::clamp(form.columns, 40, 100)));
   }
   return text;
 }

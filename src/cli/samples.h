@@ -13,10 +13,16 @@ namespace syntra {
 // Which validation example is sample i of `samples`: spread evenly, so over different documents.
 int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples);
 
-// Collective. `count` samples as text of at most `columns` columns: the text with its gaps, and for
-// each gap what was there and what the model puts. `raw`: input, target and output, a line each.
+struct SamplesForm {
+  bool goes_on = false;  // the model goes on with a text; else it fills gaps
+  bool raw = false;      // input, target and output, a line each
+  int columns = 80;      // at most
+};
+
+// Collective. `count` samples as text: the text with its gaps, and for each gap what was there and
+// what the model puts; or the first half of a text, and the second by the data and by the model.
 std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
-                        const ValidationData& data, int64_t count, bool raw, int columns,
+                        const ValidationData& data, int64_t count, const SamplesForm& form,
                         const OnBatch& on_batch);
 
 }  // namespace syntra

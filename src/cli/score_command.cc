@@ -16,8 +16,10 @@ namespace {
 // Turns lines into requests.
 class RequestReader {
  public:
-  RequestReader(const Tokenizer& tokenizer, const ExampleLengths& lengths, LineAnswers& answers)
-      : tokenizer_(tokenizer), lengths_(lengths), answers_(answers) {}
+  // With `goes_on` the targets stand behind the input, and neither ends with an EOS.
+  RequestReader(const Tokenizer& tokenizer, const DecodeSettings& lengths, bool goes_on,
+                LineAnswers& answers)
+      : tokenizer_(tokenizer), lengths_(lengths), goes_on_(goes_on), answers_(answers) {}
 
   // nullopt, with a report, if line `index` of a block is bad.
   std::optional<ScoreRequest> Read(size_t index, const std::string& line) const {
@@ -27,26 +29,31 @@ class RequestReader {
     };
     const std::vector<std::string> parts = Split(line, '\t');
     if (parts.size() < 2) return bad("has no tab; write the input, a tab, and the target");
-    ScoreRequest request{RequestFor(tokenizer_, parts[0]).ids, {}};
-    if (static_cast<int64_t>(request.ids.size()) > lengths_.inputs) {
+    ScoreRequest request{RequestFor(tokenizer_, parts[0], goes_on_).ids, {}};
+    const int64_t inputs = std::ssize(request.ids);
+    if (inputs > lengths_.input_length) {
       return bad(fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
-                             request.ids.size(), lengths_.inputs));
+                             inputs, lengths_.input_length));
     }
+    const int64_t room =
+        lengths_.together > 0 ? lengths_.together - inputs : lengths_.output_length;
     for (const std::string& target : std::span(parts).subspan(1)) {
-      request.targets.push_back(RequestFor(tokenizer_, target).ids);
-      const size_t length = request.targets.back().size();
-      if (static_cast<int64_t>(length) <= lengths_.targets) continue;
+      request.targets.push_back(RequestFor(tokenizer_, target, goes_on_).ids);
+      const int64_t length = std::ssize(request.targets.back());
+      if (length == 0) return bad("has an empty target; write some text behind each tab");
+      if (length <= room) continue;
       return bad(
           fmt::format("has a target of {} tokens, but the model writes {}, which follow from its "
                       "data.input_length",
-                      length, lengths_.targets));
+                      length, room));
     }
     return request;
   }
 
  private:
   const Tokenizer& tokenizer_;
-  const ExampleLengths& lengths_;
+  const DecodeSettings& lengths_;
+  const bool goes_on_;
   LineAnswers& answers_;
 };
 
@@ -61,10 +68,11 @@ std::string Numbers(const std::vector<double>& scores) {
 ExitCode Score(const CheckpointOptions& checkpoint, Communicator& ranks, Watchdog& watchdog) {
   LoadedModel loaded = checkpoint.LoadOnRanks(kForGeneration, ranks, watchdog);
   CheckHasEos(*loaded.tokenizer);
-  const ExampleLengths lengths = RowLengths(loaded.config.data());
+  const DecodeSettings lengths = DecodeSettingsOf(loaded.config);
   LineAnswers answers(ranks, watchdog);
-  Scorer scorer(loaded.replica->trained(), lengths.inputs, lengths.targets);
-  const RequestReader reader(*loaded.tokenizer, lengths, answers);
+  Scorer scorer(loaded.replica->trained(), lengths);
+  const RequestReader reader(*loaded.tokenizer, lengths, IsLanguageModelling(loaded.config.data()),
+                             answers);
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<ScoreRequest> requests;
     std::vector<size_t> asked;  // the line of each request

@@ -10,8 +10,9 @@
 #include "base/text.h"
 #include "config/rules.h"
 #include "core/corruption_lengths.h"
+#include "data/example.h"
 #include "mixers/mixer.h"
-#include "model/layers.h"
+#include "model/architecture.h"
 
 namespace syntra {
 namespace {
@@ -53,10 +54,26 @@ CorruptionLengths LongestSegment(const DataConfig& data) {
   return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
 }
 
-int TargetLength(const DataConfig& data) {
-  const int64_t length =
-      data.target_length() > 0 ? data.target_length() : LongestSegment(data).targets;
-  return static_cast<int>(length);
+// Tasks suit every architecture.
+bool LearnsTheObjective(const Config& config) {
+  if (config.data().task_size() > 0) return true;
+  const std::vector<DataConfig::Objective> known = ArchitectureOf(config.model()).objectives();
+  return std::ranges::find(known, config.data().objective()) != known.end();
+}
+
+void ArchitectureLearnsTheObjective(const Report& report) {
+  const Config& config = report.config();
+  if (LearnsTheObjective(config)) return;
+  std::vector<std::string> names;
+  for (const DataConfig::Objective objective : ArchitectureOf(config.model()).objectives()) {
+    names.push_back(DataConfig::Objective_Name(objective));
+  }
+  report.Add(
+      {"data.objective", "model.architecture"},
+      fmt::format("model.architecture {} does not learn by data.objective {}; set "
+                  "data.objective: {}, or another architecture",
+                  NameOf(config.model().architecture()),
+                  DataConfig::Objective_Name(config.data().objective()), Join(names, " or ")));
 }
 
 void ModelFitsTogether(const Report& report) {
@@ -69,15 +86,24 @@ struct SequenceLength {
   std::string name, field;
 };
 
-SequenceLength LengthOf(const DataConfig& data, Side side) {
+SequenceLength LengthOf(const Config& config, Side side) {
+  const DataConfig& data = config.data();
+  const ExampleLengths lengths = RowLengths(data), slots = RowSlots(config);
   const std::string input_field = "data.input_length";
   const std::string inputs = fmt::format("{} {}", input_field, data.input_length());
-  if (side == Side::kEncoder) return {data.input_length(), inputs, input_field};
-  const int targets = TargetLength(data);
-  if (data.target_length() > 0) {
-    return {targets, fmt::format("data.target_length {}", targets), "data.target_length"};
+  if (side == Side::kEncoder || IsLanguageModelling(data)) {
+    return {data.input_length(), inputs, input_field};
   }
-  return {targets, fmt::format("the target length {} that follows from {}", targets, inputs),
+  if (slots != lengths) {
+    return {slots.targets, fmt::format("the {} tokens of inputs and targets", slots.targets),
+            input_field};
+  }
+  if (data.target_length() > 0) {
+    return {slots.targets, fmt::format("data.target_length {}", slots.targets),
+            "data.target_length"};
+  }
+  return {slots.targets,
+          fmt::format("the target length {} that follows from {}", slots.targets, inputs),
           input_field};
 }
 
@@ -87,9 +113,10 @@ void ModelTakesTheSequences(const Report& report) {
        {"data.input_length", "data.noise_density", "data.mean_span_length", "data.target_length"}) {
     if (report.IsBroken(field)) return;
   }
+  if (!LearnsTheObjective(report.config())) return;  // another objective makes other sequences
   std::map<std::string, std::pair<LengthLimit, SequenceLength>> limits;
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
-    const SequenceLength met = LengthOf(report.config().data(), side);
+  for (const Side side : ArchitectureOf(report.config().model()).sides()) {
+    const SequenceLength met = LengthOf(report.config(), side);
     for (const LengthLimit& limit : LengthLimitsOf(report.config().model(), side)) {
       const auto [known, fresh] = limits.emplace("model." + limit.field, std::pair(limit, met));
       if (!fresh && known->second.second.length < met.length) known->second.second = met;
@@ -107,7 +134,7 @@ void ModelTakesTheSequences(const Report& report) {
 void MixersTakePackedRows(const Report& report) {
   if (!report.config().data().pack()) return;
   std::set<std::string> told;
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  for (const Side side : ArchitectureOf(report.config().model()).sides()) {
     for (const LayerGroup& group : LayersOf(report.config().model(), side)) {
       const std::string path = "model." + group.mixer_path;
       if (MakeMixer(group.mixer)->traits().packed_rows != PackedRows::kLeaks) continue;
@@ -159,7 +186,7 @@ void VocabularyHoldsSentinels(const Report& report) {
 
 // Tasks have targets of their own, whatever corpora the configuration names beside them.
 bool CorruptsText(const DataConfig& data) {
-  if (data.task_size() > 0) return false;
+  if (data.task_size() > 0 || data.objective() != DataConfig::SPAN_CORRUPTION) return false;
   return data.target_length() == 0 || data.train_size() > 0 || data.validation_size() > 0;
 }
 
@@ -171,7 +198,7 @@ void CorruptedTargetsFit(const Report& report) {
   }
   const DataConfig& data = report.config().data();
   const int64_t targets = LongestSegment(data).targets;
-  if (!CorruptsText(data) || TargetLength(data) >= targets) return;
+  if (!CorruptsText(data) || RowLengths(data).targets >= targets) return;
   report.Add(fields, fmt::format("data.target_length {} has no room for the {} targets that span "
                                  "corruption makes of data.input_length {}; leave it out, and it "
                                  "follows from the input length",
@@ -288,8 +315,10 @@ std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
       vectors.push_back(std::move(vector));
     }
   };
-  add(*MakeCrossMixer(model.cross_attention()), "model.cross_attention");
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  if (HasSide(model, Side::kEncoder)) {
+    add(*MakeCrossMixer(model.cross_attention()), "model.cross_attention");
+  }
+  for (const Side side : ArchitectureOf(model).sides()) {
     for (const LayerGroup& group : LayersOf(model, side)) {
       vectors.push_back(
           {group.feed_forward.width(), {"model." + group.feed_forward_path + ".width"}});
@@ -302,7 +331,7 @@ std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
 // The fields that say how many layers there are.
 std::vector<std::string> LayerFields(const ModelConfig& model) {
   std::vector<std::string> fields;
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  for (const Side side : ArchitectureOf(model).sides()) {
     for (const LayerGroup& group : LayersOf(model, side)) {
       fields.push_back("model." + group.repeat_path);
     }
@@ -353,11 +382,22 @@ void StrategyGivesTheOutputs(const Report& report) {
 }
 
 constexpr void (*kCombinations[])(const Report&) = {
-    ModelFitsTogether,  ModelTakesTheSequences,   MixersTakePackedRows,
-    EncoderSeesOrder,   VocabularyIsEven,         VocabularyHoldsSentinels,
-    SentinelsSuffice,   CorruptedTargetsFit,      MicroBatchesFillTheBatch,
-    ScheduleFalls,      MilestonesAreCheckpoints, ExactReductionFixesTheMicroBatch,
-    TokensCanBeCounted, ActivationsCanBeCounted,  StrategyGivesTheOutputs,
+    ArchitectureLearnsTheObjective,
+    ModelFitsTogether,
+    ModelTakesTheSequences,
+    MixersTakePackedRows,
+    EncoderSeesOrder,
+    VocabularyIsEven,
+    VocabularyHoldsSentinels,
+    SentinelsSuffice,
+    CorruptedTargetsFit,
+    MicroBatchesFillTheBatch,
+    ScheduleFalls,
+    MilestonesAreCheckpoints,
+    ExactReductionFixesTheMicroBatch,
+    TokensCanBeCounted,
+    ActivationsCanBeCounted,
+    StrategyGivesTheOutputs,
 };
 
 }  // namespace

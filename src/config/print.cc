@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "config/layer.h"
 #include "config/scalar.h"
+#include "model/architecture.h"
 
 namespace syntra {
 namespace {
@@ -116,6 +117,14 @@ void FillDefaults(Message* message) {
   });
 }
 
+// With every field that means something in its architecture.
+Config Filled(const Config& config) {
+  Config full = config;
+  FillDefaults(&full);
+  ClearForeignFields(full.mutable_model());
+  return full;
+}
+
 // The values of all leaves by path, in schema order.
 using Values = std::vector<std::pair<std::string, std::string>>;
 
@@ -148,17 +157,11 @@ std::string MinimalConfigText(const Config& config) {
   return ToText(minimal);
 }
 
-std::string FullConfigText(const Config& config) {
-  Config full = config;
-  FillDefaults(&full);
-  return ToText(full);
-}
+std::string FullConfigText(const Config& config) { return ToText(Filled(config)); }
 
 std::vector<std::pair<std::string, std::string>> ConfigValues(const Config& config) {
-  Config full = config;
-  FillDefaults(&full);
   Values values;
-  Flatten(full, "", &values);
+  Flatten(Filled(config), "", &values);
   return values;
 }
 

@@ -39,6 +39,7 @@ Json ModelToJson(ModelConfig model) {
   model.mutable_feed_forward();
   model.mutable_cross_attention();
   model.mutable_relative_bias();
+  ClearForeignFields(&model);
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
@@ -72,7 +73,7 @@ Config ReadModelFile(const Path& path) {
 
 // The tensors are the model's parameters, no more and no less.
 void CheckParameters(const TensorSource& tensors, const ModelConfig& model, const Path& directory) {
-  const ParameterStore parameters = DeclareParameters(EncoderDecoder(model));
+  const ParameterStore parameters = DeclareParameters(Model(model));
   for (const Parameter& parameter : parameters.all()) {
     const auto found = tensors.tensors().find(parameter.name);
     if (found != tensors.tensors().end() && found->second.shape == parameter.shape) continue;
@@ -99,10 +100,12 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
 
 void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& options) {
   const DataConfig& data = model.config.data();
-  const Json json = {
-      {"format", kFormatName},
-      {"model", ModelToJson(model.config.model())},
-      {"data", {{"extra_ids", data.extra_ids()}, {"input_length", data.input_length()}}}};
+  const Json json = {{"format", kFormatName},
+                     {"model", ModelToJson(model.config.model())},
+                     {"data",
+                      {{"extra_ids", data.extra_ids()},
+                       {"input_length", data.input_length()},
+                       {"objective", DataConfig::Objective_Name(data.objective())}}}};
   ReplaceFileDurably(directory / kModelFile, JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory / kTokenizerFile, model.tokenizer);
   WriteTensors(*model.parameters, directory, options);

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "config/print.h"
 #include "configs/schema/kind_of.h"
-#include "model/layers.h"
+#include "model/architecture.h"
 
 namespace syntra {
 namespace {
@@ -249,7 +249,12 @@ ModelConfig CanonicalModel(const ModelConfig& model) {
 }
 
 void CheckIsHuggingFaceModel(const ModelConfig& model) {
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  if (model.architecture() != ModelConfig::ENCODER_DECODER) {
+    Fail(ExitCode::kConfig,
+         "transformers' T5 is an encoder-decoder, and this model is {}; use --to safetensors",
+         NameOf(model.architecture()));
+  }
+  for (const Side side : ArchitectureOf(model).sides()) {
     for (const LayerGroup& group : LayersOf(model, side)) {
       CheckHasOnlyDotProduct(group.mixer, "model." + group.mixer_path);
     }

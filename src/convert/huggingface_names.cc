@@ -207,7 +207,7 @@ std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource>
                                                    bool shares_embeddings) {
   TensorSource& stored = *theirs;
   auto renamed = std::make_unique<OwningRenamedSource>(std::move(theirs));
-  const ParameterStore parameters = DeclareParameters(EncoderDecoder(model));
+  const ParameterStore parameters = DeclareParameters(Model(model));
   std::set<std::string> known(std::begin(kUnused), std::end(kUnused));
   std::vector<std::string> missing, others, unknown;
   std::string embedding;  // the tensor that is the first in the list

@@ -18,6 +18,17 @@ constexpr size_t kKeptCaches = size_t{64} << 20;
 
 }  // namespace
 
+DecodeSettings DecodeSettingsOf(const Config& config) {
+  const ExampleLengths lengths = RowLengths(config.data());
+  DecodeSettings settings{.decoding = config.decoding(),
+                          .input_length = lengths.inputs,
+                          .output_length = lengths.targets};
+  if (ArchitectureOf(config.model()).input_reading() == InputReading::kWhole) return settings;
+  settings.together = RowSlots(config).targets;
+  settings.input_length = settings.together - 1;
+  return settings;
+}
+
 BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer,
                            const DecodeSettings& settings)
     : model_(model),
@@ -36,7 +47,8 @@ DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
   const DecodeShape shape{.inputs = batch.inputs,
                           .rows_per_input = batch.largest.rows,
                           .input_length = batch.largest.input,
-                          .max_length = settings_.output_length};
+                          .max_length = settings_.output_length,
+                          .together = settings_.together};
   const auto kept =
       std::ranges::find(sessions_, shape, [](const auto& session) { return session->shape(); });
   if (kept != sessions_.end()) {
@@ -92,7 +104,8 @@ std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requ
                      .output = static_cast<int64_t>(request.sentinels.size())});
   }
   const std::vector<RequestBatch> batches =
-      BatchesBySize(sizes, settings_.input_length, settings_.output_length);
+      BatchesBySize(sizes, settings_.input_length, settings_.output_length,
+                    model_.model.architecture().input_reading() == InputReading::kSteps);
   return ShareBatches<Hypotheses>(
       batches, requests.size(), ranks,
       [&](const RequestBatch& batch) { return DecodeOne(requests, batch); }, on_batch);

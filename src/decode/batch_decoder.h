@@ -18,9 +18,14 @@ struct DecodeSettings {
   // Longest input and output in tokens, EOS included. decoding.max_length, if it is set, counts in
   // the place of output_length.
   int64_t input_length = 0, output_length = 0;
+  // Longest input and output together, where they share a row; else 0.
+  int64_t together = 0;
   // Of greedy outputs, too, which takes a little longer.
   bool log_probabilities = false;
 };
+
+// Of a model under a configuration.
+DecodeSettings DecodeSettingsOf(const Config& config);
 
 class BatchDecoder {
  public:

@@ -59,11 +59,11 @@ class Beam final : public Strategy {
 
   std::vector<Hypotheses> Decode(DecodeSession& session, const DecodeBatch& batch) const override {
     std::vector<Search> searches(batch.inputs);
-    std::vector<int32_t> ids(session.shape().rows(), 0), parents(session.shape().rows());
+    std::vector<int32_t> ids = session.first_tokens(), parents(session.shape().rows());
     const auto open = [](const Search& search) { return !search.done; };
     for (;;) {
       session.Append(ids);
-      const Step step{session.logits(), session.length(), session.shape().max_length};
+      const Step step{session.logits(), session.length(), session.max_length()};
       ParallelFor(batch.inputs, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           if (!searches[i].done) Advance(step, batch, i, searches[i]);

@@ -12,11 +12,11 @@ class Greedy final : public Strategy {
   NextTokens next_tokens() const override { return NextTokens::kBest; }
 
   std::vector<Hypotheses> Decode(DecodeSession& session, const DecodeBatch& batch) const override {
-    std::vector<int32_t> ids(session.shape().rows(), 0);
+    std::vector<int32_t> ids = session.first_tokens();
     std::vector<Hypotheses> outputs(batch.inputs, Hypotheses(1));
     std::vector<bool> ended(batch.inputs, false);
     int64_t open = batch.inputs;
-    while (open > 0 && session.length() < session.shape().max_length) {
+    while (open > 0 && session.length() < session.max_length()) {
       session.Append(ids);
       std::ranges::copy(session.best(), ids.begin());
       const std::span<const float> log_probabilities = session.log_probabilities();

@@ -46,7 +46,7 @@ bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
 }
 
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
-                                        int64_t output_length) {
+                                        int64_t output_length, bool equal_inputs) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t i) {
@@ -55,6 +55,7 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
   std::vector<RequestBatch> batches;
   for (size_t first = 0; first < order.size();) {
     RequestBatch batch;
+    const size_t first_of_batch = first;
     batch.largest.rows = sizes[order[first]].rows;
     const int64_t most_rows = std::max<int64_t>(
         1, std::min(kMostRows, kOutputTokens / output_length) / batch.largest.rows);
@@ -63,7 +64,8 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
       const int64_t count = std::ssize(batch.requests) + 1;
       const int64_t length = PaddedLength(size.input, input_length);
       const bool fits = count <= most_rows && count * length <= kInputTokens;
-      if (size.rows != batch.largest.rows || (count > 1 && !fits)) break;
+      const bool alike = !equal_inputs || size.input == sizes[order[first_of_batch]].input;
+      if (size.rows != batch.largest.rows || (count > 1 && !(fits && alike))) break;
       batch.requests.push_back(order[first]);
       batch.largest.input = length;
       batch.largest.output = std::max(batch.largest.output, size.output);

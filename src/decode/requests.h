@@ -13,7 +13,8 @@
 namespace syntra {
 
 struct DecodeRequest {
-  std::vector<int32_t> ids;  // EOS included; at most the model's input length
+  // With its EOS if it has one; at most the model's input length.
+  std::vector<int32_t> ids;
   // Ids of sentinels: the output ends with the last of their spans. Empty: only at EOS.
   std::set<int32_t> sentinels;
   // Whether it makes no difference what follows these ids: then the output ends with them. Empty:
@@ -43,9 +44,10 @@ struct RequestBatch {
 
 // Every request in one batch; neighbours by size share one. Sizes are rounded up, so that few
 // programs are made, but not beyond the longest input and output: inputs as in training
-// (PaddedLength), outputs to powers of two.
+// (PaddedLength), outputs to powers of two. With `equal_inputs` only inputs of the same length
+// share a batch.
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
-                                        int64_t output_length);
+                                        int64_t output_length, bool equal_inputs = false);
 
 // Called whenever this rank is done with a batch, with the number of its requests.
 using OnBatch = std::function<void(size_t requests)>;

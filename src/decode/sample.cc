@@ -30,11 +30,11 @@ class Sample final : public Strategy {
 
   std::vector<Hypotheses> Decode(DecodeSession& session, const DecodeBatch& batch) const override {
     const int64_t rows = batch.inputs * samples_;
-    std::vector<int32_t> ids(session.shape().rows(), 0);
+    std::vector<int32_t> ids = session.first_tokens();
     std::vector<Hypotheses> outputs(batch.inputs, Hypotheses(samples_));
     std::vector<char> ended(rows, 0);
     std::vector<Draw> draws(rows);
-    while (session.length() < session.shape().max_length && !std::ranges::all_of(ended, IsTrue)) {
+    while (session.length() < session.max_length() && !std::ranges::all_of(ended, IsTrue)) {
       session.Append(ids);
       const LogitRows logits = session.logits();
       ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {

@@ -22,81 +22,65 @@ RequestSize SizeOf(const ScoreRequest& request) {
   return size;
 }
 
-// [rows, length], row-major. Rows and slots without a target have target -1.
-struct DecoderRows {
-  DecoderRows(int64_t rows, int64_t length)
-      : length(length), ids(rows * length), segments(rows * length), targets(rows * length, -1) {}
-
-  // The row reads its targets moved right by one, behind a 0.
-  void Set(int64_t row, std::span<const int32_t> target) {
-    const int64_t begin = row * length;
-    std::ranges::copy(target, targets.begin() + begin);
-    std::copy(target.begin(), target.end() - 1, ids.begin() + begin + 1);
-    std::fill_n(segments.begin() + begin, target.size(), 1);
-  }
-
-  int64_t length;
-  std::vector<int32_t> ids, segments, targets;
-};
-
-// 0, 1, 2.. in each row.
-std::vector<int32_t> Positions(int64_t rows, int64_t length) {
-  std::vector<int32_t> positions(rows * length);
-  for (int64_t i = 0; i < rows * length; ++i) positions[i] = static_cast<int32_t>(i % length);
-  return positions;
-}
-
-void Set(Executable& program, const char* name, const std::vector<int32_t>& values) {
-  if (program.Has(name)) program.SetInput(name, std::span<const int32_t>(values));
-}
-
 }  // namespace
 
+const RowLayout& Scorer::layout() const { return model_.model.architecture().layout(); }
+
+BatchShape Scorer::ShapeOf(const RequestBatch& batch) const {
+  ExampleLengths slots = layout().SlotsOf({batch.largest.input, batch.largest.output});
+  // Both are rounded up.
+  if (settings_.together > 0) slots.targets = std::min(slots.targets, settings_.together);
+  return {batch.inputs, slots.inputs, slots.targets};
+}
+
 Executable& Scorer::ProgramFor(const RequestBatch& batch) {
-  const auto& [rows, input, output] = batch.largest;
-  const std::vector<int64_t> sizes{batch.inputs, rows, input, output};
-  if (!program_ || sizes_ != sizes) {
+  const BatchShape shape = ShapeOf(batch);
+  const int64_t targets_per_input = batch.largest.rows;
+  if (!program_ || shape_ != shape || targets_per_input_ != targets_per_input) {
     program_.reset();  // first, so that the memory of both is never needed
-    program_ = std::make_unique<Executable>(
-        ScoringProgram(model_.model, model_.parameters, model_.activations,
-                       {batch.inputs, input, output}, rows),
-        model_.backend,
-        Arenas{.parameters = model_.values,
-               .gradients = nullptr,
-               .state = nullptr,
-               .transients = model_.transients});
-    sizes_ = sizes;
+    program_ =
+        std::make_unique<Executable>(ScoringProgram(model_.model, model_.parameters,
+                                                    model_.activations, shape, targets_per_input),
+                                     model_.backend,
+                                     Arenas{.parameters = model_.values,
+                                            .gradients = nullptr,
+                                            .state = nullptr,
+                                            .transients = model_.transients});
+    shape_ = shape;
+    targets_per_input_ = targets_per_input;
   }
   return *program_;
 }
 
 std::vector<std::vector<double>> Scorer::ScoreOne(std::span<const ScoreRequest> requests,
                                                   const RequestBatch& batch) {
-  const auto& [width, input, output] = batch.largest;
-  std::vector<std::span<const int32_t>> inputs;
-  DecoderRows decoder(batch.inputs * width, output);
-  for (size_t i = 0; i < batch.requests.size(); ++i) {
+  const int64_t width = batch.largest.rows;
+  const BatchShape shape = ShapeOf(batch);
+  Batch rows(shape.rows, shape.input_length, shape.target_length, width);
+  std::ranges::fill(rows["targets"], kIgnoredTarget);
+  for (int64_t row = 0; row < batch.inputs * width; ++row) {
+    // The last request fills the rows behind.
+    const size_t i = std::min<size_t>(row / width, batch.requests.size() - 1);
     const ScoreRequest& request = requests[batch.requests[i]];
-    inputs.emplace_back(request.ids);
-    for (int64_t k = 0; k < width; ++k) {
-      decoder.Set(static_cast<int64_t>(i) * width + k, request.targets[k]);
-    }
+    const std::vector<int32_t>& target = request.targets[row % width];
+    RowWriter(layout(), row, &rows)
+        .Append({std::ssize(request.ids), std::ssize(target)}, [&](const ExampleSlots& slots) {
+          std::ranges::copy(request.ids, slots.inputs.begin());
+          std::ranges::copy(target, slots.targets.begin());
+        });
   }
-  const EncoderRows encoder = RowsOf(batch, inputs);
   Executable& program = ProgramFor(batch);
-  Set(program, "encoder_ids", encoder.ids);
-  Set(program, "encoder_segments", encoder.segments);
-  Set(program, "encoder_positions", Positions(batch.inputs, input));
-  Set(program, "decoder_ids", decoder.ids);
-  Set(program, "decoder_segments", decoder.segments);
-  Set(program, "decoder_positions", Positions(batch.inputs * width, output));
-  Set(program, "targets", decoder.targets);
+  for (const auto& [name, values] : rows.tensors()) {
+    if (program.Has(name)) program.SetInput(name, std::span<const int32_t>(values));
+  }
   program.Run();
   const std::span<const float> tokens = program.Tensor("log_probabilities").As<float>();
   std::vector<std::vector<double>> scores(batch.requests.size(), std::vector<double>(width));
   for (size_t i = 0; i < scores.size() * width; ++i) {
     double& sum = scores[i / width][i % width];
-    for (const float token : tokens.subspan(i * output, output)) sum += token;
+    for (const float token : tokens.subspan(i * shape.target_length, shape.target_length)) {
+      sum += token;
+    }
   }
   return scores;
 }
@@ -105,7 +89,8 @@ std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> req
                                                Communicator& ranks, const OnBatch& on_batch) {
   std::vector<RequestSize> sizes;
   for (const ScoreRequest& request : requests) sizes.push_back(SizeOf(request));
-  const std::vector<RequestBatch> batches = BatchesBySize(sizes, input_length_, target_length_);
+  const std::vector<RequestBatch> batches =
+      BatchesBySize(sizes, settings_.input_length, settings_.output_length);
   return ShareBatches<std::vector<double>>(
       batches, requests.size(), ranks,
       [&](const RequestBatch& batch) { return ScoreOne(requests, batch); }, on_batch);

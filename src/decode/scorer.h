@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log-probabilities of given targets: of one, or of the labels of a set, which share one encoder
-// pass.
+// pass where there is an encoder.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,21 @@
 #include <span>
 #include <vector>
 
-#include "decode/requests.h"
-#include "decode/session.h"
+#include "decode/batch_decoder.h"
 #include "dist/communicator.h"
 
 namespace syntra {
 
 struct ScoreRequest {
-  std::vector<int32_t> ids;                   // of the input, EOS included
-  std::vector<std::vector<int32_t>> targets;  // one at least; EOS included
+  std::vector<int32_t> ids;                   // of the input, with its EOS if it has one
+  std::vector<std::vector<int32_t>> targets;  // one at least, with their EOS if they have one
 };
 
 class Scorer {
  public:
-  // Lengths in tokens, EOS included: of the longest input and target. The model must outlive this.
-  Scorer(const TrainedModel& model, int64_t input_length, int64_t target_length)
-      : model_(model), input_length_(input_length), target_length_(target_length) {}
+  // Of `settings` the lengths count, which no request may exceed. The model must outlive this.
+  Scorer(const TrainedModel& model, const DecodeSettings& settings)
+      : model_(model), settings_(settings) {}
 
   // The natural logarithm of each target's probability, in the order of requests and targets.
   std::vector<std::vector<double>> Score(std::span<const ScoreRequest> requests);
@@ -32,14 +31,17 @@ class Scorer {
                                          Communicator& ranks, const OnBatch& on_batch = {});
 
  private:
+  const RowLayout& layout() const;
+  BatchShape ShapeOf(const RequestBatch& batch) const;
   Executable& ProgramFor(const RequestBatch& batch);
   std::vector<std::vector<double>> ScoreOne(std::span<const ScoreRequest> requests,
                                             const RequestBatch& batch);
 
   TrainedModel model_;
-  int64_t input_length_, target_length_;
+  DecodeSettings settings_;
   std::unique_ptr<Executable> program_;  // of the sizes that were used last
-  std::vector<int64_t> sizes_;           // its own
+  BatchShape shape_;                     // its own
+  int64_t targets_per_input_ = 0;
 };
 
 // The index of the largest, the first among equals: rank classification.

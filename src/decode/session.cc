@@ -38,21 +38,22 @@ class CacheLayout {
   size_t bytes_ = 0;
 };
 
-Program EncodingProgram(const TrainedModel& model, const DecodeShape& shape, CacheLayout& layout) {
+// Inputs as a whole, or one position of them.
+Program ReadingProgram(const TrainedModel& model, const DecodeShape& shape, CacheLayout& layout) {
   ProgramBuilder builder;
   Recording recording{
       .program = builder, .parameters = model.parameters, .activations = model.activations};
   const Scope root(recording);
-  const TensorType source{DType::kI32, {shape.inputs, shape.input_length}};
-  const Value ids = builder.Input("encoder_ids", source);
-  const Value segments = builder.Input("encoder_segments", source);
-  const Value hidden = model.model.encoder().Build(
-      root, {.embedded = model.model.Embed(root, ids), .segments = segments}, false);
-  model.model.decoder().Prepare(root, hidden, layout.For(builder));
+  const Architecture& architecture = model.model.architecture();
+  if (architecture.input_reading() == InputReading::kWhole) {
+    architecture.RecordInputs(model.model, root, shape, layout.For(builder));
+  } else {
+    architecture.RecordStep(model.model, root, shape, layout.For(builder));
+  }
   return std::move(builder).Build();
 }
 
-void RecordNext(const Scope& root, const EncoderDecoder& model, Value hidden, NextTokens next) {
+void RecordNext(const Scope& root, const Model& model, Value hidden, NextTokens next) {
   const Attributes scaled{{"scale", model.LogitScale()}};
   const Value table = model.OutputTable(root);
   if (next == NextTokens::kLogits) {
@@ -76,14 +77,8 @@ Program StepProgram(const TrainedModel& model, const DecodeShape& shape, NextTok
   Recording recording{
       .program = builder, .parameters = model.parameters, .activations = model.activations};
   const Scope root(recording);
-  const Value ids = builder.Input("decoder_ids", {DType::kI32, {shape.rows(), 1}});
-  const TensorType source{DType::kI32, {shape.inputs, shape.input_length}};
-  const Value hidden = model.model.decoder().BuildStep(
-      root, {.embedded = model.model.Embed(root, ids),
-             .start = builder.Input("start", {DType::kI32, {1}}),
-             .length = shape.max_length,
-             .memory_segments = builder.Input("encoder_segments", source),
-             .state = layout.For(builder)});
+  const Value hidden =
+      model.model.architecture().RecordStep(model.model, root, shape, layout.For(builder));
   RecordNext(root, model.model, hidden, next);
   return std::move(builder).Build();
 }
@@ -111,13 +106,16 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
 
 }  // namespace
 
-void CheckDecodes(const EncoderDecoder& model) { model.decoder().CheckIsIncremental(); }
+void CheckDecodes(const Model& model) { model.stack(Side::kDecoder).CheckIsIncremental(); }
 
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
-    : device_(model.backend.device()), shape_(shape), next_(next) {
+    : device_(model.backend.device()),
+      shape_(shape),
+      reading_(model.model.architecture().input_reading()),
+      next_(next) {
   CheckDecodes(model.model);
   CacheLayout layout;
-  Program encode = EncodingProgram(model, shape, layout);
+  Program read = ReadingProgram(model, shape, layout);
   Program step = StepProgram(model, shape, next, layout);
   std::optional<Program> reorder;
   if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
@@ -131,7 +129,7 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
                 .gradients = nullptr,
                 .state = cache_.data(),
                 .transients = model.transients};
-  encode_ = std::make_unique<Executable>(std::move(encode), model.backend, arenas);
+  read_ = std::make_unique<Executable>(std::move(read), model.backend, arenas);
   step_ = std::make_unique<Executable>(std::move(step), model.backend, arenas);
   if (!reorder) return;
   arenas.transients = nullptr;  // outputs of the step are read behind it
@@ -150,17 +148,44 @@ DecodeSession::~DecodeSession() {
 }
 
 void DecodeSession::Start(std::span<const int32_t> ids, std::span<const int32_t> segments) {
-  encode_->SetInput("encoder_ids", ids);
-  encode_->SetInput("encoder_segments", segments);
-  encode_->Run();
   for (const std::span<std::byte> state : running_) device_.Clear(state.data(), state.size());
+  length_ = input_positions_ = 0;
+  max_length_ = shape_.max_length;
+  first_tokens_.assign(shape_.rows(), 0);
+  if (reading_ == InputReading::kSteps) return ReadBySteps(ids, segments);
+  read_->SetInput("encoder_ids", ids);
+  read_->SetInput("encoder_segments", segments);
+  read_->Run();
   step_->SetInput("encoder_segments", segments);
-  length_ = 0;
+}
+
+// Each position reads the token before it, as in training; the last token is left to the first
+// Append, which computes what follows.
+void DecodeSession::ReadBySteps(std::span<const int32_t> ids, std::span<const int32_t> segments) {
+  const int64_t width = shape_.input_length;
+  const auto length_of = [&](int64_t input) {
+    return std::ranges::count(segments.subspan(input * width, width), 1);
+  };
+  const int64_t length = length_of(0);
+  for (int64_t input = 0; input < shape_.inputs; ++input) {
+    SYNTRA_CHECK(length_of(input) == length, "inputs of {} and {} tokens", length,
+                 length_of(input));
+  }
+  max_length_ = std::min(max_length_, shape_.together - length);
+  for (; input_positions_ < length; ++input_positions_) {
+    const auto start = static_cast<int32_t>(input_positions_);
+    read_->SetInput("decoder_ids", std::span<const int32_t>(first_tokens_));
+    read_->SetInput("start", std::span<const int32_t>(&start, 1));
+    read_->Run();
+    for (int64_t row = 0; row < shape_.rows(); ++row) {
+      first_tokens_[row] = ids[row / shape_.rows_per_input * width + input_positions_];
+    }
+  }
 }
 
 void DecodeSession::Append(std::span<const int32_t> ids) {
-  SYNTRA_CHECK(length_ < shape_.max_length, "a prefix of more than {} tokens", shape_.max_length);
-  const auto start = static_cast<int32_t>(length_);
+  SYNTRA_CHECK(length_ < max_length_, "a prefix of more than {} tokens", max_length_);
+  const auto start = static_cast<int32_t>(input_positions_ + length_);
   step_->SetInput("decoder_ids", ids);
   step_->SetInput("start", std::span<const int32_t>(&start, 1));
   step_->Run();
@@ -175,7 +200,7 @@ void DecodeSession::Reorder(std::span<const int32_t> parents) {
     moves |= parents[row] != row;
   }
   if (!moves || length_ == 0) return;
-  const auto length = static_cast<int32_t>(length_);
+  const auto length = static_cast<int32_t>(input_positions_ + length_);
   reorder_->SetInput("parents", parents);
   reorder_->SetInput("length", std::span<const int32_t>(&length, 1));
   reorder_->Run();

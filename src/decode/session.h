@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding one position at a time: inputs are encoded once, then each step appends a token to every
+// Decoding one position at a time: inputs are read once, then each step appends a token to every
 // prefix and computes what may come next. Keys and values of the positions before are cached, so a
 // step costs the same at any length of the prefix but for the attention itself.
 #pragma once
@@ -10,30 +10,20 @@
 #include <vector>
 
 #include "core/buffer.h"
-#include "model/encoder_decoder.h"
+#include "model/model.h"
 #include "program/executable.h"
 
 namespace syntra {
 
 // A model and its parameters in a backend's memory; all must outlive what reads them.
 struct TrainedModel {
-  const EncoderDecoder& model;
+  const Model& model;
   ParameterStore& parameters;
   void* values;  // the parameter arena
   DType activations;
   Backend& backend;
   // What training and other sessions use, too; null: every program has memory of its own.
   TransientBuffer* transients = nullptr;
-};
-
-struct DecodeShape {
-  int64_t inputs = 0;          // encoded together
-  int64_t rows_per_input = 1;  // prefixes of each: beams or samples
-  int64_t input_length = 0;
-  int64_t max_length = 0;  // of an output, EOS included
-
-  int64_t rows() const { return inputs * rows_per_input; }
-  friend bool operator==(const DecodeShape&, const DecodeShape&) = default;
 };
 
 // What a step computes for each row: the most probable token, the lowest id among equals, and
@@ -51,7 +41,7 @@ struct LogitRows {
 };
 
 // Throws Error(kConfig) if a mixer of the decoder cannot decode step by step.
-void CheckDecodes(const EncoderDecoder& model);
+void CheckDecodes(const Model& model);
 
 class DecodeSession {
  public:
@@ -63,14 +53,20 @@ class DecodeSession {
   DecodeSession& operator=(const DecodeSession&) = delete;
 
   const DecodeShape& shape() const { return shape_; }
-  // Tokens that every prefix has, the 0 at its start included.
+  // Tokens that every prefix has, the one of first_tokens included.
   int64_t length() const { return length_; }
+  // Tokens that an output of the inputs may have: shape().max_length, or fewer where their row
+  // ends.
+  int64_t max_length() const { return max_length_; }
 
-  // Encodes ids i32 [inputs, input_length]; segments are 1, and 0 where there is padding. The
-  // prefixes are then empty. Row r belongs to input r / rows_per_input.
+  // Reads ids i32 [inputs, input_length]; segments are 1, and 0 where there is padding. With
+  // InputReading::kSteps all inputs have the same length. The prefixes are then empty. Row r
+  // belongs to input r / rows_per_input.
   void Start(std::span<const int32_t> ids, std::span<const int32_t> segments);
-  // Appends a token to each row's prefix and computes what follows. The first token is 0, as in
-  // training. At most max_length tokens.
+  // What the first Append of each row must append, as in training: 0, or the last token of an input
+  // that the output stands behind.
+  const std::vector<int32_t>& first_tokens() const { return first_tokens_; }
+  // Appends a token to each row's prefix and computes what follows. At most max_length() tokens.
   void Append(std::span<const int32_t> ids);
   // From now on row r has the prefix of row parents[r], a row of the same input.
   void Reorder(std::span<const int32_t> parents);
@@ -85,13 +81,18 @@ class DecodeSession {
   size_t cache_bytes() const { return cache_.size(); }
 
  private:
+  void ReadBySteps(std::span<const int32_t> ids, std::span<const int32_t> segments);
+
   Device& device_;
   DecodeShape shape_;
+  InputReading reading_;
   NextTokens next_;
-  int64_t length_ = 0;
+  int64_t length_ = 0, max_length_ = 0;
+  int64_t input_positions_ = 0;  // of the decoder, before the prefix
+  std::vector<int32_t> first_tokens_;
   Buffer cache_;
   std::vector<std::span<std::byte>> running_;  // states that start from zeros, in the cache
-  std::unique_ptr<Executable> encode_, step_, reorder_;
+  std::unique_ptr<Executable> read_, step_, reorder_;
 };
 
 }  // namespace syntra

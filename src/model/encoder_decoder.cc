@@ -1,55 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/encoder_decoder.h"
-
-#include <cmath>
-
-#include "nn/layers.h"
+// T5's encoder-decoder (Raffel et al. 2020): one stack reads the inputs; the other one, which
+// attends to it, writes the targets.
+#include "model/architecture.h"
+#include "model/model.h"
 
 namespace syntra {
 namespace {
 
-const ModelConfig& Checked(const ModelConfig& config) {
-  ValidateModel(config, FieldReport(
-                            [](const auto&, const std::string& message) {
-                              Fail(ExitCode::kConfig, "{}", message);
-                            },
-                            "model"));
-  return config;
-}
+class EncoderDecoder final : public Architecture {
+ public:
+  std::vector<Side> sides() const override { return {Side::kEncoder, Side::kDecoder}; }
+  std::vector<std::string> foreign_fields() const override { return {}; }
+  std::vector<DataConfig::Objective> objectives() const override {
+    return {DataConfig::SPAN_CORRUPTION};
+  }
+  const RowLayout& layout() const override { return SeparateRows(); }
+
+  Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
+                     int64_t targets_per_input, bool recompute) const override {
+    const StackInput source = model.ReadBatch(root, Side::kEncoder, shape.rows, shape.input_length);
+    const Value hidden = model.stack(Side::kEncoder).Build(root, source, recompute);
+    StackInput target =
+        model.ReadBatch(root, Side::kDecoder, shape.rows * targets_per_input, shape.target_length);
+    target.memory = {hidden, source.segments};
+    return model.stack(Side::kDecoder).Build(root, target, recompute);
+  }
+
+  InputReading input_reading() const override { return InputReading::kWhole; }
+
+  void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
+                    const MixerState& state) const override {
+    const Value ids = root.program().Input("encoder_ids", Source(shape));
+    const Value hidden =
+        model.stack(Side::kEncoder)
+            .Build(root, {.embedded = model.Embed(root, ids), .segments = Segments(root, shape)},
+                   false);
+    model.stack(Side::kDecoder).Prepare(root, hidden, state);
+  }
+
+  Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,
+                   const MixerState& state) const override {
+    StackStep step = model.ReadStep(root, shape.rows());
+    step.length = shape.max_length;
+    step.memory_segments = Segments(root, shape);
+    step.state = state;
+    return model.stack(Side::kDecoder).BuildStep(root, step);
+  }
+
+ private:
+  static TensorType Source(const DecodeShape& shape) {
+    return {DType::kI32, {shape.inputs, shape.input_length}};
+  }
+  static Value Segments(const Scope& root, const DecodeShape& shape) {
+    return root.program().Input("encoder_segments", Source(shape));
+  }
+};
 
 }  // namespace
 
-EncoderDecoder::EncoderDecoder(const ModelConfig& config)
-    : config_(Checked(config)),
-      encoder_(config_, Side::kEncoder),
-      decoder_(config_, Side::kDecoder) {}
-
-Value EncoderDecoder::EmbeddingTable(const Scope& root) const {
-  const double deviation = config_.scaled_embeddings() ? InverseRootOfWidth() : 1;
-  return root.Parameter("embedding", {config_.vocabulary_size(), config_.width()},
-                        {"vocabulary", "embed"}, Initializer::Normal(deviation));
-}
-
-Value EncoderDecoder::Embed(const Scope& root, Value ids) const {
-  const Value rows = syntra::Embed(root, EmbeddingTable(root), ids);
-  if (!config_.scaled_embeddings()) return rows;
-  return root.One("affine", {{"scale", 1 / InverseRootOfWidth()}, {"shift", 0.0}}, {rows});
-}
-
-Value EncoderDecoder::OutputTable(const Scope& root) const {
-  if (config_.tied_embeddings()) return EmbeddingTable(root);
-  return root.Parameter("output_embedding", {config_.vocabulary_size(), config_.width()},
-                        {"vocabulary", "embed"},
-                        Initializer::TruncatedNormal(InverseRootOfWidth()));
-}
-
-double EncoderDecoder::LogitScale() const {
-  const bool wide = config_.tied_embeddings() && !config_.scaled_embeddings();
-  return wide ? InverseRootOfWidth() : 1;
-}
-
-double EncoderDecoder::InverseRootOfWidth() const {
-  return 1 / std::sqrt(static_cast<double>(config_.width()));
+const Architecture& architecture_encoder_decoder() {
+  static const EncoderDecoder architecture;
+  return architecture;
 }
 
 }  // namespace syntra

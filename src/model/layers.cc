@@ -7,6 +7,7 @@
 #include <map>
 
 #include "mixers/relative_bias.h"
+#include "model/architecture.h"
 #include "model/positions.h"
 
 namespace syntra {
@@ -65,7 +66,7 @@ void CheckMixers(const ModelConfig& model, const FieldReport& report) {
   std::map<std::string, MixerConfig> by_path;
   if (model.has_mixer()) by_path.emplace("mixer", model.mixer());
   if (model.has_decoder_mixer()) by_path.emplace("decoder_mixer", model.decoder_mixer());
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  for (const Side side : ArchitectureOf(model).sides()) {
     for (const LayerGroup& group : LayersOf(model, side)) {
       if (group.mixer_path != "mixer") by_path.emplace(group.mixer_path, group.mixer);
     }
@@ -85,12 +86,23 @@ void CheckMixers(const ModelConfig& model, const FieldReport& report) {
 }
 
 void CheckDecoderIsCausal(const ModelConfig& model, const FieldReport& report) {
+  const char* others = HasSide(model, Side::kEncoder) ? "decoder_mixer" : "mixer";
   for (const LayerGroup& group : LayersOf(model, Side::kDecoder)) {
     if (MakeMixer(group.mixer)->traits().causal) continue;
     const std::string path = report.Path(group.mixer_path);
     report.Add({path}, fmt::format("{} cannot hide later positions, so the decoder cannot have it; "
-                                   "set another in decoder_mixer or in the decoder's layers",
-                                   path));
+                                   "set another in {} or in the decoder's layers",
+                                   path, others));
+  }
+}
+
+void CheckArchitectureHasFields(const ModelConfig& model, const FieldReport& report) {
+  const google::protobuf::Descriptor& fields = *model.GetDescriptor();
+  for (const std::string& name : ArchitectureOf(model).foreign_fields()) {
+    if (!model.GetReflection()->HasField(model, fields.FindFieldByName(name))) continue;
+    const std::string path = report.Path(name), architecture = report.Path("architecture");
+    report.Add({path, architecture}, fmt::format("{} means nothing with {} {}; leave it out", path,
+                                                 architecture, NameOf(model.architecture())));
   }
 }
 
@@ -132,6 +144,7 @@ void CheckSharedWeights(const ModelConfig& model, Side side, const FieldReport& 
 const char* NameOf(Side side) { return side == Side::kEncoder ? "encoder" : "decoder"; }
 
 std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side) {
+  if (!HasSide(model, side)) return {};
   const bool encoder = side == Side::kEncoder;
   const std::string name = NameOf(side);
   const StackConfig& stack = encoder ? model.encoder() : model.decoder();
@@ -217,10 +230,11 @@ std::vector<LayerConfig*> ListedLayers(ModelConfig* model) {
 }
 
 void ValidateModel(const ModelConfig& model, const FieldReport& report) {
+  CheckArchitectureHasFields(model, report);
   CheckMixers(model, report);
   MakeCrossMixer(model.cross_attention())->Validate(report / "cross_attention");
   CheckDecoderIsCausal(model, report);
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  for (const Side side : ArchitectureOf(model).sides()) {
     CheckListsLayers(model, side, report);
     CheckBiasHeads(model, side, report);
     CheckSharedWeights(model, side, report);

@@ -27,7 +27,8 @@ struct LayerGroup {
   std::string repeat_path, mixer_path, feed_forward_path, weights_path;
 };
 
-// At least one group. A group of a valid model has 1 to 256 layers.
+// At least one group where the architecture has the stack, else none. A group of a valid model has
+// 1 to 256 layers.
 std::vector<LayerGroup> LayersOf(const ModelConfig& model, Side side);
 
 // What limits the length of the stack's sequences: its mixers' tables and that of learned
@@ -36,8 +37,8 @@ std::vector<LengthLimit> LengthLimitsOf(const ModelConfig& model, Side side);
 
 int64_t LayerCount(const ModelConfig& model, Side side);
 
-// The same model without lists, if its layers are all alike in each stack and share nothing; else
-// the model as it is.
+// An encoder-decoder without lists, if its layers are all alike in each stack and share nothing;
+// else the model as it is.
 ModelConfig ShortForm(const ModelConfig& model);
 
 // The same model, in which each listed layer names its mixer and its feed-forward network.

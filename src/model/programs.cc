@@ -8,37 +8,16 @@ namespace {
 
 TensorType Integers(Shape shape) { return {DType::kI32, shape}; }
 
-// Records everything from token ids to the decoder's hidden states, [rows * decoder_rows, T, D]:
-// `decoder_rows` rows of the decoder for each of the encoder.
-Value RecordHidden(const EncoderDecoder& model, const Scope& root, const BatchShape& shape,
-                   int64_t decoder_rows, bool recompute) {
-  ProgramBuilder& program = root.program();
-  const auto batch = [&](Side side, const Stack& stack, int64_t rows, int64_t length) {
-    const auto input = [&](const char* name) {
-      return program.Input(fmt::format("{}_{}", NameOf(side), name), Integers({rows, length}));
-    };
-    return StackInput{.embedded = model.Embed(root, input("ids")),
-                      .segments = input("segments"),
-                      .positions = stack.reads_positions() ? input("positions") : Value{}};
-  };
-  const StackInput source = batch(Side::kEncoder, model.encoder(), shape.rows, shape.input_length);
-  const Value hidden = model.encoder().Build(root, source, recompute);
-  StackInput target =
-      batch(Side::kDecoder, model.decoder(), shape.rows * decoder_rows, shape.target_length);
-  target.memory = {hidden, source.segments};
-  return model.decoder().Build(root, target, recompute);
-}
-
 struct LossValues {
   Value loss, statistics;
 };
 
 // Records everything from token ids to the loss.
-LossValues RecordLoss(const EncoderDecoder& model, Recording& recording, const BatchShape& shape,
+LossValues RecordLoss(const Model& model, Recording& recording, const BatchShape& shape,
                       const LossOptions& options, bool recompute) {
   ProgramBuilder& program = recording.program;
   const Scope root(recording);
-  const Value hidden = RecordHidden(model, root, shape, 1, recompute);
+  const Value hidden = model.architecture().RecordHidden(model, root, shape, 1, recompute);
   const std::vector<Value> outputs =
       program.Record("linear_cross_entropy",
                      {{"scale", model.LogitScale()},
@@ -54,26 +33,27 @@ LossValues RecordLoss(const EncoderDecoder& model, Recording& recording, const B
 
 }  // namespace
 
-ParameterStore DeclareParameters(const EncoderDecoder& model) {
+ParameterStore DeclareParameters(const Model& model) {
   ParameterStore parameters;
   EvaluationProgram(model, parameters, DType::kF32, {1, 1, 1});
   return parameters;
 }
 
-Program EvaluationProgram(const EncoderDecoder& model, ParameterStore& parameters,
-                          DType activations, const BatchShape& shape) {
+Program EvaluationProgram(const Model& model, ParameterStore& parameters, DType activations,
+                          const BatchShape& shape) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   RecordLoss(model, recording, shape, {}, false);
   return std::move(builder).Build();
 }
 
-Program ScoringProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+Program ScoringProgram(const Model& model, ParameterStore& parameters, DType activations,
                        const BatchShape& shape, int64_t targets_per_input) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   const Scope root(recording);
-  const Value hidden = RecordHidden(model, root, shape, targets_per_input, false);
+  const Value hidden =
+      model.architecture().RecordHidden(model, root, shape, targets_per_input, false);
   const Shape targets{shape.rows * targets_per_input, shape.target_length};
   builder.Output(
       "log_probabilities",
@@ -82,7 +62,7 @@ Program ScoringProgram(const EncoderDecoder& model, ParameterStore& parameters, 
   return std::move(builder).Build();
 }
 
-Program TrainingProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+Program TrainingProgram(const Model& model, ParameterStore& parameters, DType activations,
                         const BatchShape& shape, const LossOptions& loss, bool recompute) {
   ProgramBuilder builder;
   Recording recording{.program = builder,

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "model/architecture.h"
 #include "model/positions.h"
 #include "nn/layers.h"
 
@@ -42,7 +43,9 @@ Stack::Stack(const ModelConfig& model, Side side) : model_(model), side_(side) {
           {group, mixer, name, own ? name : shared.emplace(group.weights, name).first->second});
     }
   }
-  if (side == Side::kDecoder) cross_ = MakeCrossMixer(model.cross_attention());
+  if (side == Side::kDecoder && HasSide(model, Side::kEncoder)) {
+    cross_ = MakeCrossMixer(model.cross_attention());
+  }
 }
 
 bool Stack::reads_positions() const {

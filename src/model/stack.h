@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder or the decoder: its layers one after another, for whole sequences and for steps of
+// An encoder or a decoder: its layers one after another, for whole sequences and for steps of
 // decoding. Its sublayers add to a residual stream; absolute positions are added to the embedded
 // tokens, and a relative position bias is common to the layers (T5, Raffel et al. 2020).
 #pragma once
@@ -19,7 +19,7 @@ struct StackInput {
   Value embedded;   // [B, T, D]
   Value segments;   // i32 [B, T]; 0 is padding
   Value positions;  // i32 [B, T], below T; absent: those of rows with one example each
-  Memory memory;    // of the decoder
+  Memory memory;    // of a decoder that reads an encoder
 };
 
 // One position of sequences of at most `length` positions.
@@ -27,7 +27,7 @@ struct StackStep {
   Value embedded;  // [B, 1, D]
   Value start;     // the position, i32 [1]
   int64_t length = 0;
-  Value memory_segments;  // i32 [B, S]
+  Value memory_segments;  // i32 [B, S]; of a decoder that reads an encoder
   MixerState state;
 };
 
@@ -68,7 +68,7 @@ class Stack {
   ModelConfig model_;
   Side side_;
   std::vector<Layer> layers_;
-  std::unique_ptr<TokenMixer> cross_;  // of the decoder
+  std::unique_ptr<TokenMixer> cross_;  // of a decoder that reads an encoder
 };
 
 }  // namespace syntra

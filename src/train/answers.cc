@@ -28,14 +28,13 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
       lengths_(RowLengths(config.data())),
       ranks_labels_(config.evaluation().rank_classification()),
       on_progress_(std::move(on_progress)),
-      scorer_(model, lengths_.inputs, lengths_.targets) {
+      scorer_(model, DecodeSettingsOf(config)) {
   if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
     return;
   }
-  decoder_.emplace(
-      model, tokenizer,
-      DecodeSettings{
-          .decoding = {}, .input_length = lengths_.inputs, .output_length = lengths_.targets});
+  DecodeSettings settings = DecodeSettingsOf(config);
+  settings.decoding = {};
+  decoder_.emplace(model, tokenizer, settings);
 }
 
 std::vector<std::string> Answerer::Decoded(const Task& task, std::vector<Ids> inputs,

@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "configs/schema/kind_of.h"
-#include "model/encoder_decoder.h"
 #include "model/programs.h"
 
 namespace syntra {
@@ -42,13 +41,19 @@ std::string Count(int64_t count, const char* thing) {
 }  // namespace
 
 std::string DescribeModel(const ModelConfig& model) {
-  const std::string encoder = DescribeStack(model, Side::kEncoder);
-  const std::string decoder = DescribeStack(model, Side::kDecoder);
-  const std::string mixers = decoder == encoder ? encoder : encoder + ", decoder " + decoder;
-  const int64_t parameters = DeclareParameters(EncoderDecoder(model)).element_count();
-  return fmt::format("{}+{} layers of width {}, {}; {} parameters",
-                     LayerCount(model, Side::kEncoder), LayerCount(model, Side::kDecoder),
-                     model.width(), mixers, HumanCount(static_cast<double>(parameters)));
+  std::vector<std::string> layers, mixers;
+  for (const Side side : ArchitectureOf(model).sides()) {
+    layers.push_back(std::to_string(LayerCount(model, side)));
+    const std::string mixer = DescribeStack(model, side);
+    if (mixers.empty()) {
+      mixers.push_back(mixer);
+    } else if (mixer != mixers.front()) {
+      mixers.push_back(fmt::format("{} {}", NameOf(side), mixer));
+    }
+  }
+  const int64_t parameters = DeclareParameters(Model(model)).element_count();
+  return fmt::format("{} layers of width {}, {}; {} parameters", Join(layers, "+"), model.width(),
+                     Join(mixers, ", "), HumanCount(static_cast<double>(parameters)));
 }
 
 std::vector<std::string> DescribeStart(const Config& config, const RunStart& start) {

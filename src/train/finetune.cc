@@ -65,7 +65,8 @@ TrainingData Finetuning::Open(RunContext& run) {
         "{} and are cut",
         WithThousands(data_.cut_examples), config.input_length(), config.target_length());
   }
-  TrainingData training(data_.training, Packing::OfExamples(config), seed);
+  const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
+  TrainingData training(data_.training, Packing::OfExamples(config, layout), seed);
   run.identity.tokenizer_identity = tokenizer_->identity();
   run.identity.tokenizer_model = tokenizer_->content();
   run.identity.data_digest = ToHex(training.ContentDigest());

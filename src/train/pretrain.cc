@@ -43,7 +43,7 @@ class LogPerplexityEvaluator : public Evaluator {
   const ValidationData& data_;
 };
 
-// Corpora, tokenized once and corrupted anew in each epoch.
+// Corpora, tokenized once and made into examples anew in each epoch.
 class Pretraining : public Workload {
  public:
   bool Prepare(RunContext& run) override;
@@ -107,11 +107,12 @@ bool Pretraining::Prepare(RunContext& run) {
 TrainingData Pretraining::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
   const Path prepared = run.directory.Prepared(config);
+  const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training =
-      TrainingData::Open(config, *tokenizer_, prepared, run.config.train().seed());
+      TrainingData::Open(config, layout, *tokenizer_, prepared, run.config.train().seed());
   if (config.validation_size() > 0) {
     run.watchdog.Alive();
-    validation_.emplace(ValidationData::Open(config, *tokenizer_, prepared));
+    validation_.emplace(ValidationData::Open(config, layout, *tokenizer_, prepared));
   }
   run.identity.tokenizer_identity = tokenizer_->identity();
   run.identity.tokenizer_model = tokenizer_->content();

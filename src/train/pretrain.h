@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pretraining by span corruption: from corpora to a trained model, judged by its log-perplexity on
-// the validation split.
+// Pretraining: from corpora to a trained model, judged by its log-perplexity on the validation
+// split.
 #pragma once
 
 #include "configs/schema/config.pb.h"

@@ -13,16 +13,9 @@ namespace syntra {
 namespace {
 
 void SetInputs(Executable& executable, const Batch& batch, double inverse_denominator) {
-  const auto set = [&](const char* name, const std::vector<int32_t>& values) {
+  for (const auto& [name, values] : batch.tensors()) {
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
-  };
-  set("encoder_ids", batch.encoder_ids);
-  set("encoder_segments", batch.encoder_segments);
-  set("encoder_positions", batch.encoder_positions);
-  set("decoder_ids", batch.decoder_ids);
-  set("decoder_segments", batch.decoder_segments);
-  set("decoder_positions", batch.decoder_positions);
-  set("targets", batch.targets);
+  }
   const float factor = static_cast<float>(inverse_denominator);
   executable.SetInput("inverse_denominator", std::span(&factor, 1));
 }

@@ -63,7 +63,7 @@ class Replica {
   Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
           Backend& backend);
 
-  const EncoderDecoder& model() const { return model_; }
+  const Model& model() const { return model_; }
   const ParameterStore& parameters() const { return parameters_; }
   const Optimizer& optimizer() const { return *optimizer_; }
 
@@ -127,7 +127,7 @@ class Replica {
 
   std::span<float> HostValues(const Parameter& parameter);
 
-  EncoderDecoder model_;
+  Model model_;
   DType activations_;
   Backend& backend_;
   ParameterStore parameters_;

@@ -18,7 +18,7 @@ namespace {
 
 // The training program of one micro-batch, and what it was recorded from.
 struct Planned {
-  EncoderDecoder model;
+  Model model;
   ParameterStore parameters;
   BatchPartition partition;
   BatchShape shape;
@@ -28,8 +28,8 @@ struct Planned {
       : model(config.model()),
         parameters(DeclareParameters(model)),
         partition(BatchPartition::Of(config.train(), ranks)) {
-    const ExampleLengths lengths = RowLengths(config.data());
-    shape = {partition.micro_batch_rows, lengths.inputs, lengths.targets};
+    const ExampleLengths row = RowSlots(config);
+    shape = {partition.micro_batch_rows, row.inputs, row.targets};
     program = TrainingProgram(model, parameters, ActivationType(config.train().precision()), shape,
                               {config.train().z_loss(), config.train().label_smoothing()},
                               config.train().recompute());

@@ -15,7 +15,8 @@ struct RunSizes {
   int64_t parameters = 0;  // all, as papers count them
   int64_t trainable_parameters = 0;
   double flops_per_step = 0;  // forward and backward, whole batch; multiply-adds count 2
-  int64_t rows = 0, input_length = 0, target_length = 0;  // of one micro-batch
+  // Of one micro-batch; without an encoder its rows are target_length long.
+  int64_t rows = 0, input_length = 0, target_length = 0;
   int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
   double parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   double activation_bytes = 0;  // planned arena of one micro-batch, workspace included

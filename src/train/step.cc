@@ -130,7 +130,7 @@ double StepRunner::Flops(std::span<const Batch> batches) const {
 double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   if (config_.train().loss_denominator() == TrainConfig::TARGET_SLOTS) {
     // However short the batch's rows are.
-    return 1.0 / static_cast<double>(partition_.batch_size * RowLengths(config_.data()).targets);
+    return 1.0 / static_cast<double>(partition_.batch_size * RowSlots(config_).targets);
   }
   double tokens = 0;
   for (const Batch& batch : batches) tokens += static_cast<double>(batch.target_tokens);

@@ -35,7 +35,7 @@ ModelConfig ModelWith(const std::string& terms) {
 
 // Seconds of each step.
 std::vector<double> StepSeconds(const ModelConfig& config) {
-  const EncoderDecoder model(config);
+  const Model model(config);
   ParameterStore parameters = DeclareParameters(model);
   Arena values(Host(), parameters.arena_elements(), "parameters");
   for (const Parameter& parameter : parameters.all()) {

@@ -111,10 +111,11 @@ Json ExamplesOf(const Batch& batch) {
         }
         return taken;
       };
-      const auto inputs = of_segment(batch.encoder_ids, batch.encoder_segments, batch.input_length);
+      const auto inputs =
+          of_segment(batch["encoder_ids"], batch["encoder_segments"], batch.input_length);
       if (inputs.empty()) break;
       examples.push_back(
-          {inputs, of_segment(batch.targets, batch.decoder_segments, batch.target_length)});
+          {inputs, of_segment(batch["targets"], batch["decoder_segments"], batch.target_length)});
     }
   }
   return examples;
@@ -134,7 +135,7 @@ ExitCode Train(const StepOptions& options) {
   const Tokenizer tokenizer = OpenTokenizer(config, start.initial);
   const uint64_t seed = config.train().seed();
   const TrainingData data(FinetuningData::Read(config.data(), tokenizer, seed).training,
-                          Packing::OfExamples(config.data()), seed);
+                          Packing::OfExamples(config.data(), SeparateRows()), seed);
   Replica replica(config.model(), &config.optimizer(), ActivationType(config.train().precision()),
                   CpuBackend());
   replica.SetLoss({config.train().z_loss(), config.train().label_smoothing()},

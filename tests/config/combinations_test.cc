@@ -226,5 +226,37 @@ TEST(Combinations, BrokenFieldsAreNotJudged) {
   Expect("train { batch_size: twelve micro_batch_size: 5 }", "expected an integer");
 }
 
+TEST(Combinations, Architectures) {
+  const std::string decoder = "model { architecture: DECODER_ONLY ";
+  const Case cases[] = {
+      {"decoder_layers: 3 } data { objective: CAUSAL_LM }", ""},
+      {"decoder { layers { repeat: 3 } } } data { objective: PREFIX_LM }", ""},
+      {"encoder_layers: 3 } data { objective: CAUSAL_LM }",
+       "model.encoder_layers means nothing with model.architecture DECODER_ONLY; leave it out"},
+      {"encoder { layers {} } } data { objective: CAUSAL_LM }", "model.encoder means nothing"},
+      {"decoder_mixer { attention {} } } data { objective: CAUSAL_LM }",
+       "model.decoder_mixer means nothing"},
+      {"cross_attention { heads: 2 } } data { objective: CAUSAL_LM }",
+       "model.cross_attention means nothing"},
+      {"}",
+       "model.architecture DECODER_ONLY does not learn by data.objective SPAN_CORRUPTION; set "
+       "data.objective: CAUSAL_LM or PREFIX_LM, or another architecture"},
+      {"mixer { fourier {} } } data { objective: CAUSAL_LM pack: false }",
+       "model.mixer cannot hide later positions, so the decoder cannot have it; set another in "
+       "mixer or"},
+      {"mixer { attention { term { random { max_length: 511 } } } } } data { objective: CAUSAL_LM "
+       "}",
+       "random.max_length 511 is shorter than data.input_length 512; make it at least 512"},
+      {"mixer { attention { term { random {} } } } } data { target_length: 14 task { cola {} } }",
+       "random.max_length 512 is shorter than the 526 tokens of inputs and targets"},
+      // Neither corruption nor sentinels limit a language model.
+      {"} data { objective: CAUSAL_LM input_length: 4096 extra_ids: 1 }", ""},
+  };
+  for (const Case& c : cases) Expect(decoder + c.text, c.error);
+  Expect("data { objective: PREFIX_LM }",
+         "model.architecture ENCODER_DECODER does not learn by data.objective PREFIX_LM; set "
+         "data.objective: SPAN_CORRUPTION, or another architecture");
+}
+
 }  // namespace
 }  // namespace syntra

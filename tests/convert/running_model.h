@@ -81,7 +81,7 @@ class Running {
   }
 
  private:
-  EncoderDecoder model_;
+  Model model_;
   ParameterStore parameters_;
   ArenaMemory memory_;
 };

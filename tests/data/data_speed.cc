@@ -69,7 +69,7 @@ void Run(const Path& corpus, const Path& model) {
   start = Now();
   PrepareCorpus(TrainingPreparation(config, prepared), *tokenizer);
   Print("prepare, full word cache", megabytes, Now() - start);
-  const TrainingData data = TrainingData::Open(config, *tokenizer, prepared, 1);
+  const TrainingData data = TrainingData::Open(config, SeparateRows(), *tokenizer, prepared, 1);
   SetThreadCount(1);
   int64_t tokens = 0;
   start = Now();

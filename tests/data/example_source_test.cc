@@ -88,15 +88,16 @@ TEST_P(Objectives, KeepTheirPromises) {
     std::iota(inputs.begin(), inputs.end(), 100);
     std::iota(targets.begin(), targets.end(), 5000);
     const ExampleLengths raw{std::ssize(inputs), std::ssize(targets)};
-    const ExampleLengths lengths = objective->LengthsOf(raw);
+    const RandomKey key{static_cast<uint32_t>(draw), 1};
+    const ExampleLengths lengths = objective->LengthsOf(raw, key);
     EXPECT_TRUE(lengths.FitIn(row));
-    const auto make = [&](uint32_t key) {
+    const auto make = [&] {
       return Written(lengths, [&](const ExampleSlots& slots) {
-        objective->Write({inputs, targets}, {key, 1}, slots);
+        objective->Write({inputs, targets}, key, slots);
       });
     };
-    const Example example = make(draw);
-    EXPECT_EQ(make(draw), example);
+    const Example example = make();
+    EXPECT_EQ(make(), example);
     const bool kept = CountsOf({example.inputs, example.targets}) == CountsOf({inputs, targets});
     EXPECT_EQ(kept, !objective->Cuts(raw)) << raw.inputs << " " << raw.targets;
     ++(kept ? whole : cut);
@@ -180,8 +181,9 @@ class Sources : public testing::TestWithParam<Kind> {
   }
   // As corpora are packed, as tasks are, and as tasks are without packing.
   static std::vector<Packing> Packings() {
-    return {Packing::OfCorpus(SmallConfig(true)), Packing::OfExamples(SmallConfig(true)),
-            Packing::OfExamples(SmallConfig(false))};
+    return {Packing::OfCorpus(SmallConfig(true), SeparateRows()),
+            Packing::OfExamples(SmallConfig(true), SeparateRows()),
+            Packing::OfExamples(SmallConfig(false), SeparateRows())};
   }
 };
 
@@ -242,15 +244,15 @@ TEST_P(Sources, RowsHoldTheirExamples) {
           const Example example = ExampleOf(rows->examples(), i);
           ++segment;
           for (int32_t place = 0; const int32_t id : example.inputs) {
-            expected.encoder_ids.at(in) = id;
-            expected.encoder_segments.at(in) = segment;
-            expected.encoder_positions.at(in++) = place++;
+            expected["encoder_ids"].at(in) = id;
+            expected["encoder_segments"].at(in) = segment;
+            expected["encoder_positions"].at(in++) = place++;
           }
           for (int32_t place = 0, previous = 0; const int32_t id : example.targets) {
-            expected.targets.at(out) = id;
-            expected.decoder_ids.at(out) = std::exchange(previous, id);
-            expected.decoder_segments.at(out) = segment;
-            expected.decoder_positions.at(out++) = place++;
+            expected["targets"].at(out) = id;
+            expected["decoder_ids"].at(out) = std::exchange(previous, id);
+            expected["decoder_segments"].at(out) = segment;
+            expected["decoder_positions"].at(out++) = place++;
             ++expected.target_tokens;
           }
         }
@@ -309,7 +311,7 @@ TEST_P(Sources, EvaluationGoesThroughEpochZero) {
       for (int64_t row = 0; row < rows; ++row) {
         const Example example = ExampleOf(*examples, first + row);
         const std::span<const int32_t> slots =
-            std::span(batch.targets).subspan(row * batch.target_length, batch.target_length);
+            std::span(batch["targets"]).subspan(row * batch.target_length, batch.target_length);
         const size_t length = example.targets.size();
         EXPECT_TRUE(std::ranges::equal(slots.first(length), example.targets));
         EXPECT_EQ(std::ranges::count(slots.subspan(length), 0), std::ssize(slots.subspan(length)));
@@ -323,7 +325,7 @@ TEST(TrainingData, RefusesASourceWithoutExamples) {
       "cola", std::span<const TextPair>(), T5(),
       MakeObjective("text_to_text", ObjectiveSettings::From(SmallConfig(true), T5())));
   try {
-    TrainingData(empty, Packing::OfExamples(SmallConfig(true)), 1);
+    TrainingData(empty, Packing::OfExamples(SmallConfig(true), SeparateRows()), 1);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kData);

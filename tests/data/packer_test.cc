@@ -107,8 +107,9 @@ std::array<int64_t, 3> OutlineOf(const Batch& batch, int64_t row) {
   const auto used = [row](const std::vector<int32_t>& ids, int64_t length) {
     return length - std::ranges::count(std::span(ids).subspan(row * length, length), 0);
   };
-  return {used(batch.encoder_ids, batch.input_length), used(batch.targets, batch.target_length),
-          batch.encoder_ids[row * batch.input_length]};
+  return {used(batch["encoder_ids"], batch.input_length),
+          used(batch["targets"], batch.target_length),
+          batch["encoder_ids"][row * batch.input_length]};
 }
 
 // The rows of a batch are ordered by length, and a part of it is only as long as its own need.

@@ -204,12 +204,13 @@ TEST(Tokenizers, UnknownCharactersReachTheBatch) {
   config.set_extra_ids(20);
   const PrepareResult result = PrepareCorpus(TrainingPreparation(config, directory), tokenizer);
   EXPECT_EQ(result.index.tokens(), std::ssize(tokenizer.Encode(kSnowman)));
-  const Batch batch = TrainingData::Open(config, tokenizer, directory, 1).Get(0, 1, 0, 1);
-  EXPECT_EQ(std::ranges::count(batch.encoder_ids, tokenizer.unknown_id()) +
-                std::ranges::count(batch.targets, tokenizer.unknown_id()),
+  const Batch batch =
+      TrainingData::Open(config, SeparateRows(), tokenizer, directory, 1).Get(0, 1, 0, 1);
+  EXPECT_EQ(std::ranges::count(batch["encoder_ids"], tokenizer.unknown_id()) +
+                std::ranges::count(batch["targets"], tokenizer.unknown_id()),
             2);
   for (int64_t i = 0; i < batch.input_length; ++i) {
-    EXPECT_EQ(batch.encoder_ids[i] == 0, batch.encoder_segments[i] == 0);
+    EXPECT_EQ(batch["encoder_ids"][i] == 0, batch["encoder_segments"][i] == 0);
   }
 }
 

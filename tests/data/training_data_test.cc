@@ -28,7 +28,7 @@ TokenCorpus OpenCorpus(const DataConfig& config, const Path& prepared) {
 constexpr int64_t kSegmentTokens = 568;
 
 TrainingData OpenSample(uint64_t seed = 1, const DataConfig& config = SampleConfig()) {
-  return TrainingData::Open(config, T5(), PreparedSample(), seed);
+  return TrainingData::Open(config, SeparateRows(), T5(), PreparedSample(), seed);
 }
 
 TEST(KeyedPermutation, IsABijection) {
@@ -167,7 +167,7 @@ TEST(TrainingData, ThreadsDoNotMatter) {
 
 TEST(TrainingData, SeedsAndEpochsDiffer) {
   const TrainingData one = OpenSample(1), two = OpenSample(2);
-  EXPECT_NE(one.Get(0, 8, 0, 8).targets, two.Get(0, 8, 0, 8).targets);
+  EXPECT_NE(one.Get(0, 8, 0, 8)["targets"], two.Get(0, 8, 0, 8)["targets"]);
   // The same segment is masked differently in the next epoch.
   const auto first = one.RowsOf(0), second = one.RowsOf(1);
   std::map<int64_t, int64_t> row_of_segment;
@@ -176,8 +176,8 @@ TEST(TrainingData, SeedsAndEpochsDiffer) {
   }
   const int64_t segment = first->ExamplesOf(0)[0];
   const int64_t base = first->size();
-  EXPECT_NE(one.Get(0, 1, 0, 1).targets,
-            one.Get(base + row_of_segment.at(segment), 1, 0, 1).targets);
+  EXPECT_NE(one.Get(0, 1, 0, 1)["targets"],
+            one.Get(base + row_of_segment.at(segment), 1, 0, 1)["targets"]);
 }
 
 TEST(TrainingData, AnEpochHoldsEverySegmentOnce) {
@@ -189,7 +189,7 @@ TEST(TrainingData, AnEpochHoldsEverySegmentOnce) {
       const TrainingData data = OpenSample(4, config);
       const TokenCorpus corpus = OpenCorpus(config, PreparedSample());
       for (const int64_t epoch : {0, 1}) {
-        const SegmentTable table(corpus, kSegmentTokens, 4, epoch);
+        const SegmentTable table(corpus, {.tokens = kSegmentTokens}, 4, epoch);
         const auto rows = data.RowsOf(epoch);
         std::vector<int> seen(table.segment_count());
         int64_t tokens = 0;
@@ -214,7 +214,7 @@ TEST(TrainingData, RowsHoldTheirSegments) {
   config.set_documents_per_group(2);  // many short segments
   const TrainingData data = OpenSample(1, config);
   const TokenCorpus corpus = OpenCorpus(config, PreparedSample());
-  const SegmentTable table(corpus, kSegmentTokens, 1, 0);
+  const SegmentTable table(corpus, {.tokens = kSegmentTokens}, 1, 0);
   const auto rows = data.RowsOf(0);
   int64_t packed_rows = 0;
   for (int64_t row = 0; row < rows->size(); ++row) {
@@ -226,10 +226,10 @@ TEST(TrainingData, RowsHoldTheirSegments) {
       std::map<int32_t, Ids> spans;
       int32_t sentinel = 0, position = 0, previous = 0;
       for (int64_t t = 0; t < batch.target_length; ++t) {
-        if (batch.decoder_segments[t] != id) continue;
-        EXPECT_EQ(batch.decoder_positions[t], position++);
-        EXPECT_EQ(batch.decoder_ids[t], previous);
-        const int32_t target = previous = batch.targets[t];
+        if (batch["decoder_segments"][t] != id) continue;
+        EXPECT_EQ(batch["decoder_positions"][t], position++);
+        EXPECT_EQ(batch["decoder_ids"][t], previous);
+        const int32_t target = previous = batch["targets"][t];
         if (target >= 32000) {
           sentinel = target;
         } else if (target != 1) {
@@ -240,9 +240,9 @@ TEST(TrainingData, RowsHoldTheirSegments) {
       Ids restored;
       position = 0;
       for (int64_t s = 0; s < batch.input_length; ++s) {
-        if (batch.encoder_segments[s] != id) continue;
-        EXPECT_EQ(batch.encoder_positions[s], position++);
-        const int32_t input = previous = batch.encoder_ids[s];
+        if (batch["encoder_segments"][s] != id) continue;
+        EXPECT_EQ(batch["encoder_positions"][s], position++);
+        const int32_t input = previous = batch["encoder_ids"][s];
         if (input >= 32000) {
           restored.insert(restored.end(), spans[input].begin(), spans[input].end());
         } else if (input != 1) {
@@ -256,16 +256,16 @@ TEST(TrainingData, RowsHoldTheirSegments) {
     }
     int64_t targets = 0;
     for (int64_t t = 0; t < batch.target_length; ++t) {
-      targets += batch.targets[t] > 0;
-      const bool padding = batch.decoder_segments[t] == 0;
-      EXPECT_EQ(padding, batch.targets[t] == 0);
+      targets += batch["targets"][t] > 0;
+      const bool padding = batch["decoder_segments"][t] == 0;
+      EXPECT_EQ(padding, batch["targets"][t] == 0);
       if (padding) {
-        EXPECT_EQ(batch.decoder_ids[t] + batch.decoder_positions[t], 0);
+        EXPECT_EQ(batch["decoder_ids"][t] + batch["decoder_positions"][t], 0);
       }
     }
     EXPECT_EQ(batch.target_tokens, targets);
     for (int64_t s = 0; s < batch.input_length; ++s) {
-      EXPECT_EQ(batch.encoder_segments[s] == 0, batch.encoder_ids[s] == 0);
+      EXPECT_EQ(batch["encoder_segments"][s] == 0, batch["encoder_ids"][s] == 0);
     }
   }
   EXPECT_GT(packed_rows, 50);
@@ -276,15 +276,15 @@ TEST(TrainingData, FullRowsAreExactlyFull) {
   EXPECT_EQ(data.input_length(), 512);
   EXPECT_EQ(data.target_length(), 114);
   const TokenCorpus corpus = OpenCorpus(SampleConfig(), PreparedSample());
-  const SegmentTable table(corpus, kSegmentTokens, 1, 0);
+  const SegmentTable table(corpus, {.tokens = kSegmentTokens}, 1, 0);
   const auto rows = data.RowsOf(0);
   for (int64_t row = 0; row < rows->size(); ++row) {
     if (table.LengthOf(rows->ExamplesOf(row)[0]) != kSegmentTokens) continue;
     const Batch batch = data.Get(row, 1, 0, 1);
-    ASSERT_EQ(batch.encoder_ids.back(), 1);
-    ASSERT_EQ(batch.targets.back(), 1);
+    ASSERT_EQ(batch["encoder_ids"].back(), 1);
+    ASSERT_EQ(batch["targets"].back(), 1);
     ASSERT_EQ(batch.target_tokens, 114);
-    ASSERT_EQ(batch.targets[0], 32099);
+    ASSERT_EQ(batch["targets"][0], 32099);
   }
 }
 
@@ -303,11 +303,11 @@ TEST(TrainingData, LongDocumentsGiveOneChunkAnEpoch) {
   config.add_train(WriteScratch(directory / "long.txt", content).string());
   const PrepareResult prepared = PrepareCorpus(TrainingPreparation(config, directory), T5());
   ASSERT_GT(prepared.index.tokens(), 2 * kMaxDocumentTokens);
-  const TrainingData data = TrainingData::Open(config, T5(), directory, 1);
+  const TrainingData data = TrainingData::Open(config, SeparateRows(), T5(), directory, 1);
   const TokenCorpus corpus = OpenCorpus(config, directory);
   std::set<int64_t> totals;
   for (int64_t epoch = 0; epoch < 30; ++epoch) {
-    const SegmentTable segments(corpus, kSegmentTokens, 1, epoch);
+    const SegmentTable segments(corpus, {.tokens = kSegmentTokens}, 1, epoch);
     EXPECT_EQ(data.RowsOf(epoch)->examples().size(), segments.segment_count());
     int64_t total = 0;
     for (int64_t segment = 0; segment < segments.segment_count(); ++segment) {
@@ -331,20 +331,20 @@ TEST(TrainingData, TinyCorporaRepeatWithinABatch) {
   config.clear_train();
   config.add_train(WriteScratch(directory / "tiny.txt", "one two three\n").string());
   PrepareCorpus(TrainingPreparation(config, directory), T5());
-  const TrainingData data = TrainingData::Open(config, T5(), directory, 1);
+  const TrainingData data = TrainingData::Open(config, SeparateRows(), T5(), directory, 1);
   EXPECT_EQ(data.RowsInEpoch(0), 1);
   const Batch batch = data.Get(1000, 5, 0, 5);
-  for (int64_t row = 0; row < 5; ++row) EXPECT_GT(batch.encoder_ids[row * 512], 0);
+  for (int64_t row = 0; row < 5; ++row) EXPECT_GT(batch["encoder_ids"][row * 512], 0);
 }
 
 TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   PreparedSample();
   const Tokenizer other(SamplePath("spiece.model"), 50);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), other, PreparedSample(), 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), other, PreparedSample(), 1);
             }).find("prepared with another data.text_field or data.extra_ids"),
             std::string::npos);
-  DataErrorOf([&] { TrainingData::Open(SampleConfig(), T5(), "/nonexistent", 1); });
+  DataErrorOf([&] { TrainingData::Open(SampleConfig(), SeparateRows(), T5(), "/nonexistent", 1); });
 
   const Path copy = ScratchDirectory("mixed_up");
   std::filesystem::copy(PreparedSample(), copy, std::filesystem::copy_options::recursive);
@@ -352,13 +352,14 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   std::filesystem::copy_file(copy / "validation/c4-validation.00000-of-00001.json.gz.tokens", train,
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), T5(), copy, 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), copy, 1);
             }).find("is not the shard that the index lists"),
             std::string::npos);
   std::filesystem::remove(train);
-  EXPECT_NE(
-      DataErrorOf([&] { TrainingData::Open(SampleConfig(), T5(), copy, 1); }).find("is missing"),
-      std::string::npos);
+  EXPECT_NE(DataErrorOf([&] {
+              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), copy, 1);
+            }).find("is missing"),
+            std::string::npos);
 
   std::filesystem::remove(train);
   TokenShardWriter forged(train, 65536);
@@ -368,7 +369,7 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
   index.shards[0].digest = ToHex(forged.Commit(&facts));
   WriteIndex(copy / "train", index);
   EXPECT_NE(DataErrorOf([&] {
-              TrainingData::Open(SampleConfig(), T5(), copy, 1);
+              TrainingData::Open(SampleConfig(), SeparateRows(), T5(), copy, 1);
             }).find("holds token id 40000, outside the vocabulary of 32100"),
             std::string::npos);
 
@@ -384,8 +385,10 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
 }
 
 TEST(ValidationData, IsUnpackedInOrderAndFixed) {
-  const ValidationData data = ValidationData::Open(SampleConfig(), T5(), PreparedSample());
-  const ValidationData again = ValidationData::Open(SampleConfig(), T5(), PreparedSample());
+  const ValidationData data =
+      ValidationData::Open(SampleConfig(), SeparateRows(), T5(), PreparedSample());
+  const ValidationData again =
+      ValidationData::Open(SampleConfig(), SeparateRows(), T5(), PreparedSample());
   EXPECT_GT(data.example_count(), 100);
   EXPECT_EQ(data.BatchCount(16), data.example_count() / 16);
   uint64_t checksum = 0, parts = 0;
@@ -393,8 +396,9 @@ TEST(ValidationData, IsUnpackedInOrderAndFixed) {
   for (int64_t i = 0; i < data.BatchCount(16); ++i) {
     const Batch batch = data.Get(i, 16, 0, 16);
     ExpectEqual(batch, again.Get(i, 16, 0, 16));
-    EXPECT_EQ(*std::max_element(batch.encoder_segments.begin(), batch.encoder_segments.end()), 1);
-    full += std::count(batch.encoder_ids.begin(), batch.encoder_ids.end(), 0) == 0;
+    EXPECT_EQ(*std::max_element(batch["encoder_segments"].begin(), batch["encoder_segments"].end()),
+              1);
+    full += std::count(batch["encoder_ids"].begin(), batch["encoder_ids"].end(), 0) == 0;
     checksum += LabelChecksum(batch);
     for (int64_t rank = 0; rank < 4; ++rank) parts += LabelChecksum(data.Get(i, 16, rank * 4, 4));
   }
@@ -404,12 +408,13 @@ TEST(ValidationData, IsUnpackedInOrderAndFixed) {
   // The first row begins with the first document.
   const Batch first = data.Get(0, 4, 0, 4);
   const Ids ids = T5().Encode("The woman who died");
-  EXPECT_EQ(first.encoder_ids[0], ids[0]);
+  EXPECT_EQ(first["encoder_ids"][0], ids[0]);
 }
 
 // Pinned: any change to tokens, order, masks or keys would make earlier runs impossible to repeat.
 TEST(LabelChecksum, OfTheSampleIsPinned) {
-  const ValidationData validation = ValidationData::Open(SampleConfig(), T5(), PreparedSample());
+  const ValidationData validation =
+      ValidationData::Open(SampleConfig(), SeparateRows(), T5(), PreparedSample());
   EXPECT_EQ(fmt::format("{:016x}", LabelChecksum(validation.Get(0, 16, 0, 16))),
             "c3d030febbbb92a9");
   EXPECT_EQ(fmt::format("{:016x}", LabelChecksum(OpenSample().Get(0, 16, 0, 16))),

@@ -145,7 +145,7 @@ class Scores : public testing::TestWithParam<std::pair<const std::string, std::s
 // Labels that share an encoder pass have the log-perplexity that evaluation gives each alone.
 TEST_P(Scores, AreWhatEvaluationGives) {
   DecodingTrial trial(TinyModel(GetParam().second, kUntied));
-  Scorer scorer(trial.Trained(), kInputLength, kOutputLength);
+  Scorer scorer(trial.Trained(), {.input_length = kInputLength, .output_length = kOutputLength});
   for (const int targets : {1, 3}) {
     const std::vector<ScoreRequest> requests = SomeTargets(7, targets);
     const auto scores = scorer.Score(requests);
@@ -168,15 +168,17 @@ TEST_F(Batches, ScoringTakesModelsThatCannotGenerate) {
       TinyModel("attention { heads: 2 head_size: 8 index_by: SEGMENT_POSITION term { random { "
                 "max_length: 16 } } }"));
   const ScoreRequest request = SomeTargets(1, 1).front();
-  EXPECT_NEAR(Scorer(by_position.Trained(), kInputLength, kOutputLength).Score({&request, 1})[0][0],
-              -Evaluated(by_position, request.ids, request.targets[0]), 1e-4);
+  EXPECT_NEAR(
+      Scorer(by_position.Trained(), {.input_length = kInputLength, .output_length = kOutputLength})
+          .Score({&request, 1})[0][0],
+      -Evaluated(by_position, request.ids, request.targets[0]), 1e-4);
 }
 
 TEST_F(Batches, RequestsMayHaveDifferentNumbersOfTargets) {
   std::vector<ScoreRequest> requests = SomeTargets(4, 2);
   requests[1].targets.push_back(requests[0].targets[0]);
   requests[2].targets.resize(1);
-  Scorer scorer(trial_.Trained(), kInputLength, kOutputLength);
+  Scorer scorer(trial_.Trained(), {.input_length = kInputLength, .output_length = kOutputLength});
   const auto together = scorer.Score(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
     const auto alone = scorer.Score({&requests[i], 1}).front();
@@ -189,7 +191,7 @@ TEST_F(Batches, RequestsMayHaveDifferentNumbersOfTargets) {
 // What a strategy says of its output is what scoring says of it.
 TEST_F(Batches, OutputsHaveTheScoresOfTheirTokens) {
   const std::vector<DecodeRequest> requests = SomeRequests(6);
-  Scorer scorer(trial_.Trained(), kInputLength, kOutputLength);
+  Scorer scorer(trial_.Trained(), {.input_length = kInputLength, .output_length = kOutputLength});
   for (const char* decoding : {"greedy {}", "beam {}", "sample {}"}) {
     const auto outputs = Decoder(decoding).Decode(requests);
     for (size_t i = 0; i < requests.size(); ++i) {

@@ -50,7 +50,7 @@ struct DecodingTrial {
   }
 
   Backend& backend;
-  EncoderDecoder model;
+  Model model;
   ParameterStore parameters;
   ArenaMemory memory;
 };

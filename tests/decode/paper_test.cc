@@ -131,7 +131,9 @@ TEST_P(Paper, LabelsRankAsByTheFullPass) {
                                    batch_.encoder_segments.begin() + (input + 1) * kInputLength, 1);
     requests.push_back({Ids(begin, begin + length), labels});
   }
-  const auto scores = Scorer(trial_.Trained(), kInputLength, kLength).Score(requests);
+  const auto scores =
+      Scorer(trial_.Trained(), {.input_length = kInputLength, .output_length = kLength})
+          .Score(requests);
   for (int64_t input = 0; input < kInputs; ++input) {
     const std::vector<double> expected = ByFullPass(input, labels);
     for (size_t k = 0; k < labels.size(); ++k) {

@@ -45,7 +45,8 @@ TEST_P(Fixture, SaysWhereItComesFrom) {
 INSTANTIATE_TEST_SUITE_P(All, Fixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
                                          "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "optimizers.h5", "synthesizers.h5", "convolutions.h5",
+                                         "decoder_t5.h5", "decoder_gpt.h5", "optimizers.h5",
+                                         "synthesizers.h5", "convolutions.h5",
                                          "linear_mixers.h5", "position_maps.h5"));
 
 class ModelFixture : public testing::TestWithParam<const char*> {};
@@ -63,7 +64,9 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
   GoldenArray<int32_t> targets = file.Ints("inputs/targets");
   EXPECT_EQ(file.Ints("inputs/decoder_ids").shape, targets.shape);
   EXPECT_EQ(file.Ints("inputs/decoder_segments").shape, targets.shape);
-  EXPECT_EQ(file.Ints("inputs/encoder_segments").shape, file.Ints("inputs/encoder_ids").shape);
+  if (config.architecture() == ModelConfig::ENCODER_DECODER) {
+    EXPECT_EQ(file.Ints("inputs/encoder_segments").shape, file.Ints("inputs/encoder_ids").shape);
+  }
   std::vector<int64_t> logits{targets.shape[0], targets.shape[1], config.vocabulary_size()};
   EXPECT_EQ(file.Floats("outputs/logits").shape, logits);
 
@@ -80,7 +83,8 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
 
 INSTANTIATE_TEST_SUITE_P(All, ModelFixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
-                                         "transformer_2017.h5", "transformer_pre_norm.h5"));
+                                         "transformer_2017.h5", "transformer_pre_norm.h5",
+                                         "decoder_t5.h5", "decoder_gpt.h5"));
 
 TEST(OptimizersFixture, HoldsTrajectories) {
   GoldenFile file("optimizers.h5");

@@ -4,7 +4,7 @@
     model = SyntraModel("exported")
     logits = model(encoder_ids, decoder_ids)    # [B, S] and [B, T], 0 is padding; [B, T, V]
 
-Rows hold one example each; nothing is packed and nothing dropped. Needs torch and safetensors.
+A model without an encoder reads the second alone. Rows hold one example each; nothing is packed and nothing dropped. Needs torch and safetensors.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class SyntraModel:
                         for name, value in load_file(directory / file).items()}
 
     def __call__(self, encoder_ids: Tensor, decoder_ids: Tensor) -> Tensor:
-        hidden = self.stack("encoder", self.embed(encoder_ids), encoder_ids != 0)
-        hidden = self.stack("decoder", self.embed(decoder_ids), encoder_ids != 0, hidden)
+        keys, memory = encoder_ids != 0, None
+        if self.config["architecture"] == "ENCODER_DECODER":
+            memory = self.stack("encoder", self.embed(encoder_ids), keys)
+        hidden = self.stack("decoder", self.embed(decoder_ids), keys, memory)
         if self.config["tied_embeddings"]:
             scale = 1 if self.config["scaled_embeddings"] else self.config["width"] ** -0.5
             return hidden @ self.tensors["embedding"].T * scale
@@ -75,14 +77,14 @@ class SyntraModel:
 
     def stack(self, name: str, x: Tensor, keys: Tensor, memory: Tensor | None = None) -> Tensor:
         """`keys` [B, S]: which positions of the source are not padding."""
-        decoder = memory is not None
-        (kind, settings), = self.config["decoder_mixer" if decoder else "mixer"].items()
+        decoder = name == "decoder"
+        (kind, settings), = self.config["mixer" if memory is None else "decoder_mixer"].items()
         bias = self.relative_bias(name, x.shape[1], decoder) if settings.get("relative_bias") else 0
         for layer in range(self.config[f"{name}_layers"]):
             at = f"{name}/layer_{layer:02}"
             x = self.add(f"{at}/mixer", x, lambda h, at=at: self.mixer(
                 kind, f"{at}/mixer", settings, h, None if decoder else keys, bias))
-            if decoder:
+            if memory is not None:
                 x = self.add(f"{at}/cross_attention", x, lambda h, at=at: self.cross_attention(
                     f"{at}/cross_attention", h, memory, keys))
             x = self.add(f"{at}/feed_forward", x, lambda h, at=at: self.feed_forward(f"{at}/feed_forward", h))

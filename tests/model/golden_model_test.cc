@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares whole models with Hugging Face's T5 (tests/golden/make_t5.py) and with torch's
-// Transformer (make_transformers.py): logits, loss and every gradient. Also checks that a wrong
+// Compares whole models with Hugging Face's T5 (tests/golden/make_t5.py), with torch's Transformer
+// (make_transformers.py) and with decoders of both (make_decoders.py): logits, loss and every
+// gradient. Also checks that a wrong
 // sign anywhere in the backward pass would be noticed.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -16,15 +17,29 @@
 namespace syntra {
 namespace {
 
-// The stored inputs; places in rows of one example each where the model reads them.
+std::set<std::string> InputsOf(const GoldenFile& golden) {
+  const std::vector<std::string> names = golden.Datasets("inputs");
+  return {names.begin(), names.end()};
+}
+
+// Of the stored inputs.
+BatchShape ShapeOf(const GoldenFile& golden) {
+  const std::vector<int64_t> targets = golden.Ints("inputs/targets").shape;
+  const bool encodes = InputsOf(golden).contains("encoder_ids");
+  return {targets[0], encodes ? golden.Ints("inputs/encoder_ids").shape[1] : 0, targets[1]};
+}
+
+// The stored inputs; places in rows of one example each where the model reads them and the file has
+// none.
 void SetInputs(const GoldenFile& golden, Executable& executable) {
-  for (const std::string& name : golden.Datasets("inputs")) {
+  const std::set<std::string> stored = InputsOf(golden);
+  for (const std::string& name : stored) {
     const std::vector<int32_t> values = golden.Ints("inputs/" + name).values;
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
   }
   for (const std::string stack : {"encoder", "decoder"}) {
     const std::string name = stack + "_positions";
-    if (!executable.Has(name)) continue;
+    if (!executable.Has(name) || stored.contains(name)) continue;
     const GoldenArray<int32_t> ids = golden.Ints("inputs/" + stack + "_ids");
     std::vector<int32_t> positions(ids.values.size());
     for (size_t i = 0; i < positions.size(); ++i) {
@@ -45,7 +60,7 @@ class GoldenModel : public testing::TestWithParam<Fixture> {
   void SetUp() override {
     ASSERT_TRUE(
         google::protobuf::TextFormat::ParseFromString(golden_.Attribute("/", "config"), &config_));
-    model_ = std::make_unique<EncoderDecoder>(config_);
+    model_ = std::make_unique<Model>(config_);
     parameters_ = DeclareParameters(*model_);
     memory_ = std::make_unique<ArenaMemory>(parameters_, *GetParam().backend);
     size_t stored = 0;
@@ -59,9 +74,7 @@ class GoldenModel : public testing::TestWithParam<Fixture> {
   // Runs the training program and compares its gradients with those in `group`.
   void Check(const LossOptions& loss, double denominator, const std::string& loss_name,
              const std::string& group) {
-    const GoldenArray<int32_t> source = golden_.Ints("inputs/encoder_ids");
-    const GoldenArray<int32_t> target = golden_.Ints("inputs/targets");
-    const BatchShape shape{source.shape[0], source.shape[1], target.shape[1]};
+    const BatchShape shape = ShapeOf(golden_);
     Executable executable(
         TrainingProgram(*model_, parameters_, DType::kF32, shape, loss, GetParam().recompute),
         *GetParam().backend, memory_->arenas());
@@ -86,7 +99,7 @@ class GoldenModel : public testing::TestWithParam<Fixture> {
 
   GoldenFile golden_{GetParam().file};
   ModelConfig config_;
-  std::unique_ptr<EncoderDecoder> model_;
+  std::unique_ptr<Model> model_;
   ParameterStore parameters_;
   std::unique_ptr<ArenaMemory> memory_;
 };
@@ -94,8 +107,7 @@ class GoldenModel : public testing::TestWithParam<Fixture> {
 TEST_P(GoldenModel, Logits) {
   const GoldenArray<float> stored = golden_.Floats("outputs/logits");
   const GoldenArray<int32_t> segments = golden_.Ints("inputs/decoder_segments");
-  const BatchShape shape{stored.shape[0], golden_.Ints("inputs/encoder_ids").shape[1],
-                         stored.shape[1]};
+  const BatchShape shape = ShapeOf(golden_);
   Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape),
                         *GetParam().backend, memory_->arenas());
   SetInputs(golden_, executable);
@@ -124,7 +136,7 @@ std::string CaseName(const testing::TestParamInfo<Fixture>& info) {
 std::vector<Fixture> Fixtures() {
   std::vector<Fixture> fixtures;
   for (const char* file : {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5",
-                           "transformer_pre_norm.h5"}) {
+                           "transformer_pre_norm.h5", "decoder_t5.h5", "decoder_gpt.h5"}) {
     fixtures.push_back({file, &ReferenceBackend(), false});
     fixtures.push_back({file, &FastBackend(), false});
     fixtures.push_back({file, &FastBackend(), true});
@@ -155,17 +167,15 @@ TEST_P(MutatedModel, FailsTheComparison) {
   ModelConfig config;
   ASSERT_TRUE(
       google::protobuf::TextFormat::ParseFromString(golden.Attribute("/", "config"), &config));
-  const EncoderDecoder model(config);
+  const Model model(config);
   ParameterStore parameters = DeclareParameters(model);
   ArenaMemory memory(parameters, ReferenceBackend());
   for (const Parameter& parameter : parameters.all()) {
     memory.SetParameter(parameter, golden.Floats("parameters/" + parameter.name).values);
   }
-  const GoldenArray<int32_t> source = golden.Ints("inputs/encoder_ids");
   const GoldenArray<int32_t> targets = golden.Ints("inputs/targets");
   const Program program =
-      TrainingProgram(model, parameters, DType::kF32,
-                      {source.shape[0], source.shape[1], targets.shape[1]}, {}, false);
+      TrainingProgram(model, parameters, DType::kF32, ShapeOf(golden), {}, false);
   const auto tokens = std::ranges::count_if(targets.values, [](int32_t id) { return id > 0; });
   const float inverse = 1 / static_cast<float>(tokens);
   // The largest error of a gradient; ExpectGolden allows 1e-5.
@@ -212,7 +222,8 @@ TEST_P(MutatedModel, FailsTheComparison) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, MutatedModel,
-                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "transformer_2017.h5"),
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "transformer_2017.h5",
+                                         "decoder_t5.h5", "decoder_gpt.h5"),
                          [](const auto& info) {
                            const std::string file = info.param;
                            return file.substr(0, file.find('.'));

@@ -49,6 +49,16 @@ ModelConfig TinyModel(const std::string& mixer, const std::string& more) {
   return config;
 }
 
+ModelConfig TinyDecoder(const std::string& mixer, const std::string& more) {
+  ModelConfig config;
+  const std::string text =
+      "architecture: DECODER_ONLY width: 16 decoder_layers: 2 vocabulary_size: 32 "
+      "feed_forward { width: 24 } relative_bias { buckets: 8 max_distance: 16 } mixer { " +
+      (mixer.empty() ? TrialMixers().at("dot") : mixer) + " } " + more;
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  return config;
+}
+
 ModelConfig ListedModel(const std::string& fields) {
   ModelConfig config = TinyModel(), upper;
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(fields, &upper), "{}", fields);
@@ -107,6 +117,8 @@ std::map<std::string, ModelConfig> TrialModels() {
   std::map<std::string, ModelConfig> models;
   for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
   for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
+  models["decoder_only"] = TinyDecoder();
+  models["decoder_only_random_and_dot"] = TinyDecoder(TrialMixers().at("random_and_dot"));
   return models;
 }
 
@@ -170,23 +182,12 @@ std::map<std::string, std::vector<double>> ModelTrial::Gradients() const {
   return gradients;
 }
 
-Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+Program LogitsProgram(const Model& model, ParameterStore& parameters, DType activations,
                       const BatchShape& shape) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   const Scope root(recording);
-  const auto stack = [&](const std::string& side, int64_t length) {
-    const auto input = [&](const char* name) {
-      return builder.Input(side + name, {DType::kI32, {shape.rows, length}});
-    };
-    return StackInput{.embedded = model.Embed(root, input("_ids")),
-                      .segments = input("_segments"),
-                      .positions = input("_positions")};
-  };
-  const StackInput source = stack("encoder", shape.input_length);
-  StackInput target = stack("decoder", shape.target_length);
-  target.memory = {model.encoder().Build(root, source, false), source.segments};
-  const Value hidden = model.decoder().Build(root, target, false);
+  const Value hidden = model.architecture().RecordHidden(model, root, shape, 1, false);
   const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {hidden});
   const Value scaled = root.One("affine", {{"scale", model.LogitScale()}, {"shift", 0.0}}, {wide});
   builder.Output(

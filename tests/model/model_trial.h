@@ -25,6 +25,9 @@ TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
 // ModelConfig fields. Where the mixer is not causal, the decoder has dot-product attention.
 ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "");
 
+// A tiny decoder-only model likewise; the mixer is causal.
+ModelConfig TinyDecoder(const std::string& mixer = "", const std::string& more = "");
+
 // The tiny T5 with ModelConfig fields laid over it, e.g. "encoder { layers { repeat: 3 } }".
 ModelConfig ListedModel(const std::string& fields);
 
@@ -35,7 +38,8 @@ const std::map<std::string, std::string>& TrialMixers();
 // feed-forward networks.
 const std::map<std::string, std::string>& TrialBodies();
 
-// The tiny T5 with each trial mixer, and the tiny models of each trial body.
+// The tiny T5 with each trial mixer, the tiny models of each trial body and of each other
+// architecture.
 std::map<std::string, ModelConfig> TrialModels();
 
 struct ModelSetting {
@@ -55,13 +59,13 @@ class ModelTrial {
   double Run();
   std::map<std::string, std::vector<double>> Gradients() const;
 
-  const EncoderDecoder& model() const { return model_; }
+  const Model& model() const { return model_; }
   ParameterStore& parameters() { return parameters_; }
   ArenaMemory& memory() { return *memory_; }
   Executable& executable() { return *executable_; }
 
  private:
-  EncoderDecoder model_;
+  Model model_;
   ParameterStore parameters_;
   std::unique_ptr<ArenaMemory> memory_;
   std::unique_ptr<Executable> executable_;
@@ -74,7 +78,7 @@ void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, doubl
 void SetBatch(const TrialBatch& batch, Executable& executable);
 
 // A program with the output "logits" [B, T, V].
-Program LogitsProgram(const EncoderDecoder& model, ParameterStore& parameters, DType activations,
+Program LogitsProgram(const Model& model, ParameterStore& parameters, DType activations,
                       const BatchShape& shape);
 
 }  // namespace syntra

@@ -81,7 +81,8 @@ TEST_P(EveryModel, RecomputingGivesTheSameBitsInASmallerArena) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     ModelSetting setting = Setting();
     setting.config.set_dropout(0.2);
-    setting.config.set_encoder_layers(6);
+    const bool encodes = HasSide(setting.config, Side::kEncoder);
+    encodes ? setting.config.set_encoder_layers(6) : setting.config.set_decoder_layers(6);
     setting.config.mutable_feed_forward()->set_width(256);
     setting.activations = activations;
     ModelTrial stored(setting, Batch(), FastBackend());
@@ -189,9 +190,9 @@ TEST_P(EveryModel, PackingLeavesLossAndGradients) {
 }
 
 TEST_P(EveryModel, RefusesSequencesLongerThanItsTables) {
-  const EncoderDecoder model(GetParam().second);
+  const Model model(GetParam().second);
   ParameterStore parameters = DeclareParameters(model);
-  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+  for (const Side side : model.architecture().sides()) {
     if (LengthLimitsOf(model.config(), side).empty()) continue;  // it has no tables
     const BatchShape shape = side == Side::kEncoder ? BatchShape{1, 17, 4} : BatchShape{1, 4, 17};
     try {
@@ -294,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(Model, ModelDropout, testing::Values(SHARED_OVER_LENGTH
 
 TEST(Evaluation, HasNoDropout) {
   ModelConfig config = TinyModel("", "dropout: 0.5");
-  const EncoderDecoder model(config);
+  const Model model(config);
   ParameterStore parameters = DeclareParameters(model);
   const Program program = EvaluationProgram(model, parameters, DType::kF32, kShape);
   EXPECT_EQ(Dump(program).find("rate=0.5"), std::string::npos);
@@ -352,12 +353,12 @@ TEST(Sizes, ModelsHaveThePublishedParameterCounts) {
     text << file.rdbuf();
     Config config;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &config)) << name;
-    EXPECT_EQ(DeclareParameters(EncoderDecoder(config.model())).element_count(), count) << name;
+    EXPECT_EQ(DeclareParameters(Model(config.model())).element_count(), count) << name;
     if (config.model().mixer().attention().term_size() != 2) continue;
     // The authors' gate: one scalar in each of 24 layers.
     config.mutable_model()->mutable_mixer()->mutable_attention()->set_gate(
         AttentionConfig::SIGMOID);
-    EXPECT_EQ(DeclareParameters(EncoderDecoder(config.model())).element_count(), count + 24);
+    EXPECT_EQ(DeclareParameters(Model(config.model())).element_count(), count + 24);
   }
 }
 

@@ -73,7 +73,7 @@ class NoisyStep {
   }
 
  private:
-  EncoderDecoder model_;
+  Model model_;
   ParameterStore parameters_;
   ArenaMemory memory_;
   std::vector<std::string> results_;

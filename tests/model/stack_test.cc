@@ -31,14 +31,14 @@ std::vector<std::string> NamesOf(const ParameterStore& parameters) {
 }
 
 int64_t CountOf(const ModelConfig& config) {
-  return DeclareParameters(EncoderDecoder(config)).element_count();
+  return DeclareParameters(Model(config)).element_count();
 }
 
 TEST(Stack, AListOfEqualLayersIsTheirNumber) {
   const ModelConfig listed =
       ListedModel("encoder { layers {} layers {} } decoder { layers { repeat: 2 } }");
-  EXPECT_EQ(NamesOf(DeclareParameters(EncoderDecoder(listed))),
-            NamesOf(DeclareParameters(EncoderDecoder(TinyModel()))));
+  EXPECT_EQ(NamesOf(DeclareParameters(Model(listed))),
+            NamesOf(DeclareParameters(Model(TinyModel()))));
   const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
   ModelTrial list({.config = listed}, batch, FastBackend()), number({}, batch, FastBackend());
   EXPECT_EQ(list.Run(), number.Run());
@@ -49,7 +49,7 @@ TEST(Stack, AListOfEqualLayersIsTheirNumber) {
 
 TEST(Stack, AHybridHasTheParametersOfItsLayers) {
   const ModelConfig config = ListedModel(Hybrid("encoder"));
-  const ParameterStore parameters = DeclareParameters(EncoderDecoder(config));
+  const ParameterStore parameters = DeclareParameters(Model(config));
   for (const char* name : {"layer_00/mixer/random/table", "layer_01/mixer/random/table",
                            "layer_02/mixer/dense/positions", "layer_03/mixer/key"}) {
     EXPECT_NE(parameters.Find(std::string("encoder/") + name), nullptr) << name;
@@ -139,10 +139,10 @@ TEST(Stack, SharedLayersCountOnceAndAddTheirGradients) {
 
 std::string RefusalOf(const std::string& lists, const BatchShape& shape) {
   try {
-    const EncoderDecoder model(ListedModel(lists));
+    const Model model(ListedModel(lists));
     ParameterStore parameters;
     EvaluationProgram(model, parameters, DType::kF32, shape);
-    model.decoder().CheckIsIncremental();
+    model.stack(Side::kDecoder).CheckIsIncremental();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kConfig);
     return error.what();

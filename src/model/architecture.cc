@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/architecture.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/example.h"
+
+namespace syntra {
+
+#define SYNTRA_ARCHITECTURE(kind, name) const Architecture& architecture_##name();
+#include "model/architectures.def"
+#undef SYNTRA_ARCHITECTURE
+
+void Architecture::RecordInputs(const Model&, const Scope&, const DecodeShape&,
+                                const MixerState&) const {
+  SYNTRA_CHECK(false, "inputs that are read by steps");
+}
+
+const Architecture& ArchitectureOf(const ModelConfig& model) {
+  switch (model.architecture()) {
+#define SYNTRA_ARCHITECTURE(kind, name) \
+  case ModelConfig::kind:               \
+    return architecture_##name();
+#include "model/architectures.def"
+#undef SYNTRA_ARCHITECTURE
+  }
+  SYNTRA_CHECK(false, "architecture {}", static_cast<int>(model.architecture()));
+}
+
+const std::string& NameOf(ModelConfig::Architecture architecture) {
+  return ModelConfig::Architecture_Name(architecture);
+}
+
+void ClearForeignFields(ModelConfig* model) {
+  for (const std::string& name : ArchitectureOf(*model).foreign_fields()) {
+    model->GetReflection()->ClearField(model, model->GetDescriptor()->FindFieldByName(name));
+  }
+}
+
+bool HasSide(const ModelConfig& model, Side side) {
+  const std::vector<Side> sides = ArchitectureOf(model).sides();
+  return std::ranges::find(sides, side) != sides.end();
+}
+
+ExampleLengths RowSlots(const Config& config) {
+  return ArchitectureOf(config.model()).layout().SlotsOf(RowLengths(config.data()));
+}
+
+}  // namespace syntra

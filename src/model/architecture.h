@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Architectures: which stacks a model has, and how they read batches and decode. An architecture is
+// a file of its own and a line in architectures.def.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/row_layout.h"
+#include "mixers/mixer.h"
+#include "model/layers.h"
+
+namespace syntra {
+
+class Model;
+
+struct BatchShape {
+  int64_t rows = 0;           // B
+  int64_t input_length = 0;   // S; 0 where there is no encoder
+  int64_t target_length = 0;  // T
+
+  friend bool operator==(const BatchShape&, const BatchShape&) = default;
+};
+
+// Sequences that are decoded side by side.
+struct DecodeShape {
+  int64_t inputs = 0;          // read together
+  int64_t rows_per_input = 1;  // prefixes of each: beams or samples
+  int64_t input_length = 0;
+  int64_t max_length = 0;  // of an output, EOS included
+  int64_t together = 0;    // of an input and its output, where they share a row; else 0
+
+  int64_t rows() const { return inputs * rows_per_input; }
+  friend bool operator==(const DecodeShape&, const DecodeShape&) = default;
+};
+
+// How the inputs get into the states that steps read.
+enum class InputReading {
+  kWhole,  // all positions at once, by RecordInputs
+  kSteps   // by a step for each, before those of the output
+};
+
+class Architecture {
+ public:
+  virtual ~Architecture() = default;
+
+  // The stacks, in the order in which they compute.
+  virtual std::vector<Side> sides() const = 0;
+  // Fields of ModelConfig that mean nothing here: they are refused, and left out where every field
+  // is printed.
+  virtual std::vector<std::string> foreign_fields() const = 0;
+  // What it can learn from corpora.
+  virtual std::vector<DataConfig::Objective> objectives() const = 0;
+  virtual const RowLayout& layout() const = 0;
+
+  // Records everything from token ids to the hidden states at the slots of the targets, [B * W, T,
+  // D], for W targets of each input. The inputs of the program are tensors of a Batch of the
+  // layout; positions only where a mixer reads them.
+  virtual Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
+                             int64_t targets_per_input, bool recompute) const = 0;
+
+  virtual InputReading input_reading() const = 0;
+  // With kWhole: records what steps read of inputs. Program inputs: encoder_ids, encoder_segments
+  // i32 [inputs, input_length].
+  virtual void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
+                            const MixerState& state) const;
+  // Records a step of the decoder: hidden states [rows, 1, D]. Program inputs: decoder_ids i32
+  // [rows, 1]; start i32 [1], the position; with kWhole also encoder_segments.
+  virtual Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,
+                           const MixerState& state) const = 0;
+};
+
+// That of a model; there is one for each value of ModelConfig.architecture.
+const Architecture& ArchitectureOf(const ModelConfig& model);
+
+// "ENCODER_DECODER".
+const std::string& NameOf(ModelConfig::Architecture architecture);
+
+// Clears what means nothing in the model's architecture.
+void ClearForeignFields(ModelConfig* model);
+
+bool HasSide(const ModelConfig& model, Side side);
+
+// Lengths of a row of a batch under a configuration.
+ExampleLengths RowSlots(const Config& config);
+
+}  // namespace syntra

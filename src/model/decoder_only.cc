@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder alone (Radford et al. 2018): inputs and targets stand in one row, and every position
+// reads those before it. The inputs, too, are read from left to right: that is what a decoder with
+// states of earlier positions can do with any mixer.
+#include <algorithm>
+
+#include "model/architecture.h"
+#include "model/model.h"
+
+namespace syntra {
+namespace {
+
+class DecoderOnly final : public Architecture {
+ public:
+  std::vector<Side> sides() const override { return {Side::kDecoder}; }
+  std::vector<std::string> foreign_fields() const override {
+    return {"encoder_layers", "encoder", "decoder_mixer", "cross_attention"};
+  }
+  std::vector<DataConfig::Objective> objectives() const override {
+    return {DataConfig::CAUSAL_LM, DataConfig::PREFIX_LM};
+  }
+  const RowLayout& layout() const override { return SharedRows(); }
+
+  Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
+                     int64_t targets_per_input, bool recompute) const override {
+    const StackInput row =
+        model.ReadBatch(root, Side::kDecoder, shape.rows * targets_per_input, shape.target_length);
+    return model.stack(Side::kDecoder).Build(root, row, recompute);
+  }
+
+  InputReading input_reading() const override { return InputReading::kSteps; }
+
+  Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,
+                   const MixerState& state) const override {
+    StackStep step = model.ReadStep(root, shape.rows());
+    step.length = std::min(shape.input_length + shape.max_length, shape.together);
+    step.state = state;
+    return model.stack(Side::kDecoder).BuildStep(root, step);
+  }
+};
+
+}  // namespace
+
+const Architecture& architecture_decoder_only() {
+  static const DecoderOnly architecture;
+  return architecture;
+}
+
+}  // namespace syntra

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records a model around any token mixers: the stacks that its architecture has, and the embeddings
+// of their inputs and outputs.
+#pragma once
+
+#include <map>
+
+#include "model/architecture.h"
+#include "model/stack.h"
+
+namespace syntra {
+
+class Model {
+ public:
+  // Throws Error(kConfig) with the first thing that ValidateModel reports.
+  explicit Model(const ModelConfig& config);
+
+  const ModelConfig& config() const { return config_; }
+  const Architecture& architecture() const { return ArchitectureOf(config_); }
+  // One that the architecture has. A decoder's cross-attention reads the encoder's output as its
+  // memory.
+  const Stack& stack(Side side) const { return stacks_.at(side); }
+
+  // The shared embedding [V, D], and rows of it, scaled where the model says so, for ids i32 [B,
+  // T].
+  Value EmbeddingTable(const Scope& root) const;
+  Value Embed(const Scope& root, Value ids) const;
+
+  // What a stack reads of a batch: the program inputs <side>_ids, <side>_segments and, where the
+  // stack reads them, <side>_positions, i32 [rows, length].
+  StackInput ReadBatch(const Scope& root, Side side, int64_t rows, int64_t length) const;
+  // What the decoder reads at a step: the program inputs decoder_ids i32 [rows, 1] and start i32
+  // [1].
+  StackStep ReadStep(const Scope& root, int64_t rows) const;
+
+  // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2
+  // when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1). The factor is 1 as well for
+  // scaled embeddings, which start smaller by as much.
+  Value OutputTable(const Scope& root) const;
+  double LogitScale() const;
+
+ private:
+  double InverseRootOfWidth() const;
+
+  ModelConfig config_;
+  std::map<Side, Stack> stacks_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models without an encoder as users meet them: they learn, go on with texts, score, continue,
+// spread over ranks, are exported and finetuned; and what is refused.
+#include <gmock/gmock.h>
+
+#include <random>
+#include <set>
+
+#include "base/text.h"
+#include "checkpoint/read.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kConfig = R"(
+model {{
+  architecture: DECODER_ONLY
+  width: 32
+  decoder_layers: 2
+  feed_forward {{ width: 64 }}
+  mixer {{ attention {{ heads: 2 head_size: 16 }} }}
+  vocabulary_size: 128
+}}
+data {{
+  objective: CAUSAL_LM
+  train: "{0}/corpus/train.jsonl"
+  validation: "{0}/corpus/validation.jsonl"
+  tokenizer: "{0}/corpus/tiny.model"
+  prepared: "{0}/prepared"
+  input_length: 32
+  extra_ids: 20
+}}
+optimizer {{ kind: ADAMW schedule {{ kind: LINEAR rate: 0.01 warmup_steps: 2 }} clip_norm: 1 }}
+train {{ steps: 20 batch_size: 8 threads: 1 log_every: 1000 }}
+evaluation {{ every: 5 batches: 2 }}
+checkpoint {{ every: 5 }}
+)";
+
+class DecoderRun : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
+    ReplaceFileDurably(config_, fmt::format(kConfig, scratch_.string()));
+  }
+
+  // Ten sentences of random words; no two begin with the same three.
+  std::vector<std::string> WriteSentences() const {
+    std::mt19937 random(5);
+    std::vector<std::string> sentences;
+    std::string lines;
+    for (int i = 0; i < 10; ++i) {
+      std::string& sentence = sentences.emplace_back();
+      for (int j = 0; j < 20; ++j) {
+        const int word = static_cast<int>(random() % 96);
+        sentence += fmt::format("{}{}{}", j > 0 ? " " : "", static_cast<char>('a' + word % 26),
+                                static_cast<char>('a' + word / 26));
+      }
+      lines += "{\"text\": \"" + sentence + "\"}\n";
+    }
+    ReplaceFileDurably(training_, lines);
+    ReplaceFileDurably(validation_, lines);
+    return sentences;
+  }
+
+  Arguments Of(const std::string& command, const std::string& run) const {
+    return {command, "--checkpoint", Directory(run).string()};
+  }
+};
+
+const Arguments kByHeart{"data.pack=false",     "data.documents_per_group=1",
+                         "train.batch_size=10", "train.steps=200",
+                         "evaluation.every=0",  "evaluation.batches=1",
+                         "checkpoint.every=0",  "optimizer.schedule.warmup_steps=20"};
+
+TEST_F(DecoderRun, LearnsSentencesByHeartAndGoesOnWithThem) {
+  const std::vector<std::string> sentences = WriteSentences();
+  Train("run", kByHeart);
+  const auto metrics = Metrics("run");
+  EXPECT_GT(metrics[1].at("loss").get<double>(), 4);
+  // Of the 21 tokens of a sentence only the first, one of ten, cannot be known.
+  const double validation = metrics.back().at("validation_log_perplexity");
+  EXPECT_LT(validation, 0.2);
+  EXPECT_GT(validation, 0.9 * std::log(10) / 21);
+  EXPECT_THAT(Run(Of("eval", "run")).out, HasSubstr(fmt::format("{:.4f}", validation)));
+
+  std::string beginnings, whole;
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    // Of different lengths.
+    beginnings += sentences[i].substr(0, 3 * (3 + i % 4) - 1) + "\n";
+    whole += sentences[i] + "\n";
+  }
+  EXPECT_EQ(Run(Of("generate", "run"), {.input = beginnings}).out, whole);
+  Arguments beam = Of("generate", "run");
+  beam.insert(beam.end(), {"--strategy", "beam"});
+  EXPECT_EQ(Run(beam, {.input = beginnings}).out, whole);
+  // From nothing, one of the sentences.
+  std::string first = Run(Of("generate", "run"), {.input = "\n"}).out;
+  ASSERT_TRUE(first.ends_with("\n"));
+  first.pop_back();
+  EXPECT_THAT(sentences, testing::Contains(first));
+
+  const std::string begun = sentences[0].substr(0, 8), rest = sentences[0].substr(9);
+  const std::string other = sentences[1].substr(9);
+  const Outcome scores =
+      Run(Of("score", "run"), {.input = begun + "\t" + rest + "\t" + other + "\n"});
+  const std::vector<std::string> parts = Split(StripSpace(scores.out), '\t');
+  ASSERT_EQ(parts.size(), 2u) << scores.out << scores.err;
+  EXPECT_GT(std::stod(parts[0]), -0.5);
+  EXPECT_LT(std::stod(parts[1]), -20);
+
+  Arguments samples = Of("generate", "run");
+  samples.insert(samples.end(), {"--samples", "10", "--raw"});
+  const Outcome shown = Run(samples);
+  std::string target;
+  int count = 0;
+  for (const std::string& line : Split(shown.out, '\n')) {
+    if (line.starts_with("target: ")) target = line.substr(8);
+    if (!line.starts_with("output: ")) continue;
+    EXPECT_EQ(line.substr(8), target);
+    ++count;
+  }
+  EXPECT_EQ(count, 10) << shown.out << shown.err;
+}
+
+TEST_F(DecoderRun, EveryCausalMixerLearns) {
+  WriteSentences();
+  int runs = 0;
+  for (const char* mixer : {"attention { heads: 2 head_size: 16 term { random { max_length: 32 } } "
+                            "term { dot_product {} "
+                            "} }",
+                            "light_conv { kernel_size: 7 heads: 4 }",
+                            "gated_mlp { width: 64 max_length: 32 attention_size: 8 }"}) {
+    Arguments settings = kByHeart;
+    settings.insert(settings.end(), {"train.steps=100", "data.objective=PREFIX_LM",
+                                     std::string("model.mixer={ ") + mixer + " }"});
+    const std::string name = "mixer-" + std::to_string(runs++);
+    Train(name, settings);
+    EXPECT_LT(Metrics(name).back().at("validation_log_perplexity").get<double>(), 1) << mixer;
+  }
+}
+
+const Arguments kPrefix{"data.objective=PREFIX_LM", "checkpoint.every=10", "model.dropout=0.1"};
+
+TEST_F(DecoderRun, ContinuesToTheSameBits) {
+  Train("straight", kPrefix);
+  Arguments slow = Pretrain("broken", kPrefix);
+  {
+    Program first(scratch_, slow, {.environment = {"SYNTRA_FAILPOINT=slow_rank@12-20"}});
+    ASSERT_TRUE(WaitUntil([&] { return HasCheckpoint("broken", 10) || !first.running(); }));
+    first.Kill();
+  }
+  ASSERT_EQ(NewestStep("broken"), 10);
+  Train("broken", kPrefix);
+  EXPECT_EQ(Trace(Directory("broken"), 20), Trace(Directory("straight"), 20));
+}
+
+TEST_F(DecoderRun, TwoRanksAreOne) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  Arguments exact = kPrefix;
+  exact.insert(exact.end(), {"train.reduction=EXACT", "train.micro_batch_size=2"});
+  Train("one", exact);
+  Train("two", exact, {.ranks = 2});
+  EXPECT_EQ(Trace(Directory("one"), 20), Trace(Directory("two"), 20));
+  std::string lines;
+  for (int i = 0; i < 20; ++i)
+    lines += std::string("aa ba ca da ea").substr(0, 2 + 3 * (i % 5)) + "\n";
+  EXPECT_EQ(Run(Of("generate", "one"), {.ranks = 2, .input = lines}).out,
+            Run(Of("generate", "one"), {.input = lines}).out);
+}
+
+TEST_F(DecoderRun, HasNoEncoder) {
+  Train("run", {"train.steps=2"});
+  std::set<std::string> parameters;
+  const Checkpoint checkpoint(CheckpointPath("run", 2));
+  for (const auto& [name, entry] : checkpoint.tensors()) {
+    if (name.starts_with("parameters/")) parameters.insert(name.substr(11));
+  }
+  std::set<std::string> expected{"embedding", "decoder/norm", "decoder/relative_bias"};
+  for (const char* layer : {"decoder/layer_00/", "decoder/layer_01/"}) {
+    for (const char* name :
+         {"mixer/norm", "mixer/query", "mixer/key", "mixer/value", "mixer/output",
+          "feed_forward/norm", "feed_forward/input", "feed_forward/output"}) {
+      expected.insert(std::string(layer) + name);
+    }
+  }
+  EXPECT_EQ(parameters, expected);
+  const Outcome plan = Run({"plan", config_.string()});
+  EXPECT_THAT(plan.out, HasSubstr("8 x 32\n"));
+  const Outcome data = Run({"inspect", "data", config_.string(), "--json", "--set",
+                            "train.directory=" + Directory("run").string()});
+  const Json row = ParseJson(data.out).at("examples")[0];
+  EXPECT_FALSE(row.contains("encoder_ids"));
+  EXPECT_EQ(row.at("decoder_ids").size(), 32u);
+  // What a run keeps of its configuration can be given again.
+  const Outcome again = Run({"check", (Directory("run") / "config.textproto").string(), "--set",
+                             "train.directory=" + Directory("other").string()});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+}
+
+TEST_F(DecoderRun, IsExportedAsSafetensorsButNotAsT5) {
+  Train("run", {"train.steps=4"});
+  const Arguments convert{"convert", "--input", Directory("run").string(), "--output",
+                          (scratch_ / "exported").string()};
+  const auto to = [&](const char* format) {
+    Arguments arguments = convert;
+    arguments.insert(arguments.end(), {"--to", format});
+    return Run(arguments);
+  };
+  const Outcome refused = to("huggingface");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("transformers' T5 is an encoder-decoder, and this model is "
+                                     "DECODER_ONLY; use --to safetensors"));
+  const Outcome exported = to("safetensors");
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const Outcome back = Run({"convert", "--input", (scratch_ / "exported").string(), "--output",
+                            (scratch_ / "back").string(), "--to", "syntra"});
+  ASSERT_EQ(back.code, 0) << back.err;
+  const StartOptions line{.input = "aa ba ca\n"};
+  const Outcome here = Run(Of("generate", "run"), line);
+  EXPECT_EQ(here.code, 0) << here.err;
+  EXPECT_EQ(Run(Of("generate", "back"), line).out, here.out);
+}
+
+TEST_F(DecoderRun, IsFinetunedOnTasks) {
+  Train("base", {"train.steps=4", "evaluation.every=0"});
+  std::string rows = "text\tlabel\n";
+  for (int i = 0; i < 60; ++i) {
+    const bool second = i % 3 == 0;
+    rows += fmt::format("{} {}\t{}\n", second ? "ea" : "fa", i % 2 == 0 ? "ga" : "ha",
+                        second ? "da" : "ca");
+  }
+  ReplaceFileDurably(scratch_ / "rows.tsv", rows);
+  ReplaceFileDurably(scratch_ / "toy.textproto", R"(
+data {
+  task {
+    classification {
+      name: "toy" train: "rows.tsv" validation: "rows.tsv" input: "{text}" label: "ca" label: "da"
+    }
+  }
+  input_length: 24
+  target_length: 8
+}
+optimizer { kind: ADAMW schedule { kind: CONSTANT rate: 0.01 warmup_steps: 0 } }
+train { steps: 40 batch_size: 8 threads: 1 }
+evaluation { every: 0 }
+checkpoint { every: 0 }
+)");
+  for (const char* ranked : {"false", "true"}) {
+    const std::string name = std::string("ranked-") + ranked;
+    const Outcome outcome =
+        Run({"finetune", (scratch_ / "toy.textproto").string(), "--init-from",
+             Directory("base").string(), "--set", "data.directory=" + scratch_.string(), "--set",
+             "train.directory=" + Directory(name).string(), "--set",
+             std::string("evaluation.rank_classification=") + ranked});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json results = ParseJson(ReadWholeFile(Directory(name) / "results.json"));
+    EXPECT_EQ(results.at("tasks").at("toy").at("accuracy"), 100) << JsonText(results);
+  }
+}
+
+TEST_F(DecoderRun, LongLinesAreNamed) {
+  Train("run", {"train.steps=2"});
+  std::string longest = "aa";
+  for (int i = 1; i < 31; ++i) longest += " aa";
+  Arguments generate = Of("generate", "run");
+  const Outcome outcome = Run(generate, {.input = longest + "\n" + longest + " aa\n"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("line 2 of the input has 32 tokens, but the model reads 31 "
+                                     "(its data.input_length)"));
+  const Outcome scores = Run(Of("score", "run"), {.input = longest + "\taa\taa aa\naa\t\n"});
+  EXPECT_EQ(scores.code, 3);
+  EXPECT_THAT(scores.err, HasSubstr("line 1 of the input has a target of 2 tokens, but the model "
+                                    "writes 1"));
+  EXPECT_THAT(scores.err, HasSubstr("line 2 of the input has an empty target"));
+}
+
+TEST_F(DecoderRun, MistakesAreExplained) {
+  const auto error = [&](const Arguments& settings) {
+    const Outcome outcome = Run(Pretrain("run", settings));
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(error({"model.encoder_layers=2"}),
+              HasSubstr("model.encoder_layers means nothing with model.architecture DECODER_ONLY; "
+                        "leave it out"));
+  EXPECT_THAT(error({"data.objective=SPAN_CORRUPTION"}),
+              HasSubstr("set data.objective: CAUSAL_LM or PREFIX_LM"));
+  EXPECT_THAT(error({"model.mixer={ mlp {} }", "data.pack=false"}),
+              HasSubstr("cannot hide later positions"));
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoders without an encoder: Hugging Face's T5 stack, and a GPT of torch's Transformer layers.
+
+A row holds examples one behind the other. Of each the decoder reads 0, then inputs and targets but for the last one;
+`targets` is -1 where an input would be. `decoder_t5.h5` has one example in each row, `decoder_gpt.h5` several, kept
+apart by a mask. Losses are those of make_t5.py, and all is computed in float64 as there. torch's attention has biases,
+which are zero here; it divides scores by the root of the head size, which is stored as part of the query weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import T5Config
+from transformers.models.t5.modeling_t5 import T5Stack
+
+from fixture import Array, Fixture, output_directory, rounded
+from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, Z_LOSS, norms_in_double
+
+WIDTH, HEADS, HEAD_SIZE, HIDDEN, LAYERS, VOCABULARY = 16, 4, 4, 24, 2, 40
+LONGEST = 12
+
+
+@dataclass(frozen=True)
+class Batch:
+    decoder_ids: Ids
+    decoder_segments: Ids
+    decoder_positions: Ids
+    targets: Ids
+
+
+def make_batch(rows: list[list[tuple[int, int]]], generator: np.random.Generator) -> Batch:
+    """Of each row the examples, as numbers of inputs and targets."""
+    batch = Batch(*(np.zeros((len(rows), LONGEST), dtype=np.int64) for _ in range(4)))
+    for row, examples in enumerate(rows):
+        begin = 0
+        for segment, (inputs, targets) in enumerate(examples, 1):
+            sequence = np.append(generator.integers(2, VOCABULARY, inputs + targets - 1), EOS)
+            slots = slice(begin, begin + inputs + targets)
+            batch.decoder_ids[row, slots] = np.append(0, sequence[:-1])
+            batch.decoder_segments[row, slots] = segment
+            batch.decoder_positions[row, slots] = np.arange(inputs + targets)
+            batch.targets[row, slots] = np.append(np.full(inputs, -1), sequence[inputs:])
+            begin = slots.stop
+    return batch
+
+
+class T5(nn.Module):
+    """T5's decoder, whose attention to an encoder is left out where no encoder is given."""
+
+    file = "decoder_t5.h5"
+    rows = [[(0, 12)], [(5, 4)], [(3, 1)]]
+    query_factor = 1.0
+    config = f"""\
+architecture: DECODER_ONLY
+width: {WIDTH}
+decoder_layers: {LAYERS}
+feed_forward {{ width: {HIDDEN} }}
+mixer {{ attention {{ heads: {HEADS} head_size: {HEAD_SIZE} }} }}
+vocabulary_size: {VOCABULARY}
+relative_bias {{ buckets: {BUCKETS} max_distance: {MAX_DISTANCE} }}
+"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        config = T5Config(
+            vocab_size=VOCABULARY, d_model=WIDTH, d_kv=HEAD_SIZE, d_ff=HIDDEN, num_layers=LAYERS, num_heads=HEADS,
+            relative_attention_num_buckets=BUCKETS, relative_attention_max_distance=MAX_DISTANCE, dropout_rate=0.0,
+            layer_norm_epsilon=1e-6, is_decoder=True, use_cache=False, attn_implementation="eager")
+        self.stack = T5Stack(config)
+        self.stack.set_input_embeddings(nn.Embedding(VOCABULARY, WIDTH))
+        for block in self.stack.block:
+            del block.layer[1]  # the attention to an encoder
+            block.is_decoder = False  # it would look for that layer
+        self.embedding = self.stack.get_input_embeddings().weight
+
+    def forward(self, batch: Batch) -> Tensor:
+        ids, segments = torch.from_numpy(batch.decoder_ids), torch.from_numpy(batch.decoder_segments)
+        hidden = self.stack(input_ids=ids, attention_mask=segments).last_hidden_state
+        return hidden @ self.embedding.T * WIDTH ** -0.5
+
+    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = {"embedding": tensors["embedding"], "decoder/norm": tensors["stack.final_layer_norm.weight"]}
+        first = "stack.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        found["decoder/relative_bias"] = tensors[first].T
+        for layer in range(LAYERS):
+            ours, theirs = f"decoder/layer_{layer:02}", f"stack.block.{layer}.layer"
+            for sublayer, number in (("mixer", 0), ("feed_forward", 1)):
+                found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{number}.layer_norm.weight"]
+            for name in ("query", "key", "value", "output"):
+                found[f"{ours}/mixer/{name}"] = tensors[f"{theirs}.0.SelfAttention.{name[0]}.weight"].T
+            for name, matrix in (("input", "wi"), ("output", "wo")):
+                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.1.DenseReluDense.{matrix}.weight"].T
+        return found
+
+
+class Gpt(nn.Module):
+    """Norms before the sublayers, learned positions, GELU, biases; an output matrix of its own."""
+
+    file = "decoder_gpt.h5"
+    rows = [[(0, 12)], [(3, 4), (0, 2), (1, 1)], [(2, 3), (4, 3)]]
+    query_factor = math.sqrt(HEAD_SIZE)
+    config = f"""\
+architecture: DECODER_ONLY
+width: {WIDTH}
+decoder_layers: {LAYERS}
+feed_forward {{ width: {HIDDEN} activation: GELU bias: true }}
+mixer {{ attention {{ heads: {HEADS} head_size: {HEAD_SIZE} relative_bias: false }} }}
+vocabulary_size: {VOCABULARY}
+tied_embeddings: false
+norm: LAYER_NORM
+norm_epsilon: 1e-6
+positions {{ learned {{ max_length: {LONGEST} }} }}
+"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.zeros(VOCABULARY, WIDTH))
+        self.output_embedding = nn.Parameter(torch.zeros(VOCABULARY, WIDTH))
+        self.position_embedding = nn.Parameter(torch.zeros(LONGEST, WIDTH))
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, 0.0, nn.GELU("tanh"), 1e-6, True, True)
+            for _ in range(LAYERS))
+        self.norm = nn.LayerNorm(WIDTH, 1e-6)
+
+    def forward(self, batch: Batch) -> Tensor:
+        x = self.embedding[torch.from_numpy(batch.decoder_ids)]
+        x = x + self.position_embedding[torch.from_numpy(batch.decoder_positions)]
+        segments = torch.from_numpy(batch.decoder_segments)
+        others = segments[:, :, None] != segments[:, None, :]
+        later = torch.ones(LONGEST, LONGEST, dtype=torch.bool).triu(1)
+        hidden = (others | later).repeat_interleave(HEADS, dim=0)
+        for layer in self.layers:
+            x = layer(x, src_mask=hidden)
+        logits: Tensor = self.norm(x) @ self.output_embedding.T
+        return logits
+
+    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = {name: value for name, value in tensors.items() if "embedding" in name}
+        found |= {"decoder/norm": tensors["norm.weight"], "decoder/norm_bias": tensors["norm.bias"]}
+        for layer in range(LAYERS):
+            ours, theirs = f"decoder/layer_{layer:02}", f"layers.{layer}"
+            for sublayer, norm in (("mixer", "norm1"), ("feed_forward", "norm2")):
+                found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{norm}.weight"]
+                found[f"{ours}/{sublayer}/norm_bias"] = tensors[f"{theirs}.{norm}.bias"]
+            projections = tensors[f"{theirs}.self_attn.in_proj_weight"].chunk(3)
+            for name, matrix in zip(("query", "key", "value"), projections, strict=True):
+                found[f"{ours}/mixer/{name}"] = matrix.T
+            found[f"{ours}/mixer/output"] = tensors[f"{theirs}.self_attn.out_proj.weight"].T
+            for name, linear in (("input", "linear1"), ("output", "linear2")):
+                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
+                found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
+        return found
+
+
+Decoder = T5 | Gpt
+
+
+def draw_parameters(model: Decoder, generator: np.random.Generator) -> None:
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            drawn = generator.standard_normal(tuple(parameter.shape))
+            if name.endswith(("in_proj_bias", "out_proj.bias")):
+                values = 0 * drawn
+            elif name.endswith("bias"):
+                values = 0.3 * drawn
+            elif "norm" in name:
+                values = 1 + 0.2 * drawn
+            elif "relative_attention_bias" in name:
+                values = 0.5 * drawn
+            elif name.endswith("embedding"):
+                values = drawn
+            else:
+                values = drawn * parameter.shape[1] ** -0.5
+            parameter.copy_(torch.from_numpy(rounded(values)))
+
+
+@dataclass(frozen=True)
+class Result:
+    logits: Tensor
+    loss: Tensor
+    loss_slots: Tensor
+    cross_entropy_sum: Tensor
+    z_loss_sum: Tensor
+
+
+def evaluate(model: Decoder, batch: Batch) -> Result:
+    logits = model(batch)
+    targets = torch.from_numpy(batch.targets)
+    counted = targets > 0
+    entropy = nn.functional.cross_entropy(logits[counted], targets[counted], reduction="sum")
+    z_loss = Z_LOSS * torch.logsumexp(logits, dim=-1)[counted].square().sum()
+    return Result(logits, entropy / counted.sum(), (entropy + z_loss) / targets.numel(), entropy, z_loss)
+
+
+def check_gradient(model: Decoder, batch: Batch, gradients: dict[str, Tensor],
+                   generator: np.random.Generator) -> None:
+    """The slope of loss_slots along a random direction, by central differences."""
+    directions = {name: torch.from_numpy(generator.standard_normal(tuple(gradient.shape)))
+                  for name, gradient in gradients.items()}
+    expected = sum(float((gradients[name] * directions[name]).sum()) for name in gradients)
+    values = []
+    with torch.no_grad():
+        for factor in (1e-6, -2e-6):
+            for name, parameter in model.named_parameters():
+                parameter.add_(directions[name], alpha=factor)
+            values.append(evaluate(model, batch).loss_slots.item())
+    if not math.isclose((values[0] - values[1]) / 2e-6, expected, rel_tol=1e-6):
+        raise RuntimeError(f"{model.file}: the gradients disagree with central differences")
+
+
+def check_later_tokens_are_hidden(model: Decoder, batch: Batch, logits: Tensor) -> None:
+    other = batch.decoder_ids.copy()
+    other[:, -1] = (other[:, -1] + 1) % VOCABULARY
+    found = model(Batch(other, batch.decoder_segments, batch.decoder_positions, batch.targets))
+    if not torch.allclose(found[:, :-1], logits[:, :-1], rtol=1e-12):
+        raise RuntimeError(f"{model.file}: a token changes what is before it")
+
+
+def write(make: Callable[[], Decoder], seed: int, directory: Path) -> None:
+    generator = np.random.default_rng(seed)
+    model = make().double()  # in training mode, in which torch does not fuse layers
+    draw_parameters(model, generator)
+    batch = make_batch(model.rows, generator)
+    result = evaluate(model, batch)
+    check_later_tokens_are_hidden(model, batch, result.logits)
+
+    # The embedding has a second name in T5's stack.
+    named = dict(model.named_parameters(remove_duplicate=True))
+    if "embedding" not in named:
+        named["embedding"] = model.embedding
+
+    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
+        return dict(zip(named, torch.autograd.grad(loss, list(named.values()), retain_graph=True), strict=True))
+
+    def renamed(tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
+        return {ours: (value * (query_factor if ours.endswith("/query") else 1)).detach().contiguous().numpy()
+                for ours, value in model.names(tensors).items()}
+
+    slots = gradients_of(result.loss_slots)
+    with Fixture(directory / model.file, Path(__file__).name, ("torch", "transformers")) as fixture:
+        fixture.attribute("/", "config", model.config)
+        fixture.arrays("/inputs", vars(batch))
+        fixture.arrays("/parameters", renamed(named, 1 / model.query_factor))
+        # Rows of padding are not comparable between implementations; they are stored as zeros.
+        used = batch.decoder_segments[:, :, None] > 0
+        fixture.array("/outputs/logits", np.where(used, result.logits.detach().numpy(), 0))
+        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
+            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
+        fixture.arrays("/gradients", renamed(gradients_of(result.loss), model.query_factor))
+        fixture.arrays("/gradients_slots", renamed(slots, model.query_factor))
+    unique = {name: slots[name] for name, _ in model.named_parameters()}
+    check_gradient(model, batch, unique, generator)
+
+
+def main() -> None:
+    directory = output_directory("Writes the fixtures of decoders without an encoder.")
+    torch.set_num_threads(1)
+    with norms_in_double():
+        write(T5, 30, directory)
+        write(Gpt, 31, directory)
+
+
+if __name__ == "__main__":
+    main()
