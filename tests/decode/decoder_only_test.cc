@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/random.h"
 #include "decode/batch_decoder.h"
 #include "decode/decoding_trial.h"
 #include "decode/distribution.h"
