@@ -150,7 +150,7 @@ void MixersTakePackedRows(const Report& report) {
 // In a decoder what a position must not see tells it where it is.
 void EncoderSeesOrder(const Report& report) {
   const ModelConfig& model = report.config().model();
-  if (model.has_positions()) return;
+  if (model.has_positions() || !HasSide(model, Side::kEncoder)) return;
   const std::vector<LayerGroup> groups = LayersOf(model, Side::kEncoder);
   if (std::ranges::any_of(groups, [](const LayerGroup& group) {
         return MakeMixer(group.mixer)->traits().sees_order;

@@ -232,7 +232,9 @@ std::vector<LayerConfig*> ListedLayers(ModelConfig* model) {
 void ValidateModel(const ModelConfig& model, const FieldReport& report) {
   CheckArchitectureHasFields(model, report);
   CheckMixers(model, report);
-  MakeCrossMixer(model.cross_attention())->Validate(report / "cross_attention");
+  if (HasSide(model, Side::kEncoder)) {
+    MakeCrossMixer(model.cross_attention())->Validate(report / "cross_attention");
+  }
   CheckDecoderIsCausal(model, report);
   for (const Side side : ArchitectureOf(model).sides()) {
     CheckListsLayers(model, side, report);
