@@ -11,6 +11,7 @@
 #include "mixers/key_value_heads.h"
 #include "mixers/score_term.h"
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -186,9 +187,7 @@ class AttentionMixer final : public TokenMixer {
                         Initializer::Constant(sigmoid ? config_.initial_alpha() : 0));
     if (!sigmoid) return scope.One("softmax", {}, {logits});
     // 1 - sigmoid(x) and sigmoid(x), neither of them by a difference.
-    const Value pair = scope.One(
-        "pad", {{"axis", int64_t{0}}, {"before", int64_t{1}}, {"after", int64_t{0}}}, {logits});
-    return scope.One("softmax", {}, {pair});
+    return scope.One("softmax", {}, {Pad(scope, logits, 0, 1, 0)});
   }
 
   Value Mix(const Scope& scope, Value x, const AttentionOperands& operands,

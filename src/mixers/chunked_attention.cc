@@ -9,20 +9,11 @@
 namespace syntra {
 namespace {
 
-std::string DTypeOf(const Scope& scope, Value x) {
-  return std::string(NameOf(scope.TypeOf(x).dtype));
-}
-
-Value Product(const Scope& scope, Value a, bool transpose_a, Value b, bool transpose_b,
-              const std::string& dtype) {
-  return scope.One("batch_matmul",
-                   {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", dtype}},
-                   {a, b});
-}
+DType DTypeOf(const Scope& scope, Value x) { return scope.TypeOf(x).dtype; }
 
 // Sums of k v^T are kept in f32: they run over whole sequences.
 Value Sums(const Scope& scope, Value key, Value value) {
-  return Product(scope, key, true, value, false, "f32");
+  return BatchProduct(scope, key, value, DType::kF32, Transposed::kLeft);
 }
 
 // The attention of one sequence length: C chunks of L positions.
@@ -38,12 +29,11 @@ class Chunks {
   Value Attend(const ChunkedOperands& operands) const {
     const Value query = Split(operands.query), key = Split(operands.key),
                 value = Split(operands.value);
-    const std::string dtype = DTypeOf(scope_, value);
-    if (IsOneSum())
-      return Join(Product(scope_, query, false, Sums(scope_, key, value), false, dtype));
+    const DType dtype = DTypeOf(scope_, value);
+    if (IsOneSum()) return Join(BatchProduct(scope_, query, Sums(scope_, key, value), dtype));
     const Value scores =
-        Multiply(scope_, Product(scope_, query, false, key, true, dtype), Inside());
-    Value y = Product(scope_, scores, false, value, false, dtype);
+        Multiply(scope_, BatchProduct(scope_, query, key, dtype, Transposed::kRight), Inside());
+    Value y = BatchProduct(scope_, scores, value, dtype);
     if (count_ > 1) {
       y = Add(scope_, y, FromOthers(query, key, value, false));
       if (!attention_.causal) y = Add(scope_, y, FromOthers(query, key, value, true));
@@ -65,12 +55,7 @@ class Chunks {
   Value Split(Value x) const {
     const Shape shape = scope_.TypeOf(x).shape;
     const int64_t heads = attention_.heads;
-    if (count_ * chunk_ > length_) {
-      x = scope_.One(
-          "pad",
-          {{"axis", int64_t{1}}, {"before", int64_t{0}}, {"after", count_ * chunk_ - length_}},
-          {x});
-    }
+    x = Pad(scope_, x, 1, 0, count_ * chunk_ - length_);
     x = Reshape(scope_, x, {shape[0], count_, chunk_, heads, shape[2] / heads});
     return Transpose(scope_, x, {0, 1, 3, 2, 4});
   }
@@ -114,8 +99,8 @@ class Chunks {
     const Value in =
         Decays(chunk_, 1, [&](int64_t i, int64_t) { return later ? chunk_ - i : i + 1; });
     const Value sums = Sums(scope_, Multiply(scope_, key, out), value);
-    return Product(scope_, Multiply(scope_, query, in), false, Carried(sums, later), false,
-                   DTypeOf(scope_, value));
+    return BatchProduct(scope_, Multiply(scope_, query, in), Carried(sums, later),
+                        DTypeOf(scope_, value));
   }
 
   // For each chunk the sum over the chunks before it, or behind it; f32 [B, C, H, F, K].
@@ -188,9 +173,9 @@ Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
       Sums(scope, in_heads(operands.key, rows / heads), in_heads(operands.value, columns));
   const Value sums = Accumulate(scope, state, "sums", Reshape(scope, outer, {batch, rows, columns}),
                                 DecayOfRows(scope, attention, rows));
-  const Value y = Product(scope, in_heads(operands.query, rows / heads), false,
-                          Reshape(scope, sums, {batch, heads, rows / heads, columns}), false,
-                          DTypeOf(scope, operands.value));
+  const Value y = BatchProduct(scope, in_heads(operands.query, rows / heads),
+                               Reshape(scope, sums, {batch, heads, rows / heads, columns}),
+                               DTypeOf(scope, operands.value));
   return Reshape(scope, y, {batch, 1, value[2]});
 }
 

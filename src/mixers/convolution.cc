@@ -26,7 +26,7 @@ Value Window(const Scope& scope, const MixerStep& step, const std::string& name,
   const TensorType type = scope.TypeOf(row);
   const Value before = step.state(name, {type.dtype, {type.shape[0], length - 1, type.shape[2]}},
                                   StateKind::kRunning);
-  const Value window = scope.One("concatenate", {{"axis", int64_t{1}}}, {before, row});
+  const Value window = Concatenate(scope, 1, {before, row});
   scope.program().RecordUpdate("store", {}, {Slice(scope, window, 1, 1, length - 1)}, {before});
   return window;
 }

@@ -200,19 +200,13 @@ class Hyena final : public TokenMixer {
   // Row t is x's row t - by, or zero.
   static Value Delayed(const Scope& scope, Value x, int64_t by) {
     const int64_t length = scope.TypeOf(x).shape[1];
-    if (by == 0) return x;
-    return First(scope, Padded(scope, x, by, 0), 1, length);
+    return First(scope, Pad(scope, x, 1, by, 0), 1, length);
   }
 
   // Row t is x's row t + by, or zero.
   static Value Advanced(const Scope& scope, Value x, int64_t by) {
     const int64_t length = scope.TypeOf(x).shape[1];
-    if (by == 0) return x;
-    return Slice(scope, Padded(scope, x, 0, by), 1, by, length);
-  }
-
-  static Value Padded(const Scope& scope, Value x, int64_t before, int64_t after) {
-    return scope.One("pad", {{"axis", int64_t{1}}, {"before", before}, {"after", after}}, {x});
+    return by == 0 ? x : Slice(scope, Pad(scope, x, 1, 0, by), 1, by, length);
   }
 
   HyenaConfig config_;

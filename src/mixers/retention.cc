@@ -84,8 +84,7 @@ class Retention final : public TokenMixer {
                                   Multiply(scope, imaginary, AffineMap(scope, sine, -1, 0)));
     const Value turned_imaginary =
         Add(scope, Multiply(scope, imaginary, cosine), Multiply(scope, real, sine));
-    return Joined(
-        scope, scope.One("concatenate", {{"axis", int64_t{3}}}, {turned_real, turned_imaginary}));
+    return Joined(scope, Concatenate(scope, 3, {turned_real, turned_imaginary}));
   }
 
   // The decay of head h is 1 - 2^(-5 - h).

@@ -36,6 +36,7 @@ class Scope {
   Value Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
                   Initializer initializer, bool trainable = true) const;
 
+  const std::string& prefix() const { return prefix_; }
   Recording& recording() const { return *recording_; }
   ProgramBuilder& program() const { return recording_->program; }
   const TensorType& TypeOf(Value value) const { return program().TypeOf(value); }

@@ -15,6 +15,15 @@ Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t le
   return scope.One("slice", {{"axis", axis}, {"begin", begin}, {"length", length}}, {x});
 }
 
+Value Concatenate(const Scope& scope, int64_t axis, const std::vector<Value>& parts) {
+  return parts.size() == 1 ? parts[0] : scope.One("concatenate", {{"axis", axis}}, parts);
+}
+
+Value Pad(const Scope& scope, Value x, int64_t axis, int64_t before, int64_t after) {
+  if (before == 0 && after == 0) return x;
+  return scope.One("pad", {{"axis", axis}, {"before", before}, {"after", after}}, {x});
+}
+
 Value First(const Scope& scope, Value x, int64_t axis, int64_t length) {
   const int64_t extent = scope.TypeOf(x).shape[static_cast<int>(axis)];
   return extent > length ? Slice(scope, x, axis, 0, length) : x;
@@ -30,6 +39,14 @@ Value Multiply(const Scope& scope, Value a, Value b) { return scope.One("multipl
 
 Value AffineMap(const Scope& scope, Value x, double scale, double shift) {
   return scope.One("affine", {{"scale", scale}, {"shift", shift}}, {x});
+}
+
+Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype, Transposed transposed) {
+  return scope.One("batch_matmul",
+                   {{"transpose_a", transposed == Transposed::kLeft},
+                    {"transpose_b", transposed == Transposed::kRight},
+                    {"dtype", std::string(NameOf(dtype))}},
+                   {a, b});
 }
 
 Value Cast(const Scope& scope, Value x, DType dtype) {

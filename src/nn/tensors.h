@@ -9,6 +9,10 @@ namespace syntra {
 Value Reshape(const Scope& scope, Value x, Attributes::Integers shape);
 Value Transpose(const Scope& scope, Value x, Attributes::Integers axes);
 Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length);
+// The parts one behind the other along `axis`; a single one is itself.
+Value Concatenate(const Scope& scope, int64_t axis, const std::vector<Value>& parts);
+// x with so many zeros before and after it along `axis`.
+Value Pad(const Scope& scope, Value x, int64_t axis, int64_t before, int64_t after);
 // The first `length` entries along `axis`; x itself if there are no more.
 Value First(const Scope& scope, Value x, int64_t axis, int64_t length);
 // One of the functions in kernels/math/activation.inc.
@@ -16,7 +20,11 @@ Value Activation(const Scope& scope, const std::string& kind, Value x);
 Value Add(const Scope& scope, Value a, Value b);
 Value Multiply(const Scope& scope, Value a, Value b);
 // scale x + shift.
-Value AffineMap(const Scope& scope, Value x, double scale, double shift);
+Value AffineMap(const Scope& scope, Value x, double scale, double shift = 0);
+// a b for each index of the leading axes, one of them transposed or none, in the element type.
+enum class Transposed { kNone, kLeft, kRight };
+Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype,
+                   Transposed transposed = Transposed::kNone);
 // x in the element type; x itself if that is its own.
 Value Cast(const Scope& scope, Value x, DType dtype);
 // x, times `factor` if there is one, summed over the axes that are 1 in `shape`; f32.

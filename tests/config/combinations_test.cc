@@ -138,6 +138,33 @@ TEST(Combinations, MapsOverPositions) {
   for (const auto& [text, error] : cases) Expect(text, error);
 }
 
+TEST(Combinations, SparseAttention) {
+  const auto encoder = [](const std::string& mixer) {
+    return "model { mixer { " + mixer + " } decoder_mixer { attention {} } }";
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {"model { mixer { local_attention {} } }", ""},
+      {"model { mixer { local_attention { heads: 4 } } decoder_mixer { attention {} } }", ""},
+      {encoder("big_bird {}"), ""},
+      {encoder("reformer {}"), ""},
+      {"model { mixer { sinkhorn {} } } data { pack: false }", ""},
+      {encoder("sinkhorn {}"),
+       "model.mixer lets examples that share a row read each other; set data.pack: false"},
+      {encoder("big_bird { max_length: 511 }"),
+       "model.mixer.big_bird.max_length 511 is shorter than data.input_length 512"},
+      {encoder("sinkhorn { max_length: 511 }") + " data { pack: false }",
+       "model.mixer.sinkhorn.max_length 511 is shorter than data.input_length 512"},
+      {encoder("reformer { buckets: 15 }"),
+       "model.mixer.reformer.buckets 15 is odd, but half of them are the opposites of the other "
+       "half; make it even"},
+      {"model { decoder_mixer { big_bird {} } }",
+       "model.decoder_mixer cannot hide later positions"},
+      {"model { decoder_mixer { reformer {} } }",
+       "model.decoder_mixer cannot hide later positions"},
+  };
+  for (const auto& [text, error] : cases) Expect(text, error);
+}
+
 TEST(Combinations, Layers) {
   const std::string random = "mixer { attention { term { random { max_length: 113 } } } }";
   const std::string heads = "mixer { attention { heads: 4 } }";

@@ -176,7 +176,8 @@ TEST_P(Session, RowsGoOnWithThePrefixesOfOthers) {
 }
 
 // The decoder remembers values; keys only where a score reads them, which is that of a dot product;
-// of a convolution with five taps the last four inputs.
+// of a convolution with five taps the last four inputs; of Sinkhorn attention all inputs, which
+// sort.
 TEST_P(Session, CachesWhatTheScoresRead) {
   const auto& [name, mixer] = GetParam();
   const ModelConfig config = TinyModel(mixer);
@@ -185,7 +186,8 @@ TEST_P(Session, CachesWhatTheScoresRead) {
   }
   DecodingTrial trial(config);
   const int64_t layers = 2, width = 16, bytes = sizeof(float);
-  const int64_t tensors = name.find("dot") == std::string::npos ? 1 : 2;
+  const bool has_keys = name.find("dot") != std::string::npos || name.starts_with("local");
+  const int64_t tensors = name == "sinkhorn" ? 3 : has_keys ? 2 : 1;
   const int64_t cross = 2 * layers * kRows * kInputs * width * bytes;
   const int64_t positions = name.find("conv") == std::string::npos ? kOutputs : 4;
   const int64_t own = tensors * layers * kRows * positions * width * bytes;
@@ -259,7 +261,8 @@ TEST(GreedyDecoding, StopsAtTheLongestOutput) {
 }
 
 TEST(GreedyDecoding, ForgetsTheInputsBefore) {
-  for (const char* mixer : {"random_and_dot", "light_conv", "gated_mlp", "retention", "hyena"}) {
+  for (const char* mixer : {"random_and_dot", "light_conv", "gated_mlp", "local_attention",
+                            "sinkhorn", "retention", "hyena"}) {
     DecodingTrial trial(TinyModel(TrialMixers().at(mixer), kUntied));
     const TrialBatch batch = Batch();
     TrialBatch other = Batch();

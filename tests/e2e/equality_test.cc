@@ -149,6 +149,13 @@ const ExactCase kExactCases[] = {
       "max_length: 32 } } } layers { mixer { mlp { width: 16 max_length: 32 } } } }",
       "model.decoder_mixer={ gated_mlp { width: 64 max_length: 32 attention_size: 8 } }",
       "data.pack=false"}},
+    {"SparseAttention",
+     {"model.encoder={ layers { mixer { big_bird { heads: 2 head_size: 16 block_size: 4 "
+      "max_length: 32 } } } layers { mixer { reformer { heads: 2 head_size: 16 chunk_length: 8 "
+      "buckets: 4 } } } layers { mixer { sinkhorn { heads: 2 head_size: 16 block_size: 8 "
+      "max_length: 32 } } } }",
+      "model.decoder_mixer={ local_attention { heads: 2 head_size: 16 radius: 4 } }",
+      "data.pack=false"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });

@@ -98,6 +98,8 @@ TEST_F(Learning, EveryMixerLearns) {
       "dynamic_conv { kernel_size: 7 heads: 4 }",
       "light_conv { kernel_size: 7 form: MESH }",
       "gated_mlp { width: 64 max_length: 32 attention_size: 8 }",
+      "local_attention { heads: 2 head_size: 16 radius: 4 dilation: 2 global_tokens: 1 }",
+      "sinkhorn { heads: 2 head_size: 16 block_size: 8 max_length: 32 }",
       "linear_attention { heads: 2 head_size: 16 }",
       "performer { heads: 2 head_size: 16 features: 32 }",
       "retention { heads: 2 head_size: 16 value_size: 32 }",
@@ -109,6 +111,8 @@ TEST_F(Learning, EveryMixerLearns) {
       "fourier { max_length: 32 orthonormal: true }",
       "linformer { heads: 2 head_size: 16 projected_length: 16 max_length: 32 }",
       "mlp { width: 64 max_length: 32 }",
+      "big_bird { heads: 2 head_size: 16 block_size: 4 random_blocks: 1 max_length: 32 }",
+      "reformer { heads: 2 head_size: 16 chunk_length: 8 buckets: 4 }",
   };
   int runs = 0;
   const auto expect_learns = [&](const std::string& mixer, const Arguments& more) {

@@ -46,8 +46,8 @@ INSTANTIATE_TEST_SUITE_P(All, Fixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
                                          "transformer_2017.h5", "transformer_pre_norm.h5",
                                          "decoder_t5.h5", "decoder_gpt.h5", "optimizers.h5",
-                                         "synthesizers.h5", "convolutions.h5",
-                                         "linear_mixers.h5", "position_maps.h5"));
+                                         "synthesizers.h5", "convolutions.h5", "linear_mixers.h5",
+                                         "position_maps.h5", "sparse_attention.h5"));
 
 class ModelFixture : public testing::TestWithParam<const char*> {};
 
@@ -117,6 +117,11 @@ struct MixerFile {
   size_t cases;
 };
 
+bool HasBias(const MixerConfig& mixer) {
+  return (mixer.has_attention() && mixer.attention().relative_bias()) ||
+         (mixer.has_local_attention() && mixer.local_attention().relative_bias());
+}
+
 class MixerFixture : public testing::TestWithParam<MixerFile> {};
 
 TEST_P(MixerFixture, HoldsCases) {
@@ -137,8 +142,7 @@ TEST_P(MixerFixture, HoldsCases) {
     ExpectSameShapes(file, name + "/parameters", name + "/gradients");
     ExpectSameShapes(file, name + "/inputs", name + "/input_gradients");
     std::vector<std::string> inputs = file.Members(name + "/inputs");
-    EXPECT_EQ(std::binary_search(inputs.begin(), inputs.end(), "bias"),
-              config.mixer().has_attention() && config.mixer().attention().relative_bias());
+    EXPECT_EQ(std::binary_search(inputs.begin(), inputs.end(), "bias"), HasBias(config.mixer()));
   }
 }
 
@@ -146,7 +150,8 @@ INSTANTIATE_TEST_SUITE_P(All, MixerFixture,
                          testing::Values(MixerFile{"synthesizers.h5", 35},
                                          MixerFile{"convolutions.h5", 12},
                                          MixerFile{"linear_mixers.h5", 18},
-                                         MixerFile{"position_maps.h5", 11}));
+                                         MixerFile{"position_maps.h5", 11},
+                                         MixerFile{"sparse_attention.h5", 23}));
 
 TEST(GoldenFile, NamesWhatIsWrong) {
   GoldenFile file("t5_v1_0.h5");

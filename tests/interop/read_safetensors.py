@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `syntra convert --to safetensors` writes and runs it with torch: any mixer, in some three hundred lines.
+"""Reads what `syntra convert --to safetensors` writes and runs it with torch: any mixer, in some five hundred lines.
 
     model = SyntraModel("exported")
     logits = model(encoder_ids, decoder_ids)    # [B, S] and [B, T], 0 is padding; [B, T, V]
@@ -18,6 +18,27 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
+
+
+def random_words(key: tuple[int, int], counter: int, stream: int) -> tuple[int, int, int, int]:
+    """Philox4x32-10 (Salmon et al. 2011)."""
+    word = 0xFFFFFFFF
+    a, b, c, d = counter & word, counter >> 32, stream & word, stream >> 32
+    low, high = key
+    for _ in range(10):
+        first, second = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (second >> 32) ^ b ^ low, second & word, (first >> 32) ^ d ^ high, first & word
+        low, high = (low + 0x9E3779B9) & word, (high + 0xBB67AE85) & word
+    return a, b, c, d
+
+
+def random_key(name: str, head: int) -> tuple[int, int]:
+    """What a head of the layer of this name draws its random blocks with: FNV-1a of the name, and Philox twice."""
+    digest = 0xCBF29CE484222325
+    for byte in name.encode():
+        digest = (digest ^ byte) * 0x100000001B3 & (1 << 64) - 1
+    low, high, stream, _ = random_words((0, 0), digest, head)
+    return random_words((low, high), 0, stream)[:2]
 
 
 class SyntraModel:
@@ -92,8 +113,8 @@ class SyntraModel:
 
     def mixer(self, kind: str, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
         """Without `keys`, those of the source, it is causal."""
-        if kind == "attention":
-            return self.attention(at, settings, x, keys, bias)
+        if kind in ("attention", "local_attention"):
+            return getattr(self, kind)(at, settings, x, keys, bias)
         return getattr(self, kind)(at, settings, x, keys)
 
     def cross_attention(self, at: str, x: Tensor, memory: Tensor, keys: Tensor) -> Tensor:
@@ -297,6 +318,83 @@ class SyntraModel:
             units = torch.sin(self.affine(f"{at}/{layer}", units) * self.tensors[f"{at}/frequencies"])
         decay = 0.01 ** (distance * torch.linspace(1 / 1.5, 1 / 0.3, width))
         return (units @ self.tensors[f"{at}/last"]).unflatten(-1, (-1, width)) * decay[:, None, :]
+
+    def local_attention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
+        i, j = torch.arange(x.shape[1])[:, None], torch.arange(x.shape[1])
+        near = ((j - i).abs() < settings["radius"] * settings["dilation"]) & ((j - i) % settings["dilation"] == 0)
+        touches_global = torch.minimum(i, j) < settings["global_tokens"]
+        scores = self.dot_product(at, settings["heads"], x, x) + bias * ~touches_global
+        return self.mix(at, scores, self.visible(x, keys) & (near | touches_global), x, settings["heads"])
+
+    def big_bird(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+        size, heads = settings["block_size"], settings["heads"]
+        last = (settings["max_length"] - 1) // size
+        reads = torch.zeros(heads, last + 1, last + 1, dtype=torch.bool)
+        for head in range(heads):
+            key = random_key(at, head)
+            for block in range(last + 1):
+                near = {each for each in (0, last, block - 1, block, block + 1) if 0 <= each <= last}
+                others = sorted(set(range(last + 1)) - near, key=lambda each: random_words(key, each, block)[0])
+                reads[head, block, list(near) + others[:settings["random_blocks"]]] = True
+        reads[:, [0, last]] = True
+        pairs = reads.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, :x.shape[1], :x.shape[1]]
+        return self.mix(at, self.dot_product(at, heads, x, x), self.visible(x, keys) & pairs, x, heads)
+
+    def sinkhorn(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
+        """A row after the other, each as its blocks of what is not padding; without `keys` causal."""
+        size, heads = settings["block_size"], settings["heads"]
+
+        def of_row(x: Tensor) -> Tensor:
+            blocks = torch.nn.functional.pad(x, (0, 0, 0, -len(x) % size)).unflatten(0, (-1, size))
+            sums, before = blocks.sum(1), torch.ones(len(blocks), len(blocks))
+            if keys is None:
+                sums, before = sums.cumsum(0) - sums, before.tril(-1)
+            logits = (sums @ self.tensors[f"{at}/sorting"]).unflatten(-1, (heads, -1)).transpose(0, 1)
+            logits = logits[..., :len(blocks)] / settings["temperature"]
+            sorting = logits.masked_fill(before == 0, -1e9).softmax(-1) + 1e-12
+            sorting, nothing = sorting * before, 1 - before
+            for _ in range(settings["iterations"]):
+                columns = sorting.cumsum(-2) if keys is None else sorting.sum(-2, keepdim=True)
+                sorting = sorting / (columns + nothing)
+                sorting = sorting / (sorting.sum(-1, keepdim=True) + nothing)
+
+            def both(side: str) -> Tensor:
+                own = self.heads(blocks @ self.tensors[f"{at}/{side}"], heads)  # [N, H, b, K]
+                return torch.cat([own, torch.einsum("hij,jhck->ihck", sorting, own)], 2)
+
+            there = (torch.arange(len(blocks) * size) < len(x)).unflatten(0, (-1, size))
+            there = torch.cat([there, there[:1].expand_as(there)], -1)[:, None, None, :]
+            if keys is None:
+                own = torch.ones(size, size).tril().bool().expand(len(blocks), 1, -1, -1)
+                other = before.any(-1)[:, None, None, None].expand_as(own)
+                there = there & torch.cat([own, other], -1)
+            query = self.heads(blocks @ self.tensors[f"{at}/query"], heads)
+            mixed = (query @ both("key").mT).masked_fill(~there, -1e9).softmax(-1) @ both("value")
+            return mixed.transpose(1, 2).reshape(-1, heads * settings["head_size"])[:len(x)]
+
+        lengths = [x.shape[1]] * len(x) if keys is None else keys.sum(-1).tolist()
+        rows = [of_row(row[:length]) for row, length in zip(x, lengths, strict=True)]
+        return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, x.shape[1] - len(row))) for row in rows]
+                           ) @ self.tensors[f"{at}/output"]
+
+    def reformer(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+        heads, rounds, length = settings["heads"], settings["rounds"], x.shape[1]
+        query, value = (self.heads(x @ self.tensors[f"{at}/{side}"], heads) for side in ("query", "value"))
+        unit = query / (query.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+        scores = query @ unit.mT - 1e5 * torch.eye(length)
+        outcomes, sums = [], []
+        for rotation in self.tensors[f"{at}/rotation"].chunk(rounds, -1):
+            rotated = query @ rotation
+            bucket = torch.cat([rotated, -rotated], -1).argmax(-1)  # [B, H, T]
+            order = torch.where(keys[:, None], -bucket, 1).argsort(dim=-1, stable=True)
+            chunk = order.argsort(-1) // settings["chunk_length"]
+            behind = chunk[..., :, None] - chunk[..., None, :]
+            reads = (bucket[..., :, None] == bucket[..., None, :]) & (behind >= 0) & (behind <= 1)
+            own = scores.masked_fill(~(reads & self.visible(x, keys)), -1e9)
+            outcomes.append(own.softmax(-1) @ value)
+            sums.append(own.logsumexp(-1, keepdim=True))
+        mixed = (torch.stack(sums).softmax(0) * torch.stack(outcomes)).sum(0)
+        return mixed.transpose(1, 2).flatten(-2) @ self.tensors[f"{at}/output"]
 
     def mixer_scores(self, at: str, attention: dict, x: Tensor) -> Tensor:
         """The sum of the terms, weighed by the gate: [B or 1, H or 1, T, T]."""

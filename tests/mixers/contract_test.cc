@@ -81,11 +81,14 @@ TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
   }
 }
 
-TEST_P(MixerContract, WithoutCausalityEveryPositionCounts) {
+TEST_P(MixerContract, WithoutCausalityEveryPositionWithinReachCounts) {
+  const int64_t reach = std::min<int64_t>(GetParam().reach, 6);
   MixerSetting setting = Setting(false);
   setting.x = RandomRows(2, 7);
   const std::vector<double> y = OutputOf(setting);
-  setting.x[6 * kTrialWidth] += 3;
+  for (int64_t i = (reach + 1) * kTrialWidth; i < 7 * kTrialWidth; ++i) setting.x[i] += 3;
+  EXPECT_EQ(Rows(OutputOf(setting), 7, 0, 0, 1), Rows(y, 7, 0, 0, 1));
+  setting.x[reach * kTrialWidth] += 3;
   EXPECT_NE(Rows(OutputOf(setting), 7, 0, 0, 1), Rows(y, 7, 0, 0, 1));
 }
 
@@ -341,10 +344,12 @@ TEST(MixerCases, ClaimAllButThis) {
     leak += traits.packed_rows == PackedRows::kLeaks;
     exact += traits.packed_rows == PackedRows::kExact;
   }
-  EXPECT_EQ(not_causal, 5);       // fourier, linformer, mlp
+  EXPECT_EQ(not_causal, 10);      // fourier, linformer, mlp, big_bird, reformer
   EXPECT_EQ(not_incremental, 6);  // tables by position in the segment
-  EXPECT_EQ(leak, 19);            // these, gated_mlp, and those without a softmax over positions
-  EXPECT_EQ(exact, 17);           // attention without tables, and convolutions
+  EXPECT_EQ(
+      leak,
+      21);  // the first three, gated_mlp, sinkhorn, and those without a softmax over positions
+  EXPECT_EQ(exact, 21);  // local attention, attention without tables, and convolutions
 }
 
 // A new kind of mixer, term or gate must come with a case.

@@ -15,7 +15,7 @@ namespace syntra {
 namespace {
 
 constexpr const char* kFiles[] = {"convolutions.h5", "linear_mixers.h5", "position_maps.h5",
-                                  "synthesizers.h5"};
+                                  "sparse_attention.h5", "synthesizers.h5"};
 
 // Positions inside segments: restart at each new segment id.
 std::vector<int32_t> PositionsOf(const GoldenArray<int32_t>& segments) {

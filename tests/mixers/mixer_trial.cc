@@ -250,6 +250,35 @@ const std::vector<MixerCase>& MixerCases() {
     list.push_back({"gated_mlp", "gated_mlp { width: 12 max_length: 9 }"});
     list.push_back({"gated_mlp_heads_and_attention",
                     "gated_mlp { width: 12 heads: 3 max_length: 9 attention_size: 4 }"});
+    // Blocks are shorter than the trials' rows.
+    const auto local = [](const std::string& more) {
+      return "local_attention { heads: 3 head_size: 4 " + more + " }";
+    };
+    list.push_back({"local_attention", local("radius: 3"), .reach = 2});
+    list.push_back(
+        {"local_attention_without_bias", local("radius: 2 relative_bias: false"), .reach = 1});
+    list.push_back({"local_attention_dilated", local("radius: 2 dilation: 3"), .reach = 3});
+    list.push_back({"local_attention_of_all", local("radius: 128")});
+    list.push_back({"local_attention_and_global", local("radius: 2 global_tokens: 2")});
+    list.push_back({"local_attention_and_global_dilated",
+                    local("radius: 2 dilation: 4 global_tokens: 1 relative_bias: false")});
+    list.push_back({"local_attention_all_global", local("global_tokens: 9")});
+    const auto big_bird = [](const std::string& more) {
+      return "big_bird { heads: 3 head_size: 4 max_length: 9 " + more + " }";
+    };
+    list.push_back({"big_bird", big_bird("block_size: 2")});
+    list.push_back({"big_bird_random", big_bird("block_size: 1 random_blocks: 1")});
+    list.push_back({"big_bird_one_block", big_bird("")});
+    const auto sinkhorn = [](const std::string& more) {
+      return "sinkhorn { heads: 3 head_size: 4 max_length: 9 " + more + " }";
+    };
+    list.push_back({"sinkhorn", sinkhorn("block_size: 3")});
+    list.push_back({"sinkhorn_softmax", sinkhorn("block_size: 2 iterations: 0 temperature: 2")});
+    const auto reformer = [](const std::string& more) {
+      return "reformer { heads: 3 head_size: 4 " + more + " }";
+    };
+    list.push_back({"reformer", reformer("chunk_length: 3 buckets: 2 rounds: 3")});
+    list.push_back({"reformer_one_chunk", reformer("chunk_length: 9 buckets: 4 rounds: 1")});
     // Chunks and pieces of them, longer ones, and one position at a time.
     const std::string heads = "heads: 3 head_size: 4 ";
     list.push_back({"linear_attention", "linear_attention { " + heads + "chunk_length: 3 }"});
@@ -258,7 +287,7 @@ const std::vector<MixerCase>& MixerCases() {
     list.push_back({"performer_relu", "performer { " + heads + "features: 5 kernel: RELU }"});
     // Powers of the decay are rounded to float: each by itself, or step by step.
     const auto add_retention = [&](const std::string& name, const std::string& fields) {
-      list.push_back({name, "retention { " + heads + fields + " }", 1e-7});
+      list.push_back({name, "retention { " + heads + fields + " }", .rounding = 1e-7});
     };
     add_retention("retention", "value_size: 6 chunk_length: 3");
     add_retention("retention_one_chunk", "value_size: 5");

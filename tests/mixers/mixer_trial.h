@@ -2,6 +2,7 @@
 // A program with a single mixer, differentiated with a random cotangent.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,6 +70,8 @@ std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend);
 // A configuration that the contract test covers.
 struct MixerCase {
   std::string name, text;  // MixerConfig
+  // The farthest later position that the first one reads where nothing is causal.
+  int64_t reach = std::numeric_limits<int64_t>::max();
   double rounding = 0;     // of constants that two ways to one result do not share
 };
 const std::vector<MixerCase>& MixerCases();

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mixers/blocks.h"
+
+#include "nn/tensors.h"
+
+namespace syntra {
+namespace {
+
+Value Converted(const Scope& scope, Value x, const char* dtype) {
+  return scope.One("cast", {{"dtype", dtype}}, {x});
+}
+
+}  // namespace
+
+Value PadToMultiple(const Scope& scope, Value x, int64_t size) {
+  const int64_t length = scope.TypeOf(x).shape[1];
+  return Pad(scope, x, 1, 0, (size - length % size) % size);
+}
+
+Value AsRows(const Scope& scope, Value segments) {
+  const Shape shape = scope.TypeOf(segments).shape;
+  return Reshape(scope, Converted(scope, segments, "f32"), {shape[0], shape[1], 1});
+}
+
+Value AsSegments(const Scope& scope, Value rows) {
+  const Shape shape = scope.TypeOf(rows).shape;
+  return Converted(scope, Reshape(scope, rows, {shape[0], shape[1]}), "i32");
+}
+
+Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads) {
+  const Shape shape = scope.TypeOf(x).shape;
+  const int64_t groups = shape[0], size = shape[2], columns = shape[3];
+  const auto read = static_cast<int64_t>(reads.blocks.size());
+  const Value blocks = Reshape(scope, x, {groups, shape[1], size * columns});
+  const Value gathered = scope.One(
+      "gather_rows", {{"axis", int64_t{1}}},
+      {Pad(scope, blocks, 1, 0, 1), scope.program().Constant({read}, std::vector(reads.blocks))});
+  return Reshape(scope, gathered, {groups * (read / reads.count), reads.count * size, columns});
+}
+
+}  // namespace syntra

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences as blocks of positions, of which each block of queries reads a few.
+#pragma once
+
+#include <vector>
+
+#include "nn/scope.h"
+
+namespace syntra {
+
+// x [B, T, ..] with zeros behind T up to a multiple of `size`.
+Value PadToMultiple(const Scope& scope, Value x, int64_t size);
+
+// Segments i32 [B, T] as f32 [B, T, 1], so that they move as keys and values do, and what became
+// of them as i32 [B, T] again.
+Value AsRows(const Scope& scope, Value segments);
+Value AsSegments(const Scope& scope, Value rows);
+
+// The blocks that blocks of queries read: `count` of them each, by number, the first query block's
+// first. The number of all blocks stands for a block of zeros.
+struct BlockReads {
+  int64_t count;
+  std::vector<int32_t> blocks;
+};
+
+// Blocks x [G, N, b, C] as their readers Q see them: [G * Q, count * b, C].
+Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads);
+
+}  // namespace syntra
