@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot-product attention to the positions nearby, with T5's relative bias: position p reads keys
-// from p - radius + 1 to p + radius - 1, causal to p; with dilation d every d-th of them (sliding
-// and dilated windows, Beltagy et al. 2020, section 3.1). Global tokens, the first of a row, read
-// and are read by all. Rows are cut into blocks as long as the radius, and a block of queries reads
-// its own keys, its neighbours' and those of the global tokens.
+// Dot-product attention to the positions nearby, with T5's relative bias: position p reads the keys
+// p + d k with d the dilation and |k| < radius, causal those with k <= 0 (sliding and dilated
+// windows, Beltagy et al. 2020, section 3.1). Global tokens, the first of a row, read and are read
+// by all. Rows are cut into blocks as long as the radius, and a block of queries reads its own
+// keys, its neighbours' and those of the global tokens.
 #include <algorithm>
 
 #include "mixers/blocks.h"
@@ -27,7 +27,8 @@ struct Layout {
   int64_t row() const { return (length + dilation - 1) / dilation; }
   int64_t block() const { return std::min(radius, row()); }
   int64_t blocks() const { return (row() + block() - 1) / block(); }
-  // With global tokens always, so that their keys differ more from the queries than other keys do.
+  // With global tokens always: their keys then lie so far ahead of the window's that no difference
+  // of places belongs to both, and the bias can tell them apart.
   int64_t before() const { return blocks() > 1 || globals > 0 ? 1 : 0; }
   int64_t after() const { return blocks() > 1 && !causal ? 1 : 0; }
   int64_t keys() const { return globals + (before() + 1 + after()) * block(); }
