@@ -9,9 +9,12 @@ constexpr std::string_view kSpaceMark = "\u2581";
 
 }  // namespace
 
-DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text, bool goes_on) {
-  DecodeRequest request{tokenizer.EncodeWithSentinels(text), {}};
-  if (goes_on) return request;
+DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text) {
+  return {tokenizer.EncodeWithSentinels(text), {}};
+}
+
+DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text) {
+  DecodeRequest request = RequestToGoOn(tokenizer, text);
   request.ids.push_back(tokenizer.eos_id());
   for (const SentinelPlace& place : tokenizer.FindSentinels(text)) {
     request.sentinels.insert(tokenizer.SentinelId(place.k));

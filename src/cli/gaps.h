@@ -14,9 +14,10 @@
 
 namespace syntra {
 
-// What a text asks a model for: its ids, EOS included, and its sentinels. With `goes_on` the text
-// is the beginning of one: it has no EOS, and its output ends only at one.
-DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text, bool goes_on);
+// What a text asks a model for: its ids, EOS included, and its sentinels.
+DecodeRequest RequestFor(const Tokenizer& tokenizer, std::string_view text);
+// What the beginning of a text asks for: it has no EOS, and its output ends only at one.
+DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text);
 
 // The span of each sentinel of a target or an output, by K; of one that comes twice, the first.
 using Spans = std::map<int32_t, std::vector<int32_t>>;

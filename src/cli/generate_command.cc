@@ -54,7 +54,7 @@ class LineFiller {
         answers[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
-      DecodeRequest request = RequestFor(tokenizer_, lines[i], goes_on_);
+      DecodeRequest request = (goes_on_ ? RequestToGoOn : RequestFor)(tokenizer_, lines[i]);
       if (static_cast<int64_t>(request.ids.size()) > decoder_.input_length()) {
         answers[i].error = answers_.Report(
             i, fmt::format("has {} tokens, but the model reads {} (its data.input_length)",

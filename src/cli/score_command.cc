@@ -29,7 +29,8 @@ class RequestReader {
     };
     const std::vector<std::string> parts = Split(line, '\t');
     if (parts.size() < 2) return bad("has no tab; write the input, a tab, and the target");
-    ScoreRequest request{RequestFor(tokenizer_, parts[0], goes_on_).ids, {}};
+    const auto ask = goes_on_ ? RequestToGoOn : RequestFor;
+    ScoreRequest request{ask(tokenizer_, parts[0]).ids, {}};
     const int64_t inputs = std::ssize(request.ids);
     if (inputs > lengths_.input_length) {
       return bad(fmt::format("has {} tokens, but the model reads {} (its data.input_length)",
@@ -38,7 +39,7 @@ class RequestReader {
     const int64_t room =
         lengths_.together > 0 ? lengths_.together - inputs : lengths_.output_length;
     for (const std::string& target : std::span(parts).subspan(1)) {
-      request.targets.push_back(RequestFor(tokenizer_, target, goes_on_).ids);
+      request.targets.push_back(ask(tokenizer_, target).ids);
       const int64_t length = std::ssize(request.targets.back());
       if (length == 0) return bad("has an empty target; write some text behind each tab");
       if (length <= room) continue;

@@ -93,7 +93,8 @@ std::string ValueLines(const SchemaComments& comments, const EnumDescriptor& typ
 std::string SentencesOf(const SchemaComments& comments, const FieldDescriptor& field) {
   const std::string own = FirstSentence(comments.Of(field));
   if (!field.containing_oneof() || !field.message_type()) return own;
-  return own + " " + FirstSentence(comments.Of(*field.message_type()));
+  const std::string of_message = FirstSentence(comments.Of(*field.message_type()));
+  return of_message.empty() ? own : own + " " + of_message;
 }
 
 // Lists all fields below a message, a line each that wraps.

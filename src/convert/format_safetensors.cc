@@ -105,7 +105,8 @@ void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& 
                      {"data",
                       {{"extra_ids", data.extra_ids()},
                        {"input_length", data.input_length()},
-                       {"objective", DataConfig::Objective_Name(data.objective())}}}};
+                       {"objective", DataConfig::Objective_Name(data.objective())},
+                       {"pack", data.pack()}}}};
   ReplaceFileDurably(directory / kModelFile, JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory / kTokenizerFile, model.tokenizer);
   WriteTensors(*model.parameters, directory, options);

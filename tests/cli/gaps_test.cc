@@ -84,6 +84,23 @@ TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
   EXPECT_EQ(tokens_until_end(none, output), 8);  // EOS
 }
 
+TEST_F(Gaps, BeginningsAreGoneOnWith) {
+  const DecodeRequest request = RequestToGoOn(*tokenizer_, "A cat");
+  EXPECT_EQ(request.ids, tokenizer_->Encode("A cat"));
+  EXPECT_TRUE(request.sentinels.empty());
+  const auto go_on = [&](const std::string& text, const std::vector<std::string>& pieces) {
+    std::vector<int32_t> ids;
+    for (const std::string& piece : pieces) ids.push_back(PieceId(piece));
+    return GoOn(*tokenizer_, text, ids);
+  };
+  EXPECT_EQ(go_on("He was play", {"ing", "\u2581foot", "ball"}), "He was playing football");
+  EXPECT_EQ(go_on("He was", {"\u2581play", "ing"}), "He was playing");
+  EXPECT_EQ(go_on("", {"\u2581foot", "ball"}), "football");
+  EXPECT_EQ(go_on("He was", {}), "He was");
+  // The text stays as it is, byte for byte, also where tokens cannot say it.
+  EXPECT_EQ(go_on("He  was\xff", {"\u2581play"}), "He  was\xff play");
+}
+
 TEST(Samples, AreSpreadOverTheExamples) {
   for (const int64_t examples : {10, 11, 1000}) {
     int64_t before = -1;

@@ -163,7 +163,7 @@ std::vector<float> All(TensorSource& source, const std::string& name) {
 std::unique_ptr<Values> ParametersOf(const ModelConfig& model) {
   auto values = std::make_unique<Values>();
   float first = 0;
-  const ParameterStore parameters = DeclareParameters(Model(model));
+  const ParameterStore parameters = DeclareParameters(syntra::Model(model));
   for (const Parameter& parameter : parameters.all()) {
     values->Add(parameter.name, parameter.shape, first);
     first += 1000;
