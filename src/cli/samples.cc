@@ -38,10 +38,12 @@ Sample ReadGaps(const ValidationData& data, const Tokenizer& tokenizer, int64_t 
 Sample ReadBeginning(const ValidationData& data, int64_t index) {
   const Batch batch = data.Get(index, 1, 0, 1);
   const auto length = std::ranges::count(batch["decoder_segments"], 1);
-  // The last token is none of what the decoder reads.
-  const auto begin = std::next(batch["decoder_ids"].begin());
-  const auto middle = begin + length / 2, end = begin + length - 1;
-  return {index, {{begin, middle}, {}}, {middle, end}, {}};
+  // What the decoder reads behind its 0, and the last token, which it only gives.
+  const std::vector<int32_t>& read = batch["decoder_ids"];
+  std::vector<int32_t> text(read.begin() + 1, read.begin() + length);
+  text.push_back(batch["targets"][length - 1]);
+  const auto middle = text.begin() + length / 2;
+  return {index, {{text.begin(), middle}, {}}, {middle, text.end()}, {}};
 }
 
 // All of it, where documents end inside.
