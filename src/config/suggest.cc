@@ -35,27 +35,35 @@ std::string Normalized(std::string_view name) {
 // A field of the configuration, with its name and its synonyms.
 struct NamedField {
   std::string path;
+  // The path with the name of the choice in the place of each kind that it goes through: equal for
+  // fields that are alike in several kinds of mixers.
+  std::string alike;
   const FieldDescriptor* field;
   std::vector<std::string> names;
 };
 
-void Collect(const Descriptor& message, const std::string& path, std::vector<NamedField>* fields) {
+void Collect(const Descriptor& message, const NamedField& owner, std::vector<NamedField>* fields) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
-    NamedField named{FieldPath(path, field.name()), &field, {field.name()}};
+    const auto* choice = field.real_containing_oneof();
+    NamedField named{
+        FieldPath(owner.path, field.name()),
+        FieldPath(owner.alike, choice && field.message_type() ? choice->name() : field.name()),
+        &field,
+        {field.name()}};
     const auto& options = field.options();
     for (int k = 0; k < options.ExtensionSize(syntra::synonym); ++k) {
       named.names.push_back(options.GetExtension(syntra::synonym, k));
     }
     fields->push_back(named);
-    if (field.message_type()) Collect(*field.message_type(), named.path, fields);
+    if (field.message_type()) Collect(*field.message_type(), named, fields);
   }
 }
 
 const std::vector<NamedField>& NamedFields() {
   static const std::vector<NamedField> fields = [] {
     std::vector<NamedField> list;
-    Collect(*Config::descriptor(), "", &list);
+    Collect(*Config::descriptor(), {}, &list);
     return list;
   }();
   return fields;
@@ -67,6 +75,13 @@ std::vector<NamedField> Called(std::string_view name) {
   for (const NamedField& field : NamedFields()) {
     if (std::ranges::count(field.names, wanted) > 0) fields.push_back(field);
   }
+  return fields;
+}
+
+// Of fields that are alike in several kinds only that of the first kind, which is the usual one.
+std::vector<NamedField> OfUsualKinds(std::vector<NamedField> fields) {
+  std::set<std::string> known;
+  std::erase_if(fields, [&](const NamedField& field) { return !known.insert(field.alike).second; });
   return fields;
 }
 
@@ -123,10 +138,10 @@ std::vector<std::string> NearestTo(const std::string& owner,
                                    const std::vector<NamedField>& fields) {
   const std::string inside = WithoutIndices(owner) + ".";
   std::vector<std::string> nearest;
-  for (const auto& [path, field, names] : fields) {
+  for (const auto& [path, alike, field, names] : fields) {
     if (path.starts_with(inside)) nearest.push_back(FieldPath(owner, path.substr(inside.size())));
   }
-  return nearest.empty() ? Shallowest(fields) : nearest;
+  return nearest.empty() ? Shallowest(OfUsualKinds(fields)) : nearest;
 }
 
 }  // namespace
@@ -147,8 +162,9 @@ std::vector<std::string> FieldsCalled(std::string_view name) { return Shallowest
 std::vector<std::string> MeantFields(const UnknownField& unknown) {
   if (unknown.name.empty()) return {};
   const std::string name = Normalized(unknown.name);
-  const std::vector<std::string> at_end =
-      unknown.last.empty() ? std::vector<std::string>() : FieldsCalled(unknown.last);
+  const std::vector<std::string> at_end = unknown.last.empty()
+                                              ? std::vector<std::string>()
+                                              : Shallowest(OfUsualKinds(Called(unknown.last)));
   if (at_end.size() == 1) return at_end;
   std::vector<std::string> paths = NearestTo(unknown.owner, Called(name));
   if (!paths.empty()) return paths;

@@ -254,10 +254,12 @@ const std::vector<MixerCase>& MixerCases() {
     const auto local = [](const std::string& more) {
       return "local_attention { heads: 3 head_size: 4 " + more + " }";
     };
-    list.push_back({"local_attention", local("radius: 3"), .reach = 2});
+    list.push_back({.name = "local_attention", .text = local("radius: 3"), .reach = 2});
+    list.push_back({.name = "local_attention_without_bias",
+                    .text = local("radius: 2 relative_bias: false"),
+                    .reach = 1});
     list.push_back(
-        {"local_attention_without_bias", local("radius: 2 relative_bias: false"), .reach = 1});
-    list.push_back({"local_attention_dilated", local("radius: 2 dilation: 3"), .reach = 3});
+        {.name = "local_attention_dilated", .text = local("radius: 2 dilation: 3"), .reach = 3});
     list.push_back({"local_attention_of_all", local("radius: 128")});
     list.push_back({"local_attention_and_global", local("radius: 2 global_tokens: 2")});
     list.push_back({"local_attention_and_global_dilated",
@@ -287,7 +289,8 @@ const std::vector<MixerCase>& MixerCases() {
     list.push_back({"performer_relu", "performer { " + heads + "features: 5 kernel: RELU }"});
     // Powers of the decay are rounded to float: each by itself, or step by step.
     const auto add_retention = [&](const std::string& name, const std::string& fields) {
-      list.push_back({name, "retention { " + heads + fields + " }", .rounding = 1e-7});
+      list.push_back(
+          {.name = name, .text = "retention { " + heads + fields + " }", .rounding = 1e-7});
     };
     add_retention("retention", "value_size: 6 chunk_length: 3");
     add_retention("retention_one_chunk", "value_size: 5");
