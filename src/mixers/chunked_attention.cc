@@ -9,8 +9,6 @@
 namespace syntra {
 namespace {
 
-DType DTypeOf(const Scope& scope, Value x) { return scope.TypeOf(x).dtype; }
-
 // Sums of k v^T are kept in f32: they run over whole sequences.
 Value Sums(const Scope& scope, Value key, Value value) {
   return BatchProduct(scope, key, value, DType::kF32, Transposed::kLeft);
@@ -29,11 +27,11 @@ class Chunks {
   Value Attend(const ChunkedOperands& operands) const {
     const Value query = Split(operands.query), key = Split(operands.key),
                 value = Split(operands.value);
-    const DType dtype = DTypeOf(scope_, value);
-    if (IsOneSum()) return Join(BatchProduct(scope_, query, Sums(scope_, key, value), dtype));
-    const Value scores =
-        Multiply(scope_, BatchProduct(scope_, query, key, dtype, Transposed::kRight), Inside());
-    Value y = BatchProduct(scope_, scores, value, dtype);
+    if (IsOneSum()) return Join(BatchProduct(scope_, query, Sums(scope_, key, value), DType::kF32));
+    const Value scores = Multiply(
+        scope_, BatchProduct(scope_, query, key, scope_.TypeOf(query).dtype, Transposed::kRight),
+        Inside());
+    Value y = BatchProduct(scope_, scores, value, DType::kF32);
     if (count_ > 1) {
       y = Add(scope_, y, FromOthers(query, key, value, false));
       if (!attention_.causal) y = Add(scope_, y, FromOthers(query, key, value, true));
@@ -99,8 +97,7 @@ class Chunks {
     const Value in =
         Decays(chunk_, 1, [&](int64_t i, int64_t) { return later ? chunk_ - i : i + 1; });
     const Value sums = Sums(scope_, Multiply(scope_, key, out), value);
-    return BatchProduct(scope_, Multiply(scope_, query, in), Carried(sums, later),
-                        DTypeOf(scope_, value));
+    return BatchProduct(scope_, Multiply(scope_, query, in), Carried(sums, later), DType::kF32);
   }
 
   // For each chunk the sum over the chunks before it, or behind it; f32 [B, C, H, F, K].
@@ -130,8 +127,8 @@ Value Divided(const Scope& scope, int64_t heads, Value y, Value query, Value key
   const Value weight = SumTo(scope, InHeads(scope, query, heads), {shape[0], shape[1], heads, 1},
                              InHeads(scope, key_sums, heads));
   const Value inverse = Activation(scope, "reciprocal", AffineMap(scope, weight, 1, epsilon));
-  return Reshape(scope, Multiply(scope, InHeads(scope, y, heads), inverse),
-                 {shape[0], shape[1], shape[2]});
+  const Value divided = Joined(scope, Multiply(scope, InHeads(scope, y, heads), inverse));
+  return Cast(scope, divided, scope.TypeOf(query).dtype);
 }
 
 // The state `name`, zero at first, times the factors, plus `added`; kept for the next step.
@@ -173,9 +170,9 @@ Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
       Sums(scope, in_heads(operands.key, rows / heads), in_heads(operands.value, columns));
   const Value sums = Accumulate(scope, state, "sums", Reshape(scope, outer, {batch, rows, columns}),
                                 DecayOfRows(scope, attention, rows));
-  const Value y = BatchProduct(scope, in_heads(operands.query, rows / heads),
-                               Reshape(scope, sums, {batch, heads, rows / heads, columns}),
-                               DTypeOf(scope, operands.value));
+  const Value y =
+      BatchProduct(scope, in_heads(operands.query, rows / heads),
+                   Reshape(scope, sums, {batch, heads, rows / heads, columns}), DType::kF32);
   return Reshape(scope, y, {batch, 1, value[2]});
 }
 

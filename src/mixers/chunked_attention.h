@@ -24,15 +24,15 @@ struct ChunkedOperands {
   Value value;       // [B, T, H * K]
 };
 
-// [B, T, H * K].
+// f32 [B, T, H * K]: what adds up may nearly cancel.
 Value Attend(const Scope& scope, const ChunkedAttention& attention,
              const ChunkedOperands& operands);
-// One position of the causal form, [B, 1, H * K]. The state `sums` is kept from step to step.
+// One position of the causal form, f32 [B, 1, H * K]. The state `sums` is kept from step to step.
 Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
                  const ChunkedOperands& operands, const MixerState& state);
 
-// The same, divided by epsilon + sum_j q_i . k_j, so that the weights of the values add up to one.
-// There is no decay.
+// The same in the type of the queries, divided by epsilon + sum_j q_i . k_j, so that the weights of
+// the values add up to one. There is no decay.
 Value AttendNormalised(const Scope& scope, const ChunkedAttention& attention,
                        const ChunkedOperands& operands, double epsilon);
 Value AttendNormalisedStep(const Scope& scope, const ChunkedAttention& attention,

@@ -39,7 +39,8 @@ MixerTraits ConvolutionMixer::traits() const {
 
 void ConvolutionMixer::Validate(const FieldReport& report) const {
   const std::string heads = report.Path(FieldPath(field(), "heads"));
-  if (is_mesh() && config_.has_heads()) {
+  const bool sets_heads = config_.heads() != ConvolutionConfig().heads();
+  if (is_mesh() && sets_heads) {
     report.Add({heads}, fmt::format("{} has no effect in form MESH, whose columns each have a "
                                     "filter; remove it or choose form FAIRSEQ",
                                     heads));

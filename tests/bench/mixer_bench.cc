@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One mixing layer by itself: its forward and backward pass, with gradients of its input and of all
-// its parameters. Prints a line of JSON with the sizes once it is ready, and one with the seconds of
-// a pass for each line of standard input; at the end the peak memory. tests/bench/mixers runs it.
+// its parameters. Prints a line of JSON with the sizes once it is ready, and one with the seconds
+// of a pass for each line of standard input; at the end the peak memory. tests/bench/mixers runs
+// it.
 //
 //   mixer_bench --mixer 'linear_attention { heads: 8 }' --length 2048 [--causal]
 #include <sys/resource.h>
 
+#include <google/protobuf/text_format.h>
 #include <CLI/CLI.hpp>
 #include <ctime>
-#include <google/protobuf/text_format.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -72,19 +73,20 @@ class Layer {
   void Run() { program_->Run(Gradients::kReplace); }
 
   int64_t parameters() const {
-    return parameters_.trainable_element_count() - options_.batch * options_.length * options_.width;
+    return parameters_.trainable_element_count() -
+           options_.batch * options_.length * options_.width;
   }
 
  private:
   // The scalar to differentiate is sum(y * cotangent), a product of one row and one column.
   void Record(const TokenMixer& mixer, const Scope& root) {
     const Shape rows{options_.batch, options_.length, options_.width};
-    const Value x =
-        root.Parameter("x", rows, {"batch", "length", "embed"}, Initializer::Normal(1));
+    const Value x = root.Parameter("x", rows, {"batch", "length", "embed"}, Initializer::Normal(1));
     const int64_t heads = mixer.traits().bias_heads;
     const BiasExtent extent{options_.length, options_.length, options_.causal};
     const Value bias =
-        heads == 0 ? Value{} : RelativeBias(root, "relative_bias", RelativeBiasConfig(), heads, extent);
+        heads == 0 ? Value{}
+                   : RelativeBias(root, "relative_bias", RelativeBiasConfig(), heads, extent);
     ProgramBuilder& program = root.program();
     const TensorType segments{DType::kI32, {options_.batch, options_.length}};
     const Value y = mixer.Build(root / "mixer", {.x = x,

@@ -140,14 +140,15 @@ TEST(Combinations, MapsOverPositions) {
 
 TEST(Combinations, SparseAttention) {
   const auto encoder = [](const std::string& mixer) {
-    return "model { mixer { " + mixer + " } decoder_mixer { attention {} } }";
+    return "model { positions { sinusoidal {} } mixer { " + mixer +
+           " } decoder_mixer { attention {} } }";
   };
   const std::pair<std::string, const char*> cases[] = {
       {"model { mixer { local_attention {} } }", ""},
       {"model { mixer { local_attention { heads: 4 } } decoder_mixer { attention {} } }", ""},
       {encoder("big_bird {}"), ""},
       {encoder("reformer {}"), ""},
-      {"model { mixer { sinkhorn {} } } data { pack: false }", ""},
+      {encoder("sinkhorn {}") + " data { pack: false }", ""},
       {encoder("sinkhorn {}"),
        "model.mixer lets examples that share a row read each other; set data.pack: false"},
       {encoder("big_bird { max_length: 511 }"),

@@ -72,7 +72,7 @@ struct MixerCase {
   std::string name, text;  // MixerConfig
   // The farthest later position that the first one reads where nothing is causal.
   int64_t reach = std::numeric_limits<int64_t>::max();
-  double rounding = 0;     // of constants that two ways to one result do not share
+  double rounding = 0;  // of constants that two ways to one result do not share
 };
 const std::vector<MixerCase>& MixerCases();
 MixerConfig ConfigOf(const MixerCase& mixer);

@@ -41,7 +41,10 @@ ModelConfig TinyModel(const std::string& mixer, const std::string& more) {
       "relative_bias { buckets: 8 max_distance: 16 } mixer { " +
       (mixer.empty() ? TrialMixers().at("dot") : mixer) + " } " + more;
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
-  if (!MakeMixer(config.mixer())->traits().causal) {
+  const MixerTraits traits = MakeMixer(config.mixer())->traits();
+  if (!traits.sees_order && !config.has_positions())
+    config.mutable_positions()->mutable_sinusoidal();
+  if (!traits.causal) {
     const std::string dot = TrialMixers().at("dot");
     SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(dot, config.mutable_decoder_mixer()),
                  "{}", dot);
@@ -97,10 +100,10 @@ const std::map<std::string, std::string>& TrialMixers() {
         {"sinkhorn", "sinkhorn { heads: 2 head_size: 8 block_size: 2 max_length: 16 }"},
         {"reformer", "reformer { heads: 2 head_size: 8 chunk_length: 4 buckets: 4 }"},
         {"linear_attention", "linear_attention { heads: 2 head_size: 8 chunk_length: 4 }"},
-        {"performer", "performer { heads: 2 head_size: 8 features: 12 chunk_length: 4 }"},
+        {"performer", "performer { heads: 2 head_size: 8 features: 16 chunk_length: 4 }"},
         {"retention", "retention { heads: 2 head_size: 8 value_size: 12 chunk_length: 4 }"},
         {"attention_free", "attention_free { width: 16 max_length: 16 window: 4 rank: 3 }"},
-        {"hyena", "hyena { max_length: 16 filter_width: 8 bands: 3 }"},
+        {"hyena", "hyena { max_length: 16 filter_width: 8 bands: 3 filter_frequency: 1 }"},
     };
   }();
   return mixers;
