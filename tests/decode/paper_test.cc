@@ -18,14 +18,13 @@ constexpr int32_t kEos = 1;
 
 using Ids = std::vector<int32_t>;
 
-// Of the mixers in the paper's C4 table.
+// Of the Transformer and the Synthesizers in the paper's C4 table.
 std::vector<std::string> PaperConfigs() {
   std::vector<std::string> names;
   for (const Path& path : ListDirectory(Path(SYNTRA_SOURCE_DIR) / "configs/paper")) {
     const std::string name = path.stem();
-    const bool in_table = name.starts_with("c4_syn_") || name == "c4_transformer" ||
-                          name == "c4_lightconv" || name == "c4_dynamicconv";
-    if (in_table && path.extension() == ".textproto") names.push_back(name);
+    const bool is_attention = name.starts_with("c4_syn_") || name == "c4_transformer";
+    if (is_attention && path.extension() == ".textproto") names.push_back(name);
   }
   return names;
 }
@@ -38,10 +37,8 @@ ModelConfig Small(const std::string& name) {
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", name);
   ModelConfig small = TinyModel("", kUntied);
   *small.mutable_mixer() = config.model().mixer();
-  if (small.mixer().has_attention()) {
-    small.mutable_mixer()->mutable_attention()->set_heads(2);
-    small.mutable_mixer()->mutable_attention()->set_head_size(8);
-  }
+  small.mutable_mixer()->mutable_attention()->set_heads(2);
+  small.mutable_mixer()->mutable_attention()->set_head_size(8);
   return small;
 }
 
