@@ -170,9 +170,10 @@ Value AttendStep(const Scope& scope, const ChunkedAttention& attention,
       Sums(scope, in_heads(operands.key, rows / heads), in_heads(operands.value, columns));
   const Value sums = Accumulate(scope, state, "sums", Reshape(scope, outer, {batch, rows, columns}),
                                 DecayOfRows(scope, attention, rows));
-  const Value y =
-      BatchProduct(scope, in_heads(operands.query, rows / heads),
-                   Reshape(scope, sums, {batch, heads, rows / heads, columns}), DType::kF32);
+  // With a query of bf16 the product would round the sums, which may nearly cancel in it.
+  const Value query = Cast(scope, in_heads(operands.query, rows / heads), DType::kF32);
+  const Value y = BatchProduct(
+      scope, query, Reshape(scope, sums, {batch, heads, rows / heads, columns}), DType::kF32);
   return Reshape(scope, y, {batch, 1, value[2]});
 }
 

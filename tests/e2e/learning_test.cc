@@ -119,7 +119,8 @@ TEST_F(Learning, EveryMixerLearns) {
     const std::string name = "mixer-" + std::to_string(runs++);
     Arguments settings = kSettings;
     settings.insert(settings.end(),
-                    {"train.steps=150", "data.pack=false", "model.mixer={ " + mixer + " }"});
+                    {"train.steps=150", "data.pack=false", "model.positions={ sinusoidal {} }",
+                     "model.mixer={ " + mixer + " }"});
     settings.insert(settings.end(), more.begin(), more.end());
     Train(name, settings);
     EXPECT_LT(Metrics(name).back().at("validation_log_perplexity").get<double>(), 1) << mixer;
