@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Stack
 
+from differences import check_gradient
 from fixture import Array, Fixture, output_directory, rounded
 from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, Z_LOSS, norms_in_double
 
@@ -199,22 +200,6 @@ def evaluate(model: Decoder, batch: Batch) -> Result:
     return Result(logits, entropy / counted.sum(), (entropy + z_loss) / targets.numel(), entropy, z_loss)
 
 
-def check_gradient(model: Decoder, batch: Batch, gradients: dict[str, Tensor],
-                   generator: np.random.Generator) -> None:
-    """The slope of loss_slots along a random direction, by central differences."""
-    directions = {name: torch.from_numpy(generator.standard_normal(tuple(gradient.shape)))
-                  for name, gradient in gradients.items()}
-    expected = sum(float((gradients[name] * directions[name]).sum()) for name in gradients)
-    values = []
-    with torch.no_grad():
-        for factor in (1e-6, -2e-6):
-            for name, parameter in model.named_parameters():
-                parameter.add_(directions[name], alpha=factor)
-            values.append(evaluate(model, batch).loss_slots.item())
-    if not math.isclose((values[0] - values[1]) / 2e-6, expected, rel_tol=1e-6):
-        raise RuntimeError(f"{model.file}: the gradients disagree with central differences")
-
-
 def check_later_tokens_are_hidden(model: Decoder, batch: Batch, logits: Tensor) -> None:
     other = batch.decoder_ids.copy()
     other[:, -1] = (other[:, -1] + 1) % VOCABULARY
@@ -256,7 +241,7 @@ def write(make: Callable[[], Decoder], seed: int, directory: Path) -> None:
         fixture.arrays("/gradients", renamed(gradients_of(result.loss), model.query_factor))
         fixture.arrays("/gradients_slots", renamed(slots, model.query_factor))
     unique = {name: slots[name] for name, _ in model.named_parameters()}
-    check_gradient(model, batch, unique, generator)
+    check_gradient(model.file, model, lambda: evaluate(model, batch).loss_slots.item(), unique, generator)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from differences import check_gradient
 from fixture import Array, Fixture, output_directory, rounded
 from make_t5 import Batch, Case, Result, Z_LOSS, make_batch
 
@@ -168,22 +169,6 @@ def renamed(model: Transformer, tensors: dict[str, Tensor], query_factor: float)
     return {name: value.detach().contiguous().numpy() for name, value in found.items()}
 
 
-def check_gradient(model: Transformer, batch: Batch, gradients: dict[str, Tensor],
-                   generator: np.random.Generator) -> None:
-    """The slope of loss_slots along a random direction, by central differences."""
-    directions = {name: torch.from_numpy(generator.standard_normal(tuple(gradient.shape)))
-                  for name, gradient in gradients.items()}
-    expected = sum(float((gradients[name] * directions[name]).sum()) for name in gradients)
-    values = []
-    with torch.no_grad():
-        for factor in (1e-6, -2e-6):
-            for name, parameter in model.named_parameters():
-                parameter.add_(directions[name], alpha=factor)
-            values.append(evaluate(model, batch).loss_slots.item())
-    if not math.isclose((values[0] - values[1]) / 2e-6, expected, rel_tol=1e-6):
-        raise RuntimeError(f"{model.body.case.file}: the gradients disagree with central differences")
-
-
 def write_body(body: Body, directory: Path) -> None:
     generator = np.random.default_rng(body.case.seed)
     batch = make_batch(body.case, generator)
@@ -207,7 +192,7 @@ def write_body(body: Body, directory: Path) -> None:
         fixture.arrays("/gradients", renamed(model, gradients_of(result.loss), root))
         slots = gradients_of(result.loss_slots)
         fixture.arrays("/gradients_slots", renamed(model, slots, root))
-    check_gradient(model, batch, slots, generator)
+    check_gradient(model.body.case.file, model, lambda: evaluate(model, batch).loss_slots.item(), slots, generator)
 
 
 def main() -> None:
