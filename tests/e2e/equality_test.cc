@@ -155,7 +155,7 @@ const ExactCase kExactCases[] = {
       "buckets: 4 } } } layers { mixer { sinkhorn { heads: 2 head_size: 16 block_size: 8 "
       "max_length: 32 } } } }",
       "model.decoder_mixer={ local_attention { heads: 2 head_size: 16 radius: 4 } }",
-      "data.pack=false"}},
+      "model.positions={ sinusoidal {} }", "data.pack=false"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });
