@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/mixer_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "config/config.h"
+#include "configs/schema/kind_of.h"
+
+namespace syntra {
+namespace {
+
+const std::string kConfigs = SYNTRA_SOURCE_DIR "/configs/";
+
+// Each shipped line makes a configuration, and every kind of mixer is among them.
+TEST(MixerList, TheQuickStartsHasEveryKindOfMixer) {
+  std::set<std::string> kinds;
+  for (const ListedMixer& mixer : ReadMixerList(kConfigs + "mixers/quickstart.txt")) {
+    const Config config =
+        LoadConfig(std::vector{kConfigs + "quickstart.textproto"}, mixer.overrides, kForModel);
+    kinds.insert(KindOf(config.model().mixer()));
+  }
+  EXPECT_EQ(static_cast<int>(kinds.size()),
+            MixerConfig::descriptor()->FindOneofByName("kind")->field_count());
+}
+
+}  // namespace
+}  // namespace syntra
