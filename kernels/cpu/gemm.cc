@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/crash_guard.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
@@ -214,6 +215,7 @@ Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
 Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
+  const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
   const dnnl::matmul::primitive_desc desc = Describe(
       bands.problem, MatrixDesc(p.k, p.n, p.ab, p.transpose_b, p.b_stride), bands.plan_threads());
@@ -284,6 +286,7 @@ PackedGemm& PackedGemm::operator=(PackedGemm&&) noexcept = default;
 PackedGemm::~PackedGemm() = default;
 
 PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads) {
+  const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
   const dnnl::matmul::primitive_desc product = Describe(
       bands.problem, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, bands.plan_threads());
