@@ -39,6 +39,7 @@ MixerTraits ConvolutionMixer::traits() const {
 
 void ConvolutionMixer::Validate(const FieldReport& report) const {
   const std::string heads = report.Path(FieldPath(field(), "heads"));
+  // The default is no setting: a full printout of a configuration has it, too.
   const bool sets_heads = config_.heads() != ConvolutionConfig().heads();
   if (is_mesh() && sets_heads) {
     report.Add({heads}, fmt::format("{} has no effect in form MESH, whose columns each have a "
