@@ -3,17 +3,23 @@
 // (kernels/ops/depthwise_conv.cc).
 #pragma once
 
+#include <algorithm>
+
 #include "base/host_device.h"
+#include "kernels/fourier_plan.h"
 #include "kernels/op.h"
 
 namespace syntra {
 
 struct DepthwiseCall {
+  // With more taps, which only filters of a single column have, a Fourier transform takes less
+  // time.
   static constexpr int64_t kMostTaps = 256;
 
   int64_t batch = 0, length = 0, columns = 0, groups = 1, taps = 0;
   int64_t left = 0;      // positions before its own that a position reads
   bool dynamic = false;  // each position has weights of its own
+  bool is_long = false;  // more than kMostTaps taps
 
   // Of inputs x, weights, segments.
   static DepthwiseCall Of(const OpCall& call) {
@@ -26,8 +32,15 @@ struct DepthwiseCall {
     result.left = call.attributes.Int("left");
     result.dynamic = weights.rank() == 3;
     result.taps = weights[-1] / (result.dynamic ? result.groups : 1);
+    result.is_long = result.taps > kMostTaps;
     return result;
   }
+
+  // How far back, and ahead, a tap can reach without leaving the sequence.
+  int64_t back() const { return std::min(left, length - 1); }
+  int64_t ahead() const { return std::min(taps - 1 - left, length - 1); }
+  // Of a circle on which the sum of one position meets no tap twice.
+  int64_t transform_length() const { return FastFourierLength(length + std::max(back(), ahead())); }
 
   SYNTRA_HOST_DEVICE int64_t rows() const { return batch * length; }
   SYNTRA_HOST_DEVICE int64_t group_columns() const { return columns / groups; }

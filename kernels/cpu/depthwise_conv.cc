@@ -64,9 +64,13 @@ class ColumnWeights {
     const int64_t last = std::min(column + lanes, call.columns) - 1;
     shared_ = call.group_of(last) == first_;
     first_ *= call.taps;
-    for (int64_t lane = 0; lane < lanes && !shared_; ++lane) {
-      const int64_t group = call.group_of(std::min(column + lane, last));
-      index_[lane] = static_cast<int32_t>(group * call.taps - first_);
+    if (shared_) return;
+    int64_t index = 0, rest = call.group_columns() - column % call.group_columns();
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      index_[lane] = static_cast<int32_t>(index);
+      if (column + lane >= last || --rest > 0) continue;
+      index += call.taps;
+      rest = call.group_columns();
     }
   }
 
@@ -203,7 +207,7 @@ void OwnWeightGrad(const DepthwiseCall& call, DType dtype, bool accumulate,
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "kernels/workspace.h"
+#include "kernels/cpu/long_conv.h"
 
 namespace syntra {
 
@@ -214,6 +218,7 @@ HWY_EXPORT(OwnWeightGrad);
 
 std::optional<BoundKernel> cpu_depthwise_conv(const OpCall& call) {
   const DepthwiseCall depthwise = DepthwiseCall::Of(call);
+  if (depthwise.is_long) return BindLongConvolution(call);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.run = [depthwise, dtype = call.inputs[0].dtype,
@@ -225,6 +230,7 @@ std::optional<BoundKernel> cpu_depthwise_conv(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_depthwise_conv_grad(const OpCall& call) {
   const DepthwiseCall depthwise = DepthwiseCall::Of(call);
+  if (depthwise.is_long) return BindLongConvolutionGrad(call);
   const bool wants_x = call.outputs[0].present(), wants_weights = call.outputs[1].present();
   BoundKernel kernel;
   kernel.accumulates = true;

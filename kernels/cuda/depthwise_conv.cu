@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// depthwise_conv and its gradient: a thread sums eight neighbouring columns of a row over the taps.
-// A weight that all positions share is summed by a block.
+// depthwise_conv and its gradient: a thread sums eight neighbouring columns of a row over the taps,
+// however many these are. A weight that all positions share is summed by a block, one of a long
+// filter by a thread.
 #include "kernels/cuda/rows.h"
 #include "kernels/depthwise_call.h"
 #include "kernels/operands.h"
@@ -72,6 +73,26 @@ __global__ void SharedWeightGradKernel(WeightGrad<T> grad) {
   if (ThreadIndex() == 0) StoreResult(sum, grad.result + BlockIndex(), grad.accumulate);
 }
 
+// One thread for each weight of long filters, which neighbouring columns have of their own.
+template <typename T>
+__global__ void LongWeightGradKernel(WeightGrad<T> grad) {
+  const DepthwiseCall& call = grad.call;
+  const int64_t stride = BlockCount() * ThreadCount();
+  for (int64_t i = BlockIndex() * ThreadCount() + ThreadIndex(); i < call.taps * call.columns;
+       i += stride) {
+    const int64_t tap = i / call.columns, column = i % call.columns;
+    float sum = 0.0f;
+    for (int64_t example = 0; example < call.batch; ++example) {
+      float of_example = 0.0f;
+      for (int64_t t = 0; t < call.length; ++t) {
+        of_example += grad.Term(example * call.length + t, tap, column);
+      }
+      sum += of_example;
+    }
+    StoreResult(sum, grad.result + column * call.taps + tap, grad.accumulate);
+  }
+}
+
 // One thread for each weight of each position's own.
 template <typename T>
 __global__ void OwnWeightGradKernel(WeightGrad<T> grad) {
@@ -129,6 +150,8 @@ std::optional<BoundKernel> cuda_depthwise_conv_grad(const OpCall& call) {
       const int64_t weights = depthwise.groups * depthwise.taps;
       if (depthwise.dynamic) {
         Launch(arguments, GridFor(depthwise.rows() * weights), OwnWeightGradKernel<T>, grad);
+      } else if (depthwise.is_long) {
+        Launch(arguments, GridFor(weights), LongWeightGradKernel<T>, grad);
       } else {
         Launch(arguments, {weights, kThreads, sizeof(WarpSums)}, SharedWeightGradKernel<T>, grad);
       }

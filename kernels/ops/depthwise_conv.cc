@@ -5,9 +5,11 @@
 // over the taps i whose position lies in the example and, with segments, in t's segment.
 //   x A [B, T, C] with columns in G contiguous groups; w f32 [G, K], or [B, T, G * K] for weights
 //   of each position's own (then w[b, t, g, i]); segments? i32 [B, T], 0 is padding -> y A.
-// Attributes {groups, left}; left is from 0 to K - 1, and K - 1 makes it causal. K is at most 256.
-// depthwise_conv_grad: inputs x, w, segments?, dy -> dx, dw.
+// Attributes {groups, left}; left is from 0 to K - 1, and K - 1 makes it causal. K is at most 256,
+// or any number if w is [C, K] and there are no segments. depthwise_conv_grad: inputs x, w,
+// segments?, dy -> dx, dw.
 #include "kernels/depthwise_call.h"
+#include "kernels/fourier_plan.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -21,7 +23,9 @@ void Check(std::string_view op, const Attributes& attributes, std::span<const Te
                "{}: weights {} of {} groups", op, ToString(inputs[1]), groups);
   if (w.rank() == 3) CheckShape(op, "weights", inputs[1], {x[0], x[1], w[2]});
   const int64_t taps = w.rank() == 3 ? w[2] / groups : w[1];
-  SYNTRA_CHECK(taps >= 1 && taps <= DepthwiseCall::kMostTaps, "{}: {} taps", op, taps);
+  const bool any_length = w.rank() == 2 && groups == x[2] && !inputs[2].present();
+  SYNTRA_CHECK(taps >= 1 && (taps <= DepthwiseCall::kMostTaps || any_length), "{}: {} taps", op,
+               taps);
   SYNTRA_CHECK(left >= 0 && left < taps, "{}: {} of {} taps lie before", op, left, taps);
   CheckShape(op, "segments", inputs[2], {x[0], x[1]});
 }
@@ -66,7 +70,11 @@ void Gradient(GradientRule& rule) {
 
 double Flops(const OpCall& call) {
   const DepthwiseCall depthwise = DepthwiseCall::Of(call);
-  return 2.0 * static_cast<double>(depthwise.rows() * depthwise.columns * depthwise.taps);
+  const auto products = static_cast<double>(depthwise.rows() * depthwise.columns);
+  if (!depthwise.is_long) return 2 * products * static_cast<double>(depthwise.taps);
+  // There and back; two columns of real numbers are one of complex ones.
+  return FourierFlops(depthwise.transform_length(),
+                      static_cast<double>(depthwise.batch * depthwise.columns));
 }
 
 double GradFlops(const OpCall& call) { return 2 * Flops(call); }
@@ -100,6 +108,9 @@ std::vector<OpCase> CasesOf(bool gradient) {
   add("own_weights_a_column", 19, 1, F32({1, 5, 19}), {1, 5, 57}, false);
   add("bf16", 2, 1, BF16({2, 6, 38}), {2, 3}, true);
   add("bf16_own_weights", 2, 1, BF16({2, 6, 38}), {2, 6, 6}, true);
+  add("long_causal", 2, 270, F32({2, 130, 2}), {2, 271}, false);
+  add("long_both_ways", 37, 30, F32({1, 29, 37}), {37, 257}, false);
+  add("bf16_long", 3, 0, BF16({2, 20, 3}), {3, 257}, false);
   return cases;
 }
 

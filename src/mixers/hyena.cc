@@ -15,7 +15,6 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kMostTaps = 256;  // of one call of depthwise_conv
 // At these distances, in longest sequences, the decay of the first and of the last column is
 // kDecayedTo; those between are spread evenly in its exponent. As in the authors' code.
 constexpr double kFirstColumn = 1.5, kLastColumn = 0.3, kDecayedTo = 0.01;
@@ -43,11 +42,12 @@ class Hyena final : public TokenMixer {
                                   {projected, ShortFilters(scope, columns), input.segments});
     return Output(scope, local, shape[2], [&](int64_t index, Value x) {
       x = WithoutPadding(scope, x, input.segments);
-      const auto convolved = [&](Direction direction) {
-        return Convolved(scope, x, Filters(scope, index, direction, shape[1], shape[2]), direction);
+      const auto filters = [&](Direction direction) {
+        return Filters(scope, index, direction, shape[1], shape[2]);
       };
-      const Value back = convolved(Direction::kBack);
-      return input.causal ? back : Add(scope, back, convolved(Direction::kAhead));
+      const Value back = filters(Direction::kBack);
+      if (input.causal) return Convolved(scope, x, back);
+      return Convolved(scope, x, Concatenate(scope, 0, {back, filters(Direction::kAhead)}));
     });
   }
 
@@ -100,16 +100,18 @@ class Hyena final : public TokenMixer {
                   1 / std::sqrt(static_cast<double>(width)));
   }
 
-  // The filters of convolution `index`, f32 [length, width], the earliest position first.
+  // The filters of convolution `index`, f32 [length, width], the earliest position first. Those
+  // that look ahead begin with the next position; the last of them reaches none.
   Value Filters(const Scope& scope, int64_t index, Direction direction, int64_t length,
                 int64_t width) const {
     SYNTRA_CHECK(length <= config_.max_length(), "hyena of {} positions", length);
     const bool back = direction == Direction::kBack;
     const Scope network = scope / (back ? "filters_back" : "filters_ahead");
     const int64_t outputs = (config_.order() - 1) * width;
-    const Value all = Network(network, outputs, Distances(scope, length));
+    const int64_t first = back ? 0 : 1;
+    const Value all = Network(network, outputs, Distances(scope, first, length));
     const Value decayed = Multiply(scope, Slice(scope, all, 1, index * width, width),
-                                   Decay(scope, direction, length, width));
+                                   Decay(scope, first, length, width));
     if (!back) return decayed;
     std::vector<int32_t> reversed(length);
     for (int64_t i = 0; i < length; ++i) reversed[i] = static_cast<int32_t>(length - 1 - i);
@@ -138,12 +140,12 @@ class Hyena final : public TokenMixer {
     return linear("last", x, outputs);
   }
 
-  // What the network is told of distances 0, 1, ..: the distance in longest sequences, and cosines
-  // and sines of it; f32 [length, 1 + 2 * bands].
-  Value Distances(const Scope& scope, int64_t length) const {
+  // What the network is told of `length` distances from `first` on: the distance in longest
+  // sequences, and cosines and sines of it; f32 [length, 1 + 2 * bands].
+  Value Distances(const Scope& scope, int64_t first, int64_t length) const {
     const int64_t bands = config_.bands();
     std::vector<float> table;
-    for (int64_t i = 0; i < length; ++i) {
+    for (int64_t i = first; i < first + length; ++i) {
       const double angle = 2 * std::numbers::pi * Relative(i);
       table.push_back(static_cast<float>(Relative(i)));
       for (int64_t b = 0; b < bands; ++b) {
@@ -156,18 +158,16 @@ class Hyena final : public TokenMixer {
     return scope.program().Constant({length, 1 + 2 * bands}, std::move(table));
   }
 
-  // f32 [length, width]; no later position has distance 0.
-  Value Decay(const Scope& scope, Direction direction, int64_t length, int64_t width) const {
-    const double first = 1 / kFirstColumn, last = 1 / kLastColumn;
+  // Of the same distances; f32 [length, width].
+  Value Decay(const Scope& scope, int64_t first, int64_t length, int64_t width) const {
+    const double of_first = 1 / kFirstColumn, of_last = 1 / kLastColumn;
     std::vector<float> table;
-    for (int64_t i = 0; i < length; ++i) {
+    for (int64_t i = first; i < first + length; ++i) {
       for (int64_t c = 0; c < width; ++c) {
         const double place =
             static_cast<double>(c) / static_cast<double>(std::max<int64_t>(width - 1, 1));
-        const double rate = first + (last - first) * place;
-        const bool counts = i > 0 || direction == Direction::kBack;
-        table.push_back(counts ? static_cast<float>(std::pow(kDecayedTo, rate * Relative(i)))
-                               : 0.0F);
+        const double rate = of_first + (of_last - of_first) * place;
+        table.push_back(static_cast<float>(std::pow(kDecayedTo, rate * Relative(i))));
       }
     }
     return scope.program().Constant({length, width}, std::move(table));
@@ -177,36 +177,11 @@ class Hyena final : public TokenMixer {
     return static_cast<double>(distance) / static_cast<double>(config_.max_length());
   }
 
-  // x [B, T, D] convolved with filters [T, D].
-  static Value Convolved(const Scope& scope, Value x, Value filters, Direction direction) {
+  // x [B, T, D] convolved with filters [taps, D], of which tap T - 1 is for a position itself.
+  static Value Convolved(const Scope& scope, Value x, Value filters) {
     const Shape shape = scope.TypeOf(x).shape;
-    const int64_t length = shape[1];
-    const Value taps = Transpose(scope, filters, {1, 0});
-    Value sum;
-    for (int64_t begin = 0; begin < length; begin += kMostTaps) {
-      const int64_t count = std::min(kMostTaps, length - begin);
-      const bool back = direction == Direction::kBack;
-      // Earlier pieces of a filter that looks back read further back.
-      const Value shifted =
-          back ? Delayed(scope, x, length - begin - count) : Advanced(scope, x, begin);
-      const Value piece = scope.One("depthwise_conv",
-                                    {{"groups", shape[2]}, {"left", back ? count - 1 : int64_t{0}}},
-                                    {shifted, Slice(scope, taps, 1, begin, count), Value{}});
-      sum = sum ? Add(scope, sum, piece) : piece;
-    }
-    return sum;
-  }
-
-  // Row t is x's row t - by, or zero.
-  static Value Delayed(const Scope& scope, Value x, int64_t by) {
-    const int64_t length = scope.TypeOf(x).shape[1];
-    return First(scope, Pad(scope, x, 1, by, 0), 1, length);
-  }
-
-  // Row t is x's row t + by, or zero.
-  static Value Advanced(const Scope& scope, Value x, int64_t by) {
-    const int64_t length = scope.TypeOf(x).shape[1];
-    return by == 0 ? x : Slice(scope, Pad(scope, x, 1, 0, by), 1, by, length);
+    return scope.One("depthwise_conv", {{"groups", shape[2]}, {"left", shape[1] - 1}},
+                     {x, Transpose(scope, filters, {1, 0}), Value{}});
   }
 
   HyenaConfig config_;

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// depthwise_conv with filters of many taps (DepthwiseCall::is_long): products of Fourier
+// transforms.
+#pragma once
+
+#include "kernels/op.h"
+
+namespace syntra {
+
+BoundKernel BindLongConvolution(const OpCall& call);
+BoundKernel BindLongConvolutionGrad(const OpCall& call);
+
+}  // namespace syntra
