@@ -58,8 +58,8 @@ def weighted(name: str, settings: str, phi: Callable[[Tensors, torch.Tensor, boo
         return torch.cat(mixed, -1) @ values["output"]
 
     kind, _, fields = settings.partition(" ")
-    return ExampleCase(name, f"{kind} {{ heads: {HEADS} head_size: {SIZE} {fields} }}", shapes, example, package, causal,
-                       frozenset({"features"} if features else ()))
+    return ExampleCase(name, f"{kind} {{ heads: {HEADS} head_size: {SIZE} {fields} }}", shapes, example, package,
+                       causal, frozenset({"features"} if features else ()))
 
 
 def linear(name: str, causal: bool, chunk: int = 3) -> ExampleCase:

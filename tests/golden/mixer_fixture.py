@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mixing layer with its inputs, its parameters, and its results by an independent implementation.
 
-Gradients are those of sum(y * cotangent), checked against central differences. Everything is float64. Where a package of
-the field has the layer, packages.py, y and the gradients of all that it is computed from must be the package's.
+Gradients are those of sum(y * cotangent), checked against central differences. Everything is float64. Where a package
+of the field has the layer (packages.py), its values and gradients must be the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def hold_to_package(name: str, own: Evaluate, package: Evaluate, values: Tensors
     for each, expected in results[1].items():
         difference = float((results[0][each] - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
         if not difference <= tolerance:
-            raise RuntimeError(f"{name}: the package's {'' if each == 'y' else 'gradient of '}{each} differs by {difference}")
+            what = each if each == "y" else f"gradient of {each}"
+            raise RuntimeError(f"{name}: the package's {what} differs by {difference}")
 
 
 def write_layer(fixture: Fixture, layer: Layer, evaluate: Evaluate,

@@ -8,7 +8,6 @@ Syntra does not, the query takes back.
 
 from __future__ import annotations
 
-import math
 import sys
 from types import SimpleNamespace
 from unittest import mock
@@ -26,6 +25,7 @@ from sinkhorn_transformer.sinkhorn_transformer import SinkhornAttention, sinkhor
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
+from torchscale.component.multiscale_retention import MultiScaleRetention
 from transformers import BigBirdConfig, BigBirdModel, FNetConfig, LongformerConfig
 from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention
 from transformers.models.fnet.modeling_fnet import FNetBasicFourierTransform
@@ -35,7 +35,6 @@ from transformers.models.longformer.modeling_longformer import LongformerSelfAtt
 UNUSED = ("fairscale", "fairscale.nn", "timm", "timm.models", "timm.models.layers")
 with mock.patch.dict(sys.modules, dict.fromkeys(UNUSED, mock.MagicMock())):
     from torchscale.architecture.retnet import RetNetRelPos
-from torchscale.component.multiscale_retention import MultiScaleRetention
 
 Tensors = dict[str, Tensor]
 
@@ -188,7 +187,8 @@ def retention(values: Tensors, x: Tensor, heads: int, causal: bool) -> Tensor:
     parameters = {"q_proj.weight": values["query"].T[pairs] * size**0.5 * smaller,
                   "k_proj.weight": values["key"].T[pairs], "v_proj.weight": values["value"].T / smaller,
                   "g_proj.weight": values["gate"].T, "out_proj.weight": values["output"].T}
-    tables = RetNetRelPos(SimpleNamespace(decoder_embed_dim=inner, decoder_retention_heads=heads, recurrent_chunk_size=1))
+    sizes = SimpleNamespace(decoder_embed_dim=inner, decoder_retention_heads=heads, recurrent_chunk_size=1)
+    tables = RetNetRelPos(sizes)
     places = torch.arange(len(x), dtype=torch.float64)
     distances = (places[:, None] - places).abs()
     mask = (tables.decay.double()[:, None, None] * distances).exp()
