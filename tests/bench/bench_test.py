@@ -33,6 +33,7 @@ def load_program(name: str) -> ModuleType:
 
 gpu_step = load_program("gpu_step")
 finetune = load_program("finetune")
+mixers = load_program("mixers")
 
 # Answers a line with how often it was asked, as seconds.
 COUNTING_PROGRAM = """
@@ -92,6 +93,28 @@ class Times(unittest.TestCase):
             path = measuring.write_result(result, "gpu_step", Path(directory))
             self.assertEqual(path.name, "gpu_step-nvidia-h200-x-2026-01-02T030405Z.json")
             self.assertEqual(json.loads(path.read_text(encoding="utf-8")), result)
+
+
+class Mixers(unittest.TestCase):
+    def test_rows_grow_as_far_as_their_cost_allows(self) -> None:
+        limits = SimpleNamespace(longest_square=2048, longest_linear=32768, longest=8192)
+        self.assertEqual(mixers.lengths_of("dense", limits), [512, 2048])
+        self.assertEqual(mixers.lengths_of("retention", limits), [512, 2048, 8192, 32768])
+        self.assertEqual(mixers.lengths_of("reformer", limits), [512, 2048, 8192])
+
+    def test_every_mixer_has_a_peer(self) -> None:
+        peers = (HERE / "mixer_peer.py").read_text(encoding="utf-8").partition("LAYERS")[2]
+        self.assertEqual([name for name in mixers.MIXERS if f'"{name}"' not in peers], [])
+
+    def test_the_exponent_goes_to_the_longest_row(self) -> None:
+        class Programs:
+            def product(self, mixer: str, batch: int, length: int) -> SimpleNamespace:
+                seconds = {512: 1.0, 2048: 3.0, 32768: 64.0}[length]
+                return SimpleNamespace(step=lambda: seconds, close=lambda: length)
+
+        grown = mixers.grow(Programs(), "retention", [512, 2048, 32768])
+        self.assertAlmostEqual(grown["exponent"], 1.0)
+        self.assertEqual(grown["peak_resident_bytes"], [512, 2048, 32768])
 
 
 def step_result(**changes: object) -> dict[str, Any]:

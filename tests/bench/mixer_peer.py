@@ -13,7 +13,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -260,11 +260,142 @@ class Hyena(nn.Module):
         return self.output((mixed + self.skip * values) * gate)
 
 
+BLOCK = 64
+
+
+def hiding(reads: Tensor) -> Tensor:
+    """What is added to scores: 0, or minus infinity where a key is not read."""
+    return torch.zeros(reads.shape).masked_fill(~reads, -math.inf)
+
+
+class Blocks(Projections):
+    """Attention of each block of queries to as many keys."""
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "key", "value"))
+
+    def blocks(self, x: Tensor) -> Iterator[Tensor]:
+        """Queries, keys and values, [B * H, N, BLOCK, K]."""
+        return (self.heads(name, x).flatten(0, 1).unflatten(1, (-1, BLOCK)) for name in self.maps)
+
+    def join_blocks(self, mixed: Tensor) -> Tensor:
+        return self.join(mixed.flatten(1, 2).unflatten(0, (-1, HEADS)))
+
+
+class LocalAttention(Blocks):
+    """A block reads itself and its two neighbours, and of them what is near."""
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, length)
+        query = torch.arange(length).view(-1, BLOCK, 1)
+        key = torch.arange(-BLOCK, length + BLOCK).unfold(0, 3 * BLOCK, BLOCK)[:, None]
+        self.register_buffer("hiding", hiding(((query - key).abs() < BLOCK) & (key >= 0) & (key < length)))
+
+    @staticmethod
+    def neighbours(x: Tensor) -> Tensor:
+        x = functional.pad(x, (0, 0, 0, 0, 1, 1))
+        return torch.cat([x[:, :-2], x[:, 1:-1], x[:, 2:]], 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.blocks(x)
+        scores = query @ self.neighbours(key).mT + self.hiding
+        return self.join_blocks(scores.softmax(-1) @ self.neighbours(value))
+
+
+class BigBird(Projections):
+    """By all scores: of so few blocks nearly all are read, and gathering those of each head takes longer."""
+
+    RANDOM = 3
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "key", "value"))
+        blocks = torch.arange(length // BLOCK)
+        near = ((blocks[:, None] - blocks).abs() < 2) | (blocks == 0) | (blocks == blocks[-1])
+        drawn = torch.rand(HEADS, len(blocks), len(blocks)).masked_fill(near, 2)
+        reads = near | ((drawn.argsort(-1).argsort(-1) < self.RANDOM) & (drawn < 1))
+        reads[:, [0, -1]] = True
+        self.register_buffer("hiding", hiding(reads.repeat_interleave(BLOCK, 1).repeat_interleave(BLOCK, 2)[None]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (self.heads(name, x) for name in ("query", "key", "value"))
+        return self.join(functional.scaled_dot_product_attention(query, key, value, self.hiding, scale=1.0))
+
+
+class Sinkhorn(Blocks):
+    """A block reads itself and a mixture of all blocks."""
+
+    TEMPERATURE, ITERATIONS = 0.75, 8
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, length)
+        self.sorting = nn.Linear(width, HEADS * (length // BLOCK), bias=False)
+
+    def places(self, x: Tensor) -> Tensor:
+        """How much of each block is in each place, [B * H, N, N]."""
+        logits = self.sorting(x.unflatten(1, (-1, BLOCK)).sum(2)).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        weights = (logits.flatten(0, 1) / self.TEMPERATURE).softmax(-1) + 1e-12
+        for _ in range(self.ITERATIONS):
+            weights = weights / weights.sum(-2, keepdim=True)
+            weights = weights / weights.sum(-1, keepdim=True)
+        return weights
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.blocks(x)
+        places = self.places(x)
+        key, value = (torch.cat([each, (places @ each.flatten(2)).view_as(each)], 2) for each in (key, value))
+        return self.join_blocks(functional.scaled_dot_product_attention(query, key, value, scale=1.0))
+
+
+class Reformer(Projections):
+    """Positions, sorted by bucket, read those of their bucket in their chunk and in the one before."""
+
+    ROUNDS = 2
+
+    def __init__(self, width: int, length: int) -> None:
+        super().__init__(width, ("query", "value"))
+        self.register_buffer("rotation", torch.randn(HEADS, SIZE, self.ROUNDS * (length // BLOCK)))
+        self.register_buffer("itself", functional.pad(torch.eye(BLOCK, dtype=torch.bool), (BLOCK, 0)))
+
+    def buckets(self, query: Tensor) -> Tensor:
+        """[B, H, R, T]."""
+        rotated = (query @ self.rotation).unflatten(-1, (self.ROUNDS, -1)).transpose(2, 3)
+        return torch.cat([rotated, -rotated], -1).argmax(-1)
+
+    @staticmethod
+    def rows(x: Tensor, order: Tensor) -> Tensor:
+        """Those of x [..., T, C] that `order` [..., R, T] names, [..., R, T, C]."""
+        sequences = torch.arange(x[..., 0, 0].numel()).view(*x.shape[:-2], 1, 1)
+        places = (order + x.shape[-2] * sequences).flatten()
+        return x.flatten(0, -2).index_select(0, places).view(*order.shape, x.shape[-1])
+
+    @staticmethod
+    def with_last(x: Tensor, fill: float = 0.0) -> Tensor:
+        """Chunks [..., N, C, K], each behind the one before it, [..., N, 2 C, K]."""
+        return torch.cat([functional.pad(x, (0, 0, 0, 0, 1, 0), value=fill)[..., :-1, :, :], x], -2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, value = self.heads("query", x), self.heads("value", x)
+        bucket, order = self.buckets(query).sort(dim=-1, descending=True, stable=True)
+        bucket = bucket.unflatten(-1, (-1, BLOCK))[..., None]
+        key = functional.normalize(query, dim=-1)
+        query, key, value = (self.rows(each, order).unflatten(3, (-1, BLOCK)) for each in (query, key, value))
+        scores = (query @ self.with_last(key).mT).masked_fill(bucket != self.with_last(bucket, -1).mT, -1e9)
+        scores = scores.masked_fill(self.itself, -1e5)
+        weights = scores.softmax(-1)
+        # The logarithms of the sums of exponentials, from the largest score and its weight.
+        largest, place = scores.max(-1, keepdim=True)
+        sums = largest - weights.gather(-1, place).log()
+        mixed, back = weights @ self.with_last(value), order.argsort(-1)[..., None, :]
+        mixed, sums = (self.rows(each.flatten(3, 4), back).squeeze(3) for each in (mixed, sums))
+        return self.join((sums.softmax(2) * mixed).sum(2))
+
+
 LAYERS: dict[str, Callable[[int, int], nn.Module]] = {
     "transformer": DotProduct, "random": Random, "factorized_random": FactorizedRandom, "dense": Dense,
     "factorized_dense": FactorizedDense, "light_conv": LightConv, "dynamic_conv": DynamicConv, "fourier": Fourier,
     "linformer": Linformer, "mlp": Mlp, "gated_mlp": GatedMlp, "linear_attention": LinearAttention,
     "performer": Performer, "retention": Retention, "attention_free": AttentionFree, "hyena": Hyena,
+    "local_attention": LocalAttention, "big_bird": BigBird, "sinkhorn": Sinkhorn, "reformer": Reformer,
 }
 
 

@@ -3,7 +3,8 @@
 
 Linear attention (Katharopoulos et al. 2020), Performer (Choromanski et al. 2021) and retention (Sun et al. 2023) by
 their matrix of all weights; AFT (Zhai et al. 2021) by a softmax for each column; Hyena (Poli et al. 2023) by torch's
-convolution. Attention whose heads share keys and values (Shazeer 2019; Ainslie et al. 2023) is torch's own.
+convolution. Attention whose heads share keys and values (Shazeer 2019; Ainslie et al. 2023) is torch's own. All but
+Hyena are held to packages: performer-pytorch, torchscale, aft-pytorch.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
+import packages
 from fixture import output_directory
-from mixer_fixture import MAX_LENGTH, WIDTH, ExampleCase, Shapes, Tensors, write_examples
+from mixer_fixture import MAX_LENGTH, WIDTH, Example, ExampleCase, Shapes, Tensors, write_examples
 
 HEADS, SIZE = 3, 4
 INNER = HEADS * SIZE
@@ -39,8 +41,8 @@ def lower(matrix: torch.Tensor, causal: bool) -> torch.Tensor:
 # --- linear attention, equations 5 and 9; Performer, lemma 1 ------------------------------------
 
 
-def weighted(name: str, settings: str, phi: Callable[[Tensors, torch.Tensor, bool], torch.Tensor], causal: bool,
-             features: int = 0) -> ExampleCase:
+def weighted(name: str, settings: str, phi: Callable[[Tensors, torch.Tensor, bool], torch.Tensor], package: Example,
+             causal: bool, features: int = 0) -> ExampleCase:
     """phi of a head's rows [T, K]; its last argument says whether they are queries."""
     shapes: Shapes = {side: (WIDTH, INNER) for side in ("query", "key", "value")}
     shapes["output"] = (INNER, WIDTH)
@@ -56,13 +58,14 @@ def weighted(name: str, settings: str, phi: Callable[[Tensors, torch.Tensor, boo
         return torch.cat(mixed, -1) @ values["output"]
 
     kind, _, fields = settings.partition(" ")
-    return ExampleCase(name, f"{kind} {{ heads: {HEADS} head_size: {SIZE} {fields} }}", shapes, example, causal,
-                       frozenset({"features"} if features else ()))
+    return ExampleCase(name, f"{kind} {{ heads: {HEADS} head_size: {SIZE} {fields} }}", shapes, example, package,
+                       causal, frozenset({"features"} if features else ()))
 
 
 def linear(name: str, causal: bool, chunk: int = 3) -> ExampleCase:
     return weighted(name, f"linear_attention chunk_length: {chunk}",
-                    lambda _, rows, __: functional.elu(rows) + 1, causal)
+                    lambda _, rows, __: functional.elu(rows) + 1,
+                    lambda values, x: packages.linear_attention(values, x, HEADS, causal), causal)
 
 
 def performer(name: str, kernel: str, causal: bool) -> ExampleCase:
@@ -79,7 +82,8 @@ def performer(name: str, kernel: str, causal: bool) -> ExampleCase:
         return functional.relu(rows / SIZE**0.25 @ values["features"]) + 1e-3
 
     phi = softmax_features if kernel == "SOFTMAX" else relu_features
-    return weighted(name, f"performer features: {features} kernel: {kernel} chunk_length: 2", phi, causal, features)
+    return weighted(name, f"performer features: {features} kernel: {kernel} chunk_length: 2", phi,
+                    lambda values, x: packages.performer(values, x, HEADS, kernel, causal), causal, features)
 
 
 # --- retention, equations 5 to 8 ----------------------------------------------------------------
@@ -110,7 +114,8 @@ def retention(name: str, causal: bool, chunk: int) -> ExampleCase:
         return (functional.silu(x @ values["gate"]) * joined(normed)) @ values["output"]
 
     mixer = f"retention {{ heads: {HEADS} head_size: {SIZE} value_size: {columns} chunk_length: {chunk} }}"
-    return ExampleCase(name, mixer, shapes, example, causal)
+    return ExampleCase(name, mixer, shapes, example, lambda values, x: packages.retention(values, x, HEADS, causal),
+                       causal, tolerance=1e-6)
 
 
 # --- AFT, equations 2 and 3 ---------------------------------------------------------------------
@@ -123,15 +128,20 @@ def attention_free(name: str, causal: bool, window: int = MAX_LENGTH, rank: int 
         tables = {"query_biases": (MAX_LENGTH, rank), "key_biases": (MAX_LENGTH, rank)}
         shapes |= tables if rank else {"biases": (MAX_LENGTH, MAX_LENGTH)}
 
-    def example(values: Tensors, x: torch.Tensor) -> torch.Tensor:
+    def biases_of(values: Tensors, length: int) -> torch.Tensor:
+        """[T, T], zero where positions are far apart, minus infinity where the key is not read."""
         biases = torch.zeros(MAX_LENGTH, MAX_LENGTH, dtype=torch.float64)
         if window:
             biases = values["query_biases"] @ values["key_biases"].T if rank else values["biases"]
-        places = torch.arange(len(x))
+        places = torch.arange(length)
         near = (places[:, None] - places[None, :]).abs() < window
-        biases = torch.where(near, biases[:len(x), :len(x)], 0.0)
+        biases = torch.where(near, biases[:length, :length], 0.0)
         if causal:
             biases = biases.masked_fill(places[None, :] > places[:, None], -math.inf)
+        return biases
+
+    def example(values: Tensors, x: torch.Tensor) -> torch.Tensor:
+        biases = biases_of(values, len(x))
         key, value = x @ values["key"], x @ values["value"]
         # Of query t, key s and column c.
         weights = torch.softmax(key[None] + biases[:, :, None], 1)
@@ -139,7 +149,8 @@ def attention_free(name: str, causal: bool, window: int = MAX_LENGTH, rank: int 
         return (torch.sigmoid(x @ values["query"]) * mixed) @ values["output"]
 
     mixer = f"attention_free {{ width: {INNER} max_length: {MAX_LENGTH} window: {window} rank: {rank} }}"
-    return ExampleCase(name, mixer, shapes, example, causal)
+    return ExampleCase(name, mixer, shapes, example,
+                       lambda values, x: packages.attention_free(values, x, biases_of(values, len(x))), causal)
 
 
 # --- Hyena, definition 3.1 and section 3.3 ------------------------------------------------------
@@ -192,7 +203,7 @@ def hyena(name: str, causal: bool, order: int = 2) -> ExampleCase:
         return (mixed * parts[0]) @ values["output"] + values["output_bias"]
 
     mixer = f"hyena {{ max_length: {MAX_LENGTH} order: {order} filter_width: {units} bands: {bands} }}"
-    return ExampleCase(name, mixer, shapes, example, causal)
+    return ExampleCase(name, mixer, shapes, example, causal=causal)
 
 
 # --- shared keys and values ---------------------------------------------------------------------
@@ -212,7 +223,7 @@ def shared_heads(name: str, key_value_heads: int, causal: bool) -> ExampleCase:
         return joined(mixed[0]) @ values["output"]
 
     mixer = f"attention {{ heads: {heads} head_size: {size} key_value_heads: {key_value_heads} relative_bias: false term {{ dot_product {{}} }} }}"
-    return ExampleCase(name, mixer, shapes, example, causal)
+    return ExampleCase(name, mixer, shapes, example, causal=causal)
 
 
 CASES = (
@@ -239,7 +250,7 @@ CASES = (
 
 def main() -> None:
     directory = output_directory("Writes the fixture of mixers without a softmax over pairs of positions.")
-    write_examples(directory / "linear_mixers.h5", Path(__file__).name, CASES)
+    write_examples(directory / "linear_mixers.h5", Path(__file__).name, CASES, packages.LINEAR_MIXERS)
 
 
 if __name__ == "__main__":

@@ -3,25 +3,26 @@
 
 FNet (Lee-Thorp et al. 2021) by torch's FFT; Linformer (Wang et al. 2020) head by head; the token-mixing network of
 MLP-Mixer (Tolstikhin et al. 2021) by torch's linear layers; gMLP and aMLP (Liu et al. 2021) position by position.
-A layer knows max_length positions, more than its rows have. Positions behind a sequence are zeros.
+A layer knows max_length positions, more than its rows have. Positions behind a sequence are zeros. All are held to
+packages: transformers, linformer, mlp-mixer-pytorch, g-mlp-pytorch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch.nn import functional
 
+import packages
 from fixture import output_directory
-from mixer_fixture import MAX_LENGTH, WIDTH, ExampleCase, Shapes, Tensors, write_examples
+from mixer_fixture import MAX_LENGTH, WIDTH, Example, ExampleCase, Shapes, Tensors, write_examples
 
 
-def case(name: str, settings: str, shapes: Shapes, example: Callable[[Tensors, torch.Tensor], torch.Tensor],
+def case(name: str, settings: str, shapes: Shapes, example: Example, package: Example,
          causal: bool = False) -> ExampleCase:
     kind, _, fields = settings.partition(" ")
-    return ExampleCase(name, f"{kind} {{ max_length: {MAX_LENGTH} {fields} }}", shapes, example, causal)
+    return ExampleCase(name, f"{kind} {{ max_length: {MAX_LENGTH} {fields} }}", shapes, example, package, causal)
 
 
 # --- FNet, equation 3 ---------------------------------------------------------------------------
@@ -32,7 +33,7 @@ def fourier(name: str, settings: str, factor: float) -> ExampleCase:
         padded = functional.pad(x, (0, 0, 0, MAX_LENGTH - len(x)))
         return factor * torch.fft.fft2(padded).real[:len(x)]
 
-    return case(name, f"fourier {settings}", {}, example)
+    return case(name, f"fourier {settings}", {}, example, lambda _, x: factor * packages.fourier(x, MAX_LENGTH))
 
 
 # --- Linformer, equation 7 ----------------------------------------------------------------------
@@ -62,7 +63,7 @@ def linformer(name: str, own_heads: bool, share_values: bool) -> ExampleCase:
 
     settings = f"heads: {heads} head_size: {size} projected_length: {rows}"
     settings += f" share_heads: {str(not own_heads).lower()} share_values: {str(share_values).lower()}"
-    return case(name, f"linformer {settings}", shapes, example)
+    return case(name, f"linformer {settings}", shapes, example, lambda values, x: packages.linformer(values, x, heads))
 
 
 # --- MLP-Mixer, equation 1 ----------------------------------------------------------------------
@@ -79,7 +80,7 @@ def mlp(name: str) -> ExampleCase:
         units = functional.gelu(units, approximate="tanh")
         return functional.linear(units, values["output"], values["output_bias"][:, 0]).T[:len(x)]
 
-    return case(name, f"mlp width: {hidden}", shapes, example)
+    return case(name, f"mlp width: {hidden}", shapes, example, packages.token_mlp)
 
 
 # --- gMLP and aMLP, sections 2 and 4.4 ----------------------------------------------------------
@@ -115,7 +116,8 @@ def gated_mlp(name: str, heads: int = 1, attention: int = 0, causal: bool = Fals
         return (u * v) @ values["output"] + values["output_bias"]
 
     settings = f"gated_mlp width: {width} heads: {heads} attention_size: {attention}"
-    return case(name, settings, shapes, example, causal)
+    return case(name, settings, shapes, example,
+                lambda values, x: packages.gated_mlp(values, x, heads, attention, causal), causal)
 
 
 CASES = (
@@ -135,7 +137,7 @@ CASES = (
 
 def main() -> None:
     directory = output_directory("Writes the fixture of mixers that map positions by matrices.")
-    write_examples(directory / "position_maps.h5", Path(__file__).name, CASES)
+    write_examples(directory / "position_maps.h5", Path(__file__).name, CASES, packages.POSITION_MAPS)
 
 
 if __name__ == "__main__":

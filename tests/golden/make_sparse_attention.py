@@ -4,6 +4,7 @@
 Local attention (sliding windows, dilation and global tokens of Beltagy et al. 2020) and BigBird (Zaheer et al. 2020)
 by a rule for each pair of positions; Sinkhorn attention (Tay et al. 2020) block by block over what is not padding;
 Reformer (Kitaev et al. 2020) by a mask for each round. A case's rows hold two packed examples, or one and padding.
+Most are held to packages: local-attention, transformers, sinkhorn-transformer, reformer-pytorch.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn import functional
 
+import packages
 from fixture import Array, Fixture, output_directory, rounded
-from mixer_fixture import Layer, Tensors, write_layer
+from mixer_fixture import Layer, Tensors, hold_to_package, write_layer
 
 BATCH, WIDTH, LENGTH, HEADS, HEAD_SIZE = 2, 12, 11, 3, 4
 INNER = HEADS * HEAD_SIZE
@@ -41,6 +44,8 @@ class Case:
     bias: bool = False
     packed: bool = True
     frozen: tuple[str, ...] = ()
+    package: Row | None = None
+    multiple: int = 1  # of positions that the package takes
 
     def text_proto(self) -> str:
         kind, _, fields = self.settings.partition(" ")
@@ -78,6 +83,7 @@ def of_one_segment(segments: np.ndarray) -> np.ndarray:
 
 def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bias: bool = True,
           causal: bool = False) -> Case:
+    """Held to local-attention without global tokens; with them to Longformer, which has neither bias nor dilation."""
     i, j = np.indices((LENGTH, LENGTH))
     near = (np.abs(j - i) < radius * dilation) & ((j - i) % dilation == 0)
     touches_global = (i < global_tokens) | (j < global_tokens)
@@ -89,8 +95,15 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
             added = torch.where(torch.from_numpy(touches_global), 0, values["bias"][:, j - i + LENGTH - 1])
         return dot_product(values, x, window & of_one_segment(segments), added)
 
+    def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
+        if global_tokens:
+            return packages.longformer(values, x, segments, HEADS, radius, global_tokens)
+        return packages.local_attention(values, x, segments, HEADS, radius, dilation, causal)
+
     settings = f"local_attention radius: {radius} dilation: {dilation} global_tokens: {global_tokens}"
-    return Case(name, f"{settings} relative_bias: {str(bias).lower()}", row, PROJECTIONS, causal, bias)
+    without_package = global_tokens and (bias or causal or dilation > 1)
+    return Case(name, f"{settings} relative_bias: {str(bias).lower()}", row, PROJECTIONS, causal, bias,
+                package=None if without_package else package)
 
 
 # --- BigBird, section 2 -------------------------------------------------------------------------
@@ -133,8 +146,11 @@ def big_bird(name: str, block_size: int, random_blocks: int, max_length: int) ->
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         return dot_product(values, x, pairs & of_one_segment(segments))
 
+    def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
+        return packages.big_bird(values, x, segments, block_size, blocks)
+
     settings = f"big_bird block_size: {block_size} random_blocks: {random_blocks} max_length: {max_length}"
-    return Case(name, settings, row, PROJECTIONS)
+    return Case(name, settings, row, PROJECTIONS, package=package)
 
 
 # --- Sparse Sinkhorn attention, section 3 -------------------------------------------------------
@@ -193,9 +209,15 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
         result = torch.cat(rows)
         return functional.pad(result, (0, 0, 0, LENGTH - len(result)))
 
+    def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
+        real = x[:int((segments > 0).sum())]
+        mixed = packages.sinkhorn(values, real, HEADS, min(block_size, len(real)), iterations, temperature)
+        return functional.pad(mixed, (0, 0, 0, LENGTH - len(real)))
+
     settings = (f"sinkhorn block_size: {block_size} max_length: {max_length} iterations: {iterations} "
                 f"temperature: {temperature}")
-    return Case(name, settings, row, PROJECTIONS | {"sorting": (WIDTH, HEADS * most)}, causal, packed=False)
+    return Case(name, settings, row, PROJECTIONS | {"sorting": (WIDTH, HEADS * most)}, causal, packed=False,
+                package=None if causal else package, multiple=1 if block_size > LENGTH else block_size)
 
 
 # --- Reformer, section 2 ------------------------------------------------------------------------
@@ -229,8 +251,11 @@ def reformer(name: str, chunk_length: int, buckets: int, rounds: int) -> Case:
             mixed.append((weights[..., None] * torch.stack([each for each, _ in found])).sum(0))
         return torch.cat(mixed, -1) @ values["output"]
 
+    def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
+        return packages.reformer(values, x, segments, chunk_length, buckets, rounds)
+
     settings = f"reformer chunk_length: {chunk_length} buckets: {buckets} rounds: {rounds}"
-    return Case(name, settings, row, shapes, frozen=("rotation",))
+    return Case(name, settings, row, shapes, frozen=("rotation",), package=package)
 
 
 CASES = (
@@ -259,6 +284,12 @@ CASES = (
     reformer("reformer_one_chunk", chunk_length=64, buckets=6, rounds=2),
 )
 
+# Held to a package and not written.
+ONLY_HELD = (
+    local("local_and_global_without_bias", radius=3, global_tokens=2, bias=False),
+    local("local_all_global_without_bias", radius=4, global_tokens=16, bias=False),
+)
+
 
 def make_layer(case: Case, generator: np.random.Generator) -> Layer:
     def draw(*shape: int) -> Array:
@@ -280,15 +311,35 @@ def evaluate(case: Case, values: Tensors) -> torch.Tensor:
     return torch.stack(rows) * torch.from_numpy(segments > 0)[..., None]
 
 
+def hold_rows(case: Case, layer: Layer) -> None:
+    """The case's rows against the package's, where they are not padding."""
+    package = case.package
+    if package is None:
+        return
+    inputs = {name: array for name, array in layer.inputs.items() if name == "bias"}
+    values = {name: torch.from_numpy(array) for name, array in (layer.parameters | inputs).items()}
+    for x, segments in zip(layer.inputs["x"], case.segments(), strict=True):
+        real = int((segments > 0).sum()) // case.multiple * case.multiple
+        own = np.where(np.arange(LENGTH) < real, segments, 0)
+
+        def rows(evaluate_row: Row, moved: Tensors, own: np.ndarray = own, real: int = real) -> torch.Tensor:
+            return evaluate_row(moved, moved["x"], own)[:real]
+
+        hold_to_package(case.name, partial(rows, case.row), partial(rows, package), values | {"x": torch.from_numpy(x)})
+
+
 def main() -> None:
     directory = output_directory("Writes the fixture of sparse attention.")
     torch.set_num_threads(1)
-    with Fixture(directory / "sparse_attention.h5", Path(__file__).name, ("torch",)) as fixture:
-        for case in CASES:
+    versions = ("torch", *packages.SPARSE_ATTENTION)
+    with Fixture(directory / "sparse_attention.h5", Path(__file__).name, versions) as fixture:
+        for case in (*CASES, *ONLY_HELD):
             # A generator of its own: a new case leaves the others as they are.
             generator = np.random.default_rng(zlib.crc32(case.name.encode()))
-            write_layer(fixture, make_layer(case, generator), lambda values, case=case: evaluate(case, values),
-                        generator)
+            layer = make_layer(case, generator)
+            hold_rows(case, layer)
+            if case in CASES:
+                write_layer(fixture, layer, lambda values, case=case: evaluate(case, values), generator)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mixing layer with its inputs, its parameters, and its results by an independent implementation.
 
-Gradients are those of sum(y * cotangent), checked against central differences. Everything is float64.
+Gradients are those of sum(y * cotangent), checked against central differences. Everything is float64. Where a package
+of the field has the layer (packages.py), its values and gradients must be the same.
 """
 
 from __future__ import annotations
@@ -57,6 +58,22 @@ def check_gradient(layer: Layer, evaluate: Evaluate, values: Tensors, gradients:
         raise RuntimeError(f"{layer.name}: slope {found} by differences, {expected} by gradients")
 
 
+def hold_to_package(name: str, own: Evaluate, package: Evaluate, values: Tensors, tolerance: float = 1e-9) -> None:
+    """Values and gradients, each within `tolerance` of the package's largest."""
+    results = []
+    for evaluate in (own, package):
+        moving = {each: value.detach().clone().requires_grad_() for each, value in values.items()}
+        y = evaluate(moving)
+        cotangent = torch.arange(1.0, y.numel() + 1, dtype=torch.float64).cos().view_as(y)
+        gradients = torch.autograd.grad((y * cotangent).sum(), list(moving.values()), materialize_grads=True)
+        results.append({"y": y.detach()} | dict(zip(moving, gradients, strict=True)))
+    for each, expected in results[1].items():
+        difference = float((results[0][each] - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
+        if not difference <= tolerance:
+            what = each if each == "y" else f"gradient of {each}"
+            raise RuntimeError(f"{name}: the package's {what} differs by {difference}")
+
+
 def write_layer(fixture: Fixture, layer: Layer, evaluate: Evaluate,
                 generator: np.random.Generator) -> None:
     """Evaluates and differentiates the layer, and writes it with its results as a group of its name."""
@@ -92,6 +109,8 @@ SEGMENTS = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0]])
 LENGTHS = (7, 5)
 
 Shapes = dict[str, tuple[int, ...]]
+# y [T, D] of x [T, D].
+Example = Callable[[Tensors, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -101,9 +120,11 @@ class ExampleCase:
     name: str
     mixer: str  # text-proto of a MixerConfig
     shapes: Shapes  # of the parameters
-    example: Callable[[Tensors, torch.Tensor], torch.Tensor]  # y [T, D] of x [T, D]
+    example: Example
+    package: Example | None = None
     causal: bool = False
     frozen: frozenset[str] = frozenset()
+    tolerance: float = 1e-9  # relative, of what the package gives
 
     def layer(self, generator: np.random.Generator) -> Layer:
         def draw(*shape: int) -> Array:
@@ -121,10 +142,23 @@ class ExampleCase:
         return torch.stack([functional.pad(row, (0, 0, 0, LENGTH - len(row))) for row in rows])
 
 
-def write_examples(path: Path, script: str, cases: Iterable[ExampleCase]) -> None:
+    def hold_to_package(self, layer: Layer) -> None:
+        package = self.package
+        if package is None:
+            return
+        values = {name: torch.from_numpy(array) for name, array in layer.parameters.items()}
+        for x, length in zip(layer.inputs["x"], LENGTHS, strict=True):
+            hold_to_package(self.name, lambda moved: self.example(moved, moved["x"]),
+                            lambda moved: package(moved, moved["x"]), values | {"x": torch.from_numpy(x[:length])},
+                            self.tolerance)
+
+
+def write_examples(path: Path, script: str, cases: Iterable[ExampleCase], packages: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
-    with Fixture(path, script, ("torch",)) as fixture:
+    with Fixture(path, script, ("torch", *packages)) as fixture:
         for case in cases:
             # A generator of its own: a new case leaves the others as they are.
             generator = np.random.default_rng(zlib.crc32(case.name.encode()))
-            write_layer(fixture, case.layer(generator), case.evaluate, generator)
+            layer = case.layer(generator)
+            case.hold_to_package(layer)
+            write_layer(fixture, layer, case.evaluate, generator)
