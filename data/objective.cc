@@ -19,6 +19,7 @@ struct Row {
 // An objective is a row here and a file of its own (README.md, "Adding an objective").
 constexpr Row kObjectives[] = {
     {"causal_lm", MakeCausalLm, DataConfig::CAUSAL_LM},
+    {"classification", MakeClassification, std::nullopt},
     {"prefix_lm", MakePrefixLm, DataConfig::PREFIX_LM},
     {"span_corruption", MakeSpanCorruption, DataConfig::SPAN_CORRUPTION},
     {"text_to_text", MakeTextToText, std::nullopt},

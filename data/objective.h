@@ -53,6 +53,7 @@ std::string ObjectiveOfCorpus(const DataConfig& config);
 
 // The rows of the table.
 std::unique_ptr<Objective> MakeCausalLm(const ObjectiveSettings& settings);
+std::unique_ptr<Objective> MakeClassification(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakePrefixLm(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeSpanCorruption(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeTextToText(const ObjectiveSettings& settings);

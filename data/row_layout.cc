@@ -32,7 +32,7 @@ void MoveRight(std::span<const int32_t> sequence, std::span<int32_t> read) {
   std::ranges::copy(sequence.first(sequence.size() - 1), read.begin() + 1);
 }
 
-class Separate final : public RowLayout {
+class Separate : public RowLayout {
  public:
   ExampleLengths SlotsOf(const ExampleLengths& lengths) const override { return lengths; }
 
@@ -54,6 +54,13 @@ class Separate final : public RowLayout {
     MarkSegment(batch, "encoder", encoder_row, begin.inputs, lengths.inputs, segment);
     MarkSegment(batch, "decoder", row, begin.targets, lengths.targets, segment);
     MoveRight(targets, SlotsIn(batch, "decoder_ids", row, begin.targets, lengths.targets));
+  }
+};
+
+class OneClass final : public Separate {
+ public:
+  ExampleLengths SlotsOf(const ExampleLengths& lengths) const override {
+    return {lengths.inputs, 1};
   }
 };
 
@@ -96,6 +103,11 @@ const RowLayout& SeparateRows() {
 
 const RowLayout& SharedRows() {
   static const Shared layout;
+  return layout;
+}
+
+const RowLayout& RowsOfOneClass() {
+  static const OneClass layout;
   return layout;
 }
 

@@ -40,6 +40,9 @@ const RowLayout& SeparateRows();
 // with 0 at the start of each segment; `targets` is kIgnoredTarget where an input would be.
 const RowLayout& SharedRows();
 
+// As SeparateRows; every example has one target, its class, and a row of its own.
+const RowLayout& RowsOfOneClass();
+
 // Writes examples, one behind the other, into a row of a batch.
 class RowWriter {
  public:

@@ -47,12 +47,19 @@ struct Tokenized {
 Tokenized Tokenize(std::span<const TextPair> pairs, const Tokenizer& tokenizer) {
   Tokenized result;
   std::vector<int32_t> ids;
+  const auto add = [&] {
+    result.ids.insert(result.ids.end(), ids.begin(), ids.end());
+    result.lengths.push_back(std::ssize(ids));
+  };
   for (const TextPair& pair : pairs) {
-    for (const std::string* text : {&pair.inputs, &pair.targets}) {
-      tokenizer.Encode(*text, &ids);
-      result.ids.insert(result.ids.end(), ids.begin(), ids.end());
-      result.lengths.push_back(std::ssize(ids));
+    tokenizer.Encode(pair.inputs, &ids);
+    add();
+    if (pair.class_id) {
+      ids = {*pair.class_id};
+    } else {
+      tokenizer.Encode(pair.targets, &ids);
     }
+    add();
   }
   return result;
 }

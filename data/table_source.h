@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,12 +16,13 @@ namespace syntra {
 
 struct TextPair {
   std::string inputs, targets;
+  std::optional<int32_t> class_id{};  // instead of the ids of the targets' text
 };
 
 class TableSource : public ExampleSource {
  public:
   // Tokenizes the pairs with all threads; ids follow from the pairs alone. The objective must take
-  // pairs (MakeObjective("text_to_text", ...)).
+  // pairs (MakeObjective("text_to_text", ...), "classification" where they have class ids).
   TableSource(std::string name, std::span<const TextPair> pairs, const Tokenizer& tokenizer,
               std::unique_ptr<Objective> objective);
 

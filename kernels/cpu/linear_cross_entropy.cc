@@ -15,6 +15,7 @@
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_cross_entropy.h"
 #include "kernels/cpu/vocabulary_tiles.h"
+#include "kernels/target_row.h"
 #include "kernels/workspace.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -50,7 +51,7 @@ BlockSums ExponentialsOfRow(float* logits, int64_t columns, bool with_sum) {
 // Turns logits into exponentials and sums each row. Rows without a target are skipped.
 void FormExponentials(const LogitTile& tile, bool with_sum, TokenSoftmax* tokens, BlockSums* sums) {
   for (int64_t row = tile.repeated; row < tile.rows; ++row) {
-    if (tokens[row].target <= 0) continue;
+    if (tokens[row].target < 0) continue;
     float* logits = tile.logits + row * tile.columns;
     const int64_t target = tokens[row].target - tile.first_column;
     if (target >= 0 && target < tile.columns) tokens[row].target_logit = logits[target];
@@ -66,7 +67,7 @@ void DlogitRows(const LogitTile& tile, const TokenSoftmax* tokens, const BlockSu
   for (int64_t row = 0; row < tile.rows; ++row) {
     const TokenSoftmax& token = tokens[row];
     T* to = dlogits + row * tile.columns;
-    if (row < tile.repeated || token.target <= 0) {
+    if (row < tile.repeated || token.target < 0) {
       std::memset(to, 0, tile.columns * sizeof(T));
       continue;
     }
@@ -125,6 +126,7 @@ namespace {
 
 struct Loss {
   double z_loss, label_smoothing;
+  int32_t first;  // target of row 0 of the embedding
 };
 
 // The sums over all tokens.
@@ -198,9 +200,10 @@ class ChunkSoftmax {
     const int32_t* targets =
         Input<int32_t>(arguments, 2) + tiles_.tile(chunk, 0, nullptr).first_token;
     for (int64_t row = 0; row < tiles_.chunk_rows(); ++row) {
-      SYNTRA_CHECK(targets[row] < vocabulary, "target {} outside a vocabulary of {}", targets[row],
+      const int32_t target = TargetRow(targets[row], loss_.first);
+      SYNTRA_CHECK(target < vocabulary, "target {} outside a vocabulary of {}", targets[row],
                    vocabulary);
-      tokens(arguments)[row] = {.target = targets[row], .target_logit = 0.0f, .log_z = 0.0};
+      tokens(arguments)[row] = {.target = target, .target_logit = 0.0f, .log_z = 0.0};
     }
   }
 
@@ -210,7 +213,7 @@ class ChunkSoftmax {
     const double smoothing = loss_.label_smoothing;
     for (int64_t row = chunk_rows.repeated; row < chunk_rows.rows; ++row) {
       TokenSoftmax& token = tokens(arguments)[row];
-      if (token.target <= 0) continue;
+      if (token.target < 0) continue;
       double largest = -std::numeric_limits<double>::infinity(), exponentials = 0.0, logits = 0.0;
       for (int64_t block = 0; block < tiles_.block_count(); ++block) {
         largest = std::max<double>(largest, sums(arguments, block)[row].largest);
@@ -442,7 +445,8 @@ void CrossEntropyGrad::SumDhidden(const KernelArguments& arguments, int64_t chun
 }
 
 Loss LossOf(const OpCall& call) {
-  return {call.attributes.Number("z_loss"), call.attributes.Number("label_smoothing")};
+  return {call.attributes.Number("z_loss"), call.attributes.Number("label_smoothing"),
+          static_cast<int32_t>(call.attributes.Int("first"))};
 }
 
 template <typename Plan, typename... Rest>

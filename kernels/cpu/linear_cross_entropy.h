@@ -15,7 +15,7 @@ struct BlockSums {
 
 // The softmax of one token of the current chunk.
 struct TokenSoftmax {
-  int32_t target;  // the token is ignored if this is <= 0
+  int32_t target;  // row of the embedding; the token is ignored if this is negative
   float target_logit;
   double log_z;  // log of the sum of exp(logit) over the vocabulary
 };

@@ -53,7 +53,8 @@ namespace {
 
 class LogProbabilities {
  public:
-  explicit LogProbabilities(const Projection& projection) : tiles_(projection), products_(tiles_) {
+  LogProbabilities(const Projection& projection, int64_t first)
+      : tiles_(projection), products_(tiles_), first_(first) {
     WorkspaceLayout thread_layout;
     logits_ = thread_layout.Place(tiles_.chunk_rows() * tiles_.largest_block() * sizeof(float));
     scratch_ = thread_layout.Place(products_.workspace_bytes());
@@ -79,6 +80,7 @@ class LogProbabilities {
 
   VocabularyTiles tiles_;
   LogitProducts products_;
+  int64_t first_;  // target of row 0 of the embedding
   WorkspaceLayout layout_;
   size_t sums_, target_logits_, threads_, thread_bytes_, logits_, scratch_;
 };
@@ -92,10 +94,10 @@ void LogProbabilities::RunBlock(const KernelArguments& arguments, int64_t block)
                   thread + scratch_);
     for (int64_t row = tile.repeated; row < tile.rows; ++row) {
       const int64_t token = tile.first_token + row;
-      if (targets[token] < 0) continue;
+      if (targets[token] < first_) continue;
       const float* logits = tile.logits + row * tile.columns;
       SumsOf(arguments, block)[token] = HWY_DYNAMIC_DISPATCH(SumExponentials)(logits, tile.columns);
-      const int64_t target = targets[token] - tile.first_column;
+      const int64_t target = targets[token] - first_ - tile.first_column;
       if (target >= 0 && target < tile.columns) TargetLogits(arguments)[token] = logits[target];
     }
   }
@@ -117,13 +119,13 @@ void LogProbabilities::Run(const KernelArguments& arguments) const {
   const Projection& projection = tiles_.projection();
   const int32_t* targets = Input<int32_t>(arguments, 2);
   for (int64_t token = 0; token < projection.tokens; ++token) {
-    SYNTRA_CHECK(targets[token] < projection.vocabulary, "target {} outside a vocabulary of {}",
-                 targets[token], projection.vocabulary);
+    SYNTRA_CHECK(targets[token] - first_ < projection.vocabulary,
+                 "target {} outside a vocabulary of {}", targets[token], projection.vocabulary);
   }
   ParallelTasks(tiles_.block_count(), [&](int64_t block) { RunBlock(arguments, block); });
   float* result = Output<float>(arguments, 0);
   for (int64_t token = 0; token < projection.tokens; ++token) {
-    result[token] = targets[token] < 0 ? 0.0f : LogProbability(arguments, token);
+    result[token] = targets[token] < first_ ? 0.0f : LogProbability(arguments, token);
   }
 }
 
@@ -132,7 +134,8 @@ void LogProbabilities::Run(const KernelArguments& arguments) const {
 std::optional<BoundKernel> cpu_linear_log_probability(const OpCall& call) {
   const std::optional<Projection> projection = ProjectionOf(call);
   if (!projection) return std::nullopt;
-  const auto plan = std::make_shared<const LogProbabilities>(*projection);
+  const auto plan =
+      std::make_shared<const LogProbabilities>(*projection, call.attributes.Int("first"));
   BoundKernel kernel;
   kernel.workspace_bytes = plan->workspace_bytes();
   kernel.run = [plan](const KernelArguments& arguments) { plan->Run(arguments); };

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/logits.h"
 #include "kernels/cuda/row_sums.h"
+#include "kernels/target_row.h"
 
 namespace syntra {
 namespace {
@@ -20,6 +21,7 @@ struct TokenLoss {
 
 struct Loss {
   float z_loss, label_smoothing;
+  int32_t first;  // target of row 0 of the embedding
   int64_t vocabulary;
 };
 
@@ -50,8 +52,8 @@ __device__ TokenLoss LossOf(const Loss& loss, const RowSums& row, float target_l
 
 __global__ void LossKernel(Chunk chunk) {
   const int64_t token = BlockIndex();
-  const int32_t target = chunk.targets[token];
-  if (target <= 0) {
+  const int32_t target = TargetRow(chunk.targets[token], chunk.loss.first);
+  if (target < 0) {
     if (ThreadIndex() == 0) chunk.losses[token] = {};
     return;
   }
@@ -64,25 +66,25 @@ __global__ void LossKernel(Chunk chunk) {
 template <typename T>
 __global__ void DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
   const int64_t token = BlockIndex(), vocabulary = chunk.loss.vocabulary;
-  const int32_t target = chunk.targets[token];
+  const int32_t target = TargetRow(chunk.targets[token], chunk.loss.first);
   const float* logits = chunk.logits + token * vocabulary;
   T* to = dlogits + token * vocabulary;
   RowSums row = {};
-  if (target > 0) {
+  if (target >= 0) {
     row = SumRow(logits, vocabulary);
     if (ThreadIndex() == 0) chunk.losses[token] = LossOf(chunk.loss, row, logits[target]);
     SyncThreads();
   } else if (ThreadIndex() == 0) {
     chunk.losses[token] = {};
   }
-  const float factor = target > 0 ? scale.Value() : 0.0f;
+  const float factor = target >= 0 ? scale.Value() : 0.0f;
   const float share = factor * (1.0f + 2.0f * chunk.loss.z_loss * row.log_z);
   const float smoothed = factor * chunk.loss.label_smoothing / static_cast<float>(vocabulary);
   const float target_share = factor * (1.0f - chunk.loss.label_smoothing);
   for (int64_t j = ThreadIndex() * kEight; j < vocabulary; j += kThreads * kEight) {
     const int count = static_cast<int>(vocabulary - j < kEight ? vocabulary - j : kEight);
     Eight value = {};
-    if (target > 0) {
+    if (target >= 0) {
       value = LoadEight(logits + j, count);
       for (int k = 0; k < kEight; ++k) {
         value[k] = share * expf(value[k] - row.log_z) - smoothed;
@@ -136,7 +138,8 @@ class Losses {
  public:
   Losses(const OpCall& call, const LogitChunks& chunks, WorkspaceLayout& layout)
       : loss_{static_cast<float>(call.attributes.Number("z_loss")),
-              static_cast<float>(call.attributes.Number("label_smoothing")), chunks.vocabulary},
+              static_cast<float>(call.attributes.Number("label_smoothing")),
+              static_cast<int32_t>(call.attributes.Int("first")), chunks.vocabulary},
         tokens_(chunks.tokens),
         losses_(layout.Place(chunks.tokens * sizeof(TokenLoss))) {}
 

@@ -2,16 +2,17 @@
 // The output projection and its softmax cross-entropy in one op, so that the logits are never all
 // in memory. hidden [B, T, D], embedding [V, D], targets [B, T], c = inverse_denominator [1]. With
 // l_v = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s)
-// [v = target] + s / V, over the tokens with target > 0:
+// [v = target - first] + s / V, over the tokens with target > 0:
 //   loss = c * sum(L - sum_v q_v l_v + z_loss L^2)      (z-loss: Mesh TensorFlow, layers.py)
 //   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens)
 // Backward, with p_v = exp(l_v - L):  d l_v = c dloss (p_v (1 + 2 z_loss L) - q_v).
 // The gradient op computes the logits anyway, so it also returns the loss and the statistics. A
-// training program runs only the gradient op. Attributes {scale, z_loss, label_smoothing}.
+// training program runs only the gradient op. Attributes {scale, z_loss, label_smoothing, first}.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/ops/shapes.h"
+#include "kernels/target_row.h"
 
 namespace syntra {
 namespace {
@@ -23,15 +24,18 @@ class Token {
         const ReferenceTensor& embedding)
       : scale_(attributes.Number("scale")),
         smoothing_(attributes.Number("label_smoothing")),
+        first_(static_cast<int32_t>(attributes.Int("first"))),
         hidden_(hidden.numbers),
         embedding_(embedding.numbers),
         width_(embedding.dim(1)),
         logits_(embedding.dim(0)) {}
 
-  void Load(int64_t token, int32_t target) {
-    SYNTRA_CHECK(target < vocabulary(), "target {} outside a vocabulary of {}", target,
+  // False if the token has no target.
+  bool Load(int64_t token, int32_t target) {
+    target_ = TargetRow(target, first_);
+    SYNTRA_CHECK(target_ < vocabulary(), "target {} outside a vocabulary of {}", target,
                  vocabulary());
-    target_ = target;
+    if (target_ < 0) return false;
     for (int64_t v = 0; v < vocabulary(); ++v) {
       double dot = 0.0;
       for (int64_t d = 0; d < width_; ++d) {
@@ -39,6 +43,7 @@ class Token {
       }
       logits_[v] = scale_ * dot;
     }
+    return true;
   }
 
   int64_t vocabulary() const { return static_cast<int64_t>(logits_.size()); }
@@ -57,6 +62,7 @@ class Token {
 
  private:
   double scale_, smoothing_;
+  int32_t first_;
   std::span<const double> hidden_, embedding_;
   int64_t width_, target_ = 0;
   std::vector<double> logits_;
@@ -112,8 +118,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   Token token(call.attributes, inputs[0], inputs[1]);
   LossSums sums(call.attributes.Number("z_loss"));
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (targets[i] <= 0) continue;
-    token.Load(static_cast<int64_t>(i), targets[i]);
+    if (!token.Load(static_cast<int64_t>(i), targets[i])) continue;
     sums.Add(token, token.LogSum());
   }
   sums.Store(inputs[3].numbers[0], outputs[0], outputs[1]);
@@ -136,8 +141,9 @@ double Flops(const OpCall& call) {
 // Two products, and the logits.
 double GradFlops(const OpCall& call) { return 3.0 * Flops(call); }
 
-Attributes With(double scale, double z_loss, double label_smoothing) {
-  return {{"scale", scale}, {"z_loss", z_loss}, {"label_smoothing", label_smoothing}};
+Attributes With(double scale, double z_loss, double label_smoothing, int64_t first = 0) {
+  return {
+      {"scale", scale}, {"z_loss", z_loss}, {"label_smoothing", label_smoothing}, {"first", first}};
 }
 
 std::vector<OpCase> Cases() {
@@ -151,6 +157,7 @@ std::vector<OpCase> Cases() {
     cases.push_back({name, With(1.0, 0.0, 0.0), small, FillBetween(0, 12)});
     cases.push_back({name + "_scale", With(0.12, 1e-2, 0.0), wide, FillBetween(-1, 300)});
     cases.push_back({name + "_smooth", With(0.2, 1e-3, 0.1), small, FillBetween(1, 12)});
+    cases.push_back({name + "_classes", With(0.2, 1e-3, 0.1, 1), small, FillBetween(-1, 13)});
     cases.push_back({name + "_padded", With(0.3, 0.0, 0.2), small, FillBetween(-2, 2)});
   }
   return cases;
@@ -182,8 +189,7 @@ void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,
     if (output.present()) std::ranges::fill(output.numbers, 0.0);
   }
   for (int64_t i = 0; i < static_cast<int64_t>(targets.size()); ++i) {
-    if (targets[i] <= 0) continue;
-    token.Load(i, targets[i]);
+    if (!token.Load(i, targets[i])) continue;
     const double log_z = token.LogSum();
     sums.Add(token, log_z);
     for (int64_t v = 0; v < token.vocabulary(); ++v) {

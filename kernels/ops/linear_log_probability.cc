@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log-probabilities of given tokens under the softmax over the vocabulary: with
-// l_v = scale * hidden . embedding_v, y = l_target - log sum_v exp(l_v), and 0 where target < 0.
+// l_v = scale * hidden . embedding_v, y = l_{target - first} - log sum_v exp(l_v), and 0 where
+// target < first.
 // hidden [B, T, D], embedding [V, D], targets i32 [B, T] -> f32 [B, T].
-// Attributes {scale}.
+// Attributes {scale, first}.
 #include <algorithm>
 #include <cmath>
 
@@ -36,15 +37,16 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const double scale = call.attributes.Number("scale");
   std::vector<double> logits(vocabulary);
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (targets[i] < 0) continue;
-    SYNTRA_CHECK(targets[i] < vocabulary, "target {} outside a vocabulary of {}", targets[i],
+    const int64_t target = targets[i] - call.attributes.Int("first");
+    if (target < 0) continue;
+    SYNTRA_CHECK(target < vocabulary, "target {} outside a vocabulary of {}", targets[i],
                  vocabulary);
     for (int64_t v = 0; v < vocabulary; ++v) {
       double dot = 0.0;
       for (int64_t d = 0; d < width; ++d) dot += hidden[i * width + d] * embedding[v * width + d];
       logits[v] = scale * dot;
     }
-    outputs[0].numbers[i] = LogProbability(logits, targets[i]);
+    outputs[0].numbers[i] = LogProbability(logits, target);
   }
 }
 
@@ -53,11 +55,11 @@ std::vector<OpCase> Cases() {
   for (DType dtype : kActivationTypes) {
     const std::string name = DTypeName(dtype);
     cases.push_back({name,
-                     {{"scale", 0.25}},
+                     {{"scale", 0.25}, {"first", int64_t{1}}},
                      {{dtype, {2, 3, 19}}, F32({13, 19}), I32({2, 3})},
                      FillBetween(-1, 12)});
     cases.push_back({name + "_wide",
-                     {{"scale", 0.12}},
+                     {{"scale", 0.12}, {"first", int64_t{0}}},
                      {{dtype, {3, 7, 67}}, F32({3001, 67}), I32({3, 7})},
                      FillBetween(0, 3000)});
   }

@@ -68,12 +68,28 @@ void ArchitectureLearnsTheObjective(const Report& report) {
   for (const DataConfig::Objective objective : ArchitectureOf(config.model()).objectives()) {
     names.push_back(DataConfig::Objective_Name(objective));
   }
-  report.Add(
-      {"data.objective", "model.architecture"},
-      fmt::format("model.architecture {} does not learn by data.objective {}; set "
-                  "data.objective: {}, or another architecture",
-                  NameOf(config.model().architecture()),
-                  DataConfig::Objective_Name(config.data().objective()), Join(names, " or ")));
+  const std::string architecture = NameOf(config.model().architecture());
+  if (names.empty()) {
+    report.Add({"model.architecture"},
+               fmt::format("model.architecture {} learns no text, only tasks; list some in "
+                           "data.task and run syntra finetune, or set another architecture",
+                           architecture));
+    return;
+  }
+  report.Add({"data.objective", "model.architecture"},
+             fmt::format("model.architecture {} does not learn by data.objective {}; set "
+                         "data.objective: {}, or another architecture",
+                         architecture, DataConfig::Objective_Name(config.data().objective()),
+                         Join(names, " or ")));
+}
+
+void ClassesHaveRowsOfTheirOwn(const Report& report) {
+  const Config& config = report.config();
+  const bool classes = ArchitectureOf(config.model()).outputs() == Outputs::kClasses;
+  if (!classes || !config.data().pack()) return;
+  report.Add({"data.pack", "model.architecture"},
+             fmt::format("model.architecture {} tells one class of a row; set data.pack: false",
+                         NameOf(config.model().architecture())));
 }
 
 void ModelFitsTogether(const Report& report) {
@@ -315,7 +331,7 @@ std::vector<TokenVector> VectorsOfAToken(const ModelConfig& model) {
       vectors.push_back(std::move(vector));
     }
   };
-  if (HasSide(model, Side::kEncoder)) {
+  if (HasCrossAttention(model)) {
     add(*MakeCrossMixer(model.cross_attention()), "model.cross_attention");
   }
   for (const Side side : ArchitectureOf(model).sides()) {
@@ -385,6 +401,7 @@ constexpr void (*kCombinations[])(const Report&) = {
     ArchitectureLearnsTheObjective,
     ModelFitsTogether,
     ModelTakesTheSequences,
+    ClassesHaveRowsOfTheirOwn,
     MixersTakePackedRows,
     EncoderSeesOrder,
     VocabularyIsEven,

@@ -68,7 +68,9 @@ void RecordNext(const Scope& root, const Model& model, Value hidden, NextTokens 
   root.program().Output("best", best);
   if (next == NextTokens::kBest) return;
   root.program().Output("log_probabilities",
-                        root.One("linear_log_probability", scaled, {hidden, table, best}));
+                        root.One("linear_log_probability",
+                                 {{"scale", model.LogitScale()}, {"first", model.FirstTarget()}},
+                                 {hidden, table, best}));
 }
 
 Program StepProgram(const TrainedModel& model, const DecodeShape& shape, NextTokens next,
@@ -106,7 +108,10 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
 
 }  // namespace
 
-void CheckDecodes(const Model& model) { model.stack(Side::kDecoder).CheckIsIncremental(); }
+void CheckDecodes(const Model& model) {
+  CheckWritesText(model.config());
+  model.stack(Side::kDecoder).CheckIsIncremental();
+}
 
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
     : device_(model.backend.device()),

@@ -43,6 +43,18 @@ bool HasSide(const ModelConfig& model, Side side) {
   return std::ranges::find(sides, side) != sides.end();
 }
 
+bool HasCrossAttention(const ModelConfig& model) {
+  return HasSide(model, Side::kEncoder) && HasSide(model, Side::kDecoder);
+}
+
+void CheckWritesText(const ModelConfig& model) {
+  if (ArchitectureOf(model).outputs() == Outputs::kTokens) return;
+  Fail(ExitCode::kConfig,
+       "a model of architecture {} tells classes and writes no text; syntra finetune answers the "
+       "examples of its tasks (predictions/ of the run)",
+       NameOf(model.architecture()));
+}
+
 ExampleLengths RowSlots(const Config& config) {
   return ArchitectureOf(config.model()).layout().SlotsOf(RowLengths(config.data()));
 }

@@ -41,6 +41,12 @@ enum class InputReading {
   kSteps   // by a step for each, before those of the output
 };
 
+// What a model tells of an input.
+enum class Outputs {
+  kTokens,  // text, by tokens of the vocabulary
+  kClasses  // one of the classes of ModelConfig.classifier
+};
+
 class Architecture {
  public:
   virtual ~Architecture() = default;
@@ -50,9 +56,10 @@ class Architecture {
   // Fields of ModelConfig that mean nothing here: they are refused, and left out where every field
   // is printed.
   virtual std::vector<std::string> foreign_fields() const = 0;
-  // What it can learn from corpora.
+  // What it can learn from corpora; none: it learns tasks alone.
   virtual std::vector<DataConfig::Objective> objectives() const = 0;
   virtual const RowLayout& layout() const = 0;
+  virtual Outputs outputs() const { return Outputs::kTokens; }
 
   // Records everything from token ids to the hidden states at the slots of the targets, [B * W, T,
   // D], for W targets of each input. The inputs of the program are tensors of a Batch of the
@@ -81,6 +88,10 @@ const std::string& NameOf(ModelConfig::Architecture architecture);
 void ClearForeignFields(ModelConfig* model);
 
 bool HasSide(const ModelConfig& model, Side side);
+// Whether a decoder attends to an encoder.
+bool HasCrossAttention(const ModelConfig& model);
+// Throws Error(kConfig) if the model has no decoder that could write.
+void CheckWritesText(const ModelConfig& model);
 
 // Lengths of a row of a batch under a configuration.
 ExampleLengths RowSlots(const Config& config);

@@ -10,7 +10,7 @@ namespace {
 class EncoderDecoder final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kEncoder, Side::kDecoder}; }
-  std::vector<std::string> foreign_fields() const override { return {}; }
+  std::vector<std::string> foreign_fields() const override { return {"classifier"}; }
   std::vector<DataConfig::Objective> objectives() const override {
     return {DataConfig::SPAN_CORRUPTION};
   }

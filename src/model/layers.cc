@@ -232,7 +232,7 @@ std::vector<LayerConfig*> ListedLayers(ModelConfig* model) {
 void ValidateModel(const ModelConfig& model, const FieldReport& report) {
   CheckArchitectureHasFields(model, report);
   CheckMixers(model, report);
-  if (HasSide(model, Side::kEncoder)) {
+  if (HasCrossAttention(model)) {
     MakeCrossMixer(model.cross_attention())->Validate(report / "cross_attention");
   }
   CheckDecoderIsCausal(model, report);

@@ -58,6 +58,10 @@ StackStep Model::ReadStep(const Scope& root, int64_t rows) const {
 }
 
 Value Model::OutputTable(const Scope& root) const {
+  if (architecture().outputs() == Outputs::kClasses) {
+    return root.Parameter("classifier", {config_.classifier().classes(), config_.width()},
+                          {"classes", "embed"}, Initializer::TruncatedNormal(InverseRootOfWidth()));
+  }
   if (config_.tied_embeddings()) return EmbeddingTable(root);
   return root.Parameter("output_embedding", {config_.vocabulary_size(), config_.width()},
                         {"vocabulary", "embed"},
@@ -65,9 +69,12 @@ Value Model::OutputTable(const Scope& root) const {
 }
 
 double Model::LogitScale() const {
-  const bool wide = config_.tied_embeddings() && !config_.scaled_embeddings();
+  const bool tied = architecture().outputs() == Outputs::kTokens && config_.tied_embeddings();
+  const bool wide = tied && !config_.scaled_embeddings();
   return wide ? InverseRootOfWidth() : 1;
 }
+
+int64_t Model::FirstTarget() const { return architecture().outputs() == Outputs::kClasses ? 1 : 0; }
 
 double Model::InverseRootOfWidth() const {
   return 1 / std::sqrt(static_cast<double>(config_.width()));

@@ -33,11 +33,13 @@ class Model {
   // [1].
   StackStep ReadStep(const Scope& root, int64_t rows) const;
 
-  // The matrix of the output layer [V, D] and the factor on its logits: the embedding and D^-1/2
-  // when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1). The factor is 1 as well for
-  // scaled embeddings, which start smaller by as much.
+  // The matrix of the output layer [V, D], or [classes, D], and the factor on its logits: the
+  // embedding and D^-1/2 when tied (T5 v1.0), a matrix of its own and 1 otherwise (v1.1). The
+  // factor is 1 as well for scaled embeddings, which start smaller by as much.
   Value OutputTable(const Scope& root) const;
   double LogitScale() const;
+  // The id that row 0 of the matrix stands for: 0 of tokens, 1 of classes, since 0 is padding.
+  int64_t FirstTarget() const;
 
  private:
   double InverseRootOfWidth() const;

@@ -22,7 +22,8 @@ LossValues RecordLoss(const Model& model, Recording& recording, const BatchShape
       program.Record("linear_cross_entropy",
                      {{"scale", model.LogitScale()},
                       {"z_loss", options.z_loss},
-                      {"label_smoothing", options.label_smoothing}},
+                      {"label_smoothing", options.label_smoothing},
+                      {"first", model.FirstTarget()}},
                      {hidden, model.OutputTable(root),
                       program.Input("targets", Integers({shape.rows, shape.target_length})),
                       program.Input("inverse_denominator", {DType::kF32, {1}})});
@@ -57,7 +58,8 @@ Program ScoringProgram(const Model& model, ParameterStore& parameters, DType act
   const Shape targets{shape.rows * targets_per_input, shape.target_length};
   builder.Output(
       "log_probabilities",
-      root.One("linear_log_probability", {{"scale", model.LogitScale()}},
+      root.One("linear_log_probability",
+               {{"scale", model.LogitScale()}, {"first", model.FirstTarget()}},
                {hidden, model.OutputTable(root), builder.Input("targets", Integers(targets))}));
   return std::move(builder).Build();
 }

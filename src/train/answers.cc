@@ -29,6 +29,9 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
       ranks_labels_(config.evaluation().rank_classification()),
       on_progress_(std::move(on_progress)),
       scorer_(model, DecodeSettingsOf(config)) {
+  for (const TaskData& data : tasks) {
+    if (data.first_class > 0) first_class_.emplace(data.task.get(), data.first_class);
+  }
   if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
     return;
   }
@@ -55,14 +58,21 @@ std::vector<std::string> Answerer::Decoded(const Task& task, std::vector<Ids> in
   return texts;
 }
 
+std::vector<Answerer::Ids> Answerer::TargetsOf(const Task& task) const {
+  std::vector<Ids> targets;
+  const auto first = first_class_.find(&task);
+  for (const std::string& label : task.traits().labels) {
+    const auto index = static_cast<int32_t>(targets.size());
+    targets.push_back(first == first_class_.end() ? IdsWithEos(tokenizer_, label, lengths_.targets)
+                                                  : Ids{first->second + index});
+  }
+  return targets;
+}
+
 std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vector<Ids> inputs,
                                                       const OnBatch& on_batch) {
   const std::vector<std::string>& labels = task.traits().labels;
-  std::vector<Ids> targets;
-  targets.reserve(labels.size());
-  for (const std::string& label : labels) {
-    targets.push_back(IdsWithEos(tokenizer_, label, lengths_.targets));
-  }
+  const std::vector<Ids> targets = TargetsOf(task);
   std::vector<ScoreRequest> requests;
   requests.reserve(inputs.size());
   for (Ids& ids : inputs) requests.push_back({std::move(ids), targets});

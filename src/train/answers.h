@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model answers to the examples of tasks: text that is decoded greedily, or, with
-// evaluation.rank_classification, a task's most probable label.
+// What a model answers to the examples of tasks: text that is decoded greedily, or a task's most
+// probable label, with evaluation.rank_classification and where the model tells classes.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,7 +48,11 @@ class Answerer {
   using Ids = std::vector<int32_t>;
 
   // Tasks without labels have nothing to rank.
-  bool IsRanked(const Task& task) const { return ranks_labels_ && !task.traits().labels.empty(); }
+  bool IsRanked(const Task& task) const {
+    return (ranks_labels_ || first_class_.contains(&task)) && !task.traits().labels.empty();
+  }
+  // What the model gives for each label.
+  std::vector<Ids> TargetsOf(const Task& task) const;
   std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,
                                  const OnBatch& on_batch);
   // Only as far as the judgement depends on them (Task::IsSettled).
@@ -60,6 +65,7 @@ class Answerer {
   Communicator& ranks_;
   ExampleLengths lengths_;  // of the longest inputs and targets
   bool ranks_labels_;
+  std::map<const Task*, int32_t> first_class_;  // TaskData::first_class where there is one
   OnProgress on_progress_;
   std::optional<BatchDecoder> decoder_;  // if a task is answered with text
   Scorer scorer_;

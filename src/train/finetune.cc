@@ -58,7 +58,7 @@ TrainingData Finetuning::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
   const uint64_t seed = run.config.train().seed();
   tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
-  data_ = FinetuningData::Read(config, *tokenizer_, seed);
+  data_ = FinetuningData::Read(run.config, *tokenizer_);
   if (data_.cut_examples > 0) {
     Log().warn(
         "{} training examples are longer than data.input_length {} or data.target_length "

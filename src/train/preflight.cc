@@ -20,6 +20,7 @@
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_tokenizer.h"
+#include "train/task_classes.h"
 
 namespace syntra {
 namespace {
@@ -131,6 +132,7 @@ class Checks {
                                 &TaskSplit::use) > 0;
     });
     RequireFiles(tasks, TaskFolderOf(config_.data()).directory);
+    FirstClassIds(config_.model(), tasks);
     std::vector<std::string> names;
     names.reserve(tasks.size());
     for (const std::unique_ptr<Task>& task : tasks) names.push_back(task->traits().name);

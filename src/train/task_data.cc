@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "data/mixture.h"
 #include "data/table_source.h"
+#include "train/task_classes.h"
 
 namespace syntra {
 namespace {
@@ -38,12 +39,16 @@ class TrainingExamples {
   TrainingExamples(const DataConfig& config, const Tokenizer& tokenizer)
       : config_(config), tokenizer_(tokenizer) {}
 
-  void Add(const std::string& name, std::span<const TaskExample> examples) {
+  // `first_class`: TaskData::first_class.
+  void Add(const std::string& name, std::span<const TaskExample> examples, int32_t first_class) {
+    const bool classes = first_class > 0;
     std::vector<TextPair> pairs;
     for (const TaskExample& example : examples) {
       pairs.push_back({example.inputs, example.targets});
+      if (classes) pairs.back().class_id = first_class + static_cast<int32_t>(example.expected);
     }
-    auto objective = MakeObjective("text_to_text", ObjectiveSettings::From(config_, tokenizer_));
+    auto objective = MakeObjective(classes ? "classification" : "text_to_text",
+                                   ObjectiveSettings::From(config_, tokenizer_));
     const auto table = std::make_shared<TableSource>(name, pairs, tokenizer_, std::move(objective));
     cut_ += table->cut_count();
     sources_.push_back(table);
@@ -61,22 +66,24 @@ class TrainingExamples {
 
 }  // namespace
 
-FinetuningData FinetuningData::Read(const DataConfig& config, const Tokenizer& tokenizer,
-                                    uint64_t seed) {
-  const TaskFolder folder = TaskFolderOf(config);
-  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config);
+FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer) {
+  const TaskFolder folder = TaskFolderOf(config.data());
+  std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
   RequireFiles(tasks, folder.directory);
+  const std::vector<int32_t> classes = FirstClassIds(config.model(), tasks);
   FinetuningData data;
-  TrainingExamples training(config, tokenizer);
+  TrainingExamples training(config.data(), tokenizer);
   DigestStream digest;
-  for (std::unique_ptr<Task>& task : tasks) {
-    TaskData& entry = data.tasks.emplace_back(TaskData{std::move(task), {}, 0, {}});
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    TaskData& entry = data.tasks.emplace_back();
+    entry.task = std::move(tasks[i]);
+    if (!classes.empty()) entry.first_class = classes[i];
     for (const TaskSplit& split : entry.task->traits().splits) {
       if (split.use == TaskSplit::Use::kTrain) {
         const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
         entry.training_examples = static_cast<int64_t>(examples.size());
         entry.majority_answer = MajorityAnswer(*entry.task, examples);
-        training.Add(entry.name(), examples);
+        training.Add(entry.name(), examples, entry.first_class);
       } else if (split.use == TaskSplit::Use::kValidation) {
         const TaskSplitData& read = entry.validation.emplace_back(
             TaskSplitData{&split, ReadSplit(*entry.task, split, folder)});
@@ -87,7 +94,7 @@ FinetuningData FinetuningData::Read(const DataConfig& config, const Tokenizer& t
   data.cut_examples = training.cut();
   std::vector<std::shared_ptr<const ExampleSource>> sources = training.TakeSources();
   if (sources.empty()) Fail(ExitCode::kConfig, "no task of data.task has a training split");
-  data.training = MixtureOf(std::move(sources), config, seed);
+  data.training = MixtureOf(std::move(sources), config.data(), config.train().seed());
   data.validation_digest = digest.Finish();
   return data;
 }

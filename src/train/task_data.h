@@ -21,20 +21,22 @@ struct TaskData {
   std::unique_ptr<Task> task;
   std::vector<TaskSplitData> validation;
   int64_t training_examples = 0;
+  int32_t first_class = 0;      // the id of its first label (FirstClassIds); 0: answered with text
   std::string majority_answer;  // MajorityAnswer of the training split
 
   const std::string& name() const { return task->traits().name; }
 };
 
 // The tasks of a configuration, and one source of all their training examples: each in proportion
-// to its size, as data.mixture says. Throws Error(kData) if files are missing or bad.
+// to its size, as data.mixture says. Throws Error(kData) if files are missing or bad,
+// Error(kConfig) if the model does not have the tasks' classes.
 struct FinetuningData {
   std::vector<TaskData> tasks;
   std::shared_ptr<const ExampleSource> training;
   int64_t cut_examples = 0;  // of the training examples, for want of room
   Digest validation_digest{};
 
-  static FinetuningData Read(const DataConfig& config, const Tokenizer& tokenizer, uint64_t seed);
+  static FinetuningData Read(const Config& config, const Tokenizer& tokenizer);
 };
 
 }  // namespace syntra

@@ -134,7 +134,7 @@ ExitCode Train(const StepOptions& options) {
   if (config.train().threads() > 0) SetThreadCount(config.train().threads());
   const Tokenizer tokenizer = OpenTokenizer(config, start.initial);
   const uint64_t seed = config.train().seed();
-  const TrainingData data(FinetuningData::Read(config.data(), tokenizer, seed).training,
+  const TrainingData data(FinetuningData::Read(config, tokenizer).training,
                           Packing::OfExamples(config.data(), SeparateRows()), seed);
   Replica replica(config.model(), &config.optimizer(), ActivationType(config.train().precision()),
                   CpuBackend());

@@ -225,7 +225,8 @@ void Bench::Products(DType dtype) const {
 
 void Bench::Vocabulary(DType dtype) const {
   const std::string name(NameOf(dtype));
-  const Attributes loss{{"scale", 0.04}, {"z_loss", 1e-4}, {"label_smoothing", 0.0}};
+  const Attributes loss{
+      {"scale", 0.04}, {"z_loss", 1e-4}, {"label_smoothing", 0.0}, {"first", int64_t{0}}};
   std::vector<TensorType> inputs = {
       {dtype, {4, 114, 512}}, F32({32128, 512}), I32({4, 114}), F32({1})};
   Run(name, "linear_cross_entropy", loss, inputs, {});

@@ -356,7 +356,8 @@ TEST(CpuKernels, LargeVocabularies) {
   const FillIntegers targets = Below(3001);
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     const TensorType hidden{dtype, {5, 103, 19}}, embedding = F32({3001, 19});
-    const Attributes loss{{"scale", 0.3}, {"z_loss", 1e-3}, {"label_smoothing", 0.1}};
+    const Attributes loss{
+        {"scale", 0.3}, {"z_loss", 1e-3}, {"label_smoothing", 0.1}, {"first", int64_t{0}}};
     std::vector<TensorType> inputs = {hidden, embedding, I32({5, 103}), F32({1})};
     CheckCase(GetOp("linear_cross_entropy"), {"large", loss, inputs, targets});
     inputs.push_back(F32({1}));

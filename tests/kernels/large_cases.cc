@@ -128,7 +128,8 @@ void AddProducts(Cases& cases, DType dtype) {
   cases.push_back(
       {"head_matmul", {name, {{"heads", 8}}, {{dtype, {2, 50, 8 * 21}}, F32({8, 21, 37})}, {}}});
 
-  const Attributes loss = {{"scale", 0.3}, {"z_loss", 1e-3}, {"label_smoothing", 0.1}};
+  const Attributes loss = {
+      {"scale", 0.3}, {"z_loss", 1e-3}, {"label_smoothing", 0.1}, {"first", int64_t{0}}};
   std::vector<TensorType> tokens = {
       {dtype, {5, 103, 19}}, F32({3001, 19}), I32({5, 103}), F32({1})};
   const FillIntegers targets = FillBetween(-300, 3000);

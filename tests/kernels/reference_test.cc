@@ -151,10 +151,11 @@ TEST(Reference, MovesElements) {
 TEST(Reference, CrossEntropyInClosedForm) {
   // Logits 0 and ln 3: log_z = ln 4.
   const auto loss = [](double z_loss, double smoothing) {
-    return Call("linear_cross_entropy",
-                {{"scale", 0.5}, {"z_loss", z_loss}, {"label_smoothing", smoothing}},
-                {Floats({1, 2, 1}, {2, 7}), Floats({2, 1}, {0, std::log(3)}),
-                 Integers({1, 2}, {1, 0}), Floats({1}, {0.25})});
+    return Call(
+        "linear_cross_entropy",
+        {{"scale", 0.5}, {"z_loss", z_loss}, {"label_smoothing", smoothing}, {"first", int64_t{0}}},
+        {Floats({1, 2, 1}, {2, 7}), Floats({2, 1}, {0, std::log(3)}), Integers({1, 2}, {1, 0}),
+         Floats({1}, {0.25})});
   };
   const double z = std::log(4);
   ExpectNumbers(loss(0, 0)[0], {0.25 * std::log(4.0 / 3)});

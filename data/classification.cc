@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classification: inputs as the data has them, cut to one less than their length, and EOS behind
+// them; the only target is the id of the class.
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/objective.h"
+
+namespace syntra {
+namespace {
+
+class Classification : public Objective {
+ public:
+  explicit Classification(const ObjectiveSettings& settings) : settings_(settings) {}
+
+  int64_t segment_tokens() const override { return 0; }
+
+  ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey /*key*/) const override {
+    return {std::min(raw.inputs + 1, settings_.row.inputs), 1};
+  }
+
+  bool Cuts(const ExampleLengths& raw) const override { return raw.inputs >= settings_.row.inputs; }
+
+  void Write(const RawExample& raw, RandomKey /*key*/, const ExampleSlots& slots) const override {
+    SYNTRA_CHECK(raw.targets.size() == 1, "{} ids of a class", raw.targets.size());
+    std::ranges::copy(raw.inputs.first(slots.inputs.size() - 1), slots.inputs.begin());
+    slots.inputs.back() = settings_.eos;
+    slots.targets.front() = raw.targets.front();
+  }
+
+ private:
+  ObjectiveSettings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Objective> MakeClassification(const ObjectiveSettings& settings) {
+  return std::make_unique<Classification>(settings);
+}
+
+}  // namespace syntra
