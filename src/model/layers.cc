@@ -146,12 +146,6 @@ void CheckRecurrences(const ModelConfig& model, Side side, const FieldReport& re
   for (const LayerGroup& group : LayersOf(model, side)) {
     if (!group.recurrence) continue;
     const std::string path = report.Path(group.recurrence_path);
-    if (!group.weights.empty()) {
-      const std::string weights = report.Path(group.weights_path);
-      report.Add({weights, path}, fmt::format("{}: the steps of a recurrence have the same "
-                                              "parameters anyway; leave it out",
-                                              weights));
-    }
     if (group.recurrence->step_signal() == RecurrenceConfig::SINUSOIDAL && model.width() % 2 != 0) {
       report.Add({width, path}, fmt::format("{} {} is odd, but {}'s step_signal SINUSOIDAL has a "
                                             "sine and a cosine of each wavelength; make it even",
@@ -207,6 +201,7 @@ int64_t LayerCount(const ModelConfig& model, Side side) {
 }
 
 ModelConfig ShortForm(const ModelConfig& model) {
+  if (!HasSide(model, Side::kEncoder)) return model;
   if (!model.has_encoder() && !model.has_decoder()) return model;
   const std::vector<LayerGroup> encoder = LayersOf(model, Side::kEncoder),
                                 decoder = LayersOf(model, Side::kDecoder);

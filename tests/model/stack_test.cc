@@ -228,8 +228,8 @@ TEST(Stack, ARefusalNamesTheLayer) {
                    {1, 4, 4}),
          "model.decoder.layers[1].mixer has 4 heads, but the decoder's relative bias has the 2 of "
          "model.mixer");
-  expect(RefusalOf("encoder { layers { repeat: 2 weights: 'a' recurrence {} } }", {1, 4, 4}),
-         "model.encoder.layers[0].weights: the steps of a recurrence have the same parameters");
+  expect(RefusalOf("width: 15 encoder { layers { repeat: 2 recurrence {} } }", {1, 4, 4}),
+         "model.width 15 is odd, but model.encoder.layers[0].recurrence's step_signal SINUSOIDAL");
 }
 
 }  // namespace
