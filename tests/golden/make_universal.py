@@ -303,7 +303,7 @@ def write(body: Body, directory: Path) -> None:
         fixture.arrays("/parameters", renamed(model, dict(model.named_parameters()), 1 / root))
         used = batch.decoder_segments[:, :, None] > 0
         fixture.array("/outputs/logits", np.where(used, result.logits.detach().numpy(), 0))
-        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum", "ponder_loss"):
+        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum", *(["ponder_loss"] if body.halts else [])):
             fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
         fixture.arrays("/gradients", renamed(model, gradients_of(result.loss), root))
         fixture.arrays("/gradients_slots", renamed(model, slots, root))
