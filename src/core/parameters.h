@@ -62,7 +62,7 @@ class ParameterStore {
 
   // The arena of gradients ends with sums over the examples of a step, which go the gradients' way
   // over micro-batches and ranks: each in a place of kSumElements, behind arena_elements().
-  static constexpr int64_t kSumElements = 16, kMostSums = 2;
+  static constexpr int64_t kSumElements = 16, kMostSums = 3;
   int64_t gradient_elements() const { return arena_elements_ + kMostSums * kSumElements; }
 
  private:

@@ -34,10 +34,12 @@ LayerGroup GroupOf(const ModelConfig& model, Side side, const LayerConfig& layer
           .mixer = own_mixer ? layers.mixer() : mixer.config,
           .feed_forward = own_network ? layers.feed_forward() : model.feed_forward(),
           .weights = layers.weights(),
+          .recurrence = layers.has_recurrence() ? std::optional(layers.recurrence()) : std::nullopt,
           .repeat_path = FieldPath(path, "repeat"),
           .mixer_path = own_mixer ? FieldPath(path, "mixer") : mixer.path,
           .feed_forward_path = own_network ? FieldPath(path, "feed_forward") : "feed_forward",
-          .weights_path = FieldPath(path, "weights")};
+          .weights_path = FieldPath(path, "weights"),
+          .recurrence_path = FieldPath(path, "recurrence")};
 }
 
 bool IsAlike(const LayerGroup& a, const LayerGroup& b) {
@@ -139,6 +141,19 @@ void CheckSharedWeights(const ModelConfig& model, Side side, const FieldReport& 
   }
 }
 
+void CheckRecurrences(const ModelConfig& model, Side side, const FieldReport& report) {
+  const std::string width = report.Path("width");
+  for (const LayerGroup& group : LayersOf(model, side)) {
+    if (!group.recurrence) continue;
+    const std::string path = report.Path(group.recurrence_path);
+    if (group.recurrence->step_signal() == RecurrenceConfig::SINUSOIDAL && model.width() % 2 != 0) {
+      report.Add({width, path}, fmt::format("{} {} is odd, but {}'s step_signal SINUSOIDAL has a "
+                                            "sine and a cosine of each wavelength; make it even",
+                                            width, model.width(), path));
+    }
+  }
+}
+
 }  // namespace
 
 const char* NameOf(Side side) { return side == Side::kEncoder ? "encoder" : "decoder"; }
@@ -186,12 +201,13 @@ int64_t LayerCount(const ModelConfig& model, Side side) {
 }
 
 ModelConfig ShortForm(const ModelConfig& model) {
+  if (!HasSide(model, Side::kEncoder)) return model;
   if (!model.has_encoder() && !model.has_decoder()) return model;
   const std::vector<LayerGroup> encoder = LayersOf(model, Side::kEncoder),
                                 decoder = LayersOf(model, Side::kDecoder);
   const auto uniform = [](const std::vector<LayerGroup>& groups) {
     return std::ranges::all_of(groups, [&](const LayerGroup& group) {
-      return group.weights.empty() && IsAlike(group, groups[0]);
+      return group.weights.empty() && !group.recurrence && IsAlike(group, groups[0]);
     });
   };
   const bool one_network =
@@ -240,6 +256,7 @@ void ValidateModel(const ModelConfig& model, const FieldReport& report) {
     CheckListsLayers(model, side, report);
     CheckBiasHeads(model, side, report);
     CheckSharedWeights(model, side, report);
+    CheckRecurrences(model, side, report);
   }
   ValidatePositions(model, report);
   ValidateRelativeBias(model.relative_bias(), report / "relative_bias");

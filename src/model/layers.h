@@ -3,6 +3,7 @@
 // alike, or one group after another.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct LayerGroup {
   MixerConfig mixer;
   FeedForwardConfig feed_forward;
   std::string weights;  // groups of this name share their parameters; empty: no layers do
+  std::optional<RecurrenceConfig> recurrence;  // the layers are steps of one
   // Where the fields are, inside ModelConfig.
-  std::string repeat_path, mixer_path, feed_forward_path, weights_path;
+  std::string repeat_path, mixer_path, feed_forward_path, weights_path, recurrence_path;
 };
 
 // At least one group where the architecture has the stack, else none. A group of a valid model has

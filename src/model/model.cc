@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/layers.h"
@@ -23,6 +24,10 @@ const ModelConfig& Checked(const ModelConfig& config) {
 
 Model::Model(const ModelConfig& config) : config_(Checked(config)) {
   for (const Side side : architecture().sides()) stacks_.emplace(side, Stack(config_, side));
+}
+
+bool Model::ponders() const {
+  return std::ranges::any_of(stacks_, [](const auto& stack) { return stack.second.ponders(); });
 }
 
 Value Model::EmbeddingTable(const Scope& root) const {

@@ -20,6 +20,8 @@ class Model {
   // One that the architecture has. A decoder's cross-attention reads the encoder's output as its
   // memory.
   const Stack& stack(Side side) const { return stacks_.at(side); }
+  // Whether a stack does.
+  bool ponders() const;
 
   // The shared embedding [V, D], and rows of it, scaled where the model says so, for ids i32 [B,
   // T].

@@ -10,7 +10,9 @@
 namespace syntra {
 namespace {
 
-Value Table(const Scope& root, const PositionConfig& config, int64_t length, int64_t width) {
+Value Table(const Scope& root, const ModelConfig& model, int64_t length) {
+  const PositionConfig& config = model.positions();
+  const int64_t width = model.width();
   if (config.has_learned()) {
     return root.Parameter("position_embedding", {config.learned().max_length(), width},
                           {"positions", "embed"}, Initializer::Normal(1));
@@ -21,19 +23,15 @@ Value Table(const Scope& root, const PositionConfig& config, int64_t length, int
 
 }  // namespace
 
-Value AddPositions(const Scope& root, const PositionConfig& config, Value embedded, Value positions,
-                   int64_t length) {
-  const Value table = Table(root, config, length, root.TypeOf(embedded).shape[-1]);
-  return Add(root, embedded, Embed(root, table, positions));
+Value PositionVectors(const Scope& root, const ModelConfig& model, Value positions,
+                      int64_t length) {
+  return Embed(root, Table(root, model, length), positions);
 }
 
-Value AddPosition(const Scope& root, const PositionConfig& config, Value embedded, Value position,
-                  int64_t length) {
-  const TensorType type = root.TypeOf(embedded);
-  const Value table = Table(root, config, length, type.shape[-1]);
+Value PositionVector(const Scope& root, const ModelConfig& model, Value position, int64_t length) {
+  const Value table = Table(root, model, length);
   const Value row = root.One("gather_rows", {{"axis", int64_t{0}}}, {table, position});
-  const Value narrow = root.One("copy", {{"dtype", std::string(NameOf(type.dtype))}}, {row});
-  return Add(root, embedded, narrow);
+  return Cast(root, row, root.recording().activations);
 }
 
 void ValidatePositions(const ModelConfig& model, const FieldReport& report) {

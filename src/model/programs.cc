@@ -27,7 +27,6 @@ LossValues RecordLoss(const Model& model, Recording& recording, const BatchShape
                      {hidden, model.OutputTable(root),
                       program.Input("targets", Integers({shape.rows, shape.target_length})),
                       program.Input("inverse_denominator", {DType::kF32, {1}})});
-  program.Output("loss", outputs[0]);
   program.Output("statistics", outputs[1]);
   return {outputs[0], outputs[1]};
 }
@@ -44,7 +43,7 @@ Program EvaluationProgram(const Model& model, ParameterStore& parameters, DType 
                           const BatchShape& shape) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
-  RecordLoss(model, recording, shape, {}, false);
+  builder.Output("loss", RecordLoss(model, recording, shape, {}, false).loss);
   return std::move(builder).Build();
 }
 
@@ -74,9 +73,18 @@ Program TrainingProgram(const Model& model, ParameterStore& parameters, DType ac
                       .dropout_keys = builder.Input("dropout_keys", Integers({shape.rows, 2})),
                       .dropout_noise = model.config().dropout_noise()};
   const LossValues values = RecordLoss(model, recording, shape, loss, recompute);
-  builder.Differentiate(values.loss);
+  std::vector<Value> parts = recording.penalties;
+  parts.push_back(values.loss);
+  builder.Differentiate(parts);
   const StepSums sums = StepSums::Of(builder, parameters);
-  builder.AddToStepSum(sums.objective, values.loss);
+  // Behind the backward half, which computes the loss as well.
+  Value objective = values.loss;
+  for (const Value penalty : recording.penalties) {
+    objective = RecordOne(builder, "add", {}, {objective, penalty});
+    builder.AddToStepSum(sums.penalty, penalty);
+  }
+  builder.Output("loss", objective);
+  builder.AddToStepSum(sums.objective, objective);
   builder.AddToStepSum(sums.statistics, values.statistics);
   return std::move(builder).Build();
 }

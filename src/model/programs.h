@@ -14,8 +14,10 @@ struct LossOptions {
 // Inputs of training and evaluation (i32 unless said otherwise):
 //   the tensors of a batch of the architecture's layout (data/batch.h); positions only where a
 //   mixer indexes tables by position in the segment; dropout_keys [B, 2] when training with
-//   dropout; inverse_denominator f32 [1].
-// Outputs: loss f32 [1]; statistics f32 [3] = (sum of -log p, sum of z-loss terms, target tokens).
+//   dropout; inverse_denominator f32 [1]; where a stack ponders, in training its factor
+//   InversePositionsName f32 [1].
+// Outputs: loss f32 [1], in training with all that is added to it; statistics f32 [3] = (sum of
+// -log p, sum of z-loss terms, target tokens).
 
 // A model's parameters, declared as its programs would.
 ParameterStore DeclareParameters(const Model& model);

@@ -6,15 +6,20 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "model/architecture.h"
 #include "model/positions.h"
+#include "model/recurrence.h"
 #include "nn/layers.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
 
 constexpr const char* kCross = "cross_attention";
+
+std::string NameOfLayer(size_t number) { return fmt::format("layer_{:02}", number); }
 
 // The states of one mixer under names of their own.
 MixerState StatesOf(const MixerState& all, const std::string& states) {
@@ -36,11 +41,12 @@ Stack::Stack(const ModelConfig& model, Side side) : model_(model), side_(side) {
   std::map<std::string, std::string> shared;  // the first layer of each name of weights
   for (const LayerGroup& group : LayersOf(model, side)) {
     const std::shared_ptr<const TokenMixer> mixer = MakeMixer(group.mixer);
+    const size_t first = layers_.size();
     for (int64_t i = 0; i < group.repeat; ++i) {
-      const std::string name = fmt::format("layer_{:02}", layers_.size());
-      const bool own = group.weights.empty();
-      layers_.push_back(
-          {group, mixer, name, own ? name : shared.emplace(group.weights, name).first->second});
+      const std::string name = NameOfLayer(layers_.size());
+      std::string weights = group.recurrence ? NameOfLayer(first) : name;
+      if (!group.weights.empty()) weights = shared.emplace(group.weights, name).first->second;
+      layers_.push_back({group, mixer, name, weights, i});
     }
   }
   if (side == Side::kDecoder && HasSide(model, Side::kEncoder)) {
@@ -53,6 +59,8 @@ bool Stack::reads_positions() const {
            return layer.mixer->traits().reads_positions;
          });
 }
+
+bool Stack::ponders() const { return std::ranges::any_of(layers_, &Layer::ponders); }
 
 void Stack::CheckIsIncremental() const {
   for (const Layer& layer : layers_) {
@@ -78,13 +86,13 @@ Value Stack::Build(const Scope& root, const StackInput& input, bool recompute) c
                                .causal = causal,
                                .memory = input.memory});
   };
-  Value x = input.embedded;
+  Start start{input.embedded, {}, input.segments, recompute};
   if (model_.has_positions()) {
     const Value positions =
         input.positions ? input.positions : CountedPositions(root.program(), length);
-    x = AddPositions(root, model_.positions(), x, positions, length);
+    start.positions = PositionVectors(root, model_, positions, length);
   }
-  return Record(stack, x, recompute, mix);
+  return Record(stack, start, mix);
 }
 
 void Stack::Prepare(const Scope& root, Value memory, const MixerState& state) const {
@@ -107,28 +115,53 @@ Value Stack::BuildStep(const Scope& root, const StackStep& step) const {
                                    .memory_segments = step.memory_segments,
                                    .state = StatesOf(step.state, states)});
   };
-  const Value x = model_.has_positions() ? AddPosition(root, model_.positions(), step.embedded,
-                                                       step.start, step.length)
-                                         : step.embedded;
-  return Record(stack, x, false, mix);
+  Start start{step.embedded, {}, {}};
+  if (model_.has_positions()) {
+    start.positions = PositionVector(root, model_, step.start, step.length);
+  }
+  return Record(stack, start, mix);
 }
 
-Value Stack::Record(const Scope& stack, Value x, bool recompute, const Mix& mix) const {
-  ResidualStream stream(x, model_);
+Value Stack::Record(const Scope& stack, const Start& start, const Mix& mix) const {
+  const auto adds_positions = [&](const Layer& layer) {
+    return start.positions && layer.recurs() && layer.group.recurrence->positions();
+  };
+  const bool at_once = start.positions && !adds_positions(layers_.front());
+  ResidualStream stream(at_once ? Add(stack, start.embedded, start.positions) : start.embedded,
+                        model_);
+  std::optional<Halting> halting;
   for (const Layer& layer : layers_) {
     const Scope scope = stack / layer.weights;
     const auto add = [&](const TokenMixer& mixer, const char* name) {
       const Scope inside = scope / name;
       stream.Add(inside, [&](Value in) { return mix(mixer, inside, in, layer.name + '/' + name); });
     };
-    stack.program().Region(recompute, [&] {
+    const auto begin_step = [&](Value state) {
+      if (adds_positions(layer)) state = Add(scope, state, start.positions);
+      state = AddStepSignal(scope, model_, layer.group, layer.step, state);
+      if (!layer.halts()) return state;
+      if (layer.step == 0) halting.emplace(scope, layer.group.recurrence->halting(), state);
+      halting->Decide(scope, state);
+      return state;
+    };
+    const auto end_step = [&](Value state) {
+      halting->Take(scope, state);
+      return layer.is_last_step() ? halting->output() : state;
+    };
+    stack.program().Region(start.recompute, [&] {
+      if (layer.recurs()) stream.Change(scope, begin_step);
       add(*layer.mixer, "mixer");
       if (cross_) add(*cross_, kCross);
       const Scope network = scope / "feed_forward";
       stream.Add(network, [&](Value in) {
         return FeedForward(network, in, layer.group.feed_forward, model_.dropout());
       });
+      if (layer.halts()) stream.Change(scope, end_step);
     });
+    if (layer.ponders() && layer.is_last_step() && stack.recording().training) {
+      AddPonderLoss(stack, layer.group.recurrence->halting(), side_, halting->pondered(),
+                    start.segments);
+    }
   }
   return stream.Finish(stack);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An encoder or a decoder: its layers one after another, for whole sequences and for steps of
 // decoding. Its sublayers add to a residual stream; absolute positions are added to the embedded
-// tokens, and a relative position bias is common to the layers (T5, Raffel et al. 2020).
+// tokens or before each step of a recurrence, and a relative position bias is common to the layers
+// (T5, Raffel et al. 2020).
 #pragma once
 
 #include <memory>
@@ -38,6 +39,8 @@ class Stack {
 
   // Whether the stack needs each position's place in its segment where examples share a row.
   bool reads_positions() const;
+  // Whether training adds a ponder loss; its program then has the input InversePositionsName.
+  bool ponders() const;
   // Throws Error(kConfig) if some layer cannot decode one position at a time.
   void CheckIsIncremental() const;
 
@@ -55,13 +58,26 @@ class Stack {
     std::shared_ptr<const TokenMixer> mixer;
     std::string name;     // "layer_03": of its states
     std::string weights;  // of the layer whose parameters it has
+    int64_t step = 0;     // of its group: 0, 1, ..
+
+    bool recurs() const { return group.recurrence.has_value(); }
+    bool halts() const { return recurs() && group.recurrence->has_halting(); }
+    bool ponders() const { return halts() && group.recurrence->halting().loss_weight() > 0; }
+    bool is_last_step() const { return step == group.repeat - 1; }
+  };
+  // What the loop over the layers begins with.
+  struct Start {
+    Value embedded;   // [B, T, D]
+    Value positions;  // [B or 1, T, D], to be added; absent: none
+    Value segments;   // absent in a step of decoding
+    bool recompute = false;
   };
   // Records one mixer of the layer that keeps its states under `states`.
   using Mix = std::function<Value(const TokenMixer& mixer, const Scope& scope, Value x,
                                   const std::string& states)>;
 
   // The loop over the layers.
-  Value Record(const Scope& stack, Value x, bool recompute, const Mix& mix) const;
+  Value Record(const Scope& stack, const Start& start, const Mix& mix) const;
   Value Bias(const Scope& stack, const BiasExtent& extent) const;
   void CheckLength(int64_t length) const;
 

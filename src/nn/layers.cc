@@ -93,9 +93,12 @@ void ResidualStream::Add(const Scope& scope, const std::function<Value(Value x)>
     pending_ = sublayer(AddAndNormalise(scope));
     return;
   }
-  if (!sum_) sum_ = Dropout(scope, pending_, model_.dropout());
-  pending_ = sublayer(sum_);
+  pending_ = sublayer(Sum(scope));
   sum_ = AddAndNormalise(scope);
+}
+
+void ResidualStream::Change(const Scope& scope, const std::function<Value(Value x)>& change) {
+  sum_ = change(Sum(scope));
 }
 
 Value ResidualStream::Finish(const Scope& scope) {
@@ -103,30 +106,39 @@ Value ResidualStream::Finish(const Scope& scope) {
   return Dropout(scope, AddAndNormalise(scope), model_.dropout());
 }
 
+Value ResidualStream::Sum(const Scope& scope) {
+  if (!pending_) return sum_;
+  const Value added = Dropout(scope, pending_, model_.dropout());
+  sum_ = sum_ ? syntra::Add(scope, sum_, added) : added;
+  pending_ = {};
+  return sum_;
+}
+
 Value ResidualStream::AddAndNormalise(const Scope& scope) {
-  const int64_t width = scope.TypeOf(pending_).shape[-1];
+  const int64_t width = scope.TypeOf(pending_ ? pending_ : sum_).shape[-1];
   const auto parameter = [&](const char* name, double start) {
     return scope.Parameter(name, {width}, {"embed"}, Initializer::Constant(start));
   };
   const Value scale = parameter("norm", 1);
   if (model_.norm() == ModelConfig::RMS_NORM) return AddAndRmsNormalise(scope, scale);
-  const Value added = Dropout(scope, pending_, model_.dropout());
-  sum_ = sum_ ? syntra::Add(scope, sum_, added) : added;
+  const Value sum = Sum(scope);
   return scope.program().Record("layer_norm", {{"epsilon", model_.norm_epsilon()}},
-                                {sum_, scale, parameter("norm_bias", 0)})[0];
+                                {sum, scale, parameter("norm_bias", 0)})[0];
 }
 
 Value ResidualStream::AddAndRmsNormalise(const Scope& scope, Value scale) {
   Recording& recording = scope.recording();
-  const double rate = recording.training ? model_.dropout() : 0.0;
+  const double rate = recording.training && pending_ ? model_.dropout() : 0.0;
   const std::vector<Value> outputs =
       scope.program().Record("add_norm",
                              {{"epsilon", model_.norm_epsilon()},
                               {"rate", rate},
                               {"site", rate > 0 ? recording.next_dropout_site++ : int64_t{0}},
                               {"per_element", recording.dropout_noise == PER_ELEMENT}},
-                             {sum_, pending_, scale, rate > 0 ? recording.dropout_keys : Value{}});
+                             {pending_ ? sum_ : Value{}, pending_ ? pending_ : sum_, scale,
+                              rate > 0 ? recording.dropout_keys : Value{}});
   sum_ = outputs[0];
+  pending_ = {};
   return outputs[1];
 }
 

@@ -52,18 +52,22 @@ class ResidualStream {
 
   // Adds the outcome of a sublayer, whose parameters are in `scope`, for the stream as it is.
   void Add(const Scope& scope, const std::function<Value(Value x)>& sublayer);
+  // Replaces the stream by a function of it.
+  void Change(const Scope& scope, const std::function<Value(Value x)>& change);
   // The output of the stack, whose parameters are in `scope`.
   Value Finish(const Scope& scope);
 
  private:
-  // Adds what is pending, and returns the normalised sum.
+  // Adds what is pending, and returns the sum.
+  Value Sum(const Scope& scope);
+  // The same, but normalised.
   Value AddAndNormalise(const Scope& scope);
   // The same for RMSNorm: addition, dropout and norm as one fused op.
   Value AddAndRmsNormalise(const Scope& scope, Value scale);
 
   const ModelConfig& model_;
   Value sum_;      // absent at first
-  Value pending_;  // the last outcome, not yet dropped out and added
+  Value pending_;  // the last outcome, not yet dropped out and added; absent: it is
 };
 
 // The feed-forward sublayer: W_o f(W_i x), or W_o (gelu(W_i x) * (W_g x)) (T5 v1.1).

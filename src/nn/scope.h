@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "configs/schema/config.pb.h"
 #include "program/builder.h"
@@ -20,6 +21,8 @@ struct Recording {
   Value dropout_keys;  // i32 [B, 2]
   DropoutNoise dropout_noise = SHARED_OVER_LENGTH;
   int64_t next_dropout_site = 0;
+  // What training adds to the loss of the targets, f32 [1] each; recorded only in training.
+  std::vector<Value> penalties;
 };
 
 class Scope {

@@ -29,6 +29,8 @@ Value BatchProduct(const Scope& scope, Value a, Value b, DType dtype,
 Value Cast(const Scope& scope, Value x, DType dtype);
 // x, times `factor` if there is one, summed over the axes that are 1 in `shape`; f32.
 Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value factor = {});
+// 1 where x is above the bound, else 0; both f32. It has no gradient.
+Value IsAbove(const Scope& scope, Value x, double bound);
 // x [B, T, H * W] as [B, T, H, W].
 Value InHeads(const Scope& scope, Value x, int64_t heads);
 // x [B, T, H, W] as [B, T, H * W].

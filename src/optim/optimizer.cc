@@ -39,6 +39,7 @@ Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
   builder.Output("hyper_now", hyper);
   builder.Output("objective", sums.objective);
   builder.Output("statistics", sums.statistics);
+  builder.Output("penalty", sums.penalty);
   return std::move(builder).Build();
 }
 

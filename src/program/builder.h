@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "program/program.h"
@@ -45,9 +46,10 @@ class ProgramBuilder final : public Recorder {
   // computed again there.
   void Region(bool recompute, const std::function<void()>& record);
 
-  // Appends the backward half: the gradients of `loss` (f32[1]) with respect to every trainable
-  // parameter it depends on are added to their arena slots.
-  void Differentiate(Value loss);
+  // Appends the backward half: the gradients of the sum of `losses`, f32[1] each, with respect to
+  // every trainable parameter it depends on are added to their arena slots.
+  void Differentiate(std::span<const Value> losses);
+  void Differentiate(Value loss) { Differentiate(std::span(&loss, 1)); }
 
   Program Build() &&;
 

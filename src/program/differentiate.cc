@@ -19,9 +19,11 @@ class ProgramBuilder::Tape final : public GradientRule {
     FindProducers();
   }
 
-  void Walk(Value loss) {
-    SYNTRA_CHECK(depends_[loss.id], "the loss depends on no trainable parameter");
-    gradient_[loss.id] = builder_.FillConstant(builder_.TypeOf(loss), 1.0);
+  void Walk(std::span<const Value> losses) {
+    for (const Value loss : losses) {
+      SYNTRA_CHECK(depends_[loss.id], "a loss depends on no trainable parameter");
+      gradient_[loss.id] = builder_.FillConstant(builder_.TypeOf(loss), 1.0);
+    }
     for (size_t i = forward_instructions_; i-- > 0;) {
       instruction_ = builder_.program_.instructions[i];
       if (AnyOutputGradient()) instruction_.op->gradient(*this);
@@ -214,11 +216,13 @@ class ProgramBuilder::Tape final : public GradientRule {
   mutable std::unordered_map<int, Value> again_;
 };
 
-void ProgramBuilder::Differentiate(Value loss) {
+void ProgramBuilder::Differentiate(std::span<const Value> losses) {
   SYNTRA_CHECK(program_.backward_begin == 0, "differentiated twice");
-  SYNTRA_CHECK(TypeOf(loss) == (TensorType{DType::kF32, {1}}), "a loss is f32[1]");
+  for (const Value loss : losses) {
+    SYNTRA_CHECK(TypeOf(loss) == (TensorType{DType::kF32, {1}}), "a loss is f32[1]");
+  }
   EndForwardHalf();
-  Tape(*this).Walk(loss);
+  Tape(*this).Walk(losses);
 }
 
 }  // namespace syntra

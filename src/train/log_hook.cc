@@ -61,15 +61,17 @@ class LogHook : public Hook {
                                 .seconds = report.seconds,
                                 .data_seconds = report.data_seconds,
                                 .sync_seconds = result.sync_seconds});
-    run_.chief->Record(report.step, {{"loss", result.sums.PerToken()},
-                                     {"grad_norm", result.gradient_norm},
-                                     {"learning_rate", result.learning_rate},
-                                     {"tokens_per_second", result.slots / report.seconds},
-                                     {"seconds", report.seconds},
-                                     {"mfu", result.flops / (report.seconds * state_.peak_flops)},
-                                     {"z_loss", result.sums.z_loss / result.sums.tokens},
-                                     {"target_tokens", result.sums.tokens},
-                                     {"skipped", result.skipped ? 1.0 : 0.0}});
+    NamedValues values{{"loss", result.sums.PerToken()},
+                       {"grad_norm", result.gradient_norm},
+                       {"learning_rate", result.learning_rate},
+                       {"tokens_per_second", result.slots / report.seconds},
+                       {"seconds", report.seconds},
+                       {"mfu", result.flops / (report.seconds * state_.peak_flops)},
+                       {"z_loss", result.sums.z_loss / result.sums.tokens},
+                       {"target_tokens", result.sums.tokens},
+                       {"skipped", result.skipped ? 1.0 : 0.0}};
+    if (state_.replica.model().ponders()) values.emplace_back("ponder_loss", result.sums.penalty);
+    run_.chief->Record(report.step, values);
   }
 
   RunContext& run_;

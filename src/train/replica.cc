@@ -8,16 +8,21 @@
 
 #include "core/random.h"
 #include "core/thread.h"
+#include "model/recurrence.h"
 
 namespace syntra {
 namespace {
+
+void SetFactor(Executable& executable, const std::string& name, double value) {
+  const float factor = static_cast<float>(value);
+  executable.SetInput(name, std::span(&factor, 1));
+}
 
 void SetInputs(Executable& executable, const Batch& batch, double inverse_denominator) {
   for (const auto& [name, values] : batch.tensors()) {
     if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
   }
-  const float factor = static_cast<float>(inverse_denominator);
-  executable.SetInput("inverse_denominator", std::span(&factor, 1));
+  SetFactor(executable, "inverse_denominator", inverse_denominator);
 }
 
 LossSums ReadSums(const Executable& executable, const char* objective) {
@@ -143,6 +148,9 @@ void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradien
   Bound& bound = BindTraining(ShapeOf(batch));
   Executable& executable = *bound.executable;
   SetInputs(executable, batch, facts.inverse_denominator);
+  for (const auto& [side, inverse] : facts.inverse_positions) {
+    SetFactor(executable, InversePositionsName(side), inverse);
+  }
   std::vector<int32_t> keys(2 * batch.rows);
   for (int64_t row = 0; row < batch.rows; ++row) {
     const RandomKey key = DeriveKey(facts.seed, "dropout", facts.step, batch.first_example + row);
@@ -169,8 +177,9 @@ void Replica::Update(const UpdateFacts& facts) {
 
 UpdateOutcome Replica::Outcome() const {
   const double factor = update_->Tensor("hyper_now").As<float>()[1];
-  return {ReadSums(*update_, "objective"), std::sqrt(update_->Scalar("sum_squares")),
-          !std::isfinite(factor)};
+  LossSums sums = ReadSums(*update_, "objective");
+  sums.penalty = update_->Scalar("penalty");
+  return {sums, std::sqrt(update_->Scalar("sum_squares")), !std::isfinite(factor)};
 }
 
 void Replica::ForgetState() { state_.Clear(); }

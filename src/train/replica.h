@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,7 @@ struct LossSums {
   double negative_log_p = 0;  // over target tokens
   double z_loss = 0;
   double tokens = 0;
+  double penalty = 0;  // what the objective has besides the loss of the targets
   double PerToken() const { return tokens > 0 ? negative_log_p / tokens : 0; }
 };
 
@@ -54,6 +56,8 @@ struct BatchFacts {
   uint64_t seed = 0;
   int64_t step = 0;
   double inverse_denominator = 1;  // of the loss
+  // Of the ponder losses: of the stacks that have one, Side by Side.
+  std::map<Side, double> inverse_positions;
 };
 
 class Replica {

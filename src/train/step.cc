@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -37,6 +38,12 @@ void CheckTreeIsShared(int64_t leaves, int ranks) {
        "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; "
        "start {} ranks or change train.micro_batch_size",
        ranks, leaves, Join(good, ", "));
+}
+
+// Those of a stack that are not padding.
+int64_t PositionsOf(const Batch& batch, Side side) {
+  const std::vector<int32_t>& segments = batch[std::string(NameOf(side)) + "_segments"];
+  return std::ssize(segments) - std::ranges::count(segments, 0);
 }
 
 }  // namespace
@@ -134,8 +141,27 @@ double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   }
   double tokens = 0;
   for (const Batch& batch : batches) tokens += static_cast<double>(batch.target_tokens);
-  ranks_.AllReduceSum(std::span(&tokens, 1));
-  return 1.0 / std::max(1.0, tokens);
+  return InverseSum(tokens);
+}
+
+double StepRunner::InverseSum(double count) {
+  ranks_.AllReduceSum(std::span(&count, 1));
+  return 1.0 / std::max(1.0, count);
+}
+
+BatchFacts StepRunner::FactsOf(const std::vector<Batch>& batches, int64_t step) {
+  BatchFacts facts{.seed = config_.train().seed(),
+                   .step = step,
+                   .inverse_denominator = InverseDenominator(batches),
+                   .inverse_positions = {}};
+  const Model& model = replica_.model();
+  for (const Side side : model.architecture().sides()) {
+    if (!model.stack(side).ponders()) continue;
+    double positions = 0;
+    for (const Batch& batch : batches) positions += static_cast<double>(PositionsOf(batch, side));
+    facts.inverse_positions[side] = InverseSum(positions);
+  }
+  return facts;
 }
 
 void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
@@ -163,9 +189,7 @@ void StepRunner::StartSum(TensorView gradients, int64_t step) {
 // On a GPU everything up to Outcome only enqueues work, so that the GPU never waits for the host.
 StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note) {
   using Clock = std::chrono::steady_clock;
-  const BatchFacts facts{.seed = config_.train().seed(),
-                         .step = step,
-                         .inverse_denominator = InverseDenominator(batches)};
+  const BatchFacts facts = FactsOf(batches, step);
   StepResult result;
   result.learning_rate =
       LearningRate(config_.optimizer().schedule(), step, config_.train().steps());

@@ -67,7 +67,11 @@ class StepRunner {
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
 
  private:
+  // What the sums over the step's examples are divided by, on all ranks together.
+  BatchFacts FactsOf(const std::vector<Batch>& batches, int64_t step);
   double InverseDenominator(const std::vector<Batch>& batches);
+  // 1 over the sum of the ranks' counts.
+  double InverseSum(double count);
   // `note` and what `result` has of this rank, to be known by all.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
   // Leaves this rank's gradients in the replica's arena, or with buckets starts their sums over the

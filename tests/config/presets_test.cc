@@ -140,6 +140,25 @@ int64_t BiasParameters(const ModelConfig& model, const MixerConfig& mixer) {
   return model.relative_bias().buckets() * heads;
 }
 
+struct Layers {
+  int64_t count;       // with parameters of their own
+  int64_t recurrence;  // parameters of signals and halting
+};
+
+// The list, or so many that are alike.
+Layers CountLayers(const StackConfig& list, int64_t alike, int64_t width) {
+  Layers layers{list.layers_size() == 0 ? alike : 0, 0};
+  for (const LayerConfig& group : list.layers()) {
+    const RecurrenceConfig& recurrence = group.recurrence();
+    layers.count += group.has_recurrence() ? 1 : group.repeat();
+    if (recurrence.step_signal() == RecurrenceConfig::LEARNED) {
+      layers.recurrence += group.repeat() * width;
+    }
+    if (recurrence.has_halting()) layers.recurrence += width + 1;
+  }
+  return layers;
+}
+
 int64_t Parameters(const ModelConfig& model) {
   const int64_t width = model.width();
   const MixerConfig& mixer = model.mixer();
@@ -154,14 +173,17 @@ int64_t Parameters(const ModelConfig& model) {
   const int64_t feed_forward = (gated ? 3 : 2) * width * hidden + biases;
   const int64_t norm = (model.norm() == ModelConfig::LAYER_NORM ? 2 : 1) * width;
   const int64_t last = model.norm_placement() == ModelConfig::BEFORE ? 2 * norm : 0;
+  const Layers encoders = CountLayers(model.encoder(), model.encoder_layers(), width),
+               decoders = CountLayers(model.decoder(), model.decoder_layers(), width);
   const int64_t embedding = model.vocabulary_size() * width;
   const int64_t positions =
       model.positions().has_learned() ? model.positions().learned().max_length() * width : 0;
   return (model.tied_embeddings() ? 1 : 2) * embedding + positions +
-         model.encoder_layers() * (MixerParameters(mixer, width, true) + feed_forward + 2 * norm) +
-         model.decoder_layers() *
+         encoders.count * (MixerParameters(mixer, width, true) + feed_forward + 2 * norm) +
+         decoders.count *
              (MixerParameters(decoder, width, false) + cross + feed_forward + 3 * norm) +
-         last + BiasParameters(model, mixer) + BiasParameters(model, decoder);
+         encoders.recurrence + decoders.recurrence + last + BiasParameters(model, mixer) +
+         BiasParameters(model, decoder);
 }
 
 TEST(Presets, LoadAndAgreeWithProtobuf) {
@@ -205,6 +227,7 @@ TEST(Presets, HaveThePublishedParameterCounts) {
                                                  {"paper/c4_attention_free", 226048512},
                                                  {"paper/c4_hyena", 225365760},
                                                  {"paper/c4_multi_query", 183975168},
+                                                 {"paper/c4_universal", 41197058},
                                                  {"transformer_2017_base", 60551168}};
   for (const auto& [name, count] : counts) {
     const std::string path = SYNTRA_SOURCE_DIR "/configs/" + name + ".textproto";

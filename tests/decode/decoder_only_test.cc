@@ -40,15 +40,19 @@ DecodeShape ShapeOf(int64_t rows, int64_t rows_per_input = 1) {
           .together = kTogether};
 }
 
-std::map<std::string, std::string> CausalMixers() {
-  std::map<std::string, std::string> causal;
+// Decoders with each causal mixer, and those of other bodies.
+std::map<std::string, ModelConfig> Decoders() {
+  std::map<std::string, ModelConfig> decoders;
   for (const auto& [name, mixer] : TrialMixers()) {
     MixerConfig config;
     SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(mixer, &config), "{}", mixer);
     const MixerTraits traits = MakeMixer(config)->traits();
-    if (traits.causal && traits.not_incremental.empty()) causal[name] = mixer;
+    if (traits.causal && traits.not_incremental.empty()) {
+      decoders[name] = TinyDecoder(mixer, kUntied);
+    }
   }
-  return causal;
+  decoders["halting"] = TrialModels().at("decoder_only_halting");
+  return decoders;
 }
 
 void ExpectLogits(std::span<const float> logits, const std::vector<double>& expected,
@@ -59,11 +63,11 @@ void ExpectLogits(std::span<const float> logits, const std::vector<double>& expe
   }
 }
 
-class DecoderOnly : public testing::TestWithParam<std::pair<const std::string, std::string>> {};
+class DecoderOnly : public testing::TestWithParam<std::pair<const std::string, ModelConfig>> {};
 
 // Wherever the input ends, and behind another input in the same session.
 TEST_P(DecoderOnly, StepsGiveTheLogProbabilitiesOfTheFullPass) {
-  DecodingTrial trial(TinyDecoder(GetParam().second, kUntied), 1);
+  DecodingTrial trial(GetParam().second, 1);
   const TrialBatch batch = Rows();
   const auto full = trial.LogProbabilities(batch);
   DecodeSession session(trial.Trained(), ShapeOf(kRows), NextTokens::kLogits);
@@ -89,7 +93,7 @@ TEST_P(DecoderOnly, StepsGiveTheLogProbabilitiesOfTheFullPass) {
 // Each prefix keeps its input when another one takes its place.
 TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
   constexpr int64_t kInput = 4, kPrefixes = 3;
-  DecodingTrial trial(TinyDecoder(GetParam().second, kUntied), 1);
+  DecodingTrial trial(GetParam().second, 1);
   TrialBatch batch = Rows(kPrefixes);
   for (int64_t row = 0; row < kPrefixes; ++row) {  // of the same input
     std::copy_n(batch.targets.begin(), kInput, batch.targets.begin() + row * kTogether);
@@ -117,7 +121,7 @@ TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixers, DecoderOnly, testing::ValuesIn(CausalMixers()),
+INSTANTIATE_TEST_SUITE_P(Mixers, DecoderOnly, testing::ValuesIn(Decoders()),
                          [](const auto& info) { return info.param.first; });
 
 class DecoderBatches : public testing::Test {

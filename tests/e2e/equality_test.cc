@@ -21,6 +21,11 @@ const Arguments kAdafactor{"model.feed_forward.activation=GATED_GELU",
                            "checkpoint.keep=30",
                            "evaluation.every=5"};
 
+const Arguments kHalting{
+    "model.positions={ sinusoidal {} }",
+    "model.encoder={ layers { repeat: 3 recurrence { halting { bias: 0 loss_weight: 0.1 } } } }",
+    "model.decoder={ layers { repeat: 3 recurrence { step_signal: LEARNED halting {} } } }"};
+
 Arguments With(Arguments settings, const Arguments& more) {
   settings.insert(settings.end(), more.begin(), more.end());
   return settings;
@@ -58,6 +63,15 @@ TEST_F(Equality, LossPerTokenToo) {
   const Arguments settings = With(kAdafactor, {"train.loss_denominator=TARGET_TOKENS"});
   Train("whole", settings);
   Train("cut", With(settings, {"train.micro_batch_size=2"}));
+  ExpectSameCurve("whole", "cut", 10, 1e-6);
+}
+
+// A ponder loss is a mean over the positions of the whole batch.
+TEST_F(Equality, PonderLossToo) {
+  const Arguments settings = With(kAdafactor, kHalting);
+  Train("whole", settings);
+  Train("cut", With(settings, {"train.micro_batch_size=2"}));
+  EXPECT_GT(Metrics("whole").at(0).at("ponder_loss"), 0);
   ExpectSameCurve("whole", "cut", 10, 1e-6);
 }
 
@@ -156,6 +170,7 @@ const ExactCase kExactCases[] = {
       "max_length: 32 } } } }",
       "model.decoder_mixer={ local_attention { heads: 2 head_size: 16 radius: 4 } }",
       "model.positions={ sinusoidal {} }", "data.pack=false"}},
+    {"Halting", kHalting},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });

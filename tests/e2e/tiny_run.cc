@@ -173,7 +173,8 @@ void TinyRun::ExpectSameCurve(const std::string& a, const std::string& b, int64_
     const int64_t step = left[i].at("step");
     ASSERT_EQ(step, right[i].at("step"));
     if (step > steps) break;
-    for (const char* field : {"loss", "grad_norm", "z_loss", "validation_log_perplexity"}) {
+    for (const char* field :
+         {"loss", "grad_norm", "z_loss", "ponder_loss", "validation_log_perplexity"}) {
       if (!left[i].contains(field)) continue;
       const double x = left[i].at(field), y = right[i].at(field);
       worst = std::max(worst, std::abs(x - y) / std::abs(x));

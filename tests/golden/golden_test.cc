@@ -45,9 +45,11 @@ TEST_P(Fixture, SaysWhereItComesFrom) {
 INSTANTIATE_TEST_SUITE_P(All, Fixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
                                          "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5", "optimizers.h5",
-                                         "synthesizers.h5", "convolutions.h5", "linear_mixers.h5",
-                                         "position_maps.h5", "sparse_attention.h5"));
+                                         "decoder_t5.h5", "decoder_gpt.h5", "universal_fixed.h5",
+                                         "universal_halting.h5", "universal_decoder.h5",
+                                         "optimizers.h5", "synthesizers.h5", "convolutions.h5",
+                                         "linear_mixers.h5", "position_maps.h5",
+                                         "sparse_attention.h5"));
 
 class ModelFixture : public testing::TestWithParam<const char*> {};
 
@@ -76,15 +78,19 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
   auto tokens = static_cast<double>(std::count_if(targets.values.begin(), targets.values.end(),
                                                   [](int32_t id) { return id > 0; }));
   auto slots = static_cast<double>(targets.values.size());
-  EXPECT_DOUBLE_EQ(scalar("loss"), scalar("cross_entropy_sum") / tokens);
+  const std::vector<std::string> outputs = file.Datasets("outputs");
+  const bool ponders = std::binary_search(outputs.begin(), outputs.end(), "ponder_loss");
+  const double penalty = ponders ? scalar("ponder_loss") : 0;
+  EXPECT_DOUBLE_EQ(scalar("loss"), scalar("cross_entropy_sum") / tokens + penalty);
   EXPECT_DOUBLE_EQ(scalar("loss_slots"),
-                   (scalar("cross_entropy_sum") + scalar("z_loss_sum")) / slots);
+                   (scalar("cross_entropy_sum") + scalar("z_loss_sum")) / slots + penalty);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModelFixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
                                          "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5"));
+                                         "decoder_t5.h5", "decoder_gpt.h5", "universal_fixed.h5",
+                                         "universal_halting.h5", "universal_decoder.h5"));
 
 TEST(OptimizersFixture, HoldsTrajectories) {
   GoldenFile file("optimizers.h5");

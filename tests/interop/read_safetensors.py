@@ -41,6 +41,23 @@ def random_key(name: str, head: int) -> tuple[int, int]:
     return random_words((low, high), 0, stream)[:2]
 
 
+class Halting:
+    """Adaptive computation time: what the states behind the steps of a recurrence count."""
+
+    def __init__(self, settings: dict) -> None:
+        self.bound, self.halted, self.output = 1 - settings["epsilon"], torch.zeros(()), torch.zeros(())
+        self.running = torch.ones((), dtype=torch.bool)
+
+    def decide(self, logits: Tensor) -> None:
+        p = torch.sigmoid(logits) * self.running
+        stops = self.running & (self.halted + p > self.bound)
+        self.weight = torch.where(stops, 1 - self.halted, p)
+        self.halted, self.running = self.halted + self.weight, self.running & ~stops
+
+    def take(self, state: Tensor) -> None:
+        self.output = self.output + self.weight[..., None] * (state - self.output)
+
+
 class SyntraModel:
     def __init__(self, directory: str | Path) -> None:
         directory = Path(directory)
@@ -66,15 +83,16 @@ class SyntraModel:
         return hidden @ self.tensors["output_embedding"].T
 
     def embed(self, ids: Tensor) -> Tensor:
-        rows, length = self.tensors["embedding"][ids], ids.shape[1]
-        if self.config["scaled_embeddings"]:
-            rows = rows * self.config["width"] ** 0.5
+        rows = self.tensors["embedding"][ids]
+        return rows * self.config["width"] ** 0.5 if self.config["scaled_embeddings"] else rows
+
+    def positions(self, length: int) -> Tensor | int:
         if "positions" not in self.config:
-            return rows
+            return 0
         (kind, settings), = self.config["positions"].items()
         if kind == "learned":
-            return rows + self.tensors["position_embedding"][:length]
-        return rows + self.sinusoids(settings["layout"], length)
+            return self.tensors["position_embedding"][:length]
+        return self.sinusoids(settings["layout"], length)
 
     def sinusoids(self, layout: str, length: int) -> Tensor:
         halves, count = layout == "HALVES", self.config["width"] // 2
@@ -98,18 +116,46 @@ class SyntraModel:
 
     def stack(self, name: str, x: Tensor, keys: Tensor, memory: Tensor | None = None) -> Tensor:
         """`keys` [B, S]: which positions of the source are not padding."""
-        decoder = name == "decoder"
-        (kind, settings), = self.config["mixer" if memory is None else "decoder_mixer"].items()
-        bias = self.relative_bias(name, x.shape[1], decoder) if settings.get("relative_bias") else 0
-        for layer in range(self.config[f"{name}_layers"]):
-            at = f"{name}/layer_{layer:02}"
-            x = self.add(f"{at}/mixer", x, lambda h, at=at: self.mixer(
-                kind, f"{at}/mixer", settings, h, None if decoder else keys, bias))
-            if memory is not None:
-                x = self.add(f"{at}/cross_attention", x, lambda h, at=at: self.cross_attention(
-                    f"{at}/cross_attention", h, memory, keys))
-            x = self.add(f"{at}/feed_forward", x, lambda h, at=at: self.feed_forward(f"{at}/feed_forward", h))
+        default = {"repeat": self.config.get(f"{name}_layers"), "feed_forward": self.config["feed_forward"],
+                   "mixer": self.config["mixer" if memory is None else "decoder_mixer"]}
+        groups = self.config.get(name, {}).get("layers", [default])
+        bias, positions = self.relative_bias(name, x.shape[1], name == "decoder"), self.positions(x.shape[1])
+        if not groups[0].get("recurrence", {}).get("positions"):
+            x = x + positions
+        count, owners = 0, {}  # of shared parameters
+        for group in groups:
+            recurrence = group.get("recurrence", {})
+            halting = Halting(recurrence["halting"]) if "halting" in recurrence else None
+            for step in range(group["repeat"]):
+                at = f"{name}/layer_{count - step if recurrence else count:02}"
+                at, count = owners.setdefault(group.get("weights") or at, at), count + 1
+                if recurrence:
+                    x = x + self.step_signal(at, recurrence["step_signal"], step, group["repeat"])
+                    x = x + positions if recurrence["positions"] else x
+                if halting:
+                    halting.decide(x @ self.tensors[f"{at}/halting/weight"] + self.tensors[f"{at}/halting/bias"])
+                x = self.layer(at, group, x, None if name == "decoder" else keys, bias, keys, memory)
+                if halting:
+                    halting.take(x)
+            x = halting.output if halting else x
         return x if self.config["norm_placement"] == "AFTER" else self.norm(name, x)
+
+    def step_signal(self, at: str, kind: str, step: int, steps: int) -> Tensor | int:
+        if kind == "LEARNED":
+            return self.tensors[f"{at}/step_embedding"][step]
+        layout = self.config.get("positions", {}).get("sinusoidal", {}).get("layout")
+        return self.sinusoids(layout, steps)[step] if kind == "SINUSOIDAL" else 0
+
+    def layer(self, at: str, group: dict, x: Tensor, own: Tensor | None, bias: Tensor | int, keys: Tensor,
+              memory: Tensor | None) -> Tensor:
+        (kind, settings), = group["mixer"].items()
+        bias = bias if settings.get("relative_bias") else 0
+        x = self.add(f"{at}/mixer", x, lambda h: self.mixer(kind, f"{at}/mixer", settings, h, own, bias))
+        if memory is not None:
+            x = self.add(f"{at}/cross_attention", x, lambda h: self.cross_attention(
+                f"{at}/cross_attention", h, memory, keys))
+        return self.add(f"{at}/feed_forward", x, lambda h: self.feed_forward(
+            f"{at}/feed_forward", group["feed_forward"]["activation"], h))
 
     def mixer(self, kind: str, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
         """Without `keys`, those of the source, it is causal."""
@@ -126,8 +172,8 @@ class SyntraModel:
         """x W, and + b where there is one."""
         return x @ self.tensors[name] + self.tensors.get(f"{name}_bias", 0)
 
-    def feed_forward(self, at: str, x: Tensor) -> Tensor:
-        hidden, activation = self.affine(f"{at}/input", x), self.config["feed_forward"]["activation"]
+    def feed_forward(self, at: str, activation: str, x: Tensor) -> Tensor:
+        hidden = self.affine(f"{at}/input", x)
         if activation == "RELU":
             hidden = torch.relu(hidden)
         else:
@@ -460,8 +506,10 @@ class SyntraModel:
         keys = torch.arange(x.shape[1])
         return factor("a")[..., keys % settings["a"]] * factor("b")[..., keys // settings["a"]]
 
-    def relative_bias(self, stack: str, length: int, causal: bool) -> Tensor:
+    def relative_bias(self, stack: str, length: int, causal: bool) -> Tensor | int:
         """T5's buckets: half of the distances one by one, the rest in logarithmic steps. [H, T, T]."""
+        if f"{stack}/relative_bias" not in self.tensors:
+            return 0
         config = self.config["relative_bias"]
         distance = torch.arange(length)[None, :] - torch.arange(length)[:, None]  # key - query
         count, offset = config["buckets"], torch.zeros_like(distance)

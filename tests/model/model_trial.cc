@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "core/random.h"
+#include "model/recurrence.h"
 #include "program/numbers.h"
 
 namespace syntra {
@@ -62,8 +63,8 @@ ModelConfig TinyDecoder(const std::string& mixer, const std::string& more) {
   return config;
 }
 
-ModelConfig ListedModel(const std::string& fields) {
-  ModelConfig config = TinyModel(), upper;
+ModelConfig ListedModel(const std::string& fields, ModelConfig config) {
+  ModelConfig upper;
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(fields, &upper), "{}", fields);
   config.MergeFrom(upper);
   return config;
@@ -109,6 +110,16 @@ const std::map<std::string, std::string>& TrialMixers() {
   return mixers;
 }
 
+namespace {
+
+// A stack in which positions halt after few steps, behind a layer of its own.
+std::string HaltingStack(const std::string& side, const std::string& step_signal) {
+  return side + " { layers {} layers { repeat: 4 recurrence { step_signal: " + step_signal +
+         " halting { epsilon: 0.2 bias: 0 loss_weight: 0.5 } } } } ";
+}
+
+}  // namespace
+
 const std::map<std::string, std::string>& TrialBodies() {
   static const std::map<std::string, std::string> bodies{
       {"transformer_2017",
@@ -119,7 +130,14 @@ const std::map<std::string, std::string>& TrialBodies() {
        "feed_forward { activation: GATED_GELU bias: true }"},
       {"rms_norm_after",
        "norm_placement: AFTER positions { sinusoidal { layout: HALVES } } "
-       "feed_forward { activation: GELU }"}};
+       "feed_forward { activation: GELU }"},
+      {"universal",
+       "norm: LAYER_NORM positions { sinusoidal {} } "
+       "encoder { layers { repeat: 3 recurrence {} } } "
+       "decoder { layers { repeat: 3 recurrence { step_signal: LEARNED } } }"},
+      {"universal_halting", "positions { sinusoidal { layout: HALVES } } " +
+                                HaltingStack("encoder", "SINUSOIDAL") +
+                                HaltingStack("decoder", "LEARNED")}};
   return bodies;
 }
 
@@ -128,6 +146,8 @@ std::map<std::string, ModelConfig> TrialModels() {
   for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
   for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
   models["decoder_only"] = TinyDecoder();
+  models["decoder_only_halting"] = ListedModel(
+      "positions { learned { max_length: 16 } } " + HaltingStack("decoder", "NONE"), TinyDecoder());
   models["decoder_only_random_and_dot"] = TinyDecoder(TrialMixers().at("random_and_dot"));
   return models;
 }
@@ -142,6 +162,14 @@ void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, doubl
     }
     memory.SetParameter(parameter, values);
   }
+}
+
+void SetInversePositions(Side side, const std::vector<int32_t>& segments, Executable& executable) {
+  const std::string name = InversePositionsName(side);
+  if (!executable.Has(name)) return;
+  const auto padding = std::ranges::count(segments, 0);
+  const float inverse = 1 / static_cast<float>(std::ssize(segments) - padding);
+  executable.SetInput(name, std::span(&inverse, 1));
 }
 
 void SetBatch(const TrialBatch& batch, Executable& executable) {
@@ -162,6 +190,8 @@ void SetBatch(const TrialBatch& batch, Executable& executable) {
   set("decoder_ids", batch.decoder_ids);
   set("decoder_segments", batch.decoder_segments);
   set("decoder_positions", positions(batch.decoder_segments, batch.shape.target_length));
+  SetInversePositions(Side::kEncoder, batch.encoder_segments, executable);
+  SetInversePositions(Side::kDecoder, batch.decoder_segments, executable);
   set("targets", batch.targets);
   set("dropout_keys", batch.dropout_keys);
 }

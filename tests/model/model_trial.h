@@ -28,8 +28,9 @@ ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "
 // A tiny decoder-only model likewise; the mixer is causal.
 ModelConfig TinyDecoder(const std::string& mixer = "", const std::string& more = "");
 
-// The tiny T5 with ModelConfig fields laid over it, e.g. "encoder { layers { repeat: 3 } }".
-ModelConfig ListedModel(const std::string& fields);
+// The tiny T5, or another model, with ModelConfig fields laid over it, e.g. "encoder { layers {
+// repeat: 3 } }".
+ModelConfig ListedModel(const std::string& fields, ModelConfig config = TinyModel());
 
 // The names and configurations of the mixers that model and decoding tests use.
 const std::map<std::string, std::string>& TrialMixers();
@@ -73,6 +74,9 @@ class ModelTrial {
 
 // Fills the parameters with their initial values. Projection matrices are multiplied by `factor`.
 void FillParameters(const ParameterStore& parameters, ArenaMemory& memory, double factor = 1);
+
+// Sets the factor of a stack's ponder loss, where the program has one.
+void SetInversePositions(Side side, const std::vector<int32_t>& segments, Executable& executable);
 
 // Sets the program's inputs from the batch.
 void SetBatch(const TrialBatch& batch, Executable& executable);

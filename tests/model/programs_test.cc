@@ -85,8 +85,12 @@ TEST_P(EveryModel, RecomputingGivesTheSameBitsInASmallerArena) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     ModelSetting setting = Setting();
     setting.config.set_dropout(0.2);
-    const bool encodes = HasSide(setting.config, Side::kEncoder);
-    encodes ? setting.config.set_encoder_layers(6) : setting.config.set_decoder_layers(6);
+    const std::vector<LayerConfig*> listed = ListedLayers(&setting.config);
+    for (LayerConfig* layers : listed) layers->set_repeat(6);
+    if (listed.empty()) {
+      const bool encodes = HasSide(setting.config, Side::kEncoder);
+      encodes ? setting.config.set_encoder_layers(6) : setting.config.set_decoder_layers(6);
+    }
     setting.config.mutable_feed_forward()->set_width(256);
     setting.activations = activations;
     ModelTrial stored(setting, Batch(), FastBackend());

@@ -137,6 +137,70 @@ TEST(Stack, SharedLayersCountOnceAndAddTheirGradients) {
   }
 }
 
+ModelConfig Recurrent(int steps, const std::string& recurrence) {
+  const std::string layers =
+      fmt::format(" {{ layers {{ repeat: {} recurrence {{ {} }} }} }} ", steps, recurrence);
+  return ListedModel("positions { sinusoidal {} } encoder" + layers + "decoder" + layers);
+}
+
+TEST(Recurrence, HasTheParametersOfOneStep) {
+  const int64_t once = CountOf(ListedModel("encoder { layers {} } decoder { layers {} }"));
+  EXPECT_EQ(CountOf(Recurrent(4, "")), once);
+  EXPECT_EQ(CountOf(Recurrent(4, "step_signal: LEARNED")), once + 2 * 4 * 16);
+  EXPECT_EQ(CountOf(Recurrent(4, "halting {}")), once + 2 * (16 + 1));
+}
+
+// Without signals it is layers that share their weights.
+TEST(Recurrence, WithoutSignalsIsSharedWeights) {
+  const ModelConfig shared = ListedModel(
+      "positions { sinusoidal {} } encoder { layers { repeat: 3 weights: 'a' } } "
+      "decoder { layers { repeat: 3 weights: 'a' } }");
+  const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
+  ModelTrial expected({.config = shared}, batch, FastBackend());
+  ModelTrial found({.config = Recurrent(3, "step_signal: NONE positions: false")}, batch,
+                   FastBackend());
+  EXPECT_EQ(found.Run(), expected.Run());
+  EXPECT_EQ(found.Gradients(), expected.Gradients());
+}
+
+// Sure of it at once, every position has taken one step, and what counts there is all.
+TEST(Recurrence, WhoHaltsAtOnceTakesOneStep) {
+  const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
+  ModelTrial once({.config = Recurrent(1, "")}, batch, ReferenceBackend());
+  ModelTrial halting({.config = Recurrent(4, "halting { bias: 20 loss_weight: 0.25 }")}, batch,
+                     ReferenceBackend());
+  const double ponder_losses = 2 * 0.25 * (1 + 1);
+  EXPECT_NEAR(halting.Run(), once.Run() + ponder_losses, 1e-7);
+  const auto gradients = halting.Gradients();
+  for (const auto& [name, gradient] : once.Gradients()) {
+    EXPECT_LT(LargestError(gradients.at(name), gradient), 1e-9) << name;
+  }
+}
+
+TEST(Recurrence, EvaluationHasNoPonderLoss) {
+  const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
+  const auto both = [&](double loss_weight) {
+    ModelTrial trial(
+        {.config = Recurrent(3, fmt::format("halting {{ bias: 0 loss_weight: {} }}", loss_weight)),
+         .inverse_denominator = 1},
+        batch, ReferenceBackend());
+    Executable evaluation(
+        EvaluationProgram(trial.model(), trial.parameters(), DType::kF32, batch.shape),
+        ReferenceBackend(), trial.memory().arenas());
+    SetBatch(batch, evaluation);
+    const float one = 1;
+    evaluation.SetInput("inverse_denominator", std::span(&one, 1));
+    evaluation.RunChecked();
+    EXPECT_EQ(trial.model().ponders(), loss_weight > 0);
+    return std::pair(trial.Run(), evaluation.Scalar("loss"));
+  };
+  const auto [without, evaluated] = both(0);
+  EXPECT_NEAR(without, evaluated, 1e-9);
+  const auto [with, also_evaluated] = both(0.5);
+  EXPECT_EQ(also_evaluated, evaluated);
+  EXPECT_GT(with, evaluated + 2 * 0.5);  // each position takes a step at least
+}
+
 std::string RefusalOf(const std::string& lists, const BatchShape& shape) {
   try {
     const Model model(ListedModel(lists));
@@ -164,6 +228,8 @@ TEST(Stack, ARefusalNamesTheLayer) {
                    {1, 4, 4}),
          "model.decoder.layers[1].mixer has 4 heads, but the decoder's relative bias has the 2 of "
          "model.mixer");
+  expect(RefusalOf("width: 15 encoder { layers { repeat: 2 recurrence {} } }", {1, 4, 4}),
+         "model.width 15 is odd, but model.encoder.layers[0].recurrence's step_signal SINUSOIDAL");
 }
 
 }  // namespace
