@@ -2,6 +2,7 @@
 #include "cli/finetune_config.h"
 
 #include "config/print.h"
+#include "model/architecture.h"
 
 namespace syntra {
 
@@ -29,6 +30,10 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
   Config below;
   if (trained) {
     *below.mutable_model() = trained->model();
+    if (given.model().has_architecture()) {  // of another one: an encoder of an encoder-decoder
+      below.mutable_model()->set_architecture(given.model().architecture());
+      ClearForeignFields(below.mutable_model());
+    }
     below.mutable_data()->set_extra_ids(trained->data().extra_ids());
   }
   return {LoadConfigOver({"the model that the run starts from", MinimalConfigText(below)}, files,

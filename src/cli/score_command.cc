@@ -68,6 +68,7 @@ std::string Numbers(const std::vector<double>& scores) {
 
 ExitCode Score(const CheckpointOptions& checkpoint, Communicator& ranks, Watchdog& watchdog) {
   LoadedModel loaded = checkpoint.LoadOnRanks(kForGeneration, ranks, watchdog);
+  CheckWritesText(loaded.config.model());
   CheckHasEos(*loaded.tokenizer);
   const DecodeSettings lengths = DecodeSettingsOf(loaded.config);
   LineAnswers answers(ranks, watchdog);

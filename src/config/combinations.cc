@@ -70,7 +70,8 @@ void ArchitectureLearnsTheObjective(const Report& report) {
   }
   const std::string architecture = NameOf(config.model().architecture());
   if (names.empty()) {
-    report.Add({"model.architecture"},
+    if (config.data().train_size() == 0) return;  // nothing is asked of it
+    report.Add({"data.train", "model.architecture"},
                fmt::format("model.architecture {} learns no text, only tasks; list some in "
                            "data.task and run syntra finetune, or set another architecture",
                            architecture));

@@ -39,6 +39,7 @@ Json ModelToJson(ModelConfig model) {
   model.mutable_feed_forward();
   model.mutable_cross_attention();
   model.mutable_relative_bias();
+  model.mutable_classifier();
   ClearForeignFields(&model);
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
@@ -46,7 +47,10 @@ Json ModelToJson(ModelConfig model) {
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(model, &text, options);
   SYNTRA_CHECK(status.ok(), "{}", std::string(status.message()));
-  return ParseJson(text);
+  Json json = ParseJson(text);
+  // Numbers and flags are printed even where they are not set.
+  for (const std::string& name : ArchitectureOf(model).foreign_fields()) json.erase(name);
+  return json;
 }
 
 void FromJson(const Json& json, const Path& path, google::protobuf::Message* message) {

@@ -60,10 +60,10 @@ TrainingData Finetuning::Open(RunContext& run) {
   tokenizer_.emplace(OpenTokenizer(run.config, run.initial));
   data_ = FinetuningData::Read(run.config, *tokenizer_);
   if (data_.cut_examples > 0) {
-    Log().warn(
-        "{} training examples are longer than data.input_length {} or data.target_length "
-        "{} and are cut",
-        WithThousands(data_.cut_examples), config.input_length(), config.target_length());
+    const bool text = ArchitectureOf(run.config.model()).outputs() == Outputs::kTokens;
+    Log().warn("{} training examples are longer than data.input_length {}{} and are cut",
+               WithThousands(data_.cut_examples), config.input_length(),
+               text ? fmt::format(" or data.target_length {}", config.target_length()) : "");
   }
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training(data_.training, Packing::OfExamples(config, layout), seed);

@@ -281,6 +281,25 @@ TEST(Combinations, Architectures) {
       {"} data { objective: CAUSAL_LM input_length: 4096 extra_ids: 1 }", ""},
   };
   for (const Case& c : cases) Expect(decoder + c.text, c.error);
+  const std::string encoder = "model { architecture: ENCODER_ONLY ";
+  const std::string task = "} data { task { cola {} } pack: false }";
+  const std::pair<std::string, std::string> classifiers[] = {
+      {"encoder_layers: 3 classifier { classes: 2 pooling: FIRST } mixer { fourier {} } "
+       "positions { sinusoidal {} } " +
+           task,
+       ""},
+      {"decoder_layers: 3 " + task,
+       "model.decoder_layers means nothing with model.architecture ENCODER_ONLY; leave it out"},
+      {"tied_embeddings: true " + task, "model.tied_embeddings means nothing"},
+      {"} data { task { cola {} } pack: true }",
+       "model.architecture ENCODER_ONLY tells one class of a row; set data.pack: false"},
+      {"} data { train: \"c4\" pack: false }",
+       "model.architecture ENCODER_ONLY learns no text, only tasks; list some in data.task and run "
+       "syntra finetune, or set another architecture"},
+  };
+  for (const auto& [text, error] : classifiers) Expect(encoder + text, error);
+  Expect("model { classifier { classes: 2 } }",
+         "model.classifier means nothing with model.architecture ENCODER_DECODER; leave it out");
   Expect("data { objective: PREFIX_LM }",
          "model.architecture ENCODER_DECODER does not learn by data.objective PREFIX_LM; set "
          "data.objective: SPAN_CORRUPTION, or another architecture");

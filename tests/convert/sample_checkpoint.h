@@ -30,7 +30,8 @@ inline void SaveSample(const Path& run, const ModelConfig& model, float sharpnes
   config.mutable_data()->set_extra_ids(12);
   config.mutable_data()->set_input_length(16);
   config.mutable_data()->set_pack(false);  // some mixers cannot have packed rows
-  config.mutable_data()->set_objective(ArchitectureOf(model).objectives().front());
+  const std::vector<DataConfig::Objective> objectives = ArchitectureOf(model).objectives();
+  if (!objectives.empty()) config.mutable_data()->set_objective(objectives.front());
   const std::string tokenizer = ReadWholeFile(Golden("t5_v1_0") / "spiece.model");
   const ParameterStore parameters = DeclareParameters(Model(model));
   std::deque<std::vector<float>> values;

@@ -13,9 +13,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Stack
@@ -52,12 +54,46 @@ def make_batch(rows: list[list[tuple[int, int]]], generator: np.random.Generator
     return batch
 
 
+def t5_layers(side: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The parameters of the layers of a T5Stack under our names; of what all layers share, the relative bias."""
+    found = {f"{side}/norm": tensors["stack.final_layer_norm.weight"]}
+    first = "stack.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    found[f"{side}/relative_bias"] = tensors[first].T
+    for layer in range(LAYERS):
+        ours, theirs = f"{side}/layer_{layer:02}", f"stack.block.{layer}.layer"
+        for sublayer, number in (("mixer", 0), ("feed_forward", 1)):
+            found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{number}.layer_norm.weight"]
+        for name in ("query", "key", "value", "output"):
+            found[f"{ours}/mixer/{name}"] = tensors[f"{theirs}.0.SelfAttention.{name[0]}.weight"].T
+        for name, matrix in (("input", "wi"), ("output", "wo")):
+            found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.1.DenseReluDense.{matrix}.weight"].T
+    return found
+
+
+def torch_layers(side: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The parameters of torch's TransformerEncoderLayers and the norm behind them under our names."""
+    found = {f"{side}/norm": tensors["norm.weight"], f"{side}/norm_bias": tensors["norm.bias"]}
+    for layer in range(LAYERS):
+        ours, theirs = f"{side}/layer_{layer:02}", f"layers.{layer}"
+        for sublayer, norm in (("mixer", "norm1"), ("feed_forward", "norm2")):
+            found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{norm}.weight"]
+            found[f"{ours}/{sublayer}/norm_bias"] = tensors[f"{theirs}.{norm}.bias"]
+        projections = tensors[f"{theirs}.self_attn.in_proj_weight"].chunk(3)
+        for name, matrix in zip(("query", "key", "value"), projections, strict=True):
+            found[f"{ours}/mixer/{name}"] = matrix.T
+        found[f"{ours}/mixer/output"] = tensors[f"{theirs}.self_attn.out_proj.weight"].T
+        for name, linear in (("input", "linear1"), ("output", "linear2")):
+            found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
+            found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
+    return found
+
+
 class T5(nn.Module):
     """T5's decoder, whose attention to an encoder is left out where no encoder is given."""
 
     file = "decoder_t5.h5"
     rows = [[(0, 12)], [(5, 4)], [(3, 1)]]
-    query_factor = 1.0
+    query_factor, first_target = 1.0, 0
     config = f"""\
 architecture: DECODER_ONLY
 width: {WIDTH}
@@ -87,18 +123,7 @@ relative_bias {{ buckets: {BUCKETS} max_distance: {MAX_DISTANCE} }}
         return hidden @ self.embedding.T * WIDTH ** -0.5
 
     def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        found = {"embedding": tensors["embedding"], "decoder/norm": tensors["stack.final_layer_norm.weight"]}
-        first = "stack.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        found["decoder/relative_bias"] = tensors[first].T
-        for layer in range(LAYERS):
-            ours, theirs = f"decoder/layer_{layer:02}", f"stack.block.{layer}.layer"
-            for sublayer, number in (("mixer", 0), ("feed_forward", 1)):
-                found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{number}.layer_norm.weight"]
-            for name in ("query", "key", "value", "output"):
-                found[f"{ours}/mixer/{name}"] = tensors[f"{theirs}.0.SelfAttention.{name[0]}.weight"].T
-            for name, matrix in (("input", "wi"), ("output", "wo")):
-                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.1.DenseReluDense.{matrix}.weight"].T
-        return found
+        return {"embedding": tensors["embedding"]} | t5_layers("decoder", tensors)
 
 
 class Gpt(nn.Module):
@@ -106,7 +131,7 @@ class Gpt(nn.Module):
 
     file = "decoder_gpt.h5"
     rows = [[(0, 12)], [(3, 4), (0, 2), (1, 1)], [(2, 3), (4, 3)]]
-    query_factor = math.sqrt(HEAD_SIZE)
+    query_factor, first_target = math.sqrt(HEAD_SIZE), 0
     config = f"""\
 architecture: DECODER_ONLY
 width: {WIDTH}
@@ -143,27 +168,24 @@ positions {{ learned {{ max_length: {LONGEST} }} }}
         return logits
 
     def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        found = {name: value for name, value in tensors.items() if "embedding" in name}
-        found |= {"decoder/norm": tensors["norm.weight"], "decoder/norm_bias": tensors["norm.bias"]}
-        for layer in range(LAYERS):
-            ours, theirs = f"decoder/layer_{layer:02}", f"layers.{layer}"
-            for sublayer, norm in (("mixer", "norm1"), ("feed_forward", "norm2")):
-                found[f"{ours}/{sublayer}/norm"] = tensors[f"{theirs}.{norm}.weight"]
-                found[f"{ours}/{sublayer}/norm_bias"] = tensors[f"{theirs}.{norm}.bias"]
-            projections = tensors[f"{theirs}.self_attn.in_proj_weight"].chunk(3)
-            for name, matrix in zip(("query", "key", "value"), projections, strict=True):
-                found[f"{ours}/mixer/{name}"] = matrix.T
-            found[f"{ours}/mixer/output"] = tensors[f"{theirs}.self_attn.out_proj.weight"].T
-            for name, linear in (("input", "linear1"), ("output", "linear2")):
-                found[f"{ours}/feed_forward/{name}"] = tensors[f"{theirs}.{linear}.weight"].T
-                found[f"{ours}/feed_forward/{name}_bias"] = tensors[f"{theirs}.{linear}.bias"]
-        return found
+        return {name: value for name, value in tensors.items() if "embedding" in name} | torch_layers("decoder", tensors)
 
 
-Decoder = T5 | Gpt
+class NamedModel(Protocol):
+    """What a fixture of a whole model is made from."""
+
+    file: str
+    config: str
+    query_factor: float  # of the query weights that it has over ours
+    first_target: int  # target of row 0 of the output matrix
+    embedding: nn.Parameter
+
+    def __call__(self, batch: Any) -> Tensor: ...
+
+    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]: ...
 
 
-def draw_parameters(model: Decoder, generator: np.random.Generator) -> None:
+def draw_parameters(model: nn.Module, generator: np.random.Generator) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             drawn = generator.standard_normal(tuple(parameter.shape))
@@ -191,16 +213,17 @@ class Result:
     z_loss_sum: Tensor
 
 
-def evaluate(model: Decoder, batch: Batch) -> Result:
+def evaluate(model: NamedModel, batch: Any) -> Result:
     logits = model(batch)
     targets = torch.from_numpy(batch.targets)
     counted = targets > 0
-    entropy = nn.functional.cross_entropy(logits[counted], targets[counted], reduction="sum")
+    rows = targets[counted] - model.first_target
+    entropy = nn.functional.cross_entropy(logits[counted], rows, reduction="sum")
     z_loss = Z_LOSS * torch.logsumexp(logits, dim=-1)[counted].square().sum()
     return Result(logits, entropy / counted.sum(), (entropy + z_loss) / targets.numel(), entropy, z_loss)
 
 
-def check_later_tokens_are_hidden(model: Decoder, batch: Batch, logits: Tensor) -> None:
+def check_later_tokens_are_hidden(model: NamedModel, batch: Batch, logits: Tensor) -> None:
     other = batch.decoder_ids.copy()
     other[:, -1] = (other[:, -1] + 1) % VOCABULARY
     found = model(Batch(other, batch.decoder_segments, batch.decoder_positions, batch.targets))
@@ -208,40 +231,46 @@ def check_later_tokens_are_hidden(model: Decoder, batch: Batch, logits: Tensor) 
         raise RuntimeError(f"{model.file}: a token changes what is before it")
 
 
-def write(make: Callable[[], Decoder], seed: int, directory: Path) -> None:
+def write_model(model: nn.Module, batch: Any, used: NDArray[np.bool_], script: str, directory: Path,
+                generator: np.random.Generator) -> None:
+    """The model, which is a NamedModel; rows of logits that are not used are stored as zeros."""
+    named: NamedModel = model  # type: ignore[assignment]
+    result = evaluate(named, batch)
+
+    # The embedding has a second name in T5's stack.
+    parameters = dict(model.named_parameters(remove_duplicate=True))
+    if "embedding" not in parameters:
+        parameters["embedding"] = named.embedding
+
+    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
+        gradients = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
+        return dict(zip(parameters, gradients, strict=True))
+
+    def renamed(tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
+        return {ours: (value * (query_factor if ours.endswith("/query") else 1)).detach().contiguous().numpy()
+                for ours, value in named.names(tensors).items()}
+
+    slots = gradients_of(result.loss_slots)
+    with Fixture(directory / named.file, script, ("torch", "transformers")) as fixture:
+        fixture.attribute("/", "config", named.config)
+        fixture.arrays("/inputs", vars(batch))
+        fixture.arrays("/parameters", renamed(parameters, 1 / named.query_factor))
+        fixture.array("/outputs/logits", np.where(used[..., None], result.logits.detach().numpy(), 0))
+        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
+            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
+        fixture.arrays("/gradients", renamed(gradients_of(result.loss), named.query_factor))
+        fixture.arrays("/gradients_slots", renamed(slots, named.query_factor))
+    unique = {name: slots[name] for name, _ in model.named_parameters()}
+    check_gradient(named.file, model, lambda: evaluate(named, batch).loss_slots.item(), unique, generator)
+
+
+def write(make: Callable[[], T5 | Gpt], seed: int, directory: Path) -> None:
     generator = np.random.default_rng(seed)
     model = make().double()  # in training mode, in which torch does not fuse layers
     draw_parameters(model, generator)
     batch = make_batch(model.rows, generator)
-    result = evaluate(model, batch)
-    check_later_tokens_are_hidden(model, batch, result.logits)
-
-    # The embedding has a second name in T5's stack.
-    named = dict(model.named_parameters(remove_duplicate=True))
-    if "embedding" not in named:
-        named["embedding"] = model.embedding
-
-    def gradients_of(loss: Tensor) -> dict[str, Tensor]:
-        return dict(zip(named, torch.autograd.grad(loss, list(named.values()), retain_graph=True), strict=True))
-
-    def renamed(tensors: dict[str, Tensor], query_factor: float) -> dict[str, Array]:
-        return {ours: (value * (query_factor if ours.endswith("/query") else 1)).detach().contiguous().numpy()
-                for ours, value in model.names(tensors).items()}
-
-    slots = gradients_of(result.loss_slots)
-    with Fixture(directory / model.file, Path(__file__).name, ("torch", "transformers")) as fixture:
-        fixture.attribute("/", "config", model.config)
-        fixture.arrays("/inputs", vars(batch))
-        fixture.arrays("/parameters", renamed(named, 1 / model.query_factor))
-        # Rows of padding are not comparable between implementations; they are stored as zeros.
-        used = batch.decoder_segments[:, :, None] > 0
-        fixture.array("/outputs/logits", np.where(used, result.logits.detach().numpy(), 0))
-        for name in ("loss", "loss_slots", "cross_entropy_sum", "z_loss_sum"):
-            fixture.scalar(f"/outputs/{name}", getattr(result, name).item())
-        fixture.arrays("/gradients", renamed(gradients_of(result.loss), model.query_factor))
-        fixture.arrays("/gradients_slots", renamed(slots, model.query_factor))
-    unique = {name: slots[name] for name, _ in model.named_parameters()}
-    check_gradient(model.file, model, lambda: evaluate(model, batch).loss_slots.item(), unique, generator)
+    check_later_tokens_are_hidden(model, batch, model(batch))
+    write_model(model, batch, batch.decoder_segments > 0, Path(__file__).name, directory, generator)
 
 
 def main() -> None:

@@ -74,6 +74,8 @@ class SyntraModel:
 
     def __call__(self, encoder_ids: Tensor, decoder_ids: Tensor) -> Tensor:
         keys, memory = encoder_ids != 0, None
+        if self.config["architecture"] == "ENCODER_ONLY":
+            return self.classes(self.stack("encoder", self.embed(encoder_ids), keys), keys)
         if self.config["architecture"] == "ENCODER_DECODER":
             memory = self.stack("encoder", self.embed(encoder_ids), keys)
         hidden = self.stack("decoder", self.embed(decoder_ids), keys, memory)
@@ -81,6 +83,13 @@ class SyntraModel:
             scale = 1 if self.config["scaled_embeddings"] else self.config["width"] ** -0.5
             return hidden @ self.tensors["embedding"].T * scale
         return hidden @ self.tensors["output_embedding"].T
+
+    def classes(self, hidden: Tensor, keys: Tensor) -> Tensor:
+        if self.config["classifier"]["pooling"] == "FIRST":
+            vector = hidden[:, :1]
+        else:
+            vector = (hidden * keys[..., None]).sum(1, keepdim=True) / keys.sum(1)[:, None, None]
+        return vector @ self.tensors["classifier"].T
 
     def embed(self, ids: Tensor) -> Tensor:
         rows = self.tensors["embedding"][ids]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares whole models with Hugging Face's T5 (tests/golden/make_t5.py), with torch's Transformer
-// (make_transformers.py), with decoders of both (make_decoders.py) and with Universal Transformers
+// (make_transformers.py), with decoders and encoders of both (make_decoders.py,
+// make_encoders.py) and with Universal Transformers
 // (make_universal.py): logits, loss and every gradient. Also checks that a wrong sign anywhere in
 // the backward pass would be noticed.
 #include <google/protobuf/text_format.h>
@@ -110,7 +111,10 @@ class GoldenModel : public testing::TestWithParam<Fixture> {
 
 TEST_P(GoldenModel, Logits) {
   const GoldenArray<float> stored = golden_.Floats("outputs/logits");
-  const GoldenArray<int32_t> segments = golden_.Ints("inputs/decoder_segments");
+  // What has no segments has no padding.
+  const GoldenArray<int32_t> slots =
+      golden_.Ints(InputsOf(golden_).contains("decoder_segments") ? "inputs/decoder_segments"
+                                                                  : "inputs/targets");
   const BatchShape shape = ShapeOf(golden_);
   Executable executable(LogitsProgram(*model_, parameters_, DType::kF32, shape),
                         *GetParam().backend, memory_->arenas());
@@ -118,7 +122,7 @@ TEST_P(GoldenModel, Logits) {
   executable.RunChecked();
   std::vector<double> found = Numbers(executable.Tensor("logits"));
   for (size_t i = 0; i < found.size(); ++i) {
-    if (segments.values[i / stored.shape[2]] == 0) found[i] = 0;
+    if (slots.values[i / stored.shape[2]] == 0) found[i] = 0;
   }
   ExpectGolden(std::span<const double>(found), stored.values, 1e-5, "logits");
 }
@@ -139,9 +143,10 @@ std::string CaseName(const testing::TestParamInfo<Fixture>& info) {
 
 std::vector<Fixture> Fixtures() {
   std::vector<Fixture> fixtures;
-  for (const char* file : {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5",
-                           "transformer_pre_norm.h5", "decoder_t5.h5", "decoder_gpt.h5",
-                           "universal_fixed.h5", "universal_halting.h5", "universal_decoder.h5"}) {
+  for (const char* file :
+       {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5", "transformer_pre_norm.h5",
+        "decoder_t5.h5", "decoder_gpt.h5", "encoder_mean.h5", "encoder_first.h5",
+        "universal_fixed.h5", "universal_halting.h5", "universal_decoder.h5"}) {
     fixtures.push_back({file, &ReferenceBackend(), false});
     fixtures.push_back({file, &FastBackend(), false});
     fixtures.push_back({file, &FastBackend(), true});
@@ -242,8 +247,8 @@ TEST_P(MutatedModel, FailsTheComparison) {
 
 INSTANTIATE_TEST_SUITE_P(Files, MutatedModel,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "transformer_2017.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5", "universal_fixed.h5",
-                                         "universal_halting.h5"),
+                                         "decoder_t5.h5", "decoder_gpt.h5", "encoder_mean.h5",
+                                         "universal_fixed.h5", "universal_halting.h5"),
                          [](const auto& info) {
                            const std::string file = info.param;
                            return file.substr(0, file.find('.'));

@@ -63,6 +63,16 @@ ModelConfig TinyDecoder(const std::string& mixer, const std::string& more) {
   return config;
 }
 
+ModelConfig TinyEncoder(const std::string& head) {
+  ModelConfig config;
+  const std::string text =
+      "architecture: ENCODER_ONLY width: 16 encoder_layers: 2 vocabulary_size: 32 "
+      "feed_forward { width: 24 } relative_bias { buckets: 8 max_distance: 16 } mixer { " +
+      TrialMixers().at("dot") + " } classifier { classes: 31 " + head + " }";
+  SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  return config;
+}
+
 ModelConfig ListedModel(const std::string& fields, ModelConfig config) {
   ModelConfig upper;
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(fields, &upper), "{}", fields);
@@ -145,6 +155,8 @@ std::map<std::string, ModelConfig> TrialModels() {
   std::map<std::string, ModelConfig> models;
   for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
   for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
+  models["encoder_only"] = TinyEncoder("");
+  models["encoder_only_first_token"] = TinyEncoder("pooling: FIRST");
   models["decoder_only"] = TinyDecoder();
   models["decoder_only_halting"] = ListedModel(
       "positions { learned { max_length: 16 } } " + HaltingStack("decoder", "NONE"), TinyDecoder());

@@ -28,6 +28,10 @@ ModelConfig TinyModel(const std::string& mixer = "", const std::string& more = "
 // A tiny decoder-only model likewise; the mixer is causal.
 ModelConfig TinyDecoder(const std::string& mixer = "", const std::string& more = "");
 
+// A tiny encoder with a classification head of 31 classes, and more fields of ClassifierConfig: the
+// ids of a vocabulary of 32 are classes as well.
+ModelConfig TinyEncoder(const std::string& head);
+
 // The tiny T5, or another model, with ModelConfig fields laid over it, e.g. "encoder { layers {
 // repeat: 3 } }".
 ModelConfig ListedModel(const std::string& fields, ModelConfig config = TinyModel());

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoders with a classification head: Hugging Face's T5 encoder, and torch's Transformer layers.
+
+`encoder_mean.h5` tells the class by the mean of the output over the tokens, `encoder_first.h5` by the output for the
+first token. `targets` is the class, from 1 on. Losses are those of make_t5.py, with an example for each token, and all
+is computed in float64 as there. What make_decoders.py says of torch's attention holds here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import T5Config
+from transformers.models.t5.modeling_t5 import T5Stack
+
+from fixture import output_directory
+from make_decoders import (HEAD_SIZE, HEADS, HIDDEN, LAYERS, VOCABULARY, WIDTH, draw_parameters, t5_layers,
+                           torch_layers, write_model)
+from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, norms_in_double
+
+CLASSES = 5
+LENGTHS = (11, 4, 1, 8)
+
+
+@dataclass(frozen=True)
+class Batch:
+    encoder_ids: Ids
+    encoder_segments: Ids
+    targets: Ids
+
+
+def make_batch(generator: np.random.Generator) -> Batch:
+    shape = (len(LENGTHS), max(LENGTHS))
+    batch = Batch(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64),
+                  generator.permutation(CLASSES)[:len(LENGTHS), None] + 1)
+    for row, length in enumerate(LENGTHS):
+        batch.encoder_ids[row, :length] = np.append(generator.integers(2, VOCABULARY, length - 1), EOS)
+        batch.encoder_segments[row, :length] = 1
+    return batch
+
+
+class Mean(nn.Module):
+    """T5's encoder and the mean of its output."""
+
+    file = "encoder_mean.h5"
+    query_factor, first_target = 1.0, 1
+    config = f"""\
+architecture: ENCODER_ONLY
+width: {WIDTH}
+encoder_layers: {LAYERS}
+feed_forward {{ width: {HIDDEN} }}
+mixer {{ attention {{ heads: {HEADS} head_size: {HEAD_SIZE} }} }}
+vocabulary_size: {VOCABULARY}
+relative_bias {{ buckets: {BUCKETS} max_distance: {MAX_DISTANCE} }}
+classifier {{ classes: {CLASSES} }}
+"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = T5Stack(T5Config(
+            vocab_size=VOCABULARY, d_model=WIDTH, d_kv=HEAD_SIZE, d_ff=HIDDEN, num_layers=LAYERS, num_heads=HEADS,
+            relative_attention_num_buckets=BUCKETS, relative_attention_max_distance=MAX_DISTANCE, dropout_rate=0.0,
+            layer_norm_epsilon=1e-6, is_decoder=False, use_cache=False, attn_implementation="eager"))
+        self.stack.set_input_embeddings(nn.Embedding(VOCABULARY, WIDTH))
+        self.embedding = self.stack.get_input_embeddings().weight
+        self.classifier = nn.Linear(WIDTH, CLASSES, bias=False)
+
+    def forward(self, batch: Batch) -> Tensor:
+        ids, segments = torch.from_numpy(batch.encoder_ids), torch.from_numpy(batch.encoder_segments)
+        hidden = self.stack(input_ids=ids, attention_mask=segments).last_hidden_state
+        mean = (hidden * segments[..., None]).sum(1) / segments.sum(1, keepdim=True)
+        logits: Tensor = self.classifier(mean)[:, None]
+        return logits
+
+    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = {"embedding": tensors["embedding"], "classifier": tensors["classifier.weight"]}
+        return found | t5_layers("encoder", tensors)
+
+
+class First(nn.Module):
+    """torch's layers with norms before the sublayers, learned positions, GELU and biases; the first output."""
+
+    file = "encoder_first.h5"
+    query_factor, first_target = math.sqrt(HEAD_SIZE), 1
+    config = f"""\
+architecture: ENCODER_ONLY
+width: {WIDTH}
+encoder_layers: {LAYERS}
+feed_forward {{ width: {HIDDEN} activation: GELU bias: true }}
+mixer {{ attention {{ heads: {HEADS} head_size: {HEAD_SIZE} relative_bias: false }} }}
+vocabulary_size: {VOCABULARY}
+norm: LAYER_NORM
+norm_epsilon: 1e-6
+positions {{ learned {{ max_length: {max(LENGTHS)} }} }}
+classifier {{ classes: {CLASSES} pooling: FIRST }}
+"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.zeros(VOCABULARY, WIDTH))
+        self.position_embedding = nn.Parameter(torch.zeros(max(LENGTHS), WIDTH))
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, 0.0, nn.GELU("tanh"), 1e-6, True, True)
+            for _ in range(LAYERS))
+        self.norm = nn.LayerNorm(WIDTH, 1e-6)
+        self.classifier = nn.Linear(WIDTH, CLASSES, bias=False)
+
+    def forward(self, batch: Batch) -> Tensor:
+        x = self.embedding[torch.from_numpy(batch.encoder_ids)] + self.position_embedding
+        padding = torch.from_numpy(batch.encoder_segments) == 0
+        for layer in self.layers:
+            x = layer(x, src_key_padding_mask=padding)
+        logits: Tensor = self.classifier(self.norm(x)[:, :1])
+        return logits
+
+    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = {name: value for name, value in tensors.items() if "embedding" in name}
+        return found | {"classifier": tensors["classifier.weight"]} | torch_layers("encoder", tensors)
+
+
+def write(make: Callable[[], Mean | First], seed: int, directory: Path) -> None:
+    generator = np.random.default_rng(seed)
+    model = make().double()
+    draw_parameters(model, generator)
+    batch = make_batch(generator)
+    write_model(model, batch, batch.targets > 0, Path(__file__).name, directory, generator)
+
+
+def main() -> None:
+    directory = output_directory("Writes the fixtures of encoders with a classification head.")
+    torch.set_num_threads(1)
+    with norms_in_double():
+        write(Mean, 40, directory)
+        write(First, 41, directory)
+
+
+if __name__ == "__main__":
+    main()
