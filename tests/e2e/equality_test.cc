@@ -75,6 +75,26 @@ TEST_F(Equality, PonderLossToo) {
   ExpectSameCurve("whole", "cut", 10, 1e-6);
 }
 
+// Performer's are the same until a step whose turn it is, and then others.
+TEST_F(Equality, RandomFeaturesLastUntilTheyAreRedrawn) {
+  Train("run", {"model.mixer={ performer { heads: 2 head_size: 16 features: 24 redraw_every: 3 } }",
+                "model.positions={ sinusoidal {} }", "data.pack=false", "train.steps=7",
+                "checkpoint.every=1", "checkpoint.keep=10"});
+  const auto features = [&](int64_t step) {
+    Checkpoint checkpoint(CheckpointPath("run", step));
+    const std::string name = "parameters/encoder/layer_00/mixer/features";
+    const TensorType type{DType::kF32, {16, 24}};
+    std::vector<float> values(type.shape.size());
+    checkpoint.Read(name, {reinterpret_cast<std::byte*>(values.data()), type});
+    return values;
+  };
+  for (int64_t step = 1; step <= 7; ++step) {
+    const bool redrawn = step == 4 || step == 7;
+    EXPECT_EQ(features(step) != features(step - 1), redrawn) << step;
+  }
+  EXPECT_NE(features(7), features(1));
+}
+
 TEST_F(Equality, RecomputationChangesNoBit) {
   Train("kept");
   Train("again", {"train.recompute=true"});
@@ -153,7 +173,8 @@ const ExactCase kExactCases[] = {
       "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 } }", "model.norm=LAYER_NORM",
       "model.positions={ learned { max_length: 32 } }", "model.feed_forward.bias=true"}},
     {"WithoutSoftmax",
-     {"model.encoder={ layers { mixer { performer { heads: 2 head_size: 16 features: 24 } } } "
+     {"model.encoder={ layers { mixer { performer { heads: 2 head_size: 16 features: 24 "
+      "redraw_every: 3 } } } "
       "layers { mixer { hyena { max_length: 32 filter_width: 8 } } } }",
       "model.decoder={ layers { mixer { retention { heads: 2 head_size: 8 chunk_length: 5 } } } "
       "layers { mixer { attention_free { width: 32 max_length: 32 rank: 4 } } } }",
@@ -171,6 +192,11 @@ const ExactCase kExactCases[] = {
       "model.decoder_mixer={ local_attention { heads: 2 head_size: 16 radius: 4 } }",
       "model.positions={ sinusoidal {} }", "data.pack=false"}},
     {"Halting", kHalting},
+    {"DrawsInTraining",
+     {"model.mixer={ sinkhorn { heads: 2 head_size: 16 block_size: 8 max_length: 32 gumbel_noise: "
+      "true } }",
+      "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 weight_dropout: 0.2 } }",
+      "model.positions={ sinusoidal {} }", "data.pack=false"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });
