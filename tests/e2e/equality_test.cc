@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training gives the same results however it is split: ranks, micro-batches, threads,
 // recomputation.
+#include "checkpoint/read.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -71,7 +72,7 @@ TEST_F(Equality, PonderLossToo) {
   const Arguments settings = With(kAdafactor, kHalting);
   Train("whole", settings);
   Train("cut", With(settings, {"train.micro_batch_size=2"}));
-  EXPECT_GT(Metrics("whole").at(0).at("ponder_loss"), 0);
+  EXPECT_GT(Metrics("whole").at(1).at("ponder_loss"), 0);
   ExpectSameCurve("whole", "cut", 10, 1e-6);
 }
 
