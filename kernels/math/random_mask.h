@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout's decision which elements to keep, shared by all backends. Element e of a row of the
-// batch uses word e % 4 of Philox at counter e / 4 of stream `site`, with the row's key.
+// Random numbers of a row's elements, and dropout's decision which of them to keep, shared by all
+// backends. Element e of a row of the batch uses word e % 4 of Philox at counter e / 4 of stream
+// `site`, with the row's key.
 #pragma once
 
 #include <cmath>
@@ -14,6 +15,14 @@ namespace syntra {
 // `words` are the row's two entries in a `keys` tensor.
 SYNTRA_HOST_DEVICE inline RandomKey RowKey(const int32_t* words) {
   return {static_cast<uint32_t>(words[0]), static_cast<uint32_t>(words[1])};
+}
+
+// In (0, 1), a multiple of 2^-24 that is no multiple of 2^-23: exact in float, and never an end.
+SYNTRA_HOST_DEVICE inline float OpenUniform(uint32_t word) {
+  return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f;
+}
+SYNTRA_HOST_DEVICE inline float OpenUniform(RandomKey key, uint64_t element, uint64_t site) {
+  return OpenUniform(RandomAt(key, element / 4, site)[element % 4]);
 }
 
 // The rate is compared in float, so that backends agree on every draw.

@@ -101,12 +101,7 @@ class Bench {
       seconds[phase] = SecondsSince(start);
     };
     timed(0, [&] {
-      replica_.Differentiate(
-          batch_,
-          {.seed = 1,
-           .step = index,
-           .inverse_denominator = 1.0 / static_cast<double>(batch_.target_tokens)},
-          Gradients::kReplace);
+      replica_.Differentiate(batch_, FactsOf(index), Gradients::kReplace);
       if (apart) backend_->device().Wait();
     });
     timed(1, [&] {
@@ -134,6 +129,21 @@ class Bench {
   }
 
  private:
+  BatchFacts FactsOf(int64_t step) const {
+    const auto inverse = [](int64_t count) { return 1.0 / static_cast<double>(count); };
+    BatchFacts facts{.seed = 1,
+                     .step = step,
+                     .inverse_denominator = inverse(batch_.target_tokens),
+                     .inverse_positions = {}};
+    const Model& model = replica_.model();
+    for (const Side side : model.architecture().sides()) {
+      if (model.stack(side).ponders()) {
+        facts.inverse_positions[side] = inverse(PositionsOf(batch_, side));
+      }
+    }
+    return facts;
+  }
+
   DType activations_;
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<Device::Event> begin_, end_;

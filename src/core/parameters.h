@@ -40,6 +40,8 @@ struct ParameterSpec {
   std::vector<std::string> axes;  // one name per dimension: "embed", "heads", "query", ...
   Initializer initializer;
   bool trainable = true;
+  // Steps of training after which one that does not learn is drawn anew; 0: never.
+  int64_t redraw_every = 0;
 };
 
 struct Parameter : ParameterSpec {

@@ -32,7 +32,9 @@ Value Window(const Scope& scope, const MixerStep& step, const std::string& name,
 }
 
 MixerTraits ConvolutionMixer::traits() const {
-  MixerTraits traits{.causal = true, .packed_rows = PackedRows::kExact};
+  MixerTraits traits{.causal = true,
+                     .packed_rows = PackedRows::kExact,
+                     .stochastic = config_.weight_dropout() > 0};
   if (!is_mesh()) traits.width_divisor = {config_.heads(), FieldPath(field(), "heads")};
   return traits;
 }
@@ -70,17 +72,32 @@ Value ConvolutionMixer::Output(const Scope& scope, Value x) const {
 
 Value ConvolutionMixer::Build(const Scope& scope, const MixerInput& input) const {
   const Value gated = Gated(scope, input.x);
-  const Value scores = Scores(scope, gated);
-  Value weights = scope.One("softmax", {}, {scores});
-  const Shape shape = scope.TypeOf(scores).shape;
-  if (shape.rank() == 4) {
-    weights = Reshape(scope, weights, {shape[0], shape[1], shape[2] * shape[3]});
-  }
   // The middle tap is the position itself; of an even number there is one more behind it.
   const int64_t left = input.causal ? taps() - 1 : (taps() - 1) / 2;
   const int64_t groups = filters(scope.TypeOf(gated).shape[-1]);
   return Output(scope, scope.One("depthwise_conv", {{"groups", groups}, {"left", left}},
-                                 {gated, weights, input.segments}));
+                                 {gated, Weights(scope, gated), input.segments}));
+}
+
+// DropConnect drops weights behind their softmax. Filters that are the same at every position lose
+// the same taps at every position of an example.
+Value ConvolutionMixer::Weights(const Scope& scope, Value x) const {
+  const Shape shape = scope.TypeOf(x).shape;
+  Value weights = scope.One("softmax", {}, {Scores(scope, x)});
+  const int64_t width = filters(shape[2]) * taps();
+  const bool by_position = scope.TypeOf(weights).shape.rank() == 4;
+  if (by_position) weights = Reshape(scope, weights, {shape[0], shape[1], width});
+  const double rate = scope.recording().training ? config_.weight_dropout() : 0;
+  if (rate == 0) return weights;
+  const auto for_all = [&](Value x, int64_t positions) {
+    return scope.One("broadcast_to",
+                     {{"shape", Attributes::Integers{shape[0], positions, width}},
+                      {"dtype", std::string("f32")}},
+                     {x, {}});
+  };
+  if (by_position) return HeadDropout(scope, weights, rate, 1);
+  weights = for_all(Reshape(scope, weights, {1, 1, width}), 1);
+  return for_all(HeadDropout(scope, weights, rate, 1), shape[1]);
 }
 
 Value ConvolutionMixer::BuildStep(const Scope& scope, const MixerStep& step) const {

@@ -32,6 +32,9 @@ class ConvolutionMixer : public TokenMixer {
   virtual Value Scores(const Scope& scope, Value x) const = 0;
 
   Value Gated(const Scope& scope, Value x) const;
+  // The weights of the taps as depthwise_conv takes them: f32 [filters, taps], or [B, T, filters *
+  // taps] where positions or examples differ.
+  Value Weights(const Scope& scope, Value x) const;
   Value Output(const Scope& scope, Value x) const;
 
   ConvolutionConfig config_;

@@ -51,6 +51,7 @@ struct MixerTraits {
   std::string not_incremental;
   PackedRows packed_rows = PackedRows::kLeaks;
   bool reads_positions = false;     // needs each position's place in its segment
+  bool stochastic = false;          // in training draws random numbers, besides those of dropout
   bool sees_order = true;           // without a mask; if not, absolute positions must tell it
   int64_t bias_heads = 0;           // of the relative bias that it adds; 0: it adds none
   std::vector<LengthLimit> limits;  // none: it takes sequences of any length

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performer (Choromanski et al. 2021, FAVOR+): positive random features whose products are, on
 // average, the softmax kernel exp(q . k / K^0.5) (lemma 1), or features relu(w . x). The random
-// vectors w are orthogonal in groups of K (section 2.4) and the same for all heads of a layer.
+// vectors w are orthogonal in groups of K (section 2.4) and the same for all heads of a layer. They
+// are parameters that do not learn; training may draw them anew from time to time.
 #include <cmath>
 
 #include "mixers/feature_attention.h"
@@ -31,7 +32,8 @@ class Performer final : public FeatureAttention {
     const double factor = std::pow(config_.head_size(), -0.25);
     const Value scaled = AffineMap(scope, Cast(scope, x, DType::kF32), factor, 0);
     const Value vectors = scope.Parameter("features", {config_.head_size(), config_.features()},
-                                          {"kv", "features"}, Initializer::Orthogonal(), false);
+                                          {"kv", "features"}, Initializer::Orthogonal(),
+                                          /*trainable=*/false, config_.redraw_every());
     const Value products = scope.One("head_matmul", {{"heads", heads()}}, {scaled, vectors});
     const Value features =
         config_.kernel() == PerformerConfig::RELU

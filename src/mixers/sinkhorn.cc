@@ -2,7 +2,7 @@
 // Sparse Sinkhorn attention (Tay et al. 2020, "Sparse Sinkhorn Attention", section 3): a block of
 // queries reads its own keys and those that a learned sorting of the blocks puts in their place.
 // The sorting is soft: each place holds a weighted sum of blocks, where nothing is causal of all of
-// them, else of those before. Without Gumbel noise, and with a sorting network of one layer.
+// them, else of those before. The sorting network has one layer.
 #include <cmath>
 
 #include "mixers/blocks.h"
@@ -34,6 +34,7 @@ class Sinkhorn final : public TokenMixer {
     const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
     return {.causal = true,
+            .stochastic = config_.gumbel_noise(),
             .sees_order = false,
             .limits = {{length, "sinkhorn.max_length", std::to_string(length)}},
             .per_token = {{heads * size, {"sinkhorn.heads", "sinkhorn.head_size"}}}};
@@ -207,7 +208,19 @@ class Sinkhorn final : public TokenMixer {
                {count * most, {"embed", "heads_and_blocks"}, Initializer::Normal(deviation)});
     logits = Cast(scope, logits, DType::kF32);
     logits = Transpose(scope, Reshape(scope, logits, {batch, blocks, count, most}), {0, 2, 1, 3});
-    return First(scope, logits, 3, blocks);
+    logits = First(scope, logits, 3, blocks);
+    if (!config_.gumbel_noise() || !scope.recording().training) return logits;
+    return Add(scope, logits, GumbelNoise(scope, {batch, count, most, most}, blocks));
+  }
+
+  // -log(-log(u)) for the first blocks of the most: how far rows are padded changes no draw.
+  static Value GumbelNoise(const Scope& scope, Attributes::Integers most, int64_t blocks) {
+    const Value all = UniformNoise(scope, std::move(most));
+    const Value uniform = First(scope, First(scope, all, 2, blocks), 3, blocks);
+    const auto minus_log = [&](Value x) {
+      return AffineMap(scope, Activation(scope, "log", x), -1);
+    };
+    return minus_log(minus_log(uniform));
   }
 
   // What hides later keys of the own block, [1, b, 2 b].

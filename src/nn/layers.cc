@@ -88,6 +88,14 @@ Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_siz
   return DropGroups(scope, value, rate, true, head_size);
 }
 
+Value UniformNoise(const Scope& scope, Attributes::Integers shape) {
+  Recording& recording = scope.recording();
+  SYNTRA_CHECK(recording.training, "noise outside training");
+  return scope.One("uniform",
+                   {{"shape", std::move(shape)}, {"site", recording.next_dropout_site++}},
+                   {recording.dropout_keys});
+}
+
 void ResidualStream::Add(const Scope& scope, const std::function<Value(Value x)>& sublayer) {
   if (model_.norm_placement() == ModelConfig::BEFORE) {
     pending_ = sublayer(AddAndNormalise(scope));

@@ -39,9 +39,13 @@ Value Embed(const Scope& scope, Value table, Value ids);
 // Dropout with the model's noise option. Records nothing in evaluation or if the rate is 0.
 Value Dropout(const Scope& scope, Value x, double rate);
 
-// Dropout of whole heads of a position: `value` is [B, S, H * head_size]. To drop V_j,h is to drop
+// Dropout of whole heads of a position: `value` is [B, S, H * head_size]; with head_size 1 of each
+// element, whatever the model's noise option. To drop V_j,h is to drop
 // the probability of key j for every query, which is T5's attention dropout.
 Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
+
+// Random numbers in (0, 1) for the rows of a batch in training, f32 [B, ..].
+Value UniformNoise(const Scope& scope, Attributes::Integers shape);
 
 // The residual stream of a stack: what its sublayers are added to. The model says how and where
 // vectors are normalised. A norm's scale, and bias, are `norm` and `norm_bias` of the scope.

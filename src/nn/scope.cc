@@ -4,12 +4,12 @@
 namespace syntra {
 
 Value Scope::Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
-                       Initializer initializer, bool trainable) const {
+                       Initializer initializer, bool trainable, int64_t redraw_every) const {
   const std::string full = prefix_.empty() ? name : prefix_ + '/' + name;
   ParameterStore& store = recording_->parameters;
   const syntra::Parameter* known = store.Find(full);
   if (!known) {
-    known = &store.Declare({full, shape, std::move(axes), initializer, trainable});
+    known = &store.Declare({full, shape, std::move(axes), initializer, trainable, redraw_every});
   }
   SYNTRA_CHECK(known->shape == shape, "{} is {}, used as {}", full, ToString(known->shape),
                ToString(shape));

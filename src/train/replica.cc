@@ -36,6 +36,11 @@ DType ActivationType(TrainConfig::Precision precision) {
   return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
 }
 
+int64_t PositionsOf(const Batch& batch, Side side) {
+  const std::vector<int32_t>& segments = batch[std::string(NameOf(side)) + "_segments"];
+  return std::ssize(segments) - std::ranges::count(segments, 0);
+}
+
 std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors) {
   std::vector<TensorRecord> records;
   for (const HostTensor& tensor : tensors) {
@@ -71,6 +76,19 @@ void Replica::InitializeParameters(uint64_t seed) {
     Initialize(parameter, seed, HostValues(parameter));
   }
   values_.Send();
+}
+
+void Replica::RedrawParameters(uint64_t seed, int64_t step) {
+  bool drawn = false;
+  for (const Parameter& parameter : parameters_.all()) {
+    const int64_t every = parameter.redraw_every;
+    if (every == 0 || step == 0 || step % every != 0) continue;
+    if (!drawn) values_.Fetch();
+    const RandomKey key = DeriveKey(seed, "redraw", step / every, 0);
+    Initialize(parameter, uint64_t{key.high} << 32 | key.low, HostValues(parameter));
+    drawn = true;
+  }
+  if (drawn) values_.Send();
 }
 
 std::vector<HostTensor> Replica::HostTensors() {

@@ -44,6 +44,9 @@ inline BatchShape ShapeOf(const Batch& batch) {
   return {batch.rows, batch.input_length, batch.target_length};
 }
 
+// The positions of a stack that are not padding.
+int64_t PositionsOf(const Batch& batch, Side side);
+
 struct HostTensor {
   std::string name;
   TensorView view;
@@ -72,6 +75,9 @@ class Replica {
   const Optimizer& optimizer() const { return *optimizer_; }
 
   void InitializeParameters(uint64_t seed);
+  // Draws anew the parameters whose turn it is before this step: by seed and step alone, so that
+  // all ranks have the same, and a run that continues those of one that went on.
+  void RedrawParameters(uint64_t seed, int64_t step);
   // The host's copy of every tensor of a checkpoint: "parameters/<name>", "optimizer/...". What is
   // written there counts from Commit on; CommitParameters leaves the optimizer state as it is.
   std::vector<HostTensor> HostTensors();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -38,12 +37,6 @@ void CheckTreeIsShared(int64_t leaves, int ranks) {
        "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; "
        "start {} ranks or change train.micro_batch_size",
        ranks, leaves, Join(good, ", "));
-}
-
-// Those of a stack that are not padding.
-int64_t PositionsOf(const Batch& batch, Side side) {
-  const std::vector<int32_t>& segments = batch[std::string(NameOf(side)) + "_segments"];
-  return std::ssize(segments) - std::ranges::count(segments, 0);
 }
 
 }  // namespace
@@ -198,6 +191,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
     result.slots += static_cast<double>(batch.rows * (batch.input_length + batch.target_length));
   }
   const auto begin = Clock::now();
+  replica_.RedrawParameters(config_.train().seed(), step);
   if (At("lost_state", step)) replica_.ForgetState();
   Differentiate(batches, facts);
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training gives the same results however it is split: ranks, micro-batches, threads,
 // recomputation.
+#include "checkpoint/read.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -71,8 +72,28 @@ TEST_F(Equality, PonderLossToo) {
   const Arguments settings = With(kAdafactor, kHalting);
   Train("whole", settings);
   Train("cut", With(settings, {"train.micro_batch_size=2"}));
-  EXPECT_GT(Metrics("whole").at(0).at("ponder_loss"), 0);
+  EXPECT_GT(Metrics("whole").at(1).at("ponder_loss"), 0);
   ExpectSameCurve("whole", "cut", 10, 1e-6);
+}
+
+// Performer's are the same until a step whose turn it is, and then others.
+TEST_F(Equality, RandomFeaturesLastUntilTheyAreRedrawn) {
+  Train("run", {"model.mixer={ performer { heads: 2 head_size: 16 features: 24 redraw_every: 3 } }",
+                "model.positions={ sinusoidal {} }", "data.pack=false", "train.steps=7",
+                "checkpoint.every=1", "checkpoint.keep=10"});
+  const auto features = [&](int64_t step) {
+    Checkpoint checkpoint(CheckpointPath("run", step));
+    const std::string name = "parameters/encoder/layer_00/mixer/features";
+    const TensorType type{DType::kF32, {16, 24}};
+    std::vector<float> values(type.shape.size());
+    checkpoint.Read(name, {reinterpret_cast<std::byte*>(values.data()), type});
+    return values;
+  };
+  for (int64_t step = 1; step <= 7; ++step) {
+    const bool redrawn = step == 4 || step == 7;
+    EXPECT_EQ(features(step) != features(step - 1), redrawn) << step;
+  }
+  EXPECT_NE(features(7), features(1));
 }
 
 TEST_F(Equality, RecomputationChangesNoBit) {
@@ -153,7 +174,8 @@ const ExactCase kExactCases[] = {
       "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 } }", "model.norm=LAYER_NORM",
       "model.positions={ learned { max_length: 32 } }", "model.feed_forward.bias=true"}},
     {"WithoutSoftmax",
-     {"model.encoder={ layers { mixer { performer { heads: 2 head_size: 16 features: 24 } } } "
+     {"model.encoder={ layers { mixer { performer { heads: 2 head_size: 16 features: 24 "
+      "redraw_every: 3 } } } "
       "layers { mixer { hyena { max_length: 32 filter_width: 8 } } } }",
       "model.decoder={ layers { mixer { retention { heads: 2 head_size: 8 chunk_length: 5 } } } "
       "layers { mixer { attention_free { width: 32 max_length: 32 rank: 4 } } } }",
@@ -171,6 +193,11 @@ const ExactCase kExactCases[] = {
       "model.decoder_mixer={ local_attention { heads: 2 head_size: 16 radius: 4 } }",
       "model.positions={ sinusoidal {} }", "data.pack=false"}},
     {"Halting", kHalting},
+    {"DrawsInTraining",
+     {"model.mixer={ sinkhorn { heads: 2 head_size: 16 block_size: 8 max_length: 32 gumbel_noise: "
+      "true } }",
+      "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 weight_dropout: 0.2 } }",
+      "model.positions={ sinusoidal {} }", "data.pack=false"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Exact, testing::ValuesIn(kExactCases),
                          [](const auto& info) { return info.param.name; });

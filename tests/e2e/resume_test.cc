@@ -101,6 +101,10 @@ const Case kCases[] = {
      {"model.mixer={ attention { heads: 2 head_size: 16 dropout: 0.1 gate: SIGMOID "
       "term { dense { max_length: 32 } } term { dot_product {} } } }",
       "train.micro_batch_size=2"}},
+    {"RedrawnFeatures",
+     1,
+     {"model.mixer={ performer { heads: 2 head_size: 16 features: 24 redraw_every: 5 } }",
+      "model.positions={ sinusoidal {} }", "data.pack=false"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });

@@ -18,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 
 from fixture import Array, Fixture, output_directory, rounded
-from mixer_fixture import Layer, Tensors, write_layer
+from mixer_fixture import KEYS, Layer, Tensors, write_layer
+from philox import keeps
 
 BATCH, WIDTH, LENGTH = 2, 12, 7
 
@@ -38,6 +39,7 @@ class Case:
     glu: bool = True
     causal: bool = False
     packed: bool = False
+    weight_dropout: float = 0
 
     def filters(self) -> int:
         return WIDTH if self.mesh else self.heads
@@ -49,7 +51,8 @@ class Case:
         kind = "dynamic_conv" if self.dynamic else "light_conv"
         form = "form: MESH" if self.mesh else f"heads: {self.heads}"
         glu = "" if self.glu else " glu: false"
-        return f"width: {WIDTH}\nmixer {{ {kind} {{ kernel_size: {self.taps} {form}{glu} }} }}\n"
+        dropout = f" weight_dropout: {self.weight_dropout}" if self.weight_dropout else ""
+        return f"width: {WIDTH}\nmixer {{ {kind} {{ kernel_size: {self.taps} {form}{glu}{dropout} }} }}\n"
 
 
 CASES = (
@@ -65,6 +68,8 @@ CASES = (
     Case("dynamic_causal_packed", dynamic=True, taps=3, heads=4, causal=True, packed=True),
     Case("dynamic_mesh", dynamic=True, taps=3, mesh=True, packed=True),
     Case("dynamic_mesh_causal", dynamic=True, taps=3, mesh=True, causal=True),
+    Case("light_weight_dropout", dynamic=False, taps=5, weight_dropout=0.375),
+    Case("dynamic_weight_dropout", dynamic=True, taps=3, causal=True, packed=True, weight_dropout=0.375),
 )
 
 
@@ -90,7 +95,8 @@ def make_layer(case: Case, generator: np.random.Generator) -> Layer:
     segments = SEGMENTS[case.packed]
     inputs = {"x": draw(1.0, BATCH, LENGTH, WIDTH),
               "cotangent": draw(1.0, BATCH, LENGTH, WIDTH) * (segments > 0)[:, :, None]}
-    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters)
+    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters,
+                 trains=case.weight_dropout > 0)
 
 
 def tap_weights(case: Case, values: Tensors, u: torch.Tensor) -> torch.Tensor:
@@ -102,7 +108,18 @@ def tap_weights(case: Case, values: Tensors, u: torch.Tensor) -> torch.Tensor:
         scores = scores.unflatten(-1, (case.filters(), case.taps))
     else:
         scores = values["filters"].expand(BATCH, LENGTH, -1, -1)
-    return torch.softmax(scores, dim=-1).repeat_interleave(WIDTH // case.filters(), dim=2)
+    weights = torch.softmax(scores, dim=-1)
+    if case.weight_dropout > 0:
+        weights = weights * mask(case)
+    return weights.repeat_interleave(WIDTH // case.filters(), dim=2)
+
+
+def mask(case: Case) -> torch.Tensor:
+    """[B, T or 1, filters, taps]: 0 for weights that are dropped, else what makes up for them on average."""
+    kept = np.array([[[[keeps(KEYS[b], (t * case.filters() + filter_) * case.taps + tap, 0, case.weight_dropout)
+                        for tap in range(case.taps)] for filter_ in range(case.filters())]
+                      for t in range(LENGTH if case.dynamic else 1)] for b in range(BATCH)])
+    return torch.from_numpy(kept / (1 - case.weight_dropout))
 
 
 def evaluate(case: Case, segments: NDArray[np.int64], values: Tensors) -> torch.Tensor:
@@ -123,7 +140,7 @@ def evaluate(case: Case, segments: NDArray[np.int64], values: Tensors) -> torch.
             tokens.append(token)
         examples.append(torch.stack(tokens))
     z = torch.stack(examples)
-    if not case.dynamic and not case.packed:
+    if not case.dynamic and not case.packed and case.weight_dropout == 0:
         check_with_torch(case, segments, weights[0, 0], u, z)
     if case.mesh:
         z = (z + values["filter_bias"]) @ values["pointwise"] + values["pointwise_bias"]

@@ -21,7 +21,8 @@ from torch.nn import functional
 
 import packages
 from fixture import Array, Fixture, output_directory, rounded
-from mixer_fixture import Layer, Tensors, hold_to_package, write_layer
+from mixer_fixture import KEYS, Layer, Tensors, hold_to_package, write_layer
+from philox import open_uniform, philox
 
 BATCH, WIDTH, LENGTH, HEADS, HEAD_SIZE = 2, 12, 11, 3, 4
 INNER = HEADS * HEAD_SIZE
@@ -46,6 +47,7 @@ class Case:
     frozen: tuple[str, ...] = ()
     package: Row | None = None
     multiple: int = 1  # of positions that the package takes
+    trains: bool = False
 
     def text_proto(self) -> str:
         kind, _, fields = self.settings.partition(" ")
@@ -109,18 +111,6 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
 # --- BigBird, section 2 -------------------------------------------------------------------------
 
 
-def philox(counter: int, stream: int, key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Philox4x32-10 (Salmon et al. 2011)."""
-    word = 0xFFFFFFFF
-    a, b, c, d = counter & word, counter >> 32, stream & word, stream >> 32
-    low, high = key
-    for _ in range(10):
-        first, second = 0xD2511F53 * a, 0xCD9E8D57 * c
-        a, b, c, d = (second >> 32) ^ b ^ low, second & word, (first >> 32) ^ d ^ high, first & word
-        low, high = (low + 0x9E3779B9) & word, (high + 0xBB67AE85) & word
-    return a, b, c, d
-
-
 def head_key(name: str, head: int) -> tuple[int, int]:
     """The key of a head's random blocks in the layer of this name: FNV-1a of it, and Philox twice."""
     digest = 0xCBF29CE484222325
@@ -156,7 +146,8 @@ def big_bird(name: str, block_size: int, random_blocks: int, max_length: int) ->
 # --- Sparse Sinkhorn attention, section 3 -------------------------------------------------------
 
 
-def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, causal: bool = False) -> Case:
+def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, causal: bool = False,
+             noisy: bool = False) -> Case:
     max_length = 13
     most = -(-max_length // block_size)
 
@@ -166,6 +157,12 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
             sorting = sorting / sorting.sum(-2, keepdim=True)
             sorting = sorting / sorting.sum(-1, keepdim=True)
         return sorting
+
+    def gumbel(count: int, key: tuple[int, int]) -> torch.Tensor:
+        """[H, N, most]: noise of a row's sorting, in which the block j of head h and place i has its number."""
+        places = np.ndindex(HEADS, count, most)
+        draws = [open_uniform(key, (h * most + i) * most + j, 0) for h, i, j in places]
+        return -torch.log(-torch.log(torch.tensor(draws, dtype=torch.float64))).unflatten(0, (HEADS, count, most))
 
     def causal_sorting(logits: torch.Tensor) -> torch.Tensor:
         """Row by row, each from those before: `above` holds, for each iteration, the sums of the columns so far."""
@@ -188,6 +185,8 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
         if causal:
             sums = [sum(sums[:i], torch.zeros(WIDTH, dtype=torch.float64)) for i in range(len(sums))]
         logits = (torch.stack(sums) @ values["sorting"]).unflatten(-1, (HEADS, most)).transpose(0, 1)
+        if noisy:
+            logits = logits + gumbel(len(blocks), KEYS[int((segments == 0).any())])  # the second row has padding
         sorting = causal_sorting(logits) if causal else full_sorting(logits[..., :len(blocks)])
 
         def with_sorted(side: str) -> list[torch.Tensor]:
@@ -215,9 +214,10 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
         return functional.pad(mixed, (0, 0, 0, LENGTH - len(real)))
 
     settings = (f"sinkhorn block_size: {block_size} max_length: {max_length} iterations: {iterations} "
-                f"temperature: {temperature}")
+                f"temperature: {temperature}" + (" gumbel_noise: true" if noisy else ""))
     return Case(name, settings, row, PROJECTIONS | {"sorting": (WIDTH, HEADS * most)}, causal, packed=False,
-                package=None if causal else package, multiple=1 if block_size > LENGTH else block_size)
+                package=None if causal or noisy else package, multiple=1 if block_size > LENGTH else block_size,
+                trains=noisy)
 
 
 # --- Reformer, section 2 ------------------------------------------------------------------------
@@ -279,6 +279,8 @@ CASES = (
     sinkhorn("sinkhorn_one_block", block_size=64, iterations=2, temperature=1.0),
     sinkhorn("sinkhorn_causal", block_size=2, iterations=4, temperature=0.75, causal=True),
     sinkhorn("sinkhorn_causal_softmax", block_size=3, iterations=0, temperature=1.0, causal=True),
+    sinkhorn("sinkhorn_gumbel", block_size=3, iterations=8, temperature=0.75, noisy=True),
+    sinkhorn("sinkhorn_causal_gumbel", block_size=2, iterations=4, temperature=0.75, causal=True, noisy=True),
     reformer("reformer", chunk_length=3, buckets=4, rounds=3),
     reformer("reformer_one_round", chunk_length=4, buckets=2, rounds=1),
     reformer("reformer_one_chunk", chunk_length=64, buckets=6, rounds=2),
@@ -301,7 +303,8 @@ def make_layer(case: Case, generator: np.random.Generator) -> Layer:
     inputs = {"x": draw(BATCH, LENGTH, WIDTH), "cotangent": draw(BATCH, LENGTH, WIDTH) * (segments > 0)[:, :, None]}
     if case.bias:
         inputs["bias"] = draw(HEADS, 2 * LENGTH - 1)
-    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters, set(case.frozen))
+    return Layer(case.name, case.text_proto(), case.causal, inputs, segments, parameters, set(case.frozen),
+                 case.trains)
 
 
 def evaluate(case: Case, values: Tensors) -> torch.Tensor:

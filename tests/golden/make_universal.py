@@ -2,12 +2,12 @@
 """Universal Transformers of torch's Transformer layers: steps with one layer, signals, adaptive computation time.
 
 `universal_fixed.h5` is the model of Dehghani et al. 2019 at a small size: every position takes all steps.
-`universal_halting.h5` has Tensor2Tensor's body (norms before the sublayers, learned steps), a layer of its own before the
-recurrence, and halting; `universal_decoder.h5` is a halting decoder without an encoder, several examples in a row. The
-loop of adaptive computation time is that of Tensor2Tensor's universal_transformer_util.py, variable by variable: it ends
-when all positions have halted. Losses are those of make_t5.py plus the ponder loss, in which padding does not count, and
-all is computed in float64 as there. torch's attention has biases, which are zero here; it divides scores by the root of
-the head size, which is stored as part of the query weights.
+`universal_halting.h5` has Tensor2Tensor's body (norms before the sublayers, learned steps), a layer of its own before
+the recurrence, and halting; `universal_decoder.h5` is a halting decoder without an encoder, several examples in a row.
+The loop of adaptive computation time is that of Tensor2Tensor's universal_transformer_util.py, variable by variable: it
+ends when all positions have halted. Losses are those of make_t5.py plus the ponder loss, in which padding does not
+count, and all is computed in float64 as there. torch's attention has biases, which are zero here; it divides scores by
+the root of the head size, which is stored as part of the query weights.
 """
 
 from __future__ import annotations

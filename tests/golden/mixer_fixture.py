@@ -20,6 +20,9 @@ from torch.nn import functional
 
 from fixture import Array, Fixture, rounded
 
+# Of the rows, where a layer draws random numbers.
+KEYS = ((5, 9), (7, 9))
+
 Tensors = dict[str, torch.Tensor]
 # y [B, T, D], zero at padding, from the inputs and parameters by name.
 Evaluate = Callable[[Tensors], torch.Tensor]
@@ -36,6 +39,7 @@ class Layer:
     segments: NDArray[np.int64]
     parameters: dict[str, Array]
     frozen: set[str] = field(default_factory=set)
+    trains: bool = False  # it draws random numbers, by the keys of the rows
 
 
 def check_gradient(layer: Layer, evaluate: Evaluate, values: Tensors, gradients: Tensors,
@@ -93,6 +97,8 @@ def write_layer(fixture: Fixture, layer: Layer, evaluate: Evaluate,
     fixture.attribute(layer.name, "causal", "true" if layer.causal else "false")
     fixture.arrays(f"{layer.name}/inputs", layer.inputs)
     fixture.array(f"{layer.name}/inputs/segments", layer.segments)
+    if layer.trains:
+        fixture.array(f"{layer.name}/inputs/keys", np.array(KEYS))
     fixture.arrays(f"{layer.name}/parameters", layer.parameters)
     fixture.array(f"{layer.name}/outputs/y", y.detach().numpy())
     for group, inputs in (("gradients", False), ("input_gradients", True)):

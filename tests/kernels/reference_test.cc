@@ -230,6 +230,27 @@ TEST(Reference, DropoutDependsOnTheKeyAlone) {
   EXPECT_LT(kept, kRows * 54);
 }
 
+// Mean 1/2 and variance 1/12; -log(-log(u)) has Euler's constant as its mean.
+TEST(Reference, UniformNumbersFillTheOpenInterval) {
+  constexpr int64_t kCount = 100000;
+  const Attributes attributes = {{"shape", Attributes::Integers{2, kCount}}, {"site", int64_t{3}}};
+  const Numbers y = Call("uniform", attributes, {Integers({2, 2}, {1, 2, 3, 4})})[0].numbers;
+  ASSERT_EQ(y.size(), 2 * kCount);
+  double sum = 0, squares = 0, gumbel = 0;
+  for (const double u : y) {
+    ASSERT_GT(u, 0);
+    ASSERT_LT(u, 1);
+    sum += u - 0.5;
+    squares += (u - 0.5) * (u - 0.5);
+    gumbel -= std::log(-std::log(u));
+  }
+  const auto count = static_cast<double>(y.size());
+  EXPECT_NEAR(sum / count, 0, 0.003);  // its deviation is 0.00065
+  EXPECT_NEAR(squares / count, 1.0 / 12, 0.001);
+  EXPECT_NEAR(gumbel / count, 0.5772, 0.015);  // 0.0029
+  EXPECT_NE(y[0], y[kCount]);
+}
+
 TEST(Reference, EmbeddingGradientSumsRepeats) {
   const auto dtable = Call("embedding_grad", {{"vocabulary", 3}},
                            {Integers({1, 3}, {2, 0, 2}), Floats({1, 3, 1}, {1, 10, 100})});

@@ -320,6 +320,31 @@ TEST_P(MixerContract, BFloat16IsAtMostTwiceAsFarFromTheTruthAsRoundingBetweenOps
   }
 }
 
+// What it draws in training is a function of the row's key, wherever the row lies.
+TEST_P(MixerContract, DrawsRandomNumbersIfItSaysSo) {
+  for (const bool causal : causal_modes()) {
+    for (Backend& backend : Backends()) {
+      MixerSetting evaluated = Setting(causal);
+      evaluated.x = RandomRows(2, 7);
+      MixerSetting trained = evaluated;
+      trained.keys = {5, 9, 7, 9};
+      const std::vector<double> y = OutputOf(trained, backend);
+      EXPECT_EQ(OutputOf(trained, backend), y);
+      EXPECT_EQ(OutputOf(evaluated, backend) != y, traits_.stochastic);
+      MixerSetting other = trained;
+      other.keys = {6, 9, 7, 9};
+      const std::vector<double> changed = OutputOf(other, backend);
+      EXPECT_EQ(Rows(changed, 7, 0, 0, 7) != Rows(y, 7, 0, 0, 7), traits_.stochastic);
+      EXPECT_EQ(Rows(changed, 7, 1, 0, 7), Rows(y, 7, 1, 0, 7));
+      MixerSetting swapped = trained;
+      swapped.keys = {7, 9, 5, 9};
+      std::ranges::rotate(swapped.x, swapped.x.begin() + std::ssize(swapped.x) / 2);
+      const std::vector<double> found = OutputOf(swapped, backend);
+      for (int64_t b = 0; b < 2; ++b) EXPECT_EQ(Rows(found, 7, 1 - b, 0, 7), Rows(y, 7, b, 0, 7));
+    }
+  }
+}
+
 TEST_P(MixerContract, TraitsTellTheLongestSequence) {
   MixerSetting setting = Setting(false);
   setting.length = traits_.MaxLength().value_or(2 * kTrialTable);
@@ -334,22 +359,70 @@ TEST_P(MixerContract, TraitsTellTheLongestSequence) {
 INSTANTIATE_TEST_SUITE_P(Mixers, MixerContract, testing::ValuesIn(MixerCases()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(StochasticMixers, DrawsHaveTheirGradients) {
+  for (const MixerCase& mixer : MixerCases()) {
+    const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
+    if (!traits.stochastic) continue;
+    const testing::ScopedTrace trace(__FILE__, __LINE__, mixer.name);
+    for (const bool recompute : {false, true}) {
+      MixerSetting setting{.config = ConfigOf(mixer), .causal = traits.causal};
+      setting.recompute = recompute;
+      setting.keys = {5, 9, 7, 9};
+      MixerTrial reference(setting, ReferenceBackend()), fast(setting, FastBackend());
+      ExpectGradients(reference.executable(), reference.memory(), reference.parameters());
+      reference.Run();
+      fast.Run();
+      EXPECT_LT(LargestError(fast.Y(), reference.Y()), 2e-6);
+    }
+  }
+}
+
+// A convolution's output is linear in the weights of its taps, of which dropout keeps the mean.
+TEST(StochasticMixers, DropConnectKeepsTheMean) {
+  for (const char* kind : {"light_conv", "dynamic_conv"}) {
+    const testing::ScopedTrace trace(__FILE__, __LINE__, kind);
+    const std::string text = std::string(kind) + " { kernel_size: 5 heads: 5 weight_dropout: 0.4 }";
+    MixerSetting setting{.config = ConfigOf({"", text})};
+    const std::vector<double> exact = OutputOf(setting, FastBackend());
+    setting.keys = {0, 0, 0, 0};
+    MixerTrial trial(setting, FastBackend());
+    constexpr int kRuns = 2000;
+    std::vector<double> sum(exact.size()), squares(exact.size());
+    for (int32_t run = 0; run < kRuns; ++run) {
+      const std::vector<int32_t> keys = {2 * run, 9, 2 * run + 1, 9};
+      trial.executable().SetInput("dropout_keys", std::span<const int32_t>(keys));
+      trial.Run();
+      const std::vector<double> y = trial.Y();
+      for (size_t i = 0; i < y.size(); ++i) {
+        sum[i] += y[i] - exact[i];
+        squares[i] += (y[i] - exact[i]) * (y[i] - exact[i]);
+      }
+    }
+    for (size_t i = 0; i < sum.size(); ++i) {
+      EXPECT_GT(squares[i], 0.01 * kRuns) << i;
+      EXPECT_LE(std::abs(sum[i]), 5 * std::sqrt(squares[i])) << i;  // deviations of the sum
+    }
+  }
+}
+
 // What the contract leaves out is known: a trait that is lost by mistake changes these numbers.
 TEST(MixerCases, ClaimAllButThis) {
-  int not_causal = 0, not_incremental = 0, leak = 0, exact = 0;
+  int not_causal = 0, not_incremental = 0, leak = 0, exact = 0, stochastic = 0;
   for (const MixerCase& mixer : MixerCases()) {
     const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
     not_causal += !traits.causal;
     not_incremental += !traits.not_incremental.empty();
     leak += traits.packed_rows == PackedRows::kLeaks;
     exact += traits.packed_rows == PackedRows::kExact;
+    stochastic += traits.stochastic;
   }
   EXPECT_EQ(not_causal, 10);      // fourier, linformer, mlp, big_bird, reformer
   EXPECT_EQ(not_incremental, 6);  // tables by position in the segment
   EXPECT_EQ(
       leak,
-      21);  // the first three, gated_mlp, sinkhorn, and those without a softmax over positions
-  EXPECT_EQ(exact, 21);  // local attention, attention without tables, and convolutions
+      22);  // the first three, gated_mlp, sinkhorn, and those without a softmax over positions
+  EXPECT_EQ(exact, 23);      // local attention, attention without tables, and convolutions
+  EXPECT_EQ(stochastic, 3);  // convolutions with weight_dropout, sinkhorn with gumbel_noise
 }
 
 // A new kind of mixer, term or gate must come with a case.

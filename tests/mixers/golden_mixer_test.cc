@@ -61,7 +61,11 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   // differentiate is sum(y * cotangent), recorded as a product of one long row and one long column.
   ParameterStore parameters;
   ProgramBuilder builder;
-  Recording recording{.program = builder, .parameters = parameters};
+  const std::vector<std::string> inputs = golden.Datasets(name + "/inputs");
+  const bool trains = std::ranges::find(inputs, "keys") != inputs.end();
+  const Shape ids{segments.shape[0], segments.shape[1]};
+  Recording recording{.program = builder, .parameters = parameters, .training = trains};
+  if (trains) recording.dropout_keys = builder.Input("keys", {DType::kI32, {ids[0], 2}});
   const Scope root(recording);
   const auto as_parameter = [&](const char* input, const std::vector<int64_t>& dims) {
     return root.Parameter(input, Shape(dims), std::vector<std::string>(dims.size(), "x"),
@@ -70,7 +74,6 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   const Value x_value = as_parameter("input:x", x.shape);
   const Value bias =
       has_bias ? as_parameter("input:bias", golden.Floats(name + "/inputs/bias").shape) : Value{};
-  const Shape ids{segments.shape[0], segments.shape[1]};
   const Value y = mixer->Build(root, {.x = x_value,
                                       .segments = builder.Input("segments", {DType::kI32, ids}),
                                       .positions = builder.Input("positions", {DType::kI32, ids}),
@@ -95,6 +98,10 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   const std::vector<int32_t> positions = PositionsOf(segments);
   executable.SetInput("positions", std::span<const int32_t>(positions));
   executable.SetInput("cotangent", std::span<const float>(cotangent.values));
+  if (trains) {
+    const GoldenArray<int32_t> keys = golden.Ints(name + "/inputs/keys");
+    executable.SetInput("keys", std::span<const int32_t>(keys.values));
+  }
   executable.RunChecked();
 
   // Padding rows are stored as zeros and not compared.

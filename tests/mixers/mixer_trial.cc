@@ -50,8 +50,13 @@ Value TrialBias(const Scope& scope, const TokenMixer& mixer, const BiasExtent& e
 MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientMemory transients) {
   const auto mixer = MakeMixer(setting.config);
   ProgramBuilder builder;
-  Recording recording{
-      .program = builder, .parameters = parameters_, .activations = setting.activations};
+  Recording recording{.program = builder,
+                      .parameters = parameters_,
+                      .activations = setting.activations,
+                      .training = !setting.keys.empty()};
+  if (recording.training) {
+    recording.dropout_keys = builder.Input("dropout_keys", {DType::kI32, {setting.batch, 2}});
+  }
   const Scope root(recording);
   const Shape ids{setting.batch, setting.length};
   const Value x = root.Parameter("input:x", {setting.batch, setting.length, kTrialWidth},
@@ -89,6 +94,9 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
       NormalNumbers("cotangent", setting.batch * setting.length * kTrialWidth);
   for (size_t i = 0; i < cotangent.size(); ++i) {
     if (segments[i / kTrialWidth] == 0) cotangent[i] = 0;
+  }
+  if (!setting.keys.empty()) {
+    executable_->SetInput("dropout_keys", std::span<const int32_t>(setting.keys));
   }
   executable_->SetInput("segments", std::span<const int32_t>(segments));
   executable_->SetInput("positions", std::span<const int32_t>(positions));
@@ -238,6 +246,8 @@ const std::vector<MixerCase>& MixerCases() {
       list.push_back({kind, kind + " { kernel_size: 13 heads: 5 }"});
       list.push_back({kind + "_even", kind + " { kernel_size: 14 heads: 2 glu: false }"});
       list.push_back({kind + "_mesh", kind + " { kernel_size: 13 form: MESH }"});
+      list.push_back(
+          {kind + "_weight_dropout", kind + " { kernel_size: 13 heads: 5 weight_dropout: 0.4 }"});
     }
     list.push_back({"fourier", "fourier { max_length: 9 }"});
     list.push_back({"fourier_orthonormal", "fourier { max_length: 9 orthonormal: true }"});
@@ -276,6 +286,7 @@ const std::vector<MixerCase>& MixerCases() {
     };
     list.push_back({"sinkhorn", sinkhorn("block_size: 3")});
     list.push_back({"sinkhorn_softmax", sinkhorn("block_size: 2 iterations: 0 temperature: 2")});
+    list.push_back({"sinkhorn_gumbel", sinkhorn("block_size: 3 gumbel_noise: true")});
     const auto reformer = [](const std::string& more) {
       return "reformer { heads: 3 head_size: 4 " + more + " }";
     };

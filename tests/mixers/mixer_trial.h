@@ -26,6 +26,7 @@ struct MixerSetting {
   std::vector<int32_t> segments;  // [batch, length]; empty: all 1
   DType activations = DType::kF32;
   bool recompute = false;
+  std::vector<int32_t> keys;  // of the rows in training, [batch, 2]; empty: it does not train
   // Values by parameter name instead of random ones.
   std::map<std::string, std::vector<float>> values;
 };
