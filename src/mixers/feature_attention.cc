@@ -24,7 +24,7 @@ MixerTraits FeatureAttention::traits() const {
 }
 
 Value FeatureAttention::Build(const Scope& scope, const MixerInput& input) const {
-  ChunkedOperands operands = Operands(scope, input.x);
+  ChunkedOperands operands = Operands(scope, input.x, input.causal ? Value{} : input.segments);
   operands.key = WithoutPadding(scope, operands.key, input.segments);
   return FromHeads(scope, "output",
                    AttendNormalised(scope, Attention(input.causal), operands, kEpsilon),
@@ -32,16 +32,16 @@ Value FeatureAttention::Build(const Scope& scope, const MixerInput& input) const
 }
 
 Value FeatureAttention::BuildStep(const Scope& scope, const MixerStep& step) const {
-  return FromHeads(
-      scope, "output",
-      AttendNormalisedStep(scope, Attention(true), Operands(scope, step.x), kEpsilon, step.state),
-      scope.TypeOf(step.x).shape[2]);
+  return FromHeads(scope, "output",
+                   AttendNormalisedStep(scope, Attention(true), Operands(scope, step.x, {}),
+                                        kEpsilon, step.state),
+                   scope.TypeOf(step.x).shape[2]);
 }
 
-ChunkedOperands FeatureAttention::Operands(const Scope& scope, Value x) const {
+ChunkedOperands FeatureAttention::Operands(const Scope& scope, Value x, Value all_read) const {
   const int64_t inner = sizes_.heads * sizes_.head_size;
-  return {.query = Features(scope, ToHeads(scope, "query", x, inner), Side::kQuery),
-          .key = Features(scope, ToHeads(scope, "key", x, inner), Side::kKey),
+  return {.query = Features(scope, {ToHeads(scope, "query", x, inner), Side::kQuery, {}}),
+          .key = Features(scope, {ToHeads(scope, "key", x, inner), Side::kKey, all_read}),
           .value = ToHeads(scope, "value", x, inner)};
 }
 

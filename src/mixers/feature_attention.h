@@ -22,15 +22,22 @@ class FeatureAttention : public TokenMixer {
     int64_t heads, head_size, features, chunk_length;
   };
   enum class Side { kQuery, kKey };
+  struct Rows {
+    Value x;  // [B, T, H * K]
+    Side side;
+    // Of keys of which every query reads all: their segments, i32 [B, T]. In a decoder absent: no
+    // feature may depend on later keys.
+    Value all_read;
+  };
 
   explicit FeatureAttention(const Sizes& sizes) : sizes_(sizes) {}
   int64_t heads() const { return sizes_.heads; }
 
  private:
-  // phi of x [B, T, H * K], [B, T, H * F].
-  virtual Value Features(const Scope& scope, Value x, Side side) const = 0;
+  // phi of the rows, [B, T, H * F].
+  virtual Value Features(const Scope& scope, const Rows& rows) const = 0;
 
-  ChunkedOperands Operands(const Scope& scope, Value x) const;
+  ChunkedOperands Operands(const Scope& scope, Value x, Value all_read) const;
   ChunkedAttention Attention(bool causal) const;
 
   Sizes sizes_;

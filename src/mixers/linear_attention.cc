@@ -18,8 +18,8 @@ class LinearAttention final : public FeatureAttention {
                           .chunk_length = config.chunk_length()}) {}
 
  private:
-  Value Features(const Scope& scope, Value x, Side) const override {
-    return Activation(scope, "elu_plus_one", x);
+  Value Features(const Scope& scope, const Rows& rows) const override {
+    return Activation(scope, "elu_plus_one", rows.x);
   }
 };
 

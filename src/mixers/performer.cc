@@ -13,6 +13,7 @@ namespace {
 
 // Added to every feature, so that no sum of weights is zero; as in the authors' code.
 constexpr double kSoftmaxEpsilon = 1e-4, kReluEpsilon = 1e-3;
+constexpr double kPaddingIsLess = 1e30;  // than any product
 
 class Performer final : public FeatureAttention {
  public:
@@ -28,9 +29,9 @@ class Performer final : public FeatureAttention {
  private:
   // In f32 up to the exponential, whose argument would lose digits that count. The published factor
   // features^-0.5 cancels in the division.
-  Value Features(const Scope& scope, Value x, Side side) const override {
+  Value Features(const Scope& scope, const Rows& rows) const override {
     const double factor = std::pow(config_.head_size(), -0.25);
-    const Value scaled = AffineMap(scope, Cast(scope, x, DType::kF32), factor, 0);
+    const Value scaled = AffineMap(scope, Cast(scope, rows.x, DType::kF32), factor, 0);
     const Value vectors = scope.Parameter("features", {config_.head_size(), config_.features()},
                                           {"kv", "features"}, Initializer::Orthogonal(),
                                           /*trainable=*/false, config_.redraw_every());
@@ -38,23 +39,42 @@ class Performer final : public FeatureAttention {
     const Value features =
         config_.kernel() == PerformerConfig::RELU
             ? AffineMap(scope, Activation(scope, "relu", products), 1, kReluEpsilon)
-            : Exponentials(scope, products, scaled, side);
-    return Cast(scope, features, scope.TypeOf(x).dtype);
+            : Exponentials(scope, InHeads(scope, products, heads()), scaled, rows);
+    return Cast(scope, features, scope.TypeOf(rows.x).dtype);
   }
 
-  // exp(w . x - |x|^2 / 2). A query's are divided by the largest of them, which cancels in the
-  // division; keys' are at most exp(|w|^2 / 2).
-  Value Exponentials(const Scope& scope, Value products, Value x, Side side) const {
+  // exp(w . x - |x|^2 / 2) for products w . x [B, T, H, F]. What has a factor in common is divided
+  // by its largest exp(w . x), as in the authors' code: the features of a query, and those of all
+  // keys if every query reads all. It cancels in the division of the sums, but for what is added
+  // here.
+  Value Exponentials(const Scope& scope, Value products, Value x, const Rows& rows) const {
     const Value in_heads = InHeads(scope, x, heads());
     const Shape shape = scope.TypeOf(in_heads).shape;
     const Value squares = SumTo(scope, in_heads, {shape[0], shape[1], shape[2], 1}, in_heads);
-    Value exponents =
-        Add(scope, InHeads(scope, products, heads()), AffineMap(scope, squares, -0.5, 0));
-    if (side == Side::kQuery) {
-      const Value largest = scope.program().Record("reduce_max", {}, {exponents})[0];
-      exponents = Add(scope, exponents, AffineMap(scope, largest, -1, 0));
+    Value exponents = Add(scope, products, AffineMap(scope, squares, -0.5, 0));
+    if (rows.side == Side::kQuery) {
+      exponents = Add(scope, exponents, AffineMap(scope, Largest(scope, products), -1));
+    } else if (rows.all_read) {
+      const Value counts =
+          Reshape(scope, scope.One("nonzero", {{"dtype", std::string("f32")}}, {rows.all_read}),
+                  {shape[0], shape[1], 1, 1});
+      const Value largest = LargestOfKeys(scope, products, counts);
+      exponents = Add(scope, exponents, AffineMap(scope, largest, -1));
+      // Of a row that is all padding the largest is none.
+      exponents = Multiply(scope, exponents, counts);
     }
     return AffineMap(scope, Joined(scope, Activation(scope, "exp", exponents)), 1, kSoftmaxEpsilon);
+  }
+
+  static Value Largest(const Scope& scope, Value x) {
+    return scope.program().Record("reduce_max", {}, {x})[0];
+  }
+
+  // Over the keys that are not padding (counts [B, T, 1, 1] is 1) and their features: [B, 1, H, 1].
+  static Value LargestOfKeys(const Scope& scope, Value products, Value counts) {
+    const Value of_key = Add(scope, Largest(scope, products),
+                             AffineMap(scope, counts, kPaddingIsLess, -kPaddingIsLess));
+    return Largest(scope, Transpose(scope, of_key, {0, 3, 2, 1}));
   }
 
   PerformerConfig config_;

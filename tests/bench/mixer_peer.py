@@ -181,10 +181,9 @@ class Performer(LinearAttention):
 
     def features(self, name: str, x: Tensor) -> Tensor:
         rows = self.heads(name, x) / SIZE**0.25
-        exponents = rows @ self.vectors - rows.square().sum(-1, keepdim=True) / 2
-        if name == "query":
-            exponents = exponents - exponents.amax(-1, keepdim=True)
-        return exponents.exp() + 1e-4
+        products = rows @ self.vectors
+        largest = products.amax(-1 if name == "query" else (-1, -2), keepdim=True)
+        return (products - largest - rows.square().sum(-1, keepdim=True) / 2).exp() + 1e-4
 
 
 class Retention(nn.Module):

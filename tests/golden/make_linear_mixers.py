@@ -73,10 +73,12 @@ def performer(name: str, kernel: str, causal: bool) -> ExampleCase:
 
     def softmax_features(values: Tensors, rows: torch.Tensor, is_query: bool) -> torch.Tensor:
         rows = rows / SIZE**0.25
-        exponents = rows @ values["features"] - rows.square().sum(-1, keepdim=True) / 2
+        products = rows @ values["features"]
         if is_query:
-            exponents = exponents - exponents.amax(-1, keepdim=True)
-        return exponents.exp() + 1e-4
+            products = products - products.amax(-1, keepdim=True)
+        elif not causal:
+            products = products - products.amax((-1, -2), keepdim=True)
+        return (products - rows.square().sum(-1, keepdim=True) / 2).exp() + 1e-4
 
     def relu_features(values: Tensors, rows: torch.Tensor, _: bool) -> torch.Tensor:
         return functional.relu(rows / SIZE**0.25 @ values["features"]) + 1e-3

@@ -153,21 +153,21 @@ def linear_attention(values: Tensors, x: Tensor, heads: int, causal: bool) -> Te
 def performer(values: Tensors, x: Tensor, heads: int, kernel: str, causal: bool) -> Tensor:
     """performer-pytorch's features.
 
-    It multiplies the features of a query by exp(-|x|^2 / 2), those of all keys by their largest's inverse, and both by
-    m^-0.5, before it adds 1e-4; and it takes the gradient as if the largest were constants.
+    It takes the gradient as if the largest features were constants. In a decoder it divides keys by the largest of all,
+    later ones too.
     """
     query, key, value = (project(values, x, side, heads)[None] for side in ("query", "key", "value"))
     vectors = values["features"].T
     if kernel == "RELU":
         query, key = (performer_pytorch.generalized_kernel(rows, projection_matrix=vectors) for rows in (query, key))
         return output(values, feature_attention(query[0], key[0], value[0], causal, 1e-6))
-    normalizer = query.shape[-1] ** -0.25
-    sizes = (-(normalizer * query).square().sum(-1, keepdim=True) / 2).exp()
-    largest = (-(normalizer * key @ vectors.T).amax((-1, -2), keepdim=True)).exp()
+    largest: Tensor | float = 1.0
+    if causal:
+        largest = (-(query.shape[-1] ** -0.25 * key @ vectors.T).amax((-1, -2), keepdim=True)).exp()
     with mock.patch.object(Tensor, "detach", lambda self: self):
-        query = performer_pytorch.softmax_kernel(query, projection_matrix=vectors, is_query=True, eps=1e-4 * sizes)
+        query = performer_pytorch.softmax_kernel(query, projection_matrix=vectors, is_query=True, eps=1e-4)
         key = performer_pytorch.softmax_kernel(key, projection_matrix=vectors, is_query=False, eps=1e-4 * largest)
-    least = 1e-6 * sizes * largest / len(vectors)
+    least = torch.ones(1, 1, 1, 1, dtype=torch.float64) * 1e-6 * largest / len(vectors)
     return output(values, feature_attention(query[0], key[0], value[0], causal, least[0]))
 
 

@@ -300,7 +300,10 @@ class SyntraModel:
                 return torch.relu(products) + 1e-3
             exponents = products - rows.square().sum(-1, keepdim=True) / 2
             if side == "query":
-                exponents = exponents - exponents.amax(-1, keepdim=True)
+                exponents = exponents - products.amax(-1, keepdim=True)
+            elif keys is not None:
+                padding = ~keys[:, None, :, None]
+                exponents = exponents - products.masked_fill(padding, -math.inf).amax((-1, -2), keepdim=True)
             return exponents.exp() + 1e-4
 
         return self.weighted(at, settings, features("query"), features("key"), x, keys)
