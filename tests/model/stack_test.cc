@@ -177,6 +177,19 @@ TEST(Recurrence, WhoHaltsAtOnceTakesOneStep) {
   }
 }
 
+// What is added to the loss does not read it: logits would be computed twice.
+TEST(Recurrence, APonderLossLeavesTheLossToItsGradient) {
+  const Model model(Recurrent(3, "halting {}"));
+  ParameterStore parameters = DeclareParameters(model);
+  const Program program = TrainingProgram(model, parameters, DType::kF32, {2, 7, 5}, {}, false);
+  std::vector<std::string> losses;
+  for (const Instruction& instruction : program.instructions) {
+    const std::string op = instruction.op->name;
+    if (op.starts_with("linear_cross_entropy")) losses.push_back(op);
+  }
+  EXPECT_THAT(losses, testing::ElementsAre("linear_cross_entropy_grad"));
+}
+
 TEST(Recurrence, EvaluationHasNoPonderLoss) {
   const TrialBatch batch = RandomBatch({2, 7, 5}, kVocabulary);
   const auto both = [&](double loss_weight) {
