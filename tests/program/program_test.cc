@@ -14,7 +14,7 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kBatch = 2, kLength = 3, kWidth = 6, kVocabulary = 11;
+constexpr int64_t kBatch = 2, kLength = 3, kWidth = 6, kVocabulary = 11, kFirst = 0;
 
 // Records small layers into a program.
 class Sketch {
@@ -113,10 +113,9 @@ Value TiedEmbeddings(Sketch& s) {
   const Value table = s.Parameter("embedding", {kVocabulary, kWidth});
   const Value h = s.Linear("in", s.One("embedding", {{"dtype", std::string("f32")}}, {ids, table}));
   const Value targets = s.builder.Input("targets", {DType::kI32, {kBatch, kLength}});
-  const Attributes loss{
-      {"scale", 0.7}, {"z_loss", 0.01}, {"label_smoothing", 0.1}, {"first", int64_t{0}}};
-  return s.One("linear_cross_entropy", loss,
-               {h, table, targets, s.builder.FillConstant({DType::kF32, {1}}, 0.25)});
+  const Value one = s.builder.FillConstant({DType::kF32, {1}}, 0.25);
+  Attributes loss{{"scale", 0.7}, {"z_loss", 0.01}, {"label_smoothing", 0.1}, {"first", kFirst}};
+  return s.One("linear_cross_entropy", loss, {h, table, targets, one});
 }
 
 Value ParameterUsedTwice(Sketch& s) { return s.Linear("same", s.Linear("same", s.X())); }
