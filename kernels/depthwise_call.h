@@ -12,14 +12,16 @@
 namespace syntra {
 
 struct DepthwiseCall {
-  // With more taps, which only filters of a single column have, a Fourier transform takes less
-  // time.
-  static constexpr int64_t kMostTaps = 256;
+  static constexpr int64_t kMostTaps = 256;  // of filters that cannot be long
+  // With more taps a Fourier transform takes less time (measured on AVX-512, as many taps as
+  // positions).
+  static constexpr int64_t kFewTaps = 64;
 
   int64_t batch = 0, length = 0, columns = 0, groups = 1, taps = 0;
   int64_t left = 0;      // positions before its own that a position reads
   bool dynamic = false;  // each position has weights of its own
-  bool is_long = false;  // more than kMostTaps taps
+  // More than kFewTaps taps, and each column has a filter of its own for all positions.
+  bool is_long = false;
 
   // Of inputs x, weights, segments.
   static DepthwiseCall Of(const OpCall& call) {
@@ -32,7 +34,8 @@ struct DepthwiseCall {
     result.left = call.attributes.Int("left");
     result.dynamic = weights.rank() == 3;
     result.taps = weights[-1] / (result.dynamic ? result.groups : 1);
-    result.is_long = result.taps > kMostTaps;
+    const bool of_columns = !result.dynamic && result.groups == result.columns;
+    result.is_long = of_columns && !call.inputs[2].present() && result.taps > kFewTaps;
     return result;
   }
 

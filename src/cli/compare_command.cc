@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/comparison.h"
-#include "cli/config_options.h"
 #include "cli/mixer_list.h"
+#include "cli/run_config.h"
 #include "cli/seeds.h"
 #include "cli/training.h"
 #include "train/agreement.h"
@@ -33,7 +33,7 @@ struct ComparedMixer {
 
 // All share the corpus: what it comes to in tokens does not depend on the mixer.
 std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
-  const Config base = options.config->Load(kForTraining);
+  const Config base = LoadForPretraining(*options.config);
   const RunDirectory directory{base.train().directory()};
   std::vector<ComparedMixer> mixers;
   for (const ListedMixer& listed : ReadMixerList(options.mixers)) {

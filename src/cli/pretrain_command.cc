@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
+#include "cli/run_config.h"
 #include "cli/training.h"
 #include "train/pretrain.h"
 
@@ -47,7 +47,7 @@ Action SetUpPretrain(CLI::App& app) {
   return TrainingAction(
       "pretrain",
       [options] {
-        return LoadedRun{options->Load(kForTraining), std::nullopt};
+        return LoadedRun{LoadForPretraining(*options), std::nullopt};
       },
       [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
         const RunOutcome outcome = Pretrain(start.config, sums, backend, watchdog);

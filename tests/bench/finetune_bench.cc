@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "cli/checkpoint_options.h"
-#include "cli/finetune_config.h"
+#include "cli/run_config.h"
 #include "core/thread.h"
 #include "dist/self.h"
 #include "train/answers.h"

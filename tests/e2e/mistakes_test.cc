@@ -85,6 +85,12 @@ TEST_F(Mistake, FilesOfATaskThatAreNotThere) {
   }
 }
 
+TEST_F(Mistake, TasksOfACommandForCorpora) {
+  const Outcome outcome = Run(Pretrain("run", {"data.task=[{ cola {} }]"}));
+  ExpectError(outcome, 2, {"data.task names tasks", "run syntra finetune"});
+  EXPECT_FALSE(Exists(Directory("run")));
+}
+
 TEST_F(Mistake, FewerThanNoSentinels) {
   ExpectError(Run({"tokenizer", "info", "--model", tokenizer_.string(), "--extra-ids", "-5"}), 2,
               {"--extra-ids", "not in range 0 to 10000"});

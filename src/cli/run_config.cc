@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/finetune_config.h"
+#include "cli/run_config.h"
 
 #include "config/print.h"
 #include "model/architecture.h"
@@ -8,6 +8,15 @@ namespace syntra {
 
 bool NamesTasks(const ConfigOptions& options) {
   return ReadUnchecked(options.Files(), options.overrides).data().task_size() > 0;
+}
+
+Config LoadForPretraining(const ConfigOptions& options) {
+  if (NamesTasks(options)) {
+    Fail(ExitCode::kConfig,
+         "data.task names tasks, which this command does not learn: run syntra finetune, or leave "
+         "data.task out");
+  }
+  return options.Load(kForTraining);
 }
 
 LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of a finetuning run: files and --set over the model that it starts from.
+// The configurations of runs: on corpora files and --set alone, of finetuning these over the model
+// that it starts from.
 #pragma once
 
 #include <string>
@@ -11,6 +12,8 @@ namespace syntra {
 
 // Whether files and --set name tasks: then they are for `finetune`, else for `pretrain`.
 bool NamesTasks(const ConfigOptions& options);
+// That of a run on corpora. Throws Error(kConfig) if it names tasks.
+Config LoadForPretraining(const ConfigOptions& options);
 
 // Where the model comes from.
 struct StartOptions {
