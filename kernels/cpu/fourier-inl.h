@@ -185,10 +185,10 @@ inline void InverseFourierTransform(const FourierTables& tables, ComplexRows& da
 class ComplexArrays {
  public:
   ComplexArrays(int64_t length, void* memory)
-      : count_(length * LaneCount()), next_(static_cast<float*>(memory)) {}
+      : count_(CountFor(length)), next_(static_cast<float*>(memory)) {}
 
   static size_t BytesOf(int64_t length, int64_t arrays) {
-    return sizeof(float) * 2 * length * LaneCount() * arrays;
+    return sizeof(float) * 2 * CountFor(length) * arrays;
   }
   ComplexRows Next() {
     float* memory = next_;
@@ -197,6 +197,11 @@ class ComplexArrays {
   }
 
  private:
+  // A little more than the numbers take, so that the same element of all arrays does not lie in the
+  // same set of a cache.
+  static int64_t CountFor(int64_t length) { return (length + kApart) * LaneCount(); }
+  static constexpr int64_t kApart = 3;
+
   int64_t count_;
   float* next_;
 };

@@ -3,6 +3,8 @@
 // result is the real part of the transform over columns of (C x)_j - i (S x)_j, and row N - j is
 // that of the conjugate, which has the same numbers in reversed order. So half of the rows are
 // enough.
+#include "base/error.h"
+#include "core/buffer.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -130,25 +132,40 @@ int64_t LongestOf(const FourierCall& call) { return std::max(call.period, call.w
 size_t FourierTaskBytes(const FourierCall& call) {
   return ComplexArrays::BytesOf(LongestOf(call), 2);
 }
-size_t FourierHalfBytes(const FourierCall& call) { return HalfTransform::BytesFor(call); }
+size_t FourierHalfBytes(const FourierCall& call) { return AlignUp(HalfTransform::BytesFor(call)); }
+// Those that transform examples of their own; 1: none.
+int64_t FourierThreads(const FourierCall& call) {
+  return call.batch >= call.threads ? call.threads : 1;
+}
+size_t FourierWorkspace(const FourierCall& call) {
+  return FourierThreads(call) * FourierHalfBytes(call) + call.threads * FourierTaskBytes(call);
+}
 
+// With as many examples as threads each thread transforms whole ones: what it writes between the
+// two transforms stays in its caches. With fewer, all share the work of one example after another.
 void TransformBatch(const FourierCall& call, const KernelArguments& arguments) {
-  const HalfTransform half(call, arguments.workspace);
+  const int64_t threads = FourierThreads(call);
+  std::byte* const of_tasks = arguments.workspace + threads * FourierHalfBytes(call);
   const auto arrays = [&] {
-    std::byte* own = arguments.workspace + FourierHalfBytes(call);
-    return ComplexArrays(LongestOf(call), own + ThreadIndex() * FourierTaskBytes(call));
+    return ComplexArrays(LongestOf(call), of_tasks + ThreadIndex() * FourierTaskBytes(call));
   };
   const int64_t row_groups = (call.rows() + LaneCount() - 1) / LaneCount();
   WithActivation(call.dtype, [&](auto type) {
     using T = decltype(type);
-    for (int64_t b = 0; b < call.batch; ++b) {
-      const int64_t at = b * call.length * call.width;
+    const auto transform = [&](int64_t example) {
+      const HalfTransform half(call, arguments.workspace + ThreadIndex() * FourierHalfBytes(call));
+      const int64_t at = example * call.length * call.width;
       ParallelTasks(ColumnPair::CountFor(call.width), [&](int64_t index) {
         TransformPositions(call, Input<T>(arguments, 0) + at, index, arrays(), half);
       });
       ParallelTasks(row_groups, [&](int64_t group) {
         TransformColumns(call, half, group * LaneCount(), arrays(), Output<T>(arguments, 0) + at);
       });
+    };
+    if (threads > 1) {
+      ParallelTasks(call.batch, transform);
+    } else {
+      for (int64_t example = 0; example < call.batch; ++example) transform(example);
     }
   });
 }
@@ -160,17 +177,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace syntra {
 
-HWY_EXPORT(FourierTaskBytes);
-HWY_EXPORT(FourierHalfBytes);
+HWY_EXPORT(FourierWorkspace);
 HWY_EXPORT(TransformBatch);
 
 std::optional<BoundKernel> cpu_fourier_transform(const OpCall& call) {
   const FourierCall fourier(call);
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = HWY_DYNAMIC_DISPATCH(FourierHalfBytes)(fourier) +
-                           ThreadCount() * HWY_DYNAMIC_DISPATCH(FourierTaskBytes)(fourier);
+  kernel.workspace_bytes = HWY_DYNAMIC_DISPATCH(FourierWorkspace)(fourier);
   kernel.run = [fourier](const KernelArguments& arguments) {
+    SYNTRA_CHECK(ThreadCount() <= fourier.threads, "fourier_transform was bound for {} threads",
+                 fourier.threads);
     HWY_DYNAMIC_DISPATCH(TransformBatch)(fourier, arguments);
   };
   return kernel;

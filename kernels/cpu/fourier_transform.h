@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/thread.h"
 #include "kernels/cpu/fourier.h"
 #include "kernels/op.h"
 
@@ -26,6 +27,7 @@ struct FourierCall {
   int64_t rows() const { return std::min(length, period / 2 + 1); }
 
   int64_t batch, length, width, period;
+  int64_t threads = ThreadCount();  // that it has memory for
   float factor;
   DType dtype;
   bool accumulate;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/error.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -205,8 +206,12 @@ BoundKernel Bind(const OpCall& call, const Run& run) {
       std::make_shared<const FourierTables>(DepthwiseCall::Of(call).transform_length());
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = ThreadCount() * HWY_DYNAMIC_DISPATCH(LongWorkspace)(tables->plan.length);
-  kernel.run = [=](const KernelArguments& arguments) { run(*tables, arguments); };
+  const int threads = ThreadCount();
+  kernel.workspace_bytes = threads * HWY_DYNAMIC_DISPATCH(LongWorkspace)(tables->plan.length);
+  kernel.run = [=](const KernelArguments& arguments) {
+    SYNTRA_CHECK(ThreadCount() <= threads, "depthwise_conv was bound for {} threads", threads);
+    run(*tables, arguments);
+  };
   return kernel;
 }
 
