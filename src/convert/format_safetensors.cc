@@ -27,6 +27,16 @@ void NameTerms(MixerConfig* mixer) {
   if (attention.term_size() == 0) attention.add_term()->mutable_dot_product();
 }
 
+Json ToJson(const google::protobuf::Message& message, bool defaults) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = defaults;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  SYNTRA_CHECK(status.ok(), "{}", std::string(status.message()));
+  return ParseJson(text);
+}
+
 // Every field of the model, defaults too, so that a reader need not know them.
 Json ModelToJson(ModelConfig model) {
   if (!model.has_decoder_mixer()) *model.mutable_decoder_mixer() = model.mixer();
@@ -41,15 +51,22 @@ Json ModelToJson(ModelConfig model) {
   model.mutable_relative_bias();
   model.mutable_classifier();
   ClearForeignFields(&model);
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string text;
-  const auto status = google::protobuf::util::MessageToJsonString(model, &text, options);
-  SYNTRA_CHECK(status.ok(), "{}", std::string(status.message()));
-  Json json = ParseJson(text);
+  Json json = ToJson(model, /*defaults=*/true);
   // Numbers and flags are printed even where they are not set.
   for (const std::string& name : ArchitectureOf(model).foreign_fields()) json.erase(name);
+  return json;
+}
+
+// What a reader must know of the data: how rows are made, and the tasks that the model has learned.
+Json DataToJson(const DataConfig& data) {
+  DataConfig tasks;
+  *tasks.mutable_task() = data.task();
+  Json json = ToJson(tasks, /*defaults=*/false);
+  json["extra_ids"] = data.extra_ids();
+  json["input_length"] = data.input_length();
+  if (data.target_length() > 0) json["target_length"] = data.target_length();
+  json["objective"] = DataConfig::Objective_Name(data.objective());
+  json["pack"] = data.pack();
   return json;
 }
 
@@ -103,14 +120,9 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
 }
 
 void Write(StoredModel& model, const Path& directory, const SafetensorsOptions& options) {
-  const DataConfig& data = model.config.data();
   const Json json = {{"format", kFormatName},
                      {"model", ModelToJson(model.config.model())},
-                     {"data",
-                      {{"extra_ids", data.extra_ids()},
-                       {"input_length", data.input_length()},
-                       {"objective", DataConfig::Objective_Name(data.objective())},
-                       {"pack", data.pack()}}}};
+                     {"data", DataToJson(model.config.data())}};
   ReplaceFileDurably(directory / kModelFile, JsonText(json, 2) + "\n");
   ReplaceFileDurably(directory / kTokenizerFile, model.tokenizer);
   WriteTensors(*model.parameters, directory, options);

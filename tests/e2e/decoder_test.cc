@@ -259,6 +259,17 @@ checkpoint { every: 0 }
     const Json results = ParseJson(ReadWholeFile(Directory(name) / "results.json"));
     EXPECT_EQ(results.at("tasks").at("toy").at("accuracy"), 100) << JsonText(results);
   }
+  // An exported model remembers its tasks, so that it still answers lines instead of going on.
+  const Outcome exported = Run({"convert", "--input", Directory("ranked-true").string(), "--output",
+                                (scratch_ / "exported").string(), "--to", "safetensors"});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const Outcome back = Run({"convert", "--input", (scratch_ / "exported").string(), "--output",
+                            (scratch_ / "back").string(), "--to", "syntra"});
+  ASSERT_EQ(back.code, 0) << back.err;
+  const StartOptions line{.input = "ea ga\n"};
+  const Outcome here = Run(Of("generate", "ranked-true"), line);
+  EXPECT_EQ(here.code, 0) << here.err;
+  EXPECT_EQ(Run(Of("generate", "back"), line).out, here.out);
 }
 
 TEST_F(DecoderRun, LongLinesAreNamed) {
