@@ -44,7 +44,7 @@ HWY_INLINE ComplexVector ConjugateProduct(ComplexVector a, ComplexVector b) {
 struct ComplexRows {
   float *re, *im;
 
-  // Of so many numbers in memory.
+  // In memory of 2 * count floats.
   static ComplexRows Of(void* memory, int64_t count) {
     auto* re = static_cast<float*>(memory);
     return {re, re + count};

@@ -7,7 +7,7 @@
 
 #include "core/thread.h"
 #include "kernels/cpu/fourier.h"
-#include "kernels/op.h"
+#include "kernels/operands.h"
 
 namespace syntra {
 
@@ -19,7 +19,7 @@ struct FourierCall {
         period(call.attributes.Int("period")),
         factor(static_cast<float>(call.attributes.Number("factor"))),
         dtype(call.inputs[0].dtype),
-        accumulate(!call.accumulate.empty() && call.accumulate[0]),
+        accumulate(Accumulates(call, 0)),
         of_positions(std::make_shared<const FourierTables>(period)),
         of_columns(std::make_shared<const FourierTables>(width)) {}
 

@@ -39,51 +39,28 @@ class LongTask {
     TransformFilters(weights);
     for (int64_t example = 0; example < call_.batch; ++example) {
       TransformRows(x, example, rows_);
-      ForEachFrequency([&](int64_t k, int64_t opposite) {
-        const RealPair of_x = At(rows_, k, opposite), of_filters = At(filters_, k, opposite);
-        Put({Product(of_x.a, of_filters.a), Product(of_x.b, of_filters.b)}, rows_, k, opposite);
-      });
+      MultiplyByFilters(rows_, Product);
       InvertRows(rows_, y, example, accumulate);
     }
   }
 
+  // dx and dw are null where nobody needs them.
   template <typename T>
-  void GradientOfInput(const float* weights, const T* dy, T* dx, bool accumulate) {
-    TransformFilters(weights);
+  void Differentiate(const float* weights, const T* x, const T* dy, T* dx, bool accumulate_x,
+                     float* dw, bool accumulate_w) {
+    if (dx != nullptr) TransformFilters(weights);
+    if (dw != nullptr) Clear(sums_, 0, length());
     for (int64_t example = 0; example < call_.batch; ++example) {
       TransformRows(dy, example, gradients_);
-      ForEachFrequency([&](int64_t k, int64_t opposite) {
-        const RealPair of_dy = At(gradients_, k, opposite), of_filters = At(filters_, k, opposite);
-        Put({ConjugateProduct(of_dy.a, of_filters.a), ConjugateProduct(of_dy.b, of_filters.b)},
-            gradients_, k, opposite);
-      });
-      InvertRows(gradients_, dx, example, accumulate);
-    }
-  }
-
-  template <typename T>
-  void GradientOfWeights(const T* x, const T* dy, float* dw, bool accumulate) {
-    Clear(sums_, 0, length());
-    for (int64_t example = 0; example < call_.batch; ++example) {
-      TransformRows(x, example, rows_);
-      TransformRows(dy, example, gradients_);
-      ForEachFrequency([&](int64_t k, int64_t opposite) {
-        const RealPair of_x = At(rows_, k, opposite), of_dy = At(gradients_, k, opposite);
-        const RealPair sum = At(sums_, k, opposite);
-        Put({Sum(sum.a, ConjugateProduct(of_dy.a, of_x.a)),
-             Sum(sum.b, ConjugateProduct(of_dy.b, of_x.b))},
-            sums_, k, opposite);
-      });
-    }
-    InverseFourierTransform(tables_, sums_, spare_);
-    const float scale = 1 / static_cast<float>(length());
-    columns_.ForEachColumn(sums_, [&](int64_t column, const float* from) {
-      for (int64_t tap = 0; tap < call_.taps; ++tap) {
-        const float sum = Reaches(tap) ? scale * from[PlaceOf(tap) * LaneCount()] : 0.0f;
-        float& to = dw[column * call_.taps + tap];
-        to = accumulate ? to + sum : sum;
+      if (dw != nullptr) {
+        TransformRows(x, example, rows_);
+        AddToSums();
       }
-    });
+      if (dx == nullptr) continue;
+      MultiplyByFilters(gradients_, ConjugateProduct);
+      InvertRows(gradients_, dx, example, accumulate_x);
+    }
+    if (dw != nullptr) StoreSums(dw, accumulate_w);
   }
 
  private:
@@ -106,6 +83,38 @@ class LongTask {
   static HWY_INLINE void Put(RealPair pair, ComplexRows rows, int64_t k, int64_t opposite) {
     rows.Store(TogetherOpposite(pair), opposite);
     rows.Store(Together(pair), k);
+  }
+
+  template <typename Multiply>
+  void MultiplyByFilters(ComplexRows rows, const Multiply& multiply) const {
+    ForEachFrequency([&](int64_t k, int64_t opposite) {
+      const RealPair of_rows = At(rows, k, opposite), of_filters = At(filters_, k, opposite);
+      Put({multiply(of_rows.a, of_filters.a), multiply(of_rows.b, of_filters.b)}, rows, k,
+          opposite);
+    });
+  }
+
+  // The transform of the filters' gradient from one example.
+  void AddToSums() const {
+    ForEachFrequency([&](int64_t k, int64_t opposite) {
+      const RealPair of_x = At(rows_, k, opposite), of_dy = At(gradients_, k, opposite);
+      const RealPair sum = At(sums_, k, opposite);
+      Put({Sum(sum.a, ConjugateProduct(of_dy.a, of_x.a)),
+           Sum(sum.b, ConjugateProduct(of_dy.b, of_x.b))},
+          sums_, k, opposite);
+    });
+  }
+
+  void StoreSums(float* dw, bool accumulate) {
+    InverseFourierTransform(tables_, sums_, spare_);
+    const float scale = 1 / static_cast<float>(length());
+    columns_.ForEachColumn(sums_, [&](int64_t column, const float* from) {
+      for (int64_t tap = 0; tap < call_.taps; ++tap) {
+        const float sum = Reaches(tap) ? scale * from[PlaceOf(tap) * LaneCount()] : 0.0f;
+        float& to = dw[column * call_.taps + tap];
+        to = accumulate ? to + sum : sum;
+      }
+    });
   }
 
   // The filters, divided by the length, which the inverse transform multiplies by.
@@ -175,15 +184,10 @@ void LongConvolveGrad(const OpCall& call, const FourierTables& tables,
   ForEachTask(DepthwiseCall::Of(call), tables, call.inputs[0].dtype, arguments.workspace,
               [&](LongTask& task, auto type) {
                 using T = decltype(type);
-                const T* dy = Input<T>(arguments, 3);
-                if (call.outputs[0].present()) {
-                  task.GradientOfInput(Input<float>(arguments, 1), dy, Output<T>(arguments, 0),
-                                       Accumulates(call, 0));
-                }
-                if (call.outputs[1].present()) {
-                  task.GradientOfWeights(Input<T>(arguments, 0), dy, Output<float>(arguments, 1),
-                                         Accumulates(call, 1));
-                }
+                task.Differentiate(Input<float>(arguments, 1), Input<T>(arguments, 0),
+                                   Input<T>(arguments, 3), Output<T>(arguments, 0),
+                                   Accumulates(call, 0), Output<float>(arguments, 1),
+                                   Accumulates(call, 1));
               });
 }
 

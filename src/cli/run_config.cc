@@ -39,7 +39,8 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
   Config below;
   if (trained) {
     *below.mutable_model() = trained->model();
-    if (given.model().has_architecture()) {  // of another one: an encoder of an encoder-decoder
+    // What another architecture does not have stays behind: of an encoder-decoder the decoder.
+    if (given.model().has_architecture()) {
       below.mutable_model()->set_architecture(given.model().architecture());
       ClearForeignFields(below.mutable_model());
     }

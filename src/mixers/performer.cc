@@ -56,8 +56,7 @@ class Performer final : public FeatureAttention {
       exponents = Add(scope, exponents, AffineMap(scope, Largest(scope, products), -1));
     } else if (rows.all_read) {
       const Value counts =
-          Reshape(scope, scope.One("nonzero", {{"dtype", std::string("f32")}}, {rows.all_read}),
-                  {shape[0], shape[1], 1, 1});
+          Reshape(scope, NotZero(scope, rows.all_read), {shape[0], shape[1], 1, 1});
       const Value largest = LargestOfKeys(scope, products, counts);
       exponents = Add(scope, exponents, AffineMap(scope, largest, -1));
       // Of a row that is all padding the largest is none.

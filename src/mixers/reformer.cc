@@ -98,8 +98,7 @@ class Reformer final : public TokenMixer {
   Value Ids(const Scope& scope, Value buckets, Value segments) const {
     const Shape shape = scope.TypeOf(segments).shape;
     segments = Reshape(scope, segments, {shape[0], 1, 1, shape[1]});
-    const Value there = scope.One("nonzero", {{"dtype", "f32"}},
-                                  {scope.One("cast", {{"dtype", "i32"}}, {segments})});
+    const Value there = NotZero(scope, segments);
     const Value first = AffineMap(scope, segments, config_.buckets());
     return Multiply(scope, Add(scope, first, buckets), there);
   }

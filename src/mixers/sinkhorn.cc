@@ -20,12 +20,6 @@ namespace {
 constexpr double kLeast = 1e-12;
 constexpr float kHidden = -1e9F;  // the score of a later key of the own block
 
-// 1 where a whole number is not 0.
-Value NotZero(const Scope& scope, Value x) {
-  const Value whole = scope.One("cast", {{"dtype", "i32"}}, {x});
-  return scope.One("nonzero", {{"dtype", "f32"}}, {whole});
-}
-
 class Sinkhorn final : public TokenMixer {
  public:
   explicit Sinkhorn(const SinkhornConfig& config) : config_(config) {}
@@ -47,7 +41,7 @@ class Sinkhorn final : public TokenMixer {
     SYNTRA_CHECK(shape[1] <= config_.max_length(), "{} positions for blocks of {}", shape[1],
                  config_.max_length());
     const Value x = WithoutPadding(scope, input.x, input.segments);
-    const Value there = scope.One("nonzero", {{"dtype", "f32"}}, {input.segments});
+    const Value there = NotZero(scope, input.segments);
     const Value mask = Blocks(scope, Reshape(scope, there, {shape[0], shape[1], 1}));
     const Value readable = Readable(scope, mask, input.causal);
     const Value sorting = Sorting(scope, x, readable, input.causal);

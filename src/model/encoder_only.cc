@@ -15,8 +15,7 @@ namespace {
 Value MeanOfTokens(const Scope& scope, Value x, Value segments) {
   const TensorType type = scope.TypeOf(x);
   const int64_t rows = type.shape[0], length = type.shape[1];
-  const Value mask = Reshape(
-      scope, scope.One("nonzero", {{"dtype", std::string("f32")}}, {segments}), {rows, length, 1});
+  const Value mask = Reshape(scope, NotZero(scope, segments), {rows, length, 1});
   const Value sum = SumTo(scope, x, {rows, 1, type.shape[2]}, mask);
   // What is added changes no count but that of a row without tokens, whose mean is zero.
   const Value count = AffineMap(scope, SumTo(scope, mask, {rows, 1, 1}), 1, 1e-20);

@@ -201,7 +201,7 @@ int64_t LayerCount(const ModelConfig& model, Side side) {
 }
 
 ModelConfig ShortForm(const ModelConfig& model) {
-  if (!HasSide(model, Side::kEncoder)) return model;
+  if (!HasCrossAttention(model)) return model;
   if (!model.has_encoder() && !model.has_decoder()) return model;
   const std::vector<LayerGroup> encoder = LayersOf(model, Side::kEncoder),
                                 decoder = LayersOf(model, Side::kDecoder);

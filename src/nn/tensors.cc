@@ -80,9 +80,15 @@ Value Joined(const Scope& scope, Value x) {
   return Reshape(scope, x, {shape[0], shape[1], shape[2] * shape[3]});
 }
 
+Value NotZero(const Scope& scope, Value x, DType dtype) {
+  const bool whole = scope.TypeOf(x).dtype == DType::kI32;
+  if (!whole) x = scope.One("cast", {{"dtype", std::string("i32")}}, {x});
+  return scope.One("nonzero", {{"dtype", std::string(NameOf(dtype))}}, {x});
+}
+
 Value WithoutPadding(const Scope& scope, Value x, Value segments) {
   const TensorType type = scope.TypeOf(x);
-  const Value mask = scope.One("nonzero", {{"dtype", std::string(NameOf(type.dtype))}}, {segments});
+  const Value mask = NotZero(scope, segments, type.dtype);
   return Multiply(scope, x, Reshape(scope, mask, {type.shape[0], type.shape[1], 1}));
 }
 

@@ -35,6 +35,9 @@ Value IsAbove(const Scope& scope, Value x, double bound);
 Value InHeads(const Scope& scope, Value x, int64_t heads);
 // x [B, T, H, W] as [B, T, H * W].
 Value Joined(const Scope& scope, Value x);
+// 1 where a whole number, i32 or f32, is not 0, else 0: of segments the mask of what is not
+// padding.
+Value NotZero(const Scope& scope, Value x, DType dtype = DType::kF32);
 // x [B, T, D], zero where segments, i32 [B, T], are 0.
 Value WithoutPadding(const Scope& scope, Value x, Value segments);
 

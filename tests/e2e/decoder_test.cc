@@ -68,6 +68,21 @@ class DecoderRun : public TinyRun {
   Arguments Of(const std::string& command, const std::string& run) const {
     return {command, "--checkpoint", Directory(run).string()};
   }
+  Outcome Convert(const std::string& input, const std::string& output,
+                  const std::string& format) const {
+    return Run({"convert", "--input", Directory(input).string(), "--output",
+                Directory(output).string(), "--to", format});
+  }
+  // Expects that a run answers the line as before, once exported and read back.
+  void ExpectSameBehindExport(const std::string& run, const std::string& line) const {
+    const Outcome exported = Convert(run, "exported", "safetensors");
+    ASSERT_EQ(exported.code, 0) << exported.err;
+    const Outcome back = Convert("exported", "back", "syntra");
+    ASSERT_EQ(back.code, 0) << back.err;
+    const Outcome here = Run(Of("generate", run), {.input = line});
+    EXPECT_EQ(here.code, 0) << here.err;
+    EXPECT_EQ(Run(Of("generate", "back"), {.input = line}).out, here.out);
+  }
 };
 
 const Arguments kByHeart{"data.pack=false",     "data.documents_per_group=1",
@@ -202,26 +217,11 @@ TEST_F(DecoderRun, HasNoEncoder) {
 
 TEST_F(DecoderRun, IsExportedAsSafetensorsButNotAsT5) {
   Train("run", {"train.steps=4"});
-  const Arguments convert{"convert", "--input", Directory("run").string(), "--output",
-                          (scratch_ / "exported").string()};
-  const auto to = [&](const char* format) {
-    Arguments arguments = convert;
-    arguments.insert(arguments.end(), {"--to", format});
-    return Run(arguments);
-  };
-  const Outcome refused = to("huggingface");
+  const Outcome refused = Convert("run", "exported", "huggingface");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("transformers' T5 is an encoder-decoder, and this model is "
                                      "DECODER_ONLY; use --to safetensors"));
-  const Outcome exported = to("safetensors");
-  ASSERT_EQ(exported.code, 0) << exported.err;
-  const Outcome back = Run({"convert", "--input", (scratch_ / "exported").string(), "--output",
-                            (scratch_ / "back").string(), "--to", "syntra"});
-  ASSERT_EQ(back.code, 0) << back.err;
-  const StartOptions line{.input = "aa ba ca\n"};
-  const Outcome here = Run(Of("generate", "run"), line);
-  EXPECT_EQ(here.code, 0) << here.err;
-  EXPECT_EQ(Run(Of("generate", "back"), line).out, here.out);
+  ExpectSameBehindExport("run", "aa ba ca\n");
 }
 
 TEST_F(DecoderRun, IsFinetunedOnTasks) {
@@ -260,16 +260,7 @@ checkpoint { every: 0 }
     EXPECT_EQ(results.at("tasks").at("toy").at("accuracy"), 100) << JsonText(results);
   }
   // An exported model remembers its tasks, so that it still answers lines instead of going on.
-  const Outcome exported = Run({"convert", "--input", Directory("ranked-true").string(), "--output",
-                                (scratch_ / "exported").string(), "--to", "safetensors"});
-  ASSERT_EQ(exported.code, 0) << exported.err;
-  const Outcome back = Run({"convert", "--input", (scratch_ / "exported").string(), "--output",
-                            (scratch_ / "back").string(), "--to", "syntra"});
-  ASSERT_EQ(back.code, 0) << back.err;
-  const StartOptions line{.input = "ea ga\n"};
-  const Outcome here = Run(Of("generate", "ranked-true"), line);
-  EXPECT_EQ(here.code, 0) << here.err;
-  EXPECT_EQ(Run(Of("generate", "back"), line).out, here.out);
+  ExpectSameBehindExport("ranked-true", "ea ga\n");
 }
 
 TEST_F(DecoderRun, LongLinesAreNamed) {

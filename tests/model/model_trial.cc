@@ -156,6 +156,7 @@ std::map<std::string, ModelConfig> TrialModels() {
   for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
   for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
   models["encoder_only"] = TinyEncoder("");
+  models["encoder_only_listed"] = ListedModel("encoder { layers { repeat: 2 } }", TinyEncoder(""));
   models["encoder_only_first_token"] = TinyEncoder("pooling: FIRST");
   models["decoder_only"] = TinyDecoder();
   models["decoder_only_halting"] = ListedModel(
