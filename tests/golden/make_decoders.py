@@ -23,7 +23,8 @@ from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Stack
 
 from differences import check_gradient
-from fixture import Array, Fixture, output_directory, rounded
+from drawn_model import draw_parameters
+from fixture import Array, Fixture, output_directory
 from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, Z_LOSS, norms_in_double
 
 WIDTH, HEADS, HEAD_SIZE, HIDDEN, LAYERS, VOCABULARY = 16, 4, 4, 24, 2, 40
@@ -183,25 +184,6 @@ class NamedModel(Protocol):
     def __call__(self, batch: Any) -> Tensor: ...
 
     def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]: ...
-
-
-def draw_parameters(model: nn.Module, generator: np.random.Generator) -> None:
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            drawn = generator.standard_normal(tuple(parameter.shape))
-            if name.endswith(("in_proj_bias", "out_proj.bias")):
-                values = 0 * drawn
-            elif name.endswith("bias"):
-                values = 0.3 * drawn
-            elif "norm" in name:
-                values = 1 + 0.2 * drawn
-            elif "relative_attention_bias" in name:
-                values = 0.5 * drawn
-            elif name.endswith("embedding"):
-                values = drawn
-            else:
-                values = drawn * parameter.shape[1] ** -0.5
-            parameter.copy_(torch.from_numpy(rounded(values)))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Stack
 
+from drawn_model import draw_parameters
 from fixture import output_directory
-from make_decoders import (HEAD_SIZE, HEADS, HIDDEN, LAYERS, VOCABULARY, WIDTH, draw_parameters, t5_layers,
-                           torch_layers, write_model)
+from make_decoders import HEAD_SIZE, HEADS, HIDDEN, LAYERS, VOCABULARY, WIDTH, t5_layers, torch_layers, write_model
 from make_t5 import BUCKETS, EOS, MAX_DISTANCE, Ids, norms_in_double
 
 CLASSES = 5

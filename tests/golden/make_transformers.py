@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from differences import check_gradient
-from fixture import Array, Fixture, output_directory, rounded
+from drawn_model import draw_parameters
+from fixture import Array, Fixture, output_directory
 from make_t5 import Batch, Case, Result, Z_LOSS, make_batch
 
 EPSILON = 1e-6
@@ -109,22 +110,9 @@ class Transformer(nn.Module):
 
 
 def make_model(body: Body, generator: np.random.Generator) -> Transformer:
-    """A model whose every parameter is drawn here, but for the biases of attention, which are zero."""
     model = Transformer(body).double()  # in training mode, in which torch does not fuse layers
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            drawn = generator.standard_normal(tuple(parameter.shape))
-            if name.endswith(("in_proj_bias", "out_proj.bias")):
-                values = 0 * drawn
-            elif name.endswith("bias"):
-                values = 0.3 * drawn
-            elif "norm" in name:
-                values = 1 + 0.2 * drawn
-            elif name == "position_embedding":
-                values = drawn
-            else:
-                values = drawn * parameter.shape[1] ** -0.5
-            parameter.copy_(torch.from_numpy(rounded(values)))
+    scale = body.case.width**-0.5
+    draw_parameters(model, generator, {"embedding": scale, "output_embedding": scale})
     return model
 
 

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 import make_decoders
 import make_t5
 from differences import check_gradient
-from fixture import Array, Fixture, output_directory, rounded
+from drawn_model import draw_parameters
+from fixture import Array, Fixture, output_directory
 from make_t5 import Z_LOSS
 
 WIDTH, HEADS, HEAD_SIZE, HIDDEN, STEPS, VOCABULARY = 16, 4, 4, 24, 3, 40
@@ -198,25 +199,6 @@ class Universal(nn.Module):
         return hidden @ self.embedding.T, ponder_loss
 
 
-def draw_parameters(model: Universal, generator: np.random.Generator) -> None:
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            drawn = generator.standard_normal(tuple(parameter.shape))
-            if name.endswith(("in_proj_bias", "out_proj.bias")):
-                values = 0 * drawn
-            elif name.endswith("bias"):
-                values = 0.3 * drawn
-            elif "norm" in name:
-                values = 1 + 0.2 * drawn
-            elif name.endswith("step_embedding"):
-                values = drawn
-            elif name.endswith("halting_weight"):
-                values = 0.15 * drawn
-            else:
-                values = drawn * parameter.shape[-1] ** -0.5
-            parameter.copy_(torch.from_numpy(rounded(values)))
-
-
 def evaluate(model: Universal, batch: Batch) -> Result:
     logits, ponder_loss = model(batch)
     targets = torch.from_numpy(batch.targets)
@@ -286,7 +268,7 @@ def write(body: Body, directory: Path) -> None:
     generator = np.random.default_rng(body.seed)
     batch = make_batch(body, generator)
     model = Universal(body).double()  # in training mode, in which torch does not fuse layers
-    draw_parameters(model, generator)
+    draw_parameters(model, generator, {"embedding": WIDTH**-0.5, "halting_weight": 0.15})
     root = math.sqrt(HEAD_SIZE)
     result = evaluate(model, batch)
     if body.halts:
