@@ -43,8 +43,8 @@ class Forward {
   Dimensions z_;
   DType dtype_;
   std::vector<bool> accumulate_;
+  QueryBlocks blocks_;
   bool few_;
-  std::vector<QueryBlock> blocks_;
   WorkspaceLayout call_, thread_;
   ScoreProducts scores_;
   std::unique_ptr<SharedProbabilities> shared_;
@@ -59,28 +59,24 @@ Forward::Forward(const OpCall& call)
     : z_(DimensionsOf(call.attributes, call.inputs)),
       dtype_(call.inputs[kValue].dtype),
       accumulate_(call.accumulate),
-      few_(z_.queries <= kFewQueries),
-      blocks_(QueryBlocksOf(z_, call.inputs[kQueryStart].present(), kTileBytes)),
+      blocks_(z_, call.inputs, kTileBytes),
+      few_(z_.queries <= kFewQueries && !blocks_.AreRuns()),
       scores_(z_, call.inputs, blocks_, call_, thread_) {
   accumulate_.resize(kOutputCount, false);
   product_bytes_ = scores_.product_bytes();
   whole_ = call_.Place(z_.batch);
   examples_ = call_.Place(z_.batch * sizeof(int64_t));
-  int64_t tile = 0, rows = 0;
-  for (const QueryBlock& block : blocks_) {
-    tile = std::max(tile, block.rows * block.keys);
-    rows = std::max(rows, block.rows);
-  }
+  const int64_t tile = blocks_.LargestTile(), rows = blocks_.MostRows();
   scores_tile_ = thread_.PlaceFloats(tile);
   if (dtype_ == DType::kBF16) rounded_tile_ = thread_.Place(tile * SizeOf(dtype_));
-  if (!few_ && SharedProbabilities::Serves(call.inputs)) {
+  if (!few_ && SharedProbabilities::Serves(z_, call.inputs)) {
     shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
   }
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
-  value_ = thread_.Place(z_.keys * width * SizeOf(dtype_));
+  value_ = thread_.Place(blocks_.MostKeys() * width * SizeOf(dtype_));
   y_ = thread_.PlaceFloats(rows * width);
   row_numbers_ = thread_.PlaceFloats(2 * rows);
-  for (const QueryBlock& shape : ShapesOf(blocks_)) {
+  for (const QueryBlock& shape : blocks_.Shapes()) {
     GemmProblem problem{.m = shape.rows, .n = z_.head_size, .k = shape.keys, .ab = dtype_};
     weigh_.emplace_back(problem, GemmThreads::kCaller);
     product_bytes_ = std::max(product_bytes_, weigh_.back().workspace_bytes());
@@ -104,13 +100,18 @@ void Forward::StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t 
     StoreRows(
         dtype_, y, y_stride, scale,
         ElementOf(arguments.outputs[kY], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
-        z_.heads * z_.head_size, block.rows, z_.head_size, accumulate_[kY]);
+        z_.heads * z_.head_size * block.step, block.rows, z_.head_size, accumulate_[kY]);
   }
   if (arguments.outputs[kLogSumExp]) {
     float* out = static_cast<float*>(arguments.outputs[kLogSumExp]) +
                  (b * z_.heads + h) * z_.queries + block.first;
-    StoreRows(DType::kF32, log_sum_exp, block.rows, nullptr, out, block.rows, 1, block.rows,
-              accumulate_[kLogSumExp]);
+    if (block.step == 1) {
+      StoreRows(DType::kF32, log_sum_exp, block.rows, nullptr, out, block.rows, 1, block.rows,
+                accumulate_[kLogSumExp]);
+    } else {
+      StoreRows(DType::kF32, log_sum_exp, 1, nullptr, out, block.step, block.rows, 1,
+                accumulate_[kLogSumExp]);
+    }
   }
 }
 
@@ -122,18 +123,20 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
   const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
   const std::byte* values =
       ElementOf(arguments.inputs[kValue], z_, dtype_, z_.keys, z_.head_size, b, 0, h);
-  if (!few_) {
-    scores_.GatherKeys(arguments.inputs, b, h, w);
-    GatherRows(dtype_, values, z_.heads * z_.head_size, w.thread + value_, z_.head_size, z_.keys,
-               z_.head_size);
-  }
-  for (QueryBlock block : blocks_) {
+  const auto gather = [&](std::span<const KeyRun> runs) {
+    scores_.GatherKeys(arguments.inputs, b, h, runs, w);
+    scores_.Gather(arguments.inputs, kValue, b, h, runs, w.thread + value_);
+  };
+  if (!few_ && !blocks_.AreRuns()) gather({});
+  for (QueryBlock block : blocks_.all()) {
     float* inverse_sum = log_sum_exp + block.rows;
     // In decoding, keys after the current position do not exist yet.
-    if (few_ && terms.causal) {
+    if (few_ && terms.pattern.causal) {
       block.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
     }
-    Tile tile = scores_.TileOf(block, scores, w);
+    const std::span<const KeyRun> runs = scores_.RunsOf(arguments.inputs, h, block, w);
+    if (!runs.empty()) gather(runs);
+    Tile tile = scores_.TileOf(block, runs, scores, w);
     if (few_) {
       scores_.FillFew(arguments.inputs, b, h, block, tile, w);
       Softmax(terms, tile, nullptr, false, log_sum_exp, inverse_sum);
@@ -151,7 +154,7 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
 
 void Forward::RunShared(const KernelArguments& arguments, const int64_t* examples,
                         int64_t count) const {
-  const int64_t blocks = std::ssize(blocks_);
+  const int64_t blocks = std::ssize(blocks_.all());
   ParallelTasks(z_.heads * blocks, [&](int64_t unit) {
     shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
                           WorkspaceOf(arguments.workspace));
@@ -165,7 +168,7 @@ void Forward::RunShared(const KernelArguments& arguments, const int64_t* example
     shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples + from, members, h,
                          w.thread + value_);
     for (int64_t i = 0; i < blocks; ++i) {
-      const QueryBlock& block = blocks_[i];
+      const QueryBlock& block = blocks_.all()[i];
       weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);
       for (int64_t g = 0; g < members; ++g) {
         StoreOutputs(arguments, examples[from + g], h, block, y + g * z_.head_size,

@@ -52,6 +52,7 @@ class Backward {
   HeadSums StartHead(const KernelArguments& arguments, int64_t h) const;
   void RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
                const HeadSums& sums) const;
+  const float* LogSumExp(const float* all, const QueryBlock& block, const Workspace& w) const;
   void ScoreGradients(const KernelArguments& arguments, int64_t b, int64_t h,
                       const QueryBlock& block, const RowTerms& terms, const Tile& tile,
                       const HeadSums& sums, const Workspace& w) const;
@@ -77,7 +78,9 @@ class Backward {
   void SumBias(const KernelArguments& arguments) const;
   void SumHeads(const KernelArguments& arguments) const;
   void Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i, int64_t h,
-             const float* from, int64_t from_stride, int64_t count) const;
+             const float* from, int64_t from_stride, int64_t count, int64_t step = 1) const;
+  void AddKeyProduct(const Gemm& product, const void* x, const void* y,
+                     std::span<const KeyRun> runs, size_t sums, const Workspace& w) const;
 
   float* Floats(const Workspace& w, size_t offset) const {
     return reinterpret_cast<float*>(w.thread + offset);
@@ -91,7 +94,7 @@ class Backward {
   bool accumulate_[kGradientOutputCount] = {};
   bool by_position_, sums_heads_, wants_scores_ = false, spreads_ = false;
   bool table_partial_ = false, positions_partial_ = false;
-  std::vector<QueryBlock> blocks_;
+  QueryBlocks blocks_;
   WorkspaceLayout call_, thread_;
   ScoreProducts scores_;
   std::unique_ptr<SharedProbabilities> shared_;
@@ -101,13 +104,13 @@ class Backward {
   int threads_ = ThreadCount();
   size_t whole_, examples_, table_sums_ = 0, positions_sums_ = 0, bias_sums_ = 0;
   size_t scores_tile_, d_tile_, rounded_ = 0, rounded_positions_ = 0, value_, dy_, d_key_, d_value_,
-                                d_rows_, means_;
+                                d_runs_ = 0, d_rows_, means_;
 };
 
 Backward::Backward(const OpCall& call)
     : z_(DimensionsOf(call.attributes, call.inputs)),
       dtype_(call.inputs[kValue].dtype),
-      blocks_(QueryBlocksOf(z_, false, kTileBytes)),
+      blocks_(z_, call.inputs, kTileBytes),
       scores_(z_, call.inputs, blocks_, call_, thread_) {
   for (int g = 0; g < kGradientOutputCount; ++g) {
     wants_[g] = call.outputs[g].present();
@@ -116,12 +119,12 @@ Backward::Backward(const OpCall& call)
   }
   by_position_ = scores_.has(kKeyPositions);
   sums_heads_ = wants(kTable) || wants(kPositions) ||
-                (wants(kBias) && SharedProbabilities::Serves(call.inputs));
+                (wants(kBias) && SharedProbabilities::Serves(z_, call.inputs));
   spreads_ =
       wants(kTable) || wants(kA) || wants(kB) || (by_position_ && (wants(kU) || wants(kPositions)));
   table_partial_ = wants(kTable) && z_.table_heads == 1 && z_.heads > 1;
   positions_partial_ = wants(kPositions) && !z_.positions_per_head && z_.heads > 1;
-  if (SharedProbabilities::Serves(call.inputs)) {
+  if (SharedProbabilities::Serves(z_, call.inputs)) {
     shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
   }
   product_bytes_ = scores_.product_bytes();
@@ -131,11 +134,7 @@ Backward::Backward(const OpCall& call)
 
 void Backward::LayOutScratch() {
   const size_t element = SizeOf(dtype_);
-  int64_t tile = 0, rows = 0;
-  for (const QueryBlock& block : blocks_) {
-    tile = std::max(tile, block.rows * block.keys);
-    rows = std::max(rows, block.rows);
-  }
+  const int64_t tile = blocks_.LargestTile(), rows = blocks_.MostRows();
   whole_ = call_.Place(z_.batch);
   examples_ = call_.Place(z_.batch * sizeof(int64_t));
   if (table_partial_) {
@@ -151,7 +150,7 @@ void Backward::LayOutScratch() {
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
   if (shared_) {
     d_elements = 0;
-    for (const QueryBlock& block : blocks_) {
+    for (const QueryBlock& block : blocks_.all()) {
       d_offsets_.push_back(d_elements);
       d_elements += static_cast<int64_t>(AlignUp(block.rows * block.keys, 32));
     }
@@ -163,10 +162,11 @@ void Backward::LayOutScratch() {
     rounded_ = thread_.Place(tile * element);
     if (by_position_) rounded_positions_ = thread_.Place(rows * scores_.extent() * element);
   }
-  value_ = thread_.Place(z_.keys * width * element);
+  value_ = thread_.Place(blocks_.MostKeys() * width * element);
   dy_ = thread_.Place(dy_rows * width * element);
   d_key_ = thread_.PlaceFloats(z_.keys * z_.head_size);
   d_value_ = thread_.PlaceFloats(z_.keys * width);
+  if (blocks_.AreRuns()) d_runs_ = thread_.PlaceFloats(blocks_.MostKeys() * z_.head_size);
   d_rows_ = thread_.PlaceFloats(rows * std::max(z_.head_size, z_.features));
   means_ = thread_.PlaceFloats(z_.queries + rows);
 }
@@ -178,13 +178,14 @@ Gemm Backward::Bind(const GemmProblem& problem) {
 }
 
 void Backward::BindProducts() {
-  for (const QueryBlock& shape : ShapesOf(blocks_)) {
+  for (const QueryBlock& shape : blocks_.Shapes()) {
     const int64_t rows = shape.rows, keys = shape.keys, size = z_.head_size;
+    const bool runs = blocks_.AreRuns();
     const int64_t positions = by_position_ ? scores_.extent() : keys;
     const GemmProblem by_row{.m = rows, .n = keys, .k = size, .transpose_b = true, .ab = dtype_};
     const GemmProblem to_row{.m = rows, .n = size, .k = keys, .ab = dtype_};
     const GemmProblem to_key{
-        .m = keys, .n = size, .k = rows, .transpose_a = true, .ab = dtype_, .accumulate = true};
+        .m = keys, .n = size, .k = rows, .transpose_a = true, .ab = dtype_, .accumulate = !runs};
     BlockProducts p;
     if (wants(kValue)) p.d_value = Bind(to_key);
     if (wants_scores_) p.d_probabilities = Bind(by_row);
@@ -227,11 +228,28 @@ Workspace Backward::WorkspaceOf(std::byte* base) const {
   return {base, thread, thread + thread_.bytes()};
 }
 
-// Stores f32 rows as rows [i, i + count) of output g, an activation [B, rows, H * width].
+// Stores f32 rows as rows i, i + step, ... of output g, an activation [B, rows, H * width].
 void Backward::Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i,
-                     int64_t h, const float* from, int64_t from_stride, int64_t count) const {
+                     int64_t h, const float* from, int64_t from_stride, int64_t count,
+                     int64_t step) const {
   StoreRows(dtype_, from, from_stride, nullptr, ElementOf(output, z_, dtype_, rows, width, b, i, h),
-            z_.heads * width, count, width, accumulate_[g]);
+            z_.heads * width * step, count, width, accumulate_[g]);
+}
+
+// Adds x^T y, whose rows are the keys of a block, to the sums of all keys.
+void Backward::AddKeyProduct(const Gemm& product, const void* x, const void* y,
+                             std::span<const KeyRun> runs, size_t sums, const Workspace& w) const {
+  if (runs.empty()) return product.Run(x, y, Floats(w, sums), w.products);
+  const float* from = Floats(w, d_runs_);
+  product.Run(x, y, Floats(w, d_runs_), w.products);
+  const int64_t width = z_.head_size;
+  for (const KeyRun& run : runs) {
+    if (run.first >= 0) {
+      StoreRows(DType::kF32, from, width, nullptr, Floats(w, sums) + run.first * width,
+                width * run.step, run.count, width, /*accumulate=*/true);
+    }
+    from += run.count * width;
+  }
 }
 
 // Sums start from zero or, if they accumulate, from the value in memory. SumHeads finishes sums
@@ -307,11 +325,13 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
     return ElementOf(arguments.inputs[input], z_, dtype_, z_.queries, z_.head_size, b, block.first,
                      h);
   };
-  RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), stride, block.rows, z_.head_size, means);
+  RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), stride * block.step, block.rows,
+          z_.head_size, means);
   std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
-  ScoreGradient(
-      tile, d_scores, means,
-      {.keep = spreads_ || !rounded, .rounded = rounded, .bias = BiasSums(arguments, h, b)});
+  ScoreGradient(tile, d_scores, means,
+                {.keep = spreads_ || !rounded || (wants(kBias) && blocks_.AreRuns()),
+                 .rounded = rounded,
+                 .bias = BiasSums(arguments, h, b)});
   const void* operand = rounded ? static_cast<const void*>(rounded) : d_scores;
   const void* features = operand;
   if (spreads_) {
@@ -333,10 +353,19 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
   if (wants(kQuery)) {
     p.d_query.Run(operand, scores_.key(w), Floats(w, d_rows_), w.products);
     Store(arguments.outputs[kQuery], kQuery, z_.queries, z_.head_size, b, block.first, h,
-          Floats(w, d_rows_), z_.head_size, block.rows);
+          Floats(w, d_rows_), z_.head_size, block.rows, block.step);
   }
-  if (wants(kKey)) p.d_key.Run(operand, scores_.query(w), Floats(w, d_key_), w.products);
+  if (wants(kKey)) AddKeyProduct(p.d_key, operand, scores_.query(w), tile.runs, d_key_, w);
   if (scores_.has(kU)) FeatureGradients(arguments, b, h, block, features, sums.positions, w);
+}
+
+// The log_sum_exp of a block's queries; `all`: that of all queries.
+const float* Backward::LogSumExp(const float* all, const QueryBlock& block,
+                                 const Workspace& w) const {
+  if (block.step == 1) return all + block.first;
+  float* rows = Floats(w, means_);  // the means are written later
+  for (int64_t i = 0; i < block.rows; ++i) rows[i] = all[block.first + i * block.step];
+  return rows;
 }
 
 void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, bool masked,
@@ -346,23 +375,28 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
   const int64_t size = z_.head_size, stride = z_.heads * size;
   const auto* log_sum_exp = static_cast<const float*>(arguments.inputs[kGivenLogSumExp]) +
                             (b * z_.heads + h) * z_.queries;
-  scores_.GatherKeys(arguments.inputs, b, h, w);
-  GatherRows(dtype_, ElementOf(arguments.inputs[kValue], z_, dtype_, z_.keys, size, b, 0, h),
-             stride, w.thread + value_, size, z_.keys, size);
+  const auto gather = [&](std::span<const KeyRun> runs) {
+    scores_.GatherKeys(arguments.inputs, b, h, runs, w);
+    scores_.Gather(arguments.inputs, kValue, b, h, runs, w.thread + value_);
+  };
+  if (!blocks_.AreRuns()) gather({});
   if (wants(kKey)) std::fill_n(Floats(w, d_key_), z_.keys * size, 0.0f);
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * size, 0.0f);
-  for (const QueryBlock& block : blocks_) {
-    Tile tile = scores_.TileOf(block, Floats(w, scores_tile_), w);
+  for (const QueryBlock& block : blocks_.all()) {
+    const std::span<const KeyRun> runs = scores_.RunsOf(arguments.inputs, h, block, w);
+    if (!runs.empty()) gather(runs);
+    Tile tile = scores_.TileOf(block, runs, Floats(w, scores_tile_), w);
     scores_.Fill(arguments.inputs, b, h, block, tile, w);
     std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
-    Probabilities(terms, tile, log_sum_exp + block.first, rounded);
+    Probabilities(terms, tile, LogSumExp(log_sum_exp, block, w), rounded);
     GatherRows(
         dtype_,
         ElementOf(arguments.inputs[kGivenDY], z_, dtype_, z_.queries, size, b, block.first, h),
-        stride, w.thread + dy_, size, block.rows, size);
+        stride * block.step, w.thread + dy_, size, block.rows, size);
     if (wants(kValue)) {
-      products_[block.shape].d_value.Run(rounded ? static_cast<const void*>(rounded) : tile.scores,
-                                         w.thread + dy_, Floats(w, d_value_), w.products);
+      AddKeyProduct(products_[block.shape].d_value,
+                    rounded ? static_cast<const void*>(rounded) : tile.scores, w.thread + dy_, runs,
+                    d_value_, w);
     }
     if (wants_scores_) ScoreGradients(arguments, b, h, block, terms, tile, sums, w);
   }
@@ -385,8 +419,8 @@ void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const
     shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples, count, h, w.thread + value_);
   }
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * width, 0.0f);
-  for (int64_t i = 0; i < std::ssize(blocks_); ++i) {
-    const QueryBlock& block = blocks_[i];
+  for (int64_t i = 0; i < std::ssize(blocks_.all()); ++i) {
+    const QueryBlock& block = blocks_.all()[i];
     const BlockProducts& p = products_[block.shape];
     const std::byte* dy = w.thread + dy_ + block.first * width * SizeOf(dtype_);
     if (wants(kValue)) {
@@ -415,8 +449,8 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
     return ElementOf(arguments.inputs[input], z_, dtype_, z_.queries, z_.head_size, example, i, h);
   };
   const RowTerms terms = scores_.Terms(arguments.inputs, 0, h, false);
-  for (int64_t i = 0; i < std::ssize(blocks_); ++i) {
-    const QueryBlock& block = blocks_[i];
+  for (int64_t i = 0; i < std::ssize(blocks_.all()); ++i) {
+    const QueryBlock& block = blocks_.all()[i];
     std::fill_n(means, block.rows, 0.0f);
     for (int64_t e = 0; e < count; ++e) {
       RowDots(dtype_, row_of(kGivenDY, examples[e], block.first),
@@ -424,7 +458,7 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
               z_.head_size, dots);
       AddTo(means, dots, block.rows);
     }
-    const Tile tile = scores_.TileOf(block, shared_->exact(h, i, w), w);
+    const Tile tile = scores_.TileOf(block, {}, shared_->exact(h, i, w), w);
     float* d_scores = Floats(w, d_tile_) + d_offsets_[i];
     ScoreGradient(tile, d_scores, means,
                   {.keep = spreads_, .rounded = nullptr, .bias = BiasSums(arguments, h, z_.batch)});
@@ -472,7 +506,7 @@ void Backward::Run(const KernelArguments& arguments) const {
   }
   scores_.RoundPositions(arguments.inputs, WorkspaceOf(arguments.workspace));
   if (shared) {
-    const int64_t blocks = std::ssize(blocks_);
+    const int64_t blocks = std::ssize(blocks_.all());
     ParallelTasks(z_.heads * blocks, [&](int64_t unit) {
       shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
                             WorkspaceOf(arguments.workspace));

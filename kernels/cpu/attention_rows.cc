@@ -95,11 +95,12 @@ HWY_INLINE void Mask(float* x, const int32_t* labels, int32_t label, int64_t cou
   });
 }
 
-// A row of scores. Its bias, if there is one, is added when the row is read.
+// The scores of a row of a tile in columns [begin, begin + count); in others nothing is allowed.
+// The bias, if there is one, is added when they are read.
 struct Scores {
   float* x;
   const float* bias;
-  int64_t count;
+  int64_t begin, count;
 
   template <typename Lanes>
   HWY_INLINE FloatVector At(int64_t j, Lanes lanes) const {
@@ -139,7 +140,7 @@ HWY_INLINE float Exponentials(const Scores scores, float offset, BFloat16* round
 
 // How many keys of the tile query `first + i` may see, apart from segments.
 HWY_INLINE int64_t KeyLimit(const RowTerms& terms, const Tile& tile, int64_t i) {
-  if (!terms.causal) return tile.keys;
+  if (!terms.pattern.causal) return tile.keys;
   return std::clamp<int64_t>(tile.first + i + terms.start + 1, 0, tile.keys);
 }
 
@@ -204,6 +205,11 @@ template <typename T>
 HWY_INLINE void ClearFrom(T* row, int64_t begin, int64_t end) {
   if (begin < end) std::memset(static_cast<void*>(row + begin), 0, (end - begin) * sizeof(T));
 }
+template <typename T>
+HWY_INLINE void ClearAround(const Scores& scores, T* row, int64_t keys) {
+  ClearFrom(row, 0, scores.begin);
+  ClearFrom(row, scores.begin + scores.count, keys);
+}
 
 HWY_INLINE void ScaleRow(float* row, float scale, int64_t count) {
   const FloatVector s = hn::Set(FloatTag(), scale);
@@ -212,13 +218,58 @@ HWY_INLINE void ScaleRow(float* row, float scale, int64_t count) {
   });
 }
 
-// The scores of row i of the tile, with all terms added except the bias.
+// Hides the keys that the window or the blocks leave out.
+HWY_INLINE void HideOutside(const RowTerms& terms, int64_t query, float* row, int64_t count) {
+  const int32_t* read =
+      terms.key_blocks ? terms.key_blocks + query / terms.block * terms.blocks_read : nullptr;
+  for (int64_t j = 0; j < count; ++j) {
+    const bool there = !read || std::find(read, read + terms.blocks_read, j / terms.block) !=
+                                    read + terms.blocks_read;
+    if (!there || !terms.pattern.Allows(query + terms.start, j)) row[j] = kMinusInfinity;
+  }
+}
+
+// The scores of row i of a tile whose columns are runs of keys, with the bias.
+HWY_INLINE Scores ScoresOfRuns(const RowTerms& terms, const Tile& tile, int64_t i) {
+  const int64_t query = tile.first + i * tile.step;
+  const int32_t segment = terms.query_segments ? terms.query_segments[query] : 0;
+  float* row = tile.scores + i * tile.stride;
+  int64_t begin = tile.keys, end = 0, column = 0;
+  for (const KeyRun& run : tile.runs) {
+    float* x = row + column;
+    const Columns read = ColumnsOf(terms.pattern, query, run);
+    const int64_t count = read.end - read.begin, first = run.first + read.begin * run.step;
+    std::fill_n(x, read.begin, kMinusInfinity);
+    std::fill(x + read.end, x + run.count, kMinusInfinity);
+    if (count > 0) {
+      begin = std::min(begin, column + read.begin);
+      end = column + read.end;
+      x += read.begin;
+      if (terms.bias && run.step == 1) Add(x, terms.bias + first - query, count);
+      if (terms.query_segments && run.step == 1) {
+        Mask(x, terms.key_segments + first, segment, count);
+      }
+      for (int64_t k = 0; run.step > 1 && k < count; ++k) {
+        const int64_t key = first + k * run.step;
+        if (terms.bias) x[k] += terms.bias[key - query];
+        if (terms.query_segments && terms.key_segments[key] != segment) x[k] = kMinusInfinity;
+      }
+    }
+    column += run.count;
+  }
+  if (begin >= end || (terms.query_segments && segment == 0)) return {row, nullptr, 0, 0};
+  return {row + begin, nullptr, begin, end - begin};
+}
+
+// The scores of row i of the tile, with all terms added except the bias that they name.
 template <typename T>
 HWY_INLINE Scores ScoresOf(const RowTerms& terms, const Tile& tile, int64_t i) {
-  const int64_t limit = KeyLimit(terms, tile, i);
+  if (!tile.runs.empty()) return ScoresOfRuns(terms, tile, i);
+  const int64_t limit = KeyLimit(terms, tile, i), query = tile.first + i;
+  float* row = tile.scores + i * tile.stride;
   AddTerms<T>(terms, tile, i, limit);
-  return {tile.scores + i * tile.stride, terms.bias ? terms.bias - (tile.first + i) : nullptr,
-          limit};
+  if (terms.pattern.is_window() || terms.key_blocks) HideOutside(terms, query, row, limit);
+  return {row, terms.bias ? terms.bias - query : nullptr, 0, limit};
 }
 
 template <typename T>
@@ -231,17 +282,18 @@ void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool 
     const bool none = maximum == kMinusInfinity;
     if (none) scores.count = 0;
     // If rows are normalised, probabilities are rounded only once, after the division.
+    BFloat16* copied = copy ? copy + scores.begin : nullptr;
     const float sum = normalize || !copy ? Exponentials<true>(scores, maximum, nullptr)
-                                         : Exponentials<false>(scores, maximum, copy);
+                                         : Exponentials<false>(scores, maximum, copied);
     const float inverse = none ? 0.0f : 1.0f / sum;
     if (normalize) {
       ScaleRow(scores.x, inverse, scores.count);
-      if (copy) Convert(scores.x, copy, scores.count);
+      if (copy) Convert(scores.x, copied, scores.count);
     }
     if (copy) {
-      ClearFrom(copy, scores.count, tile.keys);
+      ClearAround(scores, copy, tile.keys);
     } else {
-      ClearFrom(scores.x, scores.count, tile.keys);
+      ClearAround(scores, tile.scores + i * tile.stride, tile.keys);
     }
     log_sum_exp[i] = none ? kMinusInfinity : maximum + std::log(sum);
     inverse_sum[i] = inverse;
@@ -253,22 +305,37 @@ void ProbabilitiesOf(const RowTerms& terms, const Tile& tile, const float* log_s
                      BFloat16* rounded) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
-    Scores scores{tile.scores + i * tile.stride, nullptr, 0};
+    float* row = tile.scores + i * tile.stride;
+    Scores scores{row, nullptr, 0, 0};
     if (log_sum_exp[i] != kMinusInfinity) {
       scores = ScoresOf<T>(terms, tile, i);
-      const float sum = Exponentials<true>(scores, log_sum_exp[i], copy);
+      const float sum =
+          Exponentials<true>(scores, log_sum_exp[i], copy ? copy + scores.begin : nullptr);
       // The rounding error of a large log_sum_exp scales the whole row. Dividing by the row's sum
       // removes it. In bf16 it is smaller than the rounding of the result.
       if (!copy) ScaleRow(scores.x, 1.0f / sum, scores.count);
     }
-    ClearFrom(scores.x, scores.count, tile.keys);
-    if (copy) ClearFrom(copy, scores.count, tile.keys);
+    ClearAround(scores, row, tile.keys);
+    if (copy) ClearAround(scores, copy, tile.keys);
   }
 }
 
 template <typename T>
 void RowDotsOf(const T* dy, const T* y, int64_t stride, int64_t rows, int64_t width, float* means) {
   for (int64_t i = 0; i < rows; ++i) means[i] = Dot(dy + i * stride, y + i * stride, width);
+}
+
+// Adds a row of score gradients to the bias's gradient, whose entry for difference 0 is `bias`.
+HWY_INLINE void AddRunsToBias(const Tile& tile, int64_t i, const float* ds, float* bias) {
+  const int64_t query = tile.first + i * tile.step;
+  for (const KeyRun& run : tile.runs) {
+    if (run.first >= 0 && run.step == 1) {
+      Add(bias + run.first - query, ds, run.count);
+    } else if (run.first >= 0) {
+      for (int64_t k = 0; k < run.count; ++k) bias[run.first + k * run.step - query] += ds[k];
+    }
+    ds += run.count;
+  }
 }
 
 void ScoreGradientOf(const Tile& tile, float* d_scores, const float* means,
@@ -278,7 +345,7 @@ void ScoreGradientOf(const Tile& tile, float* d_scores, const float* means,
     const float* p = tile.scores + i * tile.stride;
     float* ds = d_scores + i * tile.stride;
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
-    float* bias = use.bias ? use.bias - (tile.first + i) : nullptr;
+    float* bias = use.bias && tile.runs.empty() ? use.bias - (tile.first + i) : nullptr;
     const FloatVector mean = hn::Set(FloatTag(), means[i]);
     VectorLoop(tile.keys, [=, keep = use.keep](int64_t j, auto lanes) {
       const FloatVector x = hn::Mul(Load(p + j, lanes), hn::Sub(Load(ds + j, lanes), mean));
@@ -286,6 +353,7 @@ void ScoreGradientOf(const Tile& tile, float* d_scores, const float* means,
       if (copy) Store(x, copy + j, lanes);
       if (bias) Store(hn::Add(x, Load(bias + j, lanes)), bias + j, lanes);
     });
+    if (use.bias && !tile.runs.empty()) AddRunsToBias(tile, i, ds, use.bias);
   }
 }
 

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/dtype.h"
+#include "kernels/cpu/attention_blocks.h"
 
 namespace syntra::attention {
 
@@ -24,12 +26,16 @@ struct RowTerms {
   const int32_t *query_positions, *key_positions;  // null: the row is the position
   int64_t extent;                                  // with positions: the number of key positions
   int64_t start;                                   // row number of query 0
-  bool causal;
+  Pattern pattern;
+  const int32_t* key_blocks;  // the head's blocks of `block` rows, blocks_read for each of queries
+  int64_t block, blocks_read;
 };
 
-// Queries [first, first + rows) against keys [0, keys).
+// Queries first, first + step, ... against the keys of `runs`, or if these are empty [0, keys).
 struct Tile {
   int64_t first, rows, keys;
+  int64_t step;
+  std::span<const KeyRun> runs;
   int64_t stride;  // elements between rows, in every matrix of the tile
   float* scores;
   float* position_scores;  // with positions: u . p by position, [rows, extent]; null: no such term

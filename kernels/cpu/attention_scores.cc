@@ -1,46 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits the queries into blocks and fills tiles of scores with products.
+// Fills tiles of scores with products.
 #include "kernels/cpu/attention_scores.h"
 
 #include <algorithm>
 
 namespace syntra::attention {
 
-std::vector<QueryBlock> QueryBlocksOf(const Dimensions& z, bool from_start, int64_t tile_bytes) {
-  // Causal blocks are small so that little is computed above the diagonal.
-  const int64_t most = z.causal ? 128 : 256;
-  const int64_t fitting = tile_bytes / static_cast<int64_t>(sizeof(float)) / z.keys / 16 * 16;
-  const int64_t rows = std::clamp<int64_t>(fitting, 16, most);
-  std::vector<QueryBlock> blocks;
-  int shapes = 0;
-  for (int64_t first = 0; first < z.queries; first += rows) {
-    QueryBlock block{first, std::min(rows, z.queries - first), z.keys, shapes};
-    if (z.causal && !from_start) block.keys = std::min(z.keys, first + block.rows);
-    const auto same = std::find_if(blocks.begin(), blocks.end(), [&](const QueryBlock& other) {
-      return other.rows == block.rows && other.keys == block.keys;
-    });
-    if (same != blocks.end()) {
-      block.shape = same->shape;
-    } else {
-      ++shapes;
-    }
-    blocks.push_back(block);
-  }
-  return blocks;
-}
-
-std::vector<QueryBlock> ShapesOf(const std::vector<QueryBlock>& blocks) {
-  std::vector<QueryBlock> shapes;
-  for (const QueryBlock& block : blocks) {
-    if (block.shape == static_cast<int>(shapes.size())) shapes.push_back(block);
-  }
-  return shapes;
-}
-
 ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs,
-                             const std::vector<QueryBlock>& blocks, WorkspaceLayout& call,
+                             const QueryBlocks& blocks, WorkspaceLayout& call,
                              WorkspaceLayout& thread)
-    : z_(z), dtype_(inputs[kValue].dtype) {
+    : z_(z), dtype_(inputs[kValue].dtype), blocks_(blocks) {
   for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
   // In attention_grad this input number means another operand.
   present_[kQueryStart] = inputs.size() == kInputCount && inputs[kQueryStart].present();
@@ -52,13 +21,13 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
                         has(kA) ? z_.a_size * z_.b_size : kNone});
     if (extent_ == kNone) extent_ = 0;
   }
-  int64_t most_rows = 0;
-  for (const QueryBlock& block : blocks) most_rows = std::max(most_rows, block.rows);
+  const int64_t most_rows = blocks_.MostRows();
   const size_t element = SizeOf(dtype_);
+  if (blocks_.AreRuns()) runs_ = thread.Place(blocks_.most_runs() * sizeof(KeyRun));
   row_scratch_ = thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
   if (has(kQuery)) {
     query_ = thread.Place(most_rows * z_.head_size * element);
-    key_ = thread.Place(z_.keys * z_.head_size * element);
+    key_ = thread.Place(blocks_.MostKeys() * z_.head_size * element);
   }
   if (has(kU)) {
     u_ = thread.Place(most_rows * z_.features * element);
@@ -67,7 +36,7 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
       rounded_positions_ = call.Place(inputs[kPositions].shape.size() * element);
     }
   }
-  for (const QueryBlock& shape : ShapesOf(blocks)) {
+  for (const QueryBlock& shape : blocks_.Shapes()) {
     if (has(kQuery)) {
       dot_.emplace_back(GemmProblem{.m = shape.rows,
                                     .n = shape.keys,
@@ -105,19 +74,39 @@ const std::byte* ScoreProducts::positions(const Inputs& inputs, int64_t h,
   return base + offset * SizeOf(dtype_);
 }
 
+std::span<const KeyRun> ScoreProducts::RunsOf(const Inputs& inputs, int64_t h,
+                                              const QueryBlock& block, const Workspace& w) const {
+  if (!blocks_.AreRuns()) return {};
+  return blocks_.RunsOf(inputs, h, block, reinterpret_cast<KeyRun*>(w.thread + runs_));
+}
+
+void ScoreProducts::Gather(const Inputs& inputs, Input input, int64_t b, int64_t h,
+                           std::span<const KeyRun> runs, std::byte* to) const {
+  const int64_t width = z_.head_size, stride = z_.heads * width;
+  const KeyRun all{0, z_.keys};
+  for (const KeyRun& run : runs.empty() ? std::span(&all, 1) : runs) {
+    const int64_t bytes = run.count * width * static_cast<int64_t>(SizeOf(dtype_));
+    if (run.first < 0) {
+      std::fill_n(to, bytes, std::byte{0});
+    } else {
+      GatherRows(dtype_, ElementOf(inputs[input], z_, dtype_, z_.keys, width, b, run.first, h),
+                 stride * run.step, to, width, run.count, width);
+    }
+    to += bytes;
+  }
+}
+
 void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
-                               const Workspace& workspace) const {
-  if (!has(kQuery)) return;
-  GatherRows(dtype_, ElementOf(inputs[kKey], z_, dtype_, z_.keys, z_.head_size, b, 0, h),
-             z_.heads * z_.head_size, key(workspace), z_.head_size, z_.keys, z_.head_size);
+                               std::span<const KeyRun> runs, const Workspace& workspace) const {
+  if (has(kQuery)) Gather(inputs, kKey, b, h, runs, key(workspace));
 }
 
 void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
                          Tile& tile, const Workspace& w) const {
   if (has(kQuery)) {
-    GatherRows(dtype_,
-               ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
-               z_.heads * z_.head_size, query(w), z_.head_size, block.rows, z_.head_size);
+    GatherRows(
+        dtype_, ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
+        z_.heads * z_.head_size * block.step, query(w), z_.head_size, block.rows, z_.head_size);
     dot_[block.shape].Run(query(w), key(w), tile.scores, w.products);
   }
   if (has(kU)) {
@@ -162,7 +151,9 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
                  .b_stride = z_.heads * z_.b_size,
                  .extent = extent_,
                  .start = 0,
-                 .causal = z_.causal};
+                 .pattern = z_.pattern,
+                 .block = z_.block,
+                 .blocks_read = z_.blocks_read};
   if (has(kTable)) {
     terms.table = static_cast<const float*>(inputs[kTable]) +
                   (z_.table_heads == 1 ? 0 : h * z_.table_queries * z_.table_keys);
@@ -184,14 +175,21 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
     terms.query_positions = static_cast<const int32_t*>(inputs[kQueryPositions]) + b * z_.queries;
     terms.key_positions = static_cast<const int32_t*>(inputs[kKeyPositions]) + b * z_.keys;
   }
+  if (has(kKeyBlocks)) {
+    terms.key_blocks = static_cast<const int32_t*>(inputs[kKeyBlocks]) +
+                       (z_.block_heads == 1 ? 0 : h * z_.QueryBlocks() * z_.blocks_read);
+  }
   if (has(kQueryStart)) terms.start = *static_cast<const int32_t*>(inputs[kQueryStart]);
   return terms;
 }
 
-Tile ScoreProducts::TileOf(const QueryBlock& block, float* scores, const Workspace& w) const {
+Tile ScoreProducts::TileOf(const QueryBlock& block, std::span<const KeyRun> runs, float* scores,
+                           const Workspace& w) const {
   return {.first = block.first,
           .rows = block.rows,
           .keys = block.keys,
+          .step = block.step,
+          .runs = runs,
           .stride = block.keys,
           .scores = scores,
           .position_scores = has(kU) && by_position_ ? position_scores(w) : nullptr,

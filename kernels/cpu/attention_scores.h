@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/attention_blocks.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/op.h"
@@ -15,21 +16,6 @@
 #include "kernels/workspace.h"
 
 namespace syntra::attention {
-
-// A block of queries and the prefix of the keys that they can see.
-struct QueryBlock {
-  int64_t first, rows, keys;
-  int shape;  // blocks with equal numbers of rows and keys have the same shape
-};
-
-// Splits the queries into blocks whose f32 tile of scores takes at most `tile_bytes` (so that it
-// fits the second-level cache). `from_start`: the call has a query_start, so a block may see all
-// keys.
-std::vector<QueryBlock> QueryBlocksOf(const Dimensions& z, bool from_start, int64_t tile_bytes);
-// The first block of each shape.
-std::vector<QueryBlock> ShapesOf(const std::vector<QueryBlock>& blocks);
-
-using Inputs = std::span<void* const>;
 
 // The element at (example b, row i, head h, 0) of an activation [B, rows, H * width].
 inline std::byte* ElementOf(void* base, const Dimensions& z, DType dtype, int64_t rows,
@@ -47,14 +33,20 @@ struct Workspace {
 class ScoreProducts {
  public:
   // Adds its parts to the layouts of the call's and of each thread's workspace.
-  ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs,
-                const std::vector<QueryBlock>& blocks, WorkspaceLayout& call,
-                WorkspaceLayout& thread);
+  ScoreProducts(const Dimensions& z, std::span<const TensorType> inputs, const QueryBlocks& blocks,
+                WorkspaceLayout& call, WorkspaceLayout& thread);
 
   // Rounds the table of positions to bf16 if needed. Call it once per call, before any tile.
   void RoundPositions(const Inputs& inputs, const Workspace& workspace) const;
-  // Copies the keys to dense rows. Call it once per (example, head), before its tiles.
-  void GatherKeys(const Inputs& inputs, int64_t b, int64_t h, const Workspace& workspace) const;
+  // The keys of a block of head h, where they are runs; else none.
+  std::span<const KeyRun> RunsOf(const Inputs& inputs, int64_t h, const QueryBlock& block,
+                                 const Workspace& workspace) const;
+  // Copies rows of an operand of the keys to dense rows. `runs`: those of a block; empty: all.
+  void Gather(const Inputs& inputs, Input input, int64_t b, int64_t h, std::span<const KeyRun> runs,
+              std::byte* to) const;
+  // Copies the keys to dense rows for a block or, without runs, for all blocks of (b, h).
+  void GatherKeys(const Inputs& inputs, int64_t b, int64_t h, std::span<const KeyRun> runs,
+                  const Workspace& workspace) const;
   // Fills tile.scores and tile.position_scores with the products, or with zeros if there are none.
   // Afterwards query() and u() hold the block's rows.
   void Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
@@ -64,7 +56,8 @@ class ScoreProducts {
                const Workspace& workspace) const;
   // `masked`: whether the segments of example b hide anything.
   RowTerms Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const;
-  Tile TileOf(const QueryBlock& block, float* scores, const Workspace& workspace) const;
+  Tile TileOf(const QueryBlock& block, std::span<const KeyRun> runs, float* scores,
+              const Workspace& workspace) const;
 
   // The gathered operands of this thread.
   std::byte* query(const Workspace& w) const { return w.thread + query_; }
@@ -82,12 +75,13 @@ class ScoreProducts {
  private:
   Dimensions z_;
   DType dtype_;
+  QueryBlocks blocks_;
   bool present_[kInputCount] = {};
   bool by_position_ = false;
   int64_t extent_ = 0;
   std::vector<Gemm> dot_, feature_;  // per shape
   size_t product_bytes_ = 0;
-  size_t query_ = 0, key_ = 0, u_ = 0, position_scores_ = 0, row_scratch_ = 0;
+  size_t query_ = 0, key_ = 0, u_ = 0, position_scores_ = 0, row_scratch_ = 0, runs_ = 0;
   size_t rounded_positions_ = 0;
 };
 

@@ -9,7 +9,8 @@
 
 namespace syntra::attention {
 
-bool SharedProbabilities::Serves(std::span<const TensorType> inputs) {
+bool SharedProbabilities::Serves(const Dimensions& z, std::span<const TensorType> inputs) {
+  if (z.IsSparse()) return false;
   for (int i : {kQuery, kU, kA, kKeyPositions}) {
     if (inputs[i].present()) return false;
   }
@@ -17,9 +18,8 @@ bool SharedProbabilities::Serves(std::span<const TensorType> inputs) {
 }
 
 SharedProbabilities::SharedProbabilities(const Dimensions& z, DType dtype,
-                                         const std::vector<QueryBlock>& blocks,
-                                         WorkspaceLayout& call)
-    : z_(z), dtype_(dtype), blocks_(blocks) {
+                                         const QueryBlocks& blocks, WorkspaceLayout& call)
+    : z_(z), dtype_(dtype), blocks_(blocks.all()) {
   for (const QueryBlock& block : blocks_) {
     offsets_.push_back(head_elements_);
     head_elements_ += static_cast<int64_t>(AlignUp(block.rows * block.keys, 32));
@@ -35,7 +35,7 @@ SharedProbabilities::SharedProbabilities(const Dimensions& z, DType dtype,
 
 void SharedProbabilities::ComputeBlock(const Inputs& inputs, const ScoreProducts& scores, int64_t h,
                                        int64_t block, const Workspace& w) const {
-  const Tile tile = scores.TileOf(blocks_[block], exact(h, block, w), w);
+  const Tile tile = scores.TileOf(blocks_[block], {}, exact(h, block, w), w);
   std::fill_n(tile.scores, tile.rows * tile.stride, 0.0f);
   auto* inverse_sum = reinterpret_cast<float*>(w.call + inverse_sum_) + h * z_.queries;
   std::byte* rounded = nullptr;

@@ -14,9 +14,9 @@ namespace syntra::attention {
 class SharedProbabilities {
  public:
   // Whether the probabilities of this call depend only on the head and the mask.
-  static bool Serves(std::span<const TensorType> inputs);
+  static bool Serves(const Dimensions& z, std::span<const TensorType> inputs);
 
-  SharedProbabilities(const Dimensions& z, DType dtype, const std::vector<QueryBlock>& blocks,
+  SharedProbabilities(const Dimensions& z, DType dtype, const QueryBlocks& blocks,
                       WorkspaceLayout& call);
 
   // Computes one block of one head. Call it for all blocks of all heads, in any order.

@@ -81,7 +81,7 @@ class AttentionTile {
   }
 
   __device__ bool Begin(int stage) {
-    if (!FindNext<false>(terms_, b_, kQueries, next_)) return false;
+    if (!FindNext<false>(terms_, b_, h_, kQueries, next_)) return false;
     keys_.template Copy<kPassing<T>>(next_.passing, Stage(stage));
     return true;
   }
@@ -96,7 +96,7 @@ class AttentionTile {
     for (int c = 0; c < keys_.Features(); ++c, tile += kPassingTile) {
       AddScores(WarpRows<kM>(own_ + c * kOwnTile), tile, scores_);
     }
-    if (!place_.all) MaskScores<false>(terms_, b_, place_, scores_);
+    if (!place_.all) MaskScores<false>(terms_, b_, h_, place_, scores_);
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll

@@ -74,16 +74,16 @@ using RowScores = Fragment[1][kPassingFragments<T>];
 // the tiles of both sides in the order in which Side copies them. statistics(n, k) returns those of
 // the query of element k of fragment n.
 template <bool kOfKeys, typename T, typename Statistics>
-__device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, const Place& place,
-                                             const Side<T>& side, const T* own, const T* passing,
-                                             const Statistics& statistics, RowScores<T>& scores,
-                                             RowScores<T>& d_scores) {
+__device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, int64_t h,
+                                             const Place& place, const Side<T>& side, const T* own,
+                                             const T* passing, const Statistics& statistics,
+                                             RowScores<T>& scores, RowScores<T>& d_scores) {
   constexpr int kOwnTile = kOwnRows * kTileStride<T>, kPassingTile = kPassing<T> * kTileStride<T>;
   const int features = side.Features(), tiles = side.TileCount();
   for (int c = 0; c < features; ++c) {
     AddScores(WarpRows<1>(own + c * kOwnTile), passing + c * kPassingTile, scores);
   }
-  if (!place.all) MaskScores<kOfKeys>(terms, b, place, scores);
+  if (!place.all) MaskScores<kOfKeys>(terms, b, h, place, scores);
 #pragma unroll
   for (Fragment& fragment : d_scores[0]) fragment = {};
   for (int c = features; c < tiles; ++c) {

@@ -33,9 +33,9 @@ class PairGradients {
       statistics_[half] = work_.StatisticsOf(b, h)[row];
     }
   }
-  __device__ void Finish(int64_t b, const Place& place, int stage) {
+  __device__ void Finish(int64_t b, int64_t h, const Place& place, int stage) {
     FinishScores<false>(
-        terms_, b, place, keys_, Stage(stage), PassingOf(Stage(stage)),
+        terms_, b, h, place, keys_, Stage(stage), PassingOf(Stage(stage)),
         [&](int, int k) { return statistics_[k / 2]; }, scores, d_scores);
   }
 
@@ -72,7 +72,7 @@ class TableTile {
     for (++next_example_; next_example_ < end_; ++next_example_) {
       next_b_ = terms.Example(next_example_);
       const Allowance allowance =
-          AllowanceOf(terms, next_b_, next_.own, kOwnRows, next_.passing, kPassing<T>);
+          AllowanceOf(terms, next_b_, h_, next_.own, kOwnRows, next_.passing, kPassing<T>);
       next_.all = allowance.all;
       if (!allowance.any) continue;
       pair_.Copy(next_b_, h_, next_, stage);
@@ -86,7 +86,7 @@ class TableTile {
     pair_.Start(b_, h_, place_);
   }
   __device__ void Use(int stage) {
-    pair_.Finish(b_, place_, stage);
+    pair_.Finish(b_, h_, place_, stage);
 #pragma unroll
     for (int n = 0; n < kPassingFragments<T>; ++n) {
 #pragma unroll
@@ -243,13 +243,13 @@ struct SharedScoreGradients {
 template <typename T>
 __device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& terms, int64_t b,
                                     int64_t h, Place place, SharedScoreGradients& shared) {
-  place.all = AllowanceOf(terms, b, place.own, kOwnRows, place.passing, kPassing<T>).all;
+  place.all = AllowanceOf(terms, b, h, place.own, kOwnRows, place.passing, kPassing<T>).all;
   pair.Copy(b, h, place, 0);
   CommitCopies();
   pair.Start(b, h, place);
   WaitForCopies<0>();
   SyncThreads();
-  pair.Finish(b, place, 0);
+  pair.Finish(b, h, place, 0);
 #pragma unroll
   for (int n = 0; n < kPassingFragments<T>; ++n) {
 #pragma unroll
@@ -265,7 +265,7 @@ __device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& term
 template <typename T>
 __device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
   const int64_t end = first_query + kOwnRows;
-  return terms.causal && end < terms.keys ? end : terms.keys;
+  return terms.pattern.causal && end < terms.keys ? end : terms.keys;
 }
 
 // da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is

@@ -101,15 +101,33 @@ struct Allowance {
   bool all;  // true: all elements exist and are allowed
 };
 
+// The same by key blocks alone.
 template <typename T>
-__device__ Allowance AllowanceOf(const Terms<T>& terms, int64_t b, int first_query, int query_count,
-                                 int first_key, int key_count) {
+__device__ Allowance AllowanceOfBlocks(const Terms<T>& terms, int64_t h, int64_t first_query,
+                                       int64_t last_query, int64_t first_key, int64_t last_key) {
+  last_query = last_query < terms.queries ? last_query : terms.queries - 1;
+  last_key = last_key < terms.keys ? last_key : terms.keys - 1;
+  Allowance result{false, true};
+  for (int64_t q = first_query / terms.block; q <= last_query / terms.block; ++q) {
+    for (int64_t k = first_key / terms.block; k <= last_key / terms.block; ++k) {
+      const bool read = terms.ReadsBlock(h, q, k);
+      result = {result.any || read, result.all && read};
+    }
+  }
+  return result;
+}
+
+template <typename T>
+__device__ Allowance AllowanceOf(const Terms<T>& terms, int64_t b, int64_t h, int first_query,
+                                 int query_count, int first_key, int key_count) {
   const int64_t last_query = first_query + query_count - 1, last_key = first_key + key_count - 1;
-  Allowance result{true, last_query < terms.queries && last_key < terms.keys};
-  if (terms.causal) {
-    const int64_t start = terms.Start();
-    result.any = first_key <= last_query + start;
-    result.all = result.all && last_key <= first_query + start;
+  const Pattern::Extent extent =
+      terms.pattern.Of(first_query + terms.Start(), query_count, first_key, key_count);
+  Allowance result{extent.some, extent.all && last_query < terms.queries && last_key < terms.keys};
+  if (terms.key_blocks != nullptr && result.any) {
+    const Allowance read =
+        AllowanceOfBlocks(terms, h, first_query, last_query, first_key, last_key);
+    result = {read.any, result.all && read.all};
   }
   if (terms.query_segments != nullptr && result.any) {
     const SegmentRange of_queries =
@@ -131,12 +149,12 @@ struct Place {
 // Moves `place` to the next passing tile that may have allowed elements. Returns false if there is
 // none. At first place.passing must be minus one tile.
 template <bool kOfKeys, typename T>
-__device__ bool FindNext(const Terms<T>& terms, int64_t b, int own_rows, Place& place) {
+__device__ bool FindNext(const Terms<T>& terms, int64_t b, int64_t h, int own_rows, Place& place) {
   const int64_t end = kOfKeys ? terms.queries : terms.keys;
   for (place.passing += kPassing<T>; place.passing < end; place.passing += kPassing<T>) {
     const Allowance allowance =
-        kOfKeys ? AllowanceOf(terms, b, place.passing, kPassing<T>, place.own, own_rows)
-                : AllowanceOf(terms, b, place.own, own_rows, place.passing, kPassing<T>);
+        kOfKeys ? AllowanceOf(terms, b, h, place.passing, kPassing<T>, place.own, own_rows)
+                : AllowanceOf(terms, b, h, place.own, own_rows, place.passing, kPassing<T>);
     place.all = allowance.all;
     if (allowance.any) return true;
   }
@@ -239,8 +257,8 @@ __device__ __forceinline__ void StartScores(const Terms<T>& terms, int64_t b, in
 
 // Scores that are not allowed become -inf.
 template <bool kOfKeys, int kM, int kN, typename T>
-__device__ __forceinline__ void MaskScores(const Terms<T>& terms, int64_t b, const Place& place,
-                                           Fragment (&scores)[kM][kN]) {
+__device__ __forceinline__ void MaskScores(const Terms<T>& terms, int64_t b, int64_t h,
+                                           const Place& place, Fragment (&scores)[kM][kN]) {
   const auto queries = static_cast<int>(terms.queries), keys = static_cast<int>(terms.keys);
   const int64_t start = terms.Start();
   const int first_own = place.own + WarpIndex() * kM * 16;
@@ -253,11 +271,16 @@ __device__ __forceinline__ void MaskScores(const Terms<T>& terms, int64_t b, con
         const int own = first_own + 16 * m + FragmentRow(k);
         const int passing = place.passing + 8 * n + FragmentColumn(k);
         const int i = kOfKeys ? passing : own, j = kOfKeys ? own : passing;
-        if (i >= queries || j >= keys || (terms.causal && j > i + start)) {
+        if (i >= queries || j >= keys || (terms.pattern.causal && j > i + start)) {
           scores[m][n].sum[k] = -INFINITY;
         }
       }
     }
+  }
+  if (terms.IsSparse()) {
+    ForScores<kOfKeys>(terms, place, scores, [&](float& score, int i, int j) {
+      if (!terms.Reads(h, i, j)) score = -INFINITY;
+    });
   }
   if (terms.query_segments == nullptr) return;
   const int32_t* of_queries = terms.query_segments + b * terms.queries;

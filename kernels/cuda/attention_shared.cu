@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t tiles = (terms.queries + kRows - 1) / kRows;
   const int64_t first = BlockIndex() % tiles * kRows, h = BlockIndex() / tiles;
   const int64_t i = first + WarpIndex();
-  int64_t end = terms.causal && i + 1 < terms.keys ? i + 1 : terms.keys;
+  int64_t end = terms.pattern.causal && i + 1 < terms.keys ? i + 1 : terms.keys;
   if (i >= terms.queries) end = 0;
   float largest = -INFINITY, before = 0.0f;
   for (int64_t j = LaneIndex(); j < end; j += kWarp) {
@@ -323,6 +323,7 @@ SharedAttention::SharedAttention(const Dimensions& z, DType dtype, bool segments
 std::optional<SharedAttention> SharedAttention::For(const Dimensions& z,
                                                     std::span<const TensorType> inputs,
                                                     WorkspaceLayout& layout) {
+  if (z.IsSparse()) return std::nullopt;
   const bool decodes = inputs.size() == kInputCount && inputs[kQueryStart].present();
   for (int i : {kQuery, kU, kA, kKeyPositions}) {
     if (inputs[i].present()) return std::nullopt;
@@ -344,7 +345,7 @@ SharedScores<T> SharedAttention::In(std::byte* workspace) const {
           z_.queries,
           z_.keys,
           z_.head_size,
-          z_.causal,
+          z_.pattern.causal,
           stride_,
           place(exponentials_, T{}),
           place(largest_, float{}),

@@ -58,7 +58,7 @@ class SideGradients {
   }
 
   __device__ bool Begin(int stage) {
-    if (!FindNext<kOfKeys>(terms_, b_, kOwnRows, next_)) return false;
+    if (!FindNext<kOfKeys>(terms_, b_, h_, kOwnRows, next_)) return false;
     T* to = Stage(stage);
     side_.template Copy<kPassing<T>>(next_.passing, to);
     if constexpr (kOfKeys) {
@@ -80,7 +80,7 @@ class SideGradients {
     T* passing = Stage(stage);
     const RowStatistics* rows = StatisticsIn(passing);
     FinishScores<kOfKeys>(
-        terms_, b_, place_, side_, own_, passing,
+        terms_, b_, h_, place_, side_, own_, passing,
         [&](int n, int k) {
           return kOfKeys ? rows[8 * n + FragmentColumn(k)] : own_statistics_[k / 2];
         },

@@ -77,7 +77,7 @@ __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float
   float largest = -INFINITY;
   for (int64_t j = ThreadIndex(); j < terms.keys; j += kDecodeThreads) {
     float score = -INFINITY;
-    if (terms.Allows(b, 0, j)) {
+    if (terms.Allows(b, h, 0, j)) {
       score = terms.Others(b, h, 0, j) + (terms.query != nullptr ? scores[j] : 0.0f);
       if (terms.u != nullptr) score += PositionScore(terms, b, h, j);
     }

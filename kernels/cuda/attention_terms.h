@@ -43,7 +43,9 @@ struct Terms {
   int64_t table_heads, table_queries, table_keys;
   const float* bias;
   const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *query_start;
-  bool causal;
+  Pattern pattern;
+  const int32_t* key_blocks;  // [H or 1, blocks of queries, blocks read]
+  int64_t block, blocks_read, block_heads;
   // The examples to compute: their number, then their indices in ascending order; null: all.
   const int32_t* examples;
   // Set by PreparedTerms (attention_scores.h): the columns of `positions` as rows of type T, padded
@@ -84,7 +86,11 @@ struct Terms {
             in(kQueryPositions, int32_t{}),
             in(kKeyPositions, int32_t{}),
             nullptr,
-            z.causal,
+            z.pattern,
+            in(kKeyBlocks, int32_t{}),
+            z.block,
+            z.blocks_read,
+            z.block_heads,
             nullptr};
   }
 
@@ -110,8 +116,25 @@ struct Terms {
   // Whether the table's rows and columns correspond to those of the scores.
   __device__ bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
 
-  __device__ bool Allows(int64_t b, int64_t i, int64_t j) const {
-    if (i >= queries || j >= keys || (causal && j > i + Start())) return false;
+  // Whether queries of a block of head h read keys of another.
+  __device__ bool ReadsBlock(int64_t h, int64_t query_block, int64_t key_block) const {
+    const int64_t head = block_heads == 1 ? 0 : h, all = (queries + block - 1) / block;
+    const int32_t* read = key_blocks + (head * all + query_block) * blocks_read;
+    for (int64_t n = 0; n < blocks_read; ++n) {
+      if (read[n] == key_block) return true;
+    }
+    return false;
+  }
+
+  __device__ bool IsSparse() const { return pattern.is_window() || key_blocks != nullptr; }
+  // Whether pattern and key blocks allow it.
+  __device__ bool Reads(int64_t h, int64_t i, int64_t j) const {
+    return pattern.Allows(i + Start(), j) &&
+           (key_blocks == nullptr || ReadsBlock(h, i / block, j / block));
+  }
+
+  __device__ bool Allows(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (i >= queries || j >= keys || !Reads(h, i, j)) return false;
     if (query_segments == nullptr) return true;
     const int32_t segment = query_segments[b * queries + i];
     return segment != 0 && segment == key_segments[b * keys + j];

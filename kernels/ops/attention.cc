@@ -43,6 +43,9 @@ void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
   together(kA, kB, "a and b");
   together(kQuerySegments, kKeySegments, "query and key segments");
   together(kQueryPositions, kKeyPositions, "query and key positions");
+  SYNTRA_CHECK(inputs[kKeyBlocks].present() == (z.block > 0),
+               "attention: key blocks of {} rows come with their attribute", z.block);
+  SYNTRA_CHECK(z.block == 0 || !z.pattern.is_window(), "attention: key blocks and a window");
   for (int i : {kQuery, kKey, kU, kA, kB}) {
     SYNTRA_CHECK(!inputs[i].present() || inputs[i].dtype == inputs[kValue].dtype,
                  "attention: operand {} is {}, value is {}", i, ToString(inputs[i]),
@@ -58,6 +61,11 @@ void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
   CheckShape(inputs[kKeySegments], {z.batch, z.keys}, "key segments");
   CheckShape(inputs[kQueryPositions], {z.batch, z.queries}, "query positions");
   CheckShape(inputs[kKeyPositions], {z.batch, z.keys}, "key positions");
+  if (z.block > 0) {
+    SYNTRA_CHECK(z.block_heads == 1 || z.block_heads == z.heads,
+                 "attention: key blocks {} for {} heads", ToString(inputs[kKeyBlocks]), z.heads);
+    CheckShape(inputs[kKeyBlocks], {z.block_heads, z.QueryBlocks(), z.blocks_read}, "key blocks");
+  }
   SYNTRA_CHECK(inputs[kValue].shape[2] == width, "attention: {} heads do not divide value {}",
                z.heads, ToString(inputs[kValue]));
 }
@@ -118,13 +126,42 @@ void Gradient(GradientRule& rule) {
   rule.Contribute("attention_grad", rule.attributes(), std::move(inputs), std::move(targets));
 }
 
+// How many of `count` rows from `first` on are in steps of `step` from `row`.
+int64_t CountInSteps(int64_t first, int64_t count, int64_t row, int64_t step) {
+  if (count <= 0) return 0;
+  const int64_t before = ((row - first) % step + step) % step;  // to the first of them
+  return before < count ? (count - before - 1) / step + 1 : 0;
+}
+
+// The keys that a query reads by its pattern.
+int64_t KeysOf(const Pattern& pattern, int64_t query, int64_t keys) {
+  const int64_t end = pattern.causal ? std::min(keys, query + 1) : keys;
+  if (!pattern.is_window() || query < pattern.globals) return end;
+  const int64_t reach = pattern.window * pattern.dilation;
+  const int64_t globals = std::min(pattern.globals, end);
+  const int64_t first = std::max(globals, query - reach + 1);
+  return globals +
+         CountInSteps(first, std::min(end, query + reach) - first, query, pattern.dilation);
+}
+
+// The pairs of queries and keys whose scores count. Of a key block that is none, all rows do. A
+// query_start is taken to be as late as the keys allow.
+double PairCount(const OpCall& call, const Dimensions& z) {
+  const bool starts = call.inputs.size() == kInputCount && call.inputs[kQueryStart].present();
+  const int64_t start = starts ? z.keys - z.queries : 0;
+  double pairs = 0;
+  for (int64_t query = start; query < start + z.queries; ++query) {
+    const int64_t keys = KeysOf(z.pattern, query, z.keys);
+    pairs += static_cast<double>(z.block > 0 ? std::min(keys, z.blocks_read * z.block) : keys);
+  }
+  return pairs;
+}
+
 // Counts the multiply-adds of the products over allowed pairs. It ignores padding and segments,
 // which depend on the data.
 double ScoreAndValueFlops(const OpCall& call) {
   const Dimensions z = DimensionsOf(call.attributes, call.inputs);
-  const double square = std::min(z.queries, z.keys);
-  const double masked = z.causal ? square * (square - 1) / 2 : 0.0;
-  const double pairs = static_cast<double>(z.queries) * z.keys - masked;
+  const double pairs = PairCount(call, z);
   double width = z.head_size + z.features + (call.inputs[kA].present() ? 1 : 0);
   if (call.inputs[kQuery].present()) width += z.head_size;
   return 2.0 * z.batch * z.heads * pairs * width;
@@ -135,6 +172,15 @@ double GradientFlops(const OpCall& call) { return 2.0 * ScoreAndValueFlops(call)
 
 }  // namespace
 
+Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block) {
+  return {{"heads", heads},
+          {"causal", pattern.causal},
+          {"window", pattern.window},
+          {"dilation", pattern.dilation},
+          {"globals", pattern.globals},
+          {"block", block}};
+}
+
 Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType> inputs) {
   SYNTRA_CHECK(inputs[kValue].present(), "attention needs a value");
   const Shape& value = inputs[kValue].shape;
@@ -143,7 +189,11 @@ Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType
                .keys = value[1],
                .heads = attributes.Int("heads"),
                .head_size = value[2] / attributes.Int("heads"),
-               .causal = attributes.Flag("causal")};
+               .pattern = {.causal = attributes.Flag("causal"),
+                           .window = attributes.Int("window"),
+                           .dilation = attributes.Int("dilation"),
+                           .globals = attributes.Int("globals")},
+               .block = attributes.Int("block")};
   if (inputs[kU].present()) z.features = inputs[kU].shape[2] / z.heads;
   if (inputs[kPositions].present()) {
     z.position_extent = inputs[kPositions].shape[-1];
@@ -155,6 +205,10 @@ Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType
     z.table_heads = inputs[kTable].shape[0];
     z.table_queries = inputs[kTable].shape[1];
     z.table_keys = inputs[kTable].shape[2];
+  }
+  if (inputs[kKeyBlocks].present()) {
+    z.block_heads = inputs[kKeyBlocks].shape[0];
+    z.blocks_read = inputs[kKeyBlocks].shape[2];
   }
   CheckOperands(inputs, z);
   CheckExtents(inputs, z);

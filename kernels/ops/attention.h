@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "kernels/math/attention_pattern.h"
 #include "kernels/op.h"
 
 namespace syntra::attention {
@@ -23,6 +24,7 @@ enum Input {
   kKeySegments,
   kQueryPositions,
   kKeyPositions,
+  kKeyBlocks,
   kQueryStart,
   kInputCount,
 };
@@ -30,7 +32,7 @@ enum Input {
 enum Output { kY, kLogSumExp, kOutputCount };
 
 // The inputs of attention_grad: the first kSharedInputs inputs of attention, then these.
-inline constexpr int kSharedInputs = kKeyPositions + 1;
+inline constexpr int kSharedInputs = kKeyBlocks + 1;
 enum GradientInput { kGivenY = kSharedInputs, kGivenLogSumExp, kGivenDY, kGradientInputCount };
 // Output g is the gradient of input g.
 inline constexpr int kGradientOutputCount = kBias + 1;
@@ -43,8 +45,17 @@ struct Dimensions {
   int64_t position_extent = 0;          // N of positions
   int64_t table_heads = 0, table_queries = 0, table_keys = 0;
   bool positions_per_head = false;
-  bool causal = false;
+  Pattern pattern;
+  // With key blocks: rows of a block, the blocks that one of queries reads, and 1 or H.
+  int64_t block = 0, blocks_read = 0, block_heads = 0;
+
+  // Whether which keys a query reads depends on more than `causal` and segments.
+  bool IsSparse() const { return pattern.is_window() || block > 0; }
+  int64_t QueryBlocks() const { return (queries + block - 1) / block; }
 };
+
+// The attributes of a call. `block`: the rows of a block where there are key blocks, else 0.
+Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block = 0);
 
 // `inputs` are those of attention or of attention_grad. Throws Error(kInternal) if they violate the
 // contract.

@@ -13,7 +13,10 @@ struct CaseDimensions {
 class CaseBuilder {
  public:
   CaseBuilder(DType dtype, CaseDimensions dimensions, bool causal = false)
-      : z_(dimensions), dtype_(dtype), causal_(causal), inputs_(kInputCount, {DType::kNone, {}}) {
+      : z_(dimensions),
+        dtype_(dtype),
+        pattern_{.causal = causal},
+        inputs_(kInputCount, {DType::kNone, {}}) {
     inputs_[kValue] = Activation(z_.keys, z_.head_size);
   }
   CaseBuilder& Dot() {
@@ -54,6 +57,15 @@ class CaseBuilder {
     inputs_[kQueryStart] = {DType::kI32, {1}};
     return *this;
   }
+  CaseBuilder& Window(int64_t window, int64_t dilation = 1, int64_t globals = 0) {
+    pattern_ = {pattern_.causal, window, dilation, globals};
+    return *this;
+  }
+  CaseBuilder& Blocks(int64_t heads, int64_t block, int64_t read) {
+    block_ = block;
+    inputs_[kKeyBlocks] = {DType::kI32, {heads, (z_.queries + block - 1) / block, read}};
+    return *this;
+  }
   OpCase Build(std::string name) const;
 
  private:
@@ -63,7 +75,8 @@ class CaseBuilder {
 
   CaseDimensions z_;
   DType dtype_;
-  bool causal_;
+  Pattern pattern_;
+  int64_t block_ = 0;
   std::vector<TensorType> inputs_;
 };
 
@@ -78,7 +91,8 @@ int32_t SegmentAt(int64_t example, int64_t row, int64_t rows, bool query) {
 }
 
 OpCase CaseBuilder::Build(std::string name) const {
-  const auto fill = [z = z_](int input, std::span<int32_t> values) {
+  const int64_t read = block_ > 0 ? inputs_[kKeyBlocks].shape[2] : 0;
+  const auto fill = [z = z_, read](int input, std::span<int32_t> values) {
     const bool query = input == kQuerySegments || input == kQueryPositions;
     const int64_t rows = query ? z.queries : z.keys;
     for (int64_t e = 0; e < std::ssize(values); ++e) {
@@ -92,6 +106,10 @@ OpCase CaseBuilder::Build(std::string name) const {
         case kKeyPositions:
           values[e] = static_cast<int32_t>(row % (rows / 2 + 1));
           break;
+        case kKeyBlocks:  // in ascending order; of some, the last is none
+          values[e] = static_cast<int32_t>(e % read + e / read % 2);
+          if (e % (3 * read) == 3 * read - 1) values[e] = 99;
+          break;
         default:
           values[e] = static_cast<int32_t>(z.keys - z.queries - 1);
           break;
@@ -99,9 +117,7 @@ OpCase CaseBuilder::Build(std::string name) const {
     }
   };
   return {name + (dtype_ == DType::kBF16 ? "_bf16" : "_f32"),
-          {{"heads", z_.heads}, {"causal", causal_}},
-          inputs_,
-          fill};
+          AttributesOf(z_.heads, pattern_, block_), inputs_, fill};
 }
 
 }  // namespace
@@ -150,6 +166,15 @@ std::vector<OpCase> Cases() {
                           .Table(1, 9, 9)
                           .Bias()
                           .Segments());
+    add("window", CaseBuilder(type, self).Dot().Window(2));
+    add("window_causal_bias", CaseBuilder(type, packed, true).Dot().Bias().Segments().Window(3));
+    add("window_globals", CaseBuilder(type, packed).Dot().Bias().Segments().Window(2, 2, 1));
+    add("window_globals_causal", CaseBuilder(type, packed, true).Dot().Window(2, 3, 2));
+    add("window_cross", CaseBuilder(type, padded_cross).Dot().Bias().Segments().Window(2, 1, 2));
+    add("window_table", CaseBuilder(type, packed).Dot().Table(2, 8, 8).Segments().Window(3));
+    add("window_step", CaseBuilder(type, step, true).Dot().Bias().Start().Window(2, 2, 1));
+    add("blocks", CaseBuilder(type, cross).Dot().Bias().Blocks(2, 2, 2));
+    add("blocks_packed", CaseBuilder(type, packed, true).Dot().Segments().Blocks(1, 3, 2));
     add("positions", CaseBuilder(type, packed)
                          .Dot()
                          .Dense(3, 5, true)

@@ -23,11 +23,19 @@ class Scores {
 
   bool Has(Input input) const { return in_[input].present(); }
 
-  bool Allowed(int64_t b, int64_t i, int64_t j) const {
-    if (z.causal && j > i + start_) return false;
+  bool Allowed(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (z.block > 0 && !ReadsBlock(h, i / z.block, j / z.block)) return false;
+    if (!z.pattern.Allows(i + start_, j)) return false;
     if (!Has(kQuerySegments)) return true;
     const int32_t segment = in_[kQuerySegments].integers[b * z.queries + i];
     return segment != 0 && segment == in_[kKeySegments].integers[b * z.keys + j];
+  }
+
+  bool ReadsBlock(int64_t h, int64_t query_block, int64_t key_block) const {
+    const int64_t head = z.block_heads == 1 ? 0 : h;
+    const auto read = in_[kKeyBlocks].integers.subspan(
+        (head * z.QueryBlocks() + query_block) * z.blocks_read, z.blocks_read);
+    return std::ranges::find(read, key_block) != read.end();
   }
 
   int64_t QueryRow(int64_t b, int64_t h, int64_t i, int64_t width) const {
@@ -140,12 +148,12 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   ForEachRow(z, [&](int64_t b, int64_t h, int64_t i) {
     double maximum = -std::numeric_limits<double>::infinity(), sum = 0.0;
     for (int64_t j = 0; j < z.keys; ++j) {
-      if (!scores.Allowed(b, i, j)) continue;
+      if (!scores.Allowed(b, h, i, j)) continue;
       row[j] = scores.At(b, h, i, j);
       maximum = std::max(maximum, row[j]);
     }
     for (int64_t j = 0; j < z.keys; ++j) {
-      if (scores.Allowed(b, i, j)) sum += std::exp(row[j] - maximum);
+      if (scores.Allowed(b, h, i, j)) sum += std::exp(row[j] - maximum);
     }
     if (outputs[kLogSumExp].present()) {
       outputs[kLogSumExp].numbers[(b * z.heads + h) * z.queries + i] = maximum + std::log(sum);
@@ -154,7 +162,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
     const int64_t y = scores.QueryRow(b, h, i, z.head_size);
     for (int64_t d = 0; d < z.head_size; ++d) outputs[kY].numbers[y + d] = 0.0;
     for (int64_t j = 0; j < z.keys; ++j) {
-      if (!scores.Allowed(b, i, j)) continue;
+      if (!scores.Allowed(b, h, i, j)) continue;
       const double p = std::exp(row[j] - maximum) / sum;
       const int64_t v = scores.KeyRow(b, h, j);
       for (int64_t d = 0; d < z.head_size; ++d) {
@@ -179,11 +187,11 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
     // Divides by their sum, since rounding of a log_sum_exp stored in f32 scales the whole row.
     double sum = 0.0;
     for (int64_t j = 0; j < z.keys; ++j) {
-      if (scores.Allowed(b, i, j)) sum += p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);
+      if (scores.Allowed(b, h, i, j)) sum += p[j] = std::exp(scores.At(b, h, i, j) - log_sum_exp);
     }
     double mean = 0.0;  // sum_j dP_ij P_ij
     for (int64_t j = 0; j < z.keys; ++j) {
-      if (!scores.Allowed(b, i, j)) continue;
+      if (!scores.Allowed(b, h, i, j)) continue;
       p[j] /= sum;
       dp[j] = 0.0;
       const int64_t v = scores.KeyRow(b, h, j);
@@ -194,7 +202,7 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
       mean += p[j] * dp[j];
     }
     for (int64_t j = 0; j < z.keys; ++j) {
-      if (scores.Allowed(b, i, j))
+      if (scores.Allowed(b, h, i, j))
         Spread(scores, inputs, outputs, b, h, i, j, p[j] * (dp[j] - mean));
     }
   });

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/random.h"
-#include "mixers/blocks.h"
 #include "mixers/mixer.h"
 #include "mixers/projections.h"
 #include "nn/attention.h"
@@ -22,7 +21,8 @@ class BigBird final : public TokenMixer {
     const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
     return {.packed_rows = PackedRows::kIndependent,
-            .sees_order = false,
+            .sees_order = config_.relative_bias(),
+            .bias_heads = config_.relative_bias() ? heads : 0,
             .limits = {{length, "big_bird.max_length", std::to_string(length)}},
             .per_token = {{heads * size, {"big_bird.heads", "big_bird.head_size"}}}};
   }
@@ -31,94 +31,59 @@ class BigBird final : public TokenMixer {
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;
-    SYNTRA_CHECK(shape[1] <= config_.max_length(), "{} positions for blocks of {}", shape[1],
+    const int64_t length = shape[1], size = config_.block_size();
+    SYNTRA_CHECK(length <= config_.max_length(), "{} positions for blocks of {}", length,
                  config_.max_length());
-    Operands operands{.query = ProjectQuery(scope, heads(), input.x),
-                      .key = ProjectKey(scope, heads(), input.x),
-                      .value = ProjectValue(scope, heads(), input.x),
-                      .segments = AsRows(scope, input.segments)};
-    for (Value* each : {&operands.query, &operands.key, &operands.value, &operands.segments}) {
-      *each = PadToMultiple(scope, *each, config_.block_size());
-    }
-    const int64_t blocks = scope.TypeOf(operands.query).shape[1] / config_.block_size();
+    const AttentionOperands operands{.query = ProjectQuery(scope, heads(), input.x),
+                                     .key = ProjectKey(scope, heads(), input.x),
+                                     .relative_bias = input.relative_bias,
+                                     .value = ProjectValue(scope, heads(), input.x)};
+    const int64_t end = std::min(length, last_block() * size);  // of what is not the last block
     std::vector<Value> parts;
-    parts.push_back(ReadAll(scope, operands, 0));
-    const int64_t last = blocks == last_block() + 1 ? blocks - 1 : blocks;
-    if (last > 1) parts.push_back(ReadSome(scope, operands, 1, last));
-    if (last > 0 && last < blocks) parts.push_back(ReadAll(scope, operands, last));
-    const Value mixed = Concatenate(scope, 1, parts);
-    return ProjectOutput(scope, First(scope, mixed, 1, shape[1]), shape[2]);
+    const auto add = [&](int64_t from, int64_t to, bool some) {
+      if (from < to) parts.push_back(Read(scope, input.segments, operands, from, to, some));
+    };
+    add(0, std::min(size, length), false);
+    add(size, end, true);
+    add(std::max(size, end), length, false);
+    return ProjectOutput(scope, Concatenate(scope, 1, parts), shape[2]);
   }
 
  private:
-  // Of whole blocks: [B, T, H * K], and segments f32 [B, T, 1].
-  struct Operands {
-    Value query, key, value, segments;
-  };
-
   Heads heads() const { return {config_.heads(), config_.head_size(), config_.dropout()}; }
   // The last block of the longest sequence.
   int64_t last_block() const { return (config_.max_length() - 1) / config_.block_size(); }
 
-  // What the queries of one block get from every position, [B, b, H * K].
-  Value ReadAll(const Scope& scope, const Operands& operands, int64_t block) const {
-    const int64_t size = config_.block_size();
-    const auto own = [&](Value x) { return Slice(scope, x, 1, block * size, size); };
-    return Attention(scope.program(), config_.heads(),
-                     {.query = own(operands.query), .key = operands.key, .value = operands.value},
-                     {.query_segments = AsSegments(scope, own(operands.segments)),
-                      .key_segments = AsSegments(scope, operands.segments)});
-  }
-
-  // What the queries of blocks [first, end) get from the blocks that they read, as
-  // [B, T', H * K]. Heads read different blocks, so each is a row of its own.
-  Value ReadSome(const Scope& scope, const Operands& operands, int64_t first, int64_t end) const {
-    const int64_t size = config_.block_size(), count = config_.heads(), width = config_.head_size();
-    const Shape shape = scope.TypeOf(operands.query).shape;
-    const int64_t batch = shape[0], blocks = shape[1] / size;
-    const BlockReads queries = Own(first, end, blocks);
-    const BlockReads keys = Reads(scope, first, end, blocks);
-    // [B, T, H * K] as [B, H * N, b, K]; the segments are those of every head.
-    const auto by_head = [&](Value x) {
-      const bool shared = x == operands.segments;
-      x = Reshape(scope, x, {batch, blocks, size, shared ? 1 : count, shared ? 1 : width});
-      if (shared) {
-        x = scope.One(
-            "broadcast_to",
-            {{"shape", Attributes::Integers{batch, blocks, size, count, 1}}, {"dtype", "f32"}},
-            {x, {}});
-      }
-      x = Transpose(scope, x, {0, 3, 1, 2, 4});
-      return Reshape(scope, x, {batch, count * blocks, size, shared ? 1 : width});
-    };
-    const Value segments = by_head(operands.segments);
-    const Value mixed =
-        Attention(scope.program(), 1,
-                  {.query = ReadBlocks(scope, by_head(operands.query), queries),
-                   .key = ReadBlocks(scope, by_head(operands.key), keys),
-                   .value = ReadBlocks(scope, by_head(operands.value), keys)},
-                  {.query_segments = AsSegments(scope, ReadBlocks(scope, segments, queries)),
-                   .key_segments = AsSegments(scope, ReadBlocks(scope, segments, keys))});
-    const Value rows = Transpose(
-        scope, Reshape(scope, mixed, {batch, count, (end - first) * size, width}), {0, 2, 1, 3});
-    return Reshape(scope, rows, {batch, (end - first) * size, count * width});
-  }
-
-  // Each block of each head itself.
-  BlockReads Own(int64_t first, int64_t end, int64_t blocks) const {
-    BlockReads reads{1, {}};
-    for (int64_t head = 0; head < config_.heads(); ++head) {
-      for (int64_t block = first; block < end; ++block) {
-        reads.blocks.push_back(static_cast<int32_t>(head * blocks + block));
-      }
+  // What the queries of whole blocks [from, to) get from every position or from the blocks that
+  // they read, [B, to - from, H * K].
+  Value Read(const Scope& scope, Value segments, AttentionOperands operands, int64_t from,
+             int64_t to, bool some) const {
+    const int64_t length = scope.TypeOf(operands.key).shape[1], queries = to - from;
+    operands.query = Slice(scope, operands.query, 1, from, queries);
+    if (operands.relative_bias) {
+      operands.relative_bias =
+          Slice(scope, operands.relative_bias, 1, length - to, queries + length - 1);
     }
-    return reads;
+    AttentionMask mask{.query_segments = SliceOfSegments(scope, segments, from, queries),
+                       .key_segments = segments};
+    if (some) {
+      mask.block = config_.block_size();
+      mask.key_blocks = ReadBlocks(scope, from / mask.block, (to - 1) / mask.block + 1);
+    }
+    return Attention(scope.program(), config_.heads(), operands, mask);
   }
 
-  // What each block of each head reads. Blocks behind the row are padding.
-  BlockReads Reads(const Scope& scope, int64_t first, int64_t end, int64_t blocks) const {
-    const auto none = static_cast<int32_t>(config_.heads() * blocks);
-    BlockReads reads{5 + config_.random_blocks(), {}};
+  // Segments i32 [B, T] of some positions, by way of f32.
+  static Value SliceOfSegments(const Scope& scope, Value segments, int64_t from, int64_t count) {
+    if (count == scope.TypeOf(segments).shape[1]) return segments;
+    const Value rows = scope.One("cast", {{"dtype", "f32"}}, {segments});
+    return scope.One("cast", {{"dtype", "i32"}}, {Slice(scope, rows, 1, from, count)});
+  }
+
+  // The blocks that blocks [first, end) of each head read, i32 [H, blocks, blocks read].
+  Value ReadBlocks(const Scope& scope, int64_t first, int64_t end) const {
+    const int64_t count = std::min<int64_t>(5 + config_.random_blocks(), last_block() + 1);
+    std::vector<int32_t> blocks;
     for (int64_t head = 0; head < config_.heads(); ++head) {
       const RandomKey key = DeriveKey(0, scope.prefix(), head);
       for (int64_t block = first; block < end; ++block) {
@@ -126,14 +91,11 @@ class BigBird final : public TokenMixer {
         AddRandom(key, block, read);
         std::ranges::sort(read);
         read.erase(std::ranges::unique(read).begin(), read.end());
-        std::erase_if(read, [&](int64_t each) { return each >= blocks; });
-        for (const int64_t each : read) {
-          reads.blocks.push_back(static_cast<int32_t>(head * blocks + each));
-        }
-        reads.blocks.insert(reads.blocks.end(), reads.count - std::ssize(read), none);
+        blocks.insert(blocks.end(), read.begin(), read.end());
+        blocks.insert(blocks.end(), count - std::ssize(read), -1);
       }
     }
-    return reads;
+    return scope.program().Constant({config_.heads(), end - first, count}, std::move(blocks));
   }
 
   // Adds blocks that are not yet among `read`: those whose random words are the smallest.

@@ -21,8 +21,10 @@ Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& oper
   inputs[attention::kKeySegments] = mask.key_segments;
   inputs[attention::kQueryPositions] = mask.query_positions;
   inputs[attention::kKeyPositions] = mask.key_positions;
+  inputs[attention::kKeyBlocks] = mask.key_blocks;
   inputs[attention::kQueryStart] = mask.query_start;
-  return RecordOne(recorder, "attention", {{"heads", heads}, {"causal", mask.causal}},
+  const attention::Pattern pattern{mask.causal, mask.window, mask.dilation, mask.globals};
+  return RecordOne(recorder, "attention", attention::AttributesOf(heads, pattern, mask.block),
                    std::move(inputs));
 }
 

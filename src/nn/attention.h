@@ -28,6 +28,13 @@ struct AttentionMask {
   Value query_start;
   // Only keys up to the query's own row.
   bool causal = false;
+  // With a window w > 0: query i reads keys that are fewer than w steps of `dilation` rows away,
+  // and those of the first `globals` rows, which themselves read every key. 0: no window.
+  int64_t window = 0, dilation = 1, globals = 0;
+  // The blocks of `block` rows that each block of queries reads, by number; i32 [H or 1, blocks of
+  // queries, blocks read]. Numbers of no block stand for none. Absent: every key.
+  Value key_blocks = {};
+  int64_t block = 0;
 
   // Of the positions of one sequence among themselves.
   static AttentionMask Within(Value segments, Value positions, bool causal) {

@@ -85,7 +85,7 @@ struct Bench {
     if (has("packed")) {
       in[kQuerySegments] = in[kKeySegments] = {DType::kI32, {batch, length}};
     }
-    OpCall call{{{"heads", heads}, {"causal", has("causal")}}, in, {}, {}};
+    OpCall call{AttributesOf(heads, {.causal = has("causal")}), in, {}, {}};
     call.outputs = GetOp("attention").infer(call.attributes, call.inputs);
     call.accumulate.resize(call.outputs.size());
     return call;

@@ -210,7 +210,7 @@ void ReportAttention(const Sizes& sizes, const std::string& name,
                     : input == kBias ? TensorType{DType::kF32, {kHeads, 2 * sizes.length - 1}}
                                      : sizes.activation();
   }
-  const Attributes attributes = {{"heads", kHeads}, {"causal", false}};
+  const Attributes attributes = AttributesOf(kHeads, {});
   const Workload forward("attention", {attributes, inputs, {}, {}});
   forward.Report(name);
 

@@ -75,6 +75,12 @@ def dot_product(values: Tensors, x: torch.Tensor, reads: np.ndarray, bias: torch
     return mixed.transpose(0, 1).flatten(1) @ values["output"]
 
 
+def bias_of(values: Tensors, there: bool) -> torch.Tensor | float:
+    """The relative bias of all pairs, [H, T, T], if it is there."""
+    i, j = np.indices((LENGTH, LENGTH))
+    return values["bias"][:, j - i + LENGTH - 1] if there else 0.0
+
+
 def of_one_segment(segments: np.ndarray) -> np.ndarray:
     """[T, T]: whether two positions belong to one example."""
     return (segments[:, None] == segments) & (segments > 0)
@@ -92,10 +98,7 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
     window = (near | touches_global) & ((j <= i) | (not causal))
 
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
-        added: torch.Tensor | float = 0.0
-        if bias:
-            added = torch.where(torch.from_numpy(touches_global), 0, values["bias"][:, j - i + LENGTH - 1])
-        return dot_product(values, x, window & of_one_segment(segments), added)
+        return dot_product(values, x, window & of_one_segment(segments), bias_of(values, bias))
 
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         if global_tokens:
@@ -120,7 +123,7 @@ def head_key(name: str, head: int) -> tuple[int, int]:
     return philox(0, stream, (low, high))[:2]
 
 
-def big_bird(name: str, block_size: int, random_blocks: int, max_length: int) -> Case:
+def big_bird(name: str, block_size: int, random_blocks: int, max_length: int, bias: bool = False) -> Case:
     last = (max_length - 1) // block_size
     blocks = np.zeros((HEADS, last + 1, last + 1), bool)
     for head in range(HEADS):
@@ -134,13 +137,14 @@ def big_bird(name: str, block_size: int, random_blocks: int, max_length: int) ->
     pairs = blocks.repeat(block_size, 1).repeat(block_size, 2)[:, :LENGTH, :LENGTH]
 
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
-        return dot_product(values, x, pairs & of_one_segment(segments))
+        return dot_product(values, x, pairs & of_one_segment(segments), bias_of(values, bias))
 
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         return packages.big_bird(values, x, segments, block_size, blocks)
 
     settings = f"big_bird block_size: {block_size} random_blocks: {random_blocks} max_length: {max_length}"
-    return Case(name, settings, row, PROJECTIONS, package=package)
+    return Case(name, f"{settings} relative_bias: {str(bias).lower()}", row, PROJECTIONS, bias=bias,
+                package=None if bias else package)
 
 
 # --- Sparse Sinkhorn attention, section 3 -------------------------------------------------------
@@ -273,6 +277,7 @@ CASES = (
     big_bird("big_bird", block_size=1, random_blocks=2, max_length=14),
     big_bird("big_bird_whole_row", block_size=1, random_blocks=3, max_length=11),
     big_bird("big_bird_blocks", block_size=2, random_blocks=1, max_length=13),
+    big_bird("big_bird_with_bias", block_size=2, random_blocks=1, max_length=13, bias=True),
     big_bird("big_bird_one_block", block_size=64, random_blocks=3, max_length=512),
     sinkhorn("sinkhorn", block_size=3, iterations=8, temperature=0.75),
     sinkhorn("sinkhorn_softmax", block_size=4, iterations=0, temperature=1.5),

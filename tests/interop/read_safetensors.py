@@ -168,7 +168,7 @@ class SyntraModel:
 
     def mixer(self, kind: str, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
         """Without `keys`, those of the source, it is causal."""
-        if kind in ("attention", "local_attention"):
+        if kind in ("attention", "local_attention", "big_bird"):
             return getattr(self, kind)(at, settings, x, keys, bias)
         return getattr(self, kind)(at, settings, x, keys)
 
@@ -381,10 +381,10 @@ class SyntraModel:
         i, j = torch.arange(x.shape[1])[:, None], torch.arange(x.shape[1])
         near = ((j - i).abs() < settings["radius"] * settings["dilation"]) & ((j - i) % settings["dilation"] == 0)
         touches_global = torch.minimum(i, j) < settings["global_tokens"]
-        scores = self.dot_product(at, settings["heads"], x, x) + bias * ~touches_global
+        scores = self.dot_product(at, settings["heads"], x, x) + bias
         return self.mix(at, scores, self.visible(x, keys) & (near | touches_global), x, settings["heads"])
 
-    def big_bird(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+    def big_bird(self, at: str, settings: dict, x: Tensor, keys: Tensor, bias: Tensor | int) -> Tensor:
         size, heads = settings["block_size"], settings["heads"]
         last = (settings["max_length"] - 1) // size
         reads = torch.zeros(heads, last + 1, last + 1, dtype=torch.bool)
@@ -396,7 +396,7 @@ class SyntraModel:
                 reads[head, block, list(near) + others[:settings["random_blocks"]]] = True
         reads[:, [0, last]] = True
         pairs = reads.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, :x.shape[1], :x.shape[1]]
-        return self.mix(at, self.dot_product(at, heads, x, x), self.visible(x, keys) & pairs, x, heads)
+        return self.mix(at, self.dot_product(at, heads, x, x) + bias, self.visible(x, keys) & pairs, x, heads)
 
     def sinkhorn(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
         """A row after the other, each as its blocks of what is not padding; without `keys` causal."""

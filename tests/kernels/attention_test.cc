@@ -239,7 +239,7 @@ OpCase LargeCase(DType type, const char* kind) {
       values[e] = example == 0 ? 1 : example == 1 ? (row < 100 ? 1 : 2) : (row < 130 ? 1 : 0);
     }
   };
-  return {name.data(), {{"heads", h}, {"causal", has("causal")}}, in, fill};
+  return {name.data(), AttributesOf(h, {.causal = has("causal")}), in, fill};
 }
 
 constexpr const char* kLargeCases[] = {
@@ -355,7 +355,7 @@ OpCase SimpleCase(DType type, int64_t b, int64_t t, int64_t h, int64_t k, bool d
   std::vector<TensorType> in(kInputCount, TensorType{DType::kNone, {}});
   in[kValue] = {type, {b, t, h * k}};
   if (dot) in[kQuery] = in[kKey] = in[kValue];
-  return {"simple", {{"heads", h}, {"causal", false}}, in, {}};
+  return {"simple", AttributesOf(h, {.causal = false}), in, {}};
 }
 
 TEST(Attention, ZeroTableIsTheMeanOverAllowedKeys) {

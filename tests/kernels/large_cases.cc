@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "kernels/ops/attention.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -147,14 +148,13 @@ void AddAttention(Cases& cases, DType dtype) {
     return TensorType{dtype, {kBatch, kRows, kHeads * width}};
   };
   const auto add = [&](const char* name, bool causal, std::map<int, TensorType> inputs) {
-    std::vector<TensorType> types(14, None());
+    std::vector<TensorType> types(attention::kInputCount, None());
     types[2] = rows(32);
     for (const auto& [i, type] : inputs) types[i] = type;
-    cases.push_back({"attention",
-                     {std::string("large_") + name + "_" + DTypeName(dtype),
-                      {{"heads", kHeads}, {"causal", causal}},
-                      types,
-                      FillBetween(1, 2)}});
+    cases.push_back(
+        {"attention",
+         {std::string("large_") + name + "_" + DTypeName(dtype),
+          attention::AttributesOf(kHeads, {.causal = causal}), types, FillBetween(1, 2)}});
   };
   const TensorType segments = I32({kBatch, kRows});
   add("dot", true, {{0, rows(32)}, {1, rows(32)}, {8, F32({kHeads, 2 * kRows - 1})}});
@@ -173,7 +173,7 @@ void AddSharedAttention(Cases& cases, DType dtype) {
     int64_t batch, queries, keys, heads, head_size;
   };
   const auto add = [&](const char* name, bool causal, const Sizes& z, TensorType table, bool bias) {
-    std::vector<TensorType> types(14, None());
+    std::vector<TensorType> types(attention::kInputCount, None());
     types[2] = {dtype, {z.batch, z.keys, z.heads * z.head_size}};
     types[7] = std::move(table);
     if (bias) types[8] = F32({z.heads, z.queries + z.keys - 1});
@@ -189,9 +189,7 @@ void AddSharedAttention(Cases& cases, DType dtype) {
     };
     cases.push_back({"attention",
                      {std::string("large_") + name + "_" + DTypeName(dtype),
-                      {{"heads", z.heads}, {"causal", causal}},
-                      types,
-                      fill}});
+                      attention::AttributesOf(z.heads, {.causal = causal}), types, fill}});
   };
   add("shared_32", false, {5, 130, 130, 2, 32}, F32({2, 131, 140}), false);
   add("shared_64_causal", true, {3, 150, 150, 2, 64}, F32({2, 150, 150}), true);
@@ -207,12 +205,12 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
   struct Sizes {
     int64_t batch, queries, keys, heads, head_size;
   };
-  const auto add = [&](const char* name, bool causal, const Sizes& z, int64_t features,
-                       std::map<int, TensorType> others) {
+  const auto add = [&](const char* name, attention::Pattern pattern, const Sizes& z,
+                       int64_t features, std::map<int, TensorType> others, int64_t block = 0) {
     const auto rows = [&](int64_t count, int64_t width) {
       return TensorType{dtype, {z.batch, count, z.heads * width}};
     };
-    std::vector<TensorType> types(14, None());
+    std::vector<TensorType> types(attention::kInputCount, None());
     types[2] = rows(z.keys, z.head_size);
     if (features > 0) types[3] = rows(z.queries, features);
     for (const auto& [i, type] : others) types[i] = type;
@@ -224,40 +222,50 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
         const int64_t example = e / rows, row = e % rows;
         const int32_t segment = row < rows / 2 ? 7 : row < rows - 9 * example ? 8 : 0;
         values[e] = position ? static_cast<int32_t>(row % 37) : example == 0 ? 7 : segment;
+        if (input == attention::kKeyBlocks) values[e] = static_cast<int32_t>(e % 2 + e / 4);
       }
     };
     cases.push_back({"attention",
                      {std::string("large_") + name + "_" + DTypeName(dtype),
-                      {{"heads", z.heads}, {"causal", causal}},
-                      types,
-                      fill}});
+                      attention::AttributesOf(z.heads, pattern, block), types, fill}});
   };
+  const attention::Pattern every, no_later{.causal = true};
   const auto keys = [&](const Sizes& z) {
     return TensorType{dtype, {z.batch, z.keys, z.heads * z.head_size}};
   };
   const auto segments = [](int64_t batch, int64_t rows) { return I32({batch, rows}); };
   const Sizes causal{1, 260, 70, 1, 64}, mixed{2, 130, 100, 1, 64}, wide{1, 70, 130, 1, 72};
   const Sizes odd{2, 70, 135, 2, 40}, placed{2, 66, 100, 2, 32};
-  add("features_64_causal", true, causal, 0, {{1, keys(causal)}, {8, F32({1, 329})}});
-  add("features_64_mixed", false, mixed, 24,
+  add("features_64_causal", no_later, causal, 0, {{1, keys(causal)}, {8, F32({1, 329})}});
+  add("features_64_mixed", every, mixed, 24,
       {{1, keys(mixed)},
        {4, F32({24, 110})},
        {7, F32({1, 130, 110})},
        {8, F32({1, 229})},
        {9, segments(2, 130)},
        {10, segments(2, 100)}});
-  add("features_72_row", false, wide, 19,
+  add("features_72_row", every, wide, 19,
       {{1, keys(wide)}, {4, F32({1, 19, 130})}, {7, F32({1, 1, 130})}});
-  add("features_128_dense", true, {1, 70, 80, 1, 128}, 70, {{4, F32({70, 80})}});
-  add("features_40_table", true, odd, 0,
+  add("features_128_dense", no_later, {1, 70, 80, 1, 128}, 70, {{4, F32({70, 80})}});
+  add("features_40_table", no_later, odd, 0,
       {{1, keys(odd)}, {7, F32({2, 70, 135})}, {8, F32({2, 204})}});
-  add("features_32_positions", true, placed, 80,
+  add("features_32_positions", no_later, placed, 80,
       {{4, F32({80, 37})},
        {7, F32({1, 37, 37})},
        {9, segments(2, 66)},
        {10, segments(2, 100)},
        {11, I32({2, 66})},
        {12, I32({2, 100})}});
+  // Windows and blocks of keys: tiles allowed as a whole, in part and not at all.
+  const Sizes rows{2, 200, 200, 1, 32};
+  const std::map<int, TensorType> dot{
+      {1, keys(rows)}, {8, F32({1, 399})}, {9, segments(2, 200)}, {10, segments(2, 200)}};
+  add("window_32", {.window = 40}, rows, 0, dot);
+  add("window_32_dilated", {.causal = true, .window = 20, .dilation = 3, .globals = 5}, rows, 0,
+      dot);
+  std::map<int, TensorType> blocks = dot;
+  blocks[attention::kKeyBlocks] = I32({1, 4, 2});
+  add("blocks_32", every, rows, 0, blocks, 64);
 }
 
 Cases MakeCases() {
@@ -293,7 +301,7 @@ OpCase FindAnyCase(const SweepCase& sweep) {
 }
 
 bool Decodes(const std::string& op, const OpCase& test) {
-  static const std::map<std::string, size_t> query_start = {{"attention", 13},
+  static const std::map<std::string, size_t> query_start = {{"attention", attention::kQueryStart},
                                                             {"relative_bias", 1}};
   const auto start = query_start.find(op);
   return start != query_start.end() && test.inputs[start->second].present();

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "kernels/ops/attention.h"
 #include "kernels/tested.h"
 #include "program/arena_memory.h"
 #include "program/builder.h"
@@ -14,27 +15,54 @@ namespace {
 
 using Integers = Attributes::Integers;
 
-constexpr int64_t kBatch = 2, kLength = 5, kHeads = 3, kHeadSize = 4, kWidth = kHeads * kHeadSize;
+constexpr int64_t kBatch = 2, kLength = 9, kHeads = 3, kHeadSize = 4, kWidth = kHeads * kHeadSize;
 
 struct Operands {
   Value query, key, value, table;
 };
 
-Value Fused(ProgramBuilder& builder, const Operands& of) {
-  return RecordOne(builder, "attention", {{"heads", kHeads}, {"causal", true}},
-                   {of.query, of.key, of.value, {}, {}, {}, {}, of.table, {}, {}, {}, {}, {}, {}});
+// A mask as the fused op is told it, and as a rule for each pair.
+struct Mask {
+  std::string name;
+  attention::Pattern pattern;
+  std::vector<int32_t> key_blocks;  // of 4 rows; two for each of the three blocks of queries
+  bool (*allows)(int64_t query, int64_t key);
+};
+
+const Mask kMasks[] = {
+    {"causal", {.causal = true}, {}, [](int64_t i, int64_t j) { return j <= i; }},
+    {"window", {.window = 3}, {}, [](int64_t i, int64_t j) { return j > i - 3 && j < i + 3; }},
+    {"dilated",
+     {.causal = true, .window = 2, .dilation = 3, .globals = 2},
+     {},
+     [](int64_t i, int64_t j) { return j <= i && (i < 2 || j < 2 || j == i || j == i - 3); }},
+    {"blocks", {}, {1, 0, 2, -1, 0, 2}, [](int64_t i, int64_t j) {
+       return i < 4 ? j < 8 : i < 8 ? j == 8 : j < 4 || j == 8;
+     }}};
+
+Value Fused(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
+  std::vector<Value> inputs(attention::kInputCount);
+  inputs[attention::kQuery] = of.query;
+  inputs[attention::kKey] = of.key;
+  inputs[attention::kValue] = of.value;
+  inputs[attention::kTable] = of.table;
+  const bool blocks = !mask.key_blocks.empty();
+  if (blocks) inputs[attention::kKeyBlocks] = builder.Constant({1, 3, 2}, mask.key_blocks);
+  return RecordOne(builder, "attention",
+                   attention::AttributesOf(kHeads, mask.pattern, blocks ? 4 : 0),
+                   std::move(inputs));
 }
 
-// -1e9 where a key comes after its query.
-Value CausalMask(ProgramBuilder& builder) {
-  std::vector<float> mask;
+// -1e9 where a key is hidden.
+Value Hiding(ProgramBuilder& builder, const Mask& mask) {
+  std::vector<float> hiding;
   for (int64_t i = 0; i < kLength; ++i) {
-    for (int64_t j = 0; j < kLength; ++j) mask.push_back(j > i ? -1e9F : 0.0F);
+    for (int64_t j = 0; j < kLength; ++j) hiding.push_back(mask.allows(i, j) ? 0.0F : -1e9F);
   }
-  return builder.Constant({kLength, kLength}, std::move(mask));
+  return builder.Constant({kLength, kLength}, std::move(hiding));
 }
 
-Value Composed(ProgramBuilder& builder, const Operands& of) {
+Value Composed(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
   const auto one = [&](std::string_view op, Attributes attributes, std::vector<Value> inputs) {
     return RecordOne(builder, op, std::move(attributes), std::move(inputs));
   };
@@ -50,7 +78,8 @@ Value Composed(ProgramBuilder& builder, const Operands& of) {
         {a, b});
   };
   const Value dots = product(heads_first(of.query), heads_first(of.key), true);
-  const Value scores = one("add", {}, {one("add", {}, {dots, of.table}), CausalMask(builder)});
+  const Value terms = of.table ? one("add", {}, {dots, of.table}) : dots;
+  const Value scores = one("add", {}, {terms, Hiding(builder, mask)});
   const Value mixed = product(one("softmax", {}, {scores}), heads_first(of.value), false);
   return one("reshape", {{"shape", Integers{kBatch, kLength, kWidth}}},
              {one("transpose", swap_heads, {mixed})});
@@ -59,7 +88,8 @@ Value Composed(ProgramBuilder& builder, const Operands& of) {
 // Outputs and gradients by name.
 using Results = std::map<std::string, std::vector<double>>;
 
-Results ResultsOf(Backend& backend, Value (*attend)(ProgramBuilder&, const Operands&)) {
+Results ResultsOf(Backend& backend, const Mask& mask, bool table,
+                  Value (*attend)(ProgramBuilder&, const Operands&, const Mask&)) {
   ParameterStore parameters;
   ProgramBuilder builder;
   const auto parameter = [&](const char* name, Shape shape) {
@@ -69,8 +99,10 @@ Results ResultsOf(Backend& backend, Value (*attend)(ProgramBuilder&, const Opera
   };
   const Shape rows = {kBatch, kLength, kWidth};
   const Value y =
-      attend(builder, {parameter("query", rows), parameter("key", rows), parameter("value", rows),
-                       parameter("table", {kHeads, kLength, kLength})});
+      attend(builder,
+             {parameter("query", rows), parameter("key", rows), parameter("value", rows),
+              table ? parameter("table", {kHeads, kLength, kLength}) : Value{}},
+             mask);
   builder.Output("y", y);
   const Value cotangent = builder.Input("cotangent", builder.TypeOf(y));
   builder.Differentiate(RecordOne(builder, "weighted_sum", {}, {y, cotangent}));
@@ -88,10 +120,15 @@ Results ResultsOf(Backend& backend, Value (*attend)(ProgramBuilder&, const Opera
 
 TEST(Composition, AttentionIsTheFusedOp) {
   for (Backend& backend : Backends()) {
-    const Results fused = ResultsOf(backend, Fused), composed = ResultsOf(backend, Composed);
-    for (const auto& [name, numbers] : composed) {
-      EXPECT_LT(LargestError(numbers, fused.at(name)), IsReference(backend) ? 1e-12 : 1e-5)
-          << name << " on " << backend.name();
+    for (const Mask& mask : kMasks) {
+      for (const bool table : {false, true}) {
+        const Results fused = ResultsOf(backend, mask, table, Fused);
+        for (const auto& [name, numbers] : ResultsOf(backend, mask, table, Composed)) {
+          EXPECT_LT(LargestError(numbers, fused.at(name)), IsReference(backend) ? 1e-12 : 1e-5)
+              << name << " of " << mask.name << (table ? " with a table" : "") << " on "
+              << backend.name();
+        }
+      }
     }
   }
 }

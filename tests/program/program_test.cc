@@ -7,6 +7,7 @@
 
 #include "base/source_directory.h"
 #include "kernels/tested.h"
+#include "nn/attention.h"
 #include "program/buckets.h"
 #include "program/builder.h"
 #include "program/finite_differences.h"
@@ -47,8 +48,7 @@ class Sketch {
         {x, y, Parameter(scale, {builder.TypeOf(y).shape[-1]}), {}});
   }
   Value SelfAttention(Value query, Value key, Value value) {
-    return One("attention", {{"heads", int64_t{2}}, {"causal", false}},
-               {query, key, value, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+    return Attention(builder, 2, {.query = query, .key = key, .value = value}, {});
   }
   // sum(y * cotangent)
   Value Loss(Value y) {
@@ -75,8 +75,7 @@ struct Running {
         executable.SetInput(value.name, std::span<const float>(NormalNumbers(value.name, count)));
       } else {
         std::vector<int32_t> ids(count);
-        for (int64_t i = 0; i < count; ++i)
-          ids[i] = static_cast<int32_t>((i * 5 + 3) % kVocabulary);
+        for (int i = 0; i < count; ++i) ids[i] = (i * 5 + 3) % kVocabulary;
         executable.SetInput(value.name, std::span<const int32_t>(ids));
       }
     }

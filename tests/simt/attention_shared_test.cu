@@ -52,7 +52,7 @@ struct Problem {
         values[e] = SegmentAt(e / rows, e % rows, query);
       }
     };
-    const OpCase test{name, {{"heads", kHeads}, {"causal", false}}, std::move(types), fill};
+    const OpCase test{name, AttributesOf(kHeads, {}), std::move(types), fill};
     call = CaseCall(op, test);
     inputs = CaseInputs(op, test, 5);
     outputs = CaseOutputs(op, test, 5);
