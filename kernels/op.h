@@ -103,6 +103,8 @@ struct Op {
   // The outputs are read before they are written, and are stored outside the program (optimizer
   // updates, caches).
   bool updates = false;
+  // Output 0 has the elements of input 0 in the same order, so it may lie in its memory.
+  bool keeps_elements = false;
 };
 
 // Throws Error(kInternal) for an unknown name.

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "kernels/bfloat16.h"
+#include "program/aliases.h"
 
 namespace syntra {
 namespace {
@@ -103,6 +104,7 @@ std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, siz
 
 // The kernels of all instructions; throws Error(kResources) naming the ops that have none.
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend) {
+  const std::vector<Value> aliases = FindAliases(program);
   std::vector<InstructionKernels> kernels;
   std::set<int> written;
   std::set<std::string> missing;
@@ -125,6 +127,10 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
       alone_before = end;
     }
     const Instruction& instruction = program.instructions[i];
+    if (IsAlias(instruction, aliases)) {
+      kernels.push_back({{.run = [](const KernelArguments&) {}}, {}});
+      continue;
+    }
     OpCall call = HeldCall(instruction, backend);
     InstructionKernels& bound =
         kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
@@ -198,6 +204,10 @@ void Executable::PlaceTransients() {
     } else {
       instructions_[allocation.first].workspace = transients_at_ + allocation.offset;
     }
+  }
+  for (size_t i = 0; i < address_.size(); ++i) {
+    const int holder = plan_.aliases[i].id;
+    if (holder != static_cast<int>(i)) address_[i] = address_[holder];
   }
 }
 

@@ -5,17 +5,20 @@
 
 #include "base/checked.h"
 #include "core/buffer.h"
+#include "program/aliases.h"
 #include "program/occupancy.h"
 
 namespace syntra {
 namespace {
 
-std::vector<Allocation> Lifetimes(const Program& program, const Backend& backend) {
+std::vector<Allocation> Lifetimes(const Program& program, const std::vector<Value>& aliases,
+                                  const Backend& backend) {
   std::vector<Allocation> allocations;
   std::vector<int> allocation_of(program.values.size(), -1);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const auto touch = [&](Value value) {
       if (!value || program.info(value).kind != ValueKind::kTransient) return;
+      value = aliases[value.id];
       if (allocation_of[value.id] < 0) {
         allocation_of[value.id] = static_cast<int>(allocations.size());
         allocations.push_back(
@@ -27,8 +30,8 @@ std::vector<Allocation> Lifetimes(const Program& program, const Backend& backend
     for (const Value output : program.instructions[i].outputs) touch(output);
   }
   for (const auto& [name, value] : program.outputs) {
-    if (value && allocation_of[value.id] >= 0)
-      allocations[allocation_of[value.id]].last = program.instructions.size();
+    if (!value || program.info(value).kind != ValueKind::kTransient) continue;
+    allocations[allocation_of[aliases[value.id].id]].last = program.instructions.size();
   }
   return allocations;
 }
@@ -59,7 +62,8 @@ void FindPeak(size_t instructions, MemoryPlan& plan) {
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
                       const Backend& backend, size_t guard_bytes) {
   MemoryPlan plan;
-  plan.allocations = Lifetimes(program, backend);
+  plan.aliases = FindAliases(program);
+  plan.allocations = Lifetimes(program, plan.aliases, backend);
   for (size_t i = 0; i < workspace.size(); ++i) {
     if (workspace[i] > 0) plan.allocations.push_back({{}, AlignUp(workspace[i]), i, i, 0});
   }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/aliases.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace syntra {
+namespace {
+
+// The instructions that write a value, in ascending order, and the last that uses it.
+struct Uses {
+  std::vector<size_t> writes;
+  size_t last = 0;
+
+  size_t FirstWriteAfter(size_t instruction) const {
+    const auto next = std::ranges::upper_bound(writes, instruction);
+    return next == writes.end() ? std::numeric_limits<size_t>::max() : *next;
+  }
+};
+
+std::vector<Uses> UsesOf(const Program& program) {
+  std::vector<Uses> uses(program.values.size());
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    for (const Value input : program.instructions[i].inputs) {
+      if (input) uses[input.id].last = i;
+    }
+    for (const Value output : program.instructions[i].outputs) {
+      if (!output) continue;
+      uses[output.id].writes.push_back(i);
+      uses[output.id].last = i;
+    }
+  }
+  for (const auto& [name, value] : program.outputs) {
+    if (value) uses[value.id].last = program.instructions.size();
+  }
+  return uses;
+}
+
+bool MayAlias(const Instruction& instruction) {
+  return instruction.op->keeps_elements && instruction.outputs[0] &&
+         !instruction.call.accumulate[0];
+}
+
+}  // namespace
+
+std::vector<Value> FindAliases(const Program& program) {
+  const std::vector<Uses> uses = UsesOf(program);
+  std::vector<Value> aliases;
+  std::vector<std::vector<int>> sharers(program.values.size());  // of the memory of each value
+  for (int v = 0; v < std::ssize(program.values); ++v) {
+    aliases.push_back({v});
+    sharers[v].push_back(v);
+  }
+  const auto is_transient = [&](Value value) {
+    return program.info(value).kind == ValueKind::kTransient;
+  };
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (!MayAlias(instruction)) continue;
+    const Value input = instruction.inputs[0], output = instruction.outputs[0];
+    if (!is_transient(input) || !is_transient(output)) continue;
+    std::vector<int>& others = sharers[aliases[input.id].id];
+    const Uses& own = uses[output.id];
+    const bool apart = std::ranges::all_of(others, [&](int other) {
+      return uses[other].FirstWriteAfter(i) > own.last && own.FirstWriteAfter(i) > uses[other].last;
+    });
+    if (!apart) continue;
+    others.push_back(output.id);
+    aliases[output.id] = aliases[input.id];
+  }
+  return aliases;
+}
+
+bool IsAlias(const Instruction& instruction, const std::vector<Value>& aliases) {
+  if (!MayAlias(instruction)) return false;
+  const Value output = instruction.outputs[0];
+  return aliases[output.id].id != output.id;
+}
+
+}  // namespace syntra

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values lie in one another's memory.
+#include "program/aliases.h"
+
+#include <gtest/gtest.h>
+
+namespace syntra {
+namespace {
+
+// Programs on values x, y and z of the same size, numbered in this order, and an input.
+enum Name { kX, kY, kZ, kIn };
+
+class Sketch {
+ public:
+  Sketch() {
+    program_.values.assign(4, {.type = {DType::kF32, {2, 6}}});
+    program_.values[kIn].kind = ValueKind::kInput;
+  }
+  Sketch& Reshape(Name to, Name from, bool accumulate = false) {
+    return Call("reshape", {{"shape", Attributes::Integers{2, 6}}}, to, from, accumulate);
+  }
+  Sketch& Scale(Name to, Name from, bool accumulate = false) {
+    return Call("affine", {{"scale", 2.0}, {"shift", 0.0}}, to, from, accumulate);
+  }
+  Name HolderOf(Name name) const { return static_cast<Name>(FindAliases(program_)[name].id); }
+  bool DoesNothing(size_t instruction) const {
+    return IsAlias(program_.instructions[instruction], FindAliases(program_));
+  }
+
+ private:
+  Sketch& Call(const char* op, Attributes attributes, Name to, Name from, bool accumulate) {
+    const TensorType type = program_.values[kX].type;
+    program_.instructions.push_back(
+        {&GetOp(op), {std::move(attributes), {type}, {type}, {accumulate}}, {{from}}, {{to}}});
+    return *this;
+  }
+
+  Program program_;
+};
+
+TEST(Aliases, AReshapeLiesInItsInputsMemory) {
+  const Sketch read = Sketch().Scale(kX, kIn).Reshape(kY, kX).Reshape(kZ, kY);
+  EXPECT_EQ(read.HolderOf(kY), kX);
+  EXPECT_EQ(read.HolderOf(kZ), kX);
+  EXPECT_TRUE(read.DoesNothing(1));
+  EXPECT_FALSE(read.DoesNothing(0));
+}
+
+TEST(Aliases, NotWhereOneIsWrittenWhileTheOtherIsNeeded) {
+  const Sketch late = Sketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kY, kIn, true).Scale(kZ, kX);
+  EXPECT_EQ(late.HolderOf(kY), kY);
+  const Sketch early = Sketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kZ, kX).Scale(kY, kIn, true);
+  EXPECT_EQ(early.HolderOf(kY), kX);
+  // A kernel must not write x where it reads z.
+  const Sketch at_once = Sketch().Scale(kX, kIn).Reshape(kY, kX).Reshape(kZ, kY).Scale(kX, kZ);
+  EXPECT_EQ(at_once.HolderOf(kY), kX);
+  EXPECT_EQ(at_once.HolderOf(kZ), kZ);
+}
+
+TEST(Aliases, WhatIsAddedToAnAliasIsComputed) {
+  const Sketch sum = Sketch().Scale(kX, kIn).Scale(kZ, kIn).Reshape(kY, kX).Reshape(kY, kZ, true);
+  EXPECT_EQ(sum.HolderOf(kY), kX);
+  EXPECT_TRUE(sum.DoesNothing(2));
+  EXPECT_FALSE(sum.DoesNothing(3));
+}
+
+TEST(Aliases, InputsKeepTheirMemory) { EXPECT_EQ(Sketch().Reshape(kY, kIn).HolderOf(kY), kY); }
+
+}  // namespace
+}  // namespace syntra
