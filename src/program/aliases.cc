@@ -36,19 +36,14 @@ std::vector<Uses> UsesOf(const Program& program) {
   return uses;
 }
 
-bool MayAlias(const Instruction& instruction) {
-  return instruction.op->keeps_elements && instruction.outputs[0] &&
-         !instruction.call.accumulate[0];
-}
-
 }  // namespace
 
-std::vector<Value> FindAliases(const Program& program) {
+Aliases FindAliases(const Program& program) {
   const std::vector<Uses> uses = UsesOf(program);
-  std::vector<Value> aliases;
+  Aliases aliases{{}, std::vector<bool>(program.instructions.size())};
   std::vector<std::vector<int>> sharers(program.values.size());  // of the memory of each value
   for (int v = 0; v < std::ssize(program.values); ++v) {
-    aliases.push_back({v});
+    aliases.holder.push_back({v});
     sharers[v].push_back(v);
   }
   const auto is_transient = [&](Value value) {
@@ -56,25 +51,20 @@ std::vector<Value> FindAliases(const Program& program) {
   };
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
-    if (!MayAlias(instruction)) continue;
+    if (!instruction.op->keeps_elements || instruction.call.accumulate[0]) continue;
     const Value input = instruction.inputs[0], output = instruction.outputs[0];
     if (!is_transient(input) || !is_transient(output)) continue;
-    std::vector<int>& others = sharers[aliases[input.id].id];
+    std::vector<int>& others = sharers[aliases.holder[input.id].id];
     const Uses& own = uses[output.id];
     const bool apart = std::ranges::all_of(others, [&](int other) {
       return uses[other].FirstWriteAfter(i) > own.last && own.FirstWriteAfter(i) > uses[other].last;
     });
     if (!apart) continue;
     others.push_back(output.id);
-    aliases[output.id] = aliases[input.id];
+    aliases.holder[output.id] = aliases.holder[input.id];
+    aliases.idle[i] = true;
   }
   return aliases;
-}
-
-bool IsAlias(const Instruction& instruction, const std::vector<Value>& aliases) {
-  if (!MayAlias(instruction)) return false;
-  const Value output = instruction.outputs[0];
-  return aliases[output.id].id != output.id;
 }
 
 }  // namespace syntra

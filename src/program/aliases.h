@@ -9,10 +9,11 @@
 
 namespace syntra {
 
-// For each value the one in whose memory it lies: itself, or an earlier one.
-std::vector<Value> FindAliases(const Program& program);
+struct Aliases {
+  std::vector<Value> holder;  // of each value: the one in whose memory it lies, or itself
+  std::vector<bool> idle;     // of each instruction: whether that leaves it nothing to do
+};
 
-// Whether an instruction has nothing to do, because its output lies in its input's memory.
-bool IsAlias(const Instruction& instruction, const std::vector<Value>& aliases);
+Aliases FindAliases(const Program& program);
 
 }  // namespace syntra

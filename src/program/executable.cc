@@ -104,7 +104,7 @@ std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, siz
 
 // The kernels of all instructions; throws Error(kResources) naming the ops that have none.
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend) {
-  const std::vector<Value> aliases = FindAliases(program);
+  const std::vector<bool> idle = FindAliases(program).idle;
   std::vector<InstructionKernels> kernels;
   std::set<int> written;
   std::set<std::string> missing;
@@ -127,7 +127,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
       alone_before = end;
     }
     const Instruction& instruction = program.instructions[i];
-    if (IsAlias(instruction, aliases)) {
+    if (idle[i]) {
       kernels.push_back({{.run = [](const KernelArguments&) {}}, {}});
       continue;
     }
@@ -206,8 +206,7 @@ void Executable::PlaceTransients() {
     }
   }
   for (size_t i = 0; i < address_.size(); ++i) {
-    const int holder = plan_.aliases[i].id;
-    if (holder != static_cast<int>(i)) address_[i] = address_[holder];
+    if (const size_t holder = plan_.holder[i].id; holder != i) address_[i] = address_[holder];
   }
 }
 

@@ -9,7 +9,7 @@
 namespace syntra {
 
 struct Allocation {
-  Value value;  // and its aliases; absent: workspace of `first`
+  Value value;  // and those it holds; absent: workspace of `first`
   size_t bytes = 0;
   size_t first = 0;  // instruction that writes it first
   size_t last = 0;   // instruction that reads it last
@@ -17,7 +17,7 @@ struct Allocation {
 };
 
 struct MemoryPlan {
-  std::vector<Value> aliases;  // the value in whose memory each lies
+  std::vector<Value> holder;  // of each value: the one in whose memory it lies
   std::vector<Allocation>
       allocations;  // transients, then one workspace per instruction that wants one
   size_t arena_bytes = 0;

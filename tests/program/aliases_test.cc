@@ -22,10 +22,10 @@ class Sketch {
   Sketch& Scale(Name to, Name from, bool accumulate = false) {
     return Call("affine", {{"scale", 2.0}, {"shift", 0.0}}, to, from, accumulate);
   }
-  Name HolderOf(Name name) const { return static_cast<Name>(FindAliases(program_)[name].id); }
-  bool DoesNothing(size_t instruction) const {
-    return IsAlias(program_.instructions[instruction], FindAliases(program_));
+  Name HolderOf(Name name) const {
+    return static_cast<Name>(FindAliases(program_).holder[name].id);
   }
+  bool DoesNothing(size_t instruction) const { return FindAliases(program_).idle[instruction]; }
 
  private:
   Sketch& Call(const char* op, Attributes attributes, Name to, Name from, bool accumulate) {
