@@ -2,7 +2,6 @@
 #include "program/aliases.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace syntra {
 namespace {
@@ -14,7 +13,7 @@ struct Uses {
 
   size_t FirstWriteAfter(size_t instruction) const {
     const auto next = std::ranges::upper_bound(writes, instruction);
-    return next == writes.end() ? std::numeric_limits<size_t>::max() : *next;
+    return next == writes.end() ? SIZE_MAX : *next;
   }
 };
 
@@ -44,25 +43,22 @@ Aliases FindAliases(const Program& program) {
   std::vector<std::vector<int>> sharers(program.values.size());  // of the memory of each value
   for (int v = 0; v < std::ssize(program.values); ++v) {
     aliases.holder.push_back({v});
-    sharers[v].push_back(v);
+    sharers[v] = {v};
   }
-  const auto is_transient = [&](Value value) {
-    return program.info(value).kind == ValueKind::kTransient;
-  };
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     if (!instruction.op->keeps_elements || instruction.call.accumulate[0]) continue;
     const Value input = instruction.inputs[0], output = instruction.outputs[0];
-    if (!is_transient(input) || !is_transient(output)) continue;
+    if (program.info(input).kind != ValueKind::kTransient) continue;
+    if (program.info(output).kind != ValueKind::kTransient) continue;
     std::vector<int>& others = sharers[aliases.holder[input.id].id];
     const Uses& own = uses[output.id];
-    const bool apart = std::ranges::all_of(others, [&](int other) {
+    aliases.idle[i] = std::ranges::all_of(others, [&](int other) {
       return uses[other].FirstWriteAfter(i) > own.last && own.FirstWriteAfter(i) > uses[other].last;
     });
-    if (!apart) continue;
+    if (!aliases.idle[i]) continue;
     others.push_back(output.id);
     aliases.holder[output.id] = aliases.holder[input.id];
-    aliases.idle[i] = true;
   }
   return aliases;
 }
