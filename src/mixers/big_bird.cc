@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/random.h"
+#include "mixers/blocks.h"
 #include "mixers/mixer.h"
 #include "mixers/projections.h"
-#include "nn/attention.h"
 #include "nn/tensors.h"
 
 namespace syntra {
@@ -39,13 +39,18 @@ class BigBird final : public TokenMixer {
                                      .relative_bias = input.relative_bias,
                                      .value = ProjectValue(scope, heads(), input.x)};
     const int64_t end = std::min(length, last_block() * size);  // of what is not the last block
+    const auto all = AttentionMask::Within(input.segments, {}, false);
+    AttentionMask some = all;
+    some.block = size;
+    if (size < end) some.key_blocks = BlocksRead(scope, 1, (end - 1) / size + 1);
     std::vector<Value> parts;
-    const auto add = [&](int64_t from, int64_t to, bool some) {
-      if (from < to) parts.push_back(Read(scope, input.segments, operands, from, to, some));
+    const auto add = [&](int64_t from, int64_t to, const AttentionMask& mask) {
+      if (from >= to) return;
+      parts.push_back(AttendFrom(scope, config_.heads(), operands, mask, from, to));
     };
-    add(0, std::min(size, length), false);
-    add(size, end, true);
-    add(std::max(size, end), length, false);
+    add(0, std::min(size, length), all);
+    add(size, end, some);
+    add(std::max(size, end), length, all);
     return ProjectOutput(scope, Concatenate(scope, 1, parts), shape[2]);
   }
 
@@ -54,34 +59,8 @@ class BigBird final : public TokenMixer {
   // The last block of the longest sequence.
   int64_t last_block() const { return (config_.max_length() - 1) / config_.block_size(); }
 
-  // What the queries of whole blocks [from, to) get from every position or from the blocks that
-  // they read, [B, to - from, H * K].
-  Value Read(const Scope& scope, Value segments, AttentionOperands operands, int64_t from,
-             int64_t to, bool some) const {
-    const int64_t length = scope.TypeOf(operands.key).shape[1], queries = to - from;
-    operands.query = Slice(scope, operands.query, 1, from, queries);
-    if (operands.relative_bias) {
-      operands.relative_bias =
-          Slice(scope, operands.relative_bias, 1, length - to, queries + length - 1);
-    }
-    AttentionMask mask{.query_segments = SliceOfSegments(scope, segments, from, queries),
-                       .key_segments = segments};
-    if (some) {
-      mask.block = config_.block_size();
-      mask.key_blocks = ReadBlocks(scope, from / mask.block, (to - 1) / mask.block + 1);
-    }
-    return Attention(scope.program(), config_.heads(), operands, mask);
-  }
-
-  // Segments i32 [B, T] of some positions, by way of f32.
-  static Value SliceOfSegments(const Scope& scope, Value segments, int64_t from, int64_t count) {
-    if (count == scope.TypeOf(segments).shape[1]) return segments;
-    const Value rows = scope.One("cast", {{"dtype", "f32"}}, {segments});
-    return scope.One("cast", {{"dtype", "i32"}}, {Slice(scope, rows, 1, from, count)});
-  }
-
   // The blocks that blocks [first, end) of each head read, i32 [H, blocks, blocks read].
-  Value ReadBlocks(const Scope& scope, int64_t first, int64_t end) const {
+  Value BlocksRead(const Scope& scope, int64_t first, int64_t end) const {
     const int64_t count = std::min<int64_t>(5 + config_.random_blocks(), last_block() + 1);
     std::vector<int32_t> blocks;
     for (int64_t head = 0; head < config_.heads(); ++head) {

@@ -27,6 +27,21 @@ Value AsSegments(const Scope& scope, Value rows) {
   return Converted(scope, Reshape(scope, rows, {shape[0], shape[1]}), "i32");
 }
 
+Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, AttentionMask mask,
+                 int64_t from, int64_t to) {
+  const int64_t length = scope.TypeOf(operands.key).shape[1], queries = to - from;
+  if (queries < length) {
+    operands.query = Slice(scope, operands.query, 1, from, queries);
+    mask.query_segments =
+        AsSegments(scope, Slice(scope, AsRows(scope, mask.query_segments), 1, from, queries));
+    if (operands.relative_bias) {
+      operands.relative_bias =
+          Slice(scope, operands.relative_bias, 1, length - to, queries + length - 1);
+    }
+  }
+  return Attention(scope.program(), heads, operands, mask);
+}
+
 Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads) {
   const Shape shape = scope.TypeOf(x).shape;
   const int64_t groups = shape[0], size = shape[2], columns = shape[3];

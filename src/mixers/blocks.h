@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "nn/attention.h"
 #include "nn/scope.h"
 
 namespace syntra {
@@ -22,6 +23,11 @@ struct BlockReads {
   int64_t count;
   std::vector<int32_t> blocks;
 };
+
+// Attention of the queries in rows [from, to), [B, to - from, H * K]; operands and segments are
+// those of all rows. Not causal unless `from` is 0.
+Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, AttentionMask mask,
+                 int64_t from, int64_t to);
 
 // Blocks x [G, N, b, C] as their readers Q see them: [G * Q, count * b, C].
 Value ReadBlocks(const Scope& scope, Value x, const BlockReads& reads);

@@ -2,10 +2,15 @@
 // Dot-product attention to the positions nearby, with T5's relative bias: position p reads the keys
 // p + d k with d the dilation and |k| < radius, causal those with k <= 0 (sliding and dilated
 // windows, Beltagy et al. 2020, section 3.1). Global tokens, the first of a row, read and are read
-// by all.
+// by all; what they read, they may read by projections of their own.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mixers/blocks.h"
 #include "mixers/mixer.h"
 #include "mixers/projections.h"
-#include "nn/attention.h"
+#include "nn/tensors.h"
 
 namespace syntra {
 namespace {
@@ -23,35 +28,71 @@ class LocalAttention final : public TokenMixer {
             .per_token = {{heads * size, {"local_attention.heads", "local_attention.head_size"}}}};
   }
 
-  void Validate(const FieldReport&) const override {}
+  void Validate(const FieldReport& report) const override {
+    if (!config_.global_projections() || config_.global_tokens() > 0) return;
+    const std::string path = report.Path("local_attention.global_projections");
+    report.Add({path}, fmt::format("{} are those of global tokens, of which there are none; set "
+                                   "global_tokens",
+                                   path));
+  }
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
-    return Attend(scope, input.x,
-                  {.key = ProjectKey(scope, heads(), input.x),
-                   .relative_bias = input.relative_bias,
-                   .value = ProjectValue(scope, heads(), input.x)},
-                  AttentionMask::Within(input.segments, {}, input.causal));
+    const Shape shape = scope.TypeOf(input.x).shape;
+    const AttentionMask all = AttentionMask::Within(input.segments, {}, input.causal);
+    const auto project = [&](const Scope& by) {
+      return AttentionOperands{.query = ProjectQuery(by, heads(), input.x),
+                               .key = ProjectKey(by, heads(), input.x),
+                               .relative_bias = input.relative_bias,
+                               .value = ProjectValue(by, heads(), input.x)};
+    };
+    Value mixed = Attention(scope.program(), config_.heads(), project(scope), Window(all));
+    if (config_.global_projections()) {
+      const int64_t globals = std::min<int64_t>(config_.global_tokens(), shape[1]);
+      std::vector<Value> parts{
+          AttendFrom(scope, config_.heads(), project(scope / "global"), all, 0, globals)};
+      const int64_t others = shape[1] - globals;
+      if (others > 0) parts.push_back(Slice(scope, mixed, 1, globals, others));
+      mixed = Concatenate(scope, 1, parts);
+    }
+    return ProjectOutput(scope, mixed, shape[2]);
   }
 
   // Remembers all keys and values.
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
-    return Attend(scope, step.x,
-                  {.key = Remember(scope, step, "key", ProjectKey(scope, heads(), step.x)),
-                   .relative_bias = step.relative_bias,
-                   .value = Remember(scope, step, "value", ProjectValue(scope, heads(), step.x))},
-                  {.query_start = step.start, .causal = true});
+    const AttentionMask all{.query_start = step.start, .causal = true};
+    const auto attend = [&](const Scope& by, const std::string& name, const AttentionMask& mask) {
+      const AttentionOperands operands{
+          .query = ProjectQuery(by, heads(), step.x),
+          .key = Remember(scope, step, name + "key", ProjectKey(by, heads(), step.x)),
+          .relative_bias = step.relative_bias,
+          .value = Remember(scope, step, name + "value", ProjectValue(by, heads(), step.x))};
+      return Attention(scope.program(), config_.heads(), operands, mask);
+    };
+    Value mixed = attend(scope, "", Window(all));
+    if (config_.global_projections()) {
+      const Value read = attend(scope / "global", "global_", all);
+      mixed = Add(scope, Multiply(scope, mixed, IfGlobal(scope, step, 0)),
+                  Multiply(scope, read, IfGlobal(scope, step, 1)));
+    }
+    return ProjectOutput(scope, mixed, scope.TypeOf(step.x).shape[2]);
   }
 
  private:
   Heads heads() const { return {config_.heads(), config_.head_size(), config_.dropout()}; }
 
-  Value Attend(const Scope& scope, Value x, AttentionOperands operands, AttentionMask mask) const {
-    operands.query = ProjectQuery(scope, heads(), x);
+  AttentionMask Window(AttentionMask mask) const {
     mask.window = config_.radius();
     mask.dilation = config_.dilation();
     mask.globals = config_.global_tokens();
-    const Value mixed = Attention(scope.program(), config_.heads(), operands, mask);
-    return ProjectOutput(scope, mixed, scope.TypeOf(x).shape[2]);
+    return mask;
+  }
+
+  // `value`, 0 or 1, if a step's position is a global token, else the other; f32 [1].
+  Value IfGlobal(const Scope& scope, const MixerStep& step, float value) const {
+    std::vector<float> values(step.length, 1 - value);
+    std::fill_n(values.begin(), std::min<int64_t>(config_.global_tokens(), step.length), value);
+    return scope.One("gather_rows", {{"axis", int64_t{0}}},
+                     {scope.program().Constant({step.length}, std::move(values)), step.start});
   }
 
   LocalAttentionConfig config_;

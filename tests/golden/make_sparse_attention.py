@@ -32,6 +32,7 @@ PADDED = np.array([[1] * LENGTH, [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]])
 # y [T, D] of a row x [T, D] with these segments.
 Row = Callable[[Tensors, torch.Tensor, np.ndarray], torch.Tensor]
 Shapes = dict[str, tuple[int, ...]]
+GLOBAL = ("query", "key", "value")
 PROJECTIONS: Shapes = dict.fromkeys(("query", "key", "value"), (WIDTH, INNER)) | {"output": (INNER, WIDTH)}
 
 
@@ -90,7 +91,7 @@ def of_one_segment(segments: np.ndarray) -> np.ndarray:
 
 
 def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bias: bool = True,
-          causal: bool = False) -> Case:
+          causal: bool = False, own: bool = False) -> Case:
     """Held to local-attention without global tokens; with them to Longformer, which has neither bias nor dilation."""
     i, j = np.indices((LENGTH, LENGTH))
     near = (np.abs(j - i) < radius * dilation) & ((j - i) % dilation == 0)
@@ -98,7 +99,12 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
     window = (near | touches_global) & ((j <= i) | (not causal))
 
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
-        return dot_product(values, x, window & of_one_segment(segments), bias_of(values, bias))
+        rows = dot_product(values, x, window & of_one_segment(segments), bias_of(values, bias))
+        if not own:
+            return rows
+        of_globals = {side: values[f"global/{side}"] for side in GLOBAL} | {"output": values["output"]}
+        read = dot_product(of_globals, x, ((j <= i) | (not causal)) & of_one_segment(segments), bias_of(values, bias))
+        return torch.cat([read[:global_tokens], rows[global_tokens:]])
 
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         if global_tokens:
@@ -107,8 +113,9 @@ def local(name: str, radius: int, dilation: int = 1, global_tokens: int = 0, bia
 
     settings = f"local_attention radius: {radius} dilation: {dilation} global_tokens: {global_tokens}"
     without_package = global_tokens and (bias or causal or dilation > 1)
-    return Case(name, f"{settings} relative_bias: {str(bias).lower()}", row, PROJECTIONS, causal, bias,
-                package=None if without_package else package)
+    settings += f" relative_bias: {str(bias).lower()} global_projections: {str(own).lower()}"
+    shapes = PROJECTIONS | {f"global/{side}": PROJECTIONS[side] for side in GLOBAL if own}
+    return Case(name, settings, row, shapes, causal, bias, package=None if without_package else package)
 
 
 # --- BigBird, section 2 -------------------------------------------------------------------------
@@ -273,6 +280,8 @@ CASES = (
     local("local_and_global", radius=2, global_tokens=2),
     local("local_and_global_causal", radius=3, global_tokens=2, causal=True),
     local("local_and_global_dilated", radius=2, dilation=4, global_tokens=1, bias=False),
+    local("local_own_global", radius=2, global_tokens=2, own=True),
+    local("local_own_global_causal", radius=3, global_tokens=3, causal=True, own=True),
     local("local_all_global_causal", radius=2, global_tokens=16, causal=True),
     big_bird("big_bird", block_size=1, random_blocks=2, max_length=14),
     big_bird("big_bird_whole_row", block_size=1, random_blocks=3, max_length=11),
@@ -295,6 +304,7 @@ CASES = (
 ONLY_HELD = (
     local("local_and_global_without_bias", radius=3, global_tokens=2, bias=False),
     local("local_all_global_without_bias", radius=4, global_tokens=16, bias=False),
+    local("local_own_global_without_bias", radius=3, global_tokens=2, bias=False, own=True),
 )
 
 

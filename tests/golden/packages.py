@@ -238,7 +238,7 @@ def local_attention(values: Tensors, x: Tensor, segments: np.ndarray, heads: int
 def longformer(values: Tensors, x: Tensor, segments: np.ndarray, heads: int, radius: int, global_tokens: int) -> Tensor:
     """transformers' Longformer, example by example, but softmax in float64.
 
-    Global tokens have projections of their own there; here both are the same.
+    Global tokens have projections of their own there; without `global/` both are the same.
     """
     window, width = 2 * (radius - 1), x.shape[-1]
     config = LongformerConfig(hidden_size=width, num_attention_heads=heads, attention_window=[window],
@@ -247,8 +247,8 @@ def longformer(values: Tensors, x: Tensor, segments: np.ndarray, heads: int, rad
     size = values["query"].shape[1] // heads
     parameters: Tensors = {}
     for side, factor in (("query", size**0.5), ("key", 1.0), ("value", 1.0)):
-        for name in (side, f"{side}_global"):
-            parameters |= {f"{name}.weight": values[side].T * factor, f"{name}.bias": zeros(width)}
+        for name, weight in ((side, values[side]), (f"{side}_global", values.get(f"global/{side}", values[side]))):
+            parameters |= {f"{name}.weight": weight.T * factor, f"{name}.bias": zeros(width)}
     rows = torch.zeros_like(x)
     for part in parts_of(segments):
         own = functional.pad(x[part], (0, 0, 0, -len(x[part]) % window))

@@ -380,9 +380,14 @@ class SyntraModel:
     def local_attention(self, at: str, settings: dict, x: Tensor, keys: Tensor | None, bias: Tensor | int) -> Tensor:
         i, j = torch.arange(x.shape[1])[:, None], torch.arange(x.shape[1])
         near = ((j - i).abs() < settings["radius"] * settings["dilation"]) & ((j - i) % settings["dilation"] == 0)
-        touches_global = torch.minimum(i, j) < settings["global_tokens"]
-        scores = self.dot_product(at, settings["heads"], x, x) + bias
-        return self.mix(at, scores, self.visible(x, keys) & (near | touches_global), x, settings["heads"])
+        heads, count, visible = settings["heads"], settings["global_tokens"], self.visible(x, keys)
+        reads = visible & (near | (torch.minimum(i, j) < count))
+        mixed = self.mix(at, self.dot_product(at, heads, x, x) + bias, reads, x, heads)
+        if settings["global_projections"]:
+            self.tensors.setdefault(f"{at}/global/output", self.tensors[f"{at}/output"])
+            scores = self.dot_product(f"{at}/global", heads, x, x) + bias
+            mixed = torch.cat([self.mix(f"{at}/global", scores, visible, x, heads)[:, :count], mixed[:, count:]], 1)
+        return mixed
 
     def big_bird(self, at: str, settings: dict, x: Tensor, keys: Tensor, bias: Tensor | int) -> Tensor:
         size, heads = settings["block_size"], settings["heads"]

@@ -416,7 +416,7 @@ TEST(MixerCases, ClaimAllButThis) {
     exact += traits.packed_rows == PackedRows::kExact;
     stochastic += traits.stochastic;
   }
-  EXPECT_EQ(not_causal, 10);      // fourier, linformer, mlp, big_bird, reformer
+  EXPECT_EQ(not_causal, 11);      // fourier, linformer, mlp, big_bird, reformer
   EXPECT_EQ(not_incremental, 6);  // tables by position in the segment
   EXPECT_EQ(
       leak,

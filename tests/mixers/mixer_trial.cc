@@ -275,11 +275,14 @@ const std::vector<MixerCase>& MixerCases() {
     list.push_back({"local_attention_and_global_dilated",
                     local("radius: 2 dilation: 4 global_tokens: 1 relative_bias: false")});
     list.push_back({"local_attention_all_global", local("global_tokens: 9")});
+    list.push_back({"local_attention_global_projections",
+                    local("radius: 2 global_tokens: 4 global_projections: true")});
     const auto big_bird = [](const std::string& more) {
       return "big_bird { heads: 3 head_size: 4 max_length: 9 " + more + " }";
     };
     list.push_back({"big_bird", big_bird("block_size: 2")});
     list.push_back({"big_bird_random", big_bird("block_size: 1 random_blocks: 1")});
+    list.push_back({"big_bird_with_bias", big_bird("block_size: 2 relative_bias: true")});
     list.push_back({"big_bird_one_block", big_bird("")});
     const auto sinkhorn = [](const std::string& more) {
       return "sinkhorn { heads: 3 head_size: 4 max_length: 9 " + more + " }";
