@@ -91,6 +91,9 @@ class Shared final : public RowLayout {
     MarkSegment(batch, "decoder", row, begin.targets, length, segment);
     MoveRight(sequence, SlotsIn(batch, "decoder_ids", row, begin.targets, length));
     std::ranges::fill(inputs, kIgnoredTarget);
+    const int64_t prefix = std::min(lengths.inputs + 1, length);
+    std::ranges::fill(SlotsIn(batch, "decoder_prefix_ends", row, begin.targets, prefix),
+                      static_cast<int32_t>(begin.targets + prefix));
   }
 };
 

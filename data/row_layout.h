@@ -37,7 +37,8 @@ class RowLayout {
 const RowLayout& SeparateRows();
 
 // No encoder tensors. decoder_ids are inputs and targets, one behind the other, moved right by one,
-// with 0 at the start of each segment; `targets` is kIgnoredTarget where an input would be.
+// with 0 at the start of each segment; `targets` is kIgnoredTarget where an input would be. The
+// prefix of an example goes from its 0 to its last input, so to the slot of the first target.
 const RowLayout& SharedRows();
 
 // As SeparateRows; every example has one target, its class, and a row of its own.

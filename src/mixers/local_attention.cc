@@ -18,6 +18,7 @@ class LocalAttention final : public TokenMixer {
     const int64_t heads = config_.heads(), size = config_.head_size();
     const bool global = config_.global_tokens() > 0;
     return {.causal = true,
+            .prefills = true,
             .packed_rows = global ? PackedRows::kIndependent : PackedRows::kExact,
             .bias_heads = config_.relative_bias() ? heads : 0,
             .per_token = {{heads * size, {"local_attention.heads", "local_attention.head_size"}}}};
@@ -26,10 +27,12 @@ class LocalAttention final : public TokenMixer {
   void Validate(const FieldReport&) const override {}
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
+    const Value key = ProjectKey(scope, heads(), input.x),
+                value = ProjectValue(scope, heads(), input.x);
+    Remember(scope, input, "key", key);
+    Remember(scope, input, "value", value);
     return Attend(scope, input.x,
-                  {.key = ProjectKey(scope, heads(), input.x),
-                   .relative_bias = input.relative_bias,
-                   .value = ProjectValue(scope, heads(), input.x)},
+                  {.key = key, .relative_bias = input.relative_bias, .value = value},
                   AttentionMask::Within(input.segments, {}, input.causal));
   }
 

@@ -12,6 +12,15 @@ namespace syntra {
 #include "model/architectures.def"
 #undef SYNTRA_ARCHITECTURE
 
+int64_t RowLength(const DecodeShape& shape) {
+  return std::min(shape.input_length + shape.max_length, shape.together);
+}
+
+// The slot behind the inputs has the last of them as its token.
+int64_t PrefillLength(const DecodeShape& shape) {
+  return std::min(shape.input_length + 1, RowLength(shape));
+}
+
 void Architecture::RecordInputs(const Model&, const Scope&, const DecodeShape&,
                                 const MixerState&) const {
   SYNTRA_CHECK(false, "inputs that are read by steps");

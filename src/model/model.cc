@@ -50,7 +50,7 @@ StackInput Model::ReadBatch(const Scope& root, Side side, int64_t rows, int64_t 
   return {.embedded = Embed(root, input("ids")),
           .segments = input("segments"),
           .positions = stack(side).reads_positions() ? input("positions") : Value{},
-          .memory = {}};
+          .prefix_ends = config_.bidirectional_prefix() ? input("prefix_ends") : Value{}};
 }
 
 StackStep Model::ReadStep(const Scope& root, int64_t rows) const {
