@@ -41,6 +41,10 @@ const RowLayout& SeparateRows();
 // prefix of an example goes from its 0 to its last input, so to the slot of the first target.
 const RowLayout& SharedRows();
 
+// As SeparateRows, but that every input has a target in its own slot, or kIgnoredTarget; there is
+// nothing to be read of the decoder's tensors.
+const RowLayout& RowsOfTokenPairs();
+
 // As SeparateRows; every example has one target, its class, and a row of its own.
 const RowLayout& RowsOfOneClass();
 

@@ -26,6 +26,11 @@ void Architecture::RecordInputs(const Model&, const Scope&, const DecodeShape&,
   SYNTRA_CHECK(false, "inputs that are read by steps");
 }
 
+Value Architecture::RecordStep(const Model&, const Scope&, const DecodeShape&,
+                               const MixerState&) const {
+  SYNTRA_CHECK(false, "a step of a model without a decoder");
+}
+
 const Architecture& ArchitectureOf(const ModelConfig& model) {
   switch (model.architecture()) {
 #define SYNTRA_ARCHITECTURE(kind, name) \
@@ -56,11 +61,20 @@ bool HasCrossAttention(const ModelConfig& model) {
   return HasSide(model, Side::kEncoder) && HasSide(model, Side::kDecoder);
 }
 
-void CheckWritesText(const ModelConfig& model) {
-  if (ArchitectureOf(model).outputs() == Outputs::kTokens) return;
+void CheckGivesTokens(const ModelConfig& model) {
+  if (ArchitectureOf(model).outputs() != Outputs::kClasses) return;
   Fail(ExitCode::kConfig,
        "a model of architecture {} tells classes and writes no text; syntra finetune answers the "
        "examples of its tasks (predictions/ of the run)",
+       NameOf(model.architecture()));
+}
+
+void CheckWritesText(const ModelConfig& model) {
+  CheckGivesTokens(model);
+  if (ArchitectureOf(model).outputs() == Outputs::kTokens) return;
+  Fail(ExitCode::kConfig,
+       "a model of architecture {} tells masked tokens and writes no text; start a model with a "
+       "decoder or a classifier from it (checkpoint.initial)",
        NameOf(model.architecture()));
 }
 

@@ -48,8 +48,9 @@ enum class InputReading {
 
 // What a model tells of an input.
 enum class Outputs {
-  kTokens,  // text, by tokens of the vocabulary
-  kClasses  // one of the classes of ModelConfig.classifier
+  kTokens,        // text, by tokens of the vocabulary
+  kMaskedTokens,  // tokens of the vocabulary, in the places of the input
+  kClasses        // one of the classes of ModelConfig.classifier
 };
 
 class Architecture {
@@ -63,6 +64,8 @@ class Architecture {
   virtual std::vector<std::string> foreign_fields() const = 0;
   // What it can learn from corpora; none: it learns tasks alone.
   virtual std::vector<DataConfig::Objective> objectives() const = 0;
+  // Whether it can be trained on tasks.
+  virtual bool learns_tasks() const { return true; }
   virtual const RowLayout& layout() const = 0;
   virtual Outputs outputs() const { return Outputs::kTokens; }
 
@@ -81,7 +84,7 @@ class Architecture {
   // Records a step of the decoder: hidden states [rows, 1, D]. Program inputs: decoder_ids i32
   // [rows, 1]; start i32 [1], the position; with kEncoder also encoder_segments.
   virtual Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,
-                           const MixerState& state) const = 0;
+                           const MixerState& state) const;
 };
 
 // That of a model; there is one for each value of ModelConfig.architecture.
@@ -96,7 +99,9 @@ void ClearForeignFields(ModelConfig* model);
 bool HasSide(const ModelConfig& model, Side side);
 // Whether a decoder attends to an encoder.
 bool HasCrossAttention(const ModelConfig& model);
-// Throws Error(kConfig) if the model has no decoder that could write.
+// Throws Error(kConfig) if what the model gives are no tokens, so that no text has a probability.
+void CheckGivesTokens(const ModelConfig& model);
+// The same if it has no decoder that could write them one after another.
 void CheckWritesText(const ModelConfig& model);
 
 // Lengths of a row of a batch under a configuration.

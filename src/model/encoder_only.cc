@@ -52,11 +52,6 @@ class EncoderOnly final : public Architecture {
   }
 
   InputReading input_reading(const Model&) const override { return InputReading::kEncoder; }
-
-  Value RecordStep(const Model&, const Scope&, const DecodeShape&,
-                   const MixerState&) const override {
-    SYNTRA_CHECK(false, "a step of a model without a decoder");
-  }
 };
 
 }  // namespace

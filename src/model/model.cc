@@ -74,7 +74,7 @@ Value Model::OutputTable(const Scope& root) const {
 }
 
 double Model::LogitScale() const {
-  const bool tied = architecture().outputs() == Outputs::kTokens && config_.tied_embeddings();
+  const bool tied = architecture().outputs() != Outputs::kClasses && config_.tied_embeddings();
   const bool wide = tied && !config_.scaled_embeddings();
   return wide ? InverseRootOfWidth() : 1;
 }

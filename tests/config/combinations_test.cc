@@ -305,6 +305,22 @@ TEST(Combinations, Architectures) {
        "syntra finetune, or set another architecture"},
   };
   for (const auto& [text, error] : classifiers) Expect(encoder + text, error);
+  const std::string masked = "model { architecture: ENCODER_MASKED_LM ";
+  const Case masked_cases[] = {
+      {"mixer { fourier { max_length: 4096 } } positions { sinusoidal {} } } data { objective: "
+       "MASKED_LM pack: false "
+       "input_length: 4096 extra_ids: 1 }",
+       ""},
+      {"classifier { classes: 2 } } data { objective: MASKED_LM }",
+       "model.classifier means nothing with model.architecture ENCODER_MASKED_LM; leave it out"},
+      {"} data { objective: CAUSAL_LM }",
+       "model.architecture ENCODER_MASKED_LM does not learn by data.objective CAUSAL_LM; set "
+       "data.objective: MASKED_LM, or another architecture"},
+      {"} data { task { cola {} } }",
+       "model.architecture ENCODER_MASKED_LM learns no tasks; set model.architecture: ENCODER_ONLY "
+       "and model.classifier, and start from what it has learned"},
+  };
+  for (const Case& c : masked_cases) Expect(masked + c.text, c.error);
   Expect("model { classifier { classes: 2 } }",
          "model.classifier means nothing with model.architecture ENCODER_DECODER; leave it out");
   Expect(

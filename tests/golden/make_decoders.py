@@ -3,8 +3,9 @@
 
 A row holds examples one behind the other. Of each the decoder reads 0, then inputs and targets but for the last one;
 `targets` is -1 where an input would be. `decoder_t5.h5` has one example in each row, `decoder_gpt.h5` and
-`decoder_prefix.h5` several, kept apart by a mask; in the last one inputs read each other in both directions. Losses are those of make_t5.py, and all is computed in float64 as there. torch's attention has biases,
-which are zero here; it divides scores by the root of the head size, which is stored as part of the query weights.
+`decoder_prefix.h5` several, kept apart by a mask; in the last one inputs read each other in both directions. Losses
+are those of make_t5.py, and all is computed in float64 as there. torch's attention has biases, which are zero here; it
+divides scores by the root of the head size, which is stored as part of the query weights.
 """
 
 from __future__ import annotations

@@ -82,6 +82,13 @@ ModelConfig TinyEncoder(const std::string& head) {
   return config;
 }
 
+ModelConfig TinyMaskedLm() {
+  ModelConfig config = TinyEncoder("");
+  config.clear_classifier();
+  config.set_architecture(ModelConfig::ENCODER_MASKED_LM);
+  return config;
+}
+
 ModelConfig ListedModel(const std::string& fields, ModelConfig config) {
   ModelConfig upper;
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(fields, &upper), "{}", fields);
@@ -164,6 +171,7 @@ std::map<std::string, ModelConfig> TrialModels() {
   std::map<std::string, ModelConfig> models;
   for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
   for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
+  models["encoder_masked_lm"] = TinyMaskedLm();
   models["encoder_only"] = TinyEncoder("");
   models["encoder_only_listed"] = ListedModel("encoder { layers { repeat: 2 } }", TinyEncoder(""));
   models["encoder_only_first_token"] = TinyEncoder("pooling: FIRST");

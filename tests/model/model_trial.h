@@ -36,6 +36,9 @@ ModelConfig TinyDecoder(const std::string& mixer = "", const std::string& more =
 // ids of a vocabulary of 32 are classes as well.
 ModelConfig TinyEncoder(const std::string& head);
 
+// A tiny encoder that tells masked tokens.
+ModelConfig TinyMaskedLm();
+
 // The tiny T5, or another model, with ModelConfig fields laid over it, e.g. "encoder { layers {
 // repeat: 3 } }".
 ModelConfig ListedModel(const std::string& fields, ModelConfig config = TinyModel());
