@@ -19,6 +19,9 @@ Batch::Batch(int64_t rows, int64_t input_length, int64_t target_length, int64_t 
   for (const char* name : {"decoder_ids", "decoder_segments", "decoder_positions", "targets"}) {
     tensors_[name].resize(rows * targets_per_input * target_length);
   }
+  if (input_length == 0) {
+    tensors_["decoder_prefix_ends"].resize(rows * targets_per_input * target_length);
+  }
 }
 
 const std::vector<int32_t>& Batch::operator[](std::string_view name) const {

@@ -26,8 +26,10 @@ class Batch {
 
   // i32, row-major:
   //   encoder_ids, encoder_segments, encoder_positions [B, S]; absent where S is 0;
-  //   decoder_ids, decoder_segments, decoder_positions, targets [B * W, T].
-  // Segment 0 is padding, packed examples count from 1; positions restart in each segment.
+  //   decoder_ids, decoder_segments, decoder_positions, targets [B * W, T];
+  //   decoder_prefix_ends [B * W, T]; only where S is 0.
+  // Segment 0 is padding, packed examples count from 1; positions restart in each segment. Of the
+  // slots that read an example's inputs, prefix_ends is the slot behind them, else 0.
   const std::map<std::string, std::vector<int32_t>, std::less<>>& tensors() const {
     return tensors_;
   }

@@ -34,9 +34,9 @@ inline ExampleLengths Longest(const ExampleLengths& a, const ExampleLengths& b) 
 bool IsLanguageModelling(const DataConfig& config);
 
 // The longest inputs and targets under a configuration: data.input_length and data.target_length;
-// where the latter is 0, what span corruption makes of the former. CAUSAL_LM and PREFIX_LM cut text
-// into rows of data.input_length tokens: these are all targets, and inputs among them take the
-// place of targets.
+// where the latter is 0, what span corruption makes of the former. Language models cut text into
+// rows of data.input_length tokens. With CAUSAL_LM and PREFIX_LM these are all targets, and inputs
+// among them take the place of targets; with MASKED_LM each is an input and a target.
 ExampleLengths RowLengths(const DataConfig& config);
 
 // Where an example is to be written.

@@ -20,6 +20,7 @@ struct Row {
 constexpr Row kObjectives[] = {
     {"causal_lm", MakeCausalLm, DataConfig::CAUSAL_LM},
     {"classification", MakeClassification, std::nullopt},
+    {"masked_lm", MakeMaskedLm, DataConfig::MASKED_LM},
     {"prefix_lm", MakePrefixLm, DataConfig::PREFIX_LM},
     {"span_corruption", MakeSpanCorruption, DataConfig::SPAN_CORRUPTION},
     {"text_to_text", MakeTextToText, std::nullopt},

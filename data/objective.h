@@ -40,7 +40,8 @@ class Objective {
   virtual ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey key) const = 0;
   // Whether some ids of such a raw example are left out because there is no room for them.
   virtual bool Cuts(const ExampleLengths& /*raw*/) const { return false; }
-  // Fills `slots`, which have LengthsOf(raw, key). A function of the ids and the key alone.
+  // Fills `slots`, which have LengthsOf(raw, key). A function of the ids and the key alone. A
+  // target may be kIgnoredTarget.
   virtual void Write(const RawExample& raw, RandomKey key, const ExampleSlots& slots) const = 0;
 };
 
@@ -54,6 +55,7 @@ std::string ObjectiveOfCorpus(const DataConfig& config);
 // The rows of the table.
 std::unique_ptr<Objective> MakeCausalLm(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeClassification(const ObjectiveSettings& settings);
+std::unique_ptr<Objective> MakeMaskedLm(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakePrefixLm(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeSpanCorruption(const ObjectiveSettings& settings);
 std::unique_ptr<Objective> MakeTextToText(const ObjectiveSettings& settings);

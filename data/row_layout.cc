@@ -57,6 +57,16 @@ class Separate : public RowLayout {
   }
 };
 
+class TokenPairs final : public Separate {
+ public:
+  void Write(const ExampleLengths& lengths, int32_t segment, int64_t row,
+             const ExampleLengths& begin, Batch* batch, const WriteExample& write) const override {
+    write({SlotsIn(batch, "encoder_ids", row, begin.inputs, lengths.inputs),
+           SlotsIn(batch, "targets", row, begin.targets, lengths.targets)});
+    MarkSegment(batch, "encoder", row, begin.inputs, lengths.inputs, segment);
+  }
+};
+
 class OneClass final : public Separate {
  public:
   ExampleLengths SlotsOf(const ExampleLengths& lengths) const override {
@@ -91,6 +101,9 @@ class Shared final : public RowLayout {
     MarkSegment(batch, "decoder", row, begin.targets, length, segment);
     MoveRight(sequence, SlotsIn(batch, "decoder_ids", row, begin.targets, length));
     std::ranges::fill(inputs, kIgnoredTarget);
+    const int64_t prefix = std::min(lengths.inputs + 1, length);
+    std::ranges::fill(SlotsIn(batch, "decoder_prefix_ends", row, begin.targets, prefix),
+                      static_cast<int32_t>(begin.targets + prefix));
   }
 };
 
@@ -103,6 +116,11 @@ const RowLayout& SeparateRows() {
 
 const RowLayout& SharedRows() {
   static const Shared layout;
+  return layout;
+}
+
+const RowLayout& RowsOfTokenPairs() {
+  static const TokenPairs layout;
   return layout;
 }
 

@@ -37,8 +37,13 @@ class RowLayout {
 const RowLayout& SeparateRows();
 
 // No encoder tensors. decoder_ids are inputs and targets, one behind the other, moved right by one,
-// with 0 at the start of each segment; `targets` is kIgnoredTarget where an input would be.
+// with 0 at the start of each segment; `targets` is kIgnoredTarget where an input would be. The
+// prefix of an example goes from its 0 to its last input, so to the slot of the first target.
 const RowLayout& SharedRows();
+
+// As SeparateRows, but that every input has a target in its own slot, or kIgnoredTarget; there is
+// nothing to be read of the decoder's tensors.
+const RowLayout& RowsOfTokenPairs();
 
 // As SeparateRows; every example has one target, its class, and a row of its own.
 const RowLayout& RowsOfOneClass();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/objective.h"
+#include "data/random_choice.h"
 
 namespace syntra {
 namespace {
@@ -17,16 +18,10 @@ constexpr uint64_t kNoiseStream = 0, kRestStream = 1;
 void SpanCorruption::RandomComposition(int64_t items, int64_t parts, RandomKey key, uint64_t stream,
                                        std::vector<int32_t>* lengths) {
   SYNTRA_CHECK(parts >= 1 && parts <= items, "{} parts of {} items", parts, items);
-  // A composition is a choice of parts - 1 of the items - 1 gaps (Floyd's algorithm).
-  const int64_t gaps = items - 1, cuts = parts - 1;
+  // A composition is a choice of parts - 1 of the items - 1 gaps.
+  const int64_t gaps = items - 1;
   marks_.assign(gaps, 0);
-  RandomBits bits{};
-  for (int64_t i = 0; i < cuts; ++i) {
-    if (i % 4 == 0) bits = RandomAt(key, i / 4, stream);
-    const int64_t last = gaps - cuts + i;
-    const int64_t drawn = UniformBelow(bits[i % 4], static_cast<uint32_t>(last + 1));
-    marks_[marks_[drawn] ? last : drawn] = 1;
-  }
+  ChooseAtRandom(parts - 1, key, stream, marks_);
   lengths->clear();
   int32_t length = 1;
   for (int64_t gap = 0; gap < gaps; ++gap, ++length) {

@@ -131,7 +131,7 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
   for (QueryBlock block : blocks_.all()) {
     float* inverse_sum = log_sum_exp + block.rows;
     // In decoding, keys after the current position do not exist yet.
-    if (few_ && terms.pattern.causal) {
+    if (few_ && terms.pattern.causal && !terms.prefix_ends) {
       block.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
     }
     const std::span<const KeyRun> runs = scores_.RunsOf(arguments.inputs, h, block, w);

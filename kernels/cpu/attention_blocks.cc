@@ -28,7 +28,7 @@ QueryBlocks::QueryBlocks(const Dimensions& z, std::span<const TensorType> inputs
     : z_(z) {
   const bool from_start = inputs.size() == kInputCount && inputs[kQueryStart].present();
   if (!z_.IsSparse() || !RunsServe(inputs)) {
-    SplitEvenly(from_start, tile_bytes);
+    SplitEvenly(from_start || inputs[kPrefixEnds].present(), tile_bytes);
   } else if (z_.pattern.is_window()) {
     SplitWindows(tile_bytes);
   } else {
@@ -43,8 +43,8 @@ void QueryBlocks::SplitBlocks() {
   }
 }
 
-void QueryBlocks::SplitEvenly(bool from_start, int64_t tile_bytes) {
-  const bool prefixes = z_.pattern.causal && !from_start;
+void QueryBlocks::SplitEvenly(bool sees_all, int64_t tile_bytes) {
+  const bool prefixes = z_.pattern.causal && !sees_all;
   // Causal blocks are small so that little is computed above the diagonal.
   const int64_t most = z_.pattern.causal ? 128 : 256;
   const int64_t rows = std::clamp<int64_t>(tile_bytes / kScore / z_.keys / 16 * 16, 16, most);

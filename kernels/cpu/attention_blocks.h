@@ -49,7 +49,8 @@ class QueryBlocks {
   int64_t most_runs() const { return runs_; }
 
  private:
-  void SplitEvenly(bool from_start, int64_t tile_bytes);
+  // `sees_all`: which keys a query may read only the data say.
+  void SplitEvenly(bool sees_all, int64_t tile_bytes);
   void SplitWindows(int64_t tile_bytes);
   void SplitBlocks();
   void Add(QueryBlock block);

@@ -141,7 +141,10 @@ HWY_INLINE float Exponentials(const Scores scores, float offset, BFloat16* round
 // How many keys of the tile query `first + i` may see, apart from segments.
 HWY_INLINE int64_t KeyLimit(const RowTerms& terms, const Tile& tile, int64_t i) {
   if (!terms.pattern.causal) return tile.keys;
-  return std::clamp<int64_t>(tile.first + i + terms.start + 1, 0, tile.keys);
+  const int64_t query = tile.first + i;
+  int64_t limit = query + terms.start + 1;
+  if (terms.prefix_ends) limit = std::max<int64_t>(limit, terms.prefix_ends[query]);
+  return std::clamp<int64_t>(limit, 0, tile.keys);
 }
 
 template <typename T>

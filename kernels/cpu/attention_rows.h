@@ -24,6 +24,7 @@ struct RowTerms {
   int64_t a_stride, b_stride;                      // elements from one query to the next
   const int32_t *query_segments, *key_segments;    // null: no mask
   const int32_t *query_positions, *key_positions;  // null: the row is the position
+  const int32_t* prefix_ends;                      // of the queries; null: none
   int64_t extent;                                  // with positions: the number of key positions
   int64_t start;                                   // row number of query 0
   Pattern pattern;

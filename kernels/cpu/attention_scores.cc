@@ -175,6 +175,9 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
     terms.query_positions = static_cast<const int32_t*>(inputs[kQueryPositions]) + b * z_.queries;
     terms.key_positions = static_cast<const int32_t*>(inputs[kKeyPositions]) + b * z_.keys;
   }
+  if (has(kPrefixEnds)) {
+    terms.prefix_ends = static_cast<const int32_t*>(inputs[kPrefixEnds]) + b * z_.queries;
+  }
   if (has(kKeyBlocks)) {
     terms.key_blocks = static_cast<const int32_t*>(inputs[kKeyBlocks]) +
                        (z_.block_heads == 1 ? 0 : h * z_.QueryBlocks() * z_.blocks_read);

@@ -11,7 +11,7 @@ namespace syntra::attention {
 
 bool SharedProbabilities::Serves(const Dimensions& z, std::span<const TensorType> inputs) {
   if (z.IsSparse()) return false;
-  for (int i : {kQuery, kU, kA, kKeyPositions}) {
+  for (int i : {kQuery, kU, kA, kKeyPositions, kPrefixEnds}) {
     if (inputs[i].present()) return false;
   }
   return inputs.size() != kInputCount || !inputs[kQueryStart].present();

@@ -261,11 +261,12 @@ __device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& term
   SyncThreads();
 }
 
-// The first key that none of the 64 queries from `first_query` on may see.
+// A key behind which the 64 queries from `first_query` on see none.
 template <typename T>
 __device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
   const int64_t end = first_query + kOwnRows;
-  return terms.pattern.causal && end < terms.keys ? end : terms.keys;
+  const bool up_to_diagonal = terms.pattern.causal && terms.prefix_ends == nullptr;
+  return up_to_diagonal && end < terms.keys ? end : terms.keys;
 }
 
 // da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is

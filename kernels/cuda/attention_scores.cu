@@ -5,7 +5,7 @@ namespace syntra::attention {
 namespace {
 
 // A warp computes the range of 64 rows of an example.
-__global__ void RangesKernel(const int32_t* segments, int64_t batch, int64_t rows,
+__global__ void RangesKernel(const int32_t* values, int64_t batch, int64_t rows,
                              SegmentRange* ranges) {
   const int64_t chunks = Chunks(rows), item = BlockIndex() * WarpCount() + WarpIndex();
   if (item >= batch * chunks) return;
@@ -14,11 +14,11 @@ __global__ void RangesKernel(const int32_t* segments, int64_t batch, int64_t row
   for (int row = LaneIndex(); row < kColumns; row += kWarp) {
     const int64_t i = item % chunks * kColumns + row;
     if (i >= rows) break;
-    const int32_t segment = segments[item / chunks * rows + i];
-    zeros += segment == 0 ? 1 : 0;
-    if (segment == 0) continue;
-    range.lowest = segment < range.lowest ? segment : range.lowest;
-    range.highest = segment > range.highest ? segment : range.highest;
+    const int32_t value = values[item / chunks * rows + i];
+    zeros += value == 0 ? 1 : 0;
+    if (value == 0) continue;
+    range.lowest = value < range.lowest ? value : range.lowest;
+    range.highest = value > range.highest ? value : range.highest;
   }
   for (int mask = kWarp / 2; mask > 0; mask /= 2) {
     const int32_t lowest = ShuffleXor(range.lowest, mask);
@@ -61,6 +61,9 @@ PreparedTerms::PreparedTerms(const Dimensions& z, std::span<const TensorType> in
     query_ranges_ = layout.Place(z.batch * Chunks(z.queries) * sizeof(SegmentRange));
     key_ranges_ = layout.Place(z.batch * Chunks(z.keys) * sizeof(SegmentRange));
   }
+  if (inputs[kPrefixEnds].present()) {
+    prefix_ranges_ = layout.Place(z.batch * Chunks(z.queries) * sizeof(SegmentRange));
+  }
   if (z.features > 0) {
     const int64_t heads = z.positions_per_head ? z.heads : 1;
     position_rows_ = layout.Place(heads * z.position_extent *
@@ -71,15 +74,18 @@ PreparedTerms::PreparedTerms(const Dimensions& z, std::span<const TensorType> in
 template <typename T>
 void PreparedTerms::Run(const KernelArguments& arguments, Terms<T>& terms) const {
   constexpr int64_t kWarps = kThreads / kWarp;
-  const auto find_ranges = [&](const int32_t* segments, int64_t rows, size_t place) {
+  const auto find_ranges = [&](const int32_t* values, int64_t rows, size_t place) {
     auto* ranges = reinterpret_cast<SegmentRange*>(arguments.workspace + place);
     Launch(arguments, {BlocksFor(terms.batch * Chunks(rows), kWarps), kThreads}, RangesKernel,
-           segments, terms.batch, rows, ranges);
+           values, terms.batch, rows, ranges);
     return ranges;
   };
   if (terms.query_segments != nullptr) {
     terms.query_ranges = find_ranges(terms.query_segments, terms.queries, query_ranges_);
     terms.key_ranges = find_ranges(terms.key_segments, terms.keys, key_ranges_);
+  }
+  if (terms.prefix_ends != nullptr) {
+    terms.prefix_ranges = find_ranges(terms.prefix_ends, terms.queries, prefix_ranges_);
   }
   if (terms.u != nullptr) {
     T* rows = reinterpret_cast<T*>(arguments.workspace + position_rows_);

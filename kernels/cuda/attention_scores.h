@@ -124,6 +124,13 @@ __device__ Allowance AllowanceOf(const Terms<T>& terms, int64_t b, int64_t h, in
   const Pattern::Extent extent =
       terms.pattern.Of(first_query + terms.Start(), query_count, first_key, key_count);
   Allowance result{extent.some, extent.all && last_query < terms.queries && last_key < terms.keys};
+  if (terms.prefix_ends != nullptr) {
+    const SegmentRange ends =
+        RangeOf(terms.prefix_ranges, b, terms.queries, first_query, query_count);
+    result.any = result.any || first_key < ends.highest;
+    result.all = result.all || (!ends.any_zero && last_key < ends.lowest &&
+                                last_query < terms.queries && last_key < terms.keys);
+  }
   if (terms.key_blocks != nullptr && result.any) {
     const Allowance read =
         AllowanceOfBlocks(terms, h, first_query, last_query, first_key, last_key);
@@ -271,7 +278,8 @@ __device__ __forceinline__ void MaskScores(const Terms<T>& terms, int64_t b, int
         const int own = first_own + 16 * m + FragmentRow(k);
         const int passing = place.passing + 8 * n + FragmentColumn(k);
         const int i = kOfKeys ? passing : own, j = kOfKeys ? own : passing;
-        if (i >= queries || j >= keys || (terms.pattern.causal && j > i + start)) {
+        if (i >= queries || j >= keys ||
+            (terms.pattern.causal && j > i + start && !terms.InPrefix(b, i, j))) {
           scores[m][n].sum[k] = -INFINITY;
         }
       }
@@ -300,7 +308,7 @@ class PreparedTerms {
   void Run(const KernelArguments& arguments, Terms<T>& terms) const;
 
  private:
-  size_t query_ranges_ = 0, key_ranges_ = 0, position_rows_ = 0;
+  size_t query_ranges_ = 0, key_ranges_ = 0, prefix_ranges_ = 0, position_rows_ = 0;
 };
 
 // The shared memory of a block: its own tiles, and one or two stages of passing tiles.

@@ -325,7 +325,7 @@ std::optional<SharedAttention> SharedAttention::For(const Dimensions& z,
                                                     WorkspaceLayout& layout) {
   if (z.IsSparse()) return std::nullopt;
   const bool decodes = inputs.size() == kInputCount && inputs[kQueryStart].present();
-  for (int i : {kQuery, kU, kA, kKeyPositions}) {
+  for (int i : {kQuery, kU, kA, kKeyPositions, kPrefixEnds}) {
     if (inputs[i].present()) return std::nullopt;
   }
   const DType dtype = inputs[kValue].dtype;

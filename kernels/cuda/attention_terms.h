@@ -22,7 +22,8 @@ void WithHeadSize(int64_t head_size, const Body& body) {
   return body(std::integral_constant<int, kLargestHead>());
 }
 
-// The segments of 64 rows: the range of those that are not 0, and whether any is 0.
+// The segments, or the ends of prefixes, of 64 rows: the range of those that are not 0, and whether
+// any is 0.
 struct SegmentRange {
   int32_t lowest, highest;
   bool any_zero;
@@ -42,7 +43,8 @@ struct Terms {
   const float* table;
   int64_t table_heads, table_queries, table_keys;
   const float* bias;
-  const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *query_start;
+  const int32_t *query_segments, *key_segments, *query_positions, *key_positions, *prefix_ends,
+      *query_start;
   Pattern pattern;
   const int32_t* key_blocks;  // [H or 1, blocks of queries, blocks read]
   int64_t block, blocks_read, block_heads;
@@ -52,7 +54,7 @@ struct Terms {
   // to multiples of 16 bytes, [H or 1, N, width], and ranges of segments, [B, chunks of rows].
   const T* position_rows = nullptr;
   int64_t position_width = 0;
-  const SegmentRange *query_ranges = nullptr, *key_ranges = nullptr;
+  const SegmentRange *query_ranges = nullptr, *key_ranges = nullptr, *prefix_ranges = nullptr;
 
   // From the inputs that attention and attention_grad share.
   static Terms Of(const Dimensions& z, const KernelArguments& arguments) {
@@ -85,6 +87,7 @@ struct Terms {
             in(kKeySegments, int32_t{}),
             in(kQueryPositions, int32_t{}),
             in(kKeyPositions, int32_t{}),
+            in(kPrefixEnds, int32_t{}),
             nullptr,
             z.pattern,
             in(kKeyBlocks, int32_t{}),
@@ -126,6 +129,11 @@ struct Terms {
     return false;
   }
 
+  // Whether key j is in the prefix of query i.
+  __device__ bool InPrefix(int64_t b, int64_t i, int64_t j) const {
+    return prefix_ends != nullptr && j < prefix_ends[b * queries + i];
+  }
+
   __device__ bool IsSparse() const { return pattern.is_window() || key_blocks != nullptr; }
   // Whether pattern and key blocks allow it.
   __device__ bool Reads(int64_t h, int64_t i, int64_t j) const {
@@ -134,7 +142,8 @@ struct Terms {
   }
 
   __device__ bool Allows(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (i >= queries || j >= keys || !Reads(h, i, j)) return false;
+    if (i >= queries || j >= keys) return false;
+    if (!Reads(h, i, j) && !InPrefix(b, i, j)) return false;
     if (query_segments == nullptr) return true;
     const int32_t segment = query_segments[b * queries + i];
     return segment != 0 && segment == key_segments[b * keys + j];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_rows: puts one new row per example at row `start` of a cache.
+// write_rows: puts new rows of each example into a cache, from row `start` on.
 #include "kernels/cuda/rows.h"
 #include "kernels/operands.h"
 
@@ -13,12 +13,13 @@ struct WriteRows {
   const T* x;
   const int32_t* start;
   T* cache;
-  int64_t length, width;
+  int64_t rows, length, width;
 
-  __device__ void operator()(int64_t example, int64_t column, int count) const {
-    if (*start < 0 || *start >= length) return;
-    StoreEight(LoadEight(x + example * width + column, count),
-               cache + (example * length + *start) * width + column, count);
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    const int64_t to = *start + row % rows;
+    if (to < 0 || to >= length) return;
+    StoreEight(LoadEight(x + row * width + column, count),
+               cache + (row / rows * length + to) * width + column, count);
   }
 };
 
@@ -31,9 +32,9 @@ std::optional<BoundKernel> cuda_write_rows(const OpCall& call) {
   kernel.run = [x, cache](const KernelArguments& arguments) {
     WithActivation(x.dtype, [&](auto type) {
       using T = decltype(type);
-      Rowwise(arguments, x.shape[0], x.shape[2],
+      Rowwise(arguments, x.shape[0] * x.shape[1], x.shape[2],
               WriteRows<T>{Input<T>(arguments, 0), Input<int32_t>(arguments, 1),
-                           Output<T>(arguments, 0), cache.shape[1], x.shape[2]});
+                           Output<T>(arguments, 0), x.shape[1], cache.shape[1], x.shape[2]});
     });
   };
   return kernel;

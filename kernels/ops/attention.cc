@@ -18,7 +18,7 @@ namespace {
 // table, no operand has it: then every position is a query or, in decoding, there is one query.
 int64_t QueryCount(std::span<const TensorType> inputs) {
   if (inputs.size() == kGradientInputCount) return inputs[kGivenDY].shape[1];
-  for (int i : {kQuery, kU, kA, kQuerySegments, kQueryPositions}) {
+  for (int i : {kQuery, kU, kA, kQuerySegments, kQueryPositions, kPrefixEnds}) {
     if (inputs[i].present()) return inputs[i].shape[1];
   }
   if (inputs[kBias].present()) return inputs[kBias].shape[1] - inputs[kValue].shape[1] + 1;
@@ -66,6 +66,9 @@ void CheckOperands(std::span<const TensorType> inputs, const Dimensions& z) {
                  "attention: key blocks {} for {} heads", ToString(inputs[kKeyBlocks]), z.heads);
     CheckShape(inputs[kKeyBlocks], {z.block_heads, z.QueryBlocks(), z.blocks_read}, "key blocks");
   }
+  CheckShape(inputs[kPrefixEnds], {z.batch, z.queries}, "prefix ends");
+  SYNTRA_CHECK(!inputs[kPrefixEnds].present() || (z.pattern.causal && !z.IsSparse()),
+               "attention: prefix ends are for causal attention to all keys");
   SYNTRA_CHECK(inputs[kValue].shape[2] == width, "attention: {} heads do not divide value {}",
                z.heads, ToString(inputs[kValue]));
 }

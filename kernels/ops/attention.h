@@ -25,6 +25,7 @@ enum Input {
   kQueryPositions,
   kKeyPositions,
   kKeyBlocks,
+  kPrefixEnds,
   kQueryStart,
   kInputCount,
 };
@@ -32,7 +33,7 @@ enum Input {
 enum Output { kY, kLogSumExp, kOutputCount };
 
 // The inputs of attention_grad: the first kSharedInputs inputs of attention, then these.
-inline constexpr int kSharedInputs = kKeyBlocks + 1;
+inline constexpr int kSharedInputs = kPrefixEnds + 1;
 enum GradientInput { kGivenY = kSharedInputs, kGivenLogSumExp, kGivenDY, kGradientInputCount };
 // Output g is the gradient of input g.
 inline constexpr int kGradientOutputCount = kBias + 1;

@@ -53,6 +53,11 @@ class CaseBuilder {
     inputs_[kKeyPositions] = {DType::kI32, {z_.batch, z_.keys}};
     return *this;
   }
+  // Of causal cases.
+  CaseBuilder& Prefixes() {
+    inputs_[kPrefixEnds] = {DType::kI32, {z_.batch, z_.queries}};
+    return *this;
+  }
   CaseBuilder& Start() {
     inputs_[kQueryStart] = {DType::kI32, {1}};
     return *this;
@@ -90,10 +95,17 @@ int32_t SegmentAt(int64_t example, int64_t row, int64_t rows, bool query) {
   return row < rows / 2 ? 1 : 2;
 }
 
+// The ends of prefixes: all rows but the last read all; of packed rows the first read each other;
+// no prefix; a prefix of two thirds of the rows.
+int32_t PrefixEndAt(int64_t example, int64_t row, int64_t rows) {
+  const int64_t ends[] = {rows - 1, rows / 2, 0, rows * 2 / 3};
+  return static_cast<int32_t>(row < ends[example] ? ends[example] : 0);
+}
+
 OpCase CaseBuilder::Build(std::string name) const {
   const int64_t read = block_ > 0 ? inputs_[kKeyBlocks].shape[2] : 0;
   const auto fill = [z = z_, read](int input, std::span<int32_t> values) {
-    const bool query = input == kQuerySegments || input == kQueryPositions;
+    const bool query = input == kQuerySegments || input == kQueryPositions || input == kPrefixEnds;
     const int64_t rows = query ? z.queries : z.keys;
     for (int64_t e = 0; e < std::ssize(values); ++e) {
       const int64_t example = e / rows, row = e % rows;
@@ -101,6 +113,9 @@ OpCase CaseBuilder::Build(std::string name) const {
         case kQuerySegments:
         case kKeySegments:
           values[e] = SegmentAt(example, row, rows, query);
+          break;
+        case kPrefixEnds:
+          values[e] = PrefixEndAt(example, row, rows);
           break;
         case kQueryPositions:  // restarts inside the row, as in packed examples
         case kKeyPositions:
@@ -153,6 +168,25 @@ std::vector<OpCase> Cases() {
     add("random_padded_one_row", CaseBuilder(type, padded, true).Table(1, 1, 9).Segments());
     add("bias_padded", CaseBuilder(type, padded).Bias().Segments());
     add("bias_causal", CaseBuilder(type, self, true).Bias());
+    add("dot_prefix", CaseBuilder(type, self, true).Dot().Prefixes());
+    add("dot_packed_prefix_bias",
+        CaseBuilder(type, packed, true).Dot().Bias().Segments().Prefixes());
+    add("random_padded_prefix_bias",
+        CaseBuilder(type, padded, true).Table(2, 8, 8).Bias().Segments().Prefixes());
+    add("factorized_prefix", CaseBuilder(type, padded, true).Factorized(3, 3).Prefixes());
+    add("long_prefix", CaseBuilder(type, {.queries = 150, .keys = 150, .head_size = 28}, true)
+                           .Dot()
+                           .Factorized(15, 10)
+                           .Prefixes());
+    add("everything_prefix", CaseBuilder(type, packed, true)
+                                 .Dot()
+                                 .Dense(3, 5, true)
+                                 .Factorized(3, 2)
+                                 .Table(2, 6, 5)
+                                 .Bias()
+                                 .Segments()
+                                 .Positions()
+                                 .Prefixes());
     add("mean", CaseBuilder(type, self));
     add("dense", CaseBuilder(type, self).Dense(3, 8, false));
     add("dense_per_head_packed", CaseBuilder(type, packed).Dense(3, 8, true).Segments());

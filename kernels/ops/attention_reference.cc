@@ -25,10 +25,15 @@ class Scores {
 
   bool Allowed(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (z.block > 0 && !ReadsBlock(h, i / z.block, j / z.block)) return false;
-    if (!z.pattern.Allows(i + start_, j)) return false;
+    if (!z.pattern.Allows(i + start_, j) && !InPrefix(b, i, j)) return false;
     if (!Has(kQuerySegments)) return true;
     const int32_t segment = in_[kQuerySegments].integers[b * z.queries + i];
     return segment != 0 && segment == in_[kKeySegments].integers[b * z.keys + j];
+  }
+
+  // Whether j is in the prefix of query i.
+  bool InPrefix(int64_t b, int64_t i, int64_t j) const {
+    return Has(kPrefixEnds) && j < in_[kPrefixEnds].integers[b * z.queries + i];
   }
 
   bool ReadsBlock(int64_t h, int64_t query_block, int64_t key_block) const {

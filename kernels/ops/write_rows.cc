@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends to a cache of incremental decoding: cache[b, start] = x[b, 0] for every b.
-// x [B, 1, C], start i32 [1]; updates cache [B, S, C] of x's element type. {length S}.
+// Appends to a cache of incremental decoding: cache[b, start + i] = x[b, i] for every b and i.
+// x [B, T, C], start i32 [1]; updates cache [B, S, C] of x's element type. {length S}.
 #include <algorithm>
 
 #include "kernels/ops/shapes.h"
@@ -11,18 +11,20 @@ namespace {
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   CheckOperands("write_rows", inputs, {{"x", kActivation, 3}, {"start", kInteger, 1}});
   const Shape& x = inputs[0].shape;
-  CheckShape("write_rows", "x", inputs[0], {x[0], 1, x[2]});
   CheckShape("write_rows", "start", inputs[1], {1});
+  SYNTRA_CHECK(x[1] <= attributes.Int("length"), "write_rows: x {} for {} rows",
+               ToString(inputs[0]), attributes.Int("length"));
   return {{inputs[0].dtype, {x[0], attributes.Int("length"), x[2]}}};
 }
 
 void Reference(const OpCall&, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const int64_t start = inputs[1].integers[0];
-  const int64_t rows = outputs[0].dim(1), width = outputs[0].dim(2);
-  SYNTRA_CHECK(start >= 0 && start < rows, "write_rows: row {} of {}", start, rows);
+  const int64_t rows = outputs[0].dim(1), width = outputs[0].dim(2), count = inputs[0].dim(1);
+  SYNTRA_CHECK(start >= 0 && start + count <= rows, "write_rows: rows {} to {} of {}", start,
+               start + count, rows);
   for (int64_t b = 0; b < outputs[0].dim(0); ++b) {
-    std::copy_n(inputs[0].numbers.begin() + b * width, width,
+    std::copy_n(inputs[0].numbers.begin() + b * count * width, count * width,
                 outputs[0].numbers.begin() + (b * rows + start) * width);
   }
 }
@@ -36,6 +38,10 @@ std::vector<OpCase> Cases() {
                      {{"length", 7}},
                      {{dtype, {2, 1, 67}}, I32({1})},
                      FillBetween(6, 6)});
+    cases.push_back({DTypeName(dtype) + "_several",
+                     {{"length", 9}},
+                     {{dtype, {3, 4, 21}}, I32({1})},
+                     FillBetween(0, 5)});
   }
   return cases;
 }

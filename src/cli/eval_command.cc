@@ -19,7 +19,7 @@ Action SetUpEval(CLI::App& app) {
   return [options, as_json] {
     return WithRanks("eval", [&](Communicator& ranks, Watchdog& watchdog) {
       LoadedModel loaded = options->LoadOnRanks(kForEvaluation, ranks, watchdog);
-      CheckWritesText(loaded.config.model());
+      CheckGivesTokens(loaded.config.model());
       const ValidationData data = OpenValidationData(loaded, ranks, watchdog);
       std::optional<Watchdog::Phase> phase;
       const auto keep_alive = [&] {

@@ -54,15 +54,25 @@ CorruptionLengths LongestSegment(const DataConfig& data) {
   return LengthsFor(data.input_length(), data.noise_density(), data.mean_span_length());
 }
 
-// Tasks suit every architecture.
+// What is learned from corpora matters only where there are no tasks.
 bool LearnsTheObjective(const Config& config) {
   if (config.data().task_size() > 0) return true;
   const std::vector<DataConfig::Objective> known = ArchitectureOf(config.model()).objectives();
   return std::ranges::find(known, config.data().objective()) != known.end();
 }
 
+void ArchitectureLearnsTasks(const Report& report) {
+  const ModelConfig& model = report.config().model();
+  if (ArchitectureOf(model).learns_tasks()) return;
+  report.Add({"model.architecture", "data.task"},
+             fmt::format("model.architecture {} learns no tasks; set model.architecture: "
+                         "ENCODER_ONLY and model.classifier, and start from what it has learned",
+                         NameOf(model.architecture())));
+}
+
 void ArchitectureLearnsTheObjective(const Report& report) {
   const Config& config = report.config();
+  if (config.data().task_size() > 0) return ArchitectureLearnsTasks(report);
   if (LearnsTheObjective(config)) return;
   std::vector<std::string> names;
   for (const DataConfig::Objective objective : ArchitectureOf(config.model()).objectives()) {

@@ -23,7 +23,7 @@ DecodeSettings DecodeSettingsOf(const Config& config) {
   DecodeSettings settings{.decoding = config.decoding(),
                           .input_length = lengths.inputs,
                           .output_length = lengths.targets};
-  if (ArchitectureOf(config.model()).input_reading() == InputReading::kWhole) return settings;
+  if (HasSide(config.model(), Side::kEncoder)) return settings;
   settings.together = RowSlots(config).targets;
   settings.input_length = settings.together - 1;
   return settings;
@@ -105,7 +105,7 @@ std::vector<Hypotheses> BatchDecoder::Decode(std::span<const DecodeRequest> requ
   }
   const std::vector<RequestBatch> batches =
       BatchesBySize(sizes, settings_.input_length, settings_.output_length,
-                    model_.model.architecture().input_reading() == InputReading::kSteps);
+                    !HasSide(model_.model.config(), Side::kEncoder));
   return ShareBatches<Hypotheses>(
       batches, requests.size(), ranks,
       [&](const RequestBatch& batch) { return DecodeOne(requests, batch); }, on_batch);

@@ -38,17 +38,17 @@ class CacheLayout {
   size_t bytes_ = 0;
 };
 
-// Inputs as a whole, or one position of them.
+// Inputs at once, or one position of them.
 Program ReadingProgram(const TrainedModel& model, const DecodeShape& shape, CacheLayout& layout) {
   ProgramBuilder builder;
   Recording recording{
       .program = builder, .parameters = model.parameters, .activations = model.activations};
   const Scope root(recording);
   const Architecture& architecture = model.model.architecture();
-  if (architecture.input_reading() == InputReading::kWhole) {
-    architecture.RecordInputs(model.model, root, shape, layout.For(builder));
-  } else {
+  if (architecture.input_reading(model.model) == InputReading::kSteps) {
     architecture.RecordStep(model.model, root, shape, layout.For(builder));
+  } else {
+    architecture.RecordInputs(model.model, root, shape, layout.For(builder));
   }
   return std::move(builder).Build();
 }
@@ -116,7 +116,7 @@ void CheckDecodes(const Model& model) {
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
     : device_(model.backend.device()),
       shape_(shape),
-      reading_(model.model.architecture().input_reading()),
+      reading_(model.model.architecture().input_reading(model.model)),
       next_(next) {
   CheckDecodes(model.model);
   CacheLayout layout;
@@ -157,16 +157,16 @@ void DecodeSession::Start(std::span<const int32_t> ids, std::span<const int32_t>
   length_ = input_positions_ = 0;
   max_length_ = shape_.max_length;
   first_tokens_.assign(shape_.rows(), 0);
-  if (reading_ == InputReading::kSteps) return ReadBySteps(ids, segments);
+  if (reading_ != InputReading::kEncoder) return ReadInRow(ids, segments);
   read_->SetInput("encoder_ids", ids);
   read_->SetInput("encoder_segments", segments);
   read_->Run();
   step_->SetInput("encoder_segments", segments);
 }
 
-// Each position reads the token before it, as in training; the last token is left to the first
-// Append, which computes what follows.
-void DecodeSession::ReadBySteps(std::span<const int32_t> ids, std::span<const int32_t> segments) {
+// Each position reads the token before it, as in training; the last token is what the first Append
+// appends, which computes what follows.
+void DecodeSession::ReadInRow(std::span<const int32_t> ids, std::span<const int32_t> segments) {
   const int64_t width = shape_.input_length;
   const auto length_of = [&](int64_t input) {
     return std::ranges::count(segments.subspan(input * width, width), 1);
@@ -177,15 +177,42 @@ void DecodeSession::ReadBySteps(std::span<const int32_t> ids, std::span<const in
                  length_of(input));
   }
   max_length_ = std::min(max_length_, shape_.together - length);
-  for (; input_positions_ < length; ++input_positions_) {
-    const auto start = static_cast<int32_t>(input_positions_);
+  if (length == 0) return;
+  if (reading_ == InputReading::kPrefill) {
+    Prefill(ids, length);
+  } else {
+    ReadBySteps(ids, length);
+  }
+  input_positions_ = length;
+}
+
+void DecodeSession::ReadBySteps(std::span<const int32_t> ids, int64_t length) {
+  for (int32_t start = 0; start < length; ++start) {
     read_->SetInput("decoder_ids", std::span<const int32_t>(first_tokens_));
     read_->SetInput("start", std::span<const int32_t>(&start, 1));
     read_->Run();
     for (int64_t row = 0; row < shape_.rows(); ++row) {
-      first_tokens_[row] = ids[row / shape_.rows_per_input * width + input_positions_];
+      first_tokens_[row] = ids[row / shape_.rows_per_input * shape_.input_length + start];
     }
   }
+}
+
+// Rows of training whose only target is not known yet. The position of the last token is computed
+// again by the first Append, with the same outcome: others of a bidirectional prefix read it.
+void DecodeSession::Prefill(std::span<const int32_t> ids, int64_t length) {
+  Batch batch(shape_.rows(), 0, PrefillLength(shape_));
+  for (int64_t row = 0; row < shape_.rows(); ++row) {
+    const std::span<const int32_t> input =
+        ids.subspan(row / shape_.rows_per_input * shape_.input_length, length);
+    RowWriter(SharedRows(), row, &batch).Append({length, 1}, [&](const ExampleSlots& slots) {
+      std::ranges::copy(input, slots.inputs.begin());
+    });
+    first_tokens_[row] = input.back();
+  }
+  for (const auto& [name, values] : batch.tensors()) {
+    if (read_->Has(name)) read_->SetInput(name, std::span<const int32_t>(values));
+  }
+  read_->Run();
 }
 
 void DecodeSession::Append(std::span<const int32_t> ids) {

@@ -59,9 +59,9 @@ class DecodeSession {
   // ends.
   int64_t max_length() const { return max_length_; }
 
-  // Reads ids i32 [inputs, input_length]; segments are 1, and 0 where there is padding. With
-  // InputReading::kSteps all inputs have the same length. The prefixes are then empty. Row r
-  // belongs to input r / rows_per_input.
+  // Reads ids i32 [inputs, input_length]; segments are 1, and 0 where there is padding. Without an
+  // encoder all inputs have the same length. The prefixes are then empty. Row r belongs to input r
+  // / rows_per_input.
   void Start(std::span<const int32_t> ids, std::span<const int32_t> segments);
   // What the first Append of each row must append, as in training: 0, or the last token of an input
   // that the output stands behind.
@@ -81,7 +81,10 @@ class DecodeSession {
   size_t cache_bytes() const { return cache_.size(); }
 
  private:
-  void ReadBySteps(std::span<const int32_t> ids, std::span<const int32_t> segments);
+  // Of inputs that stand in the row of the output.
+  void ReadInRow(std::span<const int32_t> ids, std::span<const int32_t> segments);
+  void ReadBySteps(std::span<const int32_t> ids, int64_t length);
+  void Prefill(std::span<const int32_t> ids, int64_t length);
 
   Device& device_;
   DecodeShape shape_;

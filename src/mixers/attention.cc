@@ -32,6 +32,8 @@ class AttentionMixer final : public TokenMixer {
     const int64_t heads = config_.heads();
     MixerTraits traits{
         .causal = true,
+        .bidirectional_prefix = true,
+        .prefills = true,
         .bias_heads = config_.relative_bias() ? heads : 0,
         .per_token = {{heads * config_.head_size(), {"attention.heads", "attention.head_size"}}}};
     bool indexed = false;
@@ -93,19 +95,24 @@ class AttentionMixer final : public TokenMixer {
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t length = scope.TypeOf(input.x).shape[1];
-    AttentionOperands operands =
-        Operands(scope, {.x = input.x, .length = length, .causal = input.causal});
+    AttentionOperands operands = Operands(
+        scope, {.x = input.x, .length = length, .causal = input.causal && !input.prefix_ends});
+    if (operands.key) Remember(scope, input, "key", operands.key);
+    Remember(scope, input, "value", operands.value);
     ShareHeads(scope, operands);
     operands.value = HeadDropout(scope, operands.value, config_.dropout(), config_.head_size());
     if (input.relative_bias) operands.relative_bias = input.relative_bias;
     const Value positions = traits().reads_positions ? input.positions : Value{};
-    return Mix(scope, input.x, operands,
-               AttentionMask::Within(input.segments, positions, input.causal));
+    AttentionMask mask = AttentionMask::Within(input.segments, positions, input.causal);
+    mask.prefix_ends = input.prefix_ends;
+    return Mix(scope, input.x, operands, mask);
   }
 
   Value BuildStep(const Scope& scope, const MixerStep& step) const override {
-    AttentionOperands operands =
-        Operands(scope, {.x = step.x, .length = step.length, .causal = true, .start = step.start});
+    AttentionOperands operands = Operands(scope, {.x = step.x,
+                                                  .length = step.length,
+                                                  .causal = !step.bidirectional_prefix,
+                                                  .start = step.start});
     if (operands.key) operands.key = Remember(scope, step, "key", operands.key);
     operands.value = Remember(scope, step, "value", operands.value);
     ShareHeads(scope, operands);

@@ -24,6 +24,7 @@ class AttentionFree final : public TokenMixer {
 
   MixerTraits traits() const override {
     MixerTraits traits{.causal = true,
+                       .prefills = true,
                        .sees_order = config_.window() > 0,
                        .per_token = {{config_.width(), {"attention_free.width"}}}};
     const int64_t length = config_.max_length();
@@ -37,6 +38,8 @@ class AttentionFree final : public TokenMixer {
 
   Value Build(const Scope& scope, const MixerInput& input) const override {
     Weighted weighted = Weigh(scope, input.x);
+    Remember(scope, input, "weights", weighted.weights);
+    Remember(scope, input, "values", weighted.values);
     weighted.weights = WithoutPadding(scope, weighted.weights, input.segments);
     weighted.values = WithoutPadding(scope, weighted.values, input.segments);
     const Rows rows{.length = scope.TypeOf(input.x).shape[1]};

@@ -22,6 +22,7 @@ class GatedMlp final : public TokenMixer {
   MixerTraits traits() const override {
     const int64_t length = config_.max_length();
     return {.causal = true,
+            .prefills = true,
             .limits = {{length, "gated_mlp.max_length", std::to_string(length)}},
             .per_token = {{config_.width(), {"gated_mlp.width"}}}};
   }
@@ -42,13 +43,17 @@ class GatedMlp final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const int64_t length = scope.TypeOf(input.x).shape[1];
     const Halves halves = Split(scope, input.x);
+    Remember(scope, input, "gate", halves.gate);
     const Value gate = WithoutPadding(scope, halves.gate, input.segments);
     const Value map = First(scope, First(scope, Map(scope, input.causal), 1, length), 2, length);
     const Value bias = First(scope, Bias(scope), 0, length);
     Value mixed = Gate(scope, map, gate, bias);
     if (config_.attention_size() > 0) {
       const AttentionMask mask = AttentionMask::Within(input.segments, {}, input.causal);
-      mixed = Add(scope, mixed, Attend(scope, Operands(scope, input.x), mask));
+      const AttentionOperands operands = Operands(scope, input.x);
+      Remember(scope, input, "key", operands.key);
+      Remember(scope, input, "value", operands.value);
+      mixed = Add(scope, mixed, Attend(scope, operands, mask));
     }
     return Output(scope, Multiply(scope, halves.gated, mixed), input.x);
   }

@@ -23,6 +23,7 @@ class LocalAttention final : public TokenMixer {
     const int64_t heads = config_.heads(), size = config_.head_size();
     const bool global = config_.global_tokens() > 0;
     return {.causal = true,
+            .prefills = true,
             .packed_rows = global ? PackedRows::kIndependent : PackedRows::kExact,
             .bias_heads = config_.relative_bias() ? heads : 0,
             .per_token = {{heads * size, {"local_attention.heads", "local_attention.head_size"}}}};
@@ -39,17 +40,20 @@ class LocalAttention final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;
     const AttentionMask all = AttentionMask::Within(input.segments, {}, input.causal);
-    const auto project = [&](const Scope& by) {
-      return AttentionOperands{.query = ProjectQuery(by, heads(), input.x),
-                               .key = ProjectKey(by, heads(), input.x),
-                               .relative_bias = input.relative_bias,
-                               .value = ProjectValue(by, heads(), input.x)};
+    const auto project = [&](const Scope& by, const std::string& name) {
+      const AttentionOperands operands{.query = ProjectQuery(by, heads(), input.x),
+                                       .key = ProjectKey(by, heads(), input.x),
+                                       .relative_bias = input.relative_bias,
+                                       .value = ProjectValue(by, heads(), input.x)};
+      Remember(scope, input, name + "key", operands.key);
+      Remember(scope, input, name + "value", operands.value);
+      return operands;
     };
-    Value mixed = Attention(scope.program(), config_.heads(), project(scope), Window(all));
+    Value mixed = Attention(scope.program(), config_.heads(), project(scope, ""), Window(all));
     if (config_.global_projections()) {
       const int64_t globals = std::min<int64_t>(config_.global_tokens(), shape[1]);
-      std::vector<Value> parts{
-          AttendFrom(scope, config_.heads(), project(scope / "global"), all, 0, globals)};
+      std::vector<Value> parts{AttendFrom(scope, config_.heads(),
+                                          project(scope / "global", "global_"), all, 0, globals)};
       const int64_t others = shape[1] - globals;
       if (others > 0) parts.push_back(Slice(scope, mixed, 1, globals, others));
       mixed = Concatenate(scope, 1, parts);

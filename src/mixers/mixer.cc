@@ -35,12 +35,28 @@ std::optional<int64_t> MixerTraits::MaxLength() const {
   return std::ranges::min_element(limits, {}, &LengthLimit::length)->length;
 }
 
+namespace {
+
+// Writes rows [B, T, W] from position `start` on into the state of all `length` positions.
+Value WriteRows(const Scope& scope, const MixerState& state, int64_t length, Value start,
+                const std::string& name, Value rows) {
+  TensorType type = scope.TypeOf(rows);
+  type.shape = {type.shape[0], length, type.shape[2]};
+  const Value all = state(name, type, StateKind::kPositions);
+  scope.program().RecordUpdate("write_rows", {{"length", length}}, {rows, start}, {all});
+  return all;
+}
+
+}  // namespace
+
 Value Remember(const Scope& scope, const MixerStep& step, const std::string& name, Value row) {
-  TensorType type = scope.TypeOf(row);
-  type.shape = {type.shape[0], step.length, type.shape[2]};
-  const Value rows = step.state(name, type, StateKind::kPositions);
-  scope.program().RecordUpdate("write_rows", {{"length", step.length}}, {row, step.start}, {rows});
-  return rows;
+  return WriteRows(scope, step.state, step.length, step.start, name, row);
+}
+
+void Remember(const Scope& scope, const MixerInput& input, const std::string& name, Value rows) {
+  if (!input.state) return;
+  const Value first = scope.program().Constant({1}, std::vector<int32_t>{0});
+  WriteRows(scope, input.state, input.length, first, name, rows);
 }
 
 Value TokenMixer::BuildStep(const Scope&, const MixerStep&) const {

@@ -47,8 +47,12 @@ enum class PackedRows {
 struct MixerTraits {
   bool causal = false;  // can hide later positions from earlier ones
   bool cross = false;   // reads another sequence, the memory, instead of its own
+  // Causal, it can let the positions of a prefix read each other in both directions.
+  bool bidirectional_prefix = false;
   // Why it cannot decode one position at a time, and what can; empty: it can.
   std::string not_incremental;
+  // Build can also write what steps behind its sequence read, so that they need not repeat it.
+  bool prefills = false;
   PackedRows packed_rows = PackedRows::kLeaks;
   bool reads_positions = false;     // needs each position's place in its segment
   bool stochastic = false;          // in training draws random numbers, besides those of dropout
@@ -68,16 +72,6 @@ struct Memory {
   Value segments;  // i32 [B, S]
 };
 
-// The input for whole sequences.
-struct MixerInput {
-  Value x;              // [B, T, D], normalised
-  Value segments;       // i32 [B, T], 0 is padding
-  Value positions;      // positions inside segments, i32 [B, T]; absent unless read
-  Value relative_bias;  // from the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
-  bool causal = false;
-  Memory memory;  // only for cross mixers
-};
-
 // What lasts from step to step.
 enum class StateKind {
   kPositions,  // [rows, positions, width]: what was written for the positions so far
@@ -89,19 +83,38 @@ enum class StateKind {
 using MixerState =
     std::function<Value(const std::string& name, const TensorType& type, StateKind kind)>;
 
+// The input for whole sequences.
+struct MixerInput {
+  Value x;              // [B, T, D], normalised
+  Value segments;       // i32 [B, T], 0 is padding
+  Value positions;      // positions inside segments, i32 [B, T]; absent unless read
+  Value relative_bias;  // from the op relative_bias, f32 [H, 2T - 1]; absent unless wanted
+  bool causal = false;
+  // i32 [B, T]: a position of a prefix also reads what is before this row, the prefix's end; 0 for
+  // others. Absent: there are no such prefixes.
+  Value prefix_ends;
+  Memory memory;  // only for cross mixers
+  // Where steps follow, which read T of at most `length` positions; empty: none do.
+  MixerState state;
+  int64_t length = 0;
+};
+
 // The input of a decode step: one position of sequences of at most `length` positions.
 struct MixerStep {
   Value x;              // [B, 1, D]
   Value start;          // the position, i32 [1]
   Value relative_bias;  // f32 [H, length]
   int64_t length = 0;
-  Value memory_segments;  // i32 [B, S]; only for cross mixers
+  bool bidirectional_prefix = false;  // the sequences may begin with such prefixes
+  Value memory_segments;              // i32 [B, S]; only for cross mixers
   MixerState state;
 };
 
 // Writes row [B, 1, W] at the step's position into the state `name`, and returns the rows of all
 // positions, [B, length, W].
 Value Remember(const Scope& scope, const MixerStep& step, const std::string& name, Value row);
+// Writes rows [B, T, W] into that state where steps follow the input, else nothing.
+void Remember(const Scope& scope, const MixerInput& input, const std::string& name, Value rows);
 
 class TokenMixer {
  public:
@@ -110,7 +123,7 @@ class TokenMixer {
   // Reports settings that are fine one by one but not together; `report` is that of MixerConfig.
   // Only a mixer of which nothing is reported can be recorded.
   virtual void Validate(const FieldReport& report) const = 0;
-  // Returns [B, T, D].
+  // Returns [B, T, D]. A mixer that prefills also writes what BuildStep reads, where steps follow.
   virtual Value Build(const Scope& scope, const MixerInput& input) const = 0;
   // Writes what a cross mixer's steps read of the memory's hidden states, once for all steps.
   virtual void Prepare(const Scope&, Value /*memory*/, const MixerState&) const {}

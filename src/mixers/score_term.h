@@ -33,10 +33,10 @@ struct TermInput {
   int64_t heads = 0, head_size = 0;
   int64_t key_value_heads = 0;  // heads that keys and values have, before they are repeated
   int64_t length = 0;           // S, the keys
-  bool causal = false;
-  Value start;             // of a decoding step: the position of its one query, i32 [1]
-  Value query_projection;  // x W_q if the mixture has a dot product
-  Value gate_weights;      // absent: every term has weight 1
+  bool causal = false;          // no key is after its query
+  Value start;                  // of a decoding step: the position of its one query, i32 [1]
+  Value query_projection;       // x W_q if the mixture has a dot product
+  Value gate_weights;           // absent: every term has weight 1
   int64_t gate_index = 0;
 
   // `value` times this term's gate weight.

@@ -28,6 +28,7 @@ class Sinkhorn final : public TokenMixer {
     const int64_t length = config_.max_length();
     const int64_t heads = config_.heads(), size = config_.head_size();
     return {.causal = true,
+            .prefills = true,
             .stochastic = config_.gumbel_noise(),
             .sees_order = false,
             .limits = {{length, "sinkhorn.max_length", std::to_string(length)}},
@@ -46,6 +47,10 @@ class Sinkhorn final : public TokenMixer {
     const Value readable = Readable(scope, mask, input.causal);
     const Value sorting = Sorting(scope, x, readable, input.causal);
     const Value query = InBlocks(scope, ProjectQuery(scope, heads(), input.x));
+    const Value key = ProjectKey(scope, heads(), x), value = ProjectValue(scope, heads(), x);
+    Remember(scope, input, "input", x);
+    Remember(scope, input, "key", key);
+    Remember(scope, input, "value", value);
     const auto both = [&](Value x) {
       x = InBlocks(scope, x);
       return Concatenate(
@@ -58,9 +63,9 @@ class Sinkhorn final : public TokenMixer {
     const Value keys = Concatenate(scope, 1, {OfHeads(scope, mask), OfHeads(scope, places)});
     const Value mixed = Attention(scope.program(), 1,
                                   {.query = Own(scope, query),
-                                   .key = both(ProjectKey(scope, heads(), x)),
+                                   .key = both(key),
                                    .table = input.causal ? Triangle(scope) : Value{},
-                                   .value = both(ProjectValue(scope, heads(), x))},
+                                   .value = both(value)},
                                   {.query_segments = AsSegments(scope, OfHeads(scope, mask)),
                                    .key_segments = AsSegments(scope, keys)});
     return Output(scope, mixed, shape);

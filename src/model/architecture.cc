@@ -12,9 +12,23 @@ namespace syntra {
 #include "model/architectures.def"
 #undef SYNTRA_ARCHITECTURE
 
+int64_t RowLength(const DecodeShape& shape) {
+  return std::min(shape.input_length + shape.max_length, shape.together);
+}
+
+// The slot behind the inputs has the last of them as its token.
+int64_t PrefillLength(const DecodeShape& shape) {
+  return std::min(shape.input_length + 1, RowLength(shape));
+}
+
 void Architecture::RecordInputs(const Model&, const Scope&, const DecodeShape&,
                                 const MixerState&) const {
   SYNTRA_CHECK(false, "inputs that are read by steps");
+}
+
+Value Architecture::RecordStep(const Model&, const Scope&, const DecodeShape&,
+                               const MixerState&) const {
+  SYNTRA_CHECK(false, "a step of a model without a decoder");
 }
 
 const Architecture& ArchitectureOf(const ModelConfig& model) {
@@ -47,11 +61,20 @@ bool HasCrossAttention(const ModelConfig& model) {
   return HasSide(model, Side::kEncoder) && HasSide(model, Side::kDecoder);
 }
 
-void CheckWritesText(const ModelConfig& model) {
-  if (ArchitectureOf(model).outputs() == Outputs::kTokens) return;
+void CheckGivesTokens(const ModelConfig& model) {
+  if (ArchitectureOf(model).outputs() != Outputs::kClasses) return;
   Fail(ExitCode::kConfig,
        "a model of architecture {} tells classes and writes no text; syntra finetune answers the "
        "examples of its tasks (predictions/ of the run)",
+       NameOf(model.architecture()));
+}
+
+void CheckWritesText(const ModelConfig& model) {
+  CheckGivesTokens(model);
+  if (ArchitectureOf(model).outputs() == Outputs::kTokens) return;
+  Fail(ExitCode::kConfig,
+       "a model of architecture {} tells masked tokens and writes no text; start a model with a "
+       "decoder or a classifier from it (checkpoint.initial)",
        NameOf(model.architecture()));
 }
 

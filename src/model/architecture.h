@@ -35,16 +35,22 @@ struct DecodeShape {
   friend bool operator==(const DecodeShape&, const DecodeShape&) = default;
 };
 
+// Where input and output share a row: its positions, and those which are read at once by kPrefill.
+int64_t RowLength(const DecodeShape& shape);
+int64_t PrefillLength(const DecodeShape& shape);
+
 // How the inputs get into the states that steps read.
 enum class InputReading {
-  kWhole,  // all positions at once, by RecordInputs
-  kSteps   // by a step for each, before those of the output
+  kEncoder,  // at once, by an encoder
+  kPrefill,  // at once, by the decoder in whose row they stand
+  kSteps     // by a step of that decoder for each position, before those of the output
 };
 
 // What a model tells of an input.
 enum class Outputs {
-  kTokens,  // text, by tokens of the vocabulary
-  kClasses  // one of the classes of ModelConfig.classifier
+  kTokens,        // text, by tokens of the vocabulary
+  kMaskedTokens,  // tokens of the vocabulary, in the places of the input
+  kClasses        // one of the classes of ModelConfig.classifier
 };
 
 class Architecture {
@@ -58,6 +64,8 @@ class Architecture {
   virtual std::vector<std::string> foreign_fields() const = 0;
   // What it can learn from corpora; none: it learns tasks alone.
   virtual std::vector<DataConfig::Objective> objectives() const = 0;
+  // Whether it can be trained on tasks.
+  virtual bool learns_tasks() const { return true; }
   virtual const RowLayout& layout() const = 0;
   virtual Outputs outputs() const { return Outputs::kTokens; }
 
@@ -67,15 +75,16 @@ class Architecture {
   virtual Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
                              int64_t targets_per_input, bool recompute) const = 0;
 
-  virtual InputReading input_reading() const = 0;
-  // With kWhole: records what steps read of inputs. Program inputs: encoder_ids, encoder_segments
-  // i32 [inputs, input_length].
+  virtual InputReading input_reading(const Model& model) const = 0;
+  // Records what steps read of inputs, but with kSteps. Program inputs, i32: with kEncoder
+  // encoder_ids and encoder_segments [inputs, input_length]; with kPrefill the decoder's tensors of
+  // a batch, [rows, PrefillLength]: of an input its slots and that of what it is to be followed by.
   virtual void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
                             const MixerState& state) const;
   // Records a step of the decoder: hidden states [rows, 1, D]. Program inputs: decoder_ids i32
-  // [rows, 1]; start i32 [1], the position; with kWhole also encoder_segments.
+  // [rows, 1]; start i32 [1], the position; with kEncoder also encoder_segments.
   virtual Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,
-                           const MixerState& state) const = 0;
+                           const MixerState& state) const;
 };
 
 // That of a model; there is one for each value of ModelConfig.architecture.
@@ -90,7 +99,9 @@ void ClearForeignFields(ModelConfig* model);
 bool HasSide(const ModelConfig& model, Side side);
 // Whether a decoder attends to an encoder.
 bool HasCrossAttention(const ModelConfig& model);
-// Throws Error(kConfig) if the model has no decoder that could write.
+// Throws Error(kConfig) if what the model gives are no tokens, so that no text has a probability.
+void CheckGivesTokens(const ModelConfig& model);
+// The same if it has no decoder that could write them one after another.
 void CheckWritesText(const ModelConfig& model);
 
 // Lengths of a row of a batch under a configuration.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder alone (Radford et al. 2018): inputs and targets stand in one row, and every position
-// reads those before it. The inputs, too, are read from left to right: that is what a decoder with
-// states of earlier positions can do with any mixer.
+// A decoder alone: inputs and targets stand in one row, and every position reads those before it
+// (Radford et al. 2018). Inputs, too, are read from left to right: that is what a decoder with
+// states of earlier positions can do with any mixer. With bidirectional_prefix they read each other
+// in both directions: T5's prefix LM (Raffel et al. 2020, section 3.2.1).
 #include <algorithm>
 
 #include "model/architecture.h"
@@ -28,12 +29,22 @@ class DecoderOnly final : public Architecture {
     return model.stack(Side::kDecoder).Build(root, row, recompute);
   }
 
-  InputReading input_reading() const override { return InputReading::kSteps; }
+  InputReading input_reading(const Model& model) const override {
+    return model.stack(Side::kDecoder).prefills() ? InputReading::kPrefill : InputReading::kSteps;
+  }
+
+  void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
+                    const MixerState& state) const override {
+    StackInput row = model.ReadBatch(root, Side::kDecoder, shape.rows(), PrefillLength(shape));
+    row.state = state;
+    row.length = RowLength(shape);
+    model.stack(Side::kDecoder).Build(root, row, false);
+  }
 
   Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,
                    const MixerState& state) const override {
     StackStep step = model.ReadStep(root, shape.rows());
-    step.length = std::min(shape.input_length + shape.max_length, shape.together);
+    step.length = RowLength(shape);
     step.state = state;
     return model.stack(Side::kDecoder).BuildStep(root, step);
   }

@@ -10,7 +10,9 @@ namespace {
 class EncoderDecoder final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kEncoder, Side::kDecoder}; }
-  std::vector<std::string> foreign_fields() const override { return {"classifier"}; }
+  std::vector<std::string> foreign_fields() const override {
+    return {"classifier", "bidirectional_prefix"};
+  }
   std::vector<DataConfig::Objective> objectives() const override {
     return {DataConfig::SPAN_CORRUPTION};
   }
@@ -26,7 +28,7 @@ class EncoderDecoder final : public Architecture {
     return model.stack(Side::kDecoder).Build(root, target, recompute);
   }
 
-  InputReading input_reading() const override { return InputReading::kWhole; }
+  InputReading input_reading(const Model&) const override { return InputReading::kEncoder; }
 
   void RecordInputs(const Model& model, const Scope& root, const DecodeShape& shape,
                     const MixerState& state) const override {

@@ -34,7 +34,8 @@ class EncoderOnly final : public Architecture {
  public:
   std::vector<Side> sides() const override { return {Side::kEncoder}; }
   std::vector<std::string> foreign_fields() const override {
-    return {"decoder_layers", "decoder", "decoder_mixer", "cross_attention", "tied_embeddings"};
+    return {"decoder_layers",  "decoder",         "decoder_mixer",
+            "cross_attention", "tied_embeddings", "bidirectional_prefix"};
   }
   std::vector<DataConfig::Objective> objectives() const override { return {}; }
   const RowLayout& layout() const override { return RowsOfOneClass(); }
@@ -50,12 +51,7 @@ class EncoderOnly final : public Architecture {
     return Repeated(root, pooled, targets_per_input);
   }
 
-  InputReading input_reading() const override { return InputReading::kWhole; }
-
-  Value RecordStep(const Model&, const Scope&, const DecodeShape&,
-                   const MixerState&) const override {
-    SYNTRA_CHECK(false, "a step of a model without a decoder");
-  }
+  InputReading input_reading(const Model&) const override { return InputReading::kEncoder; }
 };
 
 }  // namespace

@@ -98,6 +98,19 @@ void CheckDecoderIsCausal(const ModelConfig& model, const FieldReport& report) {
   }
 }
 
+void CheckPrefixIsBidirectional(const ModelConfig& model, const FieldReport& report) {
+  if (!model.bidirectional_prefix()) return;
+  for (const LayerGroup& group : LayersOf(model, Side::kDecoder)) {
+    if (MakeMixer(group.mixer)->traits().bidirectional_prefix) continue;
+    const std::string path = report.Path(group.mixer_path),
+                      prefix = report.Path("bidirectional_prefix");
+    report.Add({path, prefix},
+               fmt::format("{} cannot let inputs read what is behind them; use attention, or leave "
+                           "out {}: then they read from left to right",
+                           path, prefix));
+  }
+}
+
 void CheckArchitectureHasFields(const ModelConfig& model, const FieldReport& report) {
   const google::protobuf::Descriptor& fields = *model.GetDescriptor();
   for (const std::string& name : ArchitectureOf(model).foreign_fields()) {
@@ -252,6 +265,7 @@ void ValidateModel(const ModelConfig& model, const FieldReport& report) {
     MakeCrossMixer(model.cross_attention())->Validate(report / "cross_attention");
   }
   CheckDecoderIsCausal(model, report);
+  CheckPrefixIsBidirectional(model, report);
   for (const Side side : ArchitectureOf(model).sides()) {
     CheckListsLayers(model, side, report);
     CheckBiasHeads(model, side, report);

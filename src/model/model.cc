@@ -50,7 +50,7 @@ StackInput Model::ReadBatch(const Scope& root, Side side, int64_t rows, int64_t 
   return {.embedded = Embed(root, input("ids")),
           .segments = input("segments"),
           .positions = stack(side).reads_positions() ? input("positions") : Value{},
-          .memory = {}};
+          .prefix_ends = config_.bidirectional_prefix() ? input("prefix_ends") : Value{}};
 }
 
 StackStep Model::ReadStep(const Scope& root, int64_t rows) const {
@@ -74,7 +74,7 @@ Value Model::OutputTable(const Scope& root) const {
 }
 
 double Model::LogitScale() const {
-  const bool tied = architecture().outputs() == Outputs::kTokens && config_.tied_embeddings();
+  const bool tied = architecture().outputs() != Outputs::kClasses && config_.tied_embeddings();
   const bool wide = tied && !config_.scaled_embeddings();
   return wide ? InverseRootOfWidth() : 1;
 }

@@ -29,7 +29,7 @@ class Model {
   Value Embed(const Scope& root, Value ids) const;
 
   // What a stack reads of a batch: the program inputs <side>_ids, <side>_segments and, where the
-  // stack reads them, <side>_positions, i32 [rows, length].
+  // stack reads them, <side>_positions and <side>_prefix_ends, i32 [rows, length].
   StackInput ReadBatch(const Scope& root, Side side, int64_t rows, int64_t length) const;
   // What the decoder reads at a step: the program inputs decoder_ids i32 [rows, 1] and start i32
   // [1].

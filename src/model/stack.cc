@@ -71,20 +71,28 @@ void Stack::CheckIsIncremental() const {
   }
 }
 
+bool Stack::prefills() const {
+  return std::ranges::all_of(layers_,
+                             [](const Layer& layer) { return layer.mixer->traits().prefills; });
+}
+
 Value Stack::Build(const Scope& root, const StackInput& input, bool recompute) const {
   const Scope stack = root / NameOf(side_);
   const int64_t length = root.TypeOf(input.embedded).shape[1];
-  const bool causal = side_ == Side::kDecoder;
   CheckLength(length);
-  const Value bias = Bias(stack, {length, length, causal});
-  const auto mix = [&](const TokenMixer& mixer, const Scope& scope, Value x, const std::string&) {
+  const Value bias = Bias(stack, {length, length, !reads_ahead()});
+  const auto mix = [&](const TokenMixer& mixer, const Scope& scope, Value x,
+                       const std::string& states) {
     const MixerTraits traits = mixer.traits();
     return mixer.Build(scope, {.x = x,
                                .segments = input.segments,
                                .positions = traits.reads_positions ? input.positions : Value{},
                                .relative_bias = traits.bias_heads > 0 ? bias : Value{},
-                               .causal = causal,
-                               .memory = input.memory});
+                               .causal = side_ == Side::kDecoder,
+                               .prefix_ends = input.prefix_ends,
+                               .memory = input.memory,
+                               .state = input.state ? StatesOf(input.state, states) : nullptr,
+                               .length = input.length});
   };
   Start start{input.embedded, {}, input.segments, recompute};
   if (model_.has_positions()) {
@@ -105,13 +113,14 @@ void Stack::Prepare(const Scope& root, Value memory, const MixerState& state) co
 Value Stack::BuildStep(const Scope& root, const StackStep& step) const {
   const Scope stack = root / NameOf(side_);
   CheckLength(step.length);
-  const Value bias = Bias(stack, {1, step.length, true, step.start});
+  const Value bias = Bias(stack, {1, step.length, !reads_ahead(), step.start});
   const auto mix = [&](const TokenMixer& mixer, const Scope& scope, Value x,
                        const std::string& states) {
     return mixer.BuildStep(scope, {.x = x,
                                    .start = step.start,
                                    .relative_bias = mixer.traits().bias_heads > 0 ? bias : Value{},
                                    .length = step.length,
+                                   .bidirectional_prefix = model_.bidirectional_prefix(),
                                    .memory_segments = step.memory_segments,
                                    .state = StatesOf(step.state, states)});
   };

@@ -20,7 +20,13 @@ struct StackInput {
   Value embedded;   // [B, T, D]
   Value segments;   // i32 [B, T]; 0 is padding
   Value positions;  // i32 [B, T], below T; absent: those of rows with one example each
-  Memory memory;    // of a decoder that reads an encoder
+  // i32 [B, T], of a decoder whose inputs read each other in both directions: where the inputs that
+  // a position is one of end; 0: it is none.
+  Value prefix_ends;
+  Memory memory;  // of a decoder that reads an encoder
+  // Where steps follow, which read T of at most `length` positions; empty: none do.
+  MixerState state;
+  int64_t length = 0;
 };
 
 // One position of sequences of at most `length` positions.
@@ -43,6 +49,8 @@ class Stack {
   bool ponders() const;
   // Throws Error(kConfig) if some layer cannot decode one position at a time.
   void CheckIsIncremental() const;
+  // Whether Build can write what steps read: all mixers can.
+  bool prefills() const;
 
   // Final hidden states [B, T, D]. With `recompute` only the inputs of the layers are
   // kept for the backward pass. Throws Error(kConfig) if a mixer does not take so long a sequence.
@@ -76,6 +84,8 @@ class Stack {
   using Mix = std::function<Value(const TokenMixer& mixer, const Scope& scope, Value x,
                                   const std::string& states)>;
 
+  // Whether keys may be after their queries.
+  bool reads_ahead() const { return side_ == Side::kEncoder || model_.bidirectional_prefix(); }
   // The loop over the layers.
   Value Record(const Scope& stack, const Start& start, const Mix& mix) const;
   Value Bias(const Scope& stack, const BiasExtent& extent) const;

@@ -22,6 +22,7 @@ Value Attention(Recorder& recorder, int64_t heads, const AttentionOperands& oper
   inputs[attention::kQueryPositions] = mask.query_positions;
   inputs[attention::kKeyPositions] = mask.key_positions;
   inputs[attention::kKeyBlocks] = mask.key_blocks;
+  inputs[attention::kPrefixEnds] = mask.prefix_ends;
   inputs[attention::kQueryStart] = mask.query_start;
   const attention::Pattern pattern{mask.causal, mask.window, mask.dilation, mask.globals};
   return RecordOne(recorder, "attention", attention::AttributesOf(heads, pattern, mask.block),

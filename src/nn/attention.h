@@ -35,10 +35,16 @@ struct AttentionMask {
   // queries, blocks read]. Numbers of no block stand for none. Absent: every key.
   Value key_blocks = {};
   int64_t block = 0;
+  // i32 [B, T], if causal: keys before this row as well. Absent: none.
+  Value prefix_ends = {};
 
   // Of the positions of one sequence among themselves.
   static AttentionMask Within(Value segments, Value positions, bool causal) {
-    return {segments, segments, positions, positions, {}, causal};
+    return {.query_segments = segments,
+            .key_segments = segments,
+            .query_positions = positions,
+            .key_positions = positions,
+            .causal = causal};
   }
 };
 

@@ -21,7 +21,7 @@ void CheckHasLabels(const TaskTraits& task, const ModelConfig& model) {
 
 std::vector<int32_t> FirstClassIds(const ModelConfig& model,
                                    std::span<const std::unique_ptr<Task>> tasks) {
-  if (ArchitectureOf(model).outputs() == Outputs::kTokens) return {};
+  if (ArchitectureOf(model).outputs() != Outputs::kClasses) return {};
   std::map<std::string, int32_t> first;  // of each task that is no diagnosis
   int32_t next = 1;
   for (const std::unique_ptr<Task>& task : tasks) {

@@ -277,6 +277,13 @@ TEST(Combinations, Architectures) {
        "random.max_length 511 is shorter than data.input_length 512; make it at least 512"},
       {"mixer { attention { term { random {} } } } } data { target_length: 14 task { cola {} } }",
        "random.max_length 512 is shorter than the 526 tokens of inputs and targets"},
+      {"bidirectional_prefix: true } data { objective: PREFIX_LM }", ""},
+      {"bidirectional_prefix: true decoder { layers {} layers { mixer { retention {} } } } } data "
+       "{ "
+       "objective: PREFIX_LM pack: false }",
+       "model.decoder.layers[1].mixer cannot let inputs read what is behind them; use attention, "
+       "or "
+       "leave out model.bidirectional_prefix: then they read from left to right"},
       // Neither corruption nor sentinels limit a language model.
       {"} data { objective: CAUSAL_LM input_length: 4096 extra_ids: 1 }", ""},
   };
@@ -298,8 +305,28 @@ TEST(Combinations, Architectures) {
        "syntra finetune, or set another architecture"},
   };
   for (const auto& [text, error] : classifiers) Expect(encoder + text, error);
+  const std::string masked = "model { architecture: ENCODER_MASKED_LM ";
+  const Case masked_cases[] = {
+      {"mixer { fourier { max_length: 4096 } } positions { sinusoidal {} } } data { objective: "
+       "MASKED_LM pack: false "
+       "input_length: 4096 extra_ids: 1 }",
+       ""},
+      {"classifier { classes: 2 } } data { objective: MASKED_LM }",
+       "model.classifier means nothing with model.architecture ENCODER_MASKED_LM; leave it out"},
+      {"} data { objective: CAUSAL_LM }",
+       "model.architecture ENCODER_MASKED_LM does not learn by data.objective CAUSAL_LM; set "
+       "data.objective: MASKED_LM, or another architecture"},
+      {"} data { task { cola {} } }",
+       "model.architecture ENCODER_MASKED_LM learns no tasks; set model.architecture: ENCODER_ONLY "
+       "and model.classifier, and start from what it has learned"},
+  };
+  for (const Case& c : masked_cases) Expect(masked + c.text, c.error);
   Expect("model { classifier { classes: 2 } }",
          "model.classifier means nothing with model.architecture ENCODER_DECODER; leave it out");
+  Expect(
+      "model { bidirectional_prefix: true }",
+      "model.bidirectional_prefix means nothing with model.architecture ENCODER_DECODER; leave it "
+      "out");
   Expect("data { objective: PREFIX_LM }",
          "model.architecture ENCODER_DECODER does not learn by data.objective PREFIX_LM; set "
          "data.objective: SPAN_CORRUPTION, or another architecture");

@@ -94,7 +94,8 @@ inline TrialBatch BatchOf(const Json& expected) {
           .encoder_ids = Flat(inputs),
           .encoder_segments = Flat(expected.at("encoder_segments")),
           .decoder_ids = Flat(targets),
-          .decoder_segments = Flat(expected.at("decoder_segments"))};
+          .decoder_segments = Flat(expected.at("decoder_segments")),
+          .prefix_ends = std::vector<int32_t>(Flat(targets).size())};
 }
 
 }  // namespace syntra

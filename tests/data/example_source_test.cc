@@ -36,7 +36,8 @@ Example Written(const ExampleLengths& lengths, const Write& write) {
     EXPECT_EQ(ids.back(), kUntouched);
     ids.erase(ids.begin());
     ids.pop_back();
-    EXPECT_TRUE(std::ranges::all_of(ids, [](int32_t id) { return id > 0; }));
+    EXPECT_TRUE(
+        std::ranges::all_of(ids, [](int32_t id) { return id > 0 || id == kIgnoredTarget; }));
     return ids;
   };
   return {inside(inputs), inside(targets)};
@@ -110,6 +111,10 @@ TEST_P(Objectives, KeepTheirPromises) {
       ExpectEnds(example);
     }
     EXPECT_EQ(make(), example);
+    if (GetParam() == "masked_lm") {
+      ++whole;  // what becomes of its tokens: masked_lm_test.cc
+      continue;
+    }
     const bool kept = CountsOf({example.inputs, example.targets}) == CountsOf({inputs, targets});
     EXPECT_EQ(kept, !objective->Cuts(raw)) << raw.inputs << " " << raw.targets;
     ++(kept ? whole : cut);

@@ -81,8 +81,8 @@ TEST(CausalLm, BatchesHaveNoEncoderTensors) {
     names.insert(name);
     EXPECT_EQ(values.size(), 2u * 64) << name;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"decoder_ids", "decoder_positions", "decoder_segments",
-                                          "targets"}));
+  EXPECT_EQ(names, (std::set<std::string>{"decoder_ids", "decoder_positions", "decoder_prefix_ends",
+                                          "decoder_segments", "targets"}));
 }
 
 TEST(PrefixLm, RowsAreThoseOfCausalLmAndTheirPrefixIsNotGiven) {
@@ -124,10 +124,17 @@ TEST(LanguageModels, PackedRowsKeepTheirExamplesApart) {
     for (int64_t row = 0; row < rows; ++row) {
       const auto ids = batch.Row("decoder_ids", row), targets = batch.Row("targets", row),
                  segments = batch.Row("decoder_segments", row),
-                 positions = batch.Row("decoder_positions", row);
+                 positions = batch.Row("decoder_positions", row),
+                 ends = batch.Row("decoder_prefix_ends", row);
       shared += *std::ranges::max_element(segments) > 1;
       for (size_t t = 0; t < ids.size() && segments[t] > 0; ++t) {
         const bool begins = t == 0 || segments[t] != segments[t - 1];
+        // Of those that read inputs, which begin with 0.
+        const bool reads = begins || targets[t - 1] == kIgnoredTarget;
+        EXPECT_EQ(ends[t] > static_cast<int32_t>(t), reads);
+        if (!begins && ends[t - 1] > 0) {
+          EXPECT_EQ(ends[t - 1], reads ? ends[t] : static_cast<int32_t>(t));
+        }
         EXPECT_EQ(positions[t], begins ? 0 : positions[t - 1] + 1);
         if (begins) {
           EXPECT_EQ(ids[t], 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models without an encoder: inputs that are read by steps, outputs behind them in the same row.
+// Models without an encoder: inputs that are read at once or by steps, outputs behind them in the
+// same row.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,6 +20,8 @@ using Ids = std::vector<int32_t>;
 
 // Rows of one example each, as training reads them.
 TrialBatch Rows(int64_t rows = kRows) { return RandomBatch({rows, 0, kTogether}, kVocabulary); }
+
+const std::string kPrefix = std::string(kUntied) + " bidirectional_prefix: true";
 
 // The tokens before slot `length` of each row's sequence, padded to kTogether.
 struct Inputs {
@@ -52,6 +55,11 @@ std::map<std::string, ModelConfig> Decoders() {
     }
   }
   decoders["halting"] = TrialModels().at("decoder_only_halting");
+  decoders["prefix"] = TinyDecoder(TrialMixers().at("random_and_dot"), kPrefix);
+  decoders["prefix_by_own_bias"] = TinyDecoder(
+      "attention { heads: 2 head_size: 8 relative_bias: false term { dot_product {} } "
+      "term { relative_bias { buckets: 8 max_distance: 16 } } }",
+      kPrefix);
   return decoders;
 }
 
@@ -68,10 +76,11 @@ class DecoderOnly : public testing::TestWithParam<std::pair<const std::string, M
 // Wherever the input ends, and behind another input in the same session.
 TEST_P(DecoderOnly, StepsGiveTheLogProbabilitiesOfTheFullPass) {
   DecodingTrial trial(GetParam().second, 1);
-  const TrialBatch batch = Rows();
-  const auto full = trial.LogProbabilities(batch);
+  TrialBatch batch = Rows();
   DecodeSession session(trial.Trained(), ShapeOf(kRows), NextTokens::kLogits);
   for (const int64_t length : {5, 0, 1, 11}) {
+    SetPrefixes(&batch, length);
+    const auto full = trial.LogProbabilities(batch);
     const Inputs inputs(batch, length);
     session.Start(inputs.ids, inputs.segments);
     EXPECT_EQ(session.max_length(), kTogether - length);
@@ -100,6 +109,7 @@ TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
     std::copy_n(batch.targets.begin() + row * kTogether, kTogether - 1,
                 batch.decoder_ids.begin() + row * kTogether + 1);
   }
+  SetPrefixes(&batch, kInput);
   const auto full = trial.LogProbabilities(batch);
   const Inputs inputs(batch, kInput);
   DecodeSession session(trial.Trained(), ShapeOf(1, kPrefixes), NextTokens::kLogits);
@@ -124,7 +134,8 @@ TEST_P(DecoderOnly, PrefixesMoveWithTheirInputs) {
 INSTANTIATE_TEST_SUITE_P(Mixers, DecoderOnly, testing::ValuesIn(Decoders()),
                          [](const auto& info) { return info.param.first; });
 
-class DecoderBatches : public testing::Test {
+// With inputs that are read from left to right, and with a bidirectional prefix.
+class DecoderBatches : public testing::TestWithParam<bool> {
  protected:
   static DecodeSettings Lengths() {
     return {.decoding = {},
@@ -146,10 +157,11 @@ class DecoderBatches : public testing::Test {
     return ids;
   }
 
-  DecodingTrial trial_{TinyDecoder(TrialMixers().at("random_and_dot"), kUntied)};
+  DecodingTrial trial_{
+      TinyDecoder(TrialMixers().at("random_and_dot"), GetParam() ? kPrefix : kUntied)};
 };
 
-TEST_F(DecoderBatches, AnOutputEndsWithItsRowAndDoesNotDependOnItsNeighbours) {
+TEST_P(DecoderBatches, AnOutputEndsWithItsRowAndDoesNotDependOnItsNeighbours) {
   std::vector<DecodeRequest> requests;
   for (int i = 0; i < 30; ++i) requests.push_back({InputOf(i), {}});
   for (const char* decoding :
@@ -174,7 +186,7 @@ TEST_F(DecoderBatches, AnOutputEndsWithItsRowAndDoesNotDependOnItsNeighbours) {
 }
 
 // Targets behind their inputs have the log-probability that the full pass gives them.
-TEST_F(DecoderBatches, ScoresAreThoseOfTheFullPass) {
+TEST_P(DecoderBatches, ScoresAreThoseOfTheFullPass) {
   std::vector<ScoreRequest> requests;
   for (int i = 0; i < 12; ++i) {
     ScoreRequest& request = requests.emplace_back(ScoreRequest{InputOf(i), {}});
@@ -194,12 +206,28 @@ TEST_F(DecoderBatches, ScoresAreThoseOfTheFullPass) {
       sequence.insert(sequence.end(), target.begin(), target.end());
       TrialBatch row = RandomBatch({1, 0, std::ssize(sequence)}, kVocabulary);
       std::copy(sequence.begin(), sequence.end() - 1, row.decoder_ids.begin() + 1);
+      SetPrefixes(&row, static_cast<int64_t>(begin));
       const auto full = trial_.LogProbabilities(row);
       double expected = 0;
       for (size_t t = begin; t < sequence.size(); ++t) expected += full[t][sequence[t]];
       EXPECT_NEAR(scores[i][k], expected, 1e-5 * (1 + std::abs(expected)))
           << "request " << i << ", target " << k;
     }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Prefixes, DecoderBatches, testing::Bool());
+
+// What the models above are compared by: the mask changes what they compute.
+TEST(BidirectionalPrefix, TheFirstPositionReadsTheLastInput) {
+  DecodingTrial trial(TinyDecoder("", kPrefix));
+  TrialBatch batch = Rows(1);
+  SetPrefixes(&batch, 4);
+  const auto before = trial.LogProbabilities(batch);
+  for (const auto& [slot, changes] : {std::pair{4, true}, {5, false}}) {
+    TrialBatch other = batch;
+    other.decoder_ids[slot] = other.decoder_ids[slot] == 3 ? 4 : 3;
+    EXPECT_EQ(trial.LogProbabilities(other)[0] != before[0], changes) << slot;
   }
 }
 

@@ -140,6 +140,19 @@ TEST_F(DecoderRun, LearnsSentencesByHeartAndGoesOnWithThem) {
   EXPECT_EQ(count, 10) << shown.out << shown.err;
 }
 
+TEST_F(DecoderRun, InputsThatReadEachOtherAreFollowedByWhatWasLearned) {
+  const std::vector<std::string> sentences = WriteSentences();
+  Arguments settings = kByHeart;
+  settings.insert(settings.end(), {"data.objective=PREFIX_LM", "model.bidirectional_prefix=true"});
+  Train("run", settings);
+  std::string beginnings, whole;
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    beginnings += sentences[i].substr(0, 3 * (3 + i % 4) - 1) + "\n";
+    whole += sentences[i] + "\n";
+  }
+  EXPECT_EQ(Run(Of("generate", "run"), {.input = beginnings}).out, whole);
+}
+
 TEST_F(DecoderRun, EveryCausalMixerLearns) {
   WriteSentences();
   int runs = 0;
@@ -157,7 +170,9 @@ TEST_F(DecoderRun, EveryCausalMixerLearns) {
   }
 }
 
-const Arguments kPrefix{"data.objective=PREFIX_LM", "checkpoint.every=10", "model.dropout=0.1"};
+// Inputs that read each other in both directions.
+const Arguments kPrefix{"data.objective=PREFIX_LM", "model.bidirectional_prefix=true",
+                        "checkpoint.every=10", "model.dropout=0.1"};
 
 TEST_F(DecoderRun, ContinuesToTheSameBits) {
   Train("straight", kPrefix);
@@ -288,6 +303,9 @@ TEST_F(DecoderRun, MistakesAreExplained) {
   EXPECT_THAT(error({"model.encoder_layers=2"}),
               HasSubstr("model.encoder_layers means nothing with model.architecture DECODER_ONLY; "
                         "leave it out"));
+  EXPECT_THAT(
+      error({"model.bidirectional_prefix=true", "model.mixer={ retention {} }", "data.pack=false"}),
+      HasSubstr("model.mixer cannot let inputs read what is behind them; use attention"));
   EXPECT_THAT(error({"data.objective=SPAN_CORRUPTION"}),
               HasSubstr("set data.objective: CAUSAL_LM or PREFIX_LM"));
   EXPECT_THAT(error({"model.mixer={ mlp {} }", "data.pack=false"}),

@@ -42,13 +42,15 @@ TEST_P(Fixture, SaysWhereItComesFrom) {
   EXPECT_NE(file.Attribute("/", "versions").find("numpy 2.4.6"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Fixture,
-    testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5",
-                    "transformer_pre_norm.h5", "decoder_t5.h5", "decoder_gpt.h5", "encoder_mean.h5",
-                    "encoder_first.h5", "universal_fixed.h5", "universal_halting.h5",
-                    "universal_decoder.h5", "optimizers.h5", "synthesizers.h5", "convolutions.h5",
-                    "linear_mixers.h5", "position_maps.h5", "sparse_attention.h5"));
+INSTANTIATE_TEST_SUITE_P(All, Fixture,
+                         testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
+                                         "transformer_2017.h5", "transformer_pre_norm.h5",
+                                         "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5",
+                                         "encoder_masked.h5", "encoder_mean.h5", "encoder_first.h5",
+                                         "universal_fixed.h5", "universal_halting.h5",
+                                         "universal_decoder.h5", "optimizers.h5", "synthesizers.h5",
+                                         "convolutions.h5", "linear_mixers.h5", "position_maps.h5",
+                                         "sparse_attention.h5"));
 
 class ModelFixture : public testing::TestWithParam<const char*> {};
 
@@ -63,7 +65,8 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
   ExpectSameShapes(file, "parameters", "gradients_slots");
 
   GoldenArray<int32_t> targets = file.Ints("inputs/targets");
-  const bool decodes = config.architecture() != ModelConfig::ENCODER_ONLY;
+  const bool decodes = config.architecture() == ModelConfig::ENCODER_DECODER ||
+                       config.architecture() == ModelConfig::DECODER_ONLY;
   if (decodes) {
     EXPECT_EQ(file.Ints("inputs/decoder_ids").shape, targets.shape);
     EXPECT_EQ(file.Ints("inputs/decoder_segments").shape, targets.shape);
@@ -71,7 +74,8 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
   if (config.architecture() != ModelConfig::DECODER_ONLY) {
     EXPECT_EQ(file.Ints("inputs/encoder_segments").shape, file.Ints("inputs/encoder_ids").shape);
   }
-  const int64_t told = decodes ? config.vocabulary_size() : config.classifier().classes();
+  const bool classes = config.architecture() == ModelConfig::ENCODER_ONLY;
+  const int64_t told = classes ? config.classifier().classes() : config.vocabulary_size();
   std::vector<int64_t> logits{targets.shape[0], targets.shape[1], told};
   EXPECT_EQ(file.Floats("outputs/logits").shape, logits);
 
@@ -92,9 +96,10 @@ TEST_P(ModelFixture, HoldsModelAndGradients) {
 INSTANTIATE_TEST_SUITE_P(All, ModelFixture,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5",
                                          "transformer_2017.h5", "transformer_pre_norm.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5", "encoder_mean.h5",
-                                         "encoder_first.h5", "universal_fixed.h5",
-                                         "universal_halting.h5", "universal_decoder.h5"));
+                                         "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5",
+                                         "encoder_masked.h5", "encoder_mean.h5", "encoder_first.h5",
+                                         "universal_fixed.h5", "universal_halting.h5",
+                                         "universal_decoder.h5"));
 
 TEST(OptimizersFixture, HoldsTrajectories) {
   GoldenFile file("optimizers.h5");

@@ -2,16 +2,17 @@
 """Decoders without an encoder: Hugging Face's T5 stack, and a GPT of torch's Transformer layers.
 
 A row holds examples one behind the other. Of each the decoder reads 0, then inputs and targets but for the last one;
-`targets` is -1 where an input would be. `decoder_t5.h5` has one example in each row, `decoder_gpt.h5` several, kept
-apart by a mask. Losses are those of make_t5.py, and all is computed in float64 as there. torch's attention has biases,
-which are zero here; it divides scores by the root of the head size, which is stored as part of the query weights.
+`targets` is -1 where an input would be. `decoder_t5.h5` has one example in each row, `decoder_gpt.h5` and
+`decoder_prefix.h5` several, kept apart by a mask; in the last one inputs read each other in both directions. Losses
+are those of make_t5.py, and all is computed in float64 as there. torch's attention has biases, which are zero here; it
+divides scores by the root of the head size, which is stored as part of the query weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,11 @@ class Batch:
     targets: Ids
 
 
+@dataclass(frozen=True)
+class PrefixBatch(Batch):
+    decoder_prefix_ends: Ids  # of the positions that read inputs: the position behind them; else 0
+
+
 def make_batch(rows: list[list[tuple[int, int]]], generator: np.random.Generator) -> Batch:
     """Of each row the examples, as numbers of inputs and targets."""
     batch = Batch(*(np.zeros((len(rows), LONGEST), dtype=np.int64) for _ in range(4)))
@@ -53,6 +59,18 @@ def make_batch(rows: list[list[tuple[int, int]]], generator: np.random.Generator
             batch.targets[row, slots] = np.append(np.full(inputs, -1), sequence[inputs:])
             begin = slots.stop
     return batch
+
+
+def with_prefixes(batch: Batch, rows: list[list[tuple[int, int]]]) -> PrefixBatch:
+    """The position of an example's last input is that whose output is its first target."""
+    ends = np.zeros_like(batch.decoder_ids)
+    for row, examples in enumerate(rows):
+        begin = 0
+        for inputs, targets in examples:
+            end = begin + inputs + 1
+            ends[row, begin:end] = end
+            begin += inputs + targets
+    return PrefixBatch(**vars(batch), decoder_prefix_ends=ends)
 
 
 def t5_layers(side: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -94,6 +112,7 @@ class T5(nn.Module):
 
     file = "decoder_t5.h5"
     rows = [[(0, 12)], [(5, 4)], [(3, 1)]]
+    reads_ahead = False
     query_factor, first_target = 1.0, 0
     config = f"""\
 architecture: DECODER_ONLY
@@ -110,21 +129,41 @@ relative_bias {{ buckets: {BUCKETS} max_distance: {MAX_DISTANCE} }}
         config = T5Config(
             vocab_size=VOCABULARY, d_model=WIDTH, d_kv=HEAD_SIZE, d_ff=HIDDEN, num_layers=LAYERS, num_heads=HEADS,
             relative_attention_num_buckets=BUCKETS, relative_attention_max_distance=MAX_DISTANCE, dropout_rate=0.0,
-            layer_norm_epsilon=1e-6, is_decoder=True, use_cache=False, attn_implementation="eager")
+            layer_norm_epsilon=1e-6, is_decoder=not self.reads_ahead, use_cache=False, attn_implementation="eager")
         self.stack = T5Stack(config)
         self.stack.set_input_embeddings(nn.Embedding(VOCABULARY, WIDTH))
-        for block in self.stack.block:
+        for block in () if self.reads_ahead else self.stack.block:
             del block.layer[1]  # the attention to an encoder
             block.is_decoder = False  # it would look for that layer
         self.embedding = self.stack.get_input_embeddings().weight
 
     def forward(self, batch: Batch) -> Tensor:
-        ids, segments = torch.from_numpy(batch.decoder_ids), torch.from_numpy(batch.decoder_segments)
-        hidden = self.stack(input_ids=ids, attention_mask=segments).last_hidden_state
+        ids = torch.from_numpy(batch.decoder_ids)
+        hidden = self.stack(input_ids=ids, attention_mask=self.mask(batch)).last_hidden_state
         return hidden @ self.embedding.T * WIDTH ** -0.5
+
+    def mask(self, batch: Batch) -> Tensor:
+        return torch.from_numpy(batch.decoder_segments)
 
     def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"embedding": tensors["embedding"]} | t5_layers("decoder", tensors)
+
+
+class PrefixLm(T5):
+    """T5's encoder, whose relative bias knows both directions, with the mask of a prefix language model."""
+
+    file = "decoder_prefix.h5"
+    rows = [[(7, 5)], [(3, 4), (0, 2), (1, 1)], [(2, 3), (5, 2)]]
+    reads_ahead = True
+    config = T5.config + "bidirectional_prefix: true\n"
+
+    def mask(self, batch: Batch) -> Tensor:
+        assert isinstance(batch, PrefixBatch)
+        segments, ends = torch.from_numpy(batch.decoder_segments), torch.from_numpy(batch.decoder_prefix_ends)
+        earlier = torch.ones(LONGEST, LONGEST, dtype=torch.bool).tril()
+        read = earlier | (torch.arange(LONGEST) < ends[:, :, None])
+        read &= segments[:, :, None] == segments[:, None, :]
+        return torch.zeros(read.shape, dtype=torch.float64).masked_fill(~read, -torch.inf)[:, None]
 
 
 class Gpt(nn.Module):
@@ -208,7 +247,7 @@ def evaluate(model: NamedModel, batch: Any) -> Result:
 def check_later_tokens_are_hidden(model: NamedModel, batch: Batch, logits: Tensor) -> None:
     other = batch.decoder_ids.copy()
     other[:, -1] = (other[:, -1] + 1) % VOCABULARY
-    found = model(Batch(other, batch.decoder_segments, batch.decoder_positions, batch.targets))
+    found = model(replace(batch, decoder_ids=other))
     if not torch.allclose(found[:, :-1], logits[:, :-1], rtol=1e-12):
         raise RuntimeError(f"{model.file}: a token changes what is before it")
 
@@ -246,11 +285,24 @@ def write_model(model: nn.Module, batch: Any, used: NDArray[np.bool_], script: s
     check_gradient(named.file, model, lambda: evaluate(named, batch).loss_slots.item(), unique, generator)
 
 
+def check_inputs_read_each_other(model: NamedModel, batch: Batch, logits: Tensor) -> None:
+    """The last input of the first row changes the logits at its first position, and its last target does not."""
+    (inputs, _), = PrefixLm.rows[0]
+    other = batch.decoder_ids.copy()
+    other[0, inputs] = (other[0, inputs] + 1) % VOCABULARY
+    found = model(replace(batch, decoder_ids=other))
+    if torch.allclose(found[0, 0], logits[0, 0], rtol=1e-6) or not torch.equal(found[1:], logits[1:]):
+        raise RuntimeError(f"{model.file}: inputs do not read what is behind them")
+
+
 def write(make: Callable[[], T5 | Gpt], seed: int, directory: Path) -> None:
     generator = np.random.default_rng(seed)
     model = make().double()  # in training mode, in which torch does not fuse layers
     draw_parameters(model, generator)
     batch = make_batch(model.rows, generator)
+    if isinstance(model, PrefixLm):
+        batch = with_prefixes(batch, model.rows)
+        check_inputs_read_each_other(model, batch, model(batch))
     check_later_tokens_are_hidden(model, batch, model(batch))
     write_model(model, batch, batch.decoder_segments > 0, Path(__file__).name, directory, generator)
 
@@ -261,6 +313,7 @@ def main() -> None:
     with norms_in_double():
         write(T5, 30, directory)
         write(Gpt, 31, directory)
+        write(PrefixLm, 32, directory)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders with a classification head: Hugging Face's T5 encoder, and torch's Transformer layers.
+"""Encoders without a decoder: Hugging Face's T5 encoder, and torch's Transformer layers.
 
 `encoder_mean.h5` tells the class by the mean of the output over the tokens, `encoder_first.h5` by the output for the
-first token. `targets` is the class, from 1 on. Losses are those of make_t5.py, with an example for each token, and all
-is computed in float64 as there. What make_decoders.py says of torch's attention holds here.
+first token; `targets` is the class, from 1 on. `encoder_masked.h5` tells masked tokens; `targets` is -1 where none is.
+Losses are those of make_t5.py, with an example for each token, and all is computed in float64 as there. What
+make_decoders.py says of torch's attention holds here.
 """
 
 from __future__ import annotations
@@ -45,6 +46,13 @@ def make_batch(generator: np.random.Generator) -> Batch:
     return batch
 
 
+def masked_tokens(batch: Batch, generator: np.random.Generator) -> Batch:
+    """Every third token of a row, and at least one, whatever stands in its place."""
+    targets = np.where(batch.encoder_segments > 0, -1, 0)
+    targets[:, ::3] = generator.integers(2, VOCABULARY, targets[:, ::3].shape) * batch.encoder_segments[:, ::3]
+    return Batch(batch.encoder_ids, batch.encoder_segments, targets)
+
+
 class Mean(nn.Module):
     """T5's encoder and the mean of its output."""
 
@@ -72,15 +80,38 @@ classifier {{ classes: {CLASSES} }}
         self.classifier = nn.Linear(WIDTH, CLASSES, bias=False)
 
     def forward(self, batch: Batch) -> Tensor:
-        ids, segments = torch.from_numpy(batch.encoder_ids), torch.from_numpy(batch.encoder_segments)
-        hidden = self.stack(input_ids=ids, attention_mask=segments).last_hidden_state
+        hidden, segments = self.hidden(batch), torch.from_numpy(batch.encoder_segments)
         mean = (hidden * segments[..., None]).sum(1) / segments.sum(1, keepdim=True)
         logits: Tensor = self.classifier(mean)[:, None]
         return logits
 
+    def hidden(self, batch: Batch) -> Tensor:
+        ids, segments = torch.from_numpy(batch.encoder_ids), torch.from_numpy(batch.encoder_segments)
+        hidden: Tensor = self.stack(input_ids=ids, attention_mask=segments).last_hidden_state
+        return hidden
+
     def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         found = {"embedding": tensors["embedding"], "classifier": tensors["classifier.weight"]}
         return found | t5_layers("encoder", tensors)
+
+
+class Masked(Mean):
+    """T5's encoder and the embedding as the matrix of the output, scaled as T5 scales it."""
+
+    file = "encoder_masked.h5"
+    first_target = 0
+    config = Mean.config.replace("ENCODER_ONLY", "ENCODER_MASKED_LM").replace(
+        f"classifier {{ classes: {CLASSES} }}\n", "")
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.classifier
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.hidden(batch) @ self.embedding.T * WIDTH ** -0.5
+
+    def names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"embedding": tensors["embedding"]} | t5_layers("encoder", tensors)
 
 
 class First(nn.Module):
@@ -129,15 +160,18 @@ def write(make: Callable[[], Mean | First], seed: int, directory: Path) -> None:
     model = make().double()
     draw_parameters(model, generator)
     batch = make_batch(generator)
-    write_model(model, batch, batch.targets > 0, Path(__file__).name, directory, generator)
+    if isinstance(model, Masked):
+        batch = masked_tokens(batch, generator)
+    write_model(model, batch, batch.targets != 0, Path(__file__).name, directory, generator)
 
 
 def main() -> None:
-    directory = output_directory("Writes the fixtures of encoders with a classification head.")
+    directory = output_directory("Writes the fixtures of encoders without a decoder.")
     torch.set_num_threads(1)
     with norms_in_double():
         write(Mean, 40, directory)
         write(First, 41, directory)
+        write(Masked, 42, directory)
 
 
 if __name__ == "__main__":

@@ -76,9 +76,13 @@ class SyntraModel:
         keys, memory = encoder_ids != 0, None
         if self.config["architecture"] == "ENCODER_ONLY":
             return self.classes(self.stack("encoder", self.embed(encoder_ids), keys), keys)
+        if self.config["architecture"] == "ENCODER_MASKED_LM":
+            return self.tokens(self.stack("encoder", self.embed(encoder_ids), keys)) * keys[..., None]
         if self.config["architecture"] == "ENCODER_DECODER":
             memory = self.stack("encoder", self.embed(encoder_ids), keys)
-        hidden = self.stack("decoder", self.embed(decoder_ids), keys, memory)
+        return self.tokens(self.stack("decoder", self.embed(decoder_ids), keys, memory))
+
+    def tokens(self, hidden: Tensor) -> Tensor:
         if self.config["tied_embeddings"]:
             scale = 1 if self.config["scaled_embeddings"] else self.config["width"] ** -0.5
             return hidden @ self.tensors["embedding"].T * scale
@@ -128,7 +132,8 @@ class SyntraModel:
         default = {"repeat": self.config.get(f"{name}_layers"), "feed_forward": self.config["feed_forward"],
                    "mixer": self.config["mixer" if memory is None else "decoder_mixer"]}
         groups = self.config.get(name, {}).get("layers", [default])
-        bias, positions = self.relative_bias(name, x.shape[1], name == "decoder"), self.positions(x.shape[1])
+        backwards = name == "decoder" and not self.config.get("bidirectional_prefix")
+        bias, positions = self.relative_bias(name, x.shape[1], backwards), self.positions(x.shape[1])
         if not groups[0].get("recurrence", {}).get("positions"):
             x = x + positions
         count, owners = 0, {}  # of shared parameters

@@ -231,21 +231,33 @@ OpCase LargeCase(DType type, const char* kind) {
     in[kQuerySegments] = {DType::kI32, {b, t}};
     in[kKeySegments] = {DType::kI32, {b, s}};
   }
+  if (has("prefix")) in[kPrefixEnds] = {DType::kI32, {b, t}};
   // One whole example, one of two segments, one that ends in padding.
-  const auto fill = [s, t](int input, std::span<int32_t> values) {
-    const int64_t rows = input == kQuerySegments ? t : s;
+  const auto segment = [](int64_t example, int64_t row) {
+    return example == 0 ? 1 : example == 1 ? (row < 100 ? 1 : 2) : (row < 130 ? 1 : 0);
+  };
+  // Longer than a tile; of both segments; shorter than a tile.
+  const auto prefix_end = [](int64_t example, int64_t row) {
+    if (example == 1 && row >= 100) return row < 170 ? 170 : 0;
+    const int end = example == 0 ? 260 : example == 1 ? 64 : 20;
+    return row < end ? end : 0;
+  };
+  const auto fill = [=](int input, std::span<int32_t> values) {
+    const int64_t rows = input == kKeySegments ? s : t;
     for (int64_t e = 0; e < std::ssize(values); ++e) {
       const int64_t example = e / rows, row = e % rows;
-      values[e] = example == 0 ? 1 : example == 1 ? (row < 100 ? 1 : 2) : (row < 130 ? 1 : 0);
+      values[e] = input == kPrefixEnds ? prefix_end(example, row) : segment(example, row);
     }
   };
   return {name.data(), AttributesOf(h, {.causal = has("causal")}), in, fill};
 }
 
-constexpr const char* kLargeCases[] = {
-    "dot_table_causal_packed", "dot_causal_bias", "dot_cross_packed", "table",
-    "table_bias_causal",       "table_packed",    "dense_dot_causal", "factorized",
-    "factorized_dot_packed",   "dense_packed"};
+constexpr const char* kLargeCases[] = {"dot_table_causal_packed",  "dot_causal_bias",
+                                       "dot_cross_packed",         "table",
+                                       "table_bias_causal",        "table_packed",
+                                       "dense_dot_causal",         "factorized",
+                                       "factorized_dot_packed",    "dense_packed",
+                                       "dot_causal_packed_prefix", "table_bias_causal_prefix"};
 
 class AttentionCase : public testing::TestWithParam<OpCase> {};
 

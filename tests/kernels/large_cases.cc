@@ -198,6 +198,12 @@ void AddSharedAttention(Cases& cases, DType dtype) {
   add("shared_96_row", false, {3, 60, 133, 2, 96}, F32({2, 1, 140}), false);
 }
 
+// Of the first third of rows, and of the sixth from the middle on.
+int32_t PrefixEnd(int64_t row, int64_t rows) {
+  const int64_t end = row < rows / 2 ? rows / 3 : rows * 2 / 3;
+  return row < end ? static_cast<int32_t>(end) : 0;
+}
+
 // Scores that are products of features, over several tiles of queries and of keys: tiles allowed as
 // a whole, in part and not at all. The first example is of one segment, others are packed and end
 // in padding.
@@ -217,11 +223,12 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
     if (types[1].present()) types[0] = rows(z.queries, z.head_size);
     const auto fill = [z](int input, std::span<int32_t> values) {
       const bool position = input == 11 || input == 12;
-      const int64_t rows = input == 9 || input == 11 ? z.queries : z.keys;
+      const int64_t rows = input == 10 || input == 12 ? z.keys : z.queries;
       for (int64_t e = 0; e < std::ssize(values); ++e) {
         const int64_t example = e / rows, row = e % rows;
         const int32_t segment = row < rows / 2 ? 7 : row < rows - 9 * example ? 8 : 0;
         values[e] = position ? static_cast<int32_t>(row % 37) : example == 0 ? 7 : segment;
+        if (input == attention::kPrefixEnds) values[e] = PrefixEnd(row, rows);
         if (input == attention::kKeyBlocks) values[e] = static_cast<int32_t>(e % 2 + e / 4);
       }
     };
@@ -235,7 +242,7 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
   };
   const auto segments = [](int64_t batch, int64_t rows) { return I32({batch, rows}); };
   const Sizes causal{1, 260, 70, 1, 64}, mixed{2, 130, 100, 1, 64}, wide{1, 70, 130, 1, 72};
-  const Sizes odd{2, 70, 135, 2, 40}, placed{2, 66, 100, 2, 32};
+  const Sizes odd{2, 70, 135, 2, 40}, placed{2, 66, 100, 2, 32}, prefix{2, 200, 200, 1, 64};
   add("features_64_causal", no_later, causal, 0, {{1, keys(causal)}, {8, F32({1, 329})}});
   add("features_64_mixed", every, mixed, 24,
       {{1, keys(mixed)},
@@ -244,6 +251,13 @@ void AddFeatureAttention(Cases& cases, DType dtype) {
        {8, F32({1, 229})},
        {9, segments(2, 130)},
        {10, segments(2, 100)}});
+  add("features_64_prefix", no_later, prefix, 24,
+      {{1, keys(prefix)},
+       {4, F32({24, 200})},
+       {8, F32({1, 399})},
+       {9, segments(2, 200)},
+       {10, segments(2, 200)},
+       {attention::kPrefixEnds, I32({2, 200})}});
   add("features_72_row", every, wide, 19,
       {{1, keys(wide)}, {4, F32({1, 19, 130})}, {7, F32({1, 1, 130})}});
   add("features_128_dense", no_later, {1, 70, 80, 1, 128}, 70, {{4, F32({70, 80})}});

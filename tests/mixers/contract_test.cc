@@ -14,6 +14,8 @@ namespace {
 // One row packed with two segments, one padded; and the same without the packing.
 const std::vector<int32_t> kPacked = {1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0};
 const std::vector<int32_t> kPadded = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+// Where the prefixes of the packed rows end.
+const std::vector<int32_t> kPrefixEnds = {2, 2, 0, 6, 6, 6, 0, 3, 3, 3, 0, 0, 0, 0};
 
 // Each mixer is asked what its traits claim.
 class MixerContract : public testing::TestWithParam<MixerCase> {
@@ -23,6 +25,19 @@ class MixerContract : public testing::TestWithParam<MixerCase> {
   MixerSetting FullSetting() const {
     MixerSetting setting = Setting(traits_.causal);
     setting.segments = segments();
+    return setting;
+  }
+  // Causal, but for the first `length` of seven positions.
+  MixerSetting WithPrefix(int32_t length) const {
+    MixerSetting setting = Setting(true);
+    for (int64_t i = 0; i < 14; ++i) setting.prefix_ends.push_back(i % 7 < length ? length : 0);
+    return setting;
+  }
+  // Packed rows with a prefix in each segment.
+  MixerSetting PackedPrefixes() const {
+    MixerSetting setting = Setting(true);
+    setting.segments = kPacked;
+    setting.prefix_ends = kPrefixEnds;
     return setting;
   }
   std::vector<bool> causal_modes() const {
@@ -58,6 +73,48 @@ TEST_P(MixerContract, GradientsAgreeWithCentralDifferences) {
     if (causal || !traits_.causal) setting.segments = segments();
     MixerTrial trial(setting, ReferenceBackend());
     ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
+  }
+  if (!traits_.bidirectional_prefix) return;
+  MixerTrial trial(PackedPrefixes(), ReferenceBackend());
+  ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
+}
+
+// A prefix is what it would be alone and without causality; what is behind it is causal.
+TEST_P(MixerContract, PrefixesReadThemselvesInBothDirections) {
+  if (!traits_.bidirectional_prefix) GTEST_SKIP() << "it reads prefixes from left to right";
+  for (Backend& backend : Backends()) {
+    MixerSetting setting = WithPrefix(4);
+    setting.x = RandomRows(2, 7);
+    const std::vector<double> y = OutputOf(setting, backend);
+    MixerSetting alone = Setting(false);
+    alone.length = 4;
+    for (int64_t b = 0; b < 2; ++b) {
+      const std::vector<float> rows = InputRows(setting.x, 7, b, 0, 4);
+      alone.x.insert(alone.x.end(), rows.begin(), rows.end());
+    }
+    const std::vector<double> prefix = OutputOf(alone, backend);
+    MixerSetting other = setting;
+    for (int64_t i = 5 * kTrialWidth; i < 7 * kTrialWidth; ++i) other.x[i] += 3;
+    const std::vector<double> moved = OutputOf(other, backend);
+    for (int64_t b = 0; b < 2; ++b) {
+      EXPECT_LT(LargestError(Rows(y, 7, b, 0, 4), Rows(prefix, 4, b, 0, 4)), Slack(backend));
+      EXPECT_EQ(Rows(moved, 7, b, 0, 5), Rows(y, 7, b, 0, 5));
+    }
+    MixerSetting whole = WithPrefix(7), all = Setting(false);
+    whole.x = all.x = setting.x;
+    EXPECT_LT(LargestError(OutputOf(whole, backend), OutputOf(all, backend)), Slack(backend));
+  }
+}
+
+TEST_P(MixerContract, PrefixesOfARowAreIndependent) {
+  if (!traits_.bidirectional_prefix) GTEST_SKIP() << "it reads prefixes from left to right";
+  for (Backend& backend : Backends()) {
+    MixerSetting setting = PackedPrefixes();
+    setting.x = RandomRows(2, 7);
+    const std::vector<double> y = OutputOf(setting, backend);
+    MixerSetting other = setting;
+    for (int64_t i = 3 * kTrialWidth; i < 7 * kTrialWidth; ++i) other.x[i] += 3;
+    EXPECT_EQ(Rows(OutputOf(other, backend), 7, 0, 0, 3), Rows(y, 7, 0, 0, 3));
   }
 }
 
@@ -174,6 +231,23 @@ TEST_P(MixerContract, StepDecodingIsFullDecodingRowByRow) {
             0x1p-6);
 }
 
+// However many positions are read at once, those behind them are what they are by steps alone.
+TEST_P(MixerContract, PrefilledRowsAreThoseOfFullDecoding) {
+  if (!traits_.prefills) GTEST_SKIP() << "it reads one position at a time";
+  if (!traits_.not_incremental.empty()) GTEST_SKIP() << traits_.not_incremental;
+  for (Backend& backend : Backends()) {
+    const MixerSetting setting = Setting(true);
+    const std::vector<double> full = OutputOf(setting, backend);
+    for (const int32_t prefilled : {1, 4, 7}) {
+      EXPECT_LT(LargestError(DecodeRows(setting, backend, prefilled), full), Slack(backend));
+      if (!traits_.bidirectional_prefix) continue;
+      const MixerSetting prefix = WithPrefix(prefilled);
+      EXPECT_LT(LargestError(DecodeRows(prefix, backend, prefilled), OutputOf(prefix, backend)),
+                Slack(backend));
+    }
+  }
+}
+
 TEST_P(MixerContract, RecomputedIsStored) {
   for (Backend& backend : Backends()) {
     MixerSetting setting = FullSetting();
@@ -211,9 +285,13 @@ std::map<std::string, std::vector<double>> Everything(MixerTrial& trial) {
 }
 
 TEST_P(MixerContract, BackendsAgree) {
+  std::vector<MixerSetting> settings;
   for (const bool causal : causal_modes()) {
-    MixerSetting setting = Setting(causal);
-    setting.segments = segments();
+    settings.push_back(Setting(causal));
+    settings.back().segments = segments();
+  }
+  if (traits_.bidirectional_prefix) settings.push_back(PackedPrefixes());
+  for (const MixerSetting& setting : settings) {
     MixerTrial reference(setting, ReferenceBackend()), cpu(setting, FastBackend());
     const auto truth = Everything(reference);
     for (const auto& [name, found] : Everything(cpu)) {
@@ -359,64 +437,23 @@ TEST_P(MixerContract, TraitsTellTheLongestSequence) {
 INSTANTIATE_TEST_SUITE_P(Mixers, MixerContract, testing::ValuesIn(MixerCases()),
                          [](const auto& info) { return info.param.name; });
 
-TEST(StochasticMixers, DrawsHaveTheirGradients) {
-  for (const MixerCase& mixer : MixerCases()) {
-    const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
-    if (!traits.stochastic) continue;
-    const testing::ScopedTrace trace(__FILE__, __LINE__, mixer.name);
-    for (const bool recompute : {false, true}) {
-      MixerSetting setting{.config = ConfigOf(mixer), .causal = traits.causal};
-      setting.recompute = recompute;
-      setting.keys = {5, 9, 7, 9};
-      MixerTrial reference(setting, ReferenceBackend()), fast(setting, FastBackend());
-      ExpectGradients(reference.executable(), reference.memory(), reference.parameters());
-      reference.Run();
-      fast.Run();
-      EXPECT_LT(LargestError(fast.Y(), reference.Y()), 2e-6);
-    }
-  }
-}
-
-// A convolution's output is linear in the weights of its taps, of which dropout keeps the mean.
-TEST(StochasticMixers, DropConnectKeepsTheMean) {
-  for (const char* kind : {"light_conv", "dynamic_conv"}) {
-    const testing::ScopedTrace trace(__FILE__, __LINE__, kind);
-    const std::string text = std::string(kind) + " { kernel_size: 5 heads: 5 weight_dropout: 0.4 }";
-    MixerSetting setting{.config = ConfigOf({"", text})};
-    const std::vector<double> exact = OutputOf(setting, FastBackend());
-    setting.keys = {0, 0, 0, 0};
-    MixerTrial trial(setting, FastBackend());
-    constexpr int kRuns = 2000;
-    std::vector<double> sum(exact.size()), squares(exact.size());
-    for (int32_t run = 0; run < kRuns; ++run) {
-      const std::vector<int32_t> keys = {2 * run, 9, 2 * run + 1, 9};
-      trial.executable().SetInput("dropout_keys", std::span<const int32_t>(keys));
-      trial.Run();
-      const std::vector<double> y = trial.Y();
-      for (size_t i = 0; i < y.size(); ++i) {
-        sum[i] += y[i] - exact[i];
-        squares[i] += (y[i] - exact[i]) * (y[i] - exact[i]);
-      }
-    }
-    for (size_t i = 0; i < sum.size(); ++i) {
-      EXPECT_GT(squares[i], 0.01 * kRuns) << i;
-      EXPECT_LE(std::abs(sum[i]), 5 * std::sqrt(squares[i])) << i;  // deviations of the sum
-    }
-  }
-}
-
 // What the contract leaves out is known: a trait that is lost by mistake changes these numbers.
 TEST(MixerCases, ClaimAllButThis) {
-  int not_causal = 0, not_incremental = 0, leak = 0, exact = 0, stochastic = 0;
+  int not_causal = 0, not_incremental = 0, prefills = 0, bidirectional = 0, leak = 0, exact = 0,
+      stochastic = 0;
   for (const MixerCase& mixer : MixerCases()) {
     const MixerTraits traits = MakeMixer(ConfigOf(mixer))->traits();
     not_causal += !traits.causal;
     not_incremental += !traits.not_incremental.empty();
+    prefills += traits.prefills;
+    bidirectional += traits.bidirectional_prefix;
     leak += traits.packed_rows == PackedRows::kLeaks;
     exact += traits.packed_rows == PackedRows::kExact;
     stochastic += traits.stochastic;
   }
   EXPECT_EQ(not_causal, 11);      // fourier, linformer, mlp, big_bird, reformer
+  EXPECT_EQ(prefills, 60);        // those whose steps read what is there of each position
+  EXPECT_EQ(bidirectional, 44);   // attention
   EXPECT_EQ(not_incremental, 6);  // tables by position in the segment
   EXPECT_EQ(
       leak,

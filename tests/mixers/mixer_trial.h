@@ -22,8 +22,9 @@ struct MixerSetting {
   MixerConfig config;
   bool causal = false;
   int64_t batch = 2, length = 7;
-  std::vector<float> x;           // [batch, length, kTrialWidth]; empty: RandomRows
-  std::vector<int32_t> segments;  // [batch, length]; empty: all 1
+  std::vector<float> x;              // [batch, length, kTrialWidth]; empty: RandomRows
+  std::vector<int32_t> segments;     // [batch, length]; empty: all 1
+  std::vector<int32_t> prefix_ends;  // [batch, length]; empty: none
   DType activations = DType::kF32;
   bool recompute = false;
   std::vector<int32_t> keys;  // of the rows in training, [batch, 2]; empty: it does not train
@@ -65,8 +66,10 @@ class MixerTrial {
 // The output of a run on `backend`.
 std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend = ReferenceBackend());
 
-// Rows of decoding one position at a time, [batch, length, kTrialWidth].
-std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend);
+// Rows of decoding one position at a time, [batch, length, kTrialWidth]; the first `prefilled` of
+// them at once.
+std::vector<double> DecodeRows(const MixerSetting& setting, Backend& backend,
+                               int64_t prefilled = 0);
 
 // A configuration that the contract test covers.
 struct MixerCase {

@@ -145,8 +145,9 @@ std::vector<Fixture> Fixtures() {
   std::vector<Fixture> fixtures;
   for (const char* file :
        {"t5_v1_0.h5", "t5_v1_1.h5", "t5_long.h5", "transformer_2017.h5", "transformer_pre_norm.h5",
-        "decoder_t5.h5", "decoder_gpt.h5", "encoder_mean.h5", "encoder_first.h5",
-        "universal_fixed.h5", "universal_halting.h5", "universal_decoder.h5"}) {
+        "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5", "encoder_masked.h5",
+        "encoder_mean.h5", "encoder_first.h5", "universal_fixed.h5", "universal_halting.h5",
+        "universal_decoder.h5"}) {
     fixtures.push_back({file, &ReferenceBackend(), false});
     fixtures.push_back({file, &FastBackend(), false});
     fixtures.push_back({file, &FastBackend(), true});
@@ -247,7 +248,8 @@ TEST_P(MutatedModel, FailsTheComparison) {
 
 INSTANTIATE_TEST_SUITE_P(Files, MutatedModel,
                          testing::Values("t5_v1_0.h5", "t5_v1_1.h5", "transformer_2017.h5",
-                                         "decoder_t5.h5", "decoder_gpt.h5", "encoder_mean.h5",
+                                         "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5",
+                                         "encoder_masked.h5", "encoder_mean.h5",
                                          "universal_fixed.h5", "universal_halting.h5"),
                          [](const auto& info) {
                            const std::string file = info.param;

@@ -18,6 +18,7 @@ TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary) {
                    .decoder_ids = {},
                    .decoder_segments = std::vector<int32_t>(targets, 1),
                    .targets = {},
+                   .prefix_ends = std::vector<int32_t>(targets),
                    .dropout_keys = {}};
   const auto id = [&](uint32_t bits) {
     return static_cast<int32_t>(3 + UniformBelow(bits, static_cast<uint32_t>(vocabulary - 3)));
@@ -32,6 +33,14 @@ TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary) {
     batch.dropout_keys.push_back(9);
   }
   return batch;
+}
+
+void SetPrefixes(TrialBatch* batch, int64_t inputs) {
+  const int64_t length = batch->shape.target_length;
+  for (size_t i = 0; i < batch->prefix_ends.size(); ++i) {
+    const bool reads = static_cast<int64_t>(i) % length <= inputs;
+    batch->prefix_ends[i] = reads ? static_cast<int32_t>(inputs + 1) : 0;
+  }
 }
 
 ModelConfig TinyModel(const std::string& mixer, const std::string& more) {
@@ -70,6 +79,13 @@ ModelConfig TinyEncoder(const std::string& head) {
       "feed_forward { width: 24 } relative_bias { buckets: 8 max_distance: 16 } mixer { " +
       TrialMixers().at("dot") + " } classifier { classes: 31 " + head + " }";
   SYNTRA_CHECK(google::protobuf::TextFormat::ParseFromString(text, &config), "{}", text);
+  return config;
+}
+
+ModelConfig TinyMaskedLm() {
+  ModelConfig config = TinyEncoder("");
+  config.clear_classifier();
+  config.set_architecture(ModelConfig::ENCODER_MASKED_LM);
   return config;
 }
 
@@ -155,10 +171,12 @@ std::map<std::string, ModelConfig> TrialModels() {
   std::map<std::string, ModelConfig> models;
   for (const auto& [name, mixer] : TrialMixers()) models[name] = TinyModel(mixer);
   for (const auto& [name, fields] : TrialBodies()) models[name] = ListedModel(fields);
+  models["encoder_masked_lm"] = TinyMaskedLm();
   models["encoder_only"] = TinyEncoder("");
   models["encoder_only_listed"] = ListedModel("encoder { layers { repeat: 2 } }", TinyEncoder(""));
   models["encoder_only_first_token"] = TinyEncoder("pooling: FIRST");
   models["decoder_only"] = TinyDecoder();
+  models["decoder_only_prefix"] = TinyDecoder("", "bidirectional_prefix: true");
   models["decoder_only_halting"] = ListedModel(
       "positions { learned { max_length: 16 } } " + HaltingStack("decoder", "NONE"), TinyDecoder());
   models["decoder_only_random_and_dot"] = TinyDecoder(TrialMixers().at("random_and_dot"));
@@ -203,6 +221,7 @@ void SetBatch(const TrialBatch& batch, Executable& executable) {
   set("decoder_ids", batch.decoder_ids);
   set("decoder_segments", batch.decoder_segments);
   set("decoder_positions", positions(batch.decoder_segments, batch.shape.target_length));
+  set("decoder_prefix_ends", batch.prefix_ends);
   SetInversePositions(Side::kEncoder, batch.encoder_segments, executable);
   SetInversePositions(Side::kDecoder, batch.decoder_segments, executable);
   set("targets", batch.targets);

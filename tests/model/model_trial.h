@@ -15,11 +15,15 @@ namespace syntra {
 struct TrialBatch {
   BatchShape shape;
   std::vector<int32_t> encoder_ids, encoder_segments, decoder_ids, decoder_segments, targets;
+  std::vector<int32_t> prefix_ends;
   std::vector<int32_t> dropout_keys;
 };
 
-// A batch of full rows of random ids >= 3. The decoder's ids are the targets shifted right.
+// A batch of full rows of random ids >= 3. The decoder's ids are the targets shifted right; none
+// are inputs.
 TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
+// Makes the first tokens of each row its inputs, for models in which they read each other.
+void SetPrefixes(TrialBatch* batch, int64_t inputs);
 
 // A tiny T5 with `mixer` as its self-attention, e.g. "attention { term { random {} } }", and `more`
 // ModelConfig fields. Where the mixer is not causal, the decoder has dot-product attention.
@@ -31,6 +35,9 @@ ModelConfig TinyDecoder(const std::string& mixer = "", const std::string& more =
 // A tiny encoder with a classification head of 31 classes, and more fields of ClassifierConfig: the
 // ids of a vocabulary of 32 are classes as well.
 ModelConfig TinyEncoder(const std::string& head);
+
+// A tiny encoder that tells masked tokens.
+ModelConfig TinyMaskedLm();
 
 // The tiny T5, or another model, with ModelConfig fields laid over it, e.g. "encoder { layers {
 // repeat: 3 } }".

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws without replacement, by counters.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/random.h"
+
+namespace syntra {
+
+// Sets `count` of the marks, which are all 0, to 1; every choice of so many is equally likely. A
+// function of the key and the stream.
+void ChooseAtRandom(int64_t count, RandomKey key, uint64_t stream, std::span<uint8_t> marks);
+
+}  // namespace syntra
