@@ -66,6 +66,12 @@ class Slurm : public TinyRun {
     ReplaceFileDurably(steps_, fmt::format("train {{ steps: {} }}\n", steps));
   }
 
+  // Forgets the runs so far.
+  void StartAnew() const {
+    for (const char* run : {"run", "straight"}) RemoveAll(Directory(run));
+    SetSteps(1000000);
+  }
+
   // EXACT, so that two ranks in the cluster are compared with one.
   Arguments Settings() const {
     return {"optimizer.schedule.kind=CONSTANT", "train.reduction=EXACT", "train.micro_batch_size=4",
@@ -151,9 +157,8 @@ TEST_F(Slurm, StopsBeforeTheTimeLimitAndContinues) {
 
 TEST_F(Slurm, ContinuesAfterASignal) {
   for (const char* mpi : {"srun", "mpirun"}) {
-    std::filesystem::remove_all(Directory("run"));
-    std::filesystem::remove_all(Directory("straight"));
-    SetSteps(1000000);
+    if (mpi == std::string("mpirun") && MpirunPath().empty()) break;
+    StartAnew();
     const std::string job = Submit({"--mpi", mpi});
     ASSERT_TRUE(Trains()) << LogOf(job);
     LetJobsBegin(false);
@@ -163,15 +168,22 @@ TEST_F(Slurm, ContinuesAfterASignal) {
   }
 }
 
+// Without grace Slurm sends SIGTERM twice and queues the job again by itself. With grace the job
+// counts as running until the script queues it again.
 TEST_F(Slurm, ContinuesWhenItWasPreempted) {
-  const std::string job = Submit();
-  ASSERT_TRUE(Trains()) << LogOf(job);
-  const std::string other =
-      cluster_->Ask(fmt::format("sbatch --parsable --partition=high --nodes=2 --output=/dev/null "
-                                "--wrap='while [[ ! -e {}/over ]]; do sleep 0.1; done'",
-                                scratch_.string()));
-  ASSERT_TRUE(WaitForField(other, "JobState", "RUNNING"));
-  ExpectContinues(job, [&] { ReplaceFileDurably(scratch_ / "over", ""); });
+  for (const int grace : {0, 600}) {
+    StartAnew();
+    cluster_->Ask(fmt::format("scontrol update PartitionName=low GraceTime={}", grace));
+    const std::string job = Submit();
+    ASSERT_TRUE(Trains()) << LogOf(job);
+    const Path over = scratch_ / fmt::format("over-{}", grace);
+    const std::string other =
+        cluster_->Ask(fmt::format("sbatch --parsable --partition=high --nodes=2 --output=/dev/null "
+                                  "--wrap='while [[ ! -e {} ]]; do sleep 0.1; done'",
+                                  over.string()));
+    ASSERT_TRUE(WaitForField(other, "JobState", "RUNNING"));
+    ExpectContinues(job, [&] { ReplaceFileDurably(over, ""); });
+  }
 }
 
 TEST_F(Slurm, ContinuesWhenANodeWasLost) {
