@@ -113,6 +113,12 @@ class Slurm : public TinyRun {
   bool Trains() const {
     return WaitUntil([&] { return LastLoggedStep("run") >= 3; });
   }
+  // Kills the processes of jobs that have this in their environment.
+  void KillWhere(const std::string& variable) const {
+    cluster_->Ask(
+        "kill -KILL $(grep -slzxF '" + variable +
+        "' $(grep -slzxF \"SLURM_CONF=$SLURM_CONF\" /proc/[0-9]*/environ) | cut -d / -f 3)");
+  }
   void LetJobsBegin(bool may) const {
     cluster_->Ask(fmt::format("scontrol update PartitionName=low State={}", may ? "UP" : "DOWN"));
   }
@@ -190,12 +196,19 @@ TEST_F(Slurm, ContinuesWhenANodeWasLost) {
   const std::string job = Submit();
   ASSERT_TRUE(Trains()) << LogOf(job);
   // As if its power failed: the daemon of the node, and all that it started.
-  cluster_->Ask("kill -KILL $(cat " + (cluster_->folder() / "slurmd-b.pid").string() +
-                ") $(grep -lzxF SLURMD_NODENAME=b $(grep -lzxF \"SLURM_CONF=$SLURM_CONF\" "
-                "/proc/[0-9]*/environ "
-                "2>/dev/null) 2>/dev/null | cut -d / -f 3)");
+  cluster_->Ask("kill -KILL " + ReadWholeFile(cluster_->folder() / "slurmd-b.pid"));
+  KillWhere("SLURMD_NODENAME=b");
+  const auto begin = [&] { cluster_->Ask("slurmd -N b </dev/null >/dev/null 2>&1"); };
+  ExpectContinues(job, begin, /*saved=*/false);
+}
+
+TEST_F(Slurm, ContinuesWhenARankWasKilled) {
+  const std::string job = Submit();
+  ASSERT_TRUE(Trains()) << LogOf(job);
+  LetJobsBegin(false);
+  KillWhere("SLURM_PROCID=1");
   ExpectContinues(
-      job, [&] { cluster_->Ask("slurmd -N b </dev/null >/dev/null 2>&1"); }, /*saved=*/false);
+      job, [&] { LetJobsBegin(true); }, /*saved=*/false);
 }
 
 TEST_F(Slurm, ACancelledJobSavesAndStaysAway) {
