@@ -61,6 +61,12 @@ class Slurm : public TinyRun {
     SetSteps(1000000);
   }
 
+  // What still runs would write into the directory that is removed.
+  void TearDown() override {
+    cluster_.reset();
+    TinyRun::TearDown();
+  }
+
   // A job reads its configuration again each time that it begins.
   void SetSteps(int64_t steps) const {
     ReplaceFileDurably(steps_, fmt::format("train {{ steps: {} }}\n", steps));
