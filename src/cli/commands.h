@@ -17,6 +17,7 @@ Action SetUpConvert(CLI::App& app);
 Action SetUpReport(CLI::App& app);
 Action SetUpPlan(CLI::App& app);
 Action SetUpCheck(CLI::App& app);
+Action SetUpSlurm(CLI::App& app);
 Action SetUpInspect(CLI::App& app);
 Action SetUpTokenizer(CLI::App& app);
 Action SetUpConfig(CLI::App& app);
@@ -57,6 +58,10 @@ inline constexpr Command kCommands[] = {
      SetUpPlan, "my.textproto --ranks 2"},
     {"check", "Look at everything that could stop a run, before it costs anything", SetUpCheck,
      "my.textproto"},
+    {"slurm",
+     "Print a script for Slurm whose job saves, is queued again and continues by itself; submits "
+     "nothing",
+     SetUpSlurm, "my.textproto --nodes 2 --time 12:00:00 > my.sbatch"},
     {"inspect", "Show training examples, the tensors of a checkpoint, or what takes memory",
      SetUpInspect},
     {"tokenizer", "Turn lines into token ids and back with a SentencePiece model", SetUpTokenizer},

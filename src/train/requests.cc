@@ -2,31 +2,58 @@
 #include "train/requests.h"
 
 #include <algorithm>
-#include <limits>
+#include <cstdlib>
+#include <ctime>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "train/signals.h"
 
 namespace syntra {
-namespace {}  // namespace
+namespace {
+
+constexpr double kMarginSeconds = 30;
+
+}  // namespace
+
+double SecondsLeftInJob() {
+  const char* text = std::getenv("SLURM_JOB_END_TIME");
+  int64_t end = 0;
+  if (!text || !ParseInt64(text, &end)) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(end - std::time(nullptr));
+}
+
+double SecondsKeptForSaving(double job_seconds, double longest_gap) {
+  return std::min(kMarginSeconds + 2 * longest_gap, std::max(0.0, job_seconds) / 2);
+}
 
 Requests::Requests(RequestOptions options)
-    : options_(std::move(options)),
-      end_(options_.seconds > 0 ? MonotonicSeconds() + options_.seconds
-                                : std::numeric_limits<double>::infinity()),
-      note_(options_.log_directory / "stopping") {
+    : options_(std::move(options)), note_(options_.log_directory / "stopping") {
   if (options_.takes_files) RemoveAll(note_);
 }
 
+bool Requests::JobEnds(double now) {
+  const double left = options_.job_seconds - (now - start_);
+  if (left > SecondsKeptForSaving(options_.job_seconds, longest_gap_)) return false;
+  if (!stop_) {
+    Log().info("the job ends in {}, and a step and a save took up to {}: saving and stopping",
+               HumanDuration(std::max(0.0, left)), HumanDuration(longest_gap_));
+  }
+  return true;
+}
+
 bool Requests::Stop() {
+  const double now = MonotonicSeconds();
+  longest_gap_ = std::max(longest_gap_, now - latest_look_);
+  latest_look_ = now;
   const StopRequest signal = PollSignals();
   const StopRequest file =
       options_.takes_files ? PollRequestFiles(options_.run_directory) : StopRequest::kNone;
   const StopRequest strongest = std::max(signal, file);
   save_ |= strongest == StopRequest::kSave;
-  stop_ |= strongest == StopRequest::kSaveAndStop || MonotonicSeconds() > end_;
+  const bool is_over = options_.seconds > 0 && now - start_ > options_.seconds;
+  stop_ |= strongest == StopRequest::kSaveAndStop || is_over || JobEnds(now);
   return stop_;
 }
 

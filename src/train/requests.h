@@ -1,20 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this rank of a run has been asked for: by signals, by a time limit and, on rank 0, by the
-// files STOP and SAVE. Ranks that work together combine their wishes in a collective; where they
-// work apart, a file tells the others.
+// files STOP and SAVE and the end of the scheduler's job. Ranks that work together combine their
+// wishes in a collective; where they work apart, a file tells the others.
 #pragma once
 
+#include <limits>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace syntra {
+
+// Seconds until the scheduler ends the job of this process, by SLURM_JOB_END_TIME (Unix time).
+// Infinite where that is not a number: outside a job, or where the job has no limit.
+double SecondsLeftInJob();
+
+// How long before the end of a job the run stops. `job_seconds` is how long the job lasts from the
+// run's start, `longest_gap` the longest time so far between two looks for requests.
+//
+// From one look to the next there are at most a step and a save, and when the run stops it makes
+// both once more. Every process has seen either a save or the load of a checkpoint in such a gap.
+// So twice the longest is kept, and a margin for the launcher and for schedulers that are not to
+// the second; but at most half of the job, so that a short one gets on.
+double SecondsKeptForSaving(double job_seconds, double longest_gap);
 
 struct RequestOptions {
   Path run_directory;
   Path log_directory;        // shared by all ranks
   bool takes_files = false;  // for one rank: it obeys STOP and SAVE, and removes old ones
   double seconds = 0;        // the run stops by itself so long from now; 0: it does not
+  // The run stops before the job ends, so long from now, with time enough to save.
+  double job_seconds = std::numeric_limits<double>::infinity();
 };
 
 class Requests {
@@ -31,8 +48,13 @@ class Requests {
   bool StopOfAnyRank();
 
  private:
+  // Whether the job ends so soon that the run has to stop now.
+  bool JobEnds(double now);
+
   RequestOptions options_;
-  double end_;
+  double start_ = MonotonicSeconds();
+  double latest_look_ = start_;
+  double longest_gap_ = 0;  // between two looks, in seconds
   bool stop_ = false, save_ = false;
   Path note_;  // the file that exists while the ranks are asked to stop
 };

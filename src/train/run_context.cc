@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_context.h"
 
+#include <cmath>
 #include <csignal>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "train/failpoint.h"
 
 namespace syntra {
@@ -29,16 +31,23 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
     for (const Path& place : {directory.root, directory.logs()}) RemoveTemporaries(place);
     identity.run_id = RunIdOf(directory);
   }
-  requests.emplace(RequestOptions{.run_directory = directory.root,
-                                  .log_directory = directory.logs(),
-                                  .takes_files = is_chief(),
-                                  .seconds = config.train().stop_after_minutes() * 60});
+  RequestOptions asked{.run_directory = directory.root,
+                       .log_directory = directory.logs(),
+                       .takes_files = is_chief(),
+                       .seconds = config.train().stop_after_minutes() * 60};
+  // By one clock, that of the host of rank 0.
+  if (is_chief()) asked.job_seconds = SecondsLeftInJob();
+  requests.emplace(asked);
   ranks.Barrier();
   SetUpLogging(ranks.rank(), directory.logs());
   watchdog.ReportTo(directory.logs(), ranks.rank(), ranks.size());
   identity.config = config;
   identity.world_size = ranks.size();
   for (const std::string& warning : preflight.warnings) Log().warn("{}", warning);
+  if (std::isfinite(asked.job_seconds)) {
+    Log().info("the job ends in {}; the run saves and stops before",
+               HumanDuration(asked.job_seconds));
+  }
 }
 
 bool RunContext::AnyRankStops() {

@@ -22,8 +22,7 @@ constexpr int64_t kInsistNanoseconds = int64_t{5} * 1000000000;
 // Signal handlers can reach nothing but globals.
 std::atomic<bool> save_requested{false};
 std::atomic<bool> stop_requested{false};
-std::atomic<int64_t> first_stop_time{0};   // monotonic, 0: none yet
-std::atomic<int64_t> latest_stop_time{0};  // monotonic, 0: none yet
+std::atomic<int64_t> latest_stop_time{0};  // of an INT or TERM; monotonic, 0: none yet
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
 int64_t MonotonicNanoseconds() {
@@ -33,15 +32,11 @@ int64_t MonotonicNanoseconds() {
 }
 
 void OnStop(int signal) {
-  const int64_t now = MonotonicNanoseconds();
   stop_requested.store(true);
-  if (signal == SIGUSR1 || signal == SIGHUP) return;
-  int64_t first = 0;
-  const bool is_first = first_stop_time.compare_exchange_strong(first, now);
+  if (signal != SIGINT && signal != SIGTERM) return;
+  const int64_t now = MonotonicNanoseconds();
   const int64_t latest = latest_stop_time.exchange(now);
-  if (is_first) return;
-  // A person's ^C counts from the latest request, a scheduler's TERM from the first.
-  const bool insists = now - (signal == SIGINT ? latest : first) < kInsistNanoseconds;
+  const bool insists = signal == SIGINT && latest > 0 && now - latest < kInsistNanoseconds;
   if (insists) _exit(128 + signal);
 }
 

@@ -5,10 +5,10 @@
 //   SIGUSR2, file SAVE                            save and go on
 //
 // Handlers only set flags; the run polls (requests.h) and combines the flags of all ranks, so all
-// save at the same step even if one rank got the signal. Asking twice means now: SIGINT within 5 s
-// of another INT or TERM, or a second SIGTERM within 5 s of the first request, ends the process at
-// once with 128 + signal. Later SIGTERMs change nothing, since schedulers repeat it when their
-// grace ends; nor do SIGHUPs, which a closed terminal and its shell may both send.
+// save at the same step even if one rank got the signal. A second ^C means now: SIGINT within 5 s
+// of another INT or TERM ends the process at once with 128 + SIGINT. A repeated SIGTERM changes
+// nothing: where Slurm preempts without grace it sends two of them at once and kills much later.
+// Nor does SIGHUP, which a closed terminal and its shell may both send.
 //
 // A command that does not look for requests must not install the handlers: signals then end it.
 #pragma once

@@ -59,6 +59,9 @@ runs_every_command() {
   run 0 'Open MPI' bin/syntra doctor
   run 0 'checkpoint' bin/syntra plan --config configs/t5_v1_1_base.textproto
   run 0 '"threads"' bin/machine_peak
+  # Not libexec/syntra, which needs its start script.
+  run 0 "bin/syntra' pretrain" bin/syntra slurm configs/quickstart.textproto --time 5
+  run 0 "bin/mpirun' --bind-to none" bin/syntra slurm configs/quickstart.textproto --time 5 --mpi mpirun
   run 132 'Executable: ./nowhere' "${as_root[@]}" bin/mpirun -n 1 ./nowhere
   ln -s "$WHOLE/bin/syntra" "$SCRATCH/link"
   run 0 'syntra' "$SCRATCH/link" --version

@@ -3,6 +3,11 @@
 
 #include <signal.h>
 
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+
 #include "tests/base/scratch.h"
 #include "tests/train/child.h"
 #include "train/signals.h"
@@ -52,6 +57,33 @@ TEST(Requests, OneRankTellsTheOthers) {
 TEST(Requests, TimeLimit) {
   EXPECT_TRUE(Ranks("requests-over", 1e-9).second.Stop());
   EXPECT_FALSE(Ranks("requests-time", 1e9).second.Stop());
+}
+
+TEST(Requests, TheEndOfTheJobIsSlurms) {
+  unsetenv("SLURM_JOB_END_TIME");
+  EXPECT_TRUE(std::isinf(SecondsLeftInJob()));
+  setenv("SLURM_JOB_END_TIME", "NONE", 1);
+  EXPECT_TRUE(std::isinf(SecondsLeftInJob()));
+  setenv("SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 100000).c_str(), 1);
+  EXPECT_NEAR(SecondsLeftInJob(), 100000, 10000);
+}
+
+TEST(Requests, StopsBeforeTheJobEnds) {
+  const Path directory = ScratchDirectory("requests-job");
+  const auto stops = [&](double job_seconds) {
+    return Requests({directory, directory, true, 0, job_seconds}).Stop();
+  };
+  EXPECT_FALSE(stops(1e6));
+  EXPECT_TRUE(stops(0));
+  EXPECT_TRUE(stops(-5));
+}
+
+TEST(Requests, TimeIsKeptForTwoStepsAndSaves) {
+  EXPECT_EQ(SecondsKeptForSaving(86400, 0), 30);
+  EXPECT_EQ(SecondsKeptForSaving(86400, 200), 430);
+  EXPECT_EQ(SecondsKeptForSaving(300, 200), 150);
+  EXPECT_EQ(SecondsKeptForSaving(-1, 200), 0);
+  EXPECT_EQ(SecondsKeptForSaving(std::numeric_limits<double>::infinity(), 200), 430);
 }
 
 TEST(Requests, Signals) {

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// syntra slurm
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_config.h"
+#include "cli/slurm_script.h"
+#include "train/run_directory.h"
+#include "train/step.h"
+
+namespace syntra {
+namespace {
+
+struct SlurmOptions {
+  std::shared_ptr<ConfigOptions> config;
+  SlurmJob job;
+  int ranks_per_node = 0;  // 0: one a GPU, or one
+  bool from_scratch = false;
+  std::string mpi = "srun", container;
+};
+
+// Why it is no time, or "". Slurm also takes MINUTES:SECONDS, which people write for hours and
+// minutes.
+std::string ProblemOfTime(const std::string& text) {
+  const size_t dash = text.find('-');
+  const bool has_days = dash != std::string::npos;
+  std::vector<std::string> parts = Split(has_days ? text.substr(dash + 1) : text, ':');
+  bool good = parts.size() == 3 || (parts.size() == 1 && !has_days);
+  if (has_days) parts.push_back(text.substr(0, dash));
+  int64_t total = 0;
+  for (const std::string& part : parts) {
+    int64_t value = 0;
+    good &= part.size() <= 9 && part.find_first_not_of("0123456789") == std::string::npos &&
+            ParseInt64(part, &value);
+    total += value;
+  }
+  if (good && total > 0) return "";
+  return fmt::format(
+      "\"{}\" is no limit of time; write HOURS:MINUTES:SECONDS, e.g. 12:00:00, "
+      "DAYS-HOURS:MINUTES:SECONDS, e.g. 2-12:00:00, or minutes, e.g. 90",
+      Printable(text));
+}
+
+// In a comment of the script a space would end it.
+std::string ProblemOfName(const std::string& text) {
+  const bool good = !text.empty() && text.find_first_of(" \t\r\n\v\f") == std::string::npos;
+  return good ? "" : fmt::format("\"{}\" is no name", Printable(text));
+}
+
+// This program as another process can start it: as it was called or, in a bundle, by its start
+// script.
+Path Program() {
+  const std::vector<std::string> words = CommandLineWords();
+  const Path called = words.empty() ? "syntra" : words.front();
+  const Path folder = called.parent_path();
+  if (folder.filename() != "libexec") return called;
+  const Path starter = folder.parent_path() / "bin" / called.filename();
+  return std::filesystem::exists(starter) ? starter : called;
+}
+
+// That of a bundle is the only one that suits the bundle's program.
+Path MpirunFor(const Path& program) {
+  const Path beside = program.parent_path() / "mpirun";
+  return program.has_parent_path() && std::filesystem::exists(beside) ? beside : "mpirun";
+}
+
+// Slurm's file names and options take these as they are.
+std::string JobName(const Path& run_directory) {
+  std::string name = run_directory.filename().string();
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
+  }
+  return name.empty() ? "syntra" : name;
+}
+
+std::vector<std::string> CommandOf(const SlurmOptions& options, bool names_tasks,
+                                   const Path& program, bool has_gpus) {
+  std::vector<std::string> words;
+  if (options.container.empty()) {
+    words = {program.string()};
+  } else {
+    words = {"apptainer", "exec"};
+    if (has_gpus) words.push_back("--nv");
+    words.insert(words.end(), {options.container, "syntra"});
+  }
+  words.push_back(names_tasks ? "finetune" : "pretrain");
+  for (const std::string& file : options.config->Files()) {
+    words.insert(words.end(), {"--config", file});
+  }
+  for (const std::string& change : options.config->overrides) {
+    words.insert(words.end(), {"--set", change});
+  }
+  if (options.from_scratch) words.push_back("--from-scratch");
+  return words;
+}
+
+Config LoadChecked(const SlurmOptions& options, bool names_tasks, int ranks) {
+  if (options.from_scratch && !names_tasks) {
+    Fail(ExitCode::kConfig, "--from-scratch is for tasks, and the configuration names none");
+  }
+  Config config =
+      names_tasks
+          ? LoadForFinetuning(*options.config, {.from_scratch = options.from_scratch}).config
+          : LoadForPretraining(*options.config);
+  if (config.train().device() == TrainConfig::CUDA && options.job.gpus_per_node == 0) {
+    Fail(ExitCode::kConfig, "train.device is CUDA: say with --gpus-per-node how many GPUs to use");
+  }
+  BatchPartition::Of(config.train(), ranks);  // throws where they cannot share a batch
+  return config;
+}
+
+std::string ScriptFor(const SlurmOptions& options) {
+  SlurmJob job = options.job;
+  job.ranks_per_node =
+      options.ranks_per_node > 0 ? options.ranks_per_node : std::max(1, job.gpus_per_node);
+  const bool names_tasks = NamesTasks(*options.config);
+  const Config config = LoadChecked(options, names_tasks, job.nodes * job.ranks_per_node);
+  const RunDirectory directory{config.train().directory()};
+  const Path program = Program();
+  job.name = JobName(directory.root);
+  for (const std::string& word : CommandLineWords()) {
+    job.made_by += (job.made_by.empty() ? "" : " ") + ShellWord(word);
+  }
+  if (options.mpi == "mpirun") job.mpirun = MpirunFor(program).string();
+  job.command = CommandOf(options, names_tasks, program, job.gpus_per_node > 0);
+  if (job.seeds.count > 0) {
+    job.seeds.first = config.train().seed();
+    job.seeds.directory = directory.root.string();
+    // The token shards are the same for all seeds.
+    if (!names_tasks) {
+      const std::string prepared = directory.Prepared(config.data()).string();
+      job.command.insert(job.command.end(), {"--set", "data.prepared=" + prepared});
+    }
+  }
+  return SlurmScript(job);
+}
+
+}  // namespace
+
+Action SetUpSlurm(CLI::App& app) {
+  const auto options = std::make_shared<SlurmOptions>();
+  options->config = AddConfigOptions(app);
+  SlurmJob& job = options->job;
+  const CLI::Range any_number(1, 1000000);
+  app.add_option("--nodes", job.nodes, "Nodes")->check(any_number)->capture_default_str();
+  app.add_option("--time", job.time,
+                 "Limit of time of one job, e.g. 12:00:00; a run that takes longer continues in "
+                 "the next")
+      ->required()
+      ->check(CLI::Validator([](std::string& text) { return ProblemOfTime(text); }, ""));
+  app.add_option("--ranks-per-node", options->ranks_per_node,
+                 "Ranks on each node; by default one a GPU, or one")
+      ->check(any_number);
+  app.add_option("--gpus-per-node", job.gpus_per_node, "GPUs of each node")->check(any_number);
+  app.add_option("--cpus-per-rank", job.cpus_per_rank,
+                 "Cores of each rank; by default the job takes whole nodes")
+      ->check(any_number);
+  const CLI::Validator name([](std::string& text) { return ProblemOfName(text); }, "");
+  app.add_option("--partition", job.partition, "Partition of the cluster")->check(name);
+  app.add_option("--account", job.account, "Account that is charged")->check(name);
+  app.add_option("--mpi", options->mpi,
+                 "What starts the ranks: srun, which needs Slurm's PMIx plugin, or Open MPI's "
+                 "mpirun")
+      ->check(CLI::IsMember({"srun", "mpirun"}))
+      ->capture_default_str();
+  app.add_option("--container", options->container,
+                 "Run the program of this Apptainer image on the nodes")
+      ->type_name("FILE");
+  app.add_option("--array-seeds", job.seeds.count,
+                 "An array of runs with as many seeds, from train.seed on, each in the directory "
+                 "seed-N of train.directory")
+      ->check(CLI::Range(2, 1000));
+  app.add_flag("--from-scratch", options->from_scratch,
+               "For tasks: start from initialisation, as finetune --from-scratch does");
+  return [options] {
+    fmt::print("{}", ScriptFor(*options));
+    return ExitCode::kDone;
+  };
+}
+
+}  // namespace syntra
