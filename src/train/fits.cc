@@ -16,7 +16,8 @@ namespace {
 double SavingBytes(const RunSizes& sizes) {
   const double file =
       std::min(sizes.checkpoint_bytes, static_cast<double>(SaveOptions().shard_bytes));
-  return sizes.is_sharded ? 2 * file : file;
+  if (!sizes.is_sharded) return file;
+  return file + std::min(file, sizes.checkpoint_bytes - sizes.parameter_bytes);
 }
 
 // What the ranks that share a limit hold together.

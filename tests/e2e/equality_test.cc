@@ -230,6 +230,10 @@ class Sharded : public TinyRun, public testing::WithParamInterface<const char*> 
                  "train.steps=6", "checkpoint.every=2", "checkpoint.keep=10", "evaluation.every=3"},
                 more);
   }
+  bool SaysThatRanksShare(const std::string& name) const {
+    const std::string log = ReadWholeFile(Directory(name) / "log/rank-0000.log");
+    return log.find("the ranks share the optimizer's state") != std::string::npos;
+  }
 };
 
 TEST_P(Sharded, AnyNumberOfRanksIsOneWithAnExactOrder) {
@@ -240,6 +244,8 @@ TEST_P(Sharded, AnyNumberOfRanksIsOneWithAnExactOrder) {
   Train("whole", exact);
   Train("1", shared);
   Train("3", shared, {.ranks = 3});
+  EXPECT_FALSE(SaysThatRanksShare("1"));
+  EXPECT_TRUE(SaysThatRanksShare("3"));
   EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("1"), 6));
   EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("3"), 6));
   Train("whole of 8", With(exact, {"train.batch_size=8"}));

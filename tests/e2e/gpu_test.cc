@@ -82,6 +82,17 @@ TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
   ExpectSameParameters("one", "two", 1, 1e-6);
 }
 
+TEST_F(Gpu, TwoRanksThatShareTheOptimizersStateAreTwoThatDoNot) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const char* shared = "train.sharding=OPTIMIZER_STATE";
+  TrainOnGpu("one", With("train.device=CUDA", "optimizer.kind=ADAMW"));
+  TrainOnGpu("two", With("train.device=CUDA", "optimizer.kind=ADAMW", shared), 2);
+  EXPECT_EQ(Trace(Directory("two"), kSteps), Trace(Directory("one"), kSteps));
+  TrainOnGpu("fast", With("train.device=CUDA", "train.reduction=FAST"), 2);
+  TrainOnGpu("fast shared", With("train.device=CUDA", "train.reduction=FAST", shared), 2);
+  EXPECT_EQ(Trace(Directory("fast shared"), kSteps), Trace(Directory("fast"), kSteps));
+}
+
 // Two ranks with a GPU each, and the fake NCCL.
 class TwoRanks : public Gpu {
  protected:
@@ -93,12 +104,13 @@ class TwoRanks : public Gpu {
     Gpu::SetUp();
   }
   Outcome TrainTwo(const std::string& name, const std::string& reduction, int gpus,
-                   const std::string& fault = "none") const {
+                   const std::string& fault = "none", const std::string& sharding = "NONE") const {
     StartOptions options = OnGpu(2);
     options.environment = {std::string("LD_LIBRARY_PATH=") + SYNTRA_FAKE_NCCL_FOLDER,
                            fmt::format("SYNTRA_SIMT_GPUS={}", gpus), "SYNTRA_FAKE_NCCL=" + fault};
-    const Arguments settings = With("train.device=CUDA", "train.reduction=" + reduction,
-                                    fmt::format("train.steps={}", kFewSteps));
+    const Arguments settings =
+        With("train.device=CUDA", "train.reduction=" + reduction, "train.sharding=" + sharding,
+             fmt::format("train.steps={}", kFewSteps));
     return Run(Pretrain(name, settings), options);
   }
 };
@@ -111,6 +123,14 @@ TEST_F(TwoRanks, SumByNcclWhereEachHasAGpuAndTheOrderIsOpen) {
   EXPECT_TRUE(shared.Says("not NCCL: ranks 0 and 1 share a GPU")) << shared.err;
   ExpectSameCurve("nccl", "exact", kFewSteps, 2e-6);
   ExpectSameCurve("nccl", "shared", kFewSteps, 2e-6);
+}
+
+TEST_F(TwoRanks, ShareTheOptimizersStateByNccl) {
+  TrainTwo("each", "FAST", 2);
+  const Outcome shared = TrainTwo("shared", "FAST", 2, "none", "OPTIMIZER_STATE");
+  EXPECT_TRUE(shared.Says("NCCL 2.28.9 sums the gradients")) << shared.err;
+  ExpectSameCurve("each", "shared", kFewSteps, 2e-6);
+  ExpectSameParameters("each", "shared", kFewSteps, 1e-6);
 }
 
 TEST_F(TwoRanks, EndWhenNcclLosesOneAndSaveNothingOfTheStep) {
