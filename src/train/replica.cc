@@ -80,7 +80,8 @@ Replica::Replica(const TrainingPlan& plan, int rank, Backend& backend)
   state_ = Arena(backend.device(), optimizer_->state_elements(), "optimizer state");
   update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, arenas());
   update_->SetSections({optimizer_->own_block_sums_end(), update_->program().instructions.size()});
-  for (const HostTensor& tensor : HostTensors()) bytes_ += static_cast<double>(tensor.type.bytes());
+  checkpoint_elements_ = parameters_.element_count();
+  for (const StateTensor& tensor : optimizer_->state()) checkpoint_elements_ += tensor.shape.size();
 }
 
 std::span<float> Replica::HostValues(const Parameter& parameter) {

@@ -92,7 +92,7 @@ class Replica {
   std::vector<HostTensor> HostTensors();
   void Commit();
   // Of parameters and optimizer state: what a checkpoint holds of all ranks.
-  double bytes() const { return bytes_; }
+  double bytes() const { return static_cast<double>(checkpoint_elements_) * sizeof(float); }
   void CommitParameters();
   // The same tensors as they are now, to be saved.
   std::vector<HostTensor> FetchTensors();
@@ -155,7 +155,7 @@ class Replica {
   Shares shares_;
   ElementRange own_;
   std::unique_ptr<Optimizer> optimizer_;
-  double bytes_ = 0;
+  int64_t checkpoint_elements_ = 0;
   Arena values_, gradients_, state_;
   TransientBuffer transients_;  // of training, evaluation and decoding at every length
   std::vector<Bound> training_, evaluation_;

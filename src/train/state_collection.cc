@@ -16,25 +16,33 @@ constexpr int64_t kPiece = int64_t{4} << 20;
 
 }  // namespace
 
-StateCollection::StateCollection(Replica& replica, Communicator& ranks) : ranks_(ranks) {
+StateCollection::StateCollection(Replica& replica, Communicator& ranks)
+    : ranks_(ranks), is_shared_(replica.shared().size() > 0) {
   const bool is_chief = ranks.rank() == 0;
-  own_ = is_chief || replica.shared().size() > 0 ? replica.FetchTensors() : replica.HostTensors();
+  if (!is_chief && !is_shared_) return;
+  own_ = replica.FetchTensors();
+  if (is_shared_) ShareRanges();
+  std::vector<HostTensor> checked;  // by no other rank
+  for (size_t i = 0; i < own_.size(); ++i) {
+    if (is_chief || IsInParts(i)) checked.push_back(own_[i]);
+    tensors_.push_back(
+        {own_[i].name, own_[i].type,
+         IsInParts(i) ? nullptr : reinterpret_cast<const std::byte*>(own_[i].values)});
+  }
+  not_finite_ = NotFinite(RecordsOf(checked));
+  if (!is_shared_) return;
+  std::vector<std::string> of_all = ranks.Gather(not_finite_);
+  std::erase(of_all, "");
+  not_finite_ = Join(of_all, ", ");
+}
+
+void StateCollection::ShareRanges() {
   std::vector<double> mine;
   for (const HostTensor& tensor : own_) {
     mine.push_back(static_cast<double>(tensor.held.begin));
     mine.push_back(static_cast<double>(tensor.held.end));
   }
-  held_ = ranks.AllGather(std::span<const double>(mine));
-  std::vector<HostTensor> checked;  // by no other rank
-  for (size_t i = 0; i < own_.size(); ++i) {
-    if (is_chief || IsShared(i)) checked.push_back(own_[i]);
-    tensors_.push_back(
-        {own_[i].name, own_[i].type,
-         IsShared(i) ? nullptr : reinterpret_cast<const std::byte*>(own_[i].values)});
-  }
-  std::vector<std::string> found = ranks.Gather(NotFinite(RecordsOf(checked)));
-  std::erase(found, "");
-  not_finite_ = Join(found, ", ");
+  held_ = ranks_.AllGather(std::span<const double>(mine));
 }
 
 ElementRange StateCollection::HeldBy(int rank, size_t tensor) const {
@@ -42,8 +50,8 @@ ElementRange StateCollection::HeldBy(int rank, size_t tensor) const {
   return {static_cast<int64_t>(held[0]), static_cast<int64_t>(held[1])};
 }
 
-bool StateCollection::IsShared(size_t tensor) const {
-  return HeldBy(0, tensor).size() < own_[tensor].type.shape.size();
+bool StateCollection::IsInParts(size_t tensor) const {
+  return is_shared_ && HeldBy(0, tensor).size() < own_[tensor].type.shape.size();
 }
 
 int StateCollection::Request(int tensor) {
@@ -57,13 +65,13 @@ void StateCollection::Bring(std::span<TensorRecord* const> tensors) {
   };
   size_t bytes = 0;
   for (const TensorRecord* record : tensors) {
-    if (IsShared(place(*record))) bytes += AlignUp(record->type.bytes());
+    if (IsInParts(place(*record))) bytes += AlignUp(record->type.bytes());
   }
   if (brought_.size() < bytes) brought_ = Buffer(bytes, "a checkpoint's shared tensors");
   std::byte* to = brought_.data();
   for (TensorRecord* record : tensors) {
     const auto tensor = static_cast<int>(place(*record));
-    if (!IsShared(tensor)) continue;
+    if (!IsInParts(tensor)) continue;
     Move(Request(tensor), reinterpret_cast<float*>(to));
     record->data = to;
     to += AlignUp(record->type.bytes());

@@ -32,14 +32,17 @@ class StateCollection {
   void Serve();
 
  private:
+  void ShareRanges();
   ElementRange HeldBy(int rank, size_t tensor) const;
-  bool IsShared(size_t tensor) const;
+  // Whether rank 0 lacks some of it.
+  bool IsInParts(size_t tensor) const;
   // What rank 0 wants next, told to all.
   int Request(int tensor);
   // Copies a tensor's parts to `to` on rank 0; null on the others.
   void Move(size_t tensor, float* to);
 
   Communicator& ranks_;
+  bool is_shared_;
   std::vector<HostTensor> own_;
   std::vector<double> held_;  // of each rank, of each tensor: where its part begins and ends
   std::vector<TensorRecord> tensors_;
