@@ -286,7 +286,7 @@ TEST_P(Sharded, ContinuesWithOtherRanksAndWithout) {
   EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("parts"), 6));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Sharded, testing::Values("ADAMW", "ADAMW_RMS", "ADAFACTOR"),
+INSTANTIATE_TEST_SUITE_P(All, Sharded, testing::Values("ADAMW", "ADAFACTOR"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
