@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "core/tensor.h"
+#include "dist/shares.h"
 
 namespace syntra {
 
@@ -46,19 +47,21 @@ class Communicator {
   // of the host or of a device.
   virtual void AllReduceSum(TensorView view) = 0;
 
-  // Starts AllReduceSum on a stream of its own. Work that is enqueued on the view's device
-  // meanwhile must not touch the view before FinishSums. Not inside Device::Capture.
+  // Sums f32 views and leaves on each rank its own share of the sum in place; the other shares keep
+  // what the rank put there.
+  virtual void ReduceScatter(TensorView view, const Shares& shares) = 0;
+  // Copies every rank's own share to all, any type.
+  virtual void AllGather(TensorView view, const Shares& shares) = 0;
+
+  // Start AllReduceSum or ReduceScatter on a stream of its own. Work that is enqueued on the view's
+  // device meanwhile must not touch the view before FinishSums. Not inside Device::Capture.
   virtual void StartAllReduceSum(TensorView view) { AllReduceSum(view); }
+  virtual void StartReduceScatter(TensorView view, const Shares& shares) {
+    ReduceScatter(view, shares);
+  }
   // Work enqueued on the device from now on runs after all sums started so far. The host does not
   // wait.
   virtual void FinishSums() {}
-
-  // Share r of a view is its elements [r * n, (r + 1) * n) with n = elements / size(), which must
-  // divide. ReduceScatter sums f32 views and leaves this rank's share of the sum in place; the
-  // other shares keep what this rank put there. AllGather copies every rank's own share to all, any
-  // type.
-  virtual void ReduceScatter(TensorView view) = 0;
-  virtual void AllGather(TensorView view) = 0;
 
   virtual void Broadcast(TensorView view, int root) = 0;
 
@@ -76,6 +79,13 @@ class Communicator {
 
   // Ends the whole job with this exit code, from any state, without running destructors.
   [[noreturn]] virtual void Abort(ExitCode code) = 0;
+
+ protected:
+  void CheckShares(const TensorView& view, const Shares& shares) const {
+    SYNTRA_CHECK(shares.ranks() == size() && shares.elements() == view.type.shape.size(),
+                 "{} in shares of {} ranks that end at {}", ToString(view.type), shares.ranks(),
+                 shares.elements());
+  }
 };
 
 // MPI when this process was started by an MPI launcher, otherwise one rank without starting MPI at

@@ -29,6 +29,9 @@ namespace {
 // Work below this is not worth waking threads for.
 constexpr int64_t kGrainBytes = 64 << 10;
 
+// Elements of a device's vector that pass through the host at a time: 16 MiB of page-locked memory.
+constexpr int64_t kHostPiece = int64_t{4} << 20;
+
 void Copy(std::byte* to, const std::byte* from, int64_t bytes) {
   ParallelFor(bytes, kGrainBytes, [&](int64_t begin, int64_t end) {
     std::memcpy(to + begin, from + begin, end - begin);
@@ -120,18 +123,18 @@ void MpiCommunicator::Connect(const MpiOptions& options) {
 }
 
 int64_t MpiCommunicator::Chunk::Length(int owner) const {
-  return std::clamp<int64_t>(std::min(share, bytes - owner * share) - start, 0, piece);
+  return std::clamp<int64_t>(shares.size(owner) - start, 0, piece);
 }
 
 std::byte* MpiCommunicator::Shared(int local, int owner, const Chunk& chunk) const {
   return shared_->slot(local) + (turn_ & 1) * size_ * piece_bytes_ + owner * chunk.piece;
 }
 
-void MpiCommunicator::Exchange(std::byte* data, int64_t bytes, int64_t share, bool reduce,
-                               bool gather) {
+void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduce, bool gather) {
   if (size_ == 1) return;
-  Chunk chunk{data, bytes, share, 0, std::min(piece_bytes_, int64_t(AlignUp(share)))};
-  for (; chunk.start < share; chunk.start += chunk.piece) {
+  const int64_t largest = shares.largest();
+  Chunk chunk{data, shares, 0, std::min(piece_bytes_, int64_t(AlignUp(largest)))};
+  for (; chunk.start < largest; chunk.start += chunk.piece) {
     if (reduce) ReduceChunk(chunk);
     if (gather) GatherChunk(chunk);
     // A rank writes to a buffer again two chunks later; the barrier of the chunk between tells it
@@ -209,35 +212,42 @@ void MpiCommunicator::ThroughHost(const TensorView& view, int64_t elements,
   }
 }
 
+void MpiCommunicator::ThroughHost(
+    const TensorView& view, const Shares& shares,
+    const std::function<void(TensorView, const Shares&)>& collective) {
+  int64_t first = 0;
+  ThroughHost(view, kHostPiece, [&](TensorView piece) {
+    const int64_t last = first + piece.type.shape.size();
+    collective(piece, shares.Within(first, last));
+    first = last;
+  });
+}
+
 void MpiCommunicator::AllReduceSum(TensorView view) {
-  constexpr int64_t kPiece = int64_t{4} << 20;  // 16 MiB of page-locked memory
   if (!view.device->is_host()) {
-    return ThroughHost(view, kPiece, [this](TensorView piece) { AllReduceSum(piece); });
+    return ThroughHost(view, kHostPiece, [this](TensorView piece) { AllReduceSum(piece); });
   }
   const std::span<float> values = view.As<float>();
-  const int64_t bytes = values.size_bytes();
-  const int64_t share = AlignUp((bytes + size_ - 1) / size_);
-  Exchange(reinterpret_cast<std::byte*>(values.data()), bytes, share, true, true);
+  const Shares shares = Shares::Even(values.size_bytes(), size_, Buffer::kAlignment);
+  Exchange(reinterpret_cast<std::byte*>(values.data()), shares, true, true);
 }
 
-void MpiCommunicator::ReduceScatter(TensorView view) {
+void MpiCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
+  CheckShares(view, shares);
   if (!view.device->is_host()) {
-    return ThroughHost(view, view.type.shape.size(), [this](TensorView v) { ReduceScatter(v); });
+    return ThroughHost(view, shares,
+                       [this](TensorView v, const Shares& s) { ReduceScatter(v, s); });
   }
   const std::span<float> values = view.As<float>();
-  SYNTRA_CHECK(values.size() % size_ == 0, "{} values in {} equal shares", values.size(), size_);
-  const int64_t bytes = values.size_bytes();
-  Exchange(reinterpret_cast<std::byte*>(values.data()), bytes, bytes / size_, true, false);
+  Exchange(reinterpret_cast<std::byte*>(values.data()), shares.Times(sizeof(float)), true, false);
 }
 
-void MpiCommunicator::AllGather(TensorView view) {
+void MpiCommunicator::AllGather(TensorView view, const Shares& shares) {
+  CheckShares(view, shares);
   if (!view.device->is_host()) {
-    return ThroughHost(view, view.type.shape.size(), [this](TensorView v) { AllGather(v); });
+    return ThroughHost(view, shares, [this](TensorView v, const Shares& s) { AllGather(v, s); });
   }
-  SYNTRA_CHECK(view.type.shape.size() % size_ == 0, "{} in {} equal shares", ToString(view.type),
-               size_);
-  const int64_t bytes = view.type.bytes();
-  Exchange(static_cast<std::byte*>(view.data), bytes, bytes / size_, false, true);
+  Exchange(static_cast<std::byte*>(view.data), shares.Times(SizeOf(view.type.dtype)), false, true);
 }
 
 void MpiCommunicator::Broadcast(TensorView view, int root) {

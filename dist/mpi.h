@@ -39,8 +39,8 @@ class MpiCommunicator final : public Communicator {
   int rank_on_host() const override { return rank_on_host_; }
   std::string_view name() const override { return "mpi"; }
   void AllReduceSum(TensorView view) override;
-  void ReduceScatter(TensorView view) override;
-  void AllGather(TensorView view) override;
+  void ReduceScatter(TensorView view, const Shares& shares) override;
+  void AllGather(TensorView view, const Shares& shares) override;
   void Broadcast(TensorView view, int root) override;
   std::vector<double> AllGather(std::span<const double> values) override;
   void AllReduceSum(std::span<double> values) override;
@@ -53,12 +53,11 @@ class MpiCommunicator final : public Communicator {
   // Vectors move in chunks; a chunk has one piece of every rank's share.
   struct Chunk {
     std::byte* data;
-    int64_t bytes;  // of the whole vector
-    int64_t share;  // bytes of a share, the last ones may be short or empty
-    int64_t start;  // of the piece inside its share
+    const Shares& shares;  // in bytes
+    int64_t start;         // of the piece inside its share
     int64_t piece;
 
-    std::byte* At(int owner) const { return data + owner * share + start; }
+    std::byte* At(int owner) const { return data + shares.begin(owner) + start; }
     int64_t Length(int owner) const;
   };
 
@@ -70,7 +69,11 @@ class MpiCommunicator final : public Communicator {
   // results back: MPI never sees a device's memory.
   void ThroughHost(const TensorView& view, int64_t elements,
                    const std::function<void(TensorView)>& collective);
-  void Exchange(std::byte* data, int64_t bytes, int64_t share, bool reduce, bool gather);
+  // The same for a collective by shares, which it gets those of each piece of.
+  void ThroughHost(const TensorView& view, const Shares& shares,
+                   const std::function<void(TensorView, const Shares&)>& collective);
+  // The shares are in bytes.
+  void Exchange(std::byte* data, const Shares& shares, bool reduce, bool gather);
   void ReduceChunk(const Chunk& chunk);
   void GatherChunk(const Chunk& chunk);
   std::byte* Shared(int local, int owner, const Chunk& chunk) const;

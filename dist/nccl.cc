@@ -29,15 +29,8 @@ void CheckSum(const TensorView& view) {
   SYNTRA_CHECK(view.type.dtype == DType::kF32, "sum of {}", ToString(view.type));
 }
 
-// Elements of a share.
-size_t ShareOf(const TensorView& view, int ranks) {
-  SYNTRA_CHECK(view.type.shape.size() % ranks == 0, "{} in {} equal shares", ToString(view.type),
-               ranks);
-  return view.type.shape.size() / ranks;
-}
-
-std::byte* At(const TensorView& view, size_t byte) {
-  return static_cast<std::byte*>(view.data) + byte;
+std::byte* At(const TensorView& view, int64_t element) {
+  return static_cast<std::byte*>(view.data) + element * SizeOf(view.type.dtype);
 }
 
 }  // namespace
@@ -167,22 +160,47 @@ void NcclCommunicator::AllReduceSum(TensorView view) {
   FinishSums();
 }
 
-void NcclCommunicator::ReduceScatter(TensorView view) {
-  if (!Serves(view)) return OnHost().ReduceScatter(view);
+// NCCL knows equal shares alone; others travel one by one.
+void NcclCommunicator::StartReduceScatter(TensorView view, const Shares& shares) {
+  if (!Serves(view)) return OnHost().ReduceScatter(view, shares);
   CheckSum(view);
-  const size_t share = ShareOf(view, size());
+  CheckShares(view, shares);
   side_->Fork();
-  SYNTRA_NCCL(nccl_.ncclReduceScatter(view.data, At(view, rank() * share * sizeof(float)), share,
-                                      nccl::kFloat32, nccl::kSum, comm_, side_->stream()));
-  side_->Join();
+  if (shares.are_equal()) {
+    SYNTRA_NCCL(nccl_.ncclReduceScatter(view.data, At(view, shares.begin(rank())), shares.largest(),
+                                        nccl::kFloat32, nccl::kSum, comm_, side_->stream()));
+    return;
+  }
+  for (int owner = 0; owner < size(); ++owner) {
+    if (shares.size(owner) == 0) continue;
+    std::byte* share = At(view, shares.begin(owner));
+    SYNTRA_NCCL(nccl_.ncclReduce(share, share, shares.size(owner), nccl::kFloat32, nccl::kSum,
+                                 owner, comm_, side_->stream()));
+  }
 }
 
-void NcclCommunicator::AllGather(TensorView view) {
-  if (!Serves(view)) return OnHost().AllGather(view);
-  const size_t bytes = ShareOf(view, size()) * SizeOf(view.type.dtype);
+void NcclCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
+  StartReduceScatter(view, shares);
+  FinishSums();
+}
+
+void NcclCommunicator::AllGather(TensorView view, const Shares& shares) {
+  if (!Serves(view)) return OnHost().AllGather(view, shares);
+  CheckShares(view, shares);
+  const size_t size_of = SizeOf(view.type.dtype);
   side_->Fork();
-  SYNTRA_NCCL(nccl_.ncclAllGather(At(view, rank() * bytes), view.data, bytes, nccl::kInt8, comm_,
-                                  side_->stream()));
+  if (shares.are_equal()) {
+    SYNTRA_NCCL(nccl_.ncclAllGather(At(view, shares.begin(rank())), view.data,
+                                    shares.largest() * size_of, nccl::kInt8, comm_,
+                                    side_->stream()));
+  } else {
+    for (int owner = 0; owner < size(); ++owner) {
+      if (shares.size(owner) == 0) continue;
+      std::byte* share = At(view, shares.begin(owner));
+      SYNTRA_NCCL(nccl_.ncclBroadcast(share, share, shares.size(owner) * size_of, nccl::kInt8,
+                                      owner, comm_, side_->stream()));
+    }
+  }
   side_->Join();
 }
 

@@ -49,9 +49,10 @@ class NcclCommunicator final : public Communicator {
   std::string_view name() const override { return "nccl"; }
   void AllReduceSum(TensorView view) override;
   void StartAllReduceSum(TensorView view) override;
+  void StartReduceScatter(TensorView view, const Shares& shares) override;
   void FinishSums() override;
-  void ReduceScatter(TensorView view) override;
-  void AllGather(TensorView view) override;
+  void ReduceScatter(TensorView view, const Shares& shares) override;
+  void AllGather(TensorView view, const Shares& shares) override;
   void Broadcast(TensorView view, int root) override;
   std::vector<double> AllGather(std::span<const double> values) override;
   void AllReduceSum(std::span<double> values) override;

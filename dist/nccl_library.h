@@ -40,6 +40,8 @@ struct Interface {
   static const char* ncclGetLastError(Comm* comm);
   static Result ncclAllReduce(const void* send, void* receive, size_t count, DataType type,
                               Operation operation, Comm* comm, void* stream);
+  static Result ncclReduce(const void* send, void* receive, size_t count, DataType type,
+                           Operation operation, int root, Comm* comm, void* stream);
   static Result ncclReduceScatter(const void* send, void* receive, size_t received, DataType type,
                                   Operation operation, Comm* comm, void* stream);
   static Result ncclAllGather(const void* send, void* receive, size_t sent, DataType type,
@@ -59,6 +61,7 @@ struct Interface {
   F(ncclGetErrorString)          \
   F(ncclGetLastError)            \
   F(ncclAllReduce)               \
+  F(ncclReduce)                  \
   F(ncclReduceScatter)           \
   F(ncclAllGather)               \
   F(ncclBroadcast)

@@ -12,8 +12,13 @@ namespace syntra {
 void SelfCommunicator::AllReduceSum(TensorView view) {
   SYNTRA_CHECK(view.type.dtype == DType::kF32, "sum of {}", ToString(view.type));
 }
-void SelfCommunicator::ReduceScatter(TensorView view) { AllReduceSum(view); }
-void SelfCommunicator::AllGather(TensorView) {}
+void SelfCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
+  CheckShares(view, shares);
+  AllReduceSum(view);
+}
+void SelfCommunicator::AllGather(TensorView view, const Shares& shares) {
+  CheckShares(view, shares);
+}
 void SelfCommunicator::Broadcast(TensorView, int root) {
   SYNTRA_CHECK(root == 0, "broadcast from rank {} of 1", root);
 }

@@ -17,8 +17,8 @@ class SelfCommunicator final : public Communicator {
   int rank_on_host() const override { return 0; }
   std::string_view name() const override { return "self"; }
   void AllReduceSum(TensorView view) override;
-  void ReduceScatter(TensorView view) override;
-  void AllGather(TensorView view) override;
+  void ReduceScatter(TensorView view, const Shares& shares) override;
+  void AllGather(TensorView view, const Shares& shares) override;
   void Broadcast(TensorView view, int root) override;
   std::vector<double> AllGather(std::span<const double> values) override {
     return {values.begin(), values.end()};

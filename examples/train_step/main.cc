@@ -40,7 +40,7 @@ syntra::Batch CopyTask(int64_t step) {
 
 void Train() {
   const syntra::Config config = syntra::ParseConfig("main.cc", kConfig, {}, syntra::kForModel);
-  syntra::Replica replica(config.model(), &config.optimizer(), syntra::DType::kF32,
+  syntra::Replica replica(syntra::TrainingPlan::Of(config, /*ranks=*/1, syntra::Host()), /*rank=*/0,
                           syntra::CpuBackend());
   replica.InitializeParameters(/*seed=*/1);
   for (int64_t step = 0; step <= 800; ++step) {

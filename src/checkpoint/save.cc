@@ -23,17 +23,17 @@
 namespace syntra {
 namespace {
 
-using Shard = std::vector<const TensorRecord*>;
+using Shard = std::vector<TensorRecord*>;
 
 // In order of name, each shard as full as the bound allows.
-std::vector<Shard> PlanShards(std::span<const TensorRecord> tensors, int64_t shard_bytes) {
-  std::vector<const TensorRecord*> sorted;
-  for (const TensorRecord& tensor : tensors) sorted.push_back(&tensor);
+std::vector<Shard> PlanShards(std::span<TensorRecord> tensors, int64_t shard_bytes) {
+  std::vector<TensorRecord*> sorted;
+  for (TensorRecord& tensor : tensors) sorted.push_back(&tensor);
   std::sort(sorted.begin(), sorted.end(),
             [](const TensorRecord* a, const TensorRecord* b) { return a->name < b->name; });
   std::vector<Shard> shards;
   int64_t used = 0;
-  for (const TensorRecord* tensor : sorted) {
+  for (TensorRecord* tensor : sorted) {
     const auto bytes = static_cast<int64_t>(tensor->type.bytes());
     if (shards.empty() || used + bytes > shard_bytes) {
       shards.emplace_back();
@@ -109,10 +109,11 @@ void WriteContent(const Path& directory, const std::string& name, std::span<cons
   WriteDurably(directory / name, bytes);
 }
 
-void WriteDirectory(const Path& directory, std::span<const Shard> shards,
+void WriteDirectory(const Path& directory, std::span<const Shard> shards, const TensorLoader& load,
                     std::span<const FileRecord> files, bool verify, Manifest* manifest) {
   CreateDirectories(directory);
   for (size_t i = 0; i < shards.size(); ++i) {
+    if (load) load(shards[i]);
     const ShardImage image = BuildShard(shards[i]);
     LocateTensors(shards[i], image, verify, manifest);
     WriteContent(directory, ShardName(i), image.file.bytes(), manifest);
@@ -151,7 +152,7 @@ void Commit(const Path& building, const Path& final_path) {
 
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
                     std::span<const TensorRecord> tensors, const SaveOptions& options,
-                    std::span<const FileRecord> files) {
+                    std::span<const FileRecord> files, const TensorLoader& load) {
   const auto start = std::chrono::steady_clock::now();
   const std::string name = StepName(info.step);
   const ErrorContext context(
@@ -160,7 +161,8 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
     SYNTRA_CHECK(IsSafeFileName(file.name) && !file.name.ends_with(".h5"), "file {}", file.name);
   }
   SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);
-  const std::vector<Shard> shards = PlanShards(tensors, options.shard_bytes);
+  std::vector<TensorRecord> records(tensors.begin(), tensors.end());
+  const std::vector<Shard> shards = PlanShards(records, options.shard_bytes);
   Manifest manifest = PlanManifest(info, shards);
   CreateDirectoriesDurably(root);
   RemoveLeftovers(root);
@@ -168,7 +170,7 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
 
   const Path building = root / fmt::format("{}{}-{}", kBuildingPrefix, name, getpid());
   try {
-    WriteDirectory(building, shards, files, options.verify, &manifest);
+    WriteDirectory(building, shards, load, files, options.verify, &manifest);
     if (options.verify) VerifyDirectory(building, info.step);
   } catch (...) {
     RemoveQuietly(building);

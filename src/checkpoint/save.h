@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/file.h"
@@ -20,13 +21,17 @@ struct SaveOptions {
   bool verify = true;  // read everything back before committing
 };
 
+// Sets `data` of the tensors of one shard, until the next call: how a state is saved that does not
+// lie in this process's memory as a whole.
+using TensorLoader = std::function<void(std::span<TensorRecord* const>)>;
+
 // Commits root/step-NNNNNNNNNN with the tensors, and `files` beside them, creating `root` if
-// needed; a checkpoint of the same step is replaced in one step. One save at a time may run on a
-// root. Throws Error(kResources) when the disk or memory fails, Error(kCheckpoint) when what was
-// written does not read back or a name cannot be stored; then older checkpoints are untouched and
-// the save may be tried again.
+// needed; `load`, if given, is called before each shard is made; a checkpoint of the same step is
+// replaced in one step. One save at a time may run on a root. Throws Error(kResources) when the
+// disk or memory fails, Error(kCheckpoint) when what was written does not read back or a name
+// cannot be stored; then older checkpoints are untouched and the save may be tried again.
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
                     std::span<const TensorRecord> tensors, const SaveOptions& options = {},
-                    std::span<const FileRecord> files = {});
+                    std::span<const FileRecord> files = {}, const TensorLoader& load = {});
 
 }  // namespace syntra

@@ -71,7 +71,7 @@ hid_t StoredType(DType dtype) {
   SYNTRA_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
 
-ShardImage BuildShard(std::span<const TensorRecord* const> tensors) {
+ShardImage BuildShard(std::span<TensorRecord* const> tensors) {
   size_t bytes = 0;
   for (const TensorRecord* tensor : tensors) bytes += tensor->type.bytes();
   const ErrorContext context([&] {

@@ -28,7 +28,7 @@ struct ShardImage {
 //
 // HDF5 is asked for the offsets while it writes. To list the finished file, as tools do, would run
 // code of HDF5 1.10 that crashes when one request for memory is refused (H5G__compact_iterate).
-ShardImage BuildShard(std::span<const TensorRecord* const> tensors);
+ShardImage BuildShard(std::span<TensorRecord* const> tensors);
 
 // Names every tensor and links it to its shard. Links rather than virtual datasets: a reader that
 // misses a shard gets an error, where a virtual dataset would silently show zeros.

@@ -81,10 +81,8 @@ class Bench {
         backend_(ChooseBackend(config.train().device(), nullptr)),
         begin_(device().MakeEvent()),
         end_(device().MakeEvent()),
-        replica_(config.model(), &config.optimizer(), activations_, *backend_),
+        replica_(TrainingPlan::Of(config, 1, device()), 0, *backend_),
         batch_(RandomBatch(config)) {
-    replica_.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
-                     config.train().recompute());
     replica_.InitializeParameters(config.train().seed());
   }
 

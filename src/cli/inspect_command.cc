@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra inspect data|checkpoint|memory
+// syntra inspect data|checkpoint|memory|shards
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/read.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/report_options.h"
 #include "data/training_data.h"
 #include "data/validation_data.h"
 #include "train/run_directory.h"
@@ -157,13 +159,59 @@ Action SetUpMemory(CLI::App& app) {
   };
 }
 
+void PrintShare(int rank, const ShareSizes& share) {
+  std::string parameters = "nothing";
+  if (!share.parameters.empty()) parameters = share.parameters.front();
+  if (share.parameters.size() > 1) parameters += " to " + share.parameters.back();
+  fmt::print("rank {:<4} updates {:>15} elements, optimizer state {:>9}: {}\n", rank,
+             WithThousands(share.updated), HumanBytes(share.optimizer_bytes), parameters);
+}
+
+// How many times the mean of the ranks the largest has to update.
+double ImbalanceOf(const std::vector<ShareSizes>& shares) {
+  double largest = 0, sum = 0;
+  for (const ShareSizes& share : shares) {
+    largest = std::max(largest, static_cast<double>(share.updated));
+    sum += static_cast<double>(share.updated);
+  }
+  return largest * static_cast<double>(shares.size()) / sum;
+}
+
+Action SetUpShards(CLI::App& app) {
+  const auto options = AddConfigOptions(app);
+  const auto form = AddReportOptions(app);
+  return [options, form] {
+    const Config config = options->Load(kForModel);
+    const std::vector<ShareSizes> shares = ShareSizesOf(config, form->ranks);
+    Json list = Json::array();
+    for (int rank = 0; rank < form->ranks; ++rank) {
+      const ShareSizes& share = shares[rank];
+      if (!form->json) PrintShare(rank, share);
+      list.push_back({{"rank", rank},
+                      {"updated", share.updated},
+                      {"optimizer_bytes", share.optimizer_bytes},
+                      {"parameters", share.parameters}});
+    }
+    const double imbalance = ImbalanceOf(shares);
+    if (form->json) {
+      fmt::print("{}\n", JsonText({{"shards", list}, {"imbalance", imbalance}}));
+    } else if (form->ranks > 1 && config.train().sharding() == TrainConfig::NONE) {
+      fmt::print("Every rank has all of it; train.sharding=OPTIMIZER_STATE shares it\n");
+    } else {
+      fmt::print("imbalance {:.3f} (the largest share over the mean)\n", imbalance);
+    }
+    return ExitCode::kDone;
+  };
+}
+
 }  // namespace
 
 Action SetUpInspect(CLI::App& app) {
   return SetUpParts(app,
                     {{"data", "Show examples as text", SetUpData},
                      {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
-                     {"memory", "List what is alive where a step needs most memory", SetUpMemory}});
+                     {"memory", "List what is alive where a step needs most memory", SetUpMemory},
+                     {"shards", "List what each rank updates", SetUpShards}});
 }
 
 }  // namespace syntra

@@ -103,6 +103,7 @@ void PrintJson(const RunSizes& sizes, const TimeEstimate& time) {
                                {"optimizer_bytes", sizes.optimizer_bytes},
                                {"activation_bytes", sizes.activation_bytes},
                                {"evaluation_bytes", sizes.evaluation_bytes},
+                               {"update_bytes", sizes.update_bytes},
                                {"total_bytes", sizes.total_bytes()},
                                {"checkpoint_bytes", sizes.checkpoint_bytes},
                                {"estimated_step_seconds", time.step},

@@ -18,6 +18,10 @@ class Arena {
   int64_t elements() const { return elements_; }
   void* data() const { return values_.data(); }
   TensorView view() const { return {values_.data(), {DType::kF32, {elements_}}, device_}; }
+  // So many elements from `first` on.
+  TensorView Part(int64_t first, int64_t count) const {
+    return {static_cast<float*>(data()) + first, {DType::kF32, {count}}, device_};
+  }
   void Clear();
 
   // The host's copy: what the last Fetch brought, or what was written to it since.

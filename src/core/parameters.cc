@@ -18,9 +18,7 @@ const Parameter& ParameterStore::Declare(ParameterSpec spec) {
                spec.name);
   Parameter parameter{std::move(spec), arena_elements_};
   arena_elements_ = CheckedAdd(
-      arena_elements_,
-      static_cast<int64_t>(AlignUp(parameter.shape.size(), Buffer::kAlignment / sizeof(float))),
-      "parameters");
+      arena_elements_, static_cast<int64_t>(AlignUp(parameter.shape.size(), kBlock)), "parameters");
   return parameters_.emplace_back(std::move(parameter));
 }
 

@@ -4,6 +4,7 @@
 // sizes are known before anything is allocated.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -45,7 +46,20 @@ struct ParameterSpec {
 };
 
 struct Parameter : ParameterSpec {
-  int64_t offset = 0;  // in elements, from the start of each flat arena; 64-byte aligned in float
+  // In elements, from the start of each flat arena; a multiple of ParameterStore::kBlock.
+  int64_t offset = 0;
+};
+
+// Elements [begin, end) of a tensor or an arena.
+struct ElementRange {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+  ElementRange And(const ElementRange& other) const {
+    const int64_t first = std::max(begin, other.begin);
+    return {first, std::max(first, std::min(end, other.end))};
+  }
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
 class ParameterStore {
@@ -61,6 +75,10 @@ class ParameterStore {
   int64_t element_count() const;  // sum of sizes, padding excluded
   int64_t trainable_element_count() const;
   int64_t arena_elements() const { return arena_elements_; }  // padding included
+
+  // Parameters begin at multiples of it, and what ranks share of the arena does, too. So a sum by
+  // blocks is the same sum wherever the shares end.
+  static constexpr int64_t kBlock = 512;
 
   // The arena of gradients ends with sums over the examples of a step, which go the gradients' way
   // over micro-batches and ranks: each in a place of kSumElements, behind arena_elements().

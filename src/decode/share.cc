@@ -47,17 +47,21 @@ void Take(std::span<const double>* values, std::vector<double>* scores) {
 
 std::vector<std::vector<double>> GatherValues(Communicator& ranks, std::span<const double> values) {
   const auto own = static_cast<double>(values.size());
-  const std::vector<double> counts = ranks.AllGather(std::span(&own, 1));
-  const auto share = static_cast<size_t>(*std::ranges::max_element(counts));
-  std::vector<double> all(share * ranks.size());
-  std::ranges::copy(values, all.begin() + static_cast<int64_t>(share) * ranks.rank());
+  std::vector<int64_t> ends;
+  for (const double count : ranks.AllGather(std::span(&own, 1))) {
+    ends.push_back((ends.empty() ? 0 : ends.back()) + static_cast<int64_t>(count));
+  }
+  const Shares shares(ends);
+  std::vector<double> all(shares.elements());
+  std::ranges::copy(values, all.begin() + shares.begin(ranks.rank()));
   // A tensor has no doubles; two words are one.
-  const auto words = static_cast<int64_t>(all.size() * sizeof(double) / sizeof(int32_t));
-  if (words > 0) ranks.AllGather(TensorView{all.data(), {DType::kI32, {words}}, &Host()});
+  const Shares words = shares.Times(sizeof(double) / sizeof(int32_t));
+  if (words.elements() > 0) {
+    ranks.AllGather(TensorView{all.data(), {DType::kI32, {words.elements()}}}, words);
+  }
   std::vector<std::vector<double>> by_rank;
   for (int rank = 0; rank < ranks.size(); ++rank) {
-    const auto begin = all.begin() + static_cast<int64_t>(share) * rank;
-    by_rank.emplace_back(begin, begin + static_cast<int64_t>(counts[rank]));
+    by_rank.emplace_back(all.begin() + shares.begin(rank), all.begin() + shares.end(rank));
   }
   return by_rank;
 }

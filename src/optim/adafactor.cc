@@ -18,16 +18,16 @@ struct Factors {
 
 class Adafactor final : public Optimizer {
  public:
-  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters)
-      : Optimizer(config.clip_norm()), config_(config) {
+  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters, ElementRange range)
+      : Optimizer(config.clip_norm(), parameters, range), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       const Factors factors = FactorsOf(parameter.shape);
       if (factors.row_axis < 0) {
-        AddState(parameter.name + "/full", parameter.shape);
+        AddState(parameter, "full", parameter.shape);
       } else {
-        AddState(parameter.name + "/row", Without(parameter.shape, factors.row_axis));
-        AddState(parameter.name + "/column", Without(parameter.shape, factors.column_axis));
+        AddState(parameter, "row", Without(parameter.shape, factors.row_axis));
+        AddState(parameter, "column", Without(parameter.shape, factors.column_axis));
       }
     }
   }
@@ -44,9 +44,7 @@ class Adafactor final : public Optimizer {
   void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
                     Value hyper) const override {
     const Factors factors = FactorsOf(parameter.shape);
-    const auto state = [&](const char* kind) {
-      return StateValue(builder, parameter.name + '/' + kind);
-    };
+    const auto state = [&](const char* what) { return StateValue(builder, parameter, what); };
     std::vector<Value> outputs{builder.Parameter(parameter)};
     if (factors.row_axis < 0) {
       outputs.push_back(state("full"));
@@ -85,8 +83,8 @@ class Adafactor final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig& config,
-                                         const ParameterStore& parameters) {
-  return std::make_unique<Adafactor>(config, parameters);
+                                         const ParameterStore& parameters, ElementRange range) {
+  return std::make_unique<Adafactor>(config, parameters, range);
 }
 
 }  // namespace syntra

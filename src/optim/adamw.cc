@@ -10,12 +10,12 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimizerConfig& config, const ParameterStore& parameters)
-      : Optimizer(config.clip_norm()), config_(config) {
+  AdamW(const OptimizerConfig& config, const ParameterStore& parameters, ElementRange range)
+      : Optimizer(config.clip_norm(), parameters, range), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
-      AddState(parameter.name + "/m", parameter.shape);
-      AddState(parameter.name + "/v", parameter.shape);
+      AddState(parameter, "m", parameter.shape);
+      AddState(parameter, "v", parameter.shape);
     }
   }
 
@@ -38,8 +38,8 @@ class AdamW final : public Optimizer {
                           {"epsilon", config_.epsilon()},
                           {"rms_scaled", config_.kind() == OptimizerConfig::ADAMW_RMS}},
                          {builder.GradientOf(parameter), hyper},
-                         {builder.Parameter(parameter), StateValue(builder, parameter.name + "/m"),
-                          StateValue(builder, parameter.name + "/v")});
+                         {builder.Parameter(parameter), StateValue(builder, parameter, "m"),
+                          StateValue(builder, parameter, "v")});
   }
 
  private:
@@ -49,8 +49,8 @@ class AdamW final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig& config,
-                                     const ParameterStore& parameters) {
-  return std::make_unique<AdamW>(config, parameters);
+                                     const ParameterStore& parameters, ElementRange range) {
+  return std::make_unique<AdamW>(config, parameters, range);
 }
 
 }  // namespace syntra

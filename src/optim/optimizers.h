@@ -7,7 +7,8 @@
 
 namespace syntra {
 
-std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig&, const ParameterStore&);
-std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig&, const ParameterStore&);
+std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig&, const ParameterStore&, ElementRange);
+std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig&, const ParameterStore&,
+                                         ElementRange);
 
 }  // namespace syntra

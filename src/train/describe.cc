@@ -63,6 +63,7 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                         static_cast<double>(train.batch_size()) /
                         static_cast<double>(start.rows_in_epoch);
   const std::set<std::string> hosts(start.hosts.begin(), start.hosts.end());
+  const bool is_shared = train.sharding() == TrainConfig::OPTIMIZER_STATE && start.hosts.size() > 1;
   return {
       fmt::format("run {}: {}", train.directory(),
                   start.step == 0
@@ -70,10 +71,11 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                       : fmt::format("{} of {} steps are done", WithThousands(start.step), steps)),
       "model: " + DescribeModel(config.model()),
       fmt::format("data: {}; the run takes {:.3g} epochs", start.data, epochs),
-      fmt::format("machine: {} on {}, {} each, {} on {}",
+      fmt::format("machine: {} on {}, {} each, {} on {}{}",
                   Count(static_cast<int64_t>(start.hosts.size()), "rank"),
                   Count(static_cast<int64_t>(hosts.size()), "host"), Count(start.threads, "thread"),
-                  TrainConfig::Precision_Name(train.precision()), start.backend),
+                  TrainConfig::Precision_Name(train.precision()), start.backend,
+                  is_shared ? "; the ranks share the optimizer's state" : ""),
   };
 }
 

@@ -11,9 +11,13 @@
 namespace syntra {
 namespace {
 
-// Rank 0 builds each file of a checkpoint in memory before it is written.
+// Rank 0 builds each file of a checkpoint in memory before it is written; what it holds of tensors
+// that ranks share is brought there before.
 double SavingBytes(const RunSizes& sizes) {
-  return std::min(sizes.checkpoint_bytes, static_cast<double>(SaveOptions().shard_bytes));
+  const double file =
+      std::min(sizes.checkpoint_bytes, static_cast<double>(SaveOptions().shard_bytes));
+  if (!sizes.is_sharded) return file;
+  return file + std::min(file, sizes.checkpoint_bytes - sizes.parameter_bytes);
 }
 
 // What the ranks that share a limit hold together.
@@ -55,11 +59,22 @@ std::string Remedy(Config config, const RunSizes& sizes, const std::vector<Memor
   if (const int64_t rows = FittingRows(config, sizes.rows - 1, limits, places); rows > 0) {
     return fmt::format("train.micro_batch_size={} fits", rows);
   }
+  // What costs least first; each beside those before.
+  std::string settings;
+  const auto rows_with = [&](const char* setting) {
+    settings += (settings.empty() ? "" : " and ") + std::string(setting);
+    return FittingRows(config, sizes.rows, limits, places);
+  };
+  const auto fits = [&](int64_t rows) {
+    return fmt::format("{} with train.micro_batch_size={} fits", settings, rows);
+  };
+  if (places.ranks > 1 && config.train().sharding() == TrainConfig::NONE) {
+    config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
+    if (const int64_t rows = rows_with("train.sharding=OPTIMIZER_STATE")) return fits(rows);
+  }
   if (!config.train().recompute()) {
     config.mutable_train()->set_recompute(true);
-    if (const int64_t rows = FittingRows(config, sizes.rows, limits, places); rows > 0) {
-      return fmt::format("train.recompute=true with train.micro_batch_size={} fits", rows);
-    }
+    if (const int64_t rows = rows_with("train.recompute=true")) return fits(rows);
   }
   return fmt::format(
       "no micro-batch fits, even with train.recompute: {}shorter inputs (data.input_length) or a "

@@ -41,9 +41,9 @@ struct Match {
       const auto stored = initial.tensors().find(tensor.name);
       if (stored == initial.tensors().end()) {
         missing.push_back(tensor.name);
-      } else if (stored->second != tensor.view.type) {
+      } else if (stored->second != tensor.type) {
         others.push_back(fmt::format("{} is {} there, {} here", tensor.name,
-                                     ToString(stored->second), ToString(tensor.view.type)));
+                                     ToString(stored->second), ToString(tensor.type)));
       } else {
         taken.push_back(std::move(tensor));
       }
@@ -68,7 +68,9 @@ struct Match {
 
 // Reads these tensors, under these names. Throws Error(kCheckpoint) if a value is not finite.
 void ReadAll(TensorSource& source, const Path& path, std::span<const HostTensor> tensors) {
-  for (const HostTensor& tensor : tensors) source.Read(tensor.name, tensor.view.As<float>());
+  for (const HostTensor& tensor : tensors) {
+    tensor.Fill([&](TensorView whole) { source.Read(tensor.name, whole.As<float>()); });
+  }
   CheckFinite(path, tensors);
 }
 
@@ -81,7 +83,7 @@ void TakeOptimizerState(StoredParameters& initial, bool same_model, Replica& rep
   const auto is_there = [&](const HostTensor& tensor) {
     const auto& stored = initial.optimizer->tensors();
     const auto it = stored.find(tensor.name);
-    return it != stored.end() && it->second == tensor.view.type;
+    return it != stored.end() && it->second == tensor.type;
   };
   if (!same_model || !initial.optimizer || !std::ranges::all_of(state, is_there)) {
     Log().warn(

@@ -32,10 +32,6 @@ LossSums ReadSums(const Executable& executable, const char* objective) {
 
 }  // namespace
 
-DType ActivationType(TrainConfig::Precision precision) {
-  return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
-}
-
 int64_t PositionsOf(const Batch& batch, Side side) {
   const std::vector<int32_t>& segments = batch[std::string(NameOf(side)) + "_segments"];
   return std::ssize(segments) - std::ranges::count(segments, 0);
@@ -44,27 +40,48 @@ int64_t PositionsOf(const Batch& batch, Side side) {
 std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors) {
   std::vector<TensorRecord> records;
   for (const HostTensor& tensor : tensors) {
-    records.push_back(
-        {tensor.name, tensor.view.type, static_cast<const std::byte*>(tensor.view.data)});
+    if (tensor.held.size() == 0) continue;
+    const TensorType held{DType::kF32, {tensor.held.size()}};
+    records.push_back({tensor.name, tensor.whole() ? tensor.type : held,
+                       reinterpret_cast<const std::byte*>(tensor.values)});
   }
   return records;
 }
 
-Replica::Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
-                 Backend& backend)
-    : model_(model),
-      activations_(activations),
+void HostTensor::Fill(const std::function<void(TensorView)>& read) const {
+  if (held.size() == 0) return;
+  if (whole()) return read({values, type});
+  std::vector<float> all(type.shape.size());
+  read({all.data(), type});
+  std::copy_n(all.begin() + held.begin, held.size(), values);
+}
+
+Replica::Replica(const ModelConfig& model, DType activations, Backend& backend)
+    : plan_{.model = model,
+            .optimizer = {},
+            .activations = activations,
+            .loss = {},
+            .partition = {}},
+      model_(model),
       backend_(backend),
       parameters_(DeclareParameters(model_)),
-      transients_(backend.device()) {
-  const int64_t elements = parameters_.arena_elements();
-  values_ = Arena(backend.device(), elements, "parameters");
-  if (!optimizer) return;
-  optimizer_ = MakeOptimizer(*optimizer, parameters_);
+      shares_(UpdateShares(parameters_, UpdateGrain::kElement, 1)),
+      values_(backend.device(), parameters_.arena_elements(), "parameters"),
+      transients_(backend.device()) {}
+
+Replica::Replica(const TrainingPlan& plan, int rank, Backend& backend)
+    : Replica(plan.model, plan.activations, backend) {
+  plan_ = plan;
+  shares_ = UpdateShares(parameters_, GrainOf(plan.optimizer), plan.shards);
+  const int share = plan.shards > 1 ? rank : 0;
+  own_ = {shares_.begin(share), shares_.end(share)};
+  optimizer_ = MakeOptimizer(plan.optimizer, parameters_, own_);
   gradients_ = Arena(backend.device(), parameters_.gradient_elements(), "gradients");
   state_ = Arena(backend.device(), optimizer_->state_elements(), "optimizer state");
-  const Arenas own{values_.data(), gradients_.data(), state_.data()};
-  update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, own);
+  update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, arenas());
+  update_->SetSections({optimizer_->own_block_sums_end(), update_->program().instructions.size()});
+  checkpoint_elements_ = parameters_.element_count();
+  for (const StateTensor& tensor : optimizer_->state()) checkpoint_elements_ += tensor.shape.size();
 }
 
 std::span<float> Replica::HostValues(const Parameter& parameter) {
@@ -94,13 +111,17 @@ void Replica::RedrawParameters(uint64_t seed, int64_t step) {
 std::vector<HostTensor> Replica::HostTensors() {
   std::vector<HostTensor> tensors;
   for (const Parameter& parameter : parameters_.all()) {
-    tensors.push_back({kParametersGroup + parameter.name,
-                       {HostValues(parameter).data(), {DType::kF32, parameter.shape}}});
+    tensors.push_back({.name = kParametersGroup + parameter.name,
+                       .type = {DType::kF32, parameter.shape},
+                       .held = {0, parameter.shape.size()},
+                       .values = HostValues(parameter).data()});
   }
   if (!optimizer_) return tensors;
   for (const StateTensor& tensor : optimizer_->state()) {
-    tensors.push_back(
-        {tensor.name, {state_.host().subspan(tensor.offset).data(), {DType::kF32, tensor.shape}}});
+    tensors.push_back({.name = tensor.name,
+                       .type = {DType::kF32, tensor.shape},
+                       .held = tensor.held,
+                       .values = state_.host().subspan(tensor.offset).data()});
   }
   return tensors;
 }
@@ -112,16 +133,10 @@ void Replica::Commit() {
 
 void Replica::CommitParameters() { values_.Send(); }
 
-std::vector<TensorRecord> Replica::Tensors() {
+std::vector<HostTensor> Replica::FetchTensors() {
   values_.Fetch();
   state_.Fetch();
-  return RecordsOf(HostTensors());
-}
-
-void Replica::SetLoss(const LossOptions& loss, bool recompute) {
-  SYNTRA_CHECK(training_.empty(), "the loss is fixed once a training program exists");
-  loss_ = loss;
-  recompute_ = recompute;
+  return HostTensors();
 }
 
 Replica::Bound& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
@@ -134,12 +149,13 @@ Replica::Bound& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape&
 
 Replica::Bound& Replica::BindTraining(const BatchShape& shape) {
   Bound& bound = FindOrBind(training_, shape, [&] {
-    return TrainingProgram(model_, parameters_, activations_, shape, loss_, recompute_);
+    return TrainingProgram(model_, parameters_, plan_.activations, shape, plan_.loss,
+                           plan_.recompute);
   });
-  if (bucket_elements_ == 0 || !bound.buckets.empty()) return bound;
+  if (plan_.bucket_elements == 0 || !bound.buckets.empty()) return bound;
   const Program& program = bound.executable->program();
   bound.buckets = GradientBuckets(program, gradients_.elements(), parameters_.arena_elements(),
-                                  bucket_elements_);
+                                  plan_.bucket_elements);
   std::vector<size_t> ends;
   for (const GradientBucket& bucket : bound.buckets) ends.push_back(bucket.ready);
   ends.back() = program.instructions.size();
@@ -149,20 +165,14 @@ Replica::Bound& Replica::BindTraining(const BatchShape& shape) {
 
 Executable& Replica::Training(const BatchShape& shape) { return *BindTraining(shape).executable; }
 
-TensorView Replica::PieceOf(const GradientBucket& bucket) const {
-  return {static_cast<float*>(gradients_.data()) + bucket.begin,
-          {DType::kF32, {bucket.end - bucket.begin}},
-          gradients_.view().device};
-}
-
 Executable& Replica::Evaluation(const BatchShape& shape) {
   return *FindOrBind(evaluation_, shape, [&] {
-            return EvaluationProgram(model_, parameters_, activations_, shape);
+            return EvaluationProgram(model_, parameters_, plan_.activations, shape);
           }).executable;
 }
 
 void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
-                            const std::function<void(TensorView)>& ready) {
+                            const std::function<void(ElementRange)>& ready) {
   Bound& bound = BindTraining(ShapeOf(batch));
   Executable& executable = *bound.executable;
   SetInputs(executable, batch, facts.inverse_denominator);
@@ -177,7 +187,10 @@ void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradien
   }
   executable.SetInput("dropout_keys", std::span<const int32_t>(keys));
   if (!ready) return executable.Run(gradients);
-  executable.Run(gradients, [&](size_t segment) { ready(PieceOf(bound.buckets.at(segment))); });
+  executable.Run(gradients, [&](size_t section) {
+    const GradientBucket& bucket = bound.buckets.at(section);
+    ready({bucket.begin, bucket.end});
+  });
 }
 
 LossSums Replica::Evaluate(const Batch& batch) {
@@ -187,10 +200,12 @@ LossSums Replica::Evaluate(const Batch& batch) {
   return ReadSums(executable, "loss");
 }
 
-void Replica::Update(const UpdateFacts& facts) {
+void Replica::Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange) {
   const std::vector<float> hyper = optimizer_->Hyper(facts);
   update_->SetInput("hyper", std::span<const float>(hyper));
-  update_->Run();
+  update_->Run(Gradients::kAdd, [&](size_t section) {
+    if (section == 0 && exchange) exchange(state_.Part(0, optimizer_->block_sums()));
+  });
 }
 
 UpdateOutcome Replica::Outcome() const {

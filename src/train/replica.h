@@ -17,12 +17,12 @@
 #include "decode/session.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
+#include "optim/shares.h"
 #include "program/buckets.h"
 #include "program/executable.h"
+#include "train/plan.h"
 
 namespace syntra {
-
-DType ActivationType(TrainConfig::Precision precision);
 
 // Sums over a batch; they add over micro-batches and ranks.
 struct LossSums {
@@ -47,11 +47,19 @@ inline BatchShape ShapeOf(const Batch& batch) {
 // The positions of a stack that are not padding.
 int64_t PositionsOf(const Batch& batch, Side side);
 
+// The host's copy of a tensor of a checkpoint, as far as this rank holds it.
 struct HostTensor {
   std::string name;
-  TensorView view;
+  TensorType type;    // of the whole tensor, f32
+  ElementRange held;  // of its elements, row-major
+  float* values = nullptr;
+
+  bool whole() const { return held.size() == type.shape.size(); }
+  // Writes what is held out of what `read` puts into a view of the whole tensor.
+  void Fill(const std::function<void(TensorView)>& read) const;
 };
 
+// Of what is held.
 std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors);
 
 // What surrounds the sums of one micro-batch.
@@ -65,11 +73,12 @@ struct BatchFacts {
 
 class Replica {
  public:
-  // `optimizer` may be null for evaluation only; then there are no gradients and no state. The
-  // backend must outlive the replica.
-  Replica(const ModelConfig& model, const OptimizerConfig* optimizer, DType activations,
-          Backend& backend);
+  // One that a rank trains. The backend must outlive the replica.
+  Replica(const TrainingPlan& plan, int rank, Backend& backend);
+  // For evaluation only: there are no gradients and no state.
+  Replica(const ModelConfig& model, DType activations, Backend& backend);
 
+  const TrainingPlan& plan() const { return plan_; }
   const Model& model() const { return model_; }
   const ParameterStore& parameters() const { return parameters_; }
   const Optimizer& optimizer() const { return *optimizer_; }
@@ -82,24 +91,32 @@ class Replica {
   // written there counts from Commit on; CommitParameters leaves the optimizer state as it is.
   std::vector<HostTensor> HostTensors();
   void Commit();
-  // Of parameters and optimizer state: what a checkpoint holds.
-  double bytes() const {
-    return static_cast<double>(values_.elements() + state_.elements()) * sizeof(float);
-  }
+  // Of parameters and optimizer state: what a checkpoint holds of all ranks.
+  double bytes() const { return static_cast<double>(checkpoint_elements_) * sizeof(float); }
   void CommitParameters();
   // The same tensors as they are now, to be saved.
-  std::vector<TensorRecord> Tensors();
+  std::vector<HostTensor> FetchTensors();
 
   // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
-  // batch's part of the step's sums. With SetBuckets, `ready` is called with each piece of the
-  // arena once the work that completes it is enqueued.
+  // batch's part of the step's sums. With pieces in the plan, `ready` is called with each piece of
+  // the arena once the work that completes it is enqueued.
   void Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
-                     const std::function<void(TensorView)>& ready = {});
+                     const std::function<void(ElementRange)>& ready = {});
   LossSums Evaluate(const Batch& batch);
   Arena& gradients() { return gradients_; }
+  TensorView values() const { return values_.view(); }
   Backend& backend() const { return backend_; }
-  // Enqueues the optimizer's update by the gradients in the arena.
-  void Update(const UpdateFacts& facts);
+
+  // Which part of the arena of parameters each rank updates; with one share, each rank all of it.
+  const Shares& shares() const { return shares_; }
+  // This rank's.
+  ElementRange own() const { return own_; }
+  // What the ranks share of the arena: all parameters or none.
+  ElementRange shared() const { return {0, shares_.ranks() > 1 ? shares_.elements() : 0}; }
+  // Enqueues the optimizer's update of the own share by the gradients in the arena. `exchange` is
+  // called with the sums of squares of all blocks of gradients (optim/optimizer.h) once the own
+  // ones are enqueued: where ranks share the parameters, it enqueues what brings the others'.
+  void Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange = {});
   // Waits for the last update and returns what became of the step.
   UpdateOutcome Outcome() const;
   // Zeroes the optimizer state, as if a checkpoint had not held it.
@@ -107,13 +124,9 @@ class Replica {
 
   // What decoding and scoring read; the replica must outlive them.
   TrainedModel trained() {
-    return {model_, parameters_, values_.data(), activations_, backend_, &transients_};
+    return {model_, parameters_, values_.data(), plan_.activations, backend_, &transients_};
   }
 
-  // Chosen before the first Differentiate: the loss, and the size of the pieces in which the ranks
-  // add gradients, 0: all at once.
-  void SetLoss(const LossOptions& loss, bool recompute);
-  void SetBuckets(int64_t elements) { bucket_elements_ = elements; }
   // The bound training program for a shape, made on first use.
   Executable& Training(const BatchShape& shape);
 
@@ -133,20 +146,18 @@ class Replica {
   Bound& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
                     const std::function<Program()>& record);
   Bound& BindTraining(const BatchShape& shape);
-  TensorView PieceOf(const GradientBucket& bucket) const;
-
   std::span<float> HostValues(const Parameter& parameter);
 
+  TrainingPlan plan_;
   Model model_;
-  DType activations_;
   Backend& backend_;
   ParameterStore parameters_;
+  Shares shares_;
+  ElementRange own_;
   std::unique_ptr<Optimizer> optimizer_;
+  int64_t checkpoint_elements_ = 0;
   Arena values_, gradients_, state_;
   TransientBuffer transients_;  // of training, evaluation and decoding at every length
-  LossOptions loss_;
-  bool recompute_ = false;
-  int64_t bucket_elements_ = 0;
   std::vector<Bound> training_, evaluation_;
   std::unique_ptr<Executable> update_;
 };

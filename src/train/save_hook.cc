@@ -46,13 +46,20 @@ class SaveHook : public Hook {
     // call: that call comes when all sums are done, and before they are kept.
     run_.backend.device().Wait();
     run_.ranks.Barrier();
-    double failed = run_.is_chief() && !TrySave(step, must_succeed);
+    StateCollection collection(state_.replica, run_.ranks);
+    double failed = 0;
+    if (run_.is_chief()) {
+      failed = !TrySave(step, must_succeed, collection);
+      collection.Finish();
+    } else {
+      collection.Serve();
+    }
     run_.ranks.AllReduceMax(std::span(&failed, 1));
     if (failed == 0) state_.saved_step = step;
   }
 
   // Rank 0 alone writes.
-  bool TrySave(int64_t step, bool must_succeed) {
+  bool TrySave(int64_t step, bool must_succeed, StateCollection& collection) {
     Chief& chief = *run_.chief;
     const CheckpointConfig& config = run_.config.checkpoint();
     const auto start = Clock::now();
@@ -60,7 +67,7 @@ class SaveHook : public Hook {
     try {
       // The run that continues from here keeps the lines up to here.
       chief.metrics->Sync();
-      SaveSnapshot(run_.directory.checkpoints(), run_.identity, PositionAt(step), state_.replica,
+      SaveSnapshot(run_.directory.checkpoints(), run_.identity, PositionAt(step), collection,
                    config);
       failed_in_a_row_ = 0;
       chief.status.Progress(step);

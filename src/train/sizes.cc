@@ -7,6 +7,7 @@
 #include "data/example.h"
 #include "model/programs.h"
 #include "optim/optimizer.h"
+#include "optim/shares.h"
 #include "program/executable.h"
 #include "train/log_perplexity.h"
 #include "train/replica.h"
@@ -18,23 +19,42 @@ namespace {
 
 // The training program of one micro-batch, and what it was recorded from.
 struct Planned {
+  TrainingPlan plan;
   Model model;
   ParameterStore parameters;
-  BatchPartition partition;
   BatchShape shape;
   Program program;
 
-  Planned(const Config& config, int ranks)
-      : model(config.model()),
-        parameters(DeclareParameters(model)),
-        partition(BatchPartition::Of(config.train(), ranks)) {
+  Planned(const Config& config, int ranks, const Device& device)
+      : plan(TrainingPlan::Of(config, ranks, device)),
+        model(plan.model),
+        parameters(DeclareParameters(model)) {
     const ExampleLengths row = RowSlots(config);
-    shape = {partition.micro_batch_rows, row.inputs, row.targets};
-    program = TrainingProgram(model, parameters, ActivationType(config.train().precision()), shape,
-                              {config.train().z_loss(), config.train().label_smoothing()},
-                              config.train().recompute());
+    shape = {plan.partition.micro_batch_rows, row.inputs, row.targets};
+    program =
+        TrainingProgram(model, parameters, plan.activations, shape, plan.loss, plan.recompute);
   }
 };
+
+// Of each share of the update, in the order of the ranks.
+std::vector<std::unique_ptr<Optimizer>> OptimizersOf(const TrainingPlan& plan,
+                                                     const ParameterStore& parameters) {
+  const Shares shares = UpdateShares(parameters, GrainOf(plan.optimizer), plan.shards);
+  std::vector<std::unique_ptr<Optimizer>> optimizers;
+  for (int rank = 0; rank < shares.ranks(); ++rank) {
+    optimizers.push_back(
+        MakeOptimizer(plan.optimizer, parameters, {shares.begin(rank), shares.end(rank)}));
+  }
+  return optimizers;
+}
+
+double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
+
+double CheckpointBytes(const ParameterStore& parameters, const Optimizer& optimizer) {
+  int64_t elements = parameters.element_count();
+  for (const StateTensor& tensor : optimizer.state()) elements += tensor.shape.size();
+  return BytesOf(elements);
+}
 
 std::string MadeBy(const Program& program, const Allocation& allocation) {
   const Instruction& instruction = program.instructions[allocation.first];
@@ -54,8 +74,8 @@ double EvaluationBytes(const Config& config, Planned& planned, Backend& backend)
   double bytes = 0;
   for (const int64_t rows : EvaluationRows(config)) {
     const BatchShape shape{rows, planned.shape.input_length, planned.shape.target_length};
-    const Program program = EvaluationProgram(planned.model, planned.parameters,
-                                              ActivationType(config.train().precision()), shape);
+    const Program program =
+        EvaluationProgram(planned.model, planned.parameters, planned.plan.activations, shape);
     bytes = std::max(bytes, static_cast<double>(PlanOn(backend, program).arena_bytes));
   }
   return bytes;
@@ -64,7 +84,7 @@ double EvaluationBytes(const Config& config, Planned& planned, Backend& backend)
 }  // namespace
 
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
-  const Planned planned(config, 1);
+  const Planned planned(config, 1, Host());
   const MemoryPlan plan = PlanOn(CpuBackend(), planned.program);
   std::vector<Allocation> alive;
   for (const Allocation& allocation : plan.allocations) {
@@ -83,10 +103,12 @@ std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count) {
 }
 
 RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend) {
-  Planned planned(config, ranks);
+  Planned planned(config, ranks, backend.device());
   const ParameterStore& parameters = planned.parameters;
-  const auto optimizer = MakeOptimizer(config.optimizer(), parameters);
-  const BatchPartition& partition = planned.partition;
+  const auto optimizers = OptimizersOf(planned.plan, parameters);
+  const Optimizer& largest =
+      **std::ranges::max_element(optimizers, {}, [](const auto& o) { return o->state_elements(); });
+  const BatchPartition& partition = planned.plan.partition;
   RunSizes sizes;
   sizes.parameters = parameters.element_count();
   sizes.trainable_parameters = parameters.trainable_element_count();
@@ -95,17 +117,42 @@ RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend) {
   sizes.rows = planned.shape.rows;
   sizes.input_length = planned.shape.input_length;
   sizes.target_length = planned.shape.target_length;
-  const double arena = static_cast<double>(parameters.arena_elements()) * sizeof(float);
-  sizes.parameter_bytes = arena;
+  sizes.parameter_bytes = BytesOf(parameters.arena_elements());
   if (config.train().reduction() == TrainConfig::EXACT) {
     sizes.gradient_buffers += GradientTree::BuffersFor(partition.micro_batches_per_rank());
   }
-  sizes.gradient_bytes = arena * sizes.gradient_buffers;
-  sizes.optimizer_bytes = static_cast<double>(optimizer->state_elements()) * sizeof(float);
+  sizes.gradient_bytes = BytesOf(parameters.gradient_elements()) * sizes.gradient_buffers;
+  sizes.is_sharded = planned.plan.shards > 1;
+  sizes.optimizer_bytes = BytesOf(largest.state_elements());
   sizes.activation_bytes = static_cast<double>(PlanOn(backend, planned.program).arena_bytes);
   sizes.evaluation_bytes = EvaluationBytes(config, planned, backend);
-  sizes.checkpoint_bytes = sizes.parameter_bytes + sizes.optimizer_bytes;
+  sizes.update_bytes =
+      static_cast<double>(PlanOn(backend, largest.UpdateProgram(parameters)).arena_bytes);
+  sizes.checkpoint_bytes = CheckpointBytes(parameters, largest);
   return sizes;
+}
+
+std::vector<ShareSizes> ShareSizesOf(const Config& config, int ranks) {
+  const TrainingPlan plan = TrainingPlan::Of(config, ranks, Host());
+  const Model model(plan.model);
+  const ParameterStore parameters = DeclareParameters(model);
+  const auto optimizers = OptimizersOf(plan, parameters);
+  std::vector<ShareSizes> list;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int share = plan.shards > 1 ? rank : 0;
+    ShareSizes& sizes = list.emplace_back(
+        ShareSizes{.optimizer_bytes = BytesOf(optimizers[share]->state_elements())});
+    for (const Parameter& parameter : parameters.all()) {
+      const ElementRange part = optimizers[share]->HeldOf(parameter);
+      if (!parameter.trainable || part.size() == 0) continue;
+      sizes.updated += part.size();
+      sizes.parameters.push_back(
+          part.size() == parameter.shape.size()
+              ? parameter.name
+              : fmt::format("{}[{}, {})", parameter.name, part.begin, part.end));
+    }
+  }
+  return list;
 }
 
 }  // namespace syntra

@@ -20,12 +20,14 @@ struct RunSizes {
   int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
   double parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   double activation_bytes = 0;  // planned arena of one micro-batch, workspace included
-  double evaluation_bytes = 0;  // of an evaluation's largest piece, in the same memory
+  // In the same memory: of an evaluation's largest piece, of an update of the parameters.
+  double evaluation_bytes = 0, update_bytes = 0;
   double checkpoint_bytes = 0;
+  bool is_sharded = false;  // the optimizer's state, over the ranks
 
   double total_bytes() const {
     return parameter_bytes + gradient_bytes + optimizer_bytes +
-           std::max(activation_bytes, evaluation_bytes);
+           std::max({activation_bytes, evaluation_bytes, update_bytes});
   }
 };
 
@@ -37,8 +39,17 @@ struct LiveBlock {
 };
 std::vector<LiveBlock> LargestAtPeak(const Config& config, size_t count);
 
-// For one of `ranks` ranks that compute on the backend. Throws Error(kConfig) if they cannot share
-// the batch.
+// What a rank updates and keeps the optimizer's state of.
+struct ShareSizes {
+  std::vector<std::string> parameters;  // their names, with "[begin, end)" where it is not all
+  int64_t updated = 0;                  // of their elements
+  double optimizer_bytes = 0;
+};
+// Of each rank with train.sharding, of all ranks alike without it.
+std::vector<ShareSizes> ShareSizesOf(const Config& config, int ranks);
+
+// For one of `ranks` ranks that compute on the backend; of several that share the optimizer's
+// state, for the one with most of it. Throws Error(kConfig) if they cannot share the batch.
 RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend = CpuBackend());
 
 }  // namespace syntra

@@ -17,8 +17,8 @@ std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
   return it == checkpoint.info().attributes.end() ? "" : it->second;
 }
 
-void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Path& root) {
-  const std::string bad = NotFinite(tensors);
+// `bad`: the tensors that hold values that are not.
+void RequireFinite(const std::string& bad, int64_t step, const Path& root) {
   if (bad.empty()) return;
   const std::vector<CheckpointRef> saved = ListCheckpoints(root);
   const std::string good =
@@ -32,14 +32,16 @@ void RequireFinite(std::span<const TensorRecord> tensors, int64_t step, const Pa
 
 // Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
 void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
-  for (const HostTensor& tensor : tensors) checkpoint.Read(tensor.name, tensor.view);
+  for (const HostTensor& tensor : tensors) {
+    tensor.Fill([&](TensorView whole) { checkpoint.Read(tensor.name, whole); });
+  }
   CheckFinite(checkpoint.path(), tensors);
 }
 
 }  // namespace
 
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
-                  Replica& replica, const CheckpointConfig& options) {
+                  StateCollection& state, const CheckpointConfig& options) {
   const CheckpointInfo info{
       .step = position.step,
       .run_id = identity.run_id,
@@ -53,12 +55,12 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPositi
                      {kInitialAttribute, identity.initial},
                      {kOptimizerStepsAttribute, std::to_string(identity.optimizer_steps_before)},
                      {"world_size", std::to_string(identity.world_size)}}};
-  const std::vector<TensorRecord> tensors = replica.Tensors();
-  RequireFinite(tensors, position.step, root);
+  RequireFinite(state.not_finite(), position.step, root);
   const FileRecord tokenizer{kTokenizerFile, identity.tokenizer_model};
-  SaveCheckpoint(root, info, tensors,
+  SaveCheckpoint(root, info, state.tensors(),
                  {.keep = options.keep(), .milestone_every = options.milestone_every()},
-                 {&tokenizer, 1});
+                 {&tokenizer, 1},
+                 [&](std::span<TensorRecord* const> tensors) { state.Bring(tensors); });
 }
 
 void CheckFinite(const Path& path, std::span<const HostTensor> tensors) {

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "train/replica.h"
+#include "train/state_collection.h"
 
 namespace syntra {
 
@@ -41,14 +42,14 @@ struct RunPosition {
   std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
 };
 
-// Saves the replica's parameters and optimizer state. Throws Error(kDiverged), naming the newest
-// checkpoint that there is, if some of it is not finite: such a state must not take the place of a
-// good one.
+// On rank 0, while the others serve: saves the parameters and the optimizer's state of all ranks.
+// Throws Error(kDiverged), naming the newest checkpoint that there is, if some of it is not finite:
+// such a state must not take the place of a good one.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
-                  Replica& replica, const CheckpointConfig& options);
+                  StateCollection& state, const CheckpointConfig& options);
 
-// Reads every tensor of the replica, and where the run's first parameters came from. Throws
-// Error(kCheckpoint) if names or shapes differ, or values are not finite.
+// Reads what the replica holds of every tensor, and where the run's first parameters came from.
+// Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.
 RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* identity);
 
 // Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.

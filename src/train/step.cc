@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step.h"
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -16,74 +16,6 @@
 
 namespace syntra {
 
-namespace {
-
-// 25 MiB: published figures of NCCL reach a network's rate from 16 MiB on, and the last piece is
-// hidden by nothing.
-constexpr int64_t kBucketElements = (int64_t{25} << 20) / sizeof(float);
-
-// Whether the ranks' micro-batches are subtrees of the tree over all `leaves` of a step.
-bool SharesTree(int64_t leaves, int64_t ranks) {
-  return ranks == 1 || (leaves % ranks == 0 && std::has_single_bit(uint64_t(leaves / ranks)));
-}
-
-void CheckTreeIsShared(int64_t leaves, int ranks) {
-  if (SharesTree(leaves, ranks)) return;
-  std::vector<std::string> good;
-  for (int64_t count = 1; count <= leaves; ++count) {
-    if (SharesTree(leaves, count)) good.push_back(std::to_string(count));
-  }
-  Fail(ExitCode::kConfig,
-       "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; "
-       "start {} ranks or change train.micro_batch_size",
-       ranks, leaves, Join(good, ", "));
-}
-
-}  // namespace
-
-BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
-  const int64_t batch = config.batch_size();
-  if (batch % ranks != 0) {
-    Fail(ExitCode::kConfig, "train.batch_size {} cannot be shared equally by {} ranks", batch,
-         ranks);
-  }
-  if (config.reduction() == TrainConfig::EXACT) {
-    CheckTreeIsShared(batch / config.micro_batch_size(), ranks);
-  }
-  const int64_t per_rank = batch / ranks;
-  const int64_t micro = config.micro_batch_size() > 0
-                            ? std::min<int64_t>(config.micro_batch_size(), per_rank)
-                            : per_rank;
-  if (per_rank % micro != 0) {
-    Fail(ExitCode::kConfig,
-         "the {} examples of each of {} ranks cannot be cut into micro-batches of {}; change "
-         "train.micro_batch_size",
-         per_rank, ranks, micro);
-  }
-  return {batch, per_rank, micro};
-}
-
-// The places of a step are filled in the order of their reversed bits (0, 4, 2, 6, 1, ...), so that
-// in any power-of-two share of neighbouring places lengths are spread evenly.
-std::vector<int64_t> BatchPartition::MixedMicroBatches(int rank) const {
-  const int bits = std::bit_width(static_cast<uint64_t>(micro_batches() - 1));
-  const auto reversed = [&](int64_t place) {
-    int64_t value = 0;
-    for (int bit = 0; bit < bits; ++bit) value = value << 1 | (place >> bit & 1);
-    return value;
-  };
-  std::vector<int64_t> places(micro_batches());
-  std::iota(places.begin(), places.end(), int64_t{0});
-  std::ranges::sort(places, {}, reversed);
-  const int64_t first = rank * micro_batches_per_rank();
-  std::vector<int64_t> mine(micro_batches_per_rank());
-  for (int64_t k = 0; k < micro_batches(); ++k) {
-    const int64_t place = places[k] - first;
-    if (place >= 0 && place < std::ssize(mine)) mine[place] = k;
-  }
-  return mine;
-}
-
 // A rank that does not know makes the sum NaN.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
   ranks.Barrier();
@@ -93,16 +25,10 @@ double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
 }
 
 StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ranks)
-    : config_(config),
-      replica_(replica),
-      ranks_(ranks),
-      partition_(BatchPartition::Of(config.train(), ranks.size())) {
+    : config_(config), replica_(replica), ranks_(ranks), partition_(replica.plan().partition) {
   if (config.train().reduction() == TrainConfig::EXACT) {
     tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().gradient_elements(),
                   replica.backend());
-  } else if (ranks.size() > 1 && !replica.backend().device().is_host()) {
-    buckets_ = true;
-    replica.SetBuckets(kBucketElements);
   }
 }
 
@@ -161,9 +87,9 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
   for (const Batch& batch : batches) {
     const bool alone = &batch == &batches.front() || tree_;
     const Gradients gradients = alone ? Gradients::kReplace : Gradients::kAdd;
-    if (buckets_ && &batch == &batches.back()) {
+    if (in_pieces() && &batch == &batches.back()) {
       replica_.Differentiate(batch, facts, gradients,
-                             [&](TensorView piece) { StartSum(piece, facts.step); });
+                             [&](ElementRange piece) { StartSum(piece, facts.step); });
     } else {
       replica_.Differentiate(batch, facts, gradients);
     }
@@ -171,12 +97,30 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
   }
 }
 
-void StepRunner::StartSum(TensorView gradients, int64_t step) {
+// Whoever updates a parameter needs the sum of its gradients; the step's sums behind them are for
+// all.
+void StepRunner::StartSum(ElementRange piece, int64_t step) {
+  Arena& gradients = replica_.gradients();
   if (At("gradient_nan", step)) {
     const float bad = std::numeric_limits<float>::quiet_NaN();
-    gradients.device->CopyIn(gradients.data, &bad, sizeof(bad));
+    const TensorView view = gradients.Part(piece.begin, piece.size());
+    view.device->CopyIn(view.data, &bad, sizeof(bad));
   }
-  ranks_.StartAllReduceSum(gradients);
+  if (const ElementRange shared = piece.And(replica_.shared()); shared.size() > 0) {
+    ranks_.StartReduceScatter(gradients.Part(shared.begin, shared.size()),
+                              replica_.shares().Within(shared.begin, shared.end));
+    piece.begin = shared.end;
+  }
+  if (piece.size() > 0) ranks_.StartAllReduceSum(gradients.Part(piece.begin, piece.size()));
+}
+
+void StepRunner::Update(const UpdateFacts& facts) {
+  if (replica_.shared().size() == 0) return replica_.Update(facts);
+  const Shares& shares = replica_.shares();
+  replica_.Update(facts, [&](TensorView block_sums) {
+    ranks_.AllGather(block_sums, shares.Per(ParameterStore::kBlock));
+  });
+  ranks_.AllGather(replica_.values(), shares);
 }
 
 // On a GPU everything up to Outcome only enqueues work, so that the GPU never waits for the host.
@@ -197,11 +141,11 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
-  if (!buckets_) StartSum(replica_.gradients().view(), step);
+  if (!in_pieces()) StartSum({0, replica_.gradients().elements()}, step);
   ranks_.FinishSums();
   result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
 
-  replica_.Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});
+  Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});
   const UpdateOutcome outcome = replica_.Outcome();
   // Behind the wait for the device: a communicator that lost a rank says so here, before anybody
   // believes what it summed.
@@ -238,15 +182,22 @@ bool StepRunner::At(const char* failpoint, int64_t step) const {
   return Failpoint(failpoint, step + 1, ranks_.rank(), ranks_.size());
 }
 
-std::string StepRunner::FirstBadGradient() const {
-  replica_.gradients().Fetch();
-  const std::span<float> gradients = replica_.gradients().host();
-  for (const Parameter& parameter : replica_.parameters().all()) {
-    for (const float g : gradients.subspan(parameter.offset, parameter.shape.size())) {
-      if (!std::isfinite(g)) return ", first in the gradient of " + parameter.name;
-    }
-  }
-  return "";
+// Each rank looks where it has the sums.
+std::string StepRunner::FirstBadGradient() {
+  Arena& gradients = replica_.gradients();
+  gradients.Fetch();
+  const std::deque<Parameter>& parameters = replica_.parameters().all();
+  const auto is_bad = [&](const Parameter& parameter) {
+    const ElementRange mine =
+        replica_.own().And({parameter.offset, parameter.offset + parameter.shape.size()});
+    const std::span<const float> values = gradients.host().subspan(mine.begin, mine.size());
+    return !std::ranges::all_of(values, [](float g) { return std::isfinite(g); });
+  };
+  const auto place = std::ranges::find_if(parameters, is_bad) - parameters.begin();
+  double first = -static_cast<double>(place);
+  ranks_.AllReduceMax(std::span(&first, 1));
+  const auto found = static_cast<size_t>(-first);
+  return found < parameters.size() ? ", first in the gradient of " + parameters[found].name : "";
 }
 
 }  // namespace syntra

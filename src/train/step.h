@@ -15,21 +15,6 @@
 
 namespace syntra {
 
-// How a global batch is cut up.
-struct BatchPartition {
-  int64_t batch_size = 0;  // rows, all ranks
-  int64_t rows_per_rank = 0;
-  int64_t micro_batch_rows = 0;
-
-  int64_t micro_batches() const { return batch_size / micro_batch_rows; }  // of all ranks
-  int64_t micro_batches_per_rank() const { return rows_per_rank / micro_batch_rows; }
-  // Those of a rank, out of a batch whose micro-batches are of increasing length: each rank has
-  // short and long ones, and joined over the ranks the order is the same at any number of them.
-  std::vector<int64_t> MixedMicroBatches(int rank) const;
-  // Throws Error(kConfig) if the sizes do not divide, or not as train.reduction needs it.
-  static BatchPartition Of(const TrainConfig& config, int ranks);
-};
-
 // What a rank tells the others with a step.
 struct RankNote {
   bool stop = false, save = false;  // its wishes
@@ -55,9 +40,9 @@ double MeasurePeak(Communicator& ranks, Backend& backend, DType type);
 
 class StepRunner {
  public:
+  // The replica's plan is that of the configuration for these ranks.
   StepRunner(const Config& config, Replica& replica, Communicator& ranks);
 
-  const BatchPartition& partition() const { return partition_; }
   // Steps that the optimizer had made before the run's first one; 0 unless set.
   void SetOptimizerStepsBefore(int64_t steps) { optimizer_steps_before_ = steps; }
   // This rank's micro-batches of a step.
@@ -74,11 +59,15 @@ class StepRunner {
   double InverseSum(double count);
   // `note` and what `result` has of this rank, to be known by all.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
-  // Leaves this rank's gradients in the replica's arena, or with buckets starts their sums over the
-  // ranks.
+  bool in_pieces() const { return replica_.plan().bucket_elements > 0; }
+  // Leaves this rank's gradients in the replica's arena, or starts the sums over the ranks of their
+  // pieces.
   void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
-  void StartSum(TensorView gradients, int64_t step);
-  std::string FirstBadGradient() const;
+  void StartSum(ElementRange piece, int64_t step);
+  // Each rank its share, which the others get.
+  void Update(const UpdateFacts& facts);
+  // Collective.
+  std::string FirstBadGradient();
   bool At(const char* failpoint, int64_t step) const;
 
   const Config& config_;
@@ -87,7 +76,6 @@ class StepRunner {
   BatchPartition partition_;
   std::optional<GradientTree> tree_;  // with train.reduction EXACT
   int64_t optimizer_steps_before_ = 0;
-  bool buckets_ = false;  // gradients are summed over the ranks while others are made
 };
 
 }  // namespace syntra

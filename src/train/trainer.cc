@@ -211,13 +211,10 @@ RunOutcome Trainer::Train() {
 
 TrainingState::TrainingState(RunContext& run, TrainingData training_data)
     : data(std::move(training_data)),
-      replica(run.config.model(), &run.config.optimizer(),
-              ActivationType(run.config.train().precision()), run.backend),
+      replica(TrainingPlan::Of(run.config, run.ranks.size(), run.backend.device()),
+              run.ranks.rank(), run.backend),
       runner(run.config, replica, run.ranks),
-      skipped(run.config.train().max_skipped_steps()) {
-  const TrainConfig& train = run.config.train();
-  replica.SetLoss({train.z_loss(), train.label_smoothing()}, train.recompute());
-}
+      skipped(run.config.train().max_skipped_steps()) {}
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
                  Watchdog& watchdog, std::optional<InitialModel> initial) {

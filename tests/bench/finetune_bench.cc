@@ -136,10 +136,7 @@ ExitCode Train(const StepOptions& options) {
   const uint64_t seed = config.train().seed();
   const TrainingData data(FinetuningData::Read(config, tokenizer).training,
                           Packing::OfExamples(config.data(), SeparateRows()), seed);
-  Replica replica(config.model(), &config.optimizer(), ActivationType(config.train().precision()),
-                  CpuBackend());
-  replica.SetLoss({config.train().z_loss(), config.train().label_smoothing()},
-                  config.train().recompute());
+  Replica replica(TrainingPlan::Of(config, 1, Host()), 0, CpuBackend());
   replica.InitializeParameters(seed);
   RunIdentity identity{.tokenizer_identity = tokenizer.identity()};
   LoadInitial(*start.initial, config.checkpoint(), replica, &identity);

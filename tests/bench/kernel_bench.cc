@@ -293,7 +293,8 @@ void Bench::Parameters() const {
         {{"row_axis", 0}, {"column_axis", column_axis}, {"clip_threshold", 1.0}}, {table, F32({3})},
         {});
   }
-  Run("", "sum_squares", {}, {table}, {});
+  const Attributes::Integers rows = {32128, 1};
+  Run("squares", "sum_to", {{"shape", rows}, {"dtype", "f32"}}, {table, table}, {});
 }
 
 int Main(int argc, char** argv) {

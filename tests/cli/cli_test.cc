@@ -179,7 +179,7 @@ TEST(Cli, BashCompletion) {
   const Case cases[] = {
       {"co", "compare convert config completion"},
       {"config ''", "show diff explain"},
-      {"inspect ''", "data checkpoint memory"},
+      {"inspect ''", "data checkpoint memory shards"},
       {"completion ''", "bash zsh fish"},
       {"config show --m", "--minimal"},
       {"config show my.textproto ''", ""},

@@ -46,6 +46,7 @@ TEST(Change, OnlyTheseMayChange) {
                                        "train.max_skipped_steps",
                                        "train.micro_batch_size",
                                        "train.recompute",
+                                       "train.sharding",
                                        "train.steps",
                                        "train.stop_after_minutes",
                                        "train.threads"};

@@ -228,19 +228,19 @@ class ThreadRank final : public Communicator {
     meeting_.barrier.arrive_and_wait();
     return all;
   }
-  void AllGather(TensorView view) override {
-    const size_t share = view.type.bytes() / size();
+  void AllGather(TensorView view, const Shares& shares) override {
+    const Shares bytes = shares.Times(SizeOf(view.type.dtype));
     auto* own = static_cast<std::byte*>(view.data);
     for (int rank = 0; rank < size(); ++rank) {
       if (rank == rank_) meeting_.view = view.data;
       meeting_.barrier.arrive_and_wait();
-      const auto* from = static_cast<const std::byte*>(meeting_.view) + rank * share;
-      if (rank != rank_) std::copy_n(from, share, own + rank * share);
+      const auto* from = static_cast<const std::byte*>(meeting_.view) + bytes.begin(rank);
+      if (rank != rank_) std::copy_n(from, bytes.size(rank), own + bytes.begin(rank));
       meeting_.barrier.arrive_and_wait();
     }
   }
   void AllReduceSum(TensorView) override { Unused(); }
-  void ReduceScatter(TensorView) override { Unused(); }
+  void ReduceScatter(TensorView, const Shares&) override { Unused(); }
   void Broadcast(TensorView, int) override { Unused(); }
   void AllReduceSum(std::span<double>) override { Unused(); }
   void AllReduceMax(std::span<double>) override { Unused(); }

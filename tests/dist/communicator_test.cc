@@ -69,6 +69,23 @@ bool SameBits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
+// Equal ones, some that differ, one rank's alone.
+std::vector<Shares> DifferentShares() {
+  const int size = communicator->size();
+  std::vector<Shares> list;
+  for (const int64_t share : {1, 15, 1000, 300007}) {
+    list.push_back(Shares::Even(share * size, size));
+  }
+  std::vector<int64_t> growing, alone;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    growing.push_back(rank * (rank + 1) * 40011 + 7);  // each larger than the one before
+    alone.push_back(rank < size / 2 ? 0 : 70001);
+  }
+  list.emplace_back(growing);
+  list.emplace_back(alone);
+  return list;
+}
+
 bool SumsAsTheTree() { return communicator->name() != "nccl" || device->is_host(); }
 
 // Whether `sum` may be what all ranks see for an element with these terms: bit for bit the tree's,
@@ -162,35 +179,58 @@ TEST(Communicator, StartedSumsFollowTheWorkBeforeAndPrecedeTheWorkAfterTheFinish
 }
 
 TEST(Communicator, ReduceScatterLeavesTheOwnShare) {
-  const int rank = communicator->rank(), size = communicator->size();
-  for (const int64_t share : {1, 15, 1000, 300007}) {
-    const std::vector<float> before = Mine(share * size);
+  for (const Shares& shares : DifferentShares()) {
+    const int64_t begin = shares.begin(communicator->rank());
+    const int64_t share = shares.size(communicator->rank());
+    const std::vector<float> before = Mine(shares.elements());
     const Placed<float> values(before);
-    communicator->ReduceScatter(values.view());
+    communicator->ReduceScatter(values.view(), shares);
     std::vector<float> after = values.Get();
-    ExpectSums(std::span(after).subspan(rank * share, share), rank * share,
+    ExpectSums(std::span(after).subspan(begin, share), begin,
                [](int r, int64_t i) { return Value(r, i, 0); });
     // The other shares are as they were.
-    std::copy_n(before.begin() + rank * share, share, after.begin() + rank * share);
+    std::copy_n(before.begin() + begin, share, after.begin() + begin);
     EXPECT_TRUE(SameBits(after, before)) << share;
     // Gathering the shares completes the all-reduce.
-    communicator->AllGather(values.view());
+    communicator->AllGather(values.view(), shares);
     ExpectSums(values.Get());
     ExpectSameOnAllRanks(values.Get());
   }
 }
 
+// A vector whose pieces are summed as they come, each by those who have a share of it.
+TEST(Communicator, ReduceScatterOfPiecesIsThatOfTheWhole) {
+  for (const Shares& shares : DifferentShares()) {
+    const Placed<float> whole(Mine(shares.elements())), pieces(Mine(shares.elements()));
+    communicator->ReduceScatter(whole.view(), shares);
+    for (int64_t end = shares.elements(); end > 0;) {
+      const int64_t begin = std::max<int64_t>(0, end - 50000);
+      TensorView piece = pieces.view();
+      piece.data = static_cast<float*>(piece.data) + begin;
+      piece.type.shape = Shape{end - begin};
+      communicator->StartReduceScatter(piece, shares.Within(begin, end));
+      end = begin;
+    }
+    communicator->FinishSums();
+    communicator->AllGather(whole.view(), shares);
+    communicator->AllGather(pieces.view(), shares);
+    ExpectSums(pieces.Get());
+    EXPECT_TRUE(!SumsAsTheTree() || SameBits(whole.Get(), pieces.Get()));
+  }
+}
+
 TEST(Communicator, AllGatherTakesAnyType) {
-  const int rank = communicator->rank(), size = communicator->size();
-  for (const int64_t share : {1, 3, 5000}) {
-    std::vector<BFloat16> values(share * size, BFloat16{0xFFFF});
-    for (int64_t i = 0; i < share; ++i)
-      values[rank * share + i].bits = static_cast<uint16_t>(rank * 7 + i);
+  const int rank = communicator->rank();
+  for (const Shares& shares : DifferentShares()) {
+    std::vector<BFloat16> values(shares.elements(), BFloat16{0xFFFF});
+    for (int64_t i = shares.begin(rank); i < shares.end(rank); ++i) {
+      values[i].bits = static_cast<uint16_t>(i * 7);
+    }
     const Placed<BFloat16> placed(values);
-    communicator->AllGather(placed.view());
+    communicator->AllGather(placed.view(), shares);
     values = placed.Get();
-    for (int64_t i = 0; i < share * size; ++i) {
-      ASSERT_EQ(values[i].bits, static_cast<uint16_t>(i / share * 7 + i % share));
+    for (int64_t i = 0; i < shares.elements(); ++i) {
+      ASSERT_EQ(values[i].bits, static_cast<uint16_t>(i * 7));
     }
   }
 }
@@ -250,11 +290,14 @@ TEST(Communicator, RefusesWrongViews) {
   const Placed<int32_t> values(std::vector<int32_t>(communicator->size()));
   EXPECT_THROW(communicator->AllReduceSum(values.view()), Error);
   EXPECT_THROW(communicator->StartAllReduceSum(values.view()), Error);
+  const int size = communicator->size();
+  EXPECT_THROW(communicator->ReduceScatter(values.view(), Shares::Even(size, size)), Error);
   EXPECT_THROW(communicator->Broadcast(values.view(), communicator->size()), Error);
-  if (communicator->size() > 1) {
-    const Placed<float> uneven(std::vector<float>(communicator->size() + 1));
-    EXPECT_THROW(communicator->ReduceScatter(uneven.view()), Error);
-    EXPECT_THROW(communicator->AllGather(uneven.view()), Error);
+  // Shares of another vector, or of other ranks.
+  const Placed<float> longer(std::vector<float>(size + 1));
+  for (const Shares& wrong : {Shares::Even(size, size), Shares::Even(size + 1, size + 1)}) {
+    EXPECT_THROW(communicator->ReduceScatter(longer.view(), wrong), Error);
+    EXPECT_THROW(communicator->AllGather(longer.view(), wrong), Error);
   }
 }
 
@@ -277,10 +320,11 @@ TEST(Communicator, PrintsBandwidth) {
   if (communicator->size() == 1) return;  // which moves nothing
   for (const int64_t megabytes : {1, 64}) {
     const int64_t count = (megabytes << 18) / communicator->size() * communicator->size();
+    const Shares shares = Shares::Even(count, communicator->size());
     const Placed<float> values{std::vector<float>(count)};
     std::vector<float> mine(count), sum(count);
     const double own = BestSeconds([&] { communicator->AllReduceSum(values.view()); });
-    const double scatter = BestSeconds([&] { communicator->ReduceScatter(values.view()); });
+    const double scatter = BestSeconds([&] { communicator->ReduceScatter(values.view(), shares); });
     const double library = BestSeconds([&] {
       MPI_Allreduce(mine.data(), sum.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM,
                     MPI_COMM_WORLD);

@@ -216,6 +216,16 @@ Result ncclAllReduce(const void* send, void* receive, size_t count, DataType typ
   });
 }
 
+Result ncclReduce(const void* send, void* receive, size_t count, DataType type, Operation operation,
+                  int root, Comm* comm, void* stream) {
+  if (send != receive || type != kFloat32 || operation != kSum) return kInvalidArgument;
+  return Enqueue(comm, stream, 4, count, [=] {
+    const bool here = comm->rank == root;
+    MPI_Reduce(here ? MPI_IN_PLACE : send, here ? receive : nullptr, static_cast<int>(count),
+               MPI_FLOAT, MPI_SUM, root, comm->ranks);
+  });
+}
+
 Result ncclReduceScatter(const void* send, void* receive, size_t received, DataType type,
                          Operation operation, Comm* comm, void* stream) {
   const float* all = static_cast<const float*>(send);

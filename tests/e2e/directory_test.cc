@@ -175,17 +175,21 @@ TEST_F(Directories, SmallDiskAtTheStart) {
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "prepared"));
 }
 
+// Also where rank 0 has asked another rank for its part of the state.
 TEST_F(Directories, ADiskThatFillsUpLater) {
-  const Arguments wrapper = FilledLater();
-  if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
-  const Outcome outcome =
-      Run(Pretrain("run", {"train.steps=300", "evaluation.every=0", "checkpoint.max_failed_saves=3",
-                           "checkpoint.every=50"}),
-          {.wrapper = wrapper});
-  EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_TRUE(outcome.Says("checkpoint at step 50 failed (1 of 3 in a row)")) << outcome.err;
-  EXPECT_TRUE(outcome.Says("checkpoint at step 100 failed (2 of 3 in a row)")) << outcome.err;
-  EXPECT_FALSE(outcome.Says("step 200")) << outcome.err;
+  for (const int ranks : MpirunPath().empty() ? std::vector{1} : std::vector{1, 2}) {
+    const Arguments wrapper = FilledLater();
+    if (wrapper.empty()) GTEST_SKIP() << "no mount namespaces here";
+    const Outcome outcome = Run(
+        Pretrain("run", {"train.steps=300", "evaluation.every=0", "checkpoint.max_failed_saves=3",
+                         "checkpoint.every=50", "train.sharding=OPTIMIZER_STATE"}),
+        {.ranks = ranks, .wrapper = wrapper});
+    EXPECT_EQ(outcome.code, 4) << outcome.err;
+    EXPECT_TRUE(outcome.Says("checkpoint at step 50 failed (1 of 3 in a row)")) << outcome.err;
+    EXPECT_TRUE(outcome.Says("checkpoint at step 100 failed (2 of 3 in a row)")) << outcome.err;
+    EXPECT_FALSE(outcome.Says("step 200")) << outcome.err;
+    RemoveAll(Directory("run"));
+  }
 }
 
 // A run that could not save its end is not done.

@@ -217,5 +217,77 @@ TEST_P(ExactControl, AnotherTreeShows) {
 INSTANTIATE_TEST_SUITE_P(All, ExactControl, testing::ValuesIn(std::span(kExactCases).first(2)),
                          [](const auto& info) { return info.param.name; });
 
+// train.sharding: what ranks share is what one has alone, to the bit of every file of a checkpoint.
+class Sharded : public TinyRun, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+    TinyRun::SetUp();
+  }
+  static Arguments Settings(const Arguments& more) {
+    return With({"optimizer.kind=" + std::string(GetParam()), "optimizer.min_factored_size=16",
+                 "optimizer.clip_norm=0.1", "train.batch_size=12", "train.micro_batch_size=1",
+                 "train.steps=6", "checkpoint.every=2", "checkpoint.keep=10", "evaluation.every=3"},
+                more);
+  }
+  bool SaysThatRanksShare(const std::string& name) const {
+    const std::string log = ReadWholeFile(Directory(name) / "log/rank-0000.log");
+    return log.find("the ranks share the optimizer's state") != std::string::npos;
+  }
+};
+
+TEST_P(Sharded, AnyNumberOfRanksIsOneWithAnExactOrder) {
+  const Arguments exact = Settings({"train.reduction=EXACT"});
+  const Arguments shared = With(exact, {"train.sharding=OPTIMIZER_STATE"});
+  // Twelve micro-batches are one tree for 3 ranks, of four each, and for one rank, but not for 2.
+  const Arguments even = With(shared, {"train.batch_size=8"});
+  Train("whole", exact);
+  Train("1", shared);
+  Train("3", shared, {.ranks = 3});
+  EXPECT_FALSE(SaysThatRanksShare("1"));
+  EXPECT_TRUE(SaysThatRanksShare("3"));
+  EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("1"), 6));
+  EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("3"), 6));
+  Train("whole of 8", With(exact, {"train.batch_size=8"}));
+  for (const int ranks : {2, 4}) {
+    const std::string name = std::to_string(ranks);
+    Train(name, even, {.ranks = ranks});
+    EXPECT_EQ(Trace(Directory("whole of 8"), 6), Trace(Directory(name), 6)) << name << " ranks";
+  }
+}
+
+TEST_P(Sharded, ChangesNothingInAnyOrder) {
+  for (const int ranks : {2, 3}) {
+    Train("each", Settings({}), {.ranks = ranks});
+    Train("shared", Settings({"train.sharding=OPTIMIZER_STATE"}), {.ranks = ranks});
+    EXPECT_EQ(Trace(Directory("each"), 6), Trace(Directory("shared"), 6)) << ranks << " ranks";
+    RemoveAll(Directory("each"));
+    RemoveAll(Directory("shared"));
+  }
+}
+
+// Each part of the run with other ranks, which share the state or do not.
+TEST_P(Sharded, ContinuesWithOtherRanksAndWithout) {
+  const Arguments exact = Settings({"train.reduction=EXACT", "train.batch_size=8"});
+  const Arguments shared = With(exact, {"train.sharding=OPTIMIZER_STATE"});
+  Train("whole", exact);
+  const auto part = [&](const Arguments& settings, int ranks, int64_t last) {
+    Train("parts", settings, {.ranks = ranks});
+    for (int64_t later = last + 1; later <= 6; ++later) RemoveAll(CheckpointPath("parts", later));
+    RemoveAll(Directory("parts") / "STATUS");
+  };
+  part(shared, 4, 2);
+  part(shared, 2, 4);
+  part(exact, 1, 6);
+  EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("parts"), 6));
+  RemoveAll(Directory("parts"));
+  part(exact, 2, 2);
+  part(shared, 4, 6);
+  EXPECT_EQ(Trace(Directory("whole"), 6), Trace(Directory("parts"), 6));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Sharded, testing::Values("ADAMW", "ADAFACTOR"),
+                         [](const auto& info) { return std::string(info.param); });
+
 }  // namespace
 }  // namespace syntra

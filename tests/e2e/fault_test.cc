@@ -12,11 +12,13 @@ namespace {
 class Fault : public TinyRun {};
 
 TEST_F(Fault, ANanGradientIsSkippedOnAllRanksAlike) {
-  for (const int ranks : {1, 2}) {
+  const std::pair<int, const char*> cases[] = {{1, "NONE"}, {2, "NONE"}, {2, "OPTIMIZER_STATE"}};
+  for (const auto& [ranks, sharding] : cases) {
     if (ranks > 1 && MpirunPath().empty()) break;
-    const std::string name = "ranks-" + std::to_string(ranks);
+    const std::string name = fmt::format("{}-ranks-{}", ranks, sharding);
     const Outcome outcome =
-        Run(Pretrain(name, {"train.compare_replicas_every=1"}),
+        Run(Pretrain(name,
+                     {"train.compare_replicas_every=1", std::string("train.sharding=") + sharding}),
             {.ranks = ranks, .environment = {"SYNTRA_FAILPOINT=gradient_nan@3,gradient_nan@7"}});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_TRUE(

@@ -18,6 +18,7 @@ const Arguments kSettings{"model.feed_forward.activation=GATED_GELU",
                           "checkpoint.every=1",
                           "checkpoint.keep=30"};
 constexpr int64_t kSteps = 4;
+constexpr const char* kShared = "train.sharding=OPTIMIZER_STATE";
 
 class Gpu : public TinyRun {
  protected:
@@ -70,6 +71,8 @@ TEST_F(Gpu, TwoRanksOnOneGpuAreOneRank) {
   TrainOnGpu("one");
   TrainOnGpu("two", With("train.device=CUDA"), 2);
   EXPECT_EQ(Trace(Directory("two"), kSteps), Trace(Directory("one"), kSteps));
+  TrainOnGpu("shared", With("train.device=CUDA", kShared), 2);
+  EXPECT_EQ(Trace(Directory("shared"), kSteps), Trace(Directory("one"), kSteps));
 }
 
 // Summed piece by piece beside the backward half, which FAST does.
@@ -80,6 +83,8 @@ TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
   TrainOnGpu("two", fast, 2);
   ExpectSameCurve("one", "two", kSteps, 2e-6);
   ExpectSameParameters("one", "two", 1, 1e-6);
+  TrainOnGpu("shared", With("train.device=CUDA", "train.reduction=FAST", kShared), 2);
+  EXPECT_EQ(Trace(Directory("shared"), kSteps), Trace(Directory("two"), kSteps));
 }
 
 // Two ranks with a GPU each, and the fake NCCL.
@@ -93,12 +98,13 @@ class TwoRanks : public Gpu {
     Gpu::SetUp();
   }
   Outcome TrainTwo(const std::string& name, const std::string& reduction, int gpus,
-                   const std::string& fault = "none") const {
+                   const std::string& fault = "none", const std::string& sharding = "NONE") const {
     StartOptions options = OnGpu(2);
     options.environment = {std::string("LD_LIBRARY_PATH=") + SYNTRA_FAKE_NCCL_FOLDER,
                            fmt::format("SYNTRA_SIMT_GPUS={}", gpus), "SYNTRA_FAKE_NCCL=" + fault};
-    const Arguments settings = With("train.device=CUDA", "train.reduction=" + reduction,
-                                    fmt::format("train.steps={}", kFewSteps));
+    const Arguments settings =
+        With("train.device=CUDA", "train.reduction=" + reduction, "train.sharding=" + sharding,
+             fmt::format("train.steps={}", kFewSteps));
     return Run(Pretrain(name, settings), options);
   }
 };
@@ -111,6 +117,8 @@ TEST_F(TwoRanks, SumByNcclWhereEachHasAGpuAndTheOrderIsOpen) {
   EXPECT_TRUE(shared.Says("not NCCL: ranks 0 and 1 share a GPU")) << shared.err;
   ExpectSameCurve("nccl", "exact", kFewSteps, 2e-6);
   ExpectSameCurve("nccl", "shared", kFewSteps, 2e-6);
+  EXPECT_EQ(TrainTwo("sharded", "FAST", 2, "none", "OPTIMIZER_STATE").code, 0);
+  ExpectSameCurve("nccl", "sharded", kFewSteps, 2e-6);
 }
 
 TEST_F(TwoRanks, EndWhenNcclLosesOneAndSaveNothingOfTheStep) {

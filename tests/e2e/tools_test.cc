@@ -147,6 +147,36 @@ TEST_F(Tools, Inspect) {
   }
 }
 
+// Together the ranks update what there is; the plan is that of the rank with most.
+TEST_F(Tools, InspectShards) {
+  const auto report = [&](Arguments command, const std::string& kind) {
+    for (const std::string& word :
+         {std::string("--config"), config_.string(), std::string("--ranks"), std::string("3"),
+          std::string("--json"), std::string("--set"), std::string("train.directory=x"),
+          std::string("--set"), std::string("train.batch_size=9"), std::string("--set"),
+          "optimizer.kind=" + kind, std::string("--set"),
+          std::string("train.sharding=OPTIMIZER_STATE")}) {
+      command.push_back(word);
+    }
+    return RunJson(command);
+  };
+  for (const std::string kind : {"ADAMW", "ADAFACTOR"}) {
+    const Json plan = report({"plan"}, kind), shards = report({"inspect", "shards"}, kind);
+    int64_t updated = 0, largest = 0;
+    double bytes = 0;
+    for (const Json& shard : shards.at("shards")) {
+      updated += shard.at("updated").get<int64_t>();
+      largest = std::max(largest, shard.at("updated").get<int64_t>());
+      bytes = std::max(bytes, shard.at("optimizer_bytes").get<double>());
+      EXPECT_FALSE(shard.at("parameters").empty());
+    }
+    EXPECT_EQ(updated, plan.at("trainable_parameters"));
+    EXPECT_EQ(bytes, plan.at("optimizer_bytes"));
+    EXPECT_DOUBLE_EQ(shards.at("imbalance"),
+                     static_cast<double>(3 * largest) / static_cast<double>(updated));
+  }
+}
+
 // One example a row, the last ones shorter than a row: nothing of them is in a segment.
 TEST_F(Tools, InspectValidation) {
   const Json data = RunJson({"inspect", "data", "--json", "--split", "validation", "--examples",

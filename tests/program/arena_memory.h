@@ -32,6 +32,10 @@ class ArenaMemory {
   void SetGradient(const Parameter& parameter, std::span<const float> values) {
     gradients_.Set(parameter.offset, values);
   }
+  std::vector<double> State(int64_t offset, int64_t count) const {
+    return state_.Get(offset, count);
+  }
+  void SetState(int64_t offset, std::span<const double> values) { state_.Set(offset, values); }
 
  private:
   // An arena of f32 elements, in the type in which the backend stores f32.

@@ -275,6 +275,31 @@ TEST_F(Preflights, RanksShareTheirHost) {
   EXPECT_NO_THROW(CheckFits(Now(), sizes, places, {{both - 1, "the test has", false}}));
 }
 
+// What costs a run nothing is named before what makes it slower.
+TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
+  // So that three quarters of the state are more than a file of a checkpoint.
+  Set("optimizer.kind", "ADAMW");
+  Set("model.width", "1024");
+  Set("model.encoder_layers", "5");
+  Set("model.decoder_layers", "5");
+  Set("train.micro_batch_size", "1");
+  Config sharing = Now();
+  sharing.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
+  const auto limit =
+      static_cast<int64_t>(RunSizesOf(sharing, 4).total_bytes()) + 2 * SaveOptions().shard_bytes;
+  EXPECT_NO_THROW(
+      CheckFits(sharing, RunSizesOf(sharing, 4), {.ranks = 4}, {{limit, "the test has", false}}));
+  try {
+    CheckFits(Now(), RunSizesOf(Now(), 4), {.ranks = 4}, {{limit, "the test has", false}});
+    ADD_FAILURE() << "it fits";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("; train.sharding=OPTIMIZER_STATE with train.micro_batch_size=1 fits"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // Training and validation share the memory of their activations, so the larger of them counts.
 TEST_F(Preflights, ValidationTakesTheMemoryThatTrainingDoesNot) {
   const auto more_with_validation = [&](const std::string& micro_batch) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a run train, and how: all that a Replica and a StepRunner are made from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "core/device.h"
+#include "core/dtype.h"
+#include "model/programs.h"
+
+namespace syntra {
+
+DType ActivationType(TrainConfig::Precision precision);
+
+// How a global batch is cut up.
+struct BatchPartition {
+  int64_t batch_size = 0;  // rows, all ranks
+  int64_t rows_per_rank = 0;
+  int64_t micro_batch_rows = 0;
+
+  int64_t micro_batches() const { return batch_size / micro_batch_rows; }  // of all ranks
+  int64_t micro_batches_per_rank() const { return rows_per_rank / micro_batch_rows; }
+  // Those of a rank, out of a batch whose micro-batches are of increasing length: each rank has
+  // short and long ones, and joined over the ranks the order is the same at any number of them.
+  std::vector<int64_t> MixedMicroBatches(int rank) const;
+  // Throws Error(kConfig) if the sizes do not divide, or not as train.reduction needs it.
+  static BatchPartition Of(const TrainConfig& config, int ranks);
+};
+
+// It follows from the configuration, the number of ranks and their kind of device, and never
+// changes.
+struct TrainingPlan {
+  ModelConfig model;
+  OptimizerConfig optimizer;
+  DType activations = DType::kF32;
+  LossOptions loss;
+  bool recompute = false;
+  BatchPartition partition;
+  // How many ranks share one copy of the optimizer's state (optim/shares.h); 1: each has its own.
+  int shards = 1;
+  // The size of the pieces in which the ranks add gradients while others are made; 0: all at once.
+  int64_t bucket_elements = 0;
+
+  // Throws Error(kConfig) if the ranks cannot share the batch.
+  static TrainingPlan Of(const Config& config, int ranks, const Device& device);
+};
+
+}  // namespace syntra
