@@ -128,15 +128,15 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
     scores_.Gather(arguments.inputs, kValue, b, h, runs, w.thread + value_);
   };
   if (!few_ && !blocks_.AreRuns()) gather({});
-  for (QueryBlock block : blocks_.all()) {
+  for (const QueryBlock& block : blocks_.all()) {
     float* inverse_sum = log_sum_exp + block.rows;
-    // In decoding, keys after the current position do not exist yet.
-    if (few_ && terms.pattern.causal && !terms.prefix_ends) {
-      block.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
-    }
     const std::span<const KeyRun> runs = scores_.RunsOf(arguments.inputs, h, block, w);
     if (!runs.empty()) gather(runs);
     Tile tile = scores_.TileOf(block, runs, scores, w);
+    // In decoding, keys after the current position do not exist yet.
+    if (few_ && terms.pattern.causal && !terms.prefix_ends) {
+      tile.keys = std::clamp<int64_t>(terms.start + block.first + block.rows, 1, block.keys);
+    }
     if (few_) {
       scores_.FillFew(arguments.inputs, b, h, block, tile, w);
       Softmax(terms, tile, nullptr, false, log_sum_exp, inverse_sum);

@@ -134,7 +134,8 @@ struct MixerFile {
 
 bool HasBias(const MixerConfig& mixer) {
   return (mixer.has_attention() && mixer.attention().relative_bias()) ||
-         (mixer.has_local_attention() && mixer.local_attention().relative_bias());
+         (mixer.has_local_attention() && mixer.local_attention().relative_bias()) ||
+         (mixer.has_big_bird() && mixer.big_bird().relative_bias());
 }
 
 class MixerFixture : public testing::TestWithParam<MixerFile> {};
@@ -166,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(All, MixerFixture,
                                          MixerFile{"convolutions.h5", 14},
                                          MixerFile{"linear_mixers.h5", 18},
                                          MixerFile{"position_maps.h5", 11},
-                                         MixerFile{"sparse_attention.h5", 25}));
+                                         MixerFile{"sparse_attention.h5", 28}));
 
 TEST(GoldenFile, NamesWhatIsWrong) {
   GoldenFile file("t5_v1_0.h5");
