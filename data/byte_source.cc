@@ -57,6 +57,7 @@ class GzipSource : public ByteSource {
     isal_inflate_init(&state_);
     state_.crc_flag = ISAL_GZIP;
     state_.next_in = input_.data();
+    CheckHeader();
   }
 
   size_t Read(std::span<std::byte> bytes) override {
@@ -91,10 +92,7 @@ class GzipSource : public ByteSource {
   bool StartNextMember() {
     Refill();
     if (state_.avail_in == 0) return false;
-    if (state_.avail_in == 1) RefillBehind();
-    if (state_.avail_in < 2 || state_.next_in[0] != 0x1f || state_.next_in[1] != 0x8b) {
-      FailAt("bytes after the last gzip member that are not gzip");
-    }
+    CheckHeader();
     uint8_t* const next_in = state_.next_in;
     const uint32_t avail_in = state_.avail_in;
     isal_inflate_reset(&state_);
@@ -102,6 +100,18 @@ class GzipSource : public ByteSource {
     state_.next_in = next_in;
     state_.avail_in = avail_in;
     return true;
+  }
+
+  // The beginning of a member. ISA-L passes over flags that have no meaning yet, which RFC 1952
+  // wants refused: what they announce would be read as compressed data.
+  void CheckHeader() {
+    while (state_.avail_in < 4 && !at_end_) RefillBehind();
+    if (state_.avail_in < 2 || state_.next_in[0] != 0x1f || state_.next_in[1] != 0x8b) {
+      FailAt("bytes after the last gzip member that are not gzip");
+    }
+    if (state_.avail_in >= 4 && (state_.next_in[3] & 0xe0) != 0) {
+      FailAt("unknown flags in a gzip header");
+    }
   }
 
   void Refill() {

@@ -1,52 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map from byte strings to numbers that finds all keys that a text starts with.
+// A map from byte strings to numbers that finds all keys that a text starts with: a trie in a
+// double array (Aoe 1989), in which a step is one load.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace syntra {
 
 class ByteTrie {
  public:
-  // `text` must not be empty, `value` not negative.
-  void Add(std::string_view text, int32_t value);
+  using Entry = std::pair<std::string_view, int32_t>;  // a key that is not empty, its value
+  static constexpr int32_t kMostValue = (1 << 23) - 2;
 
-  bool empty() const { return values_.size() == 1; }
+  // Values are in [0, kMostValue]. If a key comes twice, the last counts.
+  explicit ByteTrie(std::vector<Entry> entries = {});
+
+  bool empty() const { return root_ == 0; }
 
   // Calls visit(length, value) for each key that `text` starts with, shortest first.
   template <typename Visit>
   void VisitPrefixes(std::string_view text, const Visit& visit) const {
-    uint32_t node = 0;
+    uint32_t children = root_;
     for (size_t i = 0; i < text.size(); ++i) {
-      node = Child(node, static_cast<uint8_t>(text[i]));
-      if (node == 0) return;
-      if (values_[node] >= 0) visit(i + 1, values_[node]);
+      const auto byte = static_cast<uint8_t>(text[i]);
+      const Unit unit = units_[children ^ byte];
+      if (unit.label() != byte) return;
+      if (unit.has_value()) visit(i + 1, unit.value());
+      children = unit.children;
     }
   }
 
  private:
-  static size_t Mix(uint64_t key) {
-    key *= 0x9e3779b97f4a7c15ull;
-    return key ^ (key >> 29);
-  }
-  // The child of `node` for `byte`; 0 if there is none.
-  uint32_t Child(uint32_t node, uint8_t byte) const {
-    const uint64_t key = (uint64_t{node} << 8 | byte) + 1;
-    const size_t mask = keys_.size() - 1;
-    for (size_t slot = Mix(key) & mask; keys_[slot] != 0; slot = (slot + 1) & mask) {
-      if (keys_[slot] == key) return children_[slot];
-    }
-    return 0;
-  }
-  void Insert(uint64_t key, uint32_t child);
-  void Grow();
+  static constexpr uint32_t kBlock = 256, kNoLabel = 256;
 
-  // Open addressing from (node << 8 | byte) + 1 to the child; 0 is empty.
-  std::vector<uint64_t> keys_ = std::vector<uint64_t>(1024);
-  std::vector<uint32_t> children_ = std::vector<uint32_t>(1024);
-  std::vector<int32_t> values_{-1};  // the value of each node; -1: no key ends there
+  // A node is the unit at its parent's `children` xor its label. No two nodes have the same
+  // `children`, so a label that fits is a child of the node at hand. The first block stays empty:
+  // the children of nodes that have none.
+  struct Unit {
+    uint32_t children = 0;
+    uint32_t value_and_label = kNoLabel;  // 23 bits: 0 or the value plus 1; 9 bits
+
+    uint32_t label() const { return value_and_label & 511; }
+    bool has_value() const { return value_and_label > 511; }
+    int32_t value() const { return static_cast<int32_t>(value_and_label >> 9) - 1; }
+  };
+  class Builder;
+
+  std::vector<Unit> units_ = std::vector<Unit>(kBlock);
+  uint32_t root_ = 0;  // the root's `children`
 };
 
 }  // namespace syntra

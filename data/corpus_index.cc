@@ -13,6 +13,16 @@ constexpr char kFormat[] = "syntra token corpus";
 constexpr int kVersion = 1;
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
 
+// A count of documents, tokens or bytes; so small that no sum over an index overflows.
+int64_t CountOf(const Json& value) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t count = IntegerOf(value);
+  if (count < 0 || count > kMost) {
+    throw Json::out_of_range::create(406, fmt::format("{} is no count", count), nullptr);
+  }
+  return count;
+}
+
 int64_t Sum(const std::vector<IndexEntry>& entries, int64_t IndexEntry::*field) {
   int64_t sum = 0;
   for (const IndexEntry& entry : entries) sum += entry.*field;
@@ -91,14 +101,14 @@ CorpusIndex ReadIndex(const Path& directory) {
     for (const Json& item : root.at("shards")) {
       IndexEntry entry{.file = item.at("file"),
                        .source = item.at("source"),
-                       .documents = item.at("documents"),
-                       .tokens = item.at("tokens"),
-                       .empty_documents = item.at("empty_documents"),
-                       .bad_records = item.at("bad_records"),
-                       .source_bytes = item.at("source_bytes"),
+                       .documents = CountOf(item.at("documents")),
+                       .tokens = CountOf(item.at("tokens")),
+                       .empty_documents = CountOf(item.at("empty_documents")),
+                       .bad_records = CountOf(item.at("bad_records")),
+                       .source_bytes = CountOf(item.at("source_bytes")),
                        .digest = item.at("digest"),
-                       .file_time = item.value("file_time", int64_t{0}),
-                       .source_time = item.value("source_time", int64_t{0})};
+                       .file_time = IntegerOf(item.value("file_time", Json(0))),
+                       .source_time = IntegerOf(item.value("source_time", Json(0)))};
       if (Path(entry.file).filename() != entry.file || entry.file.empty() || entry.file == "..") {
         Fail(ExitCode::kData, "{}: \"{}\" is not a plain file name", path.string(), entry.file);
       }

@@ -34,11 +34,19 @@ Normalizer::Normalizer(const tokenizer::ModelFile& model)
       adds_space_(model.normalizer().add_dummy_prefix()),
       adds_it_behind_(model.trainer().treat_whitespace_as_suffix()),
       trims_(model.normalizer().remove_extra_whitespaces()) {
+  std::vector<ByteTrie::Entry> symbols;
   for (const auto& piece : model.pieces()) {
-    if (piece.type() == tokenizer::ModelFile::USER_DEFINED) user_defined_.Add(piece.piece(), 0);
+    if (piece.type() != tokenizer::ModelFile::USER_DEFINED) continue;
+    if (piece.piece().empty()) Fail(ExitCode::kData, "one of its symbols is empty");
+    symbols.emplace_back(piece.piece(), 0);
   }
-  // The rules are: the size of the trie in bytes, the trie, the normal forms.
-  const std::string& rules = model.normalizer().rules();
+  user_defined_ = ByteTrie(std::move(symbols));
+  ReadRules(model.normalizer().rules());
+  FindPlainBytes();
+}
+
+// The rules are: the size of the trie in bytes, the trie, the normal forms.
+void Normalizer::ReadRules(const std::string& rules) {
   if (rules.empty()) return;
   uint32_t bytes = 0;
   if (rules.size() > sizeof bytes) std::memcpy(&bytes, rules.data(), sizeof bytes);
@@ -50,14 +58,38 @@ Normalizer::Normalizer(const tokenizer::ModelFile& model)
   normal_forms_ = rules.substr(sizeof bytes + bytes);
 }
 
+// From the children's place of a node to the child that `byte` leads to, if there is one.
+bool Normalizer::Step(uint32_t* at, uint8_t byte) const {
+  *at ^= byte;
+  return *at < trie_.size() && LabelOf(trie_[*at]) == byte;
+}
+
+void Normalizer::FindPlainBytes() {
+  for (int c = 0x21; c < 0x7f && user_defined_.empty(); ++c) {
+    is_plain_[c] = FindRule(std::string(1, static_cast<char>(c))).bytes == 0;
+    uint32_t at = trie_.empty() ? 0 : OffsetOf(trie_[0]);
+    if (!Step(&at, static_cast<uint8_t>(c))) continue;
+    for (int next = 0; next < 0x80; ++next) {
+      uint32_t child = at ^ OffsetOf(trie_[at]);
+      if (Step(&child, static_cast<uint8_t>(next))) is_plain_[c] = false;
+    }
+  }
+}
+
+size_t Normalizer::PlainBytes(std::string_view text) const {
+  size_t bytes = 0;
+  while (bytes < text.size() && is_plain_[static_cast<uint8_t>(text[bytes])]) ++bytes;
+  // What stands before a character of several bytes may be one with it.
+  if (bytes > 0 && bytes < text.size() && static_cast<uint8_t>(text[bytes]) >= 0x80) --bytes;
+  return bytes;
+}
+
 Normalizer::Replacement Normalizer::FindRule(std::string_view text) const {
   Replacement longest{{}, 0};
   if (trie_.empty()) return longest;
   uint32_t at = OffsetOf(trie_[0]);
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(text[i]);
-    at ^= byte;
-    if (at >= trie_.size() || LabelOf(trie_[at]) != byte) break;
+    if (!Step(&at, static_cast<uint8_t>(text[i]))) break;
     const uint32_t unit = trie_[at];
     at ^= OffsetOf(unit);
     if (at >= trie_.size()) break;
@@ -89,6 +121,12 @@ void Normalizer::Normalize(std::string_view text, std::string* normal) const {
   normal->reserve(text.size() + text.size() / 16 + 2 * kSpaceMark.size());
   if (adds_space_ && !adds_it_behind_) *normal += space_;
   for (bool behind_space = trims_; !text.empty();) {
+    if (const size_t plain = PlainBytes(text); plain > 0) {
+      *normal += text.substr(0, plain);
+      text.remove_prefix(plain);
+      behind_space = false;
+      continue;
+    }
     Replacement next = First(text);
     while (behind_space && next.normal.starts_with(' ')) next.normal.remove_prefix(1);
     for (const char c : next.normal) {

@@ -34,12 +34,18 @@ class Normalizer {
   Replacement First(std::string_view text) const;
   // The longest rule that applies at the beginning of `text`; 0 bytes if there is none.
   Replacement FindRule(std::string_view text) const;
+  bool Step(uint32_t* at, uint8_t byte) const;
+  void ReadRules(const std::string& rules);
+  void FindPlainBytes();
+  // How many bytes at the beginning of `text` stay as they are, as far as bytes alone tell.
+  size_t PlainBytes(std::string_view text) const;
 
   // A double-array trie in the layout of the Darts-clone library. It maps texts to offsets in
   // normal_forms_, where each normal form ends with a 0 byte.
   std::vector<uint32_t> trie_;
   std::string normal_forms_;
-  ByteTrie user_defined_;  // symbols that no rule changes
+  ByteTrie user_defined_;    // symbols that no rule changes
+  bool is_plain_[256] = {};  // no rule begins with the byte, unless a character of several follows
   std::string_view space_;
   bool adds_space_, adds_it_behind_, trims_;
 };

@@ -2,8 +2,11 @@
 #include "data/piece_table.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "data/tokenizer_model.pb.h"
 
 namespace syntra {
@@ -19,10 +22,25 @@ int64_t CharactersOf(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); });
 }
 
+// Of "<0x0A>", the byte 10.
+uint8_t ByteOf(std::string_view piece) {
+  uint8_t byte = 0;
+  const char* const digits = piece.data() + 3;
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>' ||
+      std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+    Fail(ExitCode::kData, "its byte piece {} is not written as <0x00>", Printable(piece, 20));
+  }
+  return byte;
+}
+
 }  // namespace
 
 PieceTable::PieceTable(const ModelFile& model)
     : scores_(model.pieces_size()), lengths_(model.pieces_size()) {
+  if (model.pieces_size() > ByteTrie::kMostValue + 1) {
+    Fail(ExitCode::kData, "it has {} pieces, more than {}", model.pieces_size(),
+         ByteTrie::kMostValue + 1);
+  }
   float lowest = std::numeric_limits<float>::max(), highest = std::numeric_limits<float>::min();
   for (const auto& piece : model.pieces()) {
     if (piece.type() != ModelFile::NORMAL) continue;
@@ -30,6 +48,7 @@ PieceTable::PieceTable(const ModelFile& model)
     highest = std::max(highest, piece.score());
   }
   unknown_score_ = lowest - kUnknownPenalty;
+  std::vector<ByteTrie::Entry> entries;
   for (int32_t id = 0; id < model.pieces_size(); ++id) {
     const auto& piece = model.pieces(id);
     const std::string& text = piece.piece();
@@ -42,7 +61,7 @@ PieceTable::PieceTable(const ModelFile& model)
         break;
       case ModelFile::BYTE:  // "<0x0A>"
         byte_ids_.resize(256);
-        byte_ids_[std::stoi(text.substr(3, 2), nullptr, 16)] = id;
+        byte_ids_[ByteOf(text)] = id;
         continue;
       case ModelFile::UNKNOWN:
         unknown_id_ = id;
@@ -51,10 +70,12 @@ PieceTable::PieceTable(const ModelFile& model)
       case ModelFile::UNUSED:
         continue;
     }
-    trie_.Add(text, id);
+    if (text.empty()) Fail(ExitCode::kData, "its piece {} is empty", id);
+    entries.emplace_back(text, id);
     lengths_[id] = static_cast<uint32_t>(text.size());
     longest_ = std::max(longest_, text.size());
   }
+  trie_ = ByteTrie(std::move(entries));
 }
 
 double PieceTable::ScoreOf(std::span<const int32_t> ids, std::span<const std::string> texts) const {

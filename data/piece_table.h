@@ -18,6 +18,7 @@ class ModelFile;
 
 class PieceTable {
  public:
+  // Throws Error(kData) if there are more than 8,388,607 pieces.
   explicit PieceTable(const tokenizer::ModelFile& model);
 
   // Calls visit(length, id) for each piece that `text` starts with, shortest first.

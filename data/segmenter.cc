@@ -18,25 +18,37 @@ Segmenter::Segmenter(std::shared_ptr<const PieceTable> pieces)
     : pieces_(std::move(pieces)),
       sums_(std::bit_ceil(std::max<size_t>(pieces_->longest(), 4) + 1)) {}
 
+template <bool kWithMargin>
 float Segmenter::FindBest(std::string_view text, float start) {
   last_.assign(text.size() + 1, kUnreached);
+  if constexpr (kWithMargin) {
+    best_.assign(text.size() + 1, kNone);
+    second_.assign(text.size() + 1, kNone);
+    best_[0] = 0;
+  }
   const size_t mask = sums_.size() - 1;
   sums_[0] = start;
-  const auto offer = [&](size_t to, double sum, int32_t piece) {
-    if (last_[to] != kUnreached && !(sum > sums_[to & mask])) return;
-    last_[to] = piece;
-    sums_[to & mask] = static_cast<float>(sum);
+  const auto offer = [&](size_t at, size_t to, double score, int32_t piece) {
+    if constexpr (kWithMargin) {
+      const double best = best_[at] + score, second = second_[at] + score;
+      second_[to] = std::max(std::min(best_[to], best), std::max(second_[to], second));
+      best_[to] = std::max(best_[to], best);
+    }
+    const double sum = score + sums_[at & mask];
+    // Without a branch, since none could be foretold.
+    const bool wins = (last_[to] == kUnreached) | (sum > sums_[to & mask]);
+    last_[to] = wins ? piece : last_[to];
+    sums_[to & mask] = wins ? static_cast<float>(sum) : sums_[to & mask];
   };
   for (size_t at = 0; at < text.size();) {
-    const float here = sums_[at & mask];
     const size_t character = std::min(CharacterBytes(text[at]), text.size() - at);
     bool has_single = false;
     pieces_->VisitPrefixes(text.substr(at), [&](size_t length, int32_t id) {
-      offer(at + length, pieces_->score(id) + here, id);
+      offer(at, at + length, pieces_->score(id), id);
       has_single |= length == character;
     });
     if (!has_single) {
-      offer(at + character, pieces_->unknown_score() + here, -static_cast<int32_t>(character));
+      offer(at, at + character, pieces_->unknown_score(), -static_cast<int32_t>(character));
     }
     at += character;
   }
@@ -69,51 +81,21 @@ void Segmenter::AppendIds(std::string_view text, std::vector<int32_t>* ids) cons
 }
 
 void Segmenter::Segment(std::string_view text, float* sum, std::vector<int32_t>* ids) {
-  *sum = FindBest(text, *sum);
+  *sum = FindBest<false>(text, *sum);
   AppendIds(text, ids);
   if (last_.capacity() > kMostKept) std::vector<int32_t>().swap(last_);
 }
 
 void Segmenter::SegmentToKeep(std::string_view text, Segmentation* result) {
-  FindBest(text, 0);
+  FindBest<true>(text, 0);
   result->ids.clear();
   AppendIds(text, &result->ids);
-  result->scores.clear();
-  for (size_t at = text.size(); at > 0; at -= Bytes(last_[at])) {
-    const int32_t piece = last_[at];
-    result->scores.push_back(piece < 0 ? pieces_->unknown_score()
-                                       : static_cast<float>(pieces_->score(piece)));
-  }
-  std::ranges::reverse(result->scores);
+  result->has_unknown = false;
+  for (size_t at = text.size(); at > 0; at -= Bytes(last_[at]))
+    result->has_unknown |= last_[at] < 0;
   result->characters = 0;
   for (size_t at = 0; at < text.size(); at += CharacterBytes(text[at])) ++result->characters;
-  result->margin = Margin(text);
-}
-
-// The two best sums at every place, in double.
-double Segmenter::Margin(std::string_view text) {
-  best_.assign(text.size() + 1, kNone);
-  second_.assign(text.size() + 1, kNone);
-  best_[0] = 0;
-  const auto offer = [&](size_t to, double sum) {
-    if (sum > best_[to]) std::swap(sum, best_[to]);
-    second_[to] = std::max(second_[to], sum);
-  };
-  for (size_t at = 0; at < text.size();) {
-    const size_t character = std::min(CharacterBytes(text[at]), text.size() - at);
-    bool has_single = false;
-    const auto extend = [&](size_t length, double score) {
-      offer(at + length, best_[at] + score);
-      offer(at + length, second_[at] + score);
-    };
-    pieces_->VisitPrefixes(text.substr(at), [&](size_t length, int32_t id) {
-      extend(length, pieces_->score(id));
-      has_single |= length == character;
-    });
-    if (!has_single) extend(character, pieces_->unknown_score());
-    at += character;
-  }
-  return best_[text.size()] - second_[text.size()];
+  result->margin = best_[text.size()] - second_[text.size()];
 }
 
 }  // namespace syntra

@@ -21,10 +21,10 @@ namespace syntra {
 // A segmentation that can be reused after any text before it.
 struct Segmentation {
   std::vector<int32_t> ids;
-  std::vector<float> scores;  // one for each piece or unknown character; ids may be fewer or more
+  bool has_unknown = false;  // a character that no piece covers
   // Score of the best segmentation minus that of the second best; infinite if there is only one.
   double margin = std::numeric_limits<double>::infinity();
-  int32_t characters = 0;  // the largest possible number of scores
+  int32_t characters = 0;  // the largest possible number of pieces
 };
 
 // Reuses its buffers, so each thread needs its own.
@@ -39,22 +39,23 @@ class Segmenter {
   // byte pieces, the ids of its bytes. Takes 4 bytes of memory for each byte of text.
   void Segment(std::string_view text, float* sum, std::vector<int32_t>* ids);
 
-  // The segmentation of a word for a score of 0 before it. Takes 24 bytes for each byte of text.
+  // The segmentation of a word for a score of 0 before it. Takes 20 bytes for each byte of text.
   void SegmentToKeep(std::string_view text, Segmentation* result);
 
  private:
-  // Fills last_; returns the score of the text, added to `start`.
+  // Fills last_, and best_ and second_ if a margin is wanted; returns the score of the text, added
+  // to `start`.
+  template <bool kWithMargin>
   float FindBest(std::string_view text, float start);
   size_t Bytes(int32_t piece) const { return piece < 0 ? -piece : pieces_->length(piece); }
   void AppendIds(std::string_view text, std::vector<int32_t>* ids) const;
-  double Margin(std::string_view text);
 
   std::shared_ptr<const PieceTable> pieces_;
   // For each place in the text, the last piece of the best segmentation up to there: an id, or -n
   // for an unknown character of n bytes.
   std::vector<int32_t> last_;
-  std::vector<float> sums_;  // ring buffer: scores at the places that one piece can reach
-  std::vector<double> best_, second_;
+  std::vector<float> sums_;            // ring buffer: scores at the places that one piece can reach
+  std::vector<double> best_, second_;  // the two best sums at every place, in double
 };
 
 }  // namespace syntra

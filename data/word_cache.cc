@@ -2,9 +2,13 @@
 #include "data/word_cache.h"
 
 #include <sentencepiece_processor.h>
-#include <xxhash.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "core/thread.h"
 #include "data/tokenizer_model.pb.h"
@@ -15,15 +19,35 @@ namespace {
 using tokenizer::ModelFile;
 
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
-constexpr size_t kMaxWordBytes = 256;  // longer words are not cached
-// Largest number of words in the caches of all threads together, about 100 MB. In an English corpus
-// words that are not among the first million are rare.
-constexpr size_t kMaxWords = size_t{1} << 20;
+// Largest number of words in the caches of all threads together: three quarters of 64 MiB. In an
+// English corpus words that are not among the first are rare.
+constexpr size_t kMaxWords = size_t{3} << 18;
+// New words that SentencePiece checks: the first ones, then one of so many.
+constexpr uint64_t kFirstChecked = 1024, kBetweenChecks = 64;
 // SentencePiece takes about 250 bytes of memory a byte, and some time.
 constexpr size_t kMaxCheckedBytes = 4096;
 constexpr size_t kMaxKeptBytes = size_t{1} << 20;  // a larger buffer for normal forms is freed
+constexpr size_t kRoom = 256;                      // ids
+constexpr size_t kMostUnsummed = 4096;  // ids; roundings of so many are far below the bound's slack
 
 bool IsPrintableAscii(char c) { return c > 0x20 && c < 0x7f; }
+
+uint64_t Load(const char* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+// The place of the first byte of at most 0x20 in a little-endian word; 8 if there is none.
+int FirstLow(uint64_t word) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  // A borrow reaches only bytes behind the first.
+  return std::countr_zero((word - 0x21 * kOnes) & ~word & (0x80 * kOnes)) / 8;
+}
+
+uint64_t FirstBytes(uint64_t word, int count) {
+  return count == 0 ? 0 : word & (~uint64_t{0} >> (64 - 8 * count));
+}
 
 // Whether the model has no rules or the built-in ones, none of which reaches across a space between
 // ASCII words.
@@ -56,8 +80,7 @@ WordCache::WordCache(const sentencepiece::SentencePieceProcessor& processor, con
     : processor_(processor),
       normalizer_(std::make_shared<const Normalizer>(model)),
       segmenter_(std::make_shared<const PieceTable>(model)),
-      parts_words_(PartsWords(model)),
-      slots_(1024) {
+      parts_words_(PartsWords(model)) {
   if (!parts_words_) return;
   const auto normal = [&](const std::string& text) {
     normalizer_->Normalize(text, &normal_);
@@ -93,40 +116,113 @@ std::string_view WordCache::NextWord(std::string_view text, size_t* at) const {
   return text.substr(begin);
 }
 
+WordKey WordCache::NextShortWord(std::string_view text, size_t* at) const {
+  if (text.size() - *at < WordKey::kMostBytes + 2) return {};
+  const char* begin = text.data() + *at;
+  WordKey key{Load(begin), 0};
+  int bytes = FirstLow(key.low);
+  if (bytes < 8) {
+    key.low = FirstBytes(key.low, bytes);
+  } else {
+    const uint64_t rest = Load(begin + 8);
+    const int more = FirstLow(rest);
+    key.high = FirstBytes(rest, more);
+    bytes += more;
+  }
+  // The same rule as in NextWord.
+  if (bytes == 0 || !is_space_[static_cast<uint8_t>(begin[bytes])] ||
+      !IsPrintableAscii(begin[bytes - 1]) || !IsPrintableAscii(begin[bytes + 1])) {
+    return {};
+  }
+  *at += bytes + 1;
+  return key;
+}
+
 bool WordCache::Encode(std::string_view text, std::vector<int32_t>* ids) {
-  ids->clear();
+  id_count_ = summed_ = 0;
   sum_ = 0;
+  magnitude_ = 0;
   for (size_t at = 0; at < text.size();) {
-    if (!Append(NextWord(text, &at), ids)) return false;
+    if (!AppendShortWords(text, &at, ids)) return false;
+    if (at == text.size()) break;
+    const std::string_view word = NextWord(text, &at);
+    if (!Append(word, parts_words_ ? WordKey::Of(word) : WordKey(), ids)) return false;
+  }
+  ids->resize(id_count_);
+  return true;
+}
+
+bool WordCache::AppendShortWords(std::string_view text, size_t* at, std::vector<int32_t>* ids) {
+  std::array<Ahead, 16> ahead;
+  size_t found = 0, done = 0;
+  for (bool more = true; more || done < found;) {
+    while (more && found - done < ahead.size()) {
+      const size_t begin = *at;
+      const WordKey key = NextShortWord(text, at);
+      more = !key.empty();
+      if (!more) break;
+      words_.Prefetch(key);
+      ahead[found++ % ahead.size()] = {key, text.substr(begin, *at - 1 - begin)};
+    }
+    if (done == found) break;
+    const Ahead& word = ahead[done++ % ahead.size()];
+    if (!Append(word.text, word.key, ids)) return false;
   }
   return true;
 }
 
-// Each of the two sums has at most `characters` roundings and never exceeds `largest` in magnitude,
-// so its error is less than half of the right-hand side.
-bool WordCache::IsSafe(double margin, int32_t characters) const {
-  const double largest =
-      std::abs(sum_) + characters * std::abs(segmenter_.pieces().unknown_score());
-  return margin > characters * largest * 0x1p-22;
+bool WordCache::Append(std::string_view word, const WordKey& key, std::vector<int32_t>* ids) {
+  const Word* cached = key.empty() ? nullptr : words_.Find(key);
+  return (cached && AppendCached(*cached, ids)) || AppendNew(word, key, cached != nullptr, ids);
 }
 
-bool WordCache::Append(std::string_view text, std::vector<int32_t>* ids) {
-  const uint64_t hash = XXH3_64bits(text.data(), text.size());
-  const Word* word = Find(text, hash);
-  if (word && IsSafe(word->margin, word->characters)) {
-    const int32_t* first = ids_.data() + word->id_begin;
-    ids->insert(ids->end(), first, first + word->id_count);
-    for (uint32_t i = 0; i < word->score_count; ++i) sum_ += scores_[word->score_begin + i];
-    return true;
+bool WordCache::AppendCached(const Word& word, std::vector<int32_t>* ids) {
+  if (magnitude_ > word.largest_sum) return false;
+  if (ids->size() < id_count_ + Word::kMostIds) ids->resize(id_count_ + kRoom);
+  std::memcpy(ids->data() + id_count_, word.ids.data(), sizeof word.ids);
+  id_count_ += word.id_count;
+  magnitude_ += word.magnitude;
+  if (id_count_ - summed_ > kMostUnsummed) FindSum(*ids);
+  return true;
+}
+
+bool WordCache::AppendNew(std::string_view word, const WordKey& key, bool cached,
+                          std::vector<int32_t>* ids) {
+  normalizer_->Normalize(word, &normal_);
+  if (!cached) {
+    if (IsToBeChecked(word) && !AgreesWithSentencePiece(word)) return false;
+    const Word* kept = key.empty() ? nullptr : Remember(key);
+    if (kept && AppendCached(*kept, ids)) return true;
   }
-  normalizer_->Normalize(text, &normal_);
-  if (!word) {
-    if (text.size() <= kMaxCheckedBytes && !AgreesWithSentencePiece(text)) return false;
-    if (parts_words_ && text.size() <= kMaxWordBytes) Remember(text, hash);
-  }
+  FindSum(*ids);
+  ids->resize(id_count_);
   segmenter_.Segment(normal_, &sum_, ids);
+  id_count_ = summed_ = ids->size();
+  magnitude_ = std::abs(sum_);
   if (normal_.capacity() > kMaxKeptBytes) std::string().swap(normal_);
   return true;
+}
+
+void WordCache::FindSum(const std::vector<int32_t>& ids) {
+  for (; summed_ < id_count_; ++summed_) {
+    sum_ += static_cast<float>(segmenter_.pieces().score(ids[summed_]));
+  }
+  magnitude_ = std::abs(sum_);
+}
+
+// Each of the two sums has at most `characters` roundings and never exceeds `largest`, the sum
+// before it and `characters` of the lowest scores, in magnitude. So its error is less than half of
+// characters * largest / 2^22, which must be less than the margin.
+float WordCache::LargestSum(const Segmentation& word) const {
+  if (std::isinf(word.margin)) return std::numeric_limits<float>::infinity();
+  const double own = word.characters * std::abs(segmenter_.pieces().unknown_score());
+  const double largest = word.margin * 0x1p22 / word.characters - own;
+  return std::nextafter(static_cast<float>(largest), -std::numeric_limits<float>::infinity());
+}
+
+bool WordCache::IsToBeChecked(std::string_view word) {
+  const uint64_t count = new_words_++;
+  return word.size() <= kMaxCheckedBytes && (count < kFirstChecked || count % kBetweenChecks == 0);
 }
 
 bool WordCache::AgreesWithSentencePiece(std::string_view word) {
@@ -143,48 +239,19 @@ bool WordCache::AgreesWithSentencePiece(std::string_view word) {
   return std::abs(sum - theirs) <= additions * std::abs(theirs) * 0x1p-22;
 }
 
-const WordCache::Word* WordCache::Find(std::string_view word, uint64_t hash) const {
-  const size_t mask = slots_.size() - 1;
-  for (size_t slot = hash & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
-    const Word& found = words_[slots_[slot] - 1];
-    if (found.hash == hash && found.key_size == word.size() &&
-        word == std::string_view(keys_).substr(found.key_begin, found.key_size)) {
-      return &found;
-    }
-  }
-  return nullptr;
-}
-
-void WordCache::Remember(std::string_view word, uint64_t hash) {
-  if (words_.size() >= kMaxWords / ThreadCount()) return;
+const Word* WordCache::Remember(const WordKey& key) {
+  if (words_.size() >= kMaxWords / ThreadCount()) return nullptr;
   segmenter_.SegmentToKeep(normal_, &kept_);
-  if (2 * (words_.size() + 1) > slots_.size()) Grow();
-  words_.push_back({.hash = hash,
-                    .key_begin = keys_.size(),
-                    .key_size = static_cast<uint32_t>(word.size()),
-                    .id_begin = static_cast<uint32_t>(ids_.size()),
-                    .id_count = static_cast<uint32_t>(kept_.ids.size()),
-                    .score_begin = static_cast<uint32_t>(scores_.size()),
-                    .score_count = static_cast<uint32_t>(kept_.scores.size()),
-                    .margin = std::nextafter(static_cast<float>(kept_.margin), 0.0f),
-                    .characters = kept_.characters});
-  keys_ += word;
-  ids_.insert(ids_.end(), kept_.ids.begin(), kept_.ids.end());
-  scores_.insert(scores_.end(), kept_.scores.begin(), kept_.scores.end());
-  const size_t mask = slots_.size() - 1;
-  size_t slot = hash & mask;
-  while (slots_[slot] != 0) slot = (slot + 1) & mask;
-  slots_[slot] = static_cast<uint32_t>(words_.size());
-}
-
-void WordCache::Grow() {
-  slots_.assign(slots_.size() * 2, 0);
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = 0; i < words_.size(); ++i) {
-    size_t slot = words_[i].hash & mask;
-    while (slots_[slot] != 0) slot = (slot + 1) & mask;
-    slots_[slot] = static_cast<uint32_t>(i + 1);
+  // Ids then tell the scores.
+  if (kept_.ids.size() > Word::kMostIds || kept_.has_unknown) return nullptr;
+  Word word{.key = key,
+            .id_count = static_cast<uint32_t>(kept_.ids.size()),
+            .largest_sum = LargestSum(kept_)};
+  std::ranges::copy(kept_.ids, word.ids.begin());
+  for (const int32_t id : kept_.ids) {
+    word.magnitude += static_cast<float>(std::abs(segmenter_.pieces().score(id)));
   }
+  return &words_.Add(word);
 }
 
 }  // namespace syntra

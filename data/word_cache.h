@@ -4,11 +4,11 @@
 // If no piece reaches across a space, the best segmentation of a text is that of its words, one
 // after the other, up to rounding: scores are summed in float over the whole text (segmenter.h),
 // and if two segmentations of a word have almost the same score, the sum of the text before it
-// decides. The cache therefore stores the margin between the best and the second best segmentation
-// of each word. If rounding errors at the current sum could exceed the margin, the word is
-// segmented again from that sum.
+// decides. The cache therefore stores, of each word, the largest sum at which rounding errors are
+// smaller than the margin between the best and the second best segmentation. Where the sum may be
+// larger, it is found exactly, from the ids so far, and the word is segmented again from it.
 //
-// As a check, each new word of up to 4 KiB is also encoded by SentencePiece.
+// As a check, SentencePiece encodes the first thousand new words too, and later a few of them.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 
 #include "data/normalizer.h"
 #include "data/segmenter.h"
+#include "data/word_table.h"
 
 namespace sentencepiece {
 class SentencePieceProcessor;
@@ -40,42 +41,49 @@ class WordCache {
   bool Encode(std::string_view text, std::vector<int32_t>* ids);
 
  private:
-  struct Word {
-    uint64_t hash = 0;
-    uint64_t key_begin = 0;
-    uint32_t key_size = 0;
-    uint32_t id_begin = 0, id_count = 0;
-    uint32_t score_begin = 0, score_count = 0;
-    float margin = 0;
-    int32_t characters = 0;
+  // Words that are looked for ahead of their turn.
+  struct Ahead {
+    WordKey key;
+    std::string_view text;
   };
 
   WordCache(const sentencepiece::SentencePieceProcessor& processor,
             const tokenizer::ModelFile& model);
 
+  // The key of the word of `text` at `*at`, if it is short and between single spaces and printable
+  // ASCII; moves `*at` past the space. Else an empty key.
+  WordKey NextShortWord(std::string_view text, size_t* at) const;
   // The word of `text` at `*at`; moves `*at` past the spaces after it.
   std::string_view NextWord(std::string_view text, size_t* at) const;
-  bool Append(std::string_view word, std::vector<int32_t>* ids);
-  const Word* Find(std::string_view word, uint64_t hash) const;
-  // Adds a word to the cache. normal_ must hold its normal form.
-  void Remember(std::string_view word, uint64_t hash);
+  // Appends the ids of short words at `*at` and moves it behind them.
+  bool AppendShortWords(std::string_view text, size_t* at, std::vector<int32_t>* ids);
+  bool Append(std::string_view word, const WordKey& key, std::vector<int32_t>* ids);
+  // Appends a cached word's ids, if the sum before it allows.
+  bool AppendCached(const Word& word, std::vector<int32_t>* ids);
+  // `cached`: the word has ids for a smaller sum.
+  bool AppendNew(std::string_view word, const WordKey& key, bool cached, std::vector<int32_t>* ids);
+  // Adds a word to the cache, if it fits. normal_ must hold its normal form.
+  const Word* Remember(const WordKey& key);
+  float LargestSum(const Segmentation& word) const;
+  // Brings sum_ up to date with the ids so far.
+  void FindSum(const std::vector<int32_t>& ids);
+  bool IsToBeChecked(std::string_view word);
   // Whether SentencePiece gives the word the same ids, or others with the same score: versions
   // after 0.1.97 break ties differently.
   bool AgreesWithSentencePiece(std::string_view word);
-  bool IsSafe(double margin, int32_t characters) const;
-  void Grow();
 
   const sentencepiece::SentencePieceProcessor& processor_;
   std::shared_ptr<const Normalizer> normalizer_;
   Segmenter segmenter_;
   bool parts_words_ = false;
-  bool is_space_[256] = {};      // bytes at which words may be separated
-  float sum_ = 0;                // the score of the text so far
-  std::vector<uint32_t> slots_;  // hash table with open addressing: index into words_ plus 1
-  std::vector<Word> words_;
-  std::string keys_;
-  std::vector<int32_t> ids_;
-  std::vector<float> scores_;
+  bool is_space_[256] = {};  // bytes at which words may be separated
+  WordTable words_;
+  uint64_t new_words_ = 0;
+  // Of the text at hand:
+  size_t id_count_ = 0;  // the others of the vector are room
+  float sum_ = 0;        // the score of its first summed_ ids
+  size_t summed_ = 0;
+  double magnitude_ = 0;  // at least that of the sum of all ids
   Segmentation kept_;
   std::vector<int32_t> found_;
   std::string normal_;

@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/communicator.h"
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 
+#include "base/text.h"
 #include "dist/launch.h"
 #include "dist/mpi.h"
 #include "dist/self.h"
 
 namespace syntra {
+
+void BroadcastText(Communicator& ranks, std::string* text) {
+  if (ranks.size() == 1) return;
+  double size = ranks.rank() == 0 ? static_cast<double>(text->size()) : 0;
+  ranks.AllReduceMax(std::span(&size, 1));
+  text->resize(static_cast<size_t>(size));
+  // The communicators move words.
+  std::vector<int32_t> words((text->size() + sizeof(int32_t) - 1) / sizeof(int32_t));
+  if (words.empty()) return;
+  std::memcpy(words.data(), text->data(), text->size());
+  ranks.Broadcast({words.data(), {DType::kI32, {static_cast<int64_t>(words.size())}}}, 0);
+  std::memcpy(text->data(), words.data(), text->size());
+}
+
+std::vector<std::string> AllGatherLines(Communicator& ranks, std::string_view line) {
+  SYNTRA_CHECK(line.find('\n') == line.npos, "a line of two: {}", line);
+  std::string text = Join(ranks.Gather(line), "\n");
+  BroadcastText(ranks, &text);
+  return Split(text, '\n');
+}
 
 std::unique_ptr<Communicator> MakeCommunicator(int* argc, char*** argv) {
   const Launch launch = DetectLaunch([](const char* name) { return std::getenv(name); });

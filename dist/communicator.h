@@ -28,6 +28,12 @@
 
 namespace syntra {
 
+// Memory that other ranks may read as long as this lives.
+class Exposure {
+ public:
+  virtual ~Exposure() = default;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -52,6 +58,11 @@ class Communicator {
   virtual void ReduceScatter(TensorView view, const Shares& shares) = 0;
   // Copies every rank's own share to all, any type.
   virtual void AllGather(TensorView view, const Shares& shares) = 0;
+
+  // Lets the other ranks of this host read the memory of a view, so that collectives over the view
+  // or parts of it copy less. A hint: null where that cannot be, or brings nothing. The view must
+  // fill a Buffer, which gets other pages under the same addresses and with the same content.
+  virtual std::shared_ptr<Exposure> Expose(TensorView) { return nullptr; }
 
   // Start AllReduceSum or ReduceScatter on a stream of its own. Work that is enqueued on the view's
   // device meanwhile must not touch the view before FinishSums. Not inside Device::Capture.
@@ -87,6 +98,12 @@ class Communicator {
                  shares.elements());
   }
 };
+
+// Rank 0's text on every rank.
+void BroadcastText(Communicator& ranks, std::string* text);
+
+// Every rank's line in rank order, on every rank. There is no newline in a line.
+std::vector<std::string> AllGatherLines(Communicator& ranks, std::string_view line);
 
 // MPI when this process was started by an MPI launcher, otherwise one rank without starting MPI at
 // all. Call once, early, from the main thread. Throws Error(kConfig) when the launcher started

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/launch.h"
 
+#include <limits>
+
 #include "base/error.h"
 #include "base/text.h"
 
 namespace syntra {
 namespace {
 
+// What is no count, or none that MPI has, counts as not said.
 int Number(const char* text) {
   int64_t value = 0;
-  return text && ParseInt64(text, &value) ? static_cast<int>(value) : 0;
+  const bool is_count =
+      text && ParseInt64(text, &value) && value >= 0 && value <= std::numeric_limits<int>::max();
+  return is_count ? static_cast<int>(value) : 0;
 }
 
 std::string Text(const char* text) { return text ? text : ""; }

@@ -29,6 +29,9 @@ namespace {
 // Work below this is not worth waking threads for.
 constexpr int64_t kGrainBytes = 64 << 10;
 
+// Shorter vectors do not repay what it costs to expose them.
+constexpr int64_t kExposedBytes = int64_t{1} << 20;
+
 // Elements of a device's vector that pass through the host at a time: 16 MiB of page-locked memory.
 constexpr int64_t kHostPiece = int64_t{4} << 20;
 
@@ -47,6 +50,7 @@ void Sum(std::span<const float* const> sources, float* out, int64_t count) {
 }
 
 float* AsFloats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+const float* AsFloats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 
 }  // namespace
 
@@ -126,14 +130,46 @@ int64_t MpiCommunicator::Chunk::Length(int owner) const {
   return std::clamp<int64_t>(shares.size(owner) - start, 0, piece);
 }
 
-std::byte* MpiCommunicator::Shared(int local, int owner, const Chunk& chunk) const {
+std::byte* MpiCommunicator::Slot(int local, int owner, const Chunk& chunk) const {
   return shared_->slot(local) + (turn_ & 1) * size_ * piece_bytes_ + owner * chunk.piece;
+}
+
+const std::byte* MpiCommunicator::Readable(int local, int owner, const Chunk& chunk) const {
+  if (local == local_) return chunk.At(owner);
+  return chunk.exposed ? chunk.exposed->At(local, chunk.At(owner)) : Slot(local, owner, chunk);
+}
+
+std::shared_ptr<Exposure> MpiCommunicator::Expose(TensorView view) {
+  const auto bytes = static_cast<int64_t>(view.type.bytes());
+  if (!view.device->is_host() || locals_ == 1 || bytes < kExposedBytes) return nullptr;
+  auto memory =
+      PeerMemory::Create(group_, {static_cast<std::byte*>(view.data), static_cast<size_t>(bytes)});
+  int usable = memory != nullptr;
+  SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, world_));
+  if (!usable) {
+    if (rank_ == 0) Log().info("ranks cannot read each other's memory, so sums take copies");
+    return nullptr;
+  }
+  std::erase_if(exposed_, [](const auto& other) { return other.expired(); });
+  exposed_.push_back(memory);
+  return memory;
+}
+
+std::shared_ptr<PeerMemory> MpiCommunicator::FindExposed(std::span<const std::byte> vector) const {
+  for (const auto& weak : exposed_) {
+    if (auto memory = weak.lock(); memory && memory->Contains(vector)) return memory;
+  }
+  return nullptr;
 }
 
 void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduce, bool gather) {
   if (size_ == 1) return;
   const int64_t largest = shares.largest();
-  Chunk chunk{data, shares, 0, std::min(piece_bytes_, int64_t(AlignUp(largest)))};
+  const auto exposed = FindExposed({data, static_cast<size_t>(shares.elements())});
+  // In place a host needs no pieces.
+  const bool whole = exposed && groups_ == 1;
+  const auto piece = static_cast<int64_t>(AlignUp(largest));
+  Chunk chunk{data, shares, 0, whole ? piece : std::min(piece_bytes_, piece), exposed.get()};
   for (; chunk.start < largest; chunk.start += chunk.piece) {
     if (reduce) ReduceChunk(chunk);
     if (gather) GatherChunk(chunk);
@@ -141,14 +177,32 @@ void MpiCommunicator::Exchange(std::byte* data, const Shares& shares, bool reduc
     // that all have read it.
     ++turn_;
   }
+  // What others still read must not change.
+  if (exposed) shared_->Barrier();
+}
+
+std::vector<int> MpiCommunicator::Lengths(const Chunk& chunk) const {
+  std::vector<int> lengths;
+  for (int group = 0; group < groups_; ++group) {
+    lengths.push_back(static_cast<int>(chunk.Length(group * locals_ + local_)));
+  }
+  return lengths;
+}
+
+std::vector<int> MpiCommunicator::Offsets(const Chunk& chunk) const {
+  std::vector<int> offsets;
+  for (int group = 0; group < groups_; ++group) {
+    offsets.push_back(static_cast<int>(group * chunk.piece));
+  }
+  return offsets;
 }
 
 // Leaves the sum of this rank's piece in place.
 void MpiCommunicator::ReduceChunk(const Chunk& chunk) {
   if (locals_ > 1) {
-    for (int owner = 0; owner < size_; ++owner) {
+    for (int owner = 0; owner < size_ && !chunk.exposed; ++owner) {
       if (owner % locals_ == local_) continue;
-      Copy(Shared(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
+      Copy(Slot(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
     }
     shared_->Barrier();
   }
@@ -157,15 +211,17 @@ void MpiCommunicator::ReduceChunk(const Chunk& chunk) {
   for (int group = 0; group < groups_; ++group) {
     const int owner = group * locals_ + local_;
     for (int local = 0; local < locals_; ++local) {
-      sources[local] = AsFloats(local == local_ ? chunk.At(owner) : Shared(local, owner, chunk));
+      sources[local] = AsFloats(Readable(local, owner, chunk));
     }
     std::byte* out = groups_ > 1 ? sent_.data() + group * chunk.piece : chunk.At(owner);
     Sum(sources, AsFloats(out), chunk.Length(owner) / 4);
   }
   if (groups_ == 1) return;
-  const int count = static_cast<int>(chunk.piece);
-  SYNTRA_MPI(
-      MPI_Alltoall(sent_.data(), count, MPI_BYTE, received_.data(), count, MPI_BYTE, peers_));
+  // Only what a rank has a share of: a piece of a vector may be of one rank's alone.
+  const std::vector<int> theirs = Lengths(chunk), offsets = Offsets(chunk);
+  const std::vector<int> own(groups_, static_cast<int>(chunk.Length(rank_)));
+  SYNTRA_MPI(MPI_Alltoallv(sent_.data(), theirs.data(), offsets.data(), MPI_BYTE, received_.data(),
+                           own.data(), offsets.data(), MPI_BYTE, peers_));
   sources.resize(groups_);
   for (int group = 0; group < groups_; ++group) {
     sources[group] = AsFloats(received_.data() + group * chunk.piece);
@@ -176,9 +232,9 @@ void MpiCommunicator::ReduceChunk(const Chunk& chunk) {
 void MpiCommunicator::GatherChunk(const Chunk& chunk) {
   if (groups_ > 1) {
     std::memcpy(sent_.data(), chunk.At(rank_), chunk.Length(rank_));
-    const int count = static_cast<int>(chunk.piece);
-    SYNTRA_MPI(
-        MPI_Allgather(sent_.data(), count, MPI_BYTE, received_.data(), count, MPI_BYTE, peers_));
+    const std::vector<int> lengths = Lengths(chunk), offsets = Offsets(chunk);
+    SYNTRA_MPI(MPI_Allgatherv(sent_.data(), static_cast<int>(chunk.Length(rank_)), MPI_BYTE,
+                              received_.data(), lengths.data(), offsets.data(), MPI_BYTE, peers_));
     for (int group = 0; group < groups_; ++group) {
       const int owner = group * locals_ + local_;
       if (owner == rank_) continue;
@@ -186,14 +242,14 @@ void MpiCommunicator::GatherChunk(const Chunk& chunk) {
     }
   }
   if (locals_ == 1) return;
-  for (int owner = local_; owner < size_; owner += locals_) {
-    Copy(Shared(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
+  for (int owner = local_; owner < size_ && !chunk.exposed; owner += locals_) {
+    Copy(Slot(local_, owner, chunk), chunk.At(owner), chunk.Length(owner));
   }
   shared_->Barrier();
   for (int owner = 0; owner < size_; ++owner) {
     const int local = owner % locals_;
     if (local == local_) continue;
-    Copy(chunk.At(owner), Shared(local, owner, chunk), chunk.Length(owner));
+    Copy(chunk.At(owner), Readable(local, owner, chunk), chunk.Length(owner));
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks connected by MPI. Ranks of one host exchange vectors through shared memory (MPI_Allreduce
 // of Open MPI 4.1 moves 2 GB/s at 256 MB between two ranks of one host, and its order of summation
-// depends on size and settings); hosts exchange by MPI_Alltoall and MPI_Allgather. MPI never adds.
+// depends on size and settings); hosts exchange by MPI_Alltoallv and MPI_Allgatherv. MPI never
+// adds.
 #pragma once
 
 #include <mpi.h>
@@ -14,6 +15,7 @@
 
 #include "core/buffer.h"
 #include "dist/communicator.h"
+#include "dist/peer_memory.h"
 #include "dist/shared_memory.h"
 
 namespace syntra {
@@ -21,8 +23,7 @@ namespace syntra {
 struct MpiOptions {
   // Ranks that share memory; 0: as many as share a host. Tests set it to act out several hosts.
   int ranks_per_host = 0;
-  // Shared memory per rank and buffer (there are two). Small enough to stay in the cache: the
-  // payload then crosses the memory bus once each way.
+  // Shared memory per rank and buffer (there are two), for vectors that are not exposed.
   int64_t chunk_bytes = int64_t{1} << 20;
 };
 
@@ -41,6 +42,7 @@ class MpiCommunicator final : public Communicator {
   void AllReduceSum(TensorView view) override;
   void ReduceScatter(TensorView view, const Shares& shares) override;
   void AllGather(TensorView view, const Shares& shares) override;
+  std::shared_ptr<Exposure> Expose(TensorView view) override;
   void Broadcast(TensorView view, int root) override;
   std::vector<double> AllGather(std::span<const double> values) override;
   void AllReduceSum(std::span<double> values) override;
@@ -56,6 +58,7 @@ class MpiCommunicator final : public Communicator {
     const Shares& shares;  // in bytes
     int64_t start;         // of the piece inside its share
     int64_t piece;
+    const PeerMemory* exposed;  // if the vector is; null: it moves through the slots
 
     std::byte* At(int owner) const { return data + shares.begin(owner) + start; }
     int64_t Length(int owner) const;
@@ -76,7 +79,14 @@ class MpiCommunicator final : public Communicator {
   void Exchange(std::byte* data, const Shares& shares, bool reduce, bool gather);
   void ReduceChunk(const Chunk& chunk);
   void GatherChunk(const Chunk& chunk);
-  std::byte* Shared(int local, int owner, const Chunk& chunk) const;
+  // This rank's slot for a piece.
+  std::byte* Slot(int local, int owner, const Chunk& chunk) const;
+  // Where a piece of a rank of the host can be read.
+  const std::byte* Readable(int local, int owner, const Chunk& chunk) const;
+  std::shared_ptr<PeerMemory> FindExposed(std::span<const std::byte> vector) const;
+  // Of the peers' pieces: their bytes, and where they lie in sent_ and received_.
+  std::vector<int> Lengths(const Chunk& chunk) const;
+  std::vector<int> Offsets(const Chunk& chunk) const;
 
   bool owns_mpi_ = false;
   MPI_Comm world_ = MPI_COMM_NULL;
@@ -89,6 +99,7 @@ class MpiCommunicator final : public Communicator {
   int64_t piece_bytes_ = 0;
   int64_t turn_ = 0;  // which of the two buffers the next chunk uses
   std::unique_ptr<SharedMemory> shared_;
+  std::vector<std::weak_ptr<PeerMemory>> exposed_;
   Buffer sent_, received_;  // one piece for each group
   Buffer staging_;          // of views in a device's memory
 };

@@ -44,12 +44,9 @@ class Shares {
   Shares Within(int64_t first, int64_t last) const {
     return Each([=](int64_t end) { return std::clamp(end, first, last) - first; });
   }
-  // In other units: of so many for each element, or one for so many elements.
+  // In other units, of so many for each element.
   Shares Times(int64_t units) const {
     return Each([=](int64_t end) { return end * units; });
-  }
-  Shares Per(int64_t elements) const {
-    return Each([=](int64_t end) { return end / elements; });
   }
 
  private:

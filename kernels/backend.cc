@@ -59,7 +59,9 @@ BoundKernel WithAccumulation(BoundKernel kernel, const OpCall& call) {
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       outputs[i] = call.accumulate[i] ? arguments.workspace + place[i] : arguments.outputs[i];
     }
-    inner({arguments.inputs, {outputs.data(), call.outputs.size()}, arguments.workspace});
+    KernelArguments inside = arguments;
+    inside.outputs = {outputs.data(), call.outputs.size()};
+    inner(inside);
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       if (call.accumulate[i]) AddTensor(call.outputs[i], arguments.outputs[i], outputs[i]);
     }

@@ -19,6 +19,8 @@
 
 namespace syntra {
 
+class RankGroup;
+
 // A call of an op: everything that is known before it runs.
 struct OpCall {
   Attributes attributes;
@@ -105,6 +107,8 @@ struct Op {
   bool updates = false;
   // Output 0 has the elements of input 0 in the same order, so it may lie in its memory.
   bool keeps_elements = false;
+  // Exchanges values with the other ranks that run the program (rank_group.h).
+  bool collective = false;
 };
 
 // Throws Error(kInternal) for an unknown name.
@@ -115,6 +119,7 @@ struct KernelArguments {
   std::span<void*const> inputs, outputs;  // null: absent
   std::byte* workspace;                   // 64-byte aligned
   void* stream = nullptr;                 // of a GPU; `run` then only enqueues work on it
+  RankGroup* ranks = nullptr;             // that run the same program; null: this one alone
 };
 
 // An op call that is ready to run: primitives are created, shapes are resolved. Running it

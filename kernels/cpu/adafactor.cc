@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/adafactor.h"
 #include "kernels/cpu/reduce-inl.h"
+#include "kernels/math/hyperparameters.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
@@ -211,12 +212,12 @@ HWY_EXPORT(AdafactorFull);
 namespace {
 
 bool ChangesAnything(const KernelArguments& arguments) {
-  return std::isfinite(Input<float>(arguments, 1)[1]);
+  return std::isfinite(Input<float>(arguments, 1)[hyper::kGradientScale]);
 }
 
 AdafactorHyper HyperOf(const KernelArguments& arguments, double clip_threshold) {
   const float* hyper = Input<float>(arguments, 1);
-  return {hyper[0], hyper[2], clip_threshold, hyper[1]};
+  return {hyper[hyper::kRate], hyper[hyper::kBeta2], clip_threshold, hyper[hyper::kGradientScale]};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/adamw.h"
 #include "kernels/cpu/reduce-inl.h"
+#include "kernels/math/hyperparameters.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
@@ -66,11 +67,12 @@ std::optional<BoundKernel> cpu_adamw(const OpCall& call) {
   if (rms_scaled) kernel.workspace_bytes = ElementBlocks(count) * sizeof(double);
   kernel.run = [=](const KernelArguments& arguments) {
     const float* hyper = Input<float>(arguments, 1);
-    const double rate = hyper[0], bias1 = hyper[2], bias2 = hyper[3], weight_decay = hyper[4];
+    const double rate = hyper[hyper::kRate], weight_decay = hyper[hyper::kWeightDecay];
+    const double bias1 = hyper[hyper::kBias1], bias2 = hyper[hyper::kBias2];
     const AdamwTensors tensors{Input<float>(arguments, 0), Output<float>(arguments, 0),
                                Output<float>(arguments, 1), Output<float>(arguments, 2)};
     AdamwFactors f = constant;
-    f.gradient_scale = hyper[1];
+    f.gradient_scale = hyper[hyper::kGradientScale];
     if (!std::isfinite(f.gradient_scale)) return;
     if (rms_scaled) {
       const double squares = HWY_DYNAMIC_DISPATCH(AdamwParameterSquares)(

@@ -124,8 +124,7 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
   const std::byte* values =
       ElementOf(arguments.inputs[kValue], z_, dtype_, z_.keys, z_.head_size, b, 0, h);
   const auto gather = [&](std::span<const KeyRun> runs) {
-    scores_.GatherKeys(arguments.inputs, b, h, runs, w);
-    scores_.Gather(arguments.inputs, kValue, b, h, runs, w.thread + value_);
+    scores_.GatherKeys(arguments.inputs, b, h, runs, w.thread + value_, w);
   };
   if (!few_ && !blocks_.AreRuns()) gather({});
   for (const QueryBlock& block : blocks_.all()) {

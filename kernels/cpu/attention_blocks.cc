@@ -3,22 +3,20 @@
 
 #include <algorithm>
 
+#include "core/buffer.h"
+
 namespace syntra::attention {
 namespace {
 
 constexpr int64_t kScore = sizeof(float);
 
-// Whether scores are sums of terms that are read by rows of queries and keys alone, as runs of keys
-// can be: no tables, factors or positions. Calls with these, and steps of decoding, compute all
-// scores and hide those that do not count.
-bool RunsServe(std::span<const TensorType> inputs) {
-  for (int i : {kU, kA, kTable, kKeyPositions}) {
-    if (inputs[i].present()) return false;
-  }
-  return inputs.size() != kInputCount || !inputs[kQueryStart].present();
+// Whether the scores are sums of terms that are read by rows of queries and keys alone, as runs of
+// keys can be: no tables, factors or positions.
+bool HasOnlyTermsByRow(std::span<const TensorType> inputs) {
+  return std::ranges::none_of(std::initializer_list<int>{kU, kA, kTable, kKeyPositions},
+                              [&](int i) { return inputs[i].present(); });
 }
 
-int64_t RoundUp(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 int64_t DivideUp(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 }  // namespace
@@ -27,7 +25,8 @@ QueryBlocks::QueryBlocks(const Dimensions& z, std::span<const TensorType> inputs
                          int64_t tile_bytes)
     : z_(z) {
   const bool from_start = inputs.size() == kInputCount && inputs[kQueryStart].present();
-  if (!z_.IsSparse() || !RunsServe(inputs)) {
+  // Other calls, and steps of decoding, compute all scores and hide those that do not count.
+  if (!z_.IsSparse() || from_start || !HasOnlyTermsByRow(inputs)) {
     SplitEvenly(from_start || inputs[kPrefixEnds].present(), tile_bytes);
   } else if (z_.pattern.is_window()) {
     SplitWindows(tile_bytes);
@@ -69,7 +68,7 @@ void QueryBlocks::SplitWindows(int64_t tile_bytes) {
     }
   };
   add(0, globals, std::clamp<int64_t>(tile_bytes / kScore / z_.keys, 1, 128), 1);
-  const int64_t rows = std::clamp<int64_t>(RoundUp(pattern.window, 16), 32, 128);
+  const int64_t rows = std::clamp<int64_t>(AlignUp(pattern.window, 16), 32, 128);
   for (int64_t first = globals; first < std::min(globals + step, z_.queries); ++first) {
     add(first, z_.queries, rows, step);
   }

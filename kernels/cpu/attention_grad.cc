@@ -376,8 +376,7 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
   const auto* log_sum_exp = static_cast<const float*>(arguments.inputs[kGivenLogSumExp]) +
                             (b * z_.heads + h) * z_.queries;
   const auto gather = [&](std::span<const KeyRun> runs) {
-    scores_.GatherKeys(arguments.inputs, b, h, runs, w);
-    scores_.Gather(arguments.inputs, kValue, b, h, runs, w.thread + value_);
+    scores_.GatherKeys(arguments.inputs, b, h, runs, w.thread + value_, w);
   };
   if (!blocks_.AreRuns()) gather({});
   if (wants(kKey)) std::fill_n(Floats(w, d_key_), z_.keys * size, 0.0f);

@@ -97,8 +97,10 @@ void ScoreProducts::Gather(const Inputs& inputs, Input input, int64_t b, int64_t
 }
 
 void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
-                               std::span<const KeyRun> runs, const Workspace& workspace) const {
+                               std::span<const KeyRun> runs, std::byte* values,
+                               const Workspace& workspace) const {
   if (has(kQuery)) Gather(inputs, kKey, b, h, runs, key(workspace));
+  Gather(inputs, kValue, b, h, runs, values);
 }
 
 void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,

@@ -41,12 +41,10 @@ class ScoreProducts {
   // The keys of a block of head h, where they are runs; else none.
   std::span<const KeyRun> RunsOf(const Inputs& inputs, int64_t h, const QueryBlock& block,
                                  const Workspace& workspace) const;
-  // Copies rows of an operand of the keys to dense rows. `runs`: those of a block; empty: all.
-  void Gather(const Inputs& inputs, Input input, int64_t b, int64_t h, std::span<const KeyRun> runs,
-              std::byte* to) const;
-  // Copies the keys to dense rows for a block or, without runs, for all blocks of (b, h).
+  // Copies keys and, to `values`, values to dense rows: those of a block's runs or, without runs,
+  // all of (b, h).
   void GatherKeys(const Inputs& inputs, int64_t b, int64_t h, std::span<const KeyRun> runs,
-                  const Workspace& workspace) const;
+                  std::byte* values, const Workspace& workspace) const;
   // Fills tile.scores and tile.position_scores with the products, or with zeros if there are none.
   // Afterwards query() and u() hold the block's rows.
   void Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block, Tile& tile,
@@ -73,6 +71,9 @@ class ScoreProducts {
   bool has(Input input) const { return present_[input]; }
 
  private:
+  void Gather(const Inputs& inputs, Input input, int64_t b, int64_t h, std::span<const KeyRun> runs,
+              std::byte* to) const;
+
   Dimensions z_;
   DType dtype_;
   QueryBlocks blocks_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/math/clip.h"
+#include "kernels/math/hyperparameters.h"
 #include "kernels/op.h"
 #include "kernels/operands.h"
 
@@ -15,7 +16,7 @@ std::optional<BoundKernel> cpu_clip_by_norm(const OpCall& call) {
                 count = call.inputs[0].shape.size()](const KernelArguments& arguments) {
     float* hyper = Output<float>(arguments, 0);
     std::copy_n(Input<float>(arguments, 0), count, hyper);
-    hyper[1] *= static_cast<float>(
+    hyper[hyper::kGradientScale] *= static_cast<float>(
         ClipFactor(*Input<float>(arguments, 1), *Input<float>(arguments, 2), limit));
   };
   return kernel;

@@ -4,6 +4,7 @@
 // device reads the hyperparameters, so that a captured step follows the schedule.
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/math/hyperparameters.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
 
@@ -14,13 +15,12 @@ using namespace gpu;
 
 constexpr float kSquareFloor = 1e-30f;
 
-// hyper = (rate, gradient_scale, beta2).
 struct Hyper {
   const float* values;
 
-  __device__ float rate() const { return values[0]; }
-  __device__ float gradient_scale() const { return values[1]; }
-  __device__ float beta2() const { return values[2]; }
+  __device__ float rate() const { return values[hyper::kRate]; }
+  __device__ float gradient_scale() const { return values[hyper::kGradientScale]; }
+  __device__ float beta2() const { return values[hyper::kBeta2]; }
   __device__ bool changes_anything() const { return std::isfinite(gradient_scale()); }
   __device__ float Average(float average, float value) const {
     return beta2() * average + (1.0f - beta2()) * value;

@@ -4,6 +4,7 @@
 // captured step follows the schedule.
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/math/hyperparameters.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -58,18 +59,21 @@ struct Update {
 
   __device__ static Factors FactorsOf(const Tensor& tensor) {
     const float* hyper = tensor.hyper;
-    const double rate = hyper[0], bias1 = hyper[2], bias2 = hyper[3];
-    const auto keep = static_cast<float>(1.0 - rate * hyper[4]);
+    const double rate = hyper[hyper::kRate], bias1 = hyper[hyper::kBias1];
+    const double bias2 = hyper[hyper::kBias2];
+    const float gradient_scale = hyper[hyper::kGradientScale];
+    const auto keep = static_cast<float>(1.0 - rate * hyper[hyper::kWeightDecay]);
     if (tensor.scratch == nullptr) {
-      return {hyper[1], static_cast<float>(rate / bias1), static_cast<float>(1.0 / bias2), keep,
-              1.0f};
+      return {gradient_scale, static_cast<float>(rate / bias1), static_cast<float>(1.0 / bias2),
+              keep, 1.0f};
     }
     const double scale = fmax(1e-3, static_cast<double>(tensor.scratch->root_mean_square));
-    return {hyper[1], static_cast<float>(rate * scale * sqrt(bias2) / bias1), 1.0f, 1.0f, keep};
+    return {gradient_scale, static_cast<float>(rate * scale * sqrt(bias2) / bias1), 1.0f, 1.0f,
+            keep};
   }
 
   __device__ void operator()(const Tensor& tensor, Part part) const {
-    if (!std::isfinite(tensor.hyper[1])) return;
+    if (!std::isfinite(tensor.hyper[hyper::kGradientScale])) return;
     const Factors f = FactorsOf(tensor);
     ElementsOf(tensor.count, part, [&](int64_t i, int count) {
       const Eight g = LoadEight(tensor.gradient + i, count);

@@ -2,6 +2,7 @@
 // clip_by_norm: a few numbers. They stay on the device, so that the host need not wait for them.
 #include "kernels/cuda/launch.h"
 #include "kernels/math/clip.h"
+#include "kernels/math/hyperparameters.h"
 #include "kernels/operands.h"
 
 namespace syntra {
@@ -13,7 +14,7 @@ __global__ void ClipKernel(const float* hyper, const float* sum_squares, const f
                            double limit, int64_t count, float* result) {
   const auto factor = static_cast<float>(ClipFactor(*sum_squares, *objective, limit));
   for (int64_t i = ThreadIndex(); i < count; i += ThreadCount()) {
-    result[i] = i == 1 ? hyper[i] * factor : hyper[i];
+    result[i] = i == hyper::kGradientScale ? hyper[i] * factor : hyper[i];
   }
 }
 

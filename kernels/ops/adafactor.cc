@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adafactor (Shazeer and Stern 2018), as in Mesh TensorFlow: no momentum, relative step sizes.
-// gradient any shape, hyper [3] = (rate, gradient_scale, beta2); updates parameter p and `full`, of
+// gradient any shape, hyper = (rate, gradient_scale, beta2); updates parameter p and `full`, of
 // p's shape, or the factored pair: row lacks p's axis D0 = row_axis, column lacks D1 = column_axis.
 // Nothing changes if gradient_scale is not finite.
 //   g = gradient * gradient_scale;  u = g^2 + 1e-30;  EMA(s, a) = beta2 s + (1 - beta2) a
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/math/hyperparameters.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -79,7 +80,7 @@ void ScaleFactored(const Shape& shape, int64_t row_axis, int64_t column_axis,
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   CheckOperands("adafactor", inputs,
                 {{"gradient", kParameter, kAnyRank}, {"hyper", kParameter, 1}});
-  CheckShape("adafactor", "hyper", inputs[1], {3});
+  CheckShape("adafactor", "hyper", inputs[1], {hyper::kAdafactorSlots});
   if (!Factored(attributes)) return {inputs[0], inputs[0]};
   const Shape& shape = inputs[0].shape;
   const int64_t row_axis = attributes.Int("row_axis"), column_axis = attributes.Int("column_axis");
@@ -92,12 +93,12 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const auto hyper = inputs[1].numbers, p = outputs[0].numbers;
-  if (!std::isfinite(hyper[1])) return;
-  const double rate = hyper[0], beta2 = hyper[2];
+  if (!std::isfinite(hyper[hyper::kGradientScale])) return;
+  const double rate = hyper[hyper::kRate], beta2 = hyper[hyper::kBeta2];
   const Shape& shape = inputs[0].type.shape;
   std::vector<double> x(inputs[0].numbers.begin(), inputs[0].numbers.end()), u(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    x[i] *= hyper[1];
+    x[i] *= hyper[hyper::kGradientScale];
     u[i] = x[i] * x[i] + kSquareFloor;
   }
   if (Factored(call.attributes)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW (Loshchilov and Hutter 2019). gradient any shape, hyper [5] = (rate, gradient_scale,
-// bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, weight_decay); updates parameter p, m and v.
-// Nothing changes if gradient_scale is not finite.
+// AdamW (Loshchilov and Hutter 2019). gradient any shape, hyper = (rate, gradient_scale,
+// bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, weight_decay) (math/hyperparameters.h); updates
+// parameter p, m and v. Nothing changes if gradient_scale is not finite.
 //   g = gradient * gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 // plain, as in torch:
 //   p -= rate * weight_decay * p;  p -= rate * (m / bias1) / (sqrt(v / bias2) + epsilon)
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/math/hyperparameters.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -19,7 +20,7 @@ namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inputs) {
   CheckOperands("adamw", inputs, {{"gradient", kParameter, kAnyRank}, {"hyper", kParameter, 1}});
-  CheckShape("adamw", "hyper", inputs[1], {5});
+  CheckShape("adamw", "hyper", inputs[1], {hyper::kAdamWSlots});
   return {inputs[0], inputs[0], inputs[0]};
 }
 
@@ -33,8 +34,9 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   const auto gradient = inputs[0].numbers, hyper = inputs[1].numbers;
   const auto p = outputs[0].numbers, m = outputs[1].numbers, v = outputs[2].numbers;
-  const double rate = hyper[0], scale = hyper[1], bias1 = hyper[2], bias2 = hyper[3];
-  const double decay = rate * hyper[4];
+  const double rate = hyper[hyper::kRate], scale = hyper[hyper::kGradientScale];
+  const double bias1 = hyper[hyper::kBias1], bias2 = hyper[hyper::kBias2];
+  const double decay = rate * hyper[hyper::kWeightDecay];
   const double beta1 = call.attributes.Number("beta1"), beta2 = call.attributes.Number("beta2");
   const double epsilon = call.attributes.Number("epsilon");
   if (!std::isfinite(scale)) return;

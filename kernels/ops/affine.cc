@@ -19,12 +19,14 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
 }
 
 void Gradient(GradientRule& rule) {
-  rule.Contribute("affine", {{"scale", rule.attributes().Number("scale")}, {"shift", 0.0}},
-                  {rule.output_gradient(0)}, {0});
+  const double scale = rule.attributes().Number("scale");
+  if (scale == 1) return rule.Pass(0, rule.output_gradient(0));
+  rule.Contribute("affine", {{"scale", scale}, {"shift", 0.0}}, {rule.output_gradient(0)}, {0});
 }
 
 std::vector<OpCase> Cases() {
   return {{"f32", {{"scale", -1.0}, {"shift", 1.0}}, {F32({2, 3, 19})}, {}},
+          {"shift", {{"scale", 1.0}, {"shift", 0.5}}, {F32({3, 7})}, {}},
           {"bf16", {{"scale", 0.3}, {"shift", 0.0}}, {BF16({5, 67})}, {}}};
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient clipping by global norm (Pascanu et al. 2013), computed on the device of the update:
-// hyper [N], sum_squares [1], objective [1] -> hyper [N] with entry 1, the factor of the gradients,
-// times
+// hyper [N], sum_squares [1], objective [1] -> hyper [N] with its gradient_scale
+// (math/hyperparameters.h) times
 //   min(1, clip_norm / sqrt(sum_squares)), or 1 if clip_norm is 0;
 //   NaN if sum_squares or objective is not finite: the optimizers' ops then change nothing.
 // Attributes {clip_norm}.
 #include <algorithm>
 
 #include "kernels/math/clip.h"
+#include "kernels/math/hyperparameters.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -17,14 +18,15 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
   CheckOperands(
       "clip_by_norm", inputs,
       {{"hyper", kParameter, 1}, {"sum_squares", kParameter, 1}, {"objective", kParameter, 1}});
-  SYNTRA_CHECK(inputs[0].shape[0] >= 2, "clip_by_norm: hyper is {}", ToString(inputs[0]));
+  SYNTRA_CHECK(inputs[0].shape[0] >= hyper::kCommonSlots, "clip_by_norm: hyper is {}",
+               ToString(inputs[0]));
   return {inputs[0]};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   std::ranges::copy(inputs[0].numbers, outputs[0].numbers.begin());
-  outputs[0].numbers[1] *=
+  outputs[0].numbers[hyper::kGradientScale] *=
       ClipFactor(inputs[1].numbers[0], inputs[2].numbers[0], call.attributes.Number("clip_norm"));
 }
 

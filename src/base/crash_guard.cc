@@ -148,7 +148,9 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   const bool refused = errno == ENOMEM;
   TakeTheWord(signal);
   if (signal == SIGBUS) CrashReport::EndIfMapped(info->si_addr);
-  if (MemoryIsShort() || (careless_library && refused)) EndOutOfMemory();
+  // Libraries crash or give up soon after a refusal: some while they tidy up behind it.
+  const bool in_library = careless_library || innermost_guard || signal == SIGABRT;
+  if (MemoryIsShort() || (refused && in_library)) EndOutOfMemory();
   CrashReport::EndIfGuarded();
   WriteParts("error: crash (", NameOf(signal), ") of syntra ", program_version,
              ", a bug in this program; please report these lines:");
@@ -161,6 +163,7 @@ void OnCrash(int signal, siginfo_t* info, void*) {
 
 // What a library gives up with, without a code that would say why: most often this.
 [[noreturn]] void EndByLibrary() {
+  if (errno == ENOMEM) EndOutOfMemory();
   CrashReport::EndIfGuarded();
   WriteParts(
       "error: a library could not go on; its reason, if it gave one, is above. Most often memory "

@@ -16,7 +16,8 @@
 namespace syntra {
 
 // While alive, a crash of this thread is put down to `name`, say "SentencePiece model" and its
-// path. They nest, the innermost counts. Costs two stores; both texts must outlive it.
+// path; or to a shortage of memory, if errno says that some was refused just before. They nest, the
+// innermost counts. Costs two stores; both texts must outlive it.
 class CrashGuard {
  public:
   CrashGuard(ExitCode code, const char* kind, const char* name) noexcept;

@@ -123,6 +123,10 @@ File File::OpenForAppend(const Path& path) {
   return {path, OpenRegularOrFail(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "append to")};
 }
 
+File File::OpenOwnForWrite(const Path& path) {
+  return {path, OpenRegularOrFail(path, O_WRONLY | O_NOFOLLOW, "write to")};
+}
+
 File::File(File&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
@@ -142,6 +146,16 @@ void File::Write(std::span<const std::byte> bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) FailSystem("write", path_);
     bytes = bytes.subspan(written);
+  }
+}
+
+void File::WriteAt(int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) FailSystem("write", path_);
+    bytes = bytes.subspan(written);
+    offset += written;
   }
 }
 

@@ -37,12 +37,16 @@ class File {
   // For the program's own files, which must be regular.
   static File OpenOwnForRead(const Path& path);
   static File OpenForAppend(const Path& path);
+  // One that is there, for WriteAt.
+  static File OpenOwnForWrite(const Path& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
 
   void Write(std::span<const std::byte> bytes);
   void Write(std::string_view text);
+  // Writes at this place, which may be behind the end, wherever the next Write would.
+  void WriteAt(int64_t offset, std::span<const std::byte> bytes);
   // Reads up to bytes.size() bytes; returns how many, 0 at the end of the file.
   size_t Read(std::span<std::byte> bytes);
   // The next Read begins at the start of the file.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/host.h"
 
+#include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/file.h"
+#include "base/memory_limits.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -22,6 +26,13 @@ std::vector<std::string> CommandLineWords() {
   } catch (const std::exception&) {
   }
   return words;
+}
+
+bool Alive(pid_t process) {
+  if (kill(process, 0) != 0 && errno == ESRCH) return false;
+  const std::string status = KernelFile("/proc/" + std::to_string(process) + "/stat");
+  const size_t name_end = status.rfind(')');  // the state follows the name of the program
+  return name_end == status.npos || status.compare(name_end, 3, ") Z") != 0;
 }
 
 }  // namespace syntra

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// This machine and this process, for people.
+// This machine and its processes.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
@@ -11,5 +13,9 @@ std::string HostName();
 
 // The words of this process's command line; empty where the system does not tell.
 std::vector<std::string> CommandLineWords();
+
+// Whether the process has not ended yet. An orphan that has may wait for ever to be buried, for
+// instance in a container whose first process does not look after others.
+bool Alive(pid_t process);
 
 }  // namespace syntra

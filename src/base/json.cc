@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 
+#include <limits>
+
 namespace syntra {
 namespace {
 
@@ -8,7 +10,8 @@ namespace {
 // alone must not end the program.
 constexpr int kMostLevels = 64;
 
-void CheckDepth(const std::string& text) {
+// Where the text is nested deeper than that; its size if nowhere.
+size_t TooDeepAt(std::string_view text) {
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -18,21 +21,39 @@ void CheckDepth(const std::string& text) {
     } else if (c == '"') {
       in_string = !in_string;
     } else if (!in_string && (c == '[' || c == '{')) {
-      if (++depth > kMostLevels) {
-        throw Json::parse_error::create(
-            101, i, "nested more than " + std::to_string(kMostLevels) + " levels deep", nullptr);
-      }
+      if (++depth > kMostLevels) return i;
     } else if (!in_string && (c == ']' || c == '}')) {
       --depth;
     }
   }
+  return text.size();
 }
 
 }  // namespace
 
 Json ParseJson(const std::string& text) {
-  CheckDepth(text);
+  if (const size_t at = TooDeepAt(text); at < text.size()) {
+    throw Json::parse_error::create(
+        101, at, "nested more than " + std::to_string(kMostLevels) + " levels deep", nullptr);
+  }
   return Json::parse(text);
+}
+
+Json TryParseJson(std::string_view text) {
+  if (TooDeepAt(text) < text.size()) return Json(Json::value_t::discarded);
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+int64_t IntegerOf(const Json& value) {
+  if (!value.is_number_integer()) {
+    throw Json::type_error::create(
+        302, std::string("must be an integer, but is ") + value.type_name(), nullptr);
+  }
+  if (value.is_number_unsigned() &&
+      value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    throw Json::out_of_range::create(406, "an integer above 2^63 - 1", nullptr);
+  }
+  return value.get<int64_t>();
 }
 
 std::string JsonText(const Json& json, int indent) {

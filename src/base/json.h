@@ -2,8 +2,10 @@
 // JSON: values whose members keep their order, reading and writing them.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace syntra {
 
@@ -11,6 +13,14 @@ using Json = nlohmann::ordered_json;
 
 // At most 64 levels deep. Throws Json::exception, which says where the text is wrong.
 Json ParseJson(const std::string& text);
+
+// The same for a text whose faults are nobody's error: discarded (Json::is_discarded) where it has
+// one.
+Json TryParseJson(std::string_view text);
+
+// The value of an integer that fits into int64. Throws Json::exception for anything else; get()
+// would make something of any number.
+int64_t IntegerOf(const Json& value);
 
 // On one line, or with `indent` spaces a level. Bytes that are not UTF-8 (paths and environment
 // variables may hold such) become U+FFFD.

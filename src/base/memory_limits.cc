@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "base/text.h"
 
@@ -50,9 +51,18 @@ int64_t AddressSpaceInUse() {
   return pages * sysconf(_SC_PAGE_SIZE);
 }
 
+int64_t PeakResidentBytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{1024} * usage.ru_maxrss;
+}
+
 std::string KernelFile(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  // A file of a process that ends meanwhile cannot be read any more; this way that throws nothing.
+  text << file.rdbuf();
+  return text.str();
 }
 
 std::optional<int64_t> ControlGroupMemory(const std::string& root) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory this machine, the control group and the process's limits allow.
+// How much memory this machine, the control group and the process's limits allow, and how much this
+// process has used.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,16 @@ std::optional<int64_t> AddressSpaceLimit() noexcept;
 // The bytes of address space that this process has taken; 0 if that cannot be found out.
 int64_t AddressSpaceInUse();
 
+// The largest resident memory of this process so far. What it was before exec counts, too: at least
+// that of the process that started it, at that time.
+int64_t PeakResidentBytes();
+
 // What the process's control group and those around it allow, of version 1 or 2. `root`: where the
 // system's files are, for tests.
 std::optional<int64_t> ControlGroupMemory(const std::string& root = "");
 
-// The whole content of a file of the kernel, whose size is not known before; "" if there is none.
+// The whole content of a file of the kernel, whose size is not known before; "" if there is none or
+// it cannot be read.
 std::string KernelFile(const std::string& path);
 
 }  // namespace syntra

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -123,6 +124,20 @@ PlotRange RangeOf(std::span<const std::span<const PlotPoint>> series,
     }
   }
   return range.low <= range.high ? range : PlotRange{0, 1};
+}
+
+std::vector<PlotPoint> Thinned(std::span<const PlotPoint> points, size_t most) {
+  std::vector<PlotPoint> finite, thinned;
+  std::ranges::copy_if(points, std::back_inserter(finite), IsFinite);
+  if (finite.size() <= most) return finite;
+  for (size_t i = 0; i < most; ++i) {
+    const size_t begin = i * finite.size() / most, end = (i + 1) * finite.size() / most;
+    PlotPoint sum;
+    for (size_t j = begin; j < end; ++j) sum.x += finite[j].x, sum.y += finite[j].y;
+    const auto count = static_cast<double>(end - begin);
+    thinned.push_back({sum.x / count, sum.y / count});
+  }
+  return thinned;
 }
 
 std::string Plot(std::span<const PlotPoint> curve, std::span<const PlotPoint> marks,

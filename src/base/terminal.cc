@@ -33,6 +33,11 @@ int TerminalColumns(int descriptor) {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+int TerminalRows(int descriptor) {
+  winsize size = {};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
 bool WantsColor(int descriptor) {
   if (!FromEnvironment("NO_COLOR").empty()) return false;
   const std::string_view force = FromEnvironment("CLICOLOR_FORCE");

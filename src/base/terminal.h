@@ -14,6 +14,8 @@ namespace syntra {
 bool IsTerminal(int descriptor);
 // 80 where it is not known.
 int TerminalColumns(int descriptor);
+// Likewise 24.
+int TerminalRows(int descriptor);
 // Whether to write colours: on a terminal, or where CLICOLOR_FORCE is set and not "0"; never where
 // NO_COLOR is set (no-color.org, bixense.com/clicolors).
 bool WantsColor(int descriptor);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 namespace syntra {
 
@@ -54,6 +55,9 @@ std::string NearestName(std::string_view name, std::span<const std::string> cand
   std::string best;
   int best_distance = std::max<int>(2, static_cast<int>(name.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
+    // At least as many insertions or deletions; names from outside may be long.
+    const auto difference = std::abs(std::ssize(name) - std::ssize(candidate));
+    if (difference >= best_distance) continue;
     const int distance = EditDistance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
@@ -109,7 +113,7 @@ std::string HumanDuration(double seconds) {
 std::string XmlText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
-    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
+    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
   }
   return escaped;
 }
@@ -159,6 +163,12 @@ size_t FirstUtf8(std::string_view text, uint32_t* code) {
 
 bool IsUtf8(std::string_view text) {
   for (uint32_t code; !text.empty();) {
+    uint64_t eight = ~uint64_t{0};
+    if (text.size() >= sizeof eight) std::memcpy(&eight, text.data(), sizeof eight);
+    if ((eight & 0x8080808080808080) == 0) {  // most text is ASCII
+      text.remove_prefix(sizeof eight);
+      continue;
+    }
     const size_t length = FirstUtf8(text, &code);
     if (length == 0) return false;
     text.remove_prefix(length);

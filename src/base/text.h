@@ -34,7 +34,7 @@ std::string HumanDuration(double seconds);  // 11520 -> "3h12m"; not finite -> "
 // characters, line ends among them, and bytes that are not UTF-8 read "\x1b". For what comes from
 // outside.
 std::string Printable(std::string_view text, int most = std::numeric_limits<int>::max());
-// `text` between the tags of XML or HTML.
+// `text` between the tags of XML or HTML, or inside the quotes of an attribute.
 std::string XmlText(std::string_view text);
 // How many code points a UTF-8 text has: its width on a terminal, as far as letters go.
 size_t CodePointCount(std::string_view text);

@@ -25,6 +25,9 @@ void PrepareHdf5() {
   static const herr_t without_exit_handler = H5dont_atexit();
   // A second library in the process may have used HDF5 first; only its exit handling is lost then.
   static_cast<void>(without_exit_handler);
+  // Where memory is short, it is here that HDF5 may miss some, and nothing of it works afterwards.
+  static const herr_t opened = SYNTRA_HDF5(H5open());
+  static_cast<void>(opened);
   // The automatic printing is a setting of each thread.
   thread_local const herr_t silent = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   static_cast<void>(silent);

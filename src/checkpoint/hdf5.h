@@ -12,7 +12,7 @@ namespace syntra {
 
 // Call before other HDF5 functions in every public entry point: switches off the calling thread's
 // error printing and HDF5's exit handler, which crashes after a failed flush and would hide the
-// exit code.
+// exit code. Throws Error(kResources) if HDF5 gets no memory for its tables.
 void PrepareHdf5();
 
 // An open HDF5 object, closed by the function that belongs to its kind.

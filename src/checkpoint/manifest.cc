@@ -25,6 +25,7 @@ constexpr size_t kDigestDigits = 32;
 constexpr size_t kMaxTensors = 1'000'000;
 constexpr size_t kMaxFiles = 100'000;
 constexpr size_t kMaxNameBytes = 1024;
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 56;  // as many elements are the most of a Shape
 
 std::string DigestOfText(std::string_view text) {
   return HexDigestOf(std::as_bytes(std::span(text)));
@@ -98,7 +99,8 @@ TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manife
   int64_t bytes = SizeOf(dtype);
   for (const Json& dim : shape) {
     dims.push_back(Count(dim, name));
-    if (dims.back() == 0 || __builtin_mul_overflow(bytes, dims.back(), &bytes)) {
+    if (dims.back() == 0 || __builtin_mul_overflow(bytes, dims.back(), &bytes) ||
+        bytes > kMaxTensorBytes) {
       FailEntry(fmt::format("shape of {}", name));
     }
   }

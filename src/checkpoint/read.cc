@@ -2,12 +2,15 @@
 // Reading one checkpoint: verified bytes in memory.
 #include "checkpoint/read.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/digested_file.h"
 #include "checkpoint/layout.h"
 #include "core/buffer.h"
 
@@ -19,6 +22,29 @@ std::optional<int64_t> StepOf(const Path& directory) {
   // A trailing slash leaves an empty file name.
   const Path named = directory.has_filename() ? directory : directory.parent_path();
   return ParseStepName(named.filename().string());
+}
+
+std::span<std::byte> BytesOf(const TensorView& view) {
+  return {static_cast<std::byte*>(view.data), view.type.bytes()};
+}
+
+// Where bytes of a file go.
+struct Place {
+  int64_t offset;
+  std::span<std::byte> bytes;
+};
+
+void ReadPlaces(File& file, const FileDigest& expected, std::vector<Place> places) {
+  std::ranges::sort(places, {}, &Place::offset);
+  DigestedFile digested(file);
+  bool good = true;
+  for (const Place& place : places) {
+    good = good && digested.SkipTo(place.offset) && digested.Read(place.bytes);
+  }
+  good = good && digested.SkipTo(expected.bytes);
+  if (!good || digested.Finish() != expected.digest) {
+    Fail(ExitCode::kCheckpoint, "{} changed after it was verified", file.path().string());
+  }
 }
 
 }  // namespace
@@ -52,14 +78,19 @@ const TensorEntry& Checkpoint::Get(std::string_view name) const {
        DidYouMean(name, names));
 }
 
-void Checkpoint::Read(std::string_view name, const TensorView& destination) {
+const TensorEntry& Checkpoint::GetFor(std::string_view name, const TensorView& destination) const {
   const TensorEntry& entry = Get(name);
   SYNTRA_CHECK(destination.device->is_host(), "checkpoints are read into host memory");
   if (entry.type != destination.type) {
     Fail(ExitCode::kCheckpoint, "tensor {} is {} in {}, but {} is needed", name,
          ToString(entry.type), path_.string(), ToString(destination.type));
   }
-  Read(name, {static_cast<std::byte*>(destination.data), destination.type.bytes()});
+  return entry;
+}
+
+void Checkpoint::Read(std::string_view name, const TensorView& destination) {
+  GetFor(name, destination);
+  Read(name, BytesOf(destination));
 }
 
 void Checkpoint::Read(std::string_view name, std::span<std::byte> destination) {
@@ -76,6 +107,17 @@ void Checkpoint::Read(std::string_view name, std::span<std::byte> destination) {
   std::memcpy(destination.data(), Load(entry.file).data() + entry.offset, destination.size());
 }
 
+void Checkpoint::Read(std::span<const TensorDestination> destinations) {
+  std::map<std::string, std::vector<Place>> by_file;
+  for (const auto& [name, view] : destinations) {
+    const TensorEntry& entry = GetFor(name, view);
+    by_file[entry.file].push_back({entry.offset, BytesOf(view)});
+  }
+  for (const auto& [name, places] : by_file) {
+    ReadPlaces(verified_.files.at(name), verified_.manifest.files.at(name), places);
+  }
+}
+
 std::optional<std::string> Checkpoint::ReadFile(const std::string& name) {
   const auto expected = verified_.manifest.files.find(name);
   if (expected == verified_.manifest.files.end()) return std::nullopt;
@@ -87,7 +129,7 @@ const Buffer& Checkpoint::Load(const std::string& name) {
   if (!loaded_ || loaded_->name != name) {
     loaded_.reset();
     Buffer bytes = ReadVerified(verified_.files.at(name), verified_.manifest.files.at(name));
-    loaded_ = std::make_unique<LoadedFile>(name, std::move(bytes));
+    loaded_ = std::make_unique<LoadedFile>(LoadedFile{name, std::move(bytes)});
   }
   return loaded_->bytes;
 }

@@ -17,6 +17,11 @@ namespace syntra {
 // An open, verified checkpoint. It keeps its files open, so a run that prunes the directory
 // meanwhile does no harm. One shard at a time is in memory; reading in the order of tensors() loads
 // each once.
+struct TensorDestination {
+  std::string name;
+  TensorView view;
+};
+
 class Checkpoint {
  public:
   // Verifies every file; throws Error(kCheckpoint) naming the first that is damaged. A directory
@@ -43,14 +48,18 @@ class Checkpoint {
   // nullptr if there is no such tensor.
   const TensorType* Find(std::string_view name) const;
 
-  // Both throw Error(kCheckpoint) if there is no such tensor or it does not fit exactly: the view
-  // must be a host view of the same dtype and shape, the bytes as many as the stored type has.
+  // All three throw Error(kCheckpoint) if there is no such tensor or it does not fit exactly: the
+  // view must be a host view of the same dtype and shape, the bytes as many as the stored type has.
   void Read(std::string_view name, const TensorView& destination);
   void Read(std::string_view name, std::span<std::byte> destination);
+  // Several tensors at once, none twice, as fast as the files come and without memory for them. If
+  // it throws, what was read so far must not be used.
+  void Read(std::span<const TensorDestination> destinations);
 
  private:
   struct LoadedFile;
   const TensorEntry& Get(std::string_view name) const;
+  const TensorEntry& GetFor(std::string_view name, const TensorView& destination) const;
   // The bytes that are used are the bytes whose digest was compared, whatever happens to the file.
   const Buffer& Load(const std::string& name);
 

@@ -88,6 +88,25 @@ std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
   return std::nullopt;
 }
 
+int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step) {
+  const std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
+  const auto first_late = std::ranges::find_if(
+      checkpoints, [&](const CheckpointRef& each) { return each.step >= first_bad_step; });
+  std::vector<CheckpointRef> candidates(checkpoints.begin(), first_late);
+  std::ranges::reverse(candidates);
+  candidates.insert(candidates.end(), first_late, checkpoints.end());
+  for (const CheckpointRef& candidate : candidates) {
+    try {
+      VerifyDirectory(candidate.path, candidate.step);
+      return candidate.step;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kCheckpoint) throw;
+      Log().warn("passed over checkpoint {}: {}", candidate.path.string(), error.what());
+    }
+  }
+  Fail(ExitCode::kCheckpoint, "no usable checkpoint in {}", root.string());
+}
+
 Path WithoutCheckpointFile(const Path& path) {
   const Path name = path.filename();
   if (name != kManifestName && name != kIndexName) return path;

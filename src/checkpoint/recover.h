@@ -24,6 +24,11 @@ enum class Recovery {
 // being skipped.
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
+// The step of the checkpoint to which a run that has diverged goes back: the newest valid one from
+// before `first_bad_step` was trained, or else the oldest valid one. Throws Error(kCheckpoint) if
+// none is valid. Changes nothing.
+int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step);
+
 // The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for
 // it), a run directory, or a directory of checkpoints. Throws Error(kCheckpoint) if there is none.
 // Changes nothing.

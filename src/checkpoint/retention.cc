@@ -2,15 +2,14 @@
 // Leftovers and retention.
 #include "checkpoint/retention.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
@@ -29,9 +28,17 @@ bool IsStale(std::string_view name) {
         !ParseInt64(name.substr(dash + 1), &process) || process <= 0) {
       continue;
     }
-    return process == getpid() || (kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH);
+    return process == getpid() || !Alive(static_cast<pid_t>(process));
   }
   return false;
+}
+
+// After the rename no reader can find a directory that is half deleted.
+void RemoveCheckpoint(const Path& path) {
+  const Path trash =
+      path.parent_path() / fmt::format("{}{}-{}", kTrashPrefix, path.filename().string(), getpid());
+  RenameDurably(path, trash);
+  RemoveQuietly(trash);
 }
 
 }  // namespace
@@ -62,14 +69,17 @@ void PruneCheckpoints(const Path& root, int64_t newest_step, int keep,
     for (auto it = checkpoints.rbegin(); it != checkpoints.rend(); ++it) {
       if (it->step > newest_step || newer_or_equal++ < keep) continue;
       if (milestone_every > 0 && it->step > 0 && it->step % milestone_every == 0) continue;
-      const Path trash =
-          root / fmt::format("{}{}-{}", kTrashPrefix, it->path.filename().string(), getpid());
-      // After this rename no reader can find a directory that is half deleted.
-      RenameDurably(it->path, trash);
-      RemoveQuietly(trash);
+      RemoveCheckpoint(it->path);
     }
   } catch (const std::exception& error) {
     Log().warn("old checkpoints stay: {}", error.what());
+  }
+}
+
+void RemoveCheckpointsAfter(const Path& root, int64_t step) {
+  std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
+  for (; !checkpoints.empty() && checkpoints.back().step > step; checkpoints.pop_back()) {
+    RemoveCheckpoint(checkpoints.back().path);
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deleting what is no longer needed. Nothing here throws: a save that is committed stays a success.
+// Deleting what is no longer needed. What follows a save does not throw: once it is committed it
+// stays a success.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,9 @@ void RemoveLeftovers(const Path& root) noexcept;
 // deleted.
 void PruneCheckpoints(const Path& root, int64_t newest_step, int keep,
                       int64_t milestone_every) noexcept;
+
+// Removes the checkpoints of steps after `step`, the newest first. Throws Error(kResources).
+void RemoveCheckpointsAfter(const Path& root, int64_t step);
 
 // Removes a file or directory tree; logs a failure.
 void RemoveQuietly(const Path& path) noexcept;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "base/file.h"
@@ -15,23 +14,18 @@ namespace syntra {
 struct SaveOptions {
   int keep = 2;                 // newest checkpoints kept; at least 2
   int64_t milestone_every = 0;  // positive multiples of this step are kept for good; 0: none
-  // Bound of a shard, and so of the extra memory a save needs; a larger tensor has a shard of its
-  // own.
+  // Bound of a shard; a larger tensor has a shard of its own.
   int64_t shard_bytes = int64_t{512} << 20;
   bool verify = true;  // read everything back before committing
 };
 
-// Sets `data` of the tensors of one shard, until the next call: how a state is saved that does not
-// lie in this process's memory as a whole.
-using TensorLoader = std::function<void(std::span<TensorRecord* const>)>;
-
 // Commits root/step-NNNNNNNNNN with the tensors, and `files` beside them, creating `root` if
-// needed; `load`, if given, is called before each shard is made; a checkpoint of the same step is
-// replaced in one step. One save at a time may run on a root. Throws Error(kResources) when the
-// disk or memory fails, Error(kCheckpoint) when what was written does not read back or a name
-// cannot be stored; then older checkpoints are untouched and the save may be tried again.
+// needed; a checkpoint of the same step is replaced in one step. One save at a time may run on a
+// root. Throws Error(kResources) when the disk or memory fails, Error(kCheckpoint) when what was
+// written does not read back or a name cannot be stored; then older checkpoints are untouched and
+// the save may be tried again.
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
                     std::span<const TensorRecord> tensors, const SaveOptions& options = {},
-                    std::span<const FileRecord> files = {}, const TensorLoader& load = {});
+                    std::span<const FileRecord> files = {});
 
 }  // namespace syntra

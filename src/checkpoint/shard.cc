@@ -2,11 +2,12 @@
 // Datasets of a shard and links of the index.
 #include "checkpoint/shard.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "checkpoint/frame_writer.h"
 #include "checkpoint/hdf5.h"
 
 namespace syntra {
@@ -35,9 +36,11 @@ void WriteTypeAttribute(hid_t dataset, DType dtype) {
 }
 
 // The offset of its values in the file.
-int64_t WriteDataset(hid_t file, const TensorRecord& tensor) {
+int64_t MakeDataset(hid_t file, const TensorRecord& tensor) {
   const Hdf5Handle creation(SYNTRA_HDF5(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
   SYNTRA_HDF5(H5Pset_obj_track_times(creation.id(), false));
+  // A place in the file, to which HDF5 writes nothing.
+  SYNTRA_HDF5(H5Pset_alloc_time(creation.id(), H5D_ALLOC_TIME_EARLY));
   SYNTRA_HDF5(H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER));
   const hid_t type = StoredType(tensor.type.dtype);
   const Hdf5Handle links = Utf8LinkProperties();
@@ -45,12 +48,33 @@ int64_t WriteDataset(hid_t file, const TensorRecord& tensor) {
   Hdf5Handle dataset(SYNTRA_HDF5(H5Dcreate2(file, tensor.name.c_str(), type, space.id(), links.id(),
                                             creation.id(), H5P_DEFAULT)),
                      H5Dclose);
-  SYNTRA_HDF5(H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data));
   if (tensor.type.dtype == DType::kBF16) WriteTypeAttribute(dataset.id(), tensor.type.dtype);
   const haddr_t offset = H5Dget_offset(dataset.id());
   SYNTRA_CHECK(offset != HADDR_UNDEF, "HDF5 gave tensor {} no place", tensor.name);
   dataset.Close();
   return static_cast<int64_t>(offset);
+}
+
+struct ByteRange {
+  int64_t begin, end;
+};
+
+// What of the file lies between these ranges.
+std::vector<ShardFrame::Piece> PiecesBetween(std::vector<ByteRange> values, const FileFrame& file) {
+  std::ranges::sort(values, {}, &ByteRange::begin);
+  values.push_back({file.size(), file.size()});
+  std::vector<ShardFrame::Piece> pieces;
+  int64_t end = 0;  // of the values before
+  for (const ByteRange& next : values) {
+    SYNTRA_CHECK(next.begin >= end && next.end <= file.size(), "values at {} of a file of {} bytes",
+                 next.begin, file.size());
+    if (next.begin > end) {
+      pieces.push_back({end, std::vector<std::byte>(next.begin - end)});
+      file.Read(end, pieces.back().content);
+    }
+    end = next.end;
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -71,31 +95,34 @@ hid_t StoredType(DType dtype) {
   SYNTRA_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
 
-ShardImage BuildShard(std::span<TensorRecord* const> tensors) {
-  size_t bytes = 0;
-  for (const TensorRecord* tensor : tensors) bytes += tensor->type.bytes();
-  const ErrorContext context([&] {
-    return fmt::format("making a checkpoint file of {} in memory",
-                       HumanBytes(static_cast<double>(bytes)));
-  });
-  ImageWriter writer(bytes);
-  ShardImage shard;
+ShardFrame MakeShardFrame(std::span<TensorRecord* const> tensors) {
+  const ErrorContext context([] { return "making the frame of a checkpoint file"; });
+  FrameWriter writer;
+  std::vector<int64_t> offsets;
   for (const TensorRecord* tensor : tensors) {
     writer.CreateGroupsFor(tensor->name);
-    shard.offsets.push_back(WriteDataset(writer.file(), *tensor));
+    offsets.push_back(MakeDataset(writer.file(), *tensor));
   }
-  shard.file = writer.Finish();
-  return shard;
+  const FileFrame file = writer.Finish();
+  std::vector<ByteRange> values;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    values.push_back({offsets[i], offsets[i] + static_cast<int64_t>(tensors[i]->type.bytes())});
+  }
+  std::vector<ShardFrame::Piece> pieces = PiecesBetween(std::move(values), file);
+  return {file.size(), std::move(offsets), std::move(pieces)};
 }
 
-FileImage BuildIndex(const std::map<std::string, TensorEntry, std::less<>>& tensors) {
-  ImageWriter writer(0);
+std::vector<std::byte> MakeIndex(const std::map<std::string, TensorEntry, std::less<>>& tensors) {
+  FrameWriter writer;
   for (const auto& [name, entry] : tensors) {
     writer.CreateGroupsFor(name);
     SYNTRA_HDF5(H5Lcreate_external(entry.file.c_str(), ("/" + name).c_str(), writer.file(),
                                    name.c_str(), Utf8LinkProperties().id(), H5P_DEFAULT));
   }
-  return writer.Finish();
+  const FileFrame file = writer.Finish();
+  std::vector<std::byte> bytes(file.size());
+  file.Read(0, bytes);
+  return bytes;
 }
 
 }  // namespace syntra

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "checkpoint/hdf5.h"
-#include "checkpoint/image_writer.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/tensor_record.h"
 #include "core/tensor.h"
@@ -19,19 +18,26 @@ namespace syntra {
 inline constexpr const char* kTypeAttribute = "dtype";
 hid_t StoredType(DType dtype);
 
-struct ShardImage {
-  FileImage file;
+// An HDF5 file but for the values of its datasets.
+struct ShardFrame {
+  struct Piece {
+    int64_t offset;
+    std::vector<std::byte> content;
+  };
+  int64_t bytes = 0;             // of the whole file
   std::vector<int64_t> offsets;  // where in the file the values of each tensor begin
+  std::vector<Piece> pieces;     // what lies between the values, in order
 };
 
-// One contiguous dataset for each tensor, under the tensor's name.
+// One contiguous dataset for each tensor, under the tensor's name; only names and types count.
 //
-// HDF5 is asked for the offsets while it writes. To list the finished file, as tools do, would run
-// code of HDF5 1.10 that crashes when one request for memory is refused (H5G__compact_iterate).
-ShardImage BuildShard(std::span<TensorRecord* const> tensors);
+// HDF5 is asked for the offsets while it makes the file. To list the finished file, as tools do,
+// would run code of HDF5 1.10 that crashes when one request for memory is refused
+// (H5G__compact_iterate).
+ShardFrame MakeShardFrame(std::span<TensorRecord* const> tensors);
 
 // Names every tensor and links it to its shard. Links rather than virtual datasets: a reader that
 // misses a shard gets an error, where a virtual dataset would silently show zeros.
-FileImage BuildIndex(const std::map<std::string, TensorEntry, std::less<>>& tensors);
+std::vector<std::byte> MakeIndex(const std::map<std::string, TensorEntry, std::less<>>& tensors);
 
 }  // namespace syntra

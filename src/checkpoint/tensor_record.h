@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,11 +11,13 @@
 
 namespace syntra {
 
-// A host tensor to be saved: dense, row-major. The caller keeps `data` alive and unchanged.
+// A host tensor to be saved, or the part of one that a process holds: dense, row-major. The caller
+// keeps `data` alive and unchanged.
 struct TensorRecord {
   std::string name;
-  TensorType type;
+  TensorType type;  // of `data`
   const std::byte* data = nullptr;
+  int64_t begin = 0;  // the element of the whole tensor that comes first in `data`
 };
 
 // A small file that lies beside the tensors; the caller keeps `content` alive.

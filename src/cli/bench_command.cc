@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra bench: times whole training steps on random tokens, then one op by op.
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,20 +10,18 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <numeric>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/memory_limits.h"
 #include "base/output.h"
 #include "base/text.h"
-#include "cli/backend.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "core/random.h"
+#include "cli/step_bench.h"
 #include "core/thread.h"
-#include "data/example.h"
-#include "train/replica.h"
-#include "train/step.h"
 
 namespace syntra {
 namespace {
@@ -48,108 +45,6 @@ double SecondsSinceProcessStart() {
          static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-int64_t PeakResidentBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{1024} * usage.ru_maxrss;
-}
-
-// A full batch of random tokens: shapes and costs of training, no corpus needed.
-Batch RandomBatch(const Config& config) {
-  const ExampleLengths row = RowSlots(config);
-  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, row.inputs, row.targets);
-  uint64_t counter = 0;
-  for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
-    if (!batch.tensors().contains(name)) continue;
-    for (int32_t& id : batch[name]) {
-      const uint32_t bits = RandomAt({1, 2}, counter++)[0];
-      id = 2 + static_cast<int32_t>(UniformBelow(bits, config.model().vocabulary_size() - 2));
-    }
-  }
-  for (const char* name : {"encoder_segments", "decoder_segments"}) {
-    if (batch.tensors().contains(name)) std::ranges::fill(batch[name], 1);
-  }
-  batch.target_tokens = std::ssize(batch["targets"]);
-  return batch;
-}
-
-// One replica and one batch, stepped again and again.
-class Bench {
- public:
-  explicit Bench(const Config& config)
-      : activations_(ActivationType(config.train().precision())),
-        backend_(ChooseBackend(config.train().device(), nullptr)),
-        begin_(device().MakeEvent()),
-        end_(device().MakeEvent()),
-        replica_(TrainingPlan::Of(config, 1, device()), 0, *backend_),
-        batch_(RandomBatch(config)) {
-    replica_.InitializeParameters(config.train().seed());
-  }
-
-  // Runs one step and returns the seconds of its phases, in order. On a GPU the first phase only
-  // enqueues, so that the GPU does not pause; with `apart` it waits, so that the phases can be told
-  // apart.
-  std::array<double, 2> Step(bool apart = false) {
-    const int64_t index = next_++;
-    begin_->Record();
-    std::array<double, 2> seconds;
-    const auto timed = [&](size_t phase, auto&& run) {
-      const auto start = Clock::now();
-      run();
-      seconds[phase] = SecondsSince(start);
-    };
-    timed(0, [&] {
-      replica_.Differentiate(batch_, FactsOf(index), Gradients::kReplace);
-      if (apart) backend_->device().Wait();
-    });
-    timed(1, [&] {
-      replica_.Update({.step = index, .rate = 1e-4});
-      end_->Record();
-      backend_->device().Wait();
-    });
-    return seconds;
-  }
-  static constexpr const char* kPhases[] = {"forward and backward", "update"};
-
-  // Of the last step: from its first work on the device to its last.
-  double device_seconds() const { return end_->SecondsSince(*begin_); }
-  Device& device() { return backend_->device(); }
-
-  Executable& Training() {
-    return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
-  }
-  double PeakFlops() { return backend_->PeakFlops(activations_); }
-  double flops() { return Training().program().model_flops(); }
-  int64_t parameters() const { return replica_.parameters().element_count(); }
-  // Where inputs and targets share a row, of both.
-  int64_t input_tokens() const {
-    return batch_.rows * (batch_.input_length > 0 ? batch_.input_length : batch_.target_length);
-  }
-
- private:
-  BatchFacts FactsOf(int64_t step) const {
-    const auto inverse = [](int64_t count) { return 1.0 / static_cast<double>(count); };
-    BatchFacts facts{.seed = 1,
-                     .step = step,
-                     .inverse_denominator = inverse(batch_.target_tokens),
-                     .inverse_positions = {}};
-    const Model& model = replica_.model();
-    for (const Side side : model.architecture().sides()) {
-      if (model.stack(side).ponders()) {
-        facts.inverse_positions[side] = inverse(PositionsOf(batch_, side));
-      }
-    }
-    return facts;
-  }
-
-  DType activations_;
-  std::shared_ptr<Backend> backend_;
-  std::unique_ptr<Device::Event> begin_, end_;
-  Replica replica_;
-  Batch batch_;
-  int64_t next_ = 0;
-};
-
 void PrintShares(const std::vector<std::pair<std::string, double>>& rows) {
   double total = 0;
   for (const auto& row : rows) total += row.second;
@@ -158,15 +53,17 @@ void PrintShares(const std::vector<std::pair<std::string, double>>& rows) {
   }
 }
 
-void PrintOps(Bench& bench) {
+void PrintOps(StepBench& bench) {
   const std::array<double, 2> phases = bench.Step(true);
   std::vector<std::pair<std::string, double>> rows;
-  for (size_t i = 0; i < phases.size(); ++i) rows.emplace_back(Bench::kPhases[i], phases[i]);
+  for (size_t i = 0; i < phases.size(); ++i) rows.emplace_back(StepBench::kPhases[i], phases[i]);
   fmt::print("phases of one step:\n");
   PrintShares(rows);
-  OpTimes times;
-  bench.Training().RunTimed(times);
-  rows.assign(times.begin(), times.end());
+  RunTimes times;
+  bench.Training().Run(Gradients::kAdd, {}, &times);
+  bench.device().Wait();
+  const std::map<std::string, double> ops = SecondsByOp(times);
+  rows.assign(ops.begin(), ops.end());
   std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);
   fmt::print("ops of forward and backward:\n");
   PrintShares(rows);
@@ -208,7 +105,7 @@ Action SetUpBench(CLI::App& app) {
   return [options, form] {
     const Config config = options->Load(kForModel);
     if (config.train().threads() > 0) SetThreadCount(config.train().threads());
-    Bench bench(config);
+    StepBench bench(config);
     bench.Step();
     const double to_first_step = SecondsSinceProcessStart();
     const double peak = bench.PeakFlops();

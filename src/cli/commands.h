@@ -15,6 +15,7 @@ Action SetUpGenerate(CLI::App& app);
 Action SetUpScore(CLI::App& app);
 Action SetUpConvert(CLI::App& app);
 Action SetUpReport(CLI::App& app);
+Action SetUpWatch(CLI::App& app);
 Action SetUpPlan(CLI::App& app);
 Action SetUpCheck(CLI::App& app);
 Action SetUpSlurm(CLI::App& app);
@@ -52,8 +53,13 @@ inline constexpr Command kCommands[] = {
      SetUpScore, "--checkpoint runs/a < pairs.tsv"},
     {"convert", "Turn a model into another format: Hugging Face T5, safetensors, or a checkpoint",
      SetUpConvert, "--input runs/a --output exported --to huggingface"},
-    {"report", "Show runs at a glance: steps, log-perplexity, its curve, throughput", SetUpReport,
-     "runs/a runs/b"},
+    {"report",
+     "Show runs at a glance: steps, log-perplexity, its curve, throughput, goodput; as text, as a "
+     "page, as pictures",
+     SetUpReport, "runs/a runs/b --html runs.html"},
+    {"watch",
+     "Show how a run stands, redrawn until q or ^C: its curve, its speed, its ranks, its log",
+     SetUpWatch, "runs/a"},
     {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",
      SetUpPlan, "my.textproto --ranks 2"},
     {"check", "Look at everything that could stop a run, before it costs anything", SetUpCheck,

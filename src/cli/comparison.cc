@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/curves_svg.h"
+#include "cli/page.h"
 #include "cli/text_table.h"
 
 namespace syntra {
@@ -70,12 +71,6 @@ Json SpreadJson(const Spread& spread) {
   return {{"mean", spread.mean}, {"deviation", spread.deviation}};
 }
 
-std::string HtmlRow(const TableRow& row, const char* tag) {
-  std::string text = "<tr>";
-  for (const std::string& cell : row) text += fmt::format("<{0}>{1}</{0}>", tag, XmlText(cell));
-  return text + "</tr>\n";
-}
-
 }  // namespace
 
 Spread MixerResult::LogPerplexity() const {
@@ -134,40 +129,17 @@ Json ComparisonJson(const Comparison& comparison) {
 }
 
 std::string ComparisonPage(const Comparison& comparison) {
-  const std::vector<TableRow> rows = TableOf(comparison);
-  std::string table = HtmlRow(rows.front(), "th");
-  for (const TableRow& row : std::span(rows).subspan(1)) table += HtmlRow(row, "td");
   std::string models;
   std::vector<NamedCurve> curves;
   for (const MixerResult& mixer : comparison.mixers) {
-    models += fmt::format("<dt>{}</dt><dd>{}</dd>\n", XmlText(mixer.name), XmlText(mixer.model));
+    models += HtmlElement("dt", mixer.name) + HtmlElement("dd", mixer.model) + "\n";
     curves.push_back({mixer.name, mixer.Curve()});
   }
-  return fmt::format(
-      R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Mixers compared</title>
-<style>
-body {{ font-family: sans-serif; margin: 2em; max-width: 60em; }}
-table {{ border-collapse: collapse; }}
-th, td {{ padding: 0.3em 0.8em; border-bottom: 1px solid #dddddd; text-align: right; }}
-th:first-child, td:first-child {{ text-align: left; }}
-</style>
-</head>
-<body>
-<h1>Mixers compared</h1>
-<table>
-{}</table>
-<p>{}</p>
-{}<dl>
-{}</dl>
-</body>
-</html>
-)",
-      table, XmlText(Caption(comparison)),
-      CurvesSvg(curves, "training steps", "validation log-perplexity"), models);
+  return HtmlPage(
+      "Mixers compared",
+      HtmlTable(TableOf(comparison)) + HtmlElement("p", Caption(comparison)) + "\n" +
+          HtmlPicture(CurvesSvg(curves, "training steps", "validation log-perplexity")) + "<dl>\n" +
+          models + "</dl>\n");
 }
 
 }  // namespace syntra

@@ -116,9 +116,10 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
   const SamplesForm form{.goes_on = IsLanguageModelling(model.config.data()),
                          .raw = options.raw,
                          .columns = TerminalColumns(STDOUT_FILENO)};
-  const std::string text =
-      SamplesText(decoder, ranks, *model.tokenizer, data, options.samples, form, on_batch);
-  if (ranks.rank() == 0) fmt::print("{}", text);
+  std::vector<ValidationSample> samples =
+      ReadSamples(data, *model.tokenizer, options.samples, form.goes_on);
+  AnswerSamples(samples, decoder, ranks, on_batch);
+  if (ranks.rank() == 0) fmt::print("{}", SamplesText(samples, *model.tokenizer, form));
 }
 
 void FillLines(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
-
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/terminal.h"
@@ -19,12 +17,6 @@ namespace {
 constexpr double kBeat = 1;
 constexpr double kBetweenShows = 0.2;
 
-// Rank 0's values on every rank.
-void Broadcast(Communicator& ranks, void* words, size_t count) {
-  if (count == 0) return;
-  ranks.Broadcast({words, {DType::kI32, {static_cast<int64_t>(count)}}, &Host()}, 0);
-}
-
 struct Block {
   std::vector<std::string> lines;
   bool last = false;
@@ -32,19 +24,14 @@ struct Block {
 
 // Of rank 0, on every rank.
 void Share(Communicator& ranks, Block* block) {
-  if (ranks.size() == 1) return;
-  std::string text;
+  std::string text = block->last ? "1" : "0";
   for (const std::string& line : block->lines) text += line + '\n';
-  std::array<int32_t, 2> sizes{static_cast<int32_t>(text.size()), block->last};
-  Broadcast(ranks, sizes.data(), sizes.size());
-  std::vector<int32_t> words((sizes[0] + sizeof(int32_t) - 1) / sizeof(int32_t));
-  std::ranges::copy(text, reinterpret_cast<char*>(words.data()));
-  Broadcast(ranks, words.data(), words.size());
+  BroadcastText(ranks, &text);
   if (ranks.rank() == 0) return;
-  block->last = sizes[1] != 0;
-  if (sizes[0] == 0) return;
+  block->last = text.front() == '1';
+  if (text.size() == 1) return;
   // Without the last newline, behind which is no line.
-  block->lines = Split({reinterpret_cast<const char*>(words.data()), sizes[0] - size_t{1}}, '\n');
+  block->lines = Split(std::string_view(text).substr(1, text.size() - 2), '\n');
 }
 
 }  // namespace

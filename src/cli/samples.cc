@@ -11,47 +11,6 @@
 namespace syntra {
 namespace {
 
-// Where in its share of the examples a sample stands. At this place the three samples of the quick
-// start are about books, an illustrator and shoes; others of its corpus are about deaths.
-constexpr double kPlaceInShare = 0.85;
-
-struct Sample {
-  int64_t index = 0;  // of the validation example
-  DecodeRequest request;
-  std::vector<int32_t> target, output;
-};
-
-Sample ReadGaps(const ValidationData& data, const Tokenizer& tokenizer, int64_t index) {
-  const Batch batch = data.Get(index, 1, 0, 1);
-  const auto until_eos = [&](std::vector<int32_t> ids) {
-    ids.erase(std::next(std::ranges::find(ids, tokenizer.eos_id())), ids.end());
-    return ids;
-  };
-  Sample sample{index, {until_eos(batch["encoder_ids"]), {}}, until_eos(batch["targets"]), {}};
-  for (const int32_t id : sample.request.ids) {
-    if (id > tokenizer.SentinelId(tokenizer.extra_ids())) sample.request.sentinels.insert(id);
-  }
-  return sample;
-}
-
-// The first half of the text, to be gone on with.
-Sample ReadBeginning(const ValidationData& data, int64_t index) {
-  const Batch batch = data.Get(index, 1, 0, 1);
-  const auto length = std::ranges::count(batch["decoder_segments"], 1);
-  // What the decoder reads behind its 0, and the last token, which it only gives.
-  const std::vector<int32_t>& read = batch["decoder_ids"];
-  std::vector<int32_t> text(read.begin() + 1, read.begin() + length);
-  text.push_back(batch["targets"][length - 1]);
-  const auto middle = text.begin() + length / 2;
-  return {index, {{text.begin(), middle}, {}}, {middle, text.end()}, {}};
-}
-
-// All of it, where documents end inside.
-std::string TextOf(const Tokenizer& tokenizer, std::vector<int32_t> ids) {
-  std::erase(ids, tokenizer.eos_id());
-  return tokenizer.Decode(ids);
-}
-
 std::string Indented(const std::string& text, size_t columns) {
   std::string lines;
   for (const std::string& line : WrapText(text, columns - 2)) lines += "  " + line + "\n";
@@ -100,51 +59,36 @@ std::string GapTable(const Tokenizer& tokenizer, const Spans& truth, const Spans
   return table;
 }
 
-std::string ReadableGaps(const Sample& sample, const Tokenizer& tokenizer, size_t columns) {
+std::string ReadableGaps(const ValidationSample& sample, const Tokenizer& tokenizer,
+                         size_t columns) {
   return Indented(TextWithGaps(tokenizer, sample.request.ids), columns) + "\n" +
          GapTable(tokenizer, SpansOf(tokenizer, sample.target), SpansOf(tokenizer, sample.output),
                   columns);
 }
 
-std::string ReadableBeginning(const Sample& sample, const Tokenizer& tokenizer, size_t columns) {
+std::string ReadableBeginning(const ValidationSample& sample, const Tokenizer& tokenizer,
+                              size_t columns) {
   const auto part = [&](const char* name, const std::vector<int32_t>& ids) {
-    return fmt::format("\n  {}\n{}", name, Indented(TextOf(tokenizer, ids), columns));
+    return fmt::format("\n  {}\n{}", name, Indented(SampleText(tokenizer, ids), columns));
   };
-  return Indented(TextOf(tokenizer, sample.request.ids), columns) + part("truth:", sample.target) +
-         part("model:", sample.output);
+  return Indented(SampleText(tokenizer, sample.request.ids), columns) +
+         part("truth:", sample.target) + part("model:", sample.output);
 }
 
 }  // namespace
 
-int64_t SampleIndex(int64_t i, int64_t samples, int64_t examples) {
-  const double share = static_cast<double>(examples) / static_cast<double>(samples);
-  return static_cast<int64_t>((static_cast<double>(i) + kPlaceInShare) * share);
-}
-
-std::string SamplesText(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
-                        const ValidationData& data, int64_t count, const SamplesForm& form,
-                        const OnBatch& on_batch) {
-  count = std::min(count, data.example_count());
-  std::vector<Sample> samples;
-  std::vector<DecodeRequest> requests;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = SampleIndex(i, count, data.example_count());
-    samples.push_back(form.goes_on ? ReadBeginning(data, index) : ReadGaps(data, tokenizer, index));
-    requests.push_back(samples.back().request);
-  }
-  const auto outputs = decoder.Decode(requests, ranks, on_batch);
+std::string SamplesText(std::span<const ValidationSample> samples, const Tokenizer& tokenizer,
+                        const SamplesForm& form) {
   std::string text;
-  for (int64_t i = 0; i < count; ++i) {
-    Sample& sample = samples[i];
-    sample.output = outputs[i].front().ids;
+  for (const ValidationSample& sample : samples) {
     if (form.raw) {
-      text += fmt::format("input:  {}\ntarget: {}\noutput: {}\n\n",
-                          TextOf(tokenizer, sample.request.ids), TextOf(tokenizer, sample.target),
-                          TextOf(tokenizer, sample.output));
+      text += fmt::format(
+          "input:  {}\ntarget: {}\noutput: {}\n\n", SampleText(tokenizer, sample.request.ids),
+          SampleText(tokenizer, sample.target), SampleText(tokenizer, sample.output));
       continue;
     }
     const auto readable = form.goes_on ? ReadableBeginning : ReadableGaps;
-    text += fmt::format("Validation example {}\n\n{}\n", WithThousands(sample.index),
+    text += fmt::format("Validation example {}\n\n{}\n", WithThousands(sample.example),
                         readable(sample, tokenizer, std::clamp(form.columns, 40, 100)));
   }
   return text;

@@ -162,6 +162,10 @@ Action SetUpSlurm(CLI::App& app) {
   const CLI::Validator name([](std::string& text) { return ProblemOfName(text); }, "");
   app.add_option("--partition", job.partition, "Partition of the cluster")->check(name);
   app.add_option("--account", job.account, "Account that is charged")->check(name);
+  app.add_option("--exclude", job.exclude,
+                 "Nodes that are not used, e.g. one that computes wrongly: node3,node[7-9]")
+      ->check(name)
+      ->type_name("NODES");
   app.add_option("--mpi", options->mpi,
                  "What starts the ranks: srun, which needs Slurm's PMIx plugin, or Open MPI's "
                  "mpirun")

@@ -27,9 +27,10 @@ while kill -0 "$ranks" 2>/dev/null; do wait "$ranks" || true; done
 code=0
 wait "$ranks" || code=$?
 
-# 75: stopped on request; 7: a rank hung; 137: one was killed. The same command continues, so the job is queued
-# again. One that was cancelled is not RUNNING any more, nor is one that Slurm itself has queued again.
-if [[ $code =~ ^(7|75|137)$ && $(squeue --noheader --jobs="$job" --format=%T) == RUNNING ]]; then
+# 75: stopped on request; 7: a rank hung; 137: one was killed; 205: mpirun lost a node. The same command continues,
+# so the job is queued again. One that was cancelled is not RUNNING any more, nor is one that Slurm itself has
+# queued again.
+if [[ $code =~ ^(7|75|137|205)$ && $(squeue --noheader --jobs="$job" --format=%T) == RUNNING ]]; then
   echo "The ranks ended with code $code; the job is queued again and continues."
   scontrol requeue "$job"
 fi
@@ -45,6 +46,7 @@ std::string Options(const SlurmJob& job) {
   add("time", job.time);
   if (!job.partition.empty()) add("partition", job.partition);
   if (!job.account.empty()) add("account", job.account);
+  if (!job.exclude.empty()) add("exclude", job.exclude);
   add("nodes", job.nodes);
   add("ntasks-per-node", job.ranks_per_node);
   if (job.gpus_per_node > 0) add("gpus-per-node", job.gpus_per_node);

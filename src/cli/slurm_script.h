@@ -25,7 +25,8 @@ struct SlurmJob {
   int cpus_per_rank = 0;  // 0: whole nodes
   // Empty: the cluster's default.
   std::string partition, account;
-  std::string mpirun;  // path of Open MPI's mpirun, which starts the ranks; empty: srun does
+  std::string exclude;  // nodes that Slurm shall not give, as it lists them; empty: none
+  std::string mpirun;   // path of Open MPI's mpirun, which starts the ranks; empty: srun does
   // The words of what each rank executes. An array adds --set for the seed and its directory.
   std::vector<std::string> command;
   SeedArray seeds;

@@ -408,6 +408,31 @@ void StrategyGivesTheOutputs(const Report& report) {
   }
 }
 
+void ProfiledStepsAreTrained(const Report& report) {
+  const TrainConfig& train = report.config().train();
+  if (train.profile().steps() == 0 || train.profile().first_step() <= train.steps()) return;
+  report.Add(
+      {"train.profile.first_step", "train.steps", "train.profile.steps"},
+      fmt::format("train.profile.first_step {} is behind train.steps {}, so nothing would be "
+                  "recorded; lower it",
+                  train.profile().first_step(), train.steps()));
+}
+
+void SamplesAreWritten(const Report& report) {
+  const Config& config = report.config();
+  if (config.evaluation().samples() == 0) return;
+  const char* why = nullptr;
+  if (config.data().task_size() > 0) {
+    why = "tasks are learned; their outputs are in predictions/";
+  } else if (ArchitectureOf(config.model()).outputs() != Outputs::kTokens) {
+    why = "the model writes no text";
+  }
+  if (!why) return;
+  report.Add({"evaluation.samples", "model.architecture"},
+             fmt::format("evaluation.samples {} cannot be: {}; leave it out",
+                         config.evaluation().samples(), why));
+}
+
 constexpr void (*kCombinations[])(const Report&) = {
     ArchitectureLearnsTheObjective,
     ModelFitsTogether,
@@ -426,6 +451,8 @@ constexpr void (*kCombinations[])(const Report&) = {
     TokensCanBeCounted,
     ActivationsCanBeCounted,
     StrategyGivesTheOutputs,
+    ProfiledStepsAreTrained,
+    SamplesAreWritten,
 };
 
 }  // namespace

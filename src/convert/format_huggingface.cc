@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // transformers' T5 and FLAN-T5: config.json, model.safetensors, spiece.model.
+#include <limits>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -30,7 +32,12 @@ int32_t ExtraIdsOf(const Path& directory) {
   if (!Exists(path)) return kDefaultExtraIds;
   try {
     const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes));
-    return json.value("extra_ids", kDefaultExtraIds);
+    const int64_t count = IntegerOf(json.value("extra_ids", Json(kDefaultExtraIds)));
+    if (count >= 0 && count <= std::numeric_limits<int32_t>::max()) {
+      return static_cast<int32_t>(count);
+    }
+    Fail(ExitCode::kData, "{}: extra_ids is {}, which is no count of sentinels", path.string(),
+         count);
   } catch (const Json::exception& error) {
     Fail(ExitCode::kData, "{} cannot be read: {}", path.string(), error.what());
   }

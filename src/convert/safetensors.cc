@@ -2,6 +2,7 @@
 #include "convert/safetensors.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -49,6 +50,12 @@ void ToFloats(SafetensorsType type, const std::byte* bytes, std::span<float> val
   }
 }
 
+// Whether it can be the name of a file in the same directory.
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name.size() <= NAME_MAX && !name.starts_with('.') &&
+         Path(name).filename() == name && name.find('\0') == std::string::npos;
+}
+
 // Of the JSON object "weight_map": tensors by the file that they are in. A file name with a folder
 // in it could lead anywhere.
 std::map<std::string, std::set<std::string>> ReadIndex(const Path& path) {
@@ -57,7 +64,8 @@ std::map<std::string, std::set<std::string>> ReadIndex(const Path& path) {
   try {
     // The map that sorts: in the one that keeps the order, a million names would take hours.
     const auto json = nlohmann::json::parse(text);
-    for (const auto& [name, file] : json.at("weight_map").items()) {
+    const auto& map = json.at("weight_map").get_ref<const nlohmann::json::object_t&>();
+    for (const auto& [name, file] : map) {
       files[file.get<std::string>()].insert(name);
     }
   } catch (const nlohmann::json::exception&) {
@@ -67,7 +75,7 @@ std::map<std::string, std::set<std::string>> ReadIndex(const Path& path) {
          path.string());
   }
   for (const auto& [file, names] : files) {
-    if (Path(file).filename() == file && !file.starts_with('.')) continue;
+    if (IsPlainName(file)) continue;
     Fail(ExitCode::kCheckpoint, "{} names the file \"{}\"; only files beside it are read",
          path.string(), Printable(file, kMostShown));
   }

@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "core/buffer.h"
 #include "core/orthogonal.h"
 #include "core/random_fill.h"
 
@@ -16,9 +15,8 @@ const Parameter& ParameterStore::Declare(ParameterSpec spec) {
   const int index = static_cast<int>(parameters_.size());
   SYNTRA_CHECK(index_.emplace(spec.name, index).second, "parameter {} is declared twice",
                spec.name);
-  Parameter parameter{std::move(spec), arena_elements_};
-  arena_elements_ = CheckedAdd(
-      arena_elements_, static_cast<int64_t>(AlignUp(parameter.shape.size(), kBlock)), "parameters");
+  Parameter parameter{std::move(spec), end_};
+  end_ = CheckedAdd(end_, RoundUp(parameter.shape.size(), 1), "parameters");
   return parameters_.emplace_back(std::move(parameter));
 }
 
@@ -45,6 +43,15 @@ int64_t ParameterStore::trainable_element_count() const {
     if (parameter.trainable) count += parameter.shape.size();
   }
   return count;
+}
+
+std::vector<ElementRange> ParameterStore::Pieces(int64_t piece_elements) const {
+  std::vector<ElementRange> pieces;
+  for (int64_t end = arena_elements(); end > 0; end = pieces.back().begin) {
+    const int64_t size = piece_elements > 0 ? std::min(end, piece_elements) : end;
+    pieces.push_back({end - size, end});
+  }
+  return pieces;
 }
 
 void Initialize(const ParameterSpec& parameter, uint64_t seed, std::span<float> values) {

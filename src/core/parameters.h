@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/buffer.h"
 #include "core/shape.h"
 
 namespace syntra {
@@ -62,6 +63,13 @@ struct ElementRange {
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
+// How many elements lie in these ranges.
+inline int64_t CountOf(std::span<const ElementRange> ranges) {
+  int64_t count = 0;
+  for (const ElementRange& range : ranges) count += range.size();
+  return count;
+}
+
 class ParameterStore {
  public:
   // Names must be unique and axes must match the shape's rank.
@@ -74,21 +82,35 @@ class ParameterStore {
 
   int64_t element_count() const;  // sum of sizes, padding excluded
   int64_t trainable_element_count() const;
-  int64_t arena_elements() const { return arena_elements_; }  // padding included
+  // Padding included.
+  int64_t arena_elements() const { return RoundUp(end_, ranks_); }
 
   // Parameters begin at multiples of it, and what ranks share of the arena does, too. So a sum by
   // blocks is the same sum wherever the shares end.
   static constexpr int64_t kBlock = 512;
+  // Of the blocks of the arena, those that hold parameters.
+  int64_t blocks() const { return end_ / kBlock; }
+
+  // So many elements, or a few more: as many blocks for each of these ranks.
+  static int64_t RoundUp(int64_t elements, int ranks) {
+    return static_cast<int64_t>(AlignUp(elements, ranks * kBlock));
+  }
+  // Pads the arena so that these ranks can share it equally.
+  void ShareEqually(int ranks) { ranks_ = ranks; }
+  // The arena in pieces of so many elements, 0: all in one. The last piece comes first, since the
+  // backward half fills the arena from its end; the first one may be shorter.
+  std::vector<ElementRange> Pieces(int64_t piece_elements) const;
 
   // The arena of gradients ends with sums over the examples of a step, which go the gradients' way
   // over micro-batches and ranks: each in a place of kSumElements, behind arena_elements().
   static constexpr int64_t kSumElements = 16, kMostSums = 3;
-  int64_t gradient_elements() const { return arena_elements_ + kMostSums * kSumElements; }
+  int64_t gradient_elements() const { return arena_elements() + kMostSums * kSumElements; }
 
  private:
   std::deque<Parameter> parameters_;
   std::unordered_map<std::string, int> index_;
-  int64_t arena_elements_ = 0;
+  int64_t end_ = 0;  // of the last parameter, a multiple of kBlock
+  int ranks_ = 1;
 };
 
 // Writes the first values of `parameter` to `values`: a function of the seed, the parameter's name

@@ -69,7 +69,7 @@ class BigBird final : public TokenMixer {
         std::vector<int64_t> read = {0, block - 1, block, block + 1, last_block()};
         AddRandom(key, block, read);
         std::ranges::sort(read);
-        read.erase(std::ranges::unique(read).begin(), read.end());
+        read.erase(std::unique(read.begin(), read.end()), read.end());
         blocks.insert(blocks.end(), read.begin(), read.end());
         blocks.insert(blocks.end(), count - std::ssize(read), -1);
       }

@@ -46,22 +46,23 @@ class Performer final : public FeatureAttention {
   // exp(w . x - |x|^2 / 2) for products w . x [B, T, H, F]. What has a factor in common is divided
   // by its largest exp(w . x), as in the authors' code: the features of a query, and those of all
   // keys if every query reads all. It cancels in the division of the sums, but for what is added
-  // here.
+  // here. What is the same for all features is summed before it is added to them.
   Value Exponentials(const Scope& scope, Value products, Value x, const Rows& rows) const {
     const Value in_heads = InHeads(scope, x, heads());
     const Shape shape = scope.TypeOf(in_heads).shape;
     const Value squares = SumTo(scope, in_heads, {shape[0], shape[1], shape[2], 1}, in_heads);
-    Value exponents = Add(scope, products, AffineMap(scope, squares, -0.5, 0));
+    Value offset = AffineMap(scope, squares, -0.5, 0);
     if (rows.side == Side::kQuery) {
-      exponents = Add(scope, exponents, AffineMap(scope, Largest(scope, products), -1));
+      offset = Add(scope, offset, AffineMap(scope, Largest(scope, products), -1));
     } else if (rows.all_read) {
-      const Value counts =
-          Reshape(scope, NotZero(scope, rows.all_read), {shape[0], shape[1], 1, 1});
-      const Value largest = LargestOfKeys(scope, products, counts);
-      exponents = Add(scope, exponents, AffineMap(scope, largest, -1));
-      // Of a row that is all padding the largest is none.
-      exponents = Multiply(scope, exponents, counts);
+      const Value hidden = Hidden(scope, rows.all_read);
+      const Value largest = Largest(
+          scope, Transpose(scope, Add(scope, Largest(scope, products), hidden), {0, 3, 2, 1}));
+      offset = Add(scope, offset, AffineMap(scope, largest, -1));
+      // Twice, for where a row is all padding, its largest is hidden, too.
+      offset = Add(scope, offset, AffineMap(scope, hidden, 2));
     }
+    const Value exponents = Add(scope, products, offset);
     return AffineMap(scope, Joined(scope, Activation(scope, "exp", exponents)), 1, kSoftmaxEpsilon);
   }
 
@@ -69,11 +70,11 @@ class Performer final : public FeatureAttention {
     return scope.program().Record("reduce_max", {}, {x})[0];
   }
 
-  // Over the keys that are not padding (counts [B, T, 1, 1] is 1) and their features: [B, 1, H, 1].
-  static Value LargestOfKeys(const Scope& scope, Value products, Value counts) {
-    const Value of_key = Add(scope, Largest(scope, products),
-                             AffineMap(scope, counts, kPaddingIsLess, -kPaddingIsLess));
-    return Largest(scope, Transpose(scope, of_key, {0, 3, 2, 1}));
+  // What hides the products of padding, [B, T, 1, 1].
+  static Value Hidden(const Scope& scope, Value segments) {
+    const Shape shape = scope.TypeOf(segments).shape;
+    const Value there = Reshape(scope, NotZero(scope, segments), {shape[0], shape[1], 1, 1});
+    return AffineMap(scope, there, kPaddingIsLess, -kPaddingIsLess);
   }
 
   PerformerConfig config_;

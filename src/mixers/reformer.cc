@@ -3,8 +3,12 @@
 // also keys, which are scaled to length 1. In each round a position reads those of its bucket among
 // its chunk and the one before in the order of buckets, itself only if there is no other. Pairs
 // that meet in several rounds count in each, as in the authors' code.
+//
+// Where chunks begin depends on all positions, and a causal layer must not see later ones. There a
+// position reads as many positions before it in its bucket as a chunk has, wherever chunks begin.
 #include <fmt/format.h>
 #include <cmath>
+#include <numeric>
 
 #include "mixers/blocks.h"
 #include "mixers/mixer.h"
@@ -37,7 +41,9 @@ class Reformer final : public TokenMixer {
 
   MixerTraits traits() const override {
     const int64_t heads = config_.heads(), size = config_.head_size();
-    return {.packed_rows = PackedRows::kIndependent,
+    return {.causal = true,
+            .prefills = true,
+            .packed_rows = PackedRows::kIndependent,
             .sees_order = false,
             .per_token = {{heads * size, {"reformer.heads", "reformer.head_size"}},
                           {heads * config_.rounds() * config_.buckets(),
@@ -55,19 +61,53 @@ class Reformer final : public TokenMixer {
   Value Build(const Scope& scope, const MixerInput& input) const override {
     const Shape shape = scope.TypeOf(input.x).shape;
     const auto padded = [&](Value x) { return PadToMultiple(scope, x, config_.chunk_length()); };
-    const Value query = padded(ProjectQuery(scope, heads(), input.x));
-    const Value value = padded(ProjectValue(scope, heads(), input.x));
+    Value query = ProjectQuery(scope, heads(), input.x);
+    Value value = ProjectValue(scope, heads(), input.x);
+    Remember(scope, input, "query", query);
+    Remember(scope, input, "value", value);
+    query = padded(query);
+    value = padded(value);
     const Value ids = Ids(scope, Buckets(scope, query), padded(AsRows(scope, input.segments)));
+    if (input.state) Remember(scope, input, "ids", First(scope, IdRows(scope, ids), 1, shape[1]));
     // Segments and buckets in descending order: padding, whose number is 0, is last.
     const std::vector<Value> sorted = scope.program().Record(
         "sort_by_key", {}, {scope.One("cast", {{"dtype", "i32"}}, {AffineMap(scope, ids, -1)})});
     const Value order = sorted[0], rank = sorted[1];
     const Round rounds = Attend(scope, InOrder(scope, query, order), InOrder(scope, value, order),
-                                Gather(scope, WithLast(scope, ids, 1), order));
+                                Gather(scope, WithLast(scope, ids, 1), order), input.causal);
     const Value mixed = Combine(
         scope, {Gather(scope, rounds.mixed, rank), Gather(scope, rounds.log_sum_exp, rank)});
     const Value narrow = Cast(scope, mixed, scope.TypeOf(input.x).dtype);
     return ProjectOutput(scope, First(scope, narrow, 1, shape[1]), shape[2]);
+  }
+
+  // Remembers what positions are hashed to, beside queries and values. A softmax over all pairs of
+  // all rounds is that of each round, weighed by the rounds' sums.
+  Value BuildStep(const Scope& scope, const MixerStep& step) const override {
+    const Shape shape = scope.TypeOf(step.x).shape;
+    const int64_t count = config_.heads(), rounds = config_.rounds();
+    const Value query = ProjectQuery(scope, heads(), step.x);
+    // Those of a whole sequence, which is segment 1.
+    const Value own = AffineMap(scope, Buckets(scope, query), 1, config_.buckets());
+    const Value ids = InHeads(scope, Remember(scope, step, "ids", IdRows(scope, own)), count);
+    const Value queries = Remember(scope, step, "query", query);
+    const Value values = Remember(scope, step, "value", ProjectValue(scope, heads(), step.x));
+
+    const auto of_heads = [&](Value x) {
+      return Transpose(scope, InHeads(scope, x, count), {0, 2, 1, 3});
+    };
+    const Value scores = BatchProduct(scope, of_heads(query), Unit(scope, of_heads(queries)),
+                                      DType::kF32, Transposed::kRight);
+    const Value masked =
+        Add(scope, scores, StepMask(scope, step, own, Transpose(scope, ids, {0, 2, 3, 1})));
+    const Value pairs = Reshape(scope, masked, {shape[0], count, 1, rounds * step.length});
+    const Value parts =
+        Reshape(scope, scope.One("softmax", {}, {pairs}), {shape[0], count, rounds, step.length});
+    const Value weights = SumTo(scope, parts, {shape[0], count, 1, step.length});
+    const Value mixed = BatchProduct(scope, weights, of_heads(values), DType::kF32);
+    const Value narrow = Cast(scope, Joined(scope, Transpose(scope, mixed, {0, 2, 1, 3})),
+                              scope.TypeOf(step.x).dtype);
+    return ProjectOutput(scope, narrow, shape[2]);
   }
 
  private:
@@ -103,6 +143,11 @@ class Reformer final : public TokenMixer {
     return Multiply(scope, Add(scope, first, buckets), there);
   }
 
+  // Ids [B, H, R, T] by position, [B, T, H * R].
+  static Value IdRows(const Scope& scope, Value ids) {
+    return Joined(scope, Transpose(scope, ids, {0, 3, 1, 2}));
+  }
+
   static Value WithLast(const Scope& scope, Value x, int64_t extent) {
     const Shape shape = scope.TypeOf(x).shape;
     Attributes::Integers dims(shape.dims().begin(), shape.dims().end());
@@ -127,7 +172,7 @@ class Reformer final : public TokenMixer {
 
   // Attention in chunks of sorted positions. Queries and values [B, H, R, T, K], ids
   // [B, H, R, T, 1].
-  Round Attend(const Scope& scope, Value query, Value value, Value ids) const {
+  Round Attend(const Scope& scope, Value query, Value value, Value ids, bool causal) const {
     const Shape shape = scope.TypeOf(query).shape;
     const int64_t size = config_.chunk_length(), chunks = shape[3] / size;
     const int64_t groups = shape[0] * shape[1] * shape[2];
@@ -146,7 +191,7 @@ class Reformer final : public TokenMixer {
     const Value scores = Add(
         scope,
         BatchProduct(scope, own(query), both(Unit(scope, query)), DType::kF32, Transposed::kRight),
-        Mask(scope, own(ids), both(ids)));
+        Mask(scope, own(ids), both(ids), causal));
     const Value largest = scope.program().Record("reduce_max", {}, {scores})[0];
     const Value parts = Activation(scope, "exp", Add(scope, scores, AffineMap(scope, largest, -1)));
     const Value sum = SumOfLast(scope, parts);
@@ -164,18 +209,48 @@ class Reformer final : public TokenMixer {
                     Activation(scope, "reciprocal", Activation(scope, "square_root", square)));
   }
 
-  // What is added to the scores of queries [G, C] and keys [G, 2 C] with these ids: 0 where they
-  // are the same, but -1e5 for a position and itself.
-  Value Mask(const Scope& scope, Value queries, Value keys) const {
+  // 1 where `a` and `b`, whole numbers, are the same, else 0.
+  static Value AreEqual(const Scope& scope, Value a, Value b) {
+    const Value difference = Add(scope, a, AffineMap(scope, b, -1));
+    return Activation(scope, "relu",
+                      AffineMap(scope, Multiply(scope, difference, difference), -1, 1));
+  }
+
+  // What is added to the scores of queries [G, C] and keys [G, 2 C] with these ids, whole numbers:
+  // 0 where they are the same, at most kHidden's negative where they are not, and -1e5 for a
+  // position and itself. Positions of one id are in their own order: what is before a position in
+  // that order was before it in the sequence.
+  Value Mask(const Scope& scope, Value queries, Value keys, bool causal) const {
     const int64_t size = config_.chunk_length();
-    keys = Transpose(scope, keys, {0, 2, 1});
-    const Value difference = Add(scope, queries, AffineMap(scope, keys, -1));
-    const Value same =
-        Activation(scope, "relu", AffineMap(scope, Multiply(scope, difference, difference), -1, 1));
-    std::vector<float> self(size * 2 * size);
-    for (int64_t i = 0; i < size; ++i) self[i * 2 * size + size + i] = -kSelf;
-    return Add(scope, AffineMap(scope, same, kHidden, -kHidden),
-               scope.program().Constant({size, 2 * size}, std::move(self)));
+    const Value difference =
+        Add(scope, queries, AffineMap(scope, Transpose(scope, keys, {0, 2, 1}), -1));
+    std::vector<float> fixed(size * 2 * size);
+    for (int64_t i = 0; i < size; ++i) {
+      for (int64_t j = 0; j < 2 * size; ++j) {
+        const int64_t back = size + i - j;
+        if (back == 0) fixed[i * 2 * size + j] = -kSelf;
+        if (causal && (back < 0 || back > size)) fixed[i * 2 * size + j] = -kHidden;
+      }
+    }
+    return Add(scope, AffineMap(scope, Multiply(scope, difference, difference), -kHidden),
+               scope.program().Constant({size, 2 * size}, std::move(fixed)));
+  }
+
+  // The same for a step and all positions: its ids [B, H, R, 1] and theirs [B, H, R, L].
+  Value StepMask(const Scope& scope, const MixerStep& step, Value own, Value ids) const {
+    std::vector<float> numbers(step.length);
+    std::iota(numbers.begin(), numbers.end(), 0.0F);
+    const Value place = scope.program().Constant({step.length}, std::move(numbers));
+    const Value start = scope.One("cast", {{"dtype", "f32"}}, {step.start});
+    const Value is_own = AreEqual(scope, place, start);
+    const Value later = IsAbove(scope, Add(scope, place, AffineMap(scope, start, -1)), 0);
+    const Value same = Multiply(scope, AreEqual(scope, ids, own), AffineMap(scope, later, -1, 1));
+    // How many positions of the bucket lie behind each of them.
+    const Value behind = scope.One(
+        "cumulative_sum", {{"axis", int64_t{3}}, {"reverse", true}, {"exclusive", true}}, {same});
+    const Value too_far = IsAbove(scope, behind, config_.chunk_length());
+    const Value reads = Multiply(scope, same, AffineMap(scope, too_far, -1, 1));
+    return Add(scope, AffineMap(scope, reads, kHidden, -kHidden), AffineMap(scope, is_own, -kSelf));
   }
 
   // The rounds weighed by their sums of exponentials, [B, T, H * K].

@@ -33,8 +33,9 @@ LossValues RecordLoss(const Model& model, Recording& recording, const BatchShape
 
 }  // namespace
 
-ParameterStore DeclareParameters(const Model& model) {
+ParameterStore DeclareParameters(const Model& model, int ranks) {
   ParameterStore parameters;
+  parameters.ShareEqually(ranks);
   EvaluationProgram(model, parameters, DType::kF32, {1, 1, 1});
   return parameters;
 }

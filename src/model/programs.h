@@ -19,8 +19,9 @@ struct LossOptions {
 // Outputs: loss f32 [1], in training with all that is added to it; statistics f32 [3] = (sum of
 // -log p, sum of z-loss terms, target tokens).
 
-// A model's parameters, declared as its programs would.
-ParameterStore DeclareParameters(const Model& model);
+// A model's parameters, declared as its programs would, in arenas that so many ranks can share
+// equally.
+ParameterStore DeclareParameters(const Model& model, int ranks = 1);
 
 Program EvaluationProgram(const Model& model, ParameterStore& parameters, DType activations,
                           const BatchShape& shape);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/math/hyperparameters.h"
 #include "optim/optimizers.h"
 
 namespace syntra {
@@ -18,8 +19,9 @@ struct Factors {
 
 class Adafactor final : public Optimizer {
  public:
-  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters, ElementRange range)
-      : Optimizer(config.clip_norm(), parameters, range), config_(config) {
+  Adafactor(const OptimizerConfig& config, const ParameterStore& parameters,
+            std::span<const ElementRange> ranges)
+      : Optimizer(config.clip_norm(), parameters, ranges), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       const Factors factors = FactorsOf(parameter.shape);
@@ -35,23 +37,21 @@ class Adafactor final : public Optimizer {
   std::vector<float> Hyper(const UpdateFacts& facts) const override {
     const double t = static_cast<double>(facts.step) + 1;
     const double beta2 = 1 - std::pow(t, -config_.decay_exponent());
-    return {static_cast<float>(facts.rate), 1.0f, static_cast<float>(beta2)};
+    std::vector<float> values(hyper::kAdafactorSlots);
+    values[hyper::kRate] = static_cast<float>(facts.rate);
+    values[hyper::kGradientScale] = 1;
+    values[hyper::kBeta2] = static_cast<float>(beta2);
+    return values;
   }
 
  protected:
-  int64_t hyper_size() const override { return 3; }
+  int64_t hyper_size() const override { return hyper::kAdafactorSlots; }
 
   void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
-                    Value hyper) const override {
+                    std::span<const Value> state, Value hyper) const override {
     const Factors factors = FactorsOf(parameter.shape);
-    const auto state = [&](const char* what) { return StateValue(builder, parameter, what); };
     std::vector<Value> outputs{builder.Parameter(parameter)};
-    if (factors.row_axis < 0) {
-      outputs.push_back(state("full"));
-    } else {
-      outputs.push_back(state("row"));
-      outputs.push_back(state("column"));
-    }
+    outputs.insert(outputs.end(), state.begin(), state.end());
     builder.RecordUpdate("adafactor",
                          {{"row_axis", int64_t{factors.row_axis}},
                           {"column_axis", int64_t{factors.column_axis}},
@@ -83,8 +83,9 @@ class Adafactor final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig& config,
-                                         const ParameterStore& parameters, ElementRange range) {
-  return std::make_unique<Adafactor>(config, parameters, range);
+                                         const ParameterStore& parameters,
+                                         std::span<const ElementRange> ranges) {
+  return std::make_unique<Adafactor>(config, parameters, ranges);
 }
 
 }  // namespace syntra

@@ -3,6 +3,7 @@
 // nanoT5).
 #include <cmath>
 
+#include "kernels/math/hyperparameters.h"
 #include "optim/optimizers.h"
 
 namespace syntra {
@@ -10,8 +11,9 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimizerConfig& config, const ParameterStore& parameters, ElementRange range)
-      : Optimizer(config.clip_norm(), parameters, range), config_(config) {
+  AdamW(const OptimizerConfig& config, const ParameterStore& parameters,
+        std::span<const ElementRange> ranges)
+      : Optimizer(config.clip_norm(), parameters, ranges), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       AddState(parameter, "m", parameter.shape);
@@ -21,25 +23,27 @@ class AdamW final : public Optimizer {
 
   std::vector<float> Hyper(const UpdateFacts& facts) const override {
     const double t = static_cast<double>(facts.step) + 1;
-    return {static_cast<float>(facts.rate), 1.0f,
-            static_cast<float>(1 - std::pow(config_.beta1(), t)),
-            static_cast<float>(1 - std::pow(config_.beta2(), t)),
-            static_cast<float>(config_.weight_decay())};
+    std::vector<float> values(hyper::kAdamWSlots);
+    values[hyper::kRate] = static_cast<float>(facts.rate);
+    values[hyper::kGradientScale] = 1;
+    values[hyper::kBias1] = static_cast<float>(1 - std::pow(config_.beta1(), t));
+    values[hyper::kBias2] = static_cast<float>(1 - std::pow(config_.beta2(), t));
+    values[hyper::kWeightDecay] = static_cast<float>(config_.weight_decay());
+    return values;
   }
 
  protected:
-  int64_t hyper_size() const override { return 5; }
+  int64_t hyper_size() const override { return hyper::kAdamWSlots; }
 
   void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
-                    Value hyper) const override {
+                    std::span<const Value> state, Value hyper) const override {
     builder.RecordUpdate("adamw",
                          {{"beta1", config_.beta1()},
                           {"beta2", config_.beta2()},
                           {"epsilon", config_.epsilon()},
                           {"rms_scaled", config_.kind() == OptimizerConfig::ADAMW_RMS}},
                          {builder.GradientOf(parameter), hyper},
-                         {builder.Parameter(parameter), StateValue(builder, parameter, "m"),
-                          StateValue(builder, parameter, "v")});
+                         {builder.Parameter(parameter), state[0], state[1]});
   }
 
  private:
@@ -49,8 +53,9 @@ class AdamW final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig& config,
-                                     const ParameterStore& parameters, ElementRange range) {
-  return std::make_unique<AdamW>(config, parameters, range);
+                                     const ParameterStore& parameters,
+                                     std::span<const ElementRange> ranges) {
+  return std::make_unique<AdamW>(config, parameters, ranges);
 }
 
 }  // namespace syntra

@@ -12,72 +12,80 @@ int64_t Aligned(int64_t elements) {
   return static_cast<int64_t>(AlignUp(elements, Buffer::kAlignment / sizeof(float)));
 }
 
-std::string StateName(const Parameter& parameter, const char* what) {
-  return fmt::format("optimizer/{}/{}", parameter.name, what);
-}
-
-// These elements of it; all of them are the parameter itself.
-Parameter PartOf(const Parameter& parameter, const ElementRange& elements) {
-  Parameter part = parameter;
-  if (elements.size() < parameter.shape.size()) part.shape = {elements.size()};
-  part.offset += elements.begin;
-  return part;
-}
-
 }  // namespace
 
-Optimizer::Optimizer(double clip_norm, const ParameterStore& parameters, ElementRange range)
-    : clip_norm_(clip_norm),
-      range_(range),
-      blocks_(parameters.arena_elements() / ParameterStore::kBlock),
-      state_elements_(Aligned(blocks_)) {}
+std::vector<ElementRange> PartsOf(const Parameter& parameter, std::span<const ElementRange> arena) {
+  const int64_t begin = parameter.offset, end = begin + parameter.shape.size();
+  std::vector<ElementRange> parts;
+  for (const ElementRange& range : arena) {
+    const ElementRange part = range.And({begin, end});
+    if (part.size() > 0) parts.push_back({part.begin - begin, part.end - begin});
+  }
+  return parts;
+}
 
-ElementRange Optimizer::HeldOf(const Parameter& parameter) const {
-  const int64_t begin = parameter.offset;
-  const ElementRange held = range_.And({begin, begin + parameter.shape.size()});
-  return {held.begin - begin, held.end - begin};
+std::vector<ElementRange> StateTensor::HeldOf(std::span<const ElementRange> arena) const {
+  std::vector<ElementRange> parts = PartsOf(*parameter, arena);
+  if (parts.empty() || shape == parameter->shape) return parts;
+  SYNTRA_CHECK(CountOf(parts) == parameter->shape.size(), "{} is cut", parameter->name);
+  return {{0, shape.size()}};
+}
+
+Optimizer::Optimizer(double clip_norm, const ParameterStore& parameters,
+                     std::span<const ElementRange> ranges)
+    : clip_norm_(clip_norm), blocks_(parameters.blocks()), state_elements_(Aligned(blocks_)) {
+  for (const ElementRange& range : ranges) {
+    const ElementRange filled = range.And({0, blocks_ * ParameterStore::kBlock});
+    if (filled.size() > 0) ranges_.push_back(filled);
+  }
 }
 
 void Optimizer::AddState(const Parameter& parameter, const char* what, const Shape& shape) {
-  ElementRange held = HeldOf(parameter);
-  if (held.size() == 0) held = {};
-  if (held.size() == parameter.shape.size()) held = {0, shape.size()};
-  SYNTRA_CHECK(held.size() == 0 || held.size() == shape.size() || shape == parameter.shape,
-               "{} is cut", parameter.name);
-  state_.push_back({StateName(parameter, what), shape, held, state_elements_});
-  state_elements_ += Aligned(held.size());
+  StateTensor tensor{.parameter = &parameter,
+                     .name = fmt::format("optimizer/{}/{}", parameter.name, what),
+                     .shape = shape,
+                     .held = {},
+                     .offset = state_elements_};
+  tensor.held = tensor.HeldOf(ranges_);
+  state_elements_ += Aligned(CountOf(tensor.held));
+  state_.push_back(std::move(tensor));
 }
 
-Value Optimizer::StateValue(ProgramBuilder& builder, const Parameter& parameter,
-                            const char* what) const {
-  const std::string name = StateName(parameter, what);
-  for (const StateTensor& tensor : state_) {
-    if (tensor.name != name) continue;
-    const Shape held =
-        tensor.held.size() < tensor.shape.size() ? Shape{tensor.held.size()} : tensor.shape;
-    return builder.State(name, {DType::kF32, held}, tensor.offset);
-  }
-  Fail(ExitCode::kInternal, "no optimizer state {}", name);
-}
-
-// The order of the sum is that of the arena, wherever the range begins and ends. The padding of the
+// The order of the sum is that of the arena, wherever the ranges begin and end. The padding of the
 // gradients is always zero.
 Value Optimizer::BlockSums(ProgramBuilder& builder) const {
   constexpr int64_t kBlock = ParameterStore::kBlock;
-  const TensorType all{DType::kF32, {blocks_, 1}};
-  if (const int64_t own = range_.size() / kBlock; own > 0) {
+  for (const ElementRange& range : ranges_) {
+    const int64_t own = range.size() / kBlock, first = range.begin / kBlock;
     Parameter gradients;
-    gradients.name = "own";
+    gradients.name = fmt::format("blocks from {}", first);
     gradients.shape = {own, kBlock};
-    gradients.offset = range_.begin;
+    gradients.offset = range.begin;
     const Value g = builder.GradientOf(gradients);
     const Value sums = RecordOne(
         builder, "sum_to", {{"shape", Attributes::Integers{own, 1}}, {"dtype", "f32"}}, {g, g});
     builder.RecordUpdate(
         "store", {}, {sums},
-        {builder.State("own block sums", {DType::kF32, {own, 1}}, range_.begin / kBlock)});
+        {builder.State(fmt::format("block sums from {}", first), {DType::kF32, {own, 1}}, first)});
   }
-  return builder.State("block sums", all, 0);
+  return builder.State("block sums", {DType::kF32, {blocks_, 1}}, 0);
+}
+
+void Optimizer::RecordPart(ProgramBuilder& builder, const Parameter& parameter,
+                           const ElementRange& elements, int64_t behind, Value hyper) const {
+  Parameter part = parameter;
+  part.offset += elements.begin;
+  const bool is_cut = elements.size() < parameter.shape.size();
+  const std::string place = is_cut ? fmt::format("[{}, {})", elements.begin, elements.end) : "";
+  if (is_cut) part.shape = {elements.size()};
+  part.name += place;
+  std::vector<Value> state;
+  for (const StateTensor& tensor : state_) {
+    if (tensor.parameter->name != parameter.name) continue;
+    const TensorType type{DType::kF32, is_cut ? part.shape : tensor.shape};
+    state.push_back(builder.State(tensor.name + place, type, tensor.offset + behind));
+  }
+  RecordUpdate(builder, part, state, hyper);
 }
 
 Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
@@ -90,9 +98,12 @@ Program Optimizer::UpdateProgram(const ParameterStore& parameters) const {
       builder, "clip_by_norm", {{"clip_norm", clip_norm_}},
       {builder.Input("hyper", {DType::kF32, {hyper_size()}}), sum_squares, sums.objective});
   for (const Parameter& parameter : parameters.all()) {
-    const ElementRange held = HeldOf(parameter);
-    if (!parameter.trainable || held.size() == 0) continue;
-    RecordUpdate(builder, PartOf(parameter, held), hyper);
+    if (!parameter.trainable) continue;
+    int64_t behind = 0;
+    for (const ElementRange& held : HeldOf(parameter)) {
+      RecordPart(builder, parameter, held, behind, hyper);
+      behind += held.size();
+    }
   }
   builder.Output("sum_squares", sum_squares);
   builder.Output("hyper_now", hyper);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,19 @@
 
 namespace syntra {
 
+// The elements of the parameter that lie in these ranges of the arena.
+std::vector<ElementRange> PartsOf(const Parameter& parameter, std::span<const ElementRange> arena);
+
 // A tensor of optimizer state, and what of it lies in the flat state arena.
 struct StateTensor {
+  const Parameter* parameter;
   std::string name;  // "optimizer/<parameter>/row"
   Shape shape;
-  ElementRange held;   // of its elements, row-major
-  int64_t offset = 0;  // of these, in elements
+  std::vector<ElementRange> held;  // of its elements, row-major; one behind the other
+  int64_t offset = 0;              // of these, in elements
+
+  // What an optimizer of these ranges of the arena of parameters holds.
+  std::vector<ElementRange> HeldOf(std::span<const ElementRange> arena) const;
 };
 
 // The inputs of one update besides the gradients.
@@ -35,47 +43,55 @@ class Optimizer {
   int64_t block_sums() const { return blocks_; }
 
   // Of the parameter's elements, those that the optimizer updates if it is trainable.
-  ElementRange HeldOf(const Parameter& parameter) const;
+  std::vector<ElementRange> HeldOf(const Parameter& parameter) const {
+    return PartsOf(parameter, ranges_);
+  }
 
-  // The program that updates the trainable parameters of the optimizer's range in place from the
+  // The program that updates the trainable parameters of the optimizer's ranges in place from the
   // gradient arena, with clipping as configured. If the gradients or the objective
   // (program/step_sums.h) are not finite, it changes nothing.
-  // Its first own_block_sums_end() instructions sum the squares of the range's gradients. Where
+  // Its first own_block_sums_end() instructions sum the squares of the ranges' gradients. Where
   // ranks share the parameters, they exchange these sums before the rest runs.
   // Input: "hyper", which the caller sets to Hyper() before each run.
-  // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose entry 1
-  // is the factor of the gradients, NaN if nothing was changed; "objective" f32[1] and "statistics"
-  // f32[3], the sums of the step.
+  // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose
+  // gradient scale is that with clipping, NaN if nothing was changed; "objective" f32[1] and
+  // "statistics" f32[3], the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
-  size_t own_block_sums_end() const { return range_.size() > 0 ? 2 : 0; }
-  // Entry 0 is the rate, entry 1 the factor of the gradients before clipping, which is 1.
+  size_t own_block_sums_end() const { return 2 * ranges_.size(); }
+  // By slot (math/hyperparameters.h). The gradient scale is that before clipping, 1.
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
  protected:
-  Optimizer(double clip_norm, const ParameterStore& parameters, ElementRange range);
+  Optimizer(double clip_norm, const ParameterStore& parameters,
+            std::span<const ElementRange> ranges);
   // Appends a state tensor of a parameter: of its shape, or of another if the optimizer's grain is
   // a tensor.
   void AddState(const Parameter& parameter, const char* what, const Shape& shape);
   virtual int64_t hyper_size() const = 0;
+  // `state`: that of the parameter, in the order of AddState.
   virtual void RecordUpdate(ProgramBuilder& builder, const Parameter& parameter,
-                            Value hyper) const = 0;
-  // The part of a state tensor that is held, as a value of the program.
-  Value StateValue(ProgramBuilder& builder, const Parameter& parameter, const char* what) const;
+                            std::span<const Value> state, Value hyper) const = 0;
 
  private:
   // The blocks' sums, of which the program makes its own; f32[blocks, 1].
   Value BlockSums(ProgramBuilder& builder) const;
+  // Records the update of these elements of a parameter. Their state lies behind that of so many
+  // elements.
+  void RecordPart(ProgramBuilder& builder, const Parameter& parameter, const ElementRange& elements,
+                  int64_t behind, Value hyper) const;
 
-  double clip_norm_;    // 0: no clipping
-  ElementRange range_;  // of the arena of parameters
-  int64_t blocks_;      // of that arena
+  double clip_norm_;                  // 0: no clipping
+  std::vector<ElementRange> ranges_;  // of the arena of parameters, without its padding
+  int64_t blocks_;                    // of that arena
   std::vector<StateTensor> state_;
   int64_t state_elements_ = 0;
 };
 
-// An optimizer of the elements `range` of the arena of parameters, a share of UpdateShares.
+// An optimizer of these ranges of the arena of parameters, a rank's of UpdateShares. The parameters
+// must outlive it.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
-                                         const ParameterStore& parameters, ElementRange range);
+                                         const ParameterStore& parameters,
+                                         std::span<const ElementRange> ranges);
 // Of all of them.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters);

@@ -4,20 +4,22 @@
 namespace syntra {
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
-                                         const ParameterStore& parameters, ElementRange range) {
+                                         const ParameterStore& parameters,
+                                         std::span<const ElementRange> ranges) {
   switch (config.kind()) {
     case OptimizerConfig::ADAFACTOR:
-      return MakeAdafactor(config, parameters, range);
+      return MakeAdafactor(config, parameters, ranges);
     case OptimizerConfig::ADAMW:
     case OptimizerConfig::ADAMW_RMS:
-      return MakeAdamW(config, parameters, range);
+      return MakeAdamW(config, parameters, ranges);
   }
   Fail(ExitCode::kConfig, "unknown optimizer");
 }
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters) {
-  return MakeOptimizer(config, parameters, {0, parameters.arena_elements()});
+  const ElementRange all{0, parameters.arena_elements()};
+  return MakeOptimizer(config, parameters, std::span(&all, 1));
 }
 
 }  // namespace syntra

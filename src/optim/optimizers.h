@@ -7,8 +7,9 @@
 
 namespace syntra {
 
-std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig&, const ParameterStore&, ElementRange);
+std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig&, const ParameterStore&,
+                                     std::span<const ElementRange>);
 std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig&, const ParameterStore&,
-                                         ElementRange);
+                                         std::span<const ElementRange>);
 
 }  // namespace syntra

@@ -2,6 +2,7 @@
 #include "optim/shares.h"
 
 #include <optional>
+#include <ranges>
 
 namespace syntra {
 namespace {
@@ -34,17 +35,9 @@ std::optional<std::vector<int64_t>> Fill(const std::vector<int64_t>& tensor_ends
   return ends;
 }
 
-}  // namespace
-
-UpdateGrain GrainOf(const OptimizerConfig& config) {
-  return config.kind() == OptimizerConfig::ADAMW ? UpdateGrain::kElement : UpdateGrain::kTensor;
-}
-
-Shares UpdateShares(const ParameterStore& parameters, UpdateGrain grain, int ranks) {
+// The largest share is as small as it can be.
+Shares WholeTensors(const ParameterStore& parameters, int ranks) {
   const int64_t elements = parameters.arena_elements();
-  if (grain == UpdateGrain::kElement) {
-    return Shares::Even(elements, ranks, ParameterStore::kBlock);
-  }
   const std::vector<int64_t> tensor_ends = TensorEnds(parameters);
   int64_t too_small = elements / ranks - 1, enough = elements;
   while (enough - too_small > 1) {
@@ -52,6 +45,44 @@ Shares UpdateShares(const ParameterStore& parameters, UpdateGrain grain, int ran
     (Fill(tensor_ends, ranks, middle) ? enough : too_small) = middle;
   }
   return Shares(Fill(tensor_ends, ranks, enough).value());
+}
+
+Shares EqualParts(int64_t elements, int ranks) {
+  SYNTRA_CHECK(ParameterStore::RoundUp(elements, ranks) == elements, "{} elements for {} ranks",
+               elements, ranks);
+  return Shares::Even(elements, ranks);
+}
+
+}  // namespace
+
+UpdateGrain GrainOf(const OptimizerConfig& config) {
+  return config.kind() == OptimizerConfig::ADAMW ? UpdateGrain::kElement : UpdateGrain::kTensor;
+}
+
+std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
+                                      int ranks, int64_t piece_elements) {
+  std::optional<Shares> tensors;
+  if (grain == UpdateGrain::kTensor) tensors = WholeTensors(parameters, ranks);
+  std::vector<SharedPiece> pieces;
+  for (const ElementRange& piece : parameters.Pieces(piece_elements)) {
+    pieces.push_back({piece, tensors ? tensors->Within(piece.begin, piece.end)
+                                     : EqualParts(piece.size(), ranks)});
+  }
+  return pieces;
+}
+
+std::vector<ElementRange> RangesOf(std::span<const SharedPiece> pieces, int rank) {
+  std::vector<ElementRange> ranges;
+  for (const auto& [elements, shares] : std::views::reverse(pieces)) {
+    const ElementRange own{elements.begin + shares.begin(rank), elements.begin + shares.end(rank)};
+    if (own.size() == 0) continue;
+    if (!ranges.empty() && ranges.back().end == own.begin) {
+      ranges.back().end = own.end;
+    } else {
+      ranges.push_back(own);
+    }
+  }
+  return ranges;
 }
 
 }  // namespace syntra

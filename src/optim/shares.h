@@ -3,6 +3,9 @@
 // of that part alone (ZeRO, stage 1; Rajbhandari et al. 2020).
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "configs/schema/config.pb.h"
 #include "core/parameters.h"
 #include "dist/shares.h"
@@ -14,9 +17,20 @@ namespace syntra {
 enum class UpdateGrain { kElement, kTensor };
 UpdateGrain GrainOf(const OptimizerConfig& config);
 
-// Shares of the arena of parameters for so many ranks: neighbours in the order of the arena, so
-// that gradients that are ready together have the same owner. By element they are even; by tensor
-// the largest is as small as it can be.
-Shares UpdateShares(const ParameterStore& parameters, UpdateGrain grain, int ranks);
+// A piece of the arena of parameters, and which part of it each rank updates.
+struct SharedPiece {
+  ElementRange elements;
+  Shares shares;  // of these
+};
+
+// The pieces in which gradients are summed (ParameterStore::Pieces), shared by so many ranks. By
+// element the ranks have equal parts of every piece, if the arena and the pieces are of a size that
+// is ParameterStore::RoundUp. By tensor a rank has neighbours in the order of the arena, and the
+// largest share of the arena is as small as it can be.
+std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
+                                      int ranks, int64_t piece_elements);
+
+// All that a rank updates, in the order of the arena; neighbours are one range.
+std::vector<ElementRange> RangesOf(std::span<const SharedPiece> pieces, int rank);
 
 }  // namespace syntra

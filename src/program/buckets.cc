@@ -34,20 +34,16 @@ size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t en
 
 }  // namespace
 
-std::vector<GradientBucket> GradientBuckets(const Program& program, int64_t elements,
-                                            int64_t parameters_end, int64_t bucket_elements) {
+std::vector<GradientBucket> GradientBuckets(const Program& program,
+                                            const ParameterStore& parameters,
+                                            int64_t bucket_elements) {
   const std::map<int64_t, size_t> ready = ReadyByOffset(program);
+  std::vector<ElementRange> pieces = parameters.Pieces(bucket_elements);
+  pieces.push_back({parameters.arena_elements(), parameters.gradient_elements()});
   std::vector<GradientBucket> buckets;
-  const auto add = [&](int64_t begin, int64_t end) {
+  for (const auto& [begin, end] : pieces) {
     buckets.push_back({begin, end, ReadyIn(ready, begin, end)});
-  };
-  // From the end of the arena, since the backward half fills it from there.
-  for (int64_t end = parameters_end; end > 0;) {
-    const int64_t begin = std::max<int64_t>(0, end - bucket_elements);
-    add(begin, end);
-    end = begin;
   }
-  if (elements > parameters_end) add(parameters_end, elements);
   std::ranges::stable_sort(buckets, {}, &GradientBucket::ready);
   return buckets;
 }

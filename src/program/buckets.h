@@ -14,11 +14,11 @@ struct GradientBucket {
   size_t ready = 0;  // once so many instructions of the program have run, nothing writes to it
 };
 
-// Buckets that cover the arena [0, elements), of about `bucket_elements` each but for the last of
-// either part, in the order in which they are ready. Parameters lie in the order of the forward
-// half, so neighbours are ready at about the same time; what lies from `parameters_end` on is the
-// step's sums, which are ready last and get a bucket of their own.
-std::vector<GradientBucket> GradientBuckets(const Program& program, int64_t elements,
-                                            int64_t parameters_end, int64_t bucket_elements);
+// The pieces of the arena of parameters (core/parameters.h), and behind them the step's sums, in
+// the order in which they are ready. Parameters lie in the order of the forward half, so neighbours
+// are ready at about the same time.
+std::vector<GradientBucket> GradientBuckets(const Program& program,
+                                            const ParameterStore& parameters,
+                                            int64_t bucket_elements);
 
 }  // namespace syntra

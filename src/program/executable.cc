@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "kernels/bfloat16.h"
 #include "program/aliases.h"
+#include "program/collectives.h"
 
 namespace syntra {
 namespace {
@@ -128,7 +129,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
     }
     const Instruction& instruction = program.instructions[i];
     if (idle[i]) {
-      kernels.push_back({{.run = [](const KernelArguments&) {}}, {}});
+      kernels.push_back({});
       continue;
     }
     OpCall call = HeldCall(instruction, backend);
@@ -161,13 +162,15 @@ std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels)
 }  // namespace
 
 Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
-                       TransientMemory memory)
+                       TransientMemory memory, RankGroup* ranks)
     : program_(std::move(program)),
       backend_(backend),
       device_(backend.device()),
+      ranks_(ranks),
       own_transients_(device_),
       transients_(arenas.transients ? *arenas.transients : own_transients_) {
   SYNTRA_CHECK(memory == TransientMemory::kPlain || !arenas.transients, "shared, painted");
+  CheckCollectives(program_, ranks);
   std::vector<InstructionKernels> kernels = BindInstructions(program_, backend);
   plan_ = PlanMemory(program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
@@ -369,19 +372,31 @@ void Executable::FetchOutputs() {
   }
 }
 
-void Executable::RunInstruction(size_t i, Gradients gradients) {
+bool Executable::RunInstruction(size_t i, Gradients gradients) {
   const BoundInstruction& instruction = instructions_[i];
   const InstructionKernels& kernels = instruction.kernels;
-  if (kernels.instructions == 0) return;
+  if (kernels.instructions == 0) return false;
   if (painter_) painter_->BeginInstruction(i);
   const bool replace = gradients == Gradients::kReplace && kernels.replace;
-  (replace ? *kernels.replace : kernels.add)
-      .run({instruction.inputs, instruction.outputs, instruction.workspace, device_.stream()});
+  const BoundKernel& kernel = replace ? *kernels.replace : kernels.add;
+  if (kernel.run) {
+    kernel.run(
+        {instruction.inputs, instruction.outputs, instruction.workspace, device_.stream(), ranks_});
+  }
   if (painter_) painter_->EndInstruction(i, program_);
+  return kernel.run != nullptr;
 }
 
-void Executable::RunSection(const Section& section, Gradients gradients) {
-  for (size_t i = section.begin; i < section.end; ++i) RunInstruction(i, gradients);
+void Executable::RunSection(const Section& section, Gradients gradients, RunTimes* times) {
+  const auto mark = [&](size_t instruction, size_t count) {
+    if (!times) return;
+    times->marks.push_back({device_.MakeEvent(), instruction, count});
+    times->marks.back().event->Record();
+  };
+  mark(section.begin, 0);
+  for (size_t i = section.begin; i < section.end; ++i) {
+    if (RunInstruction(i, gradients)) mark(i, instructions_[i].kernels.instructions);
+  }
   if (section.end == instructions_.size()) FetchOutputs();
 }
 
@@ -400,13 +415,14 @@ void Executable::SetSections(const std::vector<size_t>& ends) {
                instructions_.size());
 }
 
-void Executable::Run(Gradients gradients, const AfterSection& after) {
+void Executable::Run(Gradients gradients, const AfterSection& after, RunTimes* times) {
   Prepare();
+  if (times) times->program = &program_;
   for (size_t i = 0; i < sections_.size(); ++i) {
     const Section& section = sections_[i];
     Replay& replay = sections_[i].replays[static_cast<size_t>(gradients)];
-    if (device_.is_host() || !replay.warm) {
-      RunSection(section, gradients);
+    if (device_.is_host() || !replay.warm || times) {
+      RunSection(section, gradients, times);
       replay.warm = true;
     } else {
       if (!replay.work) {
@@ -446,23 +462,15 @@ void Executable::CheckInstruction(size_t i) const {
   }
 }
 
-void Executable::RunTimed(OpTimes& times) {
-  std::vector<std::unique_ptr<Device::Event>> ends;
-  const auto mark = [&] {
-    ends.push_back(device_.MakeEvent());
-    ends.back()->Record();
-  };
-  Prepare();
-  mark();
-  for (size_t i = 0; i < instructions_.size(); ++i) {
-    RunInstruction(i);
-    mark();
+std::map<std::string, double> SecondsByOp(const RunTimes& times) {
+  std::map<std::string, double> seconds;
+  for (size_t i = 1; i < times.marks.size(); ++i) {
+    const RunTimes::Mark& mark = times.marks[i];
+    if (mark.instructions == 0) continue;
+    seconds[times.program->instructions[mark.instruction].op->name] +=
+        mark.event->SecondsSince(*times.marks[i - 1].event);
   }
-  FetchOutputs();
-  device_.Wait();
-  for (size_t i = 0; i < instructions_.size(); ++i) {
-    times[program_.instructions[i].op->name] += ends[i + 1]->SecondsSince(*ends[i]);
-  }
+  return seconds;
 }
 
 MemoryPlan PlanOn(Backend& backend, const Program& program) {

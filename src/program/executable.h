@@ -37,8 +37,18 @@ enum class TransientMemory { kPlain, kPainted };
 // which saves writing zeros and reading them back. A gradient that the program does not make stays.
 enum class Gradients { kAdd, kReplace };
 
-// Seconds per op name.
-using OpTimes = std::map<std::string, double>;
+// When the parts of a run were done, by the device's clock; to be read once it has done the run.
+struct RunTimes {
+  struct Mark {
+    std::unique_ptr<Device::Event> event;
+    // One kernel has just done so many instructions from this one on; 0: a section begins here.
+    size_t instruction, instructions;
+  };
+  const Program* program = nullptr;  // of the executable
+  std::vector<Mark> marks;           // in their order, of instructions that do some work
+};
+// Of the runs whose marks there are, by the names of ops.
+std::map<std::string, double> SecondsByOp(const RunTimes& times);
 
 // The kernels of an instruction: `add` adds to the gradients that it writes; `replace`, if it is
 // the first of its program to write them, overwrites what the arena held.
@@ -57,10 +67,11 @@ struct InstructionKernels {
 class Executable {
  public:
   // The backend must outlive it. Throws Error(kResources) if memory cannot be had or the backend
-  // lacks kernels, all of which it names; Error(kInternal) if a instruction uses an arena that is
-  // null.
+  // lacks kernels, all of which it names; Error(kInternal) if an instruction uses an arena that is
+  // null. `ranks`: those that run the same program and exchange values in it (collectives.h), all
+  // of which make their executables together; null: this rank is alone.
   Executable(Program program, Backend& backend, const Arenas& arenas,
-             TransientMemory memory = TransientMemory::kPlain);
+             TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr);
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
@@ -81,14 +92,13 @@ class Executable {
 
   // `after` is called with the number of each section once its work is enqueued. On a GPU a run
   // only enqueues; from the second run with the same `gradients` on, each section is one CUDA
-  // graph.
+  // graph, unless `times` are asked for.
   using AfterSection = std::function<void(size_t section)>;
-  void Run(Gradients gradients = Gradients::kAdd, const AfterSection& after = {});
+  void Run(Gradients gradients = Gradients::kAdd, const AfterSection& after = {},
+           RunTimes* times = nullptr);
   // As Run, but after each instruction checks that its floating-point outputs are finite; throws
   // Error(kDiverged) naming the first instruction that is not.
   void RunChecked();
-  // As Run, adding the device's seconds of each instruction to its op's entry.
-  void RunTimed(OpTimes& times);
 
   const Program& program() const { return program_; }
   const MemoryPlan& plan() const { return plan_; }
@@ -121,8 +131,9 @@ class Executable {
   void PaintTransients();
   void Prepare();
   void FetchOutputs();
-  void RunSection(const Section& section, Gradients gradients);
-  void RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
+  void RunSection(const Section& section, Gradients gradients, RunTimes* times = nullptr);
+  // Whether there was something to do.
+  bool RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
   void CheckInstruction(size_t i) const;
   Value InputNamed(std::string_view name) const;
   TensorView View(Value value) const;
@@ -133,6 +144,7 @@ class Executable {
   Program program_;
   Backend& backend_;
   Device& device_;
+  RankGroup* ranks_;
   std::vector<BoundInstruction> instructions_;
   MemoryPlan plan_;
   Buffer inputs_, constants_;

@@ -64,6 +64,10 @@ class MultiRc : public Task {
   std::vector<TaskExample> Parse(const Row& row, bool is_test) const {
     const Json passage = ParseJson(*row.fields[0]);
     const std::string text = JsonString(passage, "text");
+    int64_t index = 0;
+    if (!ParseInt64(*row.fields[1], &index)) {
+      throw BadRow{fmt::format("\"idx\" is {}; must be an integer", Printable(*row.fields[1], 40))};
+    }
     std::vector<TaskExample> examples;
     for (const Json& question : JsonArray(passage, "questions")) {
       for (const Json& answer : JsonArray(question, "answers")) {
@@ -81,7 +85,7 @@ class MultiRc : public Task {
           example.expected = IndexOf(label, values, "label") % 2;
           example.targets = traits().labels[static_cast<size_t>(example.expected)];
         }
-        example.group = fmt::format("{}/{}", *row.fields[1], JsonInteger(question, "idx"));
+        example.group = fmt::format("{}/{}", index, JsonInteger(question, "idx"));
         example.id = fmt::format("{}/{}", example.group, JsonInteger(answer, "idx"));
         examples.push_back(std::move(example));
       }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "config/print.h"
+#include "train/rank_names.h"
 
 namespace syntra {
 namespace {
@@ -23,17 +24,6 @@ constexpr size_t kMostLines = 20;
 constexpr size_t kLongestValue = 200;
 
 constexpr const char* kAbsent = "nothing";
-
-// "rank 3", "ranks 1-4, 7".
-std::string NameRanks(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0, end; begin < ranks.size(); begin = end) {
-    for (end = begin + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) ++end;
-    const int first = ranks[begin], last = ranks[end - 1];
-    parts.push_back(first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
-  }
-  return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", Join(parts, ", "));
-}
 
 std::string Shortened(const std::string& value) {
   return value.size() <= kLongestValue ? value : value.substr(0, kLongestValue) + "...";
@@ -116,15 +106,21 @@ std::string ProgramDigest() {
 
 }  // namespace
 
-bool AgreeOnDigest(Communicator& ranks, uint64_t digest) {
+std::vector<uint64_t> GatherDigests(Communicator& ranks, uint64_t digest) {
   // Its halves are exact as doubles.
   const std::array<double, 2> mine{static_cast<double>(digest & 0xffffffff),
                                    static_cast<double>(digest >> 32)};
   const std::vector<double> all = ranks.AllGather(mine);
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i] != all[i % mine.size()]) return false;
+  std::vector<uint64_t> digests;
+  for (size_t i = 0; i < all.size(); i += mine.size()) {
+    digests.push_back(static_cast<uint64_t>(all[i]) | static_cast<uint64_t>(all[i + 1]) << 32);
   }
-  return true;
+  return digests;
+}
+
+bool AgreeOnDigest(Communicator& ranks, uint64_t digest) {
+  return std::ranges::all_of(GatherDigests(ranks, digest),
+                             [&](uint64_t other) { return other == digest; });
 }
 
 void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,

@@ -32,6 +32,9 @@ void CheckSameProgram(Communicator& ranks, const std::string& command);
 // Error(kConfig).
 void CheckSameSettings(Communicator& ranks, const Config& config, bool on_host);
 
+// The digests of all ranks, by rank.
+std::vector<uint64_t> GatherDigests(Communicator& ranks, uint64_t digest);
+
 // Whether every rank gives the same digest.
 bool AgreeOnDigest(Communicator& ranks, uint64_t digest);
 

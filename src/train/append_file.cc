@@ -36,12 +36,13 @@ void AppendFile::DropFrom(int64_t size) {
   }
 }
 
-void AppendFile::Sync() {
-  if (!file_) return;
+// By a descriptor of its own, since Append may give up the other.
+void AppendFile::Sync() const {
+  if (!Exists(path_)) return;  // Append has warned
   try {
-    file_->Sync();
+    File::OpenOwnForRead(path_).Sync();
   } catch (const Error& error) {
-    WarnOnce(error.what());
+    Log().warn("{}; training goes on", error.what());
   }
 }
 

@@ -16,8 +16,8 @@ class AppendFile {
 
   // Appends all of `record` or none of it.
   void Append(std::string_view record);
-  // What was appended survives a crash.
-  void Sync();
+  // What was appended survives a crash. Another thread may append meanwhile.
+  void Sync() const;
 
  private:
   // Gives up the file if it cannot be cut.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/host.h"
+#include "base/text.h"
 #include "train/agreement.h"
 #include "train/hooks.h"
+#include "train/odd_ranks.h"
 
 namespace syntra {
 namespace {
@@ -10,23 +15,39 @@ class CompareHook : public Hook {
   CompareHook(RunContext& run, TrainingState& state) : run_(run), state_(state) {}
 
   bool Start(int64_t step) override {
-    Compare(step, "its checkpoint, or checkpoint.initial, is not the same on all ranks");
-    return true;
+    const OddRanks odd = Compare(step);
+    if (odd.text.empty()) return true;
+    Fail(ExitCode::kDiverged,
+         "the replicas of the ranks differ after step {}: {}. The run's checkpoint, or "
+         "checkpoint.initial, is not the same on all ranks",
+         step, odd.text);
   }
 
   bool AfterStep(const StepReport& report) override {
-    if (IsDue(report.step, run_.config.train().compare_replicas_every())) {
-      Compare(report.step, "a machine computes wrongly");
-    }
-    return true;
+    if (!IsDue(report.step, run_.config.train().compare_replicas_every())) return true;
+    const OddRanks odd = Compare(report.step);
+    if (odd.text.empty()) return true;
+    const std::string hosts = Join(odd.hosts, ",");
+    Fail(ExitCode::kDiverged,
+         "the replicas of the ranks differ after step {}: {}. A machine computes wrongly{}",
+         report.step, odd.text,
+         hosts.empty() ? ""
+                       : fmt::format("; continue without {0} (in Slurm: --exclude={0} of srun, "
+                                     "sbatch and syntra slurm)",
+                                     hosts));
   }
 
  private:
-  void Compare(int64_t step, const char* reason) {
-    if (run_.ranks.size() == 1) return;
+  // The text is empty if all are equal; otherwise rank 0 alone says more.
+  OddRanks Compare(int64_t step) {
+    if (run_.ranks.size() == 1) return {};
     const Watchdog::Phase phase(run_.watchdog, RunPhase::kCompare, step);
-    if (AgreeOnDigest(run_.ranks, state_.replica.ParameterDigest())) return;
-    Fail(ExitCode::kDiverged, "the replicas of the ranks differ after step {}; {}", step, reason);
+    const TraceSpan span(run_.trace, TraceLane::kTraining, "compare replicas", step);
+    const std::vector<uint64_t> digests =
+        GatherDigests(run_.ranks, state_.replica.ParameterDigest());
+    if (std::ranges::count(digests, digests.front()) == std::ssize(digests)) return {};
+    if (!run_.is_chief()) return {"rank 0 tells which", {}};
+    return FindOddRanks(digests, run_.hosts);
   }
 
   RunContext& run_;

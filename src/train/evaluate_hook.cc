@@ -33,6 +33,7 @@ class EvaluateHook : public Hook {
   // makes the whole evaluation.
   bool Evaluate(int64_t step) {
     if (evaluators_.empty()) return true;
+    const TraceSpan span(run_.trace, TraceLane::kTraining, "evaluation", step);
     const auto start = Clock::now();
     NamedValues values;
     std::vector<std::string> summaries;
@@ -51,6 +52,7 @@ class EvaluateHook : public Hook {
               double seconds) {
     run_.chief->lock.CheckHeld();
     run_.chief->progress->Evaluated(seconds);
+    run_.chief->RecordEvent("evaluation", step, {{"seconds", seconds}});
     run_.chief->Record(step, values);
     for (const std::string& summary : summaries) {
       const bool last = &summary == &summaries.back();

@@ -3,10 +3,10 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
@@ -15,10 +15,6 @@
 
 namespace syntra {
 namespace {
-
-double SystemUnixTime() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 Path NewFileName(const Path& directory, double unix_time) {
   try {
@@ -35,7 +31,7 @@ Path NewFileName(const Path& directory, double unix_time) {
 }  // namespace
 
 EventFile::EventFile(const Path& directory, int64_t first_step, std::function<double()> unix_time)
-    : unix_time_(unix_time ? std::move(unix_time) : SystemUnixTime),
+    : unix_time_(unix_time ? std::move(unix_time) : UnixSeconds),
       path_(NewFileName(directory, unix_time_())),
       file_(path_) {
   tensorboard::Event event;

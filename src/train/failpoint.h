@@ -4,6 +4,9 @@
 // steps count from 1 as in the metrics. Names:
 //
 //   gradient_nan   one element of the rank's gradient is NaN
+//   nan_batch      the same, in the step that trains on the batch of that number, counted from 1
+//   odd_batch      the rank's targets in the batch of that number are all one of the last eight
+//                  tokens, another one in the next batch
 //   wrong_batch    the rank trains on the batch of the step after
 //   lost_state     the rank's optimizer state is zero before the step
 //   slow_rank      the rank takes 0.1 s longer for its gradients
@@ -12,6 +15,8 @@
 //                  evaluation after that step
 //   freeze_PHASE   the rank stops for good (SIGSTOP) as it enters the watchdog's phase of this
 //                  name; STEP is that of a step, an evaluation or a save, and 0 for other phases
+//   freeze_saving  the rank stops (SIGSTOP) as its thread begins to write the checkpoint of STEP
+//                  beside training
 //
 // wrong_batch and lost_state break what a resumed run must restore: tests see with them that their
 // comparisons would notice.

@@ -5,25 +5,24 @@
 #include <limits>
 
 #include "base/text.h"
-#include "checkpoint/save.h"
 #include "train/step.h"
 
 namespace syntra {
 namespace {
 
-// Rank 0 builds each file of a checkpoint in memory before it is written; what it holds of tensors
-// that ranks share is brought there before.
-double SavingBytes(const RunSizes& sizes) {
-  const double file =
-      std::min(sizes.checkpoint_bytes, static_cast<double>(SaveOptions().shard_bytes));
-  if (!sizes.is_sharded) return file;
-  return file + std::min(file, sizes.checkpoint_bytes - sizes.parameter_bytes);
+// What is written beside training, of `ranks` ranks with rank 0 among them. It copies all of the
+// state or, where ranks share it, the parameters and, as every rank does, its share.
+double CopyBytes(const RunSizes& sizes, int ranks) {
+  if (!sizes.asynchronous_saves) return 0;
+  return sizes.is_sharded ? sizes.parameter_bytes + ranks * sizes.optimizer_bytes
+                          : sizes.checkpoint_bytes;
 }
 
 // What the ranks that share a limit hold together.
 double Needed(const RunSizes& sizes, const MemoryLimit& limit, const RankPlaces& places) {
   if (!places.backend->device().is_host()) return sizes.total_bytes();
-  return sizes.total_bytes() * (limit.shared ? places.ranks_on_host : 1) + SavingBytes(sizes);
+  const int ranks = limit.shared ? places.ranks_on_host : 1;
+  return ranks * sizes.total_bytes() + CopyBytes(sizes, ranks);
 }
 
 bool Fits(const RunSizes& sizes, const std::vector<MemoryLimit>& limits, const RankPlaces& places) {
@@ -68,6 +67,10 @@ std::string Remedy(Config config, const RunSizes& sizes, const std::vector<Memor
   const auto fits = [&](int64_t rows) {
     return fmt::format("{} with train.micro_batch_size={} fits", settings, rows);
   };
+  if (sizes.asynchronous_saves && places.backend->device().is_host()) {
+    config.mutable_checkpoint()->set_asynchronous(false);
+    if (const int64_t rows = rows_with("checkpoint.asynchronous=false")) return fits(rows);
+  }
   if (places.ranks > 1 && config.train().sharding() == TrainConfig::NONE) {
     config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
     if (const int64_t rows = rows_with("train.sharding=OPTIMIZER_STATE")) return fits(rows);
@@ -90,6 +93,9 @@ std::string Parts(const RunSizes& sizes) {
       HumanBytes(sizes.activation_bytes));
   if (sizes.evaluation_bytes > sizes.activation_bytes) {
     text += fmt::format(", of an evaluation {}", HumanBytes(sizes.evaluation_bytes));
+  }
+  if (sizes.asynchronous_saves) {
+    text += fmt::format(", the copy that is saved {}", HumanBytes(CopyBytes(sizes, 1)));
   }
   return text;
 }

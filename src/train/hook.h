@@ -12,10 +12,9 @@ namespace syntra {
 struct StepReport {
   int64_t step = 0;  // steps done, this one included
   StepResult result;
-  double seconds = 0;       // of the step, from its beginning to its end
-  double data_seconds = 0;  // of those, waiting for data
-  bool stops = false;       // the run saves and stops after it, on request
-  bool last = false;        // of the run
+  double seconds = 0;  // of the step, from its beginning to its end
+  bool stops = false;  // the run saves and stops after it, on request
+  bool last = false;   // of the run
 };
 
 // A hook that returns bool says whether to go on: false if a rank was asked to stop meanwhile,
@@ -28,6 +27,8 @@ class Hook {
   virtual bool AfterStep(const StepReport&) { return true; }
   // The run stops here on request; the same command continues.
   virtual void Stop(int64_t) {}
+  // The run has diverged and goes back to an earlier checkpoint, with other hooks.
+  virtual void GoBack() {}
   // All steps are done.
   virtual bool End(int64_t) { return true; }
 };

@@ -20,15 +20,19 @@ std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::st
 // Error(kDiverged) if they differ.
 std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 
-// Counts the steps that were not finite. Throws Error(kDiverged) if they are more than
-// train.max_skipped_steps of late.
-std::unique_ptr<Hook> MakeSkippedStepsHook(TrainingState& state);
+// Logs spikes of the loss. Counts the steps that were not finite and, where train.loss_spikes says
+// so, those with a spike. Throws Divergence if they are more than train.max_skipped_steps of late.
+std::unique_ptr<Hook> MakeDivergenceHook(RunContext& run, TrainingState& state);
 
 // Saves at the start, every checkpoint.every steps, on request and at the end; with
 // `before_evaluations` every evaluation.every steps, too. A save that fails is
 // tried again at the next occasion, checkpoint.max_failed_saves times in a row, but not the first
 // and the last: those throw.
 std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool before_evaluations);
+
+// Records the steps of train.profile and writes profile/rank-NNNN.json on every rank. Stands last:
+// what the other hooks do after a step belongs to it.
+std::unique_ptr<Hook> MakeProfileHook(RunContext& run);
 
 // Evaluates at the start, every evaluation.every steps and at the end, and calls `on_values` with
 // what all evaluators found.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/host.h"
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/thread.h"
 #include "train/describe.h"
@@ -15,14 +18,13 @@ class LogHook : public Hook {
       : run_(run), state_(state), data_(std::move(data)) {}
 
   bool Start(int64_t step) override {
-    const std::vector<std::string> hosts = run_.ranks.Gather(HostName());
     if (!run_.is_chief()) return true;
-    stragglers_.emplace(hosts);
+    stragglers_.emplace(run_.hosts);
     const Config& config = run_.config;
     const RunStart start{.step = step,
                          .data = data_,
                          .rows_in_epoch = state_.data.RowsInEpoch(0),
-                         .hosts = hosts,
+                         .hosts = run_.hosts,
                          .threads = ThreadCount(),
                          .backend = std::string(run_.backend.name())};
     for (const std::string& line : DescribeStart(config, start)) Log().info("{}", line);
@@ -30,7 +32,13 @@ class LogHook : public Hook {
                 run_.identity.initial);
     run_.chief->status.Start(step);
     run_.chief->metrics.emplace(run_.directory.metrics(), step);
-    run_.chief->events.emplace(run_.directory.events(), step + 1);
+    run_.chief->events.emplace(run_.directory.events());
+    if (config.evaluation().samples() > 0 || Exists(run_.directory.samples())) {
+      run_.chief->samples.emplace(run_.directory.samples(), step);
+    }
+    run_.chief->tensorboard.emplace(run_.directory.tensorboard(), step + 1);
+    StartPrometheus();
+    RecordStart(step, run_.hosts.front());
     run_.chief->progress.emplace(ProgressOptions{.steps = config.train().steps(),
                                                  .log_every = config.train().log_every(),
                                                  .evaluate_every = config.evaluation().every(),
@@ -50,17 +58,45 @@ class LogHook : public Hook {
   }
 
  private:
+  void StartPrometheus() {
+    const std::string name =
+        std::filesystem::absolute(run_.directory.root / "").parent_path().filename().string();
+    PrometheusFile& file = run_.chief->prometheus.emplace(
+        run_.directory.prometheus(),
+        PrometheusFile::Labels{{"run", name}, {"run_id", run_.identity.run_id}});
+    file.Set("target_steps", static_cast<double>(run_.config.train().steps()));
+    for (const auto& [event, count] : run_.chief->events->earlier()) file.Count(event, count);
+  }
+
+  // What was lost and how long nothing was done can be known now alone: the lines that tell it are
+  // gone.
+  void RecordStart(int64_t step, const std::string& host) {
+    const Chief& chief = *run_.chief;
+    const double seconds = SecondsSince(run_.started);
+    Json facts{{"ranks", run_.ranks.size()}, {"host", host}, {"seconds", seconds}};
+    const double last_sign = std::fmax(chief.metrics->last_time(), chief.events->last_time());
+    if (std::isfinite(last_sign)) {
+      const double idle = UnixSeconds() - seconds - last_sign;
+      facts.update({{"lost_steps", chief.metrics->lost().steps},
+                    {"lost_seconds", chief.metrics->lost().seconds},
+                    {"idle_seconds", std::max(0.0, idle)}});
+    }
+    run_.chief->RecordEvent("start", step, facts);
+  }
+
   void Report(const StepReport& report) {
     const StepResult& result = report.result;
-    run_.chief->progress->Step({.step = report.step,
-                                .loss = result.sums.PerToken(),
-                                .grad_norm = result.gradient_norm,
-                                .learning_rate = result.learning_rate,
-                                .tokens = result.slots,
-                                .flops = result.flops,
-                                .seconds = report.seconds,
-                                .data_seconds = report.data_seconds,
-                                .sync_seconds = result.sync_seconds});
+    if (result.skipped) run_.chief->RecordEvent("skip", report.step);
+    run_.chief->progress->Step(
+        {.step = report.step,
+         .loss = result.sums.PerToken(),
+         .grad_norm = result.gradient_norm,
+         .learning_rate = result.learning_rate,
+         .tokens = result.slots,
+         .flops = result.flops,
+         .seconds = report.seconds,
+         .data_seconds = result.phases[static_cast<size_t>(StepPhase::kData)],
+         .sync_seconds = result.sync_seconds});
     NamedValues values{{"loss", result.sums.PerToken()},
                        {"grad_norm", result.gradient_norm},
                        {"learning_rate", result.learning_rate},
@@ -70,8 +106,23 @@ class LogHook : public Hook {
                        {"z_loss", result.sums.z_loss / result.sums.tokens},
                        {"target_tokens", result.sums.tokens},
                        {"skipped", result.skipped ? 1.0 : 0.0}};
+    for (size_t i = 0; i < kStepPhases.size(); ++i) {
+      values.push_back({SecondsField(kStepPhases[i]), result.phases[i]});
+    }
+    AddRanks(result.rank_seconds, &values);
     if (state_.replica.model().ponders()) values.emplace_back("ponder_loss", result.sums.penalty);
     run_.chief->Record(report.step, values);
+  }
+
+  // Which rank the others waited for, and for how long.
+  static void AddRanks(std::vector<double> seconds, NamedValues* values) {
+    if (seconds.size() < 2) return;
+    const auto slowest = std::ranges::max_element(seconds);
+    values->push_back({"slowest_rank", static_cast<double>(slowest - seconds.begin())});
+    values->push_back({"slowest_rank_seconds", *slowest});
+    const auto middle = seconds.begin() + std::ssize(seconds) / 2;
+    std::ranges::nth_element(seconds, middle);
+    values->push_back({"median_rank_seconds", *middle});
   }
 
   RunContext& run_;

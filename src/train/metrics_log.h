@@ -7,15 +7,17 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "base/file.h"
 #include "base/named_value.h"
-#include "train/append_file.h"
+#include "train/json_lines.h"
 
 namespace syntra {
+
+// Steps that were trained and logged, and are trained again because no checkpoint has them.
+struct LostSteps {
+  int64_t steps = 0;
+  double seconds = 0;
+};
 
 class MetricsLog {
  public:
@@ -27,14 +29,22 @@ class MetricsLog {
   MetricsLog(const Path& path, int64_t resumed_step,
              std::function<Clock::time_point()> now = Clock::now);
 
+  // What was removed.
+  const LostSteps& lost() const { return lost_; }
+  // Of the last line that was there, in seconds since 1970; NaN if there was none.
+  double last_time() const { return lines_.last_time; }
+
   // A line: {"step":12,"time":"2026-11-20T14:05:09.123Z",...}, the time in UTC.
   void Write(int64_t step, const NamedValues& values);
   // What was written survives a crash.
-  void Sync() { file_.Sync(); }
+  void Sync() const { lines_.file.Sync(); }
 
  private:
+  void CountLost(std::string_view line);
+
   std::function<Clock::time_point()> now_;
-  AppendFile file_;
+  LostSteps lost_;
+  OpenLines lines_;
 };
 
 }  // namespace syntra

@@ -16,6 +16,10 @@ namespace {
 // hidden by nothing.
 constexpr int64_t kBucketElements = (int64_t{25} << 20) / sizeof(float);
 
+// 4 MiB: a ring passes shares of a piece from rank to rank, and with short ones its latency is most
+// of its time. Megatron-LM's distributed optimizer has this rule, too: a million parameters a rank.
+constexpr int64_t kLeastShare = (int64_t{4} << 20) / sizeof(float);
+
 // Whether the ranks' micro-batches are subtrees of the tree over all `leaves` of a step.
 bool SharesTree(int64_t leaves, int64_t ranks) {
   return ranks == 1 || (leaves % ranks == 0 && std::has_single_bit(uint64_t(leaves / ranks)));
@@ -82,6 +86,13 @@ DType ActivationType(TrainConfig::Precision precision) {
   return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
 }
 
+int64_t BucketElements(const TrainConfig& config, int ranks, bool on_host) {
+  const bool in_pieces = config.reduction() == TrainConfig::FAST && ranks > 1 && !on_host;
+  if (!in_pieces) return 0;
+  if (config.sharding() == TrainConfig::NONE) return kBucketElements;
+  return ParameterStore::RoundUp(std::max(kBucketElements, ranks * kLeastShare), ranks);
+}
+
 TrainingPlan TrainingPlan::Of(const Config& config, int ranks, const Device& device) {
   const TrainConfig& train = config.train();
   TrainingPlan plan{.model = config.model(),
@@ -91,8 +102,8 @@ TrainingPlan TrainingPlan::Of(const Config& config, int ranks, const Device& dev
                     .recompute = train.recompute(),
                     .partition = BatchPartition::Of(train, ranks)};
   if (train.sharding() == TrainConfig::OPTIMIZER_STATE) plan.shards = ranks;
-  const bool in_pieces = train.reduction() == TrainConfig::FAST && ranks > 1 && !device.is_host();
-  if (in_pieces) plan.bucket_elements = kBucketElements;
+  plan.asynchronous_saves = config.checkpoint().asynchronous();
+  plan.bucket_elements = BucketElements(train, ranks, device.is_host());
   return plan;
 }
 

@@ -14,6 +14,11 @@ namespace syntra {
 
 DType ActivationType(TrainConfig::Precision precision);
 
+// The size of the pieces in which ranks add gradients while others are made; 0: all at once, as on
+// the host and in the order of EXACT. Ranks that share the optimizer's state can share each
+// equally.
+int64_t BucketElements(const TrainConfig& config, int ranks, bool on_host);
+
 // How a global batch is cut up.
 struct BatchPartition {
   int64_t batch_size = 0;  // rows, all ranks
@@ -40,8 +45,9 @@ struct TrainingPlan {
   BatchPartition partition;
   // How many ranks share one copy of the optimizer's state (optim/shares.h); 1: each has its own.
   int shards = 1;
-  // The size of the pieces in which the ranks add gradients while others are made; 0: all at once.
-  int64_t bucket_elements = 0;
+  // Whether checkpoints are written beside training, from a copy of the state.
+  bool asynchronous_saves = false;
+  int64_t bucket_elements = 0;  // BucketElements
 
   // Throws Error(kConfig) if the ranks cannot share the batch.
   static TrainingPlan Of(const Config& config, int ranks, const Device& device);

@@ -157,7 +157,7 @@ class Checks {
 
   std::string CheckDirectory() const {
     for (const Path& path :
-         {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.events()}) {
+         {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.tensorboard()}) {
       CheckWritable(path, "train.directory");
     }
     return config_.train().directory();

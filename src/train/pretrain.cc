@@ -11,6 +11,7 @@
 #include "data/validation_data.h"
 #include "train/log_perplexity.h"
 #include "train/run_tokenizer.h"
+#include "train/validation_samples.h"
 
 namespace syntra {
 namespace {
@@ -43,6 +44,49 @@ class LogPerplexityEvaluator : public Evaluator {
   const ValidationData& data_;
 };
 
+// Writes samples.jsonl. It says nothing of how good the model is.
+class SampleWriter : public Evaluator {
+ public:
+  SampleWriter(RunContext& run, TrainingState& state, const Tokenizer& tokenizer,
+               const ValidationData& data)
+      : run_(run),
+        tokenizer_(tokenizer),
+        decoder_(state.replica.trained(), tokenizer, Greedy(run.config)),
+        samples_(ReadSamples(data, tokenizer, run.config.evaluation().samples(),
+                             IsLanguageModelling(run.config.data()))) {}
+
+  std::optional<EvaluationResult> Evaluate(int64_t step,
+                                           const std::function<bool()>& stop) override {
+    if (stop()) return std::nullopt;
+    AnswerSamples(samples_, decoder_, run_.ranks, [&](size_t) { run_.watchdog.Alive(); });
+    if (run_.is_chief()) Write(step);
+    return EvaluationResult{{}, fmt::format("samples.jsonl has {} outputs more", samples_.size())};
+  }
+
+ private:
+  static DecodeSettings Greedy(const Config& config) {
+    DecodeSettings settings = DecodeSettingsOf(config);
+    settings.decoding = {};
+    return settings;
+  }
+
+  void Write(int64_t step) {
+    run_.chief->lock.CheckHeld();
+    for (const ValidationSample& sample : samples_) {
+      run_.chief->samples->Write({.step = step,
+                                  .example = sample.example,
+                                  .input = SampleText(tokenizer_, sample.request.ids),
+                                  .target = SampleText(tokenizer_, sample.target),
+                                  .output = SampleText(tokenizer_, sample.output)});
+    }
+  }
+
+  RunContext& run_;
+  const Tokenizer& tokenizer_;
+  BatchDecoder decoder_;
+  std::vector<ValidationSample> samples_;
+};
+
 // Corpora, tokenized once and made into examples anew in each epoch.
 class Pretraining : public Workload {
  public:
@@ -57,6 +101,11 @@ class Pretraining : public Workload {
     std::vector<std::unique_ptr<Evaluator>> evaluators;
     if (validation_) {
       evaluators.push_back(std::make_unique<LogPerplexityEvaluator>(run, state, *validation_));
+      if (run.config.evaluation().samples() > 0) {
+        evaluators.push_back(std::make_unique<SampleWriter>(run, state, *tokenizer_, *validation_));
+      }
+    } else if (run.config.evaluation().samples() > 0) {
+      Log().warn("evaluation.samples: there is no data.validation to take them from");
     }
     return evaluators;
   }

@@ -2,7 +2,6 @@
 #include "train/progress.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "base/memory_limits.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -19,11 +19,9 @@ constexpr double kLossDecay = 0.98;
 constexpr double kPrintSeconds = 60;
 constexpr double kRedrawSeconds = 0.1;
 
-// Largest resident memory of this process so far: "9.8G", "512M".
+// "9.8G", "512M".
 std::string PeakMemory() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const double mebibytes = usage.ru_maxrss / 1024.0;
+  const double mebibytes = static_cast<double>(PeakResidentBytes()) / 1048576;
   return mebibytes < 1024 ? fmt::format("{:.0f}M", mebibytes)
                           : fmt::format("{:.1f}G", mebibytes / 1024);
 }

@@ -8,6 +8,7 @@
 
 #include "core/random.h"
 #include "core/thread.h"
+#include "kernels/math/hyperparameters.h"
 #include "model/recurrence.h"
 
 namespace syntra {
@@ -40,42 +41,54 @@ int64_t PositionsOf(const Batch& batch, Side side) {
 std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors) {
   std::vector<TensorRecord> records;
   for (const HostTensor& tensor : tensors) {
-    if (tensor.held.size() == 0) continue;
-    const TensorType held{DType::kF32, {tensor.held.size()}};
-    records.push_back({tensor.name, tensor.whole() ? tensor.type : held,
-                       reinterpret_cast<const std::byte*>(tensor.values)});
+    const float* values = tensor.values;
+    const auto add = [&](const TensorType& type, int64_t begin) {
+      records.push_back({tensor.name, type, reinterpret_cast<const std::byte*>(values), begin});
+      values += type.shape.size();
+    };
+    if (tensor.whole()) {
+      add(tensor.type, 0);
+      continue;
+    }
+    for (const ElementRange& part : tensor.held) add({DType::kF32, {part.size()}}, part.begin);
   }
   return records;
 }
 
 void HostTensor::Fill(const std::function<void(TensorView)>& read) const {
-  if (held.size() == 0) return;
+  if (held.empty()) return;
   if (whole()) return read({values, type});
   std::vector<float> all(type.shape.size());
   read({all.data(), type});
-  std::copy_n(all.begin() + held.begin, held.size(), values);
+  float* to = values;
+  for (const ElementRange& part : held) {
+    to = std::copy(all.begin() + part.begin, all.begin() + part.end, to);
+  }
 }
 
-Replica::Replica(const ModelConfig& model, DType activations, Backend& backend)
-    : plan_{.model = model,
-            .optimizer = {},
-            .activations = activations,
-            .loss = {},
-            .partition = {}},
-      model_(model),
+Replica::Replica(const TrainingPlan& plan, Backend& backend)
+    : plan_(plan),
+      model_(plan.model),
       backend_(backend),
-      parameters_(DeclareParameters(model_)),
-      shares_(UpdateShares(parameters_, UpdateGrain::kElement, 1)),
+      parameters_(DeclareParameters(model_, plan.shards)),
       values_(backend.device(), parameters_.arena_elements(), "parameters"),
       transients_(backend.device()) {}
 
-Replica::Replica(const TrainingPlan& plan, int rank, Backend& backend)
-    : Replica(plan.model, plan.activations, backend) {
-  plan_ = plan;
-  shares_ = UpdateShares(parameters_, GrainOf(plan.optimizer), plan.shards);
-  const int share = plan.shards > 1 ? rank : 0;
-  own_ = {shares_.begin(share), shares_.end(share)};
-  optimizer_ = MakeOptimizer(plan.optimizer, parameters_, own_);
+Replica::Replica(const ModelConfig& model, DType activations, Backend& backend)
+    : Replica({.model = model,
+               .optimizer = {},
+               .activations = activations,
+               .loss = {},
+               .partition = {}},
+              backend) {}
+
+Replica::Replica(const TrainingPlan& plan, int rank, Backend& backend) : Replica(plan, backend) {
+  if (plan.shards > 1) {
+    shares_ = UpdateShares(parameters_, GrainOf(plan.optimizer), plan.shards, plan.bucket_elements);
+    optimizer_ = MakeOptimizer(plan.optimizer, parameters_, RangesOf(shares_, rank));
+  } else {
+    optimizer_ = MakeOptimizer(plan.optimizer, parameters_);
+  }
   gradients_ = Arena(backend.device(), parameters_.gradient_elements(), "gradients");
   state_ = Arena(backend.device(), optimizer_->state_elements(), "optimizer state");
   update_ = std::make_unique<Executable>(optimizer_->UpdateProgram(parameters_), backend, arenas());
@@ -113,7 +126,7 @@ std::vector<HostTensor> Replica::HostTensors() {
   for (const Parameter& parameter : parameters_.all()) {
     tensors.push_back({.name = kParametersGroup + parameter.name,
                        .type = {DType::kF32, parameter.shape},
-                       .held = {0, parameter.shape.size()},
+                       .held = {{0, parameter.shape.size()}},
                        .values = HostValues(parameter).data()});
   }
   if (!optimizer_) return tensors;
@@ -144,7 +157,7 @@ Replica::Bound& Replica::FindOrBind(std::vector<Bound>& bound, const BatchShape&
   const auto same = [&](const Bound& other) { return other.shape == shape; };
   if (const auto it = std::ranges::find_if(bound, same); it != bound.end()) return *it;
   return bound.emplace_back(
-      Bound{shape, std::make_unique<Executable>(record(), backend_, arenas()), {}});
+      Bound{shape, std::make_unique<Executable>(record(), backend_, arenas()), {}, false});
 }
 
 Replica::Bound& Replica::BindTraining(const BatchShape& shape) {
@@ -152,15 +165,24 @@ Replica::Bound& Replica::BindTraining(const BatchShape& shape) {
     return TrainingProgram(model_, parameters_, plan_.activations, shape, plan_.loss,
                            plan_.recompute);
   });
-  if (plan_.bucket_elements == 0 || !bound.buckets.empty()) return bound;
+  if (!bound.cut) CutIntoSections(bound);
+  return bound;
+}
+
+void Replica::CutIntoSections(Bound& bound) const {
   const Program& program = bound.executable->program();
-  bound.buckets = GradientBuckets(program, gradients_.elements(), parameters_.arena_elements(),
-                                  plan_.bucket_elements);
-  std::vector<size_t> ends;
-  for (const GradientBucket& bucket : bound.buckets) ends.push_back(bucket.ready);
+  if (plan_.bucket_elements > 0) {
+    bound.buckets = GradientBuckets(program, parameters_, plan_.bucket_elements);
+  }
+  std::vector<size_t> ends{program.backward_begin};
+  for (const GradientBucket& bucket : bound.buckets) {
+    // Nothing writes to the gradients of some buckets.
+    ends.push_back(std::max(bucket.ready, program.backward_begin));
+  }
+  if (bound.buckets.empty()) ends.emplace_back();
   ends.back() = program.instructions.size();
   bound.executable->SetSections(ends);
-  return bound;
+  bound.cut = true;
 }
 
 Executable& Replica::Training(const BatchShape& shape) { return *BindTraining(shape).executable; }
@@ -172,7 +194,7 @@ Executable& Replica::Evaluation(const BatchShape& shape) {
 }
 
 void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
-                            const std::function<void(ElementRange)>& ready) {
+                            const Milestones& reached, RunTimes* times) {
   Bound& bound = BindTraining(ShapeOf(batch));
   Executable& executable = *bound.executable;
   SetInputs(executable, batch, facts.inverse_denominator);
@@ -186,11 +208,15 @@ void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradien
     keys[2 * row + 1] = static_cast<int32_t>(key.high);
   }
   executable.SetInput("dropout_keys", std::span<const int32_t>(keys));
-  if (!ready) return executable.Run(gradients);
-  executable.Run(gradients, [&](size_t section) {
-    const GradientBucket& bucket = bound.buckets.at(section);
-    ready({bucket.begin, bucket.end});
-  });
+  const auto after = [&](size_t section) {
+    if (section == 0) {
+      if (reached.forward) reached.forward();
+    } else if (reached.piece) {
+      const GradientBucket& bucket = bound.buckets.at(section - 1);
+      reached.piece({bucket.begin, bucket.end});
+    }
+  };
+  executable.Run(gradients, after, times);
 }
 
 LossSums Replica::Evaluate(const Batch& batch) {
@@ -200,16 +226,20 @@ LossSums Replica::Evaluate(const Batch& batch) {
   return ReadSums(executable, "loss");
 }
 
-void Replica::Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange) {
+void Replica::Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange,
+                     RunTimes* times) {
   const std::vector<float> hyper = optimizer_->Hyper(facts);
   update_->SetInput("hyper", std::span<const float>(hyper));
-  update_->Run(Gradients::kAdd, [&](size_t section) {
-    if (section == 0 && exchange) exchange(state_.Part(0, optimizer_->block_sums()));
-  });
+  const TensorView block_sums = state_.Part(0, optimizer_->block_sums());
+  if (exchange) block_sums.device->Clear(block_sums.data, block_sums.type.bytes());
+  const auto after = [&](size_t section) {
+    if (section == 0 && exchange) exchange(block_sums);
+  };
+  update_->Run(Gradients::kAdd, after, times);
 }
 
 UpdateOutcome Replica::Outcome() const {
-  const double factor = update_->Tensor("hyper_now").As<float>()[1];
+  const double factor = update_->Tensor("hyper_now").As<float>()[hyper::kGradientScale];
   LossSums sums = ReadSums(*update_, "objective");
   sums.penalty = update_->Scalar("penalty");
   return {sums, std::sqrt(update_->Scalar("sum_squares")), !std::isfinite(factor)};

@@ -50,11 +50,11 @@ int64_t PositionsOf(const Batch& batch, Side side);
 // The host's copy of a tensor of a checkpoint, as far as this rank holds it.
 struct HostTensor {
   std::string name;
-  TensorType type;    // of the whole tensor, f32
-  ElementRange held;  // of its elements, row-major
-  float* values = nullptr;
+  TensorType type;                 // of the whole tensor, f32
+  std::vector<ElementRange> held;  // of its elements, row-major
+  float* values = nullptr;         // of these, one behind the other
 
-  bool whole() const { return held.size() == type.shape.size(); }
+  bool whole() const { return CountOf(held) == type.shape.size(); }
   // Writes what is held out of what `read` puts into a view of the whole tensor.
   void Fill(const std::function<void(TensorView)>& read) const;
 };
@@ -69,6 +69,13 @@ struct BatchFacts {
   double inverse_denominator = 1;  // of the loss
   // Of the ponder losses: of the stacks that have one, Side by Side.
   std::map<Side, double> inverse_positions;
+};
+
+// What is called while a batch is differentiated, each once the work up to there is enqueued.
+struct Milestones {
+  std::function<void()> forward;  // the forward half
+  // With pieces in the plan: a piece of the gradient arena is complete.
+  std::function<void(ElementRange)> piece;
 };
 
 class Replica {
@@ -98,25 +105,22 @@ class Replica {
   std::vector<HostTensor> FetchTensors();
 
   // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
-  // batch's part of the step's sums. With pieces in the plan, `ready` is called with each piece of
-  // the arena once the work that completes it is enqueued.
+  // batch's part of the step's sums.
   void Differentiate(const Batch& batch, const BatchFacts& facts, Gradients gradients,
-                     const std::function<void(ElementRange)>& ready = {});
+                     const Milestones& reached = {}, RunTimes* times = nullptr);
   LossSums Evaluate(const Batch& batch);
   Arena& gradients() { return gradients_; }
-  TensorView values() const { return values_.view(); }
+  TensorView values(ElementRange part) const { return values_.Part(part.begin, part.size()); }
   Backend& backend() const { return backend_; }
 
-  // Which part of the arena of parameters each rank updates; with one share, each rank all of it.
-  const Shares& shares() const { return shares_; }
-  // This rank's.
-  ElementRange own() const { return own_; }
-  // What the ranks share of the arena: all parameters or none.
-  ElementRange shared() const { return {0, shares_.ranks() > 1 ? shares_.elements() : 0}; }
-  // Enqueues the optimizer's update of the own share by the gradients in the arena. `exchange` is
-  // called with the sums of squares of all blocks of gradients (optim/optimizer.h) once the own
-  // ones are enqueued: where ranks share the parameters, it enqueues what brings the others'.
-  void Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange = {});
+  // Which part of the arena of parameters each rank updates; empty where each updates all of it.
+  const std::vector<SharedPiece>& shares() const { return shares_; }
+  // Enqueues the optimizer's update of what is this rank's by the gradients in the arena.
+  // `exchange` is called with the sums of squares of the blocks of gradients (optim/optimizer.h)
+  // once the own ones are enqueued, the others being 0: where ranks share the parameters, it
+  // enqueues the sum of these over the ranks.
+  void Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange = {},
+              RunTimes* times = nullptr);
   // Waits for the last update and returns what became of the step.
   UpdateOutcome Outcome() const;
   // Zeroes the optimizer state, as if a checkpoint had not held it.
@@ -134,10 +138,16 @@ class Replica {
   uint64_t ParameterDigest();
 
  private:
+  // Without gradients and state.
+  Replica(const TrainingPlan& plan, Backend& backend);
+
   struct Bound {
     BatchShape shape;
     std::unique_ptr<Executable> executable;
-    std::vector<GradientBucket> buckets;  // of a training program, by segment
+    // Of a training program, whose first section is the forward half: a bucket for each section
+    // behind it, if the plan has pieces.
+    std::vector<GradientBucket> buckets;
+    bool cut = false;  // into these sections
   };
 
   // For programs whose results are read before another one runs.
@@ -146,14 +156,14 @@ class Replica {
   Bound& FindOrBind(std::vector<Bound>& bound, const BatchShape& shape,
                     const std::function<Program()>& record);
   Bound& BindTraining(const BatchShape& shape);
+  void CutIntoSections(Bound& bound) const;
   std::span<float> HostValues(const Parameter& parameter);
 
   TrainingPlan plan_;
   Model model_;
   Backend& backend_;
   ParameterStore parameters_;
-  Shares shares_;
-  ElementRange own_;
+  std::vector<SharedPiece> shares_;
   std::unique_ptr<Optimizer> optimizer_;
   int64_t checkpoint_elements_ = 0;
   Arena values_, gradients_, state_;

@@ -2,7 +2,6 @@
 #include "train/requests.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 
 #include "base/error.h"
@@ -17,11 +16,10 @@ constexpr double kMarginSeconds = 30;
 
 }  // namespace
 
-double SecondsLeftInJob() {
-  const char* text = std::getenv("SLURM_JOB_END_TIME");
+double SecondsLeftInJob(const char* end_time) {
   int64_t end = 0;
-  if (!text || !ParseInt64(text, &end)) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(end - std::time(nullptr));
+  if (!end_time || !ParseInt64(end_time, &end)) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(end) - static_cast<double>(std::time(nullptr));
 }
 
 double SecondsKeptForSaving(double job_seconds, double longest_gap) {

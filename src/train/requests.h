@@ -4,6 +4,7 @@
 // wishes in a collective; where they work apart, a file tells the others.
 #pragma once
 
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -12,9 +13,10 @@
 
 namespace syntra {
 
-// Seconds until the scheduler ends the job of this process, by SLURM_JOB_END_TIME (Unix time).
-// Infinite where that is not a number: outside a job, or where the job has no limit.
-double SecondsLeftInJob();
+// Seconds until the scheduler ends the job of this process. `end_time`: what the environment says
+// of that (Unix time). Infinite where it is not a number: outside a job, or where the job has no
+// limit.
+double SecondsLeftInJob(const char* end_time = std::getenv("SLURM_JOB_END_TIME"));
 
 // How long before the end of a job the run stops. `job_seconds` is how long the job lasts from the
 // run's start, `longest_gap` the longest time so far between two looks for requests.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "train/failpoint.h"
@@ -12,7 +13,15 @@ namespace syntra {
 
 void Chief::Record(int64_t step, const NamedValues& values) {
   metrics->Write(step, values);
-  events->Write(step, values);
+  tensorboard->Write(step, values);
+  prometheus->Set("step", static_cast<double>(step));
+  prometheus->Set(values);
+  prometheus->WriteIfDue();
+}
+
+void Chief::RecordEvent(const std::string& event, int64_t step, const Json& facts) {
+  events->Write(event, step, facts);
+  prometheus->Count(event);
 }
 
 RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backend,
@@ -22,6 +31,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
       backend(backend),
       watchdog(watchdog),
       directory{config.train().directory()},
+      hosts(AllGatherLines(ranks, HostName())),
       initial(std::move(preflight.initial)) {
   if (ranks.rank() == 0) {
     // No checkpoint is safer than the directory that it is in.
@@ -40,7 +50,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
   requests.emplace(asked);
   ranks.Barrier();
   SetUpLogging(ranks.rank(), directory.logs());
-  watchdog.ReportTo(directory.logs(), ranks.rank(), ranks.size());
+  watchdog.ReportTo(directory.logs(), ranks.rank(), hosts);
   identity.config = config;
   identity.world_size = ranks.size();
   for (const std::string& warning : preflight.warnings) Log().warn("{}", warning);

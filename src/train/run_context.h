@@ -3,21 +3,28 @@
 // for, and what identifies it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/clock.h"
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
 #include "train/event_file.h"
+#include "train/event_log.h"
 #include "train/metrics_log.h"
 #include "train/preflight.h"
 #include "train/progress.h"
+#include "train/prometheus_file.h"
 #include "train/requests.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
 #include "train/run_status.h"
+#include "train/sample_log.h"
 #include "train/snapshot.h"
+#include "train/trace.h"
 #include "train/watchdog.h"
 
 namespace syntra {
@@ -29,11 +36,16 @@ struct Chief {
   RunStatus status;
   // Opened when it is known at which step the run stands.
   std::optional<MetricsLog> metrics;
-  std::optional<EventFile> events;
+  std::optional<EventLog> events;
+  std::optional<SampleLog> samples;  // with evaluation.samples, or where a file is left of it
+  std::optional<EventFile> tensorboard;
+  std::optional<PrometheusFile> prometheus;
   std::optional<Progress> progress;
 
-  // Numbers of a step or an evaluation, for programs and for TensorBoard.
+  // Numbers of a step or an evaluation, for programs, TensorBoard and Prometheus.
   void Record(int64_t step, const NamedValues& values);
+  // What happened to the run (event_log.h).
+  void RecordEvent(const std::string& event, int64_t step, const Json& facts = Json::object());
 };
 
 struct RunContext {
@@ -48,16 +60,20 @@ struct RunContext {
   // For tests: as if this rank had been asked to stop, where the failpoint is set.
   void MaybeAskToStop(const char* failpoint, int64_t step) const;
 
+  Clock::time_point started = Clock::now();  // of this process's part of the run, since a rollback
   const Config& config;
   Communicator& ranks;
   Backend& backend;
   Watchdog& watchdog;
   RunDirectory directory;
+  std::vector<std::string> hosts;  // of each rank
   std::optional<Chief> chief;
   std::optional<Requests> requests;
   RunIdentity identity;
   // Open from before the run prunes it until the run has its parameters.
   std::optional<InitialModel> initial;
+  // What is recorded now (train.profile); null: nothing.
+  std::shared_ptr<Trace> trace;
 };
 
 }  // namespace syntra

@@ -15,7 +15,11 @@ struct RunDirectory {
 
   Path checkpoints() const { return root / kCheckpointsFolder; }
   Path metrics() const { return root / "metrics.jsonl"; }
-  Path events() const { return root / "tensorboard"; }
+  Path events() const { return root / "events.jsonl"; }
+  Path samples() const { return root / "samples.jsonl"; }
+  Path prometheus() const { return root / "metrics.prom"; }
+  Path profile() const { return root / "profile"; }
+  Path tensorboard() const { return root / "tensorboard"; }
   Path logs() const { return root / "log"; }
   // Prepared token shards: data.prepared, or inside the run.
   Path Prepared(const DataConfig& data) const {

@@ -13,6 +13,7 @@
 #include "base/host.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace syntra {
 namespace {
@@ -36,18 +37,14 @@ std::string LocalTime() {
   return text;
 }
 
-// "process 12 on node7 since 2026-01-31 12:00:00 (job 34)".
-std::string DescribeHolder(const Path& path) {
+std::string HolderIn(const Path& path) {
   // The holder writes its line just after it has the lock.
   for (int attempt = 0; attempt < 10; ++attempt, usleep(20000)) {
     try {
-      const Json holder = ParseJson(ReadWholeFile(path, kLongestLine));
-      const std::string job = holder.value("job", "");
-      return fmt::format("process {} on {} since {}{}", holder.value("pid", 0),
-                         holder.value("host", "?"), holder.value("start", "?"),
-                         job.empty() ? "" : fmt::format(" (job {})", job));
-    } catch (const Json::exception&) {  // not yet there
-    } catch (const Error&) {            // not readable
+      if (const auto holder = RunLock::DescribeHolder(ReadWholeFile(path, kLongestLine))) {
+        return *holder;
+      }
+    } catch (const Error&) {  // not readable
       break;
     }
   }
@@ -66,9 +63,9 @@ void Write(File& file, const std::string& text) {
 
 Path LockOf(const Path& run_directory) { return run_directory / "LOCK"; }
 
-[[noreturn]] void FailHeld(const Path& run_directory) {
+[[noreturn]] void FailHeld(const Path& run_directory, const std::string& holder) {
   Fail(ExitCode::kLocked, "{} is in use by {}; wait for that run, or set another train.directory",
-       run_directory.string(), DescribeHolder(LockOf(run_directory)));
+       run_directory.string(), holder);
 }
 
 FileLock Take(const Path& run_directory) {
@@ -79,13 +76,32 @@ FileLock Take(const Path& run_directory) {
       return std::move(*lock);
     }
   }
-  FailHeld(run_directory);
+  FailHeld(run_directory, HolderIn(LockOf(run_directory)));
 }
 
 }  // namespace
 
+std::optional<std::string> RunLock::DescribeHolder(const std::string& text) {
+  try {
+    const Json holder = ParseJson(text);
+    const std::string job = holder.value("job", "");
+    return Printable(fmt::format("process {} on {} since {}{}",
+                                 IntegerOf(holder.value("pid", Json(0))), holder.value("host", "?"),
+                                 holder.value("start", "?"),
+                                 job.empty() ? "" : fmt::format(" (job {})", job)));
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string RunLock::HolderOf(const Path& run_directory) {
+  const Path lock = LockOf(run_directory);
+  return FileLock::IsFree(lock) ? "" : HolderIn(lock);
+}
+
 void RunLock::RequireFree(const Path& run_directory) {
-  if (!FileLock::IsFree(LockOf(run_directory))) FailHeld(run_directory);
+  const std::string holder = HolderOf(run_directory);
+  if (!holder.empty()) FailHeld(run_directory, holder);
 }
 
 RunLock::RunLock(const Path& run_directory)

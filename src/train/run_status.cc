@@ -15,7 +15,7 @@ constexpr char kDone[] = "done";
 struct Previous {
   std::string state;
   int64_t step = -1;
-  int starts = 0;
+  int64_t starts = 0;
 };
 
 Previous ReadStatus(const Path& path) {
@@ -23,8 +23,8 @@ Previous ReadStatus(const Path& path) {
   if (!text) return {};
   try {
     const Json status = ParseJson(*text);
-    return {status.at("state").get<std::string>(), status.at("step").get<int64_t>(),
-            status.at("starts_without_progress").get<int>()};
+    return {status.at("state").get<std::string>(), IntegerOf(status.at("step")),
+            IntegerOf(status.at("starts_without_progress"))};
   } catch (const Json::exception& error) {
     Log().warn("{} is not readable and starts anew: {}", path.string(), error.what());
     return {};
@@ -40,7 +40,7 @@ bool RunStatus::IsDone(int64_t step) const {
 
 void RunStatus::Start(int64_t step) {
   const Previous previous = ReadStatus(path_);
-  const int starts = previous.step == step ? previous.starts : 0;
+  const int64_t starts = previous.step == step ? previous.starts : 0;
   if (starts >= kMaxStartsWithoutProgress) {
     Fail(ExitCode::kDiverged,
          "the run has started {} times from step {} and made no progress; do not requeue it. Its "
@@ -56,7 +56,7 @@ void RunStatus::Progress(int64_t step) { WriteOrWarn("running", step, 0); }
 
 void RunStatus::Stop(int64_t step, bool done) { WriteOrWarn(done ? kDone : "stopped", step, 0); }
 
-void RunStatus::Write(const char* state, int64_t step, int starts) {
+void RunStatus::Write(const char* state, int64_t step, int64_t starts) {
   const Json status = {{"state", state},
                        {"step", step},
                        {"starts_without_progress", starts},
@@ -64,7 +64,7 @@ void RunStatus::Write(const char* state, int64_t step, int starts) {
   ReplaceFileDurably(path_, JsonText(status) + "\n");
 }
 
-void RunStatus::WriteOrWarn(const char* state, int64_t step, int starts) {
+void RunStatus::WriteOrWarn(const char* state, int64_t step, int64_t starts) {
   try {
     Write(state, step, starts);
   } catch (const Error& error) {

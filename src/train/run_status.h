@@ -29,9 +29,9 @@ class RunStatus {
   void Stop(int64_t step, bool done);
 
  private:
-  void Write(const char* state, int64_t step, int starts);
+  void Write(const char* state, int64_t step, int64_t starts);
   // Failures only warn: a full disk must not end a run that trains.
-  void WriteOrWarn(const char* state, int64_t step, int starts);
+  void WriteOrWarn(const char* state, int64_t step, int64_t starts);
 
   Path path_;
 };

@@ -1,100 +1,268 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <signal.h>
+
+#include <future>
+
 #include "base/clock.h"
 #include "base/log.h"
+#include "checkpoint/layout.h"
+#include "core/thread.h"
+#include "train/failpoint.h"
 #include "train/hooks.h"
+#include "train/shared_snapshot.h"
+#include "train/state_copy.h"
 
 namespace syntra {
 namespace {
 
+// In the background, a copy of the state is written by a thread of its own while the next steps
+// run. In the foreground, the run waits until the checkpoint is there.
+enum class SaveMode { kBackground, kForeground, kMustSucceed };
+
 class SaveHook : public Hook {
  public:
   SaveHook(RunContext& run, TrainingState& state, bool before_evaluations)
-      : run_(run), state_(state), before_evaluations_(before_evaluations) {}
+      : run_(run),
+        state_(state),
+        before_evaluations_(before_evaluations),
+        is_shared_(state.replica.plan().shards > 1),
+        mode_(state.replica.plan().asynchronous_saves ? SaveMode::kBackground
+                                                      : SaveMode::kForeground),
+        shared_(run) {}
+
+  // The run ends by an error, but a save that was begun is worth its time; not one for which other
+  // ranks are needed.
+  ~SaveHook() override {
+    if (!saving_.valid()) return;
+    const Watchdog::Phase phase = Phase(saving_step_);
+    try {
+      saving_.get();
+    } catch (const std::exception& error) {
+      Log().error("checkpoint at step {} failed: {}", saving_step_, error.what());
+    }
+  }
 
   // The first save finds a full disk or missing rights before any work is lost.
   bool Start(int64_t step) override {
-    Save(step, /*must_succeed=*/true);
+    Save(step, SaveMode::kMustSucceed);
     return true;
   }
 
   bool AfterStep(const StepReport& report) override {
+    if (part_.valid()) CommitIfWritten();
+    if (saving_.valid() && IsReady(saving_)) FinishLast();
     if (report.last || report.stops) return true;  // End or Stop saves
-    if (report.result.requests_to_save > 0 || IsDue(report.step)) {
-      Save(report.step, /*must_succeed=*/false);
+    const Config& config = run_.config;
+    if (before_evaluations_ && IsDue(report.step, config.evaluation().every())) {
+      Save(report.step, SaveMode::kForeground);  // the best model is kept where it lies on disk
+    } else if (report.result.requests_to_save > 0 ||
+               IsDue(report.step, config.checkpoint().every())) {
+      Save(report.step, mode_);
     }
     return true;
   }
 
-  void Stop(int64_t step) override { Save(step, /*must_succeed=*/true); }
+  void Stop(int64_t step) override { Save(step, SaveMode::kMustSucceed); }
+
+  // The checkpoint to which the run goes back must not depend on how fast one was written.
+  void GoBack() override {
+    const Watchdog::Phase phase = Phase(saving_step_);
+    FinishLast();
+  }
 
   bool End(int64_t step) override {
-    Save(step, /*must_succeed=*/true);
+    Save(step, SaveMode::kMustSucceed);
     return true;
   }
 
  private:
-  bool IsDue(int64_t step) const {
-    const Config& config = run_.config;
-    return syntra::IsDue(step, config.checkpoint().every()) ||
-           (before_evaluations_ && syntra::IsDue(step, config.evaluation().every()));
+  static constexpr std::chrono::seconds kNoTime{0};
+  static constexpr int64_t kNone = -1;  // no checkpoint
+
+  static bool IsReady(const auto& future) {
+    return future.wait_for(kNoTime) == std::future_status::ready;
   }
 
-  void Save(int64_t step, bool must_succeed) {
+  Watchdog::Phase Phase(int64_t step) {
+    return {run_.watchdog, RunPhase::kSave, step, state_.replica.bytes()};
+  }
+
+  void Save(int64_t step, SaveMode mode) {
+    const Watchdog::Phase phase = Phase(step);
+    const TraceSpan span(run_.trace, TraceLane::kTraining, "save", step);
+    FinishLast();
+    if (ChiefSays(std::exchange(last_failed_, false))) state_.saved_step = kNone;
     if (state_.saved_step == step) return;
-    const Watchdog::Phase phase(run_.watchdog, RunPhase::kSave, step, state_.replica.bytes());
     // A communicator that lost a rank may leave wrong sums in a device and shows it in its next
     // call: that call comes when all sums are done, and before they are kept.
     run_.backend.device().Wait();
     run_.ranks.Barrier();
-    StateCollection collection(state_.replica, run_.ranks);
-    double failed = 0;
-    if (run_.is_chief()) {
-      failed = !TrySave(step, must_succeed, collection);
-      collection.Finish();
-    } else {
-      collection.Serve();
+    const auto start = Clock::now();
+    saving_step_ = step;
+    bool failed = is_shared_ ? !StartParts(mode) : !StartWhole(mode);
+    if (mode != SaveMode::kBackground) {
+      FinishLast(mode);
+      failed |= std::exchange(last_failed_, false);
     }
-    run_.ranks.AllReduceMax(std::span(&failed, 1));
-    if (failed == 0) state_.saved_step = step;
+    if (run_.is_chief() && !failed) run_.chief->progress->Saved(SecondsSince(start));
+    if (!ChiefSays(failed)) state_.saved_step = step;
   }
 
-  // Rank 0 alone writes.
-  bool TrySave(int64_t step, bool must_succeed, StateCollection& collection) {
-    Chief& chief = *run_.chief;
-    const CheckpointConfig& config = run_.config.checkpoint();
-    const auto start = Clock::now();
-    chief.lock.CheckHeld();
+  // What rank 0 says, on all ranks.
+  bool ChiefSays(bool is_so) {
+    double said = run_.is_chief() && is_so;
+    run_.ranks.AllReduceMax(std::span(&said, 1));
+    return said > 0;
+  }
+
+  // What this rank writes: all of the state on rank 0 alone or, where ranks share it, each its own
+  // part. In the background a copy.
+  std::vector<TensorRecord> StateToWrite(SaveMode mode) {
+    std::vector<HostTensor> state = state_.replica.FetchTensors();
+    if (!run_.is_chief()) {
+      std::erase_if(state, [](const HostTensor& tensor) {
+        return tensor.name.starts_with(kParametersGroup);  // rank 0 writes what all have
+      });
+    }
+    if (mode != SaveMode::kBackground) return RecordsOf(state);
+    copy_.Take(state);
+    return copy_.tensors();
+  }
+
+  // Calls `work` in a thread of its own or, in the foreground, when its result is asked for.
+  template <typename Work>
+  auto Launch(SaveMode mode, Work work) {
+    if (mode != SaveMode::kBackground) return std::async(std::launch::deferred, std::move(work));
+    return std::async(std::launch::async, [this, step = saving_step_, trace = run_.trace,
+                                           work = std::move(work)] {
+      const TraceSpan span(trace, TraceLane::kCheckpoint, "write checkpoint", step);
+      pthread_setname_np(pthread_self(), "save");  // what reports of hangs and debuggers call it
+      SetThreadCount(1);                           // the others train
+      if (Failpoint("freeze_saving", step, run_.ranks.rank(), run_.ranks.size())) raise(SIGSTOP);
+      return work();
+    });
+  }
+
+  // Begins a save of rank 0 alone. False where it cannot; true on the others.
+  bool StartWhole(SaveMode mode) {
+    if (!run_.is_chief()) return true;
+    run_.chief->lock.CheckHeld();
+    return Try(mode, [&] {
+      saving_ = Launch(mode, [this, position = Position(), state = StateToWrite(mode)] {
+        SyncRecords();
+        SaveSnapshot(run_.directory.checkpoints(), run_.identity, position, state,
+                     run_.config.checkpoint());
+      });
+    });
+  }
+
+  // Begins a save of all ranks. False, on all, where rank 0 cannot.
+  bool StartParts(SaveMode mode) {
+    std::string begun;
+    if (run_.is_chief()) {
+      run_.chief->lock.CheckHeld();
+      Try(mode, [&] { begun = shared_.Begin(Position(), state_.replica.HostTensors()); });
+    }
+    BroadcastText(run_.ranks, &begun);
+    if (begun.empty()) return false;
     try {
-      // The run that continues from here keeps the lines up to here.
-      chief.metrics->Sync();
-      SaveSnapshot(run_.directory.checkpoints(), run_.identity, PositionAt(step), collection,
-                   config);
-      failed_in_a_row_ = 0;
-      chief.status.Progress(step);
-      chief.progress->Saved(SecondsSince(start));
+      part_ = Launch(mode, [this, begun, part = StateToWrite(mode)] {
+        return shared_.WritePart(begun, part);
+      });
+    } catch (const Error&) {  // no memory for a copy
+      std::promise<std::string> failed;
+      failed.set_value(SharedSnapshot::Failed());
+      part_ = failed.get_future();
+    }
+    return true;
+  }
+
+  // Whether every rank has written its part is known to all of them, after each step.
+  void CommitIfWritten() {
+    const Watchdog::Phase phase = Phase(saving_step_);
+    double writing = !IsReady(part_);
+    run_.ranks.AllReduceMax(std::span(&writing, 1));
+    if (writing == 0) StartCommit(mode_);
+  }
+
+  void StartCommit(SaveMode mode) {
+    const auto start = Clock::now();
+    const std::vector<std::string> answers = run_.ranks.Gather(part_.get());
+    if (!run_.is_chief()) return;
+    waited_ += SecondsSince(start);
+    saving_ = Launch(mode, [this, answers] {
+      SyncRecords();
+      shared_.Commit(answers);
+    });
+  }
+
+  // Waits for the save that was begun last, if there is one.
+  void FinishLast(SaveMode mode = SaveMode::kBackground) {
+    if (part_.valid()) StartCommit(mode);
+    if (!saving_.valid()) return;
+    last_failed_ = !Try(mode, [&] { saving_.get(); });
+    if (!last_failed_) Saved(saving_step_);
+  }
+
+  void Saved(int64_t step) {
+    failed_in_a_row_ = 0;
+    run_.chief->status.Progress(step);
+    run_.chief->RecordEvent("save", step, {{"seconds", std::exchange(waited_, 0)}});
+  }
+
+  // Counts failures. Those that should end the run are thrown.
+  bool Try(SaveMode mode, const std::function<void()>& save) {
+    const int most = run_.config.checkpoint().max_failed_saves();
+    const auto start = Clock::now();
+    try {
+      save();
+      waited_ += SecondsSince(start);
       return true;
     } catch (const Error& error) {
       ++failed_in_a_row_;
-      if (must_succeed || error.code() == ExitCode::kDiverged ||
-          failed_in_a_row_ >= config.max_failed_saves()) {
-        throw;
-      }
-      Log().error("checkpoint at step {} failed ({} of {} in a row): {}", step, failed_in_a_row_,
-                  config.max_failed_saves(), error.what());
+      const double waited = std::exchange(waited_, 0) + SecondsSince(start);
+      run_.chief->RecordEvent("save_failed", saving_step_,
+                              {{"seconds", waited}, {"error", error.what()}});
+      const bool ends = mode == SaveMode::kMustSucceed || failed_in_a_row_ >= most;
+      if (ends || error.code() == ExitCode::kDiverged) throw;
+      Log().error("checkpoint at step {} failed ({} of {} in a row): {}", saving_step_,
+                  failed_in_a_row_, most, error.what());
       return false;
     }
   }
 
-  RunPosition PositionAt(int64_t step) const {
-    return {.step = step,
+  // The run that continues from the checkpoint keeps the lines up to there.
+  void SyncRecords() const {
+    run_.chief->metrics->Sync();
+    run_.chief->events->Sync();
+    if (run_.chief->samples) run_.chief->samples->Sync();
+  }
+
+  RunPosition Position() const {
+    return {.step = saving_step_,
             .skipped_steps = state_.skipped.ToText(),
-            .data_position = state_.data.PositionAt(step, run_.config.train().batch_size())};
+            .recent_losses = state_.spikes.ToText(),
+            .rollbacks = state_.rollbacks.ToText(),
+            .data_position = state_.data.PositionAt(state_.rollbacks.BatchAt(saving_step_),
+                                                    run_.config.train().batch_size())};
   }
 
   RunContext& run_;
   TrainingState& state_;
   bool before_evaluations_;
+  bool is_shared_;  // the state, by the ranks
+  SaveMode mode_;   // of saves that are due
+  int64_t saving_step_ = 0;
+  StateCopy copy_;
+  SharedSnapshot shared_;
+  // The own part of a checkpoint that all ranks write: what became of it.
+  std::future<std::string> part_;
+  // On rank 0.
   int failed_in_a_row_ = 0;
+  double waited_ = 0;         // seconds of training, for a save that is not recorded yet
+  bool last_failed_ = false;  // the last save in the background, as the other ranks do not know yet
+  std::future<void> saving_;  // the whole checkpoint, or its end where all ranks write
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Planned {
   Planned(const Config& config, int ranks, const Device& device)
       : plan(TrainingPlan::Of(config, ranks, device)),
         model(plan.model),
-        parameters(DeclareParameters(model)) {
+        parameters(DeclareParameters(model, plan.shards)) {
     const ExampleLengths row = RowSlots(config);
     shape = {plan.partition.micro_batch_rows, row.inputs, row.targets};
     program =
@@ -39,11 +39,11 @@ struct Planned {
 // Of each share of the update, in the order of the ranks.
 std::vector<std::unique_ptr<Optimizer>> OptimizersOf(const TrainingPlan& plan,
                                                      const ParameterStore& parameters) {
-  const Shares shares = UpdateShares(parameters, GrainOf(plan.optimizer), plan.shards);
+  const std::vector<SharedPiece> shares =
+      UpdateShares(parameters, GrainOf(plan.optimizer), plan.shards, plan.bucket_elements);
   std::vector<std::unique_ptr<Optimizer>> optimizers;
-  for (int rank = 0; rank < shares.ranks(); ++rank) {
-    optimizers.push_back(
-        MakeOptimizer(plan.optimizer, parameters, {shares.begin(rank), shares.end(rank)}));
+  for (int rank = 0; rank < plan.shards; ++rank) {
+    optimizers.push_back(MakeOptimizer(plan.optimizer, parameters, RangesOf(shares, rank)));
   }
   return optimizers;
 }
@@ -128,6 +128,7 @@ RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend) {
   sizes.evaluation_bytes = EvaluationBytes(config, planned, backend);
   sizes.update_bytes =
       static_cast<double>(PlanOn(backend, largest.UpdateProgram(parameters)).arena_bytes);
+  sizes.asynchronous_saves = planned.plan.asynchronous_saves;
   sizes.checkpoint_bytes = CheckpointBytes(parameters, largest);
   return sizes;
 }
@@ -135,7 +136,7 @@ RunSizes RunSizesOf(const Config& config, int ranks, Backend& backend) {
 std::vector<ShareSizes> ShareSizesOf(const Config& config, int ranks) {
   const TrainingPlan plan = TrainingPlan::Of(config, ranks, Host());
   const Model model(plan.model);
-  const ParameterStore parameters = DeclareParameters(model);
+  const ParameterStore parameters = DeclareParameters(model, plan.shards);
   const auto optimizers = OptimizersOf(plan, parameters);
   std::vector<ShareSizes> list;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -143,13 +144,14 @@ std::vector<ShareSizes> ShareSizesOf(const Config& config, int ranks) {
     ShareSizes& sizes = list.emplace_back(
         ShareSizes{.optimizer_bytes = BytesOf(optimizers[share]->state_elements())});
     for (const Parameter& parameter : parameters.all()) {
-      const ElementRange part = optimizers[share]->HeldOf(parameter);
-      if (!parameter.trainable || part.size() == 0) continue;
-      sizes.updated += part.size();
-      sizes.parameters.push_back(
-          part.size() == parameter.shape.size()
-              ? parameter.name
-              : fmt::format("{}[{}, {})", parameter.name, part.begin, part.end));
+      if (!parameter.trainable) continue;
+      for (const ElementRange& part : optimizers[share]->HeldOf(parameter)) {
+        sizes.updated += part.size();
+        sizes.parameters.push_back(
+            part.size() == parameter.shape.size()
+                ? parameter.name
+                : fmt::format("{}[{}, {})", parameter.name, part.begin, part.end));
+      }
     }
   }
   return list;

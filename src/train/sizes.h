@@ -23,7 +23,8 @@ struct RunSizes {
   // In the same memory: of an evaluation's largest piece, of an update of the parameters.
   double evaluation_bytes = 0, update_bytes = 0;
   double checkpoint_bytes = 0;
-  bool is_sharded = false;  // the optimizer's state, over the ranks
+  bool asynchronous_saves = false;  // from a copy of the state
+  bool is_sharded = false;          // the optimizer's state, over the ranks
 
   double total_bytes() const {
     return parameter_bytes + gradient_bytes + optimizer_bytes +
@@ -45,7 +46,8 @@ struct ShareSizes {
   int64_t updated = 0;                  // of their elements
   double optimizer_bytes = 0;
 };
-// Of each rank with train.sharding, of all ranks alike without it.
+// Of each rank with train.sharding, of all ranks alike without it. As CPUs share the parameters: on
+// GPUs the parts are as large, but lie in each piece.
 std::vector<ShareSizes> ShareSizesOf(const Config& config, int ranks);
 
 // For one of `ranks` ranks that compute on the backend; of several that share the optimizer's

@@ -8,16 +8,18 @@
 
 namespace syntra {
 
-void SkippedSteps::Count(int64_t step, bool skipped) {
+void SkippedSteps::Count(int64_t step, bool bad) {
   while (!steps_.empty() && steps_.front() <= step - kWindow) steps_.pop_front();
-  if (!skipped) return;
+  if (!bad) return;
   steps_.push_back(step);
   if (static_cast<int>(steps_.size()) > limit_) {
-    Fail(ExitCode::kDiverged,
-         "{} of the last {} steps had a loss or gradient that is not finite "
-         "(train.max_skipped_steps is {}); lower optimizer.schedule.rate or set "
-         "optimizer.clip_norm",
-         steps_.size(), kWindow, limit_);
+    throw Divergence(
+        steps_.front(),
+        fmt::format("{} of the last {} steps had a loss or gradient that is not finite, or a "
+                    "counted spike of the loss (train.max_skipped_steps is {}); lower "
+                    "optimizer.schedule.rate or set "
+                    "optimizer.clip_norm",
+                    steps_.size(), kWindow, limit_));
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recent steps that were skipped because their loss or gradient was not finite, and the limit
-// on them. They are part of a run's state: a run that diverges must not go on for ever by being
-// restarted.
+// The recent steps that were bad, and the limit on them: those that were skipped because their loss
+// or gradient was not finite and, with train.loss_spikes COUNT, those whose loss stood out. They
+// are part of a run's state: a run that diverges must not go on for ever by being restarted.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,21 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace syntra {
+
+// Too many steps were bad. The run cannot go on from here, but perhaps from an earlier checkpoint.
+class Divergence : public Error {
+ public:
+  Divergence(int64_t first_bad_step, const std::string& message)
+      : Error(ExitCode::kDiverged, message), first_bad_step_(first_bad_step) {}
+  // Of those that were counted.
+  int64_t first_bad_step() const { return first_bad_step_; }
+
+ private:
+  int64_t first_bad_step_;
+};
 
 class SkippedSteps {
  public:
@@ -18,9 +32,8 @@ class SkippedSteps {
   // `limit`: train.max_skipped_steps.
   explicit SkippedSteps(int limit) : limit_(limit) {}
 
-  // After step `step`. Throws Error(kDiverged) when more than `limit` of the last kWindow steps
-  // were skipped.
-  void Count(int64_t step, bool skipped);
+  // After step `step`. Throws Divergence when more than `limit` of the last kWindow steps were bad.
+  void Count(int64_t step, bool bad);
 
   // For a checkpoint: the numbers of the steps, in order, separated by spaces.
   std::string ToText() const;

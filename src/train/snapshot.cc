@@ -17,7 +17,44 @@ std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
   return it == checkpoint.info().attributes.end() ? "" : it->second;
 }
 
-// `bad`: the tensors that hold values that are not.
+// Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
+void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
+  std::vector<TensorDestination> destinations;
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.whole()) destinations.push_back({tensor.name, {tensor.values, tensor.type}});
+  }
+  checkpoint.Read(destinations);
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.whole()) continue;
+    tensor.Fill([&](TensorView whole) { checkpoint.Read(tensor.name, whole); });
+  }
+  CheckFinite(checkpoint.path(), tensors);
+}
+
+}  // namespace
+
+CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) {
+  return {
+      .step = position.step,
+      .run_id = identity.run_id,
+      .attributes = {{kConfigAttribute, MinimalConfigText(identity.config)},
+                     {kTokenizerAttribute, identity.tokenizer_identity},
+                     {kDataAttribute, identity.data_digest},
+                     {kShardsAttribute, identity.shards_digest},
+                     {kValidationAttribute, identity.validation_digest},
+                     {kSkippedAttribute, position.skipped_steps},
+                     {kLossesAttribute, position.recent_losses},
+                     {kRollbacksAttribute, position.rollbacks},
+                     {kPositionAttribute, position.data_position},
+                     {kInitialAttribute, identity.initial},
+                     {kOptimizerStepsAttribute, std::to_string(identity.optimizer_steps_before)},
+                     {"world_size", std::to_string(identity.world_size)}}};
+}
+
+SaveOptions OptionsOf(const CheckpointConfig& config) {
+  return {.keep = config.keep(), .milestone_every = config.milestone_every()};
+}
+
 void RequireFinite(const std::string& bad, int64_t step, const Path& root) {
   if (bad.empty()) return;
   const std::vector<CheckpointRef> saved = ListCheckpoints(root);
@@ -30,37 +67,11 @@ void RequireFinite(const std::string& bad, int64_t step, const Path& root) {
        step, bad, good);
 }
 
-// Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
-void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
-  for (const HostTensor& tensor : tensors) {
-    tensor.Fill([&](TensorView whole) { checkpoint.Read(tensor.name, whole); });
-  }
-  CheckFinite(checkpoint.path(), tensors);
-}
-
-}  // namespace
-
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
-                  StateCollection& state, const CheckpointConfig& options) {
-  const CheckpointInfo info{
-      .step = position.step,
-      .run_id = identity.run_id,
-      .attributes = {{kConfigAttribute, MinimalConfigText(identity.config)},
-                     {kTokenizerAttribute, identity.tokenizer_identity},
-                     {kDataAttribute, identity.data_digest},
-                     {kShardsAttribute, identity.shards_digest},
-                     {kValidationAttribute, identity.validation_digest},
-                     {kSkippedAttribute, position.skipped_steps},
-                     {kPositionAttribute, position.data_position},
-                     {kInitialAttribute, identity.initial},
-                     {kOptimizerStepsAttribute, std::to_string(identity.optimizer_steps_before)},
-                     {"world_size", std::to_string(identity.world_size)}}};
-  RequireFinite(state.not_finite(), position.step, root);
+                  std::span<const TensorRecord> state, const CheckpointConfig& config) {
+  RequireFinite(NotFinite(state), position.step, root);
   const FileRecord tokenizer{kTokenizerFile, identity.tokenizer_model};
-  SaveCheckpoint(root, info, state.tensors(),
-                 {.keep = options.keep(), .milestone_every = options.milestone_every()},
-                 {&tokenizer, 1},
-                 [&](std::span<TensorRecord* const> tensors) { state.Bring(tensors); });
+  SaveCheckpoint(root, InfoOf(identity, position), state, OptionsOf(config), {&tokenizer, 1});
 }
 
 void CheckFinite(const Path& path, std::span<const HostTensor> tensors) {
@@ -85,6 +96,8 @@ RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* 
   identity->optimizer_steps_before = OptimizerStepsBefore(checkpoint);
   return {.step = checkpoint.info().step,
           .skipped_steps = AttributeOrNone(checkpoint, kSkippedAttribute),
+          .recent_losses = AttributeOrNone(checkpoint, kLossesAttribute),
+          .rollbacks = AttributeOrNone(checkpoint, kRollbacksAttribute),
           .data_position = AttributeOrNone(checkpoint, kPositionAttribute)};
 }
 

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "checkpoint/recover.h"
+#include "checkpoint/save.h"
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "train/replica.h"
-#include "train/state_collection.h"
 
 namespace syntra {
 
@@ -18,6 +18,8 @@ inline constexpr char kDataAttribute[] = "data_digest";
 inline constexpr char kShardsAttribute[] = "shards_digest";
 inline constexpr char kValidationAttribute[] = "validation_digest";
 inline constexpr char kSkippedAttribute[] = "skipped_steps";
+inline constexpr char kLossesAttribute[] = "recent_losses";
+inline constexpr char kRollbacksAttribute[] = "rollbacks";
 inline constexpr char kPositionAttribute[] = "data_position";
 
 // What identifies a run besides its tensors; stored as attributes of each checkpoint.
@@ -39,14 +41,22 @@ struct RunIdentity {
 struct RunPosition {
   int64_t step = 0;           // steps done
   std::string skipped_steps;  // SkippedSteps::ToText
+  std::string recent_losses;  // LossSpikes::ToText
+  std::string rollbacks;      // Rollbacks::ToText
   std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
 };
 
-// On rank 0, while the others serve: saves the parameters and the optimizer's state of all ranks.
-// Throws Error(kDiverged), naming the newest checkpoint that there is, if some of it is not finite:
-// such a state must not take the place of a good one.
+// What a checkpoint says of the run besides its tensors, and how it is kept.
+CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position);
+SaveOptions OptionsOf(const CheckpointConfig& config);
+
+// Throws Error(kDiverged), naming the newest checkpoint that there is, if some of the state is not
+// finite (`bad`, NotFinite): such a state must not take the place of a good one.
+void RequireFinite(const std::string& bad, int64_t step, const Path& root);
+
+// Saves parameters and optimizer state, if they are finite.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
-                  StateCollection& state, const CheckpointConfig& options);
+                  std::span<const TensorRecord> state, const CheckpointConfig& config);
 
 // Reads what the replica holds of every tensor, and where the run's first parameters came from.
 // Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.

@@ -9,12 +9,23 @@
 #include <numeric>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "optim/schedule.h"
 #include "train/failpoint.h"
 
 namespace syntra {
+namespace {
+
+// For tests: what is asked for is the same token everywhere.
+void MakeOdd(int64_t token, Batch* batch) {
+  for (int32_t& target : (*batch)["targets"]) {
+    if (target > 0) target = static_cast<int32_t>(token);
+  }
+}
+
+}  // namespace
 
 // A rank that does not know makes the sum NaN.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
@@ -25,22 +36,32 @@ double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
 }
 
 StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ranks)
-    : config_(config), replica_(replica), ranks_(ranks), partition_(replica.plan().partition) {
+    : config_(config),
+      replica_(replica),
+      ranks_(ranks),
+      partition_(replica.plan().partition),
+      clock_(replica.backend().device()) {
   if (config.train().reduction() == TrainConfig::EXACT) {
     tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().gradient_elements(),
                   replica.backend());
   }
+  exposed_.push_back(ranks.Expose(replica.gradients().view()));
+  if (!replica.shares().empty()) {
+    exposed_.push_back(ranks.Expose(replica.values({0, replica.parameters().arena_elements()})));
+  }
 }
 
-std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t step) const {
+std::vector<Batch> StepRunner::Fetch(const TrainingData& data, int64_t batch) const {
   std::vector<Batch> batches;
-  const int64_t drawn = At("wrong_batch", step) ? step + 1 : step;
+  const int64_t drawn = At("wrong_batch", batch) ? batch + 1 : batch;
+  const bool odd = At("odd_batch", batch);
   const int64_t rows = partition_.micro_batch_rows;
   std::vector<int64_t> numbers(partition_.micro_batches_per_rank());
   std::iota(numbers.begin(), numbers.end(), ranks_.rank() * std::ssize(numbers));
   if (data.Trims()) numbers = partition_.MixedMicroBatches(ranks_.rank());
   for (const int64_t number : numbers) {
     batches.push_back(data.Get(drawn, partition_.batch_size, number * rows, rows));
+    if (odd) MakeOdd(config_.model().vocabulary_size() - 1 - batch % 8, &batches.back());
   }
   return batches;
 }
@@ -83,49 +104,52 @@ BatchFacts StepRunner::FactsOf(const std::vector<Batch>& batches, int64_t step) 
   return facts;
 }
 
-void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts) {
+void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts,
+                               bool spoilt) {
   for (const Batch& batch : batches) {
     const bool alone = &batch == &batches.front() || tree_;
     const Gradients gradients = alone ? Gradients::kReplace : Gradients::kAdd;
+    Milestones reached{.forward = [&] { clock_.End(StepPhase::kForward); }, .piece = {}};
     if (in_pieces() && &batch == &batches.back()) {
-      replica_.Differentiate(batch, facts, gradients,
-                             [&](ElementRange piece) { StartSum(piece, facts.step); });
-    } else {
-      replica_.Differentiate(batch, facts, gradients);
+      reached.piece = [&](ElementRange piece) { StartSum(piece, spoilt); };
     }
+    replica_.Differentiate(batch, facts, gradients, reached, NextRun());
     if (tree_) tree_->Add(replica_.gradients().view());
+    clock_.End(StepPhase::kBackward);
   }
 }
 
 // Whoever updates a parameter needs the sum of its gradients; the step's sums behind them are for
-// all.
-void StepRunner::StartSum(ElementRange piece, int64_t step) {
+// all. A piece is one of the arena's, or all of it.
+void StepRunner::StartSum(ElementRange piece, bool spoilt) {
+  if (trace_ && ranks_.size() > 1) trace_->StartsSum(piece.size());
   Arena& gradients = replica_.gradients();
-  if (At("gradient_nan", step)) {
+  if (spoilt) {
     const float bad = std::numeric_limits<float>::quiet_NaN();
     const TensorView view = gradients.Part(piece.begin, piece.size());
     view.device->CopyIn(view.data, &bad, sizeof(bad));
   }
-  if (const ElementRange shared = piece.And(replica_.shared()); shared.size() > 0) {
-    ranks_.StartReduceScatter(gradients.Part(shared.begin, shared.size()),
-                              replica_.shares().Within(shared.begin, shared.end));
-    piece.begin = shared.end;
+  for (const auto& [elements, shares] : replica_.shares()) {
+    if (piece.And(elements).size() == 0) continue;
+    ranks_.StartReduceScatter(gradients.Part(elements.begin, elements.size()), shares);
+    piece.begin = elements.end;
   }
   if (piece.size() > 0) ranks_.StartAllReduceSum(gradients.Part(piece.begin, piece.size()));
 }
 
 void StepRunner::Update(const UpdateFacts& facts) {
-  if (replica_.shared().size() == 0) return replica_.Update(facts);
-  const Shares& shares = replica_.shares();
-  replica_.Update(facts, [&](TensorView block_sums) {
-    ranks_.AllGather(block_sums, shares.Per(ParameterStore::kBlock));
-  });
-  ranks_.AllGather(replica_.values(), shares);
+  if (replica_.shares().empty()) return replica_.Update(facts, {}, NextRun());
+  // A block's sum is one rank's alone. Adding zeros rounds nothing, in whatever order.
+  const auto exchange = [&](TensorView block_sums) { ranks_.AllReduceSum(block_sums); };
+  replica_.Update(facts, exchange, NextRun());
+  for (const auto& [elements, shares] : replica_.shares()) {
+    ranks_.AllGather(replica_.values(elements), shares);
+  }
 }
 
 // On a GPU everything up to Outcome only enqueues work, so that the GPU never waits for the host.
-StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note) {
-  using Clock = std::chrono::steady_clock;
+StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note,
+                           Trace* trace) {
   const BatchFacts facts = FactsOf(batches, step);
   StepResult result;
   result.learning_rate =
@@ -137,21 +161,33 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   const auto begin = Clock::now();
   replica_.RedrawParameters(config_.train().seed(), step);
   if (At("lost_state", step)) replica_.ForgetState();
-  Differentiate(batches, facts);
+  const int64_t number = batches.front().first_example / partition_.batch_size;
+  const bool spoilt = At("gradient_nan", step) || At("nan_batch", number);
+  if (trace) {
+    trace_.emplace(*trace, replica_.backend().device(), clock_, config_.train().profile().ops());
+  }
+  clock_.Start();
+  Differentiate(batches, facts, spoilt);
   if (At("slow_rank", step)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 
   const auto ready = Clock::now();
-  if (!in_pieces()) StartSum({0, replica_.gradients().elements()}, step);
+  if (!in_pieces()) StartSum({0, replica_.gradients().elements()}, spoilt);
   ranks_.FinishSums();
-  result.sync_seconds = std::chrono::duration<double>(Clock::now() - ready).count();
+  clock_.End(StepPhase::kReduce);
+  result.sync_seconds = SecondsSince(ready);
 
   Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});
+  clock_.End(StepPhase::kOptimizer);
   const UpdateOutcome outcome = replica_.Outcome();
   // Behind the wait for the device: a communicator that lost a rank says so here, before anybody
   // believes what it summed.
   const auto done = Clock::now();
   Share(note, std::chrono::duration<double>(ready - begin).count(), &result);
-  result.sync_seconds += std::chrono::duration<double>(Clock::now() - done).count();
+  result.sync_seconds += SecondsSince(done);
+  if (trace_) trace_->Finish();
+  trace_.reset();
+  result.phases = clock_.Seconds();
+  result.phases[static_cast<size_t>(StepPhase::kData)] = note.data_seconds;
   result.sums = outcome.sums;
   result.gradient_norm = outcome.gradient_norm;
   // All ranks hold the same sums, so all decide alike.
@@ -188,10 +224,12 @@ std::string StepRunner::FirstBadGradient() {
   gradients.Fetch();
   const std::deque<Parameter>& parameters = replica_.parameters().all();
   const auto is_bad = [&](const Parameter& parameter) {
-    const ElementRange mine =
-        replica_.own().And({parameter.offset, parameter.offset + parameter.shape.size()});
-    const std::span<const float> values = gradients.host().subspan(mine.begin, mine.size());
-    return !std::ranges::all_of(values, [](float g) { return std::isfinite(g); });
+    const std::vector<ElementRange> mine = replica_.optimizer().HeldOf(parameter);
+    return std::ranges::any_of(mine, [&](const ElementRange& part) {
+      const std::span<const float> values =
+          gradients.host().subspan(parameter.offset + part.begin, part.size());
+      return !std::ranges::all_of(values, [](float g) { return std::isfinite(g); });
+    });
   };
   const auto place = std::ranges::find_if(parameters, is_bad) - parameters.begin();
   double first = -static_cast<double>(place);

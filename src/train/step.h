@@ -11,7 +11,9 @@
 #include "data/training_data.h"
 #include "dist/communicator.h"
 #include "train/gradient_tree.h"
+#include "train/phase_clock.h"
 #include "train/replica.h"
+#include "train/step_trace.h"
 
 namespace syntra {
 
@@ -29,6 +31,7 @@ struct StepResult {
   double slots = 0;         // of inputs and targets, all ranks, padding included
   double flops = 0;         // forward and backward, all ranks
   double sync_seconds = 0;  // waiting for and adding other ranks' gradients
+  PhaseSeconds phases{};    // of this rank
   int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
   // Of each rank: waiting for data and computing, until it was ready to add gradients.
   std::vector<double> rank_seconds;
@@ -45,11 +48,14 @@ class StepRunner {
 
   // Steps that the optimizer had made before the run's first one; 0 unless set.
   void SetOptimizerStepsBefore(int64_t steps) { optimizer_steps_before_ = steps; }
-  // This rank's micro-batches of a step.
-  std::vector<Batch> Fetch(const TrainingData& data, int64_t step) const;
+  // This rank's micro-batches of a batch, whose number is that of the step unless the run rolled
+  // back.
+  std::vector<Batch> Fetch(const TrainingData& data, int64_t batch) const;
   // Operations on them, forward and backward.
   double Flops(std::span<const Batch> batches) const;
-  StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note);
+  // What the device does is added to `trace`, if there is one.
+  StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note,
+                 Trace* trace = nullptr);
 
  private:
   // What the sums over the step's examples are divided by, on all ranks together.
@@ -60,10 +66,12 @@ class StepRunner {
   // `note` and what `result` has of this rank, to be known by all.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
   bool in_pieces() const { return replica_.plan().bucket_elements > 0; }
+  // Null where nothing is recorded.
+  RunTimes* NextRun() { return trace_ ? trace_->NextRun() : nullptr; }
   // Leaves this rank's gradients in the replica's arena, or starts the sums over the ranks of their
-  // pieces.
-  void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts);
-  void StartSum(ElementRange piece, int64_t step);
+  // pieces. `spoilt`: for tests, with a NaN in them.
+  void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts, bool spoilt);
+  void StartSum(ElementRange piece, bool spoilt);
   // Each rank its share, which the others get.
   void Update(const UpdateFacts& facts);
   // Collective.
@@ -74,7 +82,10 @@ class StepRunner {
   Replica& replica_;
   Communicator& ranks_;
   BatchPartition partition_;
-  std::optional<GradientTree> tree_;  // with train.reduction EXACT
+  std::vector<std::shared_ptr<Exposure>> exposed_;  // what the ranks sum and bring together
+  std::optional<GradientTree> tree_;                // with train.reduction EXACT
+  PhaseClock clock_;
+  std::optional<StepTrace> trace_;  // of a step that is recorded
   int64_t optimizer_steps_before_ = 0;
 };
 

@@ -2,7 +2,7 @@
 #include "train/task_results.h"
 
 #include "metrics/average.h"
-#include "train/run_history.h"
+#include "train/json_lines.h"
 
 namespace syntra {
 
@@ -24,7 +24,7 @@ bool TaskResults::Add(int64_t step, TaskResult result) {
 }
 
 void TaskResults::AddHistory(const Path& metrics, int64_t step) {
-  VisitMetrics(metrics, [&](int64_t at, const Json& line) {
+  VisitLines(metrics, [&](int64_t at, const Json& line) {
     if (at >= step) return;
     std::map<std::string, TaskResult> results;
     for (const auto& [key, value] : line.items()) {

@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
+#include "checkpoint/retention.h"
 #include "core/thread.h"
 #include "train/agreement.h"
 #include "train/continuation.h"
+#include "train/goodput.h"
 #include "train/hooks.h"
 #include "train/initial.h"
 #include "train/preflight.h"
@@ -22,11 +24,18 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {}
+  // `rolled_back`: the run has just gone back to its newest checkpoint, and these are its rollbacks
+  // since then.
+  Trainer(RunContext& run, Workload& workload, const std::optional<Rollbacks>& rolled_back)
+      : run_(run), workload_(workload), rolled_back_(rolled_back) {}
 
   RunOutcome Train();
+  // Makes an earlier checkpoint the newest one, and returns the rollbacks with this one. Throws
+  // `divergence` where that is not allowed.
+  Rollbacks RollBack(const Divergence& divergence);
 
  private:
+  Rollbacks GoBack(const Divergence& divergence);
   ExitCode Run();
   void Begin();
   std::optional<Checkpoint> FindNewest();
@@ -38,11 +47,15 @@ class Trainer {
   std::future<std::vector<Batch>> FetchAside(int64_t step);
   StepReport Step(std::future<std::vector<Batch>>* next);
   ExitCode TrainSteps();
+  void RecordFailure() noexcept;
+  void RecordEnd();
+  void LogTime() const;
 
   int64_t steps() const { return run_.config.train().steps(); }
 
   RunContext& run_;
   Workload& workload_;
+  const std::optional<Rollbacks> rolled_back_;
   std::optional<TrainingState> state_;
   RunOutcome outcome_;
   std::vector<std::unique_ptr<Hook>> hooks_;
@@ -53,7 +66,11 @@ std::optional<Checkpoint> Trainer::FindNewest() {
   const Path root = run_.directory.checkpoints();
   // The chief sets damaged checkpoints aside before the others look.
   std::optional<Checkpoint> found;
-  if (run_.is_chief()) found = FindNewestValid(root, Recovery::kSetAside);
+  if (run_.is_chief()) {
+    // A run that is done saves nothing more, which would remove them.
+    if (Exists(root)) RemoveLeftovers(root);
+    found = FindNewestValid(root, Recovery::kSetAside);
+  }
   run_.ranks.Barrier();
   if (!run_.is_chief()) found = FindNewestValid(root, Recovery::kReadOnly);
   const std::string newest = found ? std::to_string(found->info().step) : "none";
@@ -68,8 +85,16 @@ void Trainer::Continue(Checkpoint& newest) {
   CheckContinues(summary, run_.identity);
   const RunPosition position = LoadSnapshot(newest, state.replica, &run_.identity);
   state.skipped.Restore(position.skipped_steps);
+  state.spikes.Restore(position.recent_losses);
+  state.rollbacks.Restore(position.rollbacks);
   if (!position.data_position.empty()) state.data.RestorePosition(position.data_position);
   state.step = state.saved_step = position.step;
+  if (rolled_back_) {
+    state.rollbacks = *rolled_back_;
+    // The checkpoint does not know of the last one, and is saved again at once. A run that is
+    // killed before comes here again.
+    state.saved_step = -1;
+  }
   const std::string changes = OtherChanges(summary, run_.config);
   Log().info("continuing from {}{}{}", newest.path().string(),
              changes.empty() ? "" : "; changed: ", changes);
@@ -99,9 +124,10 @@ bool Trainer::IsDone() {
 // OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
 // from the step that is being trained and from the other ranks.
 std::future<std::vector<Batch>> Trainer::FetchAside(int64_t step) {
-  return std::async(std::launch::async, [this, step] {
+  return std::async(std::launch::async, [this, step, trace = run_.trace] {
     SetThreadCount(1);
-    return state_->runner.Fetch(state_->data, step);
+    const TraceSpan span(trace, TraceLane::kData, "make batches", step + 1);
+    return state_->runner.Fetch(state_->data, state_->rollbacks.BatchAt(step));
   });
 }
 
@@ -110,16 +136,21 @@ StepReport Trainer::Step(std::future<std::vector<Batch>>* next) {
   StepReport report{.step = state_->step + 1};
   const auto start = Clock::now();
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kStep, report.step);
+  const TraceSpan span(run_.trace, TraceLane::kTraining, "step", report.step);
   run_.watchdog.Activity("waiting for data");
-  const std::vector<Batch> batches = next->get();
-  report.data_seconds = SecondsSince(start);
+  const std::vector<Batch> batches = [&] {
+    const TraceSpan data(run_.trace, TraceLane::kTraining, "data", report.step);
+    return next->get();
+  }();
+  const double data_seconds = SecondsSince(start);
   report.last = report.step >= steps();
   if (!report.last) *next = FetchAside(report.step);
   run_.watchdog.Activity("training");
   report.result = state_->runner.Run(batches, state_->step,
                                      {.stop = run_.requests->Stop(),
                                       .save = run_.requests->TakeSave(),
-                                      .data_seconds = report.data_seconds});
+                                      .data_seconds = data_seconds},
+                                     run_.trace.get());
   report.seconds = SecondsSince(start);
   report.stops = report.result.requests_to_stop > 0;
   ++state_->step;
@@ -147,12 +178,13 @@ ExitCode Trainer::TrainSteps() {
 void Trainer::MakeHooks() {
   hooks_.push_back(MakeCompareHook(run_, *state_));
   hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
-  hooks_.push_back(MakeSkippedStepsHook(*state_));
+  hooks_.push_back(MakeDivergenceHook(run_, *state_));
   hooks_.push_back(MakeSaveHook(run_, *state_, workload_.saves_evaluated()));
   // Behind the save: what was trained is safe, however long an evaluation takes.
   hooks_.push_back(MakeEvaluateHook(
       run_, workload_.Evaluators(run_, *state_),
       [this](int64_t step, const NamedValues& values) { Evaluated(step, values); }));
+  if (run_.config.train().profile().steps() > 0) hooks_.push_back(MakeProfileHook(run_));
 }
 
 void Trainer::Evaluated(int64_t step, const NamedValues& values) {
@@ -175,7 +207,8 @@ void Trainer::Begin() {
   if (outcome_.was_done) return;
   state_->peak_flops =
       MeasurePeak(run_.ranks, run_.backend, ActivationType(run_.config.train().precision()));
-  const double flops = state_->runner.Flops(state_->runner.Fetch(state_->data, state_->step));
+  const double flops = state_->runner.Flops(
+      state_->runner.Fetch(state_->data, state_->rollbacks.BatchAt(state_->step)));
   run_.watchdog.ExpectStep(flops * run_.ranks.size() / state_->peak_flops);
   MakeHooks();
 }
@@ -193,18 +226,100 @@ ExitCode Trainer::Run() {
   return TrainSteps();
 }
 
+// Never throws, and writes nothing where another run may have begun.
+void Trainer::RecordFailure() noexcept {
+  try {
+    if (!run_.is_chief() || !run_.chief->prometheus) return;
+    run_.chief->lock.CheckHeld();
+    const Failure failure = CurrentFailure();
+    run_.chief->RecordEvent("failed", state_->step,
+                            {{"code", static_cast<int>(failure.code)}, {"error", failure.message}});
+    run_.chief->prometheus->Write();
+  } catch (...) {  // the failure itself is what people must see
+  }
+}
+
+void Trainer::RecordEnd() {
+  Chief& chief = *run_.chief;
+  const bool done = outcome_.code == ExitCode::kDone;
+  chief.lock.CheckHeld();
+  chief.progress.reset();
+  // A run that counts as done never writes its last lines again.
+  chief.metrics->Sync();
+  chief.RecordEvent(done ? "done" : "stop", state_->step);
+  chief.prometheus->Write();
+  chief.events->Sync();
+  if (chief.samples) chief.samples->Sync();
+  chief.status.Stop(state_->step, done);
+  LogTime();
+}
+
+// By what is recorded, of all processes of the run. What was trained is safe: a record that cannot
+// be read is only a warning.
+void Trainer::LogTime() const {
+  try {
+    const RunHistory history = ReadRunHistory(run_.directory.metrics());
+    const auto goodput = GoodputOf(history, ReadEvents(run_.directory.events()));
+    if (goodput) Log().info("goodput: {}", Describe(*goodput));
+    const std::string phases = DescribePhases(history);
+    if (!phases.empty()) Log().info("steps: {}", phases);
+  } catch (const Error& error) {
+    Log().warn("{}", error.what());
+  }
+}
+
 RunOutcome Trainer::Train() {
-  outcome_.code = Run();
+  try {
+    outcome_.code = Run();
+  } catch (const Divergence&) {
+    throw;  // the run may go back
+  } catch (...) {
+    RecordFailure();
+    throw;
+  }
   if (!state_ || outcome_.was_done) return outcome_;
   outcome_.step = state_->step;
+  if (run_.is_chief()) RecordEnd();
+  return outcome_;
+}
+
+Rollbacks Trainer::RollBack(const Divergence& divergence) {
+  try {
+    return GoBack(divergence);
+  } catch (...) {
+    RecordFailure();
+    throw;
+  }
+}
+
+Rollbacks Trainer::GoBack(const Divergence& divergence) {
+  const int64_t most = run_.config.train().max_rollbacks();
+  const int64_t done = state_->rollbacks.count();
+  if (!workload_.may_roll_back() || most == 0) throw divergence;
+  if (done >= most) {
+    Fail(ExitCode::kDiverged, "{}. The run has gone back {} times (train.max_rollbacks is {})",
+         divergence.what(), done, most);
+  }
+  for (const auto& hook : hooks_) hook->GoBack();
+  hooks_.clear();
+  const Path root = run_.directory.checkpoints();
+  const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step, BytesBelow(root));
+  double to = -1;
   if (run_.is_chief()) {
     run_.chief->lock.CheckHeld();
-    run_.chief->progress.reset();
-    // A run that counts as done never writes its last lines again.
-    run_.chief->metrics->Sync();
-    run_.chief->status.Stop(state_->step, outcome_.code == ExitCode::kDone);
+    to = static_cast<double>(StepToGoBackTo(root, divergence.first_bad_step()));
+    RemoveCheckpointsAfter(root, static_cast<int64_t>(to));
+    run_.chief->RecordEvent("rollback", state_->step, {{"to", static_cast<int64_t>(to)}});
   }
-  return outcome_;
+  run_.ranks.AllReduceMax(std::span(&to, 1));
+  run_.started = Clock::now();
+  Rollbacks rollbacks = state_->rollbacks;
+  rollbacks.Add(state_->step, static_cast<int64_t>(to));
+  Log().error(
+      "{}. Going back from step {} to step {}, from which on other batches are taken "
+      "(rollback {} of {})",
+      divergence.what(), state_->step, to, done + 1, most);
+  return rollbacks;
 }
 
 }  // namespace
@@ -218,15 +333,23 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
                  Watchdog& watchdog, std::optional<InitialModel> initial) {
+  const Clock::time_point started = Clock::now();
   ChooseThreads(config.train(), ranks);
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
   PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {
     RunContext run(config, ranks, backend, watchdog, std::move(preflight));
-    Trainer trainer(run, workload);
+    run.started = started;
     phase.reset();
-    return trainer.Train();
+    for (std::optional<Rollbacks> rollbacks;;) {
+      Trainer trainer(run, workload, rollbacks);
+      try {
+        return trainer.Train();
+      } catch (const Divergence& divergence) {
+        rollbacks = trainer.RollBack(divergence);
+      }
+    }
   } catch (...) {
     // The caller prints it; people look for it in the log file, too.
     NoteInLogFile(CurrentFailure().message);

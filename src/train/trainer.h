@@ -11,7 +11,9 @@
 
 #include "data/training_data.h"
 #include "train/evaluator.h"
+#include "train/loss_spikes.h"
 #include "train/replica.h"
+#include "train/rollbacks.h"
 #include "train/run_context.h"
 #include "train/skipped_steps.h"
 #include "train/step.h"
@@ -26,6 +28,8 @@ struct TrainingState {
   Replica replica;
   StepRunner runner;
   SkippedSteps skipped;
+  LossSpikes spikes;
+  Rollbacks rollbacks;
   double peak_flops = NAN;  // of all ranks together, a second; NaN: unknown
   int64_t step = 0;         // steps done
   int64_t saved_step = -1;  // of the newest checkpoint
@@ -47,6 +51,8 @@ class Workload {
                                                              TrainingState& state) = 0;
   // Whether every model that is evaluated is saved first, so that the best one can be kept.
   virtual bool saves_evaluated() const { return false; }
+  // Whether a run that has diverged may go back to an earlier checkpoint.
+  virtual bool may_roll_back() const { return true; }
   // All evaluators have judged the model as it is after `step`.
   virtual void Evaluated(RunContext&, TrainingState&, int64_t /*step*/) {}
   // Everything is trained, saved and evaluated; what the replica holds is not needed any more.

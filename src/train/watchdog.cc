@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "train/failpoint.h"
+#include "train/rank_names.h"
 #include "train/stacks.h"
 
 namespace syntra {
@@ -36,6 +38,8 @@ constexpr double kSlowestFiles = 10e6;
 constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
 // For what a report takes beyond the time in which it waits for other ranks.
 constexpr double kReportSeconds = 1;
+// Longer than any job, and not too long for clocks to count.
+constexpr double kLongest = 1e9;
 
 struct NamedPhase {
   RunPhase phase;
@@ -64,26 +68,6 @@ double* FindLimit(WatchdogLimits* limits, std::string_view name) {
   if (name == "first_steps") return &limits->first_steps;
   if (name == "step_medians") return &limits->step_medians;
   return name == "gather" ? &limits->gather : nullptr;
-}
-
-WatchdogLimits FromEnvironment(WatchdogLimits limits) {
-  const char* text = std::getenv("SYNTRA_WATCHDOG");
-  if (!text || !*text) return limits;
-  for (const std::string& part : Split(text, ',')) {
-    const size_t equals = std::min(part.find('='), part.size());
-    double* limit = FindLimit(&limits, part.substr(0, equals));
-    double seconds = 0;
-    if (!limit || equals == part.size() || !ParseDouble(part.substr(equals + 1), &seconds) ||
-        !(seconds > 0)) {
-      Fail(ExitCode::kConfig,
-           "SYNTRA_WATCHDOG: \"{}\" is not NAME=SECONDS with the name of a limit "
-           "(src/train/README.md lists "
-           "them) and seconds above 0",
-           part);
-    }
-    *limit = seconds;
-  }
-  return limits;
 }
 
 // For tests: a rank that is frozen as it enters a phase.
@@ -144,9 +128,28 @@ int OpenLog(const Path& path) {
 
 }  // namespace
 
+WatchdogLimits LimitsFrom(const char* text, WatchdogLimits limits) {
+  if (!text || !*text) return limits;
+  for (const std::string& part : Split(text, ',')) {
+    const size_t equals = std::min(part.find('='), part.size());
+    double* limit = FindLimit(&limits, part.substr(0, equals));
+    double seconds = 0;
+    if (!limit || equals == part.size() || !ParseDouble(part.substr(equals + 1), &seconds) ||
+        !(seconds > 0 && seconds <= kLongest)) {
+      Fail(ExitCode::kConfig,
+           "SYNTRA_WATCHDOG: \"{}\" is not NAME=SECONDS with the name of a limit "
+           "(src/train/README.md lists "
+           "them) and seconds above 0, at most {:.0f}",
+           part, kLongest);
+    }
+    *limit = seconds;
+  }
+  return limits;
+}
+
 Watchdog::Watchdog(WatchdogOptions options)
     : options_(std::move(options)), reports_(options_.job_directory) {
-  options_.limits = FromEnvironment(options_.limits);
+  options_.limits = LimitsFrom(std::getenv("SYNTRA_WATCHDOG"), options_.limits);
   first_steps_ = options_.limits.first_steps;
   RemoveReport(reports_, options_.rank);
   PrepareStacks();
@@ -164,11 +167,12 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::ReportTo(const Path& directory, int rank, int ranks) {
+void Watchdog::ReportTo(const Path& directory, int rank, std::vector<std::string> hosts) {
   RemoveReport(directory, rank);
   const std::lock_guard lock(mutex_);
   options_.rank = rank;
-  options_.ranks = ranks;
+  options_.ranks = static_cast<int>(hosts.size());
+  hosts_ = std::move(hosts);
   reports_ = directory;
   log_ = directory / fmt::format("rank-{:04}.log", rank);
 }
@@ -297,19 +301,23 @@ void Watchdog::Expire(const std::string& description) const {
 // What every rank reports, and which ranks do not: those are the ones to look at.
 void Watchdog::WriteSummary(int log) const {
   int lowest = options_.rank;
-  std::string lines, silent;
-  for (int rank = options_.ranks - 1; rank >= 0; --rank) {
+  std::string lines;
+  std::vector<int> silent;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
     try {
-      lines.insert(0, "  " + ReadWholeFile(ReportPath(reports_, rank), 65536));
+      lines += "  " + ReadWholeFile(ReportPath(reports_, rank), 65536);
       lowest = std::min(lowest, rank);
     } catch (const Error&) {
-      silent = fmt::format(" {}{}", rank, silent);
+      silent.push_back(rank);
     }
   }
   if (!silent.empty()) {
+    lines += fmt::format(
+        "  no report from {}: frozen, lost, {}; look at them first\n", NameRanks(silent, hosts_),
+        log_.empty() ? "or on another machine" : "or cut off from the run directory");
+  } else if (std::ranges::adjacent_find(hosts_, std::ranges::not_equal_to()) != hosts_.end()) {
     lines +=
-        fmt::format("  no report from rank{}: frozen, lost, {}; look at them first\n", silent,
-                    log_.empty() ? "or on another machine" : "or cut off from the run directory");
+        "  every rank reports, so none is frozen: look at the network between the hosts first\n";
   }
   const std::string summary = "watchdog: ranks that hang\n" + lines;
   if (log != STDERR_FILENO) WriteAll(log, summary);

@@ -5,7 +5,8 @@
 // The process is in exactly one phase at any time, and each phase has a time limit (README.md lists
 // them). When a limit has passed, the watchdog's thread writes to the rank's log and to stderr
 // which rank hangs in which phase, then the stacks of all threads, then which ranks did not report,
-// and ends the process with code 7 (kPeerLost). That takes at most `gather` + 1 s, whatever hangs.
+// on which hosts, and ends the process with code 7 (kPeerLost). That takes at most `gather` + 1 s,
+// whatever hangs.
 //
 // All ranks must be in the same phase together: a rank that waits in a step while another saves
 // would be taken for hanging.
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/file.h"
 
@@ -57,6 +59,10 @@ struct WatchdogLimits {
   double gather = 2;
 };
 
+// `limits`, some of them replaced by what SYNTRA_WATCHDOG says; null or empty: none is. Throws
+// Error(kConfig) if it is not such a list.
+WatchdogLimits LimitsFrom(const char* text, WatchdogLimits limits);
+
 struct WatchdogOptions {
   int rank = 0;
   int ranks = 1;
@@ -76,8 +82,9 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
   // From now on this rank reports to its log in `directory`, which all ranks share, and leaves its
-  // hang report there for the others. Removes this rank's hang report of an earlier run.
-  void ReportTo(const Path& directory, int rank, int ranks);
+  // hang report there for the others. `hosts`: the host of each rank of the job. Removes this
+  // rank's hang report of an earlier run.
+  void ReportTo(const Path& directory, int rank, std::vector<std::string> hosts);
 
   // While one of these lives, the process is in its phase. They nest: when the inner one ends, the
   // time of the outer one starts anew. All are made and destroyed by the same thread. `bytes`: how
@@ -124,8 +131,9 @@ class Watchdog {
   std::condition_variable wake_;
   bool stopping_ = false;
   WatchdogOptions options_;
-  Path reports_;  // the directory of the hang reports; empty: there is none
-  Path log_;      // empty: stderr
+  Path reports_;                    // the directory of the hang reports; empty: there is none
+  Path log_;                        // empty: stderr
+  std::vector<std::string> hosts_;  // of the ranks; empty: not known yet
   RunPhase phase_ = RunPhase::kInit;
   int64_t step_ = 0;
   double bytes_ = 0;

@@ -70,6 +70,23 @@ TEST_F(Crashes, WithoutAGuardIsABugThatTheSignalEnds) {
       << ended.err;
 }
 
+// SentencePiece's protobuf does both, in the middle of a model and in its destructors.
+TEST_F(Crashes, ALibraryThatWasRefusedMemoryProvesNoDamage) {
+  for (const auto& end : {std::function<void()>(std::abort), std::function<void()>(Crash)}) {
+    const auto end_after = [&](int error) {
+      return RunGuarded([&] {
+        const CrashGuard guard(ExitCode::kData, "SentencePiece model", "/x/a.model");
+        errno = error;
+        end();
+      });
+    };
+    const Ended refused = end_after(ENOMEM), damaged = end_after(0);
+    EXPECT_EQ(refused.code, 4) << refused.err;
+    EXPECT_TRUE(refused.Says("error: out of memory")) << refused.err;
+    EXPECT_EQ(damaged.code, 3) << damaged.err;
+  }
+}
+
 TEST_F(Crashes, OfALibraryThatWasRefusedMemoryAreAShortage) {
   const auto crash_after = [](int error) {
     return RunGuarded([error] {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace syntra {
 namespace {
 
@@ -30,6 +32,19 @@ TEST(Json, BracketsAloneDoNotFillTheStack) {
   EXPECT_EQ(JsonText(ParseJson(nested(64))), nested(64));
   EXPECT_THROW(ParseJson(nested(65)), Json::exception);
   EXPECT_THROW(ParseJson(std::string(1 << 20, '[')), Json::exception);
+  EXPECT_EQ(JsonText(TryParseJson(nested(64))), nested(64));
+  EXPECT_TRUE(TryParseJson(nested(65)).is_discarded());
+  EXPECT_TRUE(TryParseJson("{").is_discarded());
+}
+
+TEST(Json, AnIntegerIsWhatFitsIntoOne) {
+  const auto integer = [](const char* text) { return IntegerOf(ParseJson(text)); };
+  EXPECT_EQ(integer("-9223372036854775808"), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(integer("9223372036854775807"), std::numeric_limits<int64_t>::max());
+  for (const char* other :
+       {"9223372036854775808", "1e300", "1.0", "\"1\"", "null", "true", "[1]"}) {
+    EXPECT_THROW(integer(other), Json::exception) << other;
+  }
 }
 
 }  // namespace

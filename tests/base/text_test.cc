@@ -27,6 +27,13 @@ TEST(Text, Utf8) {
   EXPECT_FALSE(IsUtf8("\xed\xa0\x80"));      // surrogate
   EXPECT_FALSE(IsUtf8("\xe2\x82"));          // cut
   EXPECT_FALSE(IsUtf8("\xf4\x90\x80\x80"));  // beyond U+10FFFF
+  for (size_t i = 0; i < 24; ++i) {
+    std::string text(24, 'a');
+    text[i] = '\xe9';
+    EXPECT_FALSE(IsUtf8(text)) << i;
+    text.replace(i, 1, "\xc3\xa9");
+    EXPECT_TRUE(IsUtf8(text)) << i;
+  }
 }
 
 TEST(Text, PrintableCommandsNoTerminal) {

@@ -7,15 +7,13 @@
 // longer.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
-#include "base/memory_limits.h"
+#include "base/host.h"
 
 namespace syntra {
 
@@ -33,13 +31,6 @@ bool WaitUntil(const Condition& condition) {
     if (MonotonicSeconds() > end) return false;
   }
   return true;
-}
-
-// Whether the process has not ended yet. An orphan that has may wait for ever to be buried.
-inline bool Alive(pid_t process) {
-  const std::string status = KernelFile("/proc/" + std::to_string(process) + "/stat");
-  const size_t name_end = status.rfind(')');  // the state follows the name of the program
-  return name_end != status.npos && status.compare(name_end, 3, ") Z") != 0;
 }
 
 // The seconds that `text`, a watchdog's report, gives after `what`: "hangs in save at step 5:

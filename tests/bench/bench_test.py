@@ -17,7 +17,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import gpu_goals  # noqa: E402, beside this file
+import corpus  # noqa: E402, beside this file
+import gpu_goals  # noqa: E402
 import measuring  # noqa: E402
 
 
@@ -34,6 +35,11 @@ def load_program(name: str) -> ModuleType:
 gpu_step = load_program("gpu_step")
 finetune = load_program("finetune")
 mixers = load_program("mixers")
+comm = load_program("comm")
+ranks = load_program("ranks")
+data = load_program("data")
+checkpoint = load_program("checkpoint")
+scale = load_program("scale")
 
 # Answers a line with how often it was asked, as seconds.
 COUNTING_PROGRAM = """
@@ -115,6 +121,136 @@ class Mixers(unittest.TestCase):
         grown = mixers.grow(Programs(), "retention", [512, 2048, 32768])
         self.assertAlmostEqual(grown["exponent"], 1.0)
         self.assertEqual(grown["peak_resident_bytes"], [512, 2048, 32768])
+
+
+class Sums(unittest.TestCase):
+    def test_turns_of_all_launches_are_compared(self) -> None:
+        seconds: comm.Seconds = {}
+        for factor in (1, 2):
+            ours = {"all_reduce": [factor * 0.01], "reduce_scatter": [factor * 0.005], "mpi_all_reduce": [factor * 0.05]}
+            comm.add_times(seconds, json.dumps({"megabytes": 64, "seconds": ours}) + "\n")
+            comm.add_times(seconds, json.dumps({"megabytes": 64, "seconds": {"gloo": [factor * 0.03]}}))
+        self.assertEqual(seconds["64"]["gloo"], [0.03, 0.06])
+        bound = {"megabytes": 64, "seconds": {"mpi_all_reduce": [0.048, 0.096]}}
+        rows = {row.name: row for row in comm.rows_of(seconds)}
+        self.assertAlmostEqual(rows["all_reduce of 64 MB over mpi_all_reduce"].measured, 5)
+        self.assertFalse(rows["all_reduce of 64 MB over gloo"].met())
+        self.assertTrue(rows["reduce_scatter of 64 MB over mpi_all_reduce"].met())
+        comm.add_times(seconds, json.dumps(bound), comm.BOUND)  # the faster setting counts
+        rows = {row.name: row for row in comm.rows_of(seconds)}
+        self.assertAlmostEqual(rows["all_reduce of 64 MB over mpi_all_reduce"].measured, 4.8)
+
+
+class Ranks(unittest.TestCase):
+    def test_steps_are_read_from_the_metrics(self) -> None:
+        metrics = '{"step":1,"loss":3.0,"seconds":2.5}\n{"step":1,"validation_loss":3.0}\n{"step":2,"loss":3.0,"seconds":2}\n'
+        self.assertEqual(ranks.our_seconds(metrics), [2.5, 2.0])
+
+    def test_a_rank_has_as_many_rows_in_every_training(self) -> None:
+        options = SimpleNamespace(ranks=2, rows=4, steps=3, syntra=Path("syntra"))
+        batches = {}
+        for name, training in ranks.TRAININGS.items():
+            command = [str(part) for part in ranks.our_command(training, options, Path("folder"))]
+            batches[name] = int(command[1]), [part for part in command if "batch_size=" in part]
+        self.assertEqual(batches["one rank"], (1, ["train.batch_size=4", "train.micro_batch_size=4"]))
+        self.assertEqual(batches["ranks"], (2, ["train.batch_size=8", "train.micro_batch_size=4"]))
+        self.assertEqual(batches["ranks, two micro-batches, EXACT"], (2, ["train.batch_size=8", "train.micro_batch_size=2"]))
+
+    def test_speeds_are_those_of_equal_work(self) -> None:
+        seconds = {name: [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]] for name in ranks.TRAININGS}
+        seconds["ranks"] = [[1.25], [2.5], [3.75]]
+        seconds["PyTorch, ranks"] = [[2.5], [5.0], [7.5]]
+        rows = [row.measured for row in ranks.rows_of({"seconds": seconds})]
+        for measured, expected in zip(rows, [0.8, 1.0, 2.0, 0.0], strict=True):
+            self.assertAlmostEqual(measured, expected)
+
+
+class Checkpoints(unittest.TestCase):
+    def test_a_save_costs_what_runs_with_saves_take_longer(self) -> None:
+        lines = [{"step": step, "time": f"2026-11-24T00:00:{step * 2:02}.500Z", "loss": 1} for step in range(1, 10)]
+        metrics = "\n".join(json.dumps(line) for line in [*lines, {"step": 9, "time": "x", "validation_loss": 1}])
+        self.assertEqual(checkpoint.training_seconds(metrics), 12.0)  # from step 2 to step 8
+        self.assertEqual(checkpoint.cost_of_a_save([14.0, 13.0, 20.0], [12.0, 12.0, 12.0]), 1.0)  # two saves each
+
+
+class Data(unittest.TestCase):
+    DOCUMENTS = tuple(f"The {n}th word is number{n}. It comes once, after word{n - 1}." for n in range(200))
+
+    def test_documents_do_not_repeat_and_have_new_words(self) -> None:
+        known = {word for document in self.DOCUMENTS for word in document.split()}
+        made = corpus.Recombiner(list(self.DOCUMENTS), 0.1).documents()
+        documents = [next(made) for _ in range(30)]
+        again = corpus.Recombiner(list(self.DOCUMENTS), 0.1).documents()
+        self.assertEqual(documents, [next(again) for _ in range(30)])
+        self.assertEqual(len(set(documents)), 30)
+        words = [word for document in documents for word in document.split()]
+        new = [word for word in words if word not in known]
+        self.assertEqual(len(set(new)), len(new))
+        self.assertAlmostEqual(len(new) / len(words), 0.1, delta=0.02)
+
+    def test_new_words_are_counted_in_the_last_documents(self) -> None:
+        self.assertEqual(corpus.share_of_new_words(["a b"] * 9 + ["a c"]), 0.25)
+
+    def test_files_are_of_one_size(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            files = corpus.write_files(self.DOCUMENTS, Path(folder), "real", 1000, 3)
+            self.assertEqual([file["kind"] for file in files], ["real"] * 3)
+            texts = [text for file in files for text in corpus.documents_of(Path(file["path"]))]
+            self.assertEqual(texts, list(self.DOCUMENTS[: len(texts)]))
+            self.assertEqual(sum(len(text) for text in texts), sum(file["bytes"] for file in files))
+
+    def test_rates_are_of_each_kind_of_file(self) -> None:
+        files = [{"kind": "real", "bytes": 4e6}, {"kind": "real", "bytes": 4e6}, {"kind": "recombined", "bytes": 4e6}]
+        times = dict.fromkeys(data.OURS + data.PEERS, [0.1, 0.1, 0.2])
+        result = {"corpus": {"files": files}, "seconds": {**times, "sentencepiece": [1.0, 1.2, 4.0]}}
+        rows = {row.name: row.measured for row in data.rows_of(result)}
+        self.assertAlmostEqual(rows["real: encode over SentencePiece"], 11)
+        self.assertAlmostEqual(rows["recombined: encode over SentencePiece"], 20)
+        self.assertAlmostEqual(rows["real: json.gz to batches"], 20)
+        self.assertAlmostEqual(rows["recombined: core-hours for all of C4 to token shards"], 800e3 / 20 / 3600)
+
+    def test_encoders_that_differ_are_an_error(self) -> None:
+        ids = {name: [1000] for name in data.OURS + data.PEERS}
+        data.check_ids({**ids, "sentencepiece": [1001]})
+        with self.assertRaisesRegex(RuntimeError, "tokenizers makes 1002"):
+            data.check_ids({**ids, "tokenizers": [1002]})
+
+
+class Scale(unittest.TestCase):
+    def test_phases_are_medians_without_waiting_for_data(self) -> None:
+        def step(backward: float, data: float) -> dict[str, float]:
+            return {"seconds": 4 + backward + data, "data_seconds": data, "forward_seconds": 1,
+                    "backward_seconds": backward, "reduce_seconds": 2, "optimizer_seconds": 0.5}
+
+        found = scale.seconds_of([step(2, 0), step(3, 9), step(7, 1)])
+        self.assertEqual(found, {"step": 7, "compute": 4, "sums": 2, "update": 0.5})
+
+    def test_a_prediction_has_the_same_phases(self) -> None:
+        prediction = {"step_seconds": 10, "forward_seconds": 1, "backward_seconds": 2, "exposed_sum_seconds": 3,
+                      "update_seconds": 1.5, "gather_seconds": 2.5}
+        found = scale.predicted_seconds({"prediction": prediction})
+        self.assertEqual(found, {"step": 10, "compute": 3, "sums": 3, "update": 4})
+
+    def test_both_directions_can_miss(self) -> None:
+        for error, word in ((0.149, "within"), (-0.149, "within"), (0.151, "missed"), (-0.151, "missed")):
+            self.assertEqual(scale.verdict({"error": error}), word)
+
+    def test_runs_take_turns_and_give_errors(self) -> None:
+        class Programs:
+            def predict(self, ranks: int, sharding: str) -> dict[str, Any]:
+                return {"prediction": dict.fromkeys(("step_seconds", "forward_seconds", "backward_seconds",
+                                                     "exposed_sum_seconds", "update_seconds", "gather_seconds"), 1.1)}
+
+            def train(self, ranks: int, sharding: str) -> list[dict[str, float]]:
+                return [{"seconds": 1, "data_seconds": 0, "forward_seconds": 0, "backward_seconds": 0,
+                         "reduce_seconds": 0, "optimizer_seconds": 0}]
+
+        rows = scale.compare(Programs(), measuring.Watch(), 2)
+        self.assertEqual([(row["ranks"], row["sharding"]) for row in rows],
+                         [(1, "NONE"), (2, "NONE"), (4, "NONE"), (2, "OPTIMIZER_STATE"), (4, "OPTIMIZER_STATE")])
+        for row in rows:
+            self.assertAlmostEqual(row["error"], 0.1)
+            self.assertEqual(len(row["rounds"]), 2)
 
 
 def step_result(**changes: object) -> dict[str, Any]:

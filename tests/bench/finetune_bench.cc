@@ -2,7 +2,6 @@
 // The product's side of the finetuning benchmark (tests/bench/finetune): evaluations of a
 // checkpoint on its task, or training steps on a task's examples, one for each line of standard
 // input. Prints a line of JSON when it is ready, one for each line, and a summary.
-#include <sys/resource.h>
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/json.h"
+#include "base/memory_limits.h"
 #include "base/output.h"
 #include "cli/checkpoint_options.h"
 #include "cli/run_config.h"
@@ -48,11 +48,7 @@ void ForEachLine(const std::function<void()>& body) {
   }
 }
 
-Json Summary() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return {{"peak_resident_bytes", int64_t{1024} * usage.ru_maxrss}};
-}
+Json Summary() { return {{"peak_resident_bytes", PeakResidentBytes()}}; }
 
 // What `syntra finetune` does to evaluate a model on the validation split of its task.
 ExitCode Evaluate(const CheckpointOptions& options) {

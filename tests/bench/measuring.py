@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import datetime
+import fcntl
 import json
 import os
 import platform
@@ -80,10 +82,22 @@ def machine_ticks() -> tuple[int, int]:
     return user + nice + system, steal
 
 
-class Watch:
-    """Sums the processor time that others used while `measuring`."""
+@contextlib.contextmanager
+def alone(lock: Path | None) -> Iterator[None]:
+    """Holds a lock file (flock) that other heavy work on the machine waits for, if there is one."""
+    if lock is None:
+        yield
+        return
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
-    def __init__(self) -> None:
+
+class Watch:
+    """Sums the processor time that others used while `measuring`, which holds the lock."""
+
+    def __init__(self, lock: Path | None = None) -> None:
+        self.lock = lock
         self.seconds = 0.0
         self.foreign = 0.0
         self.stolen = 0.0
@@ -91,13 +105,14 @@ class Watch:
     @contextlib.contextmanager
     def measuring(self) -> Iterator[None]:
         tick: float = 1.0 / os.sysconf("SC_CLK_TCK")
-        start, own, (busy, stolen) = time.monotonic(), own_ticks(), machine_ticks()
-        yield
-        busy_now, stolen_now = machine_ticks()
-        foreign = (busy_now - busy) - (own_ticks() - own)
-        self.seconds += time.monotonic() - start
-        self.foreign += max(0, foreign) * tick
-        self.stolen += (stolen_now - stolen) * tick
+        with alone(self.lock):
+            start, own, (busy, stolen) = time.monotonic(), own_ticks(), machine_ticks()
+            yield
+            busy_now, stolen_now = machine_ticks()
+            foreign = (busy_now - busy) - (own_ticks() - own)
+            self.seconds += time.monotonic() - start
+            self.foreign += max(0, foreign) * tick
+            self.stolen += (stolen_now - stolen) * tick
 
     def share(self) -> float:
         """In processors: 1.0 is one processor kept busy by others."""
@@ -173,6 +188,7 @@ class Stepper:
             raise
         self.to_first_step = time.perf_counter() - start
         self.seconds: list[float] = []
+        self.last: dict[str, Any] = {}  # what the last line was answered
         self.summary: dict[str, Any] = {}
 
     def _read(self) -> dict[str, Any]:
@@ -192,6 +208,7 @@ class Stepper:
         answers = [self._read() for _ in range(self.lines_per_turn)]
         seconds = statistics.mean(float(answer[self.clock]) for answer in answers)
         self.seconds.append(seconds)
+        self.last = answers[-1]
         return seconds
 
     def close(self) -> int:
@@ -283,6 +300,10 @@ def check_same_model(parameters: int, peer: Mapping[str, Any], product_flops: fl
         raise RuntimeError(f"the peer has {peer['parameters']} parameters, not {parameters}")
     if abs(peer["flops"] / product_flops - 1) > FLOPS_TOLERANCE:
         raise RuntimeError(f"FLOPs differ: peer {peer['flops']}, product {product_flops}")
+
+
+def add_lock_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lock", type=Path, help="held (flock) while it measures, where other work waits for the same file")
 
 
 def date_now() -> str:

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // One mixing layer by itself: its forward and backward pass, with gradients of its input and of all
-// its parameters. Prints a line of JSON with the sizes once it is ready, and one with the seconds
-// of a pass for each line of standard input; at the end the peak memory. tests/bench/mixers runs
-// it.
+// its parameters. Prints a line of JSON with its parameters and operations once it is ready, and
+// one with the seconds of a pass for each line of standard input; at the end the peak memory.
+// tests/bench/mixers runs it.
 //
 //   mixer_bench --mixer 'linear_attention { heads: 8 }' --length 2048 [--causal]
-#include <sys/resource.h>
+//
+// With --ops N it prints instead how N passes divide into the seconds of their ops.
 
 #include <google/protobuf/text_format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ctime>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/memory_limits.h"
 #include "core/arena.h"
 #include "core/random_fill.h"
 #include "core/thread.h"
 #include "kernels/backend.h"
 #include "mixers/mixer.h"
 #include "mixers/relative_bias.h"
+#include "nn/tensors.h"
 #include "program/executable.h"
 
 namespace syntra {
@@ -31,19 +36,13 @@ struct Options {
   std::string mixer;
   int64_t batch = 4, length = 512, width = 512;
   bool causal = false;
-  int threads = 0;
+  int threads = 0, ops = 0;
 };
 
 double ProcessorSeconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-int64_t PeakResidentBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
 }
 
 class Layer {
@@ -71,14 +70,21 @@ class Layer {
   }
 
   void Run() { program_->Run(Gradients::kReplace); }
+  RunTimes TimedRun() {
+    RunTimes times;
+    program_->Run(Gradients::kReplace, {}, &times);
+    return times;
+  }
 
+  // Multiply-adds count twice; those of the scalar are left out.
+  double flops() const { return program_->program().model_flops(); }
   int64_t parameters() const {
     return parameters_.trainable_element_count() -
            options_.batch * options_.length * options_.width;
   }
 
  private:
-  // The scalar to differentiate is sum(y * cotangent), a product of one row and one column.
+  // The scalar to differentiate is sum(y * cotangent).
   void Record(const TokenMixer& mixer, const Scope& root) {
     const Shape rows{options_.batch, options_.length, options_.width};
     const Value x = root.Parameter("x", rows, {"batch", "length", "embed"}, Initializer::Normal(1));
@@ -95,15 +101,8 @@ class Layer {
                                                  .relative_bias = bias,
                                                  .causal = options_.causal,
                                                  .memory = {}});
-    const auto flat = [&](Value value, Attributes::Integers shape) {
-      return root.One("reshape", {{"shape", std::move(shape)}}, {value});
-    };
-    const int64_t elements = rows.size();
     const Value cotangent = program.Input("cotangent", {DType::kF32, rows});
-    const Value loss = root.One(
-        "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
-        {flat(y, {1, elements}), flat(cotangent, {elements, 1})});
-    program.Differentiate(flat(loss, {1}));
+    program.Differentiate(SumTo(root, y, {1}, cotangent));
   }
 
   Options options_;
@@ -112,10 +111,25 @@ class Layer {
   std::optional<Executable> program_;
 };
 
+// Milliseconds a pass of each op, the longest first.
+void PrintOps(const Options& options) {
+  Layer layer(options);
+  layer.Run();
+  std::map<std::string, double> ops;
+  for (int i = 0; i < options.ops; ++i) {
+    for (const auto& [name, seconds] : SecondsByOp(layer.TimedRun())) ops[name] += seconds;
+  }
+  std::vector<std::pair<std::string, double>> rows(ops.begin(), ops.end());
+  std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);
+  for (const auto& [name, seconds] : rows) {
+    std::cout << name << ": " << 1e3 * seconds / options.ops << " ms\n";
+  }
+}
+
 void Serve(const Options& options) {
   Layer layer(options);
   layer.Run();
-  std::cout << Json{{"parameters", layer.parameters()}} << std::endl;
+  std::cout << Json{{"parameters", layer.parameters()}, {"flops", layer.flops()}} << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     const auto begin = Clock::now();
     const double busy = ProcessorSeconds();
@@ -139,7 +153,12 @@ int main(int argc, char** argv) {
   app.add_option("--width", options.width);
   app.add_option("--threads", options.threads, "0: all");
   app.add_flag("--causal", options.causal);
+  app.add_option("--ops", options.ops, "Print the time of each op over so many passes");
   CLI11_PARSE(app, argc, argv);
   if (options.threads > 0) syntra::SetThreadCount(options.threads);
-  syntra::Serve(options);
+  if (options.ops > 0) {
+    syntra::PrintOps(options);
+  } else {
+    syntra::Serve(options);
+  }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: saving, reading, names, retention.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
 #include "base/digest.h"
 #include "base/error.h"
 #include "checkpoint/finite.h"
+#include "checkpoint/retention.h"
 #include "tests/checkpoint/sample.h"
 
 namespace syntra {
@@ -200,19 +202,53 @@ TEST(Retention, KeepsNewestMilestonesAndLaterSteps) {
   std::filesystem::remove_all(root);
 }
 
+TEST(GoingBack, ToTheNewestFromBeforeOrTheOldest) {
+  const Path root = ScratchInMemory("going-back");
+  for (const int64_t step : {10, 20, 30}) Sample(step).Save(root, {.keep = 3});
+  // The checkpoint of step 20 holds what step 20 made of the parameters.
+  for (const auto& [first_bad, to] :
+       std::map<int64_t, int64_t>{{40, 30}, {21, 20}, {20, 10}, {5, 10}}) {
+    EXPECT_EQ(StepToGoBackTo(root, first_bad), to) << first_bad;
+  }
+  std::filesystem::remove(root / StepName(10) / "tensors.h5");
+  EXPECT_EQ(StepToGoBackTo(root, 21), 20);
+  EXPECT_EQ(StepToGoBackTo(root, 15), 20);
+  for (const int64_t step : {20, 30}) {
+    std::filesystem::remove(root / StepName(step) / "tensors.h5");
+  }
+  EXPECT_THROW(StepToGoBackTo(root, 25), Error);
+  std::filesystem::remove_all(root);
+}
+
+TEST(GoingBack, LaterCheckpointsGo) {
+  const Path root = ScratchInMemory("later");
+  for (const int64_t step : {10, 20, 30}) Sample(step).Save(root, {.keep = 3});
+  RemoveCheckpointsAfter(root, 30);
+  EXPECT_EQ(DirectoryNames(root).size(), 3u);
+  RemoveCheckpointsAfter(root, 10);
+  EXPECT_THAT(DirectoryNames(root), ElementsAre(StepName(10)));
+  std::filesystem::remove_all(root);
+}
+
 TEST(Retention, RemovesLeftoversOfDeadProcessesOnly) {
   const Path root = ScratchInMemory("leftovers");
   const std::string living = fmt::format(".tmp-step-0000000003-{}", getppid());
+  const pid_t ended = fork();  // and not yet waited for
+  if (ended == 0) _exit(0);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, ended, &info, WEXITED | WNOWAIT), 0);
   // Process ids end at 2^22 on Linux.
   for (const std::string& name :
        {std::string(".tmp-step-0000000001-99999999"),
         std::string(".trash-step-0000000002-99999999"), std::string(".tmp-other-99999999"), living,
-        std::string(".bad-step-0000000000"), std::string("notes-7")}) {
+        fmt::format(".tmp-step-0000000005-{}", ended), std::string(".bad-step-0000000000"),
+        std::string("notes-7")}) {
     CreateDirectories(root / name);
   }
   Sample(4).Save(root);
   EXPECT_THAT(DirectoryNames(root), ElementsAre(".bad-step-0000000000", ".tmp-other-99999999",
                                                 living, "notes-7", StepName(4)));
+  waitpid(ended, nullptr, 0);
   std::filesystem::remove_all(root);
 }
 

@@ -246,6 +246,8 @@ TEST_F(Damage, ChangeAfterVerificationIsFound) {
   std::fclose(file);
   std::byte row[24];
   EXPECT_THROW(checkpoint.Read("moments/row", row), Error);
+  const TensorDestination all[] = {{"moments/row", {row, {DType::kF64, {3, 1}}}}};
+  EXPECT_THROW(checkpoint.Read(all), Error);
 }
 
 }  // namespace

@@ -134,6 +134,15 @@ TEST_F(PowerLoss, OfTheFirstCheckpoint) {
   ExpectSafeAndNoSyncToSpare(root_ / "run" / "checkpoints", -1, 20);
 }
 
+// Some files are synced twice: by those who write them, and by the one who commits.
+TEST_F(PowerLoss, OfACheckpointOfSeveralWriters) {
+  writers_ = 2;
+  Reset();
+  Record(20, root_);
+  EXPECT_EQ(FindViolation(*before_, calls_, CommittingCall(root_), OldOrNew(root_, 10, 20)), "");
+  EXPECT_GT(states_, 50u);
+}
+
 // strace splits a call in the middle of which another thread made one, and aligns the result of the
 // rest.
 TEST(Recording, JoinsInterruptedCalls) {

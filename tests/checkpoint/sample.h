@@ -14,6 +14,7 @@
 #include "base/failure.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
+#include "checkpoint/shared_save.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -44,19 +45,52 @@ class Sample {
     SaveCheckpoint(root, info, Records(), options);
   }
 
-  // True if `checkpoint` holds exactly this state.
+  // What one of several processes holds: an equal part of each tensor.
+  std::vector<TensorRecord> Part(int process, int processes) const {
+    std::vector<TensorRecord> part;
+    for (TensorRecord record : Records()) {
+      const auto elements = static_cast<int64_t>(record.type.shape.size());
+      record.begin = elements * process / processes;
+      const int64_t end = elements * (process + 1) / processes;
+      if (record.begin == end) continue;
+      record.data += record.begin * static_cast<int64_t>(SizeOf(record.type.dtype));
+      record.type.shape = {end - record.begin};
+      part.push_back(record);
+    }
+    return part;
+  }
+
+  // As so many processes do together.
+  void SaveShared(const Path& root, int processes) const {
+    const CheckpointFrame frame = MakeFrame(Records(), 600);
+    SharedSave save(root, info, frame);
+    std::vector<FilePart> written;
+    for (int process = 0; process < processes; ++process) {
+      for (FilePart& part : WriteParts(save.directory(), frame.outline, Part(process, processes))) {
+        written.push_back(std::move(part));
+      }
+    }
+    save.Commit(written);
+  }
+
+  // True if `checkpoint` holds exactly this state, read one by one and all at once.
   bool Matches(Checkpoint& checkpoint) const {
     if (checkpoint.info().step != info.step || checkpoint.info().run_id != info.run_id ||
         checkpoint.info().attributes != info.attributes ||
         checkpoint.tensors().size() != names.size()) {
       return false;
     }
+    std::vector<std::vector<std::byte>> together;
+    std::vector<TensorDestination> destinations;
     for (size_t i = 0; i < names.size(); ++i) {
       std::vector<std::byte> read(types[i].bytes());
       checkpoint.Read(names[i], TensorView{read.data(), types[i]});
       if (read != bytes[i]) return false;
+      together.emplace_back(read.size());
+      destinations.push_back({names[i], {together.back().data(), types[i]}});
     }
-    return true;
+    checkpoint.Read(destinations);
+    return together == bytes;
   }
 
   CheckpointInfo info;

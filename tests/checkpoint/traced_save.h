@@ -54,7 +54,8 @@ class TracedSave : public testing::Test {
   int Save(int64_t step, const std::vector<std::string>& strace_options, const Path& root) {
     std::vector<std::string> arguments = {"strace", "-o", trace_.string()};
     arguments.insert(arguments.end(), strace_options.begin(), strace_options.end());
-    arguments.insert(arguments.end(), {SYNTRA_SAVE_ONCE, root.string(), std::to_string(step)});
+    arguments.insert(arguments.end(), {SYNTRA_SAVE_ONCE, root.string(), std::to_string(step),
+                                       std::to_string(writers_)});
     return RunProcess(arguments, output_);
   }
 
@@ -87,6 +88,7 @@ class TracedSave : public testing::Test {
   }
 
   Path root_, output_, trace_;
+  int writers_ = 1;  // of the child's saves
 };
 
 }  // namespace syntra

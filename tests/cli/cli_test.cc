@@ -396,9 +396,11 @@ TEST(Slurm, ScriptsAreCleanAndSayWhatWasAskedFor) {
     std::vector<std::string> lines;
   };
   const Case cases[] = {
-      {"--nodes 4 --partition p --account a --cpus-per-rank 8 --ranks-per-node 2",
+      {"--nodes 4 --partition p --account a --exclude bad[1-2] --cpus-per-rank 8 --ranks-per-node "
+       "2",
        {"#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=2\n", "#SBATCH --cpus-per-task=8\n",
-        "#SBATCH --partition=p\n", "#SBATCH --account=a\n", " --cpus-per-task=8 \"${comm"}},
+        "#SBATCH --partition=p\n", "#SBATCH --account=a\n", "#SBATCH --exclude=bad[1-2]\n",
+        " --cpus-per-task=8 \"${comm"}},
       {"--nodes 2 --gpus-per-node 4 --container my.sif",
        {"#SBATCH --gpus-per-node=4\n", "#SBATCH --ntasks-per-node=4\n", "#SBATCH --exclusive\n",
         "command=(apptainer exec --nv my.sif syntra pretrain\n"}},
@@ -426,9 +428,9 @@ TEST(Slurm, ScriptsQueueAgainWhatCanContinue) {
     const char* state;
     bool queued_again;
   };
-  const Case cases[] = {{0, "RUNNING", false},    {2, "RUNNING", false}, {6, "RUNNING", false},
-                        {7, "RUNNING", true},     {75, "RUNNING", true}, {137, "RUNNING", true},
-                        {75, "COMPLETING", false}};
+  const Case cases[] = {{0, "RUNNING", false},  {2, "RUNNING", false},    {6, "RUNNING", false},
+                        {7, "RUNNING", true},   {75, "RUNNING", true},    {137, "RUNNING", true},
+                        {205, "RUNNING", true}, {75, "COMPLETING", false}};
   for (const auto& [code, state, queued_again] : cases) {
     const Outcome outcome = RunShell(fmt::format(
         R"(bin=$(mktemp -d); trap 'rm -rf "$bin"' EXIT

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/samples.h"
+#include "train/validation_samples.h"
 
 namespace syntra {
 namespace {

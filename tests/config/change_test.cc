@@ -29,6 +29,7 @@ TEST(Change, OnlyTheseMayChange) {
   std::set<std::string> found;
   CollectOptions(*Config::descriptor(), "", &found);
   const std::set<std::string> expected{"checkpoint",
+                                       "cluster",
                                        "data.directory",
                                        "data.max_bad_fraction",
                                        "data.on_bad_record",
@@ -43,8 +44,11 @@ TEST(Change, OnlyTheseMayChange) {
                                        "train.device",
                                        "train.directory",
                                        "train.log_every",
+                                       "train.loss_spikes",
+                                       "train.max_rollbacks",
                                        "train.max_skipped_steps",
                                        "train.micro_batch_size",
+                                       "train.profile",
                                        "train.recompute",
                                        "train.sharding",
                                        "train.steps",

@@ -202,6 +202,7 @@ TEST(Presets, HaveThePublishedParameterCounts) {
   const std::map<std::string, int64_t> counts = {{"t5_v1_0_small", 60506624},
                                                  {"t5_v1_0_base", 222903552},
                                                  {"t5_v1_0_large", 737668096},
+                                                 {"t5_v1_0_3b", 2851598336},
                                                  {"t5_v1_1_small", 76961152},
                                                  {"t5_v1_1_base", 247577856},
                                                  {"t5_v1_1_large", 783150080},

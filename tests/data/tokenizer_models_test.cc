@@ -11,6 +11,7 @@
 #include <functional>
 #include <random>
 
+#include "base/memory_limits.h"
 #include "configs/schema/config.pb.h"
 #include "core/random.h"
 #include "core/thread.h"
@@ -306,12 +307,6 @@ int InChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-int64_t PeakBytes() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * int64_t{1024};
-}
-
 std::string WithoutSpaces(size_t bytes) {
   std::mt19937 random(1);
   std::string text(bytes, ' ');
@@ -324,9 +319,9 @@ TEST(Tokenizers, ALongWordTakesAFewBytesAByte) {
   const Tokenizer t5(SamplePath("spiece.model"), 100);
   const std::string text = WithoutSpaces(size_t{2} << 20);
   EXPECT_EQ(InChild([&] {
-              const int64_t before = PeakBytes();
+              const int64_t before = PeakResidentBytes();
               const Ids ids = t5.Encode(text);
-              const int64_t taken = PeakBytes() - before - 4 * std::ssize(ids);
+              const int64_t taken = PeakResidentBytes() - before - 4 * std::ssize(ids);
               std::fprintf(stderr, "%.1f bytes a byte\n",
                            static_cast<double>(taken) / static_cast<double>(text.size()));
               return taken < 8 * std::ssize(text) ? 0 : 1;

@@ -197,6 +197,20 @@ TEST(WordCache, GivesSentencePiecesIdsOnHardTexts) {
   }
 }
 
+// A word with two equal segmentations, behind so many cached words that the sum before it is
+// coarse.
+TEST(WordCache, FindsTheSumBehindCachedWords) {
+  std::string text;
+  Ids plain;
+  for (int words = 0; words < 20000; ++words) {
+    text += words % 7 == 0 ? "model " : "the ";
+    if (words % 1999 != 0) continue;
+    text += "-- - --- !!!!! ";
+    T5().EncodePlainly(text, &plain);
+    ASSERT_EQ(T5().Encode(text), plain) << words;
+  }
+}
+
 TEST(WordCache, GivesSentencePiecesIdsOnBooksAndWikipedia) {
   SYNTRA_NEEDS_SHARED_DATA();
   ExpectPlainIds(T5(), SharedDataPath() / "text/wikitext-2/wiki.train.tokens.gz", 20000);

@@ -196,6 +196,7 @@ std::vector<int64_t> StatesOf(const std::string& name) {
       {"multi_query", {kRow / 2, kRow / 2}},
       {"performer", {32 * 8, 32}},
       {"random_and_dot", {kRow, kRow}},
+      {"reformer", {kRow, kRow, kOutputs * 4}},
       {"retention", {16 * 12}},
       {"sinkhorn", {kRow, kRow, kRow}}};
   const auto it = states.find(name);

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/digest.h"
+#include "dist/all_ranks.h"
 #include "dist/mpi.h"
 #include "dist/nccl.h"
 #include "dist/tree_sum.h"
@@ -24,14 +25,19 @@ namespace {
 Communicator* communicator = nullptr;
 Device* device = &Host();  // of the views
 
+// Whether other ranks may read a vector, where they can.
+enum class Access { kOwn, kExposed };
+constexpr Access kAccesses[] = {Access::kOwn, Access::kExposed};
+
 // A vector on the device.
 template <typename T>
 class Placed {
  public:
-  explicit Placed(const std::vector<T>& values)
+  explicit Placed(const std::vector<T>& values, Access access = Access::kOwn)
       : count_(static_cast<int64_t>(values.size())),
         memory_(device->Allocate(values.size() * sizeof(T), "a tested vector")) {
     device->CopyIn(memory_.data(), values.data(), memory_.size());
+    if (access == Access::kExposed) exposure_ = communicator->Expose(view());
   }
 
   TensorView view() const { return {memory_.data(), {DTypeOf<T>(), Shape{count_}}, device}; }
@@ -48,6 +54,7 @@ class Placed {
  private:
   int64_t count_;
   Buffer memory_;
+  std::shared_ptr<Exposure> exposure_;
 };
 
 // A reproducible value of mixed sign and magnitude for an element of a rank's vector.
@@ -129,20 +136,40 @@ void ExpectSameOnAllRanks(std::span<const float> values) {
 }
 
 TEST(Communicator, AllReduceSumIsTheSumOnEveryRank) {
-  for (const int64_t count : {1, 15, 16, 17, 1000, 65536, 1000003}) {
-    const Placed<float> values(Mine(count));
-    communicator->AllReduceSum(values.view());
-    const std::vector<float> sums = values.Get();
-    ExpectSums(sums);
-    ExpectSameOnAllRanks(sums);
+  for (const Access access : kAccesses) {
+    for (const int64_t count : {1, 15, 16, 17, 1000, 65536, 1000003}) {
+      const Placed<float> values(Mine(count), access);
+      communicator->AllReduceSum(values.view());
+      const std::vector<float> sums = values.Get();
+      ExpectSums(sums);
+      ExpectSameOnAllRanks(sums);
+    }
   }
+}
+
+// What is exposed keeps its content, and collectives over parts of it leave the rest as it is.
+TEST(Communicator, SumsPartsOfAnExposedVector) {
+  const std::vector<float> before = Mine(1000003);
+  const Placed<float> values(before, Access::kExposed);
+  EXPECT_TRUE(SameBits(values.Get(), before));
+  const auto part = [&](int64_t first, int64_t count) -> TensorView {
+    return {static_cast<float*>(values.view().data) + first, {DType::kF32, {count}}, device};
+  };
+  constexpr int64_t kFirst = 12345, kCount = 600011;
+  communicator->AllReduceSum(part(kFirst, kCount));
+  std::vector<float> after = values.Get();
+  ExpectSums(std::span(after).subspan(kFirst, kCount), kFirst,
+             [](int rank, int64_t i) { return Value(rank, i, 0); });
+  std::copy_n(before.begin() + kFirst, kCount, after.begin() + kFirst);
+  EXPECT_TRUE(SameBits(after, before));
 }
 
 // Alternates long and short vectors, so a buffer that is reused too early would show.
 TEST(Communicator, RepeatsWithTheSameBits) {
   for (int round = 0; round < 40; ++round) {
     const int64_t count = round % 3 == 0 ? 700001 : round % 3 == 1 ? 3 : 40000;
-    const Placed<float> values(Mine(count, round % 3)), again(Mine(count, round % 3));
+    const Placed<float> values(Mine(count, round % 3));
+    const Placed<float> again(Mine(count, round % 3), Access::kExposed);
     communicator->AllReduceSum(values.view());
     communicator->AllReduceSum(again.view());
     ASSERT_TRUE(SameBits(values.Get(), again.Get())) << round;
@@ -179,11 +206,13 @@ TEST(Communicator, StartedSumsFollowTheWorkBeforeAndPrecedeTheWorkAfterTheFinish
 }
 
 TEST(Communicator, ReduceScatterLeavesTheOwnShare) {
-  for (const Shares& shares : DifferentShares()) {
+  const std::vector<Shares> list = DifferentShares();
+  for (size_t i = 0; i < 2 * list.size(); ++i) {
+    const Shares& shares = list[i / 2];
     const int64_t begin = shares.begin(communicator->rank());
     const int64_t share = shares.size(communicator->rank());
     const std::vector<float> before = Mine(shares.elements());
-    const Placed<float> values(before);
+    const Placed<float> values(before, kAccesses[i % 2]);
     communicator->ReduceScatter(values.view(), shares);
     std::vector<float> after = values.Get();
     ExpectSums(std::span(after).subspan(begin, share), begin,
@@ -242,6 +271,20 @@ TEST(Communicator, Broadcast) {
     const std::vector<float> values = placed.Get();
     for (int64_t i = 0; i < 1234; ++i) ASSERT_EQ(values[i], Value(root, i, 0));
   }
+}
+
+TEST(Communicator, TextsReachAllRanks) {
+  const int rank = communicator->rank();
+  for (const std::string& text : {std::string(), std::string("a"), std::string(70001, 'x')}) {
+    std::string received = rank == 0 ? text : "a rank's own";
+    BroadcastText(*communicator, &received);
+    EXPECT_EQ(received, text);
+  }
+  std::vector<std::string> expected;
+  for (int other = 0; other < communicator->size(); ++other) {
+    expected.push_back(std::string(other, 'y'));  // one is empty
+  }
+  EXPECT_EQ(AllGatherLines(*communicator, std::string(rank, 'y')), expected);
 }
 
 // Host memory works whatever device other views are on.
@@ -349,18 +392,6 @@ std::string WhyNoGpu(bool one_each) {
                      found.count);
 }
 
-int TestAll() {
-  // One rank reports; the others speak up only when something fails.
-  auto& listeners = testing::UnitTest::GetInstance()->listeners();
-  if (communicator->rank() != 0) delete listeners.Release(listeners.default_result_printer());
-  const int result = RUN_ALL_TESTS();
-  if (result != 0 && communicator->rank() != 0) {
-    fmt::print(stderr, "rank {}: {} cases failed\n", communicator->rank(),
-               testing::UnitTest::GetInstance()->failed_test_count());
-  }
-  return result;
-}
-
 int TestOnGpu(bool with_nccl) {
   if (const std::string reason = WhyNoGpu(with_nccl); !reason.empty()) {
     if (communicator->rank() == 0) fmt::print("[  SKIPPED ] {}\n", reason);
@@ -368,10 +399,10 @@ int TestOnGpu(bool with_nccl) {
   }
   const std::unique_ptr<Backend> gpu = OpenGpu(communicator->rank_on_host() % FindGpus().count);
   device = &gpu->device();
-  if (!with_nccl) return TestAll();
+  if (!with_nccl) return TestOnAllRanks(*communicator);
   NcclCommunicator nccl(*communicator, *device, nccl::Load());
   communicator = &nccl;
-  return TestAll();
+  return TestOnAllRanks(*communicator);
 }
 
 }  // namespace
@@ -390,5 +421,5 @@ int main(int argc, char** argv) {
     host = MakeCommunicator(&argc, &argv);
   }
   communicator = host.get();
-  return tested == "host" ? TestAll() : TestOnGpu(tested == "nccl");
+  return tested == "host" ? TestOnAllRanks(*communicator) : TestOnGpu(tested == "nccl");
 }

@@ -32,7 +32,6 @@ TEST(Shares, OfAPieceAreWhatLiesInIt) {
 TEST(Shares, InOtherUnits) {
   const Shares shares({4, 8, 12});
   EXPECT_EQ(Ends(shares.Times(3)), (std::vector<int64_t>{12, 24, 36}));
-  EXPECT_EQ(Ends(shares.Per(4)), (std::vector<int64_t>{1, 2, 3}));
 }
 
 TEST(Shares, LieOneBehindTheOther) {

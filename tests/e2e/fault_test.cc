@@ -48,8 +48,9 @@ TEST_F(Fault, SkippedStepsResumeExactly) {
 }
 
 TEST_F(Fault, TooManySkippedStepsEndTheRun) {
-  const Outcome outcome = Run(Pretrain("run", {"train.max_skipped_steps=3"}),
-                              {.environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
+  const Outcome outcome =
+      Run(Pretrain("run", {"train.max_skipped_steps=3", "train.max_rollbacks=0"}),
+          {.environment = {"SYNTRA_FAILPOINT=gradient_nan@4-20"}});
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_TRUE(outcome.Says("4 of the last 100 steps")) << outcome.err;
   EXPECT_EQ(LastLoggedStep("run"), 7);
@@ -59,7 +60,8 @@ TEST_F(Fault, TooManySkippedStepsEndTheRun) {
 
 // The limit holds for the run, however often it is restarted.
 TEST_F(Fault, SkippedStepsAreCountedOverRestarts) {
-  const Arguments limit{"train.max_skipped_steps=3", "optimizer.schedule.kind=CONSTANT"};
+  const Arguments limit{"train.max_skipped_steps=3", "train.max_rollbacks=0",
+                        "optimizer.schedule.kind=CONSTANT"};
   const auto until = [&](int step) {
     Arguments settings = limit;
     settings.push_back(fmt::format("train.steps={}", step));
@@ -103,6 +105,18 @@ TEST_F(Fault, ReplicasThatDifferAreFound) {
                               {.ranks = 2, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
   EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(outcome.Says("the replicas of the ranks differ after step 8")) << outcome.err;
+  // Two ranks have no majority; three have.
+  EXPECT_TRUE(outcome.Says("no majority agrees: rank 0 on ")) << outcome.err;
+  EXPECT_FALSE(outcome.Says("--exclude")) << outcome.err;
+  const Outcome third =
+      Run(Pretrain("third", {"train.compare_replicas_every=4", "train.batch_size=6"}),
+          {.ranks = 3, .environment = {"SYNTRA_FAILPOINT=lost_state@6:1"}});
+  EXPECT_EQ(third.code, 6);
+  EXPECT_TRUE(
+      third.Says(fmt::format("rank 1 on {0} differs from the other 2. A machine computes "
+                             "wrongly; continue without {0} (in Slurm: --exclude={0} of ",
+                             HostName())))
+      << third.err;
 }
 
 TEST_F(Fault, AStragglerIsNamedOnce) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares training on a GPU with training on the CPU. The GPU is the simulated one of tests/simt,
 // or a real one if SYNTRA_TEST_GPU_PROGRAM names a `syntra` built for it.
+#include <set>
+
+#include "tests/e2e/profile.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -80,11 +83,25 @@ TEST_F(Gpu, TwoRanksSumGradientsInPieces) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   const Arguments fast = With("train.device=CUDA", "train.reduction=FAST");
   TrainOnGpu("one", fast);
-  TrainOnGpu("two", fast, 2);
+  Arguments profiled = fast;
+  profiled.push_back("train.profile={ first_step: 2 steps: 2 }");
+  TrainOnGpu("two", profiled, 2);
   ExpectSameCurve("one", "two", kSteps, 2e-6);
   ExpectSameParameters("one", "two", 1, 1e-6);
   TrainOnGpu("shared", With("train.device=CUDA", "train.reduction=FAST", kShared), 2);
+  // Which is also: the profile changed no bit.
   EXPECT_EQ(Trace(Directory("shared"), kSteps), Trace(Directory("two"), kSteps));
+  for (const int rank : {0, 1}) {
+    const std::vector<ProfileEvent> events = ProfileEvents(Directory("two"), rank);
+    EXPECT_EQ(StepsOf(events, kTrainingLane, "step"), (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(CountOf(events, "forward"), 4);
+    EXPECT_GE(CountOf(events, "sum of gradients starts"), 2);
+    std::set<std::string> around;  // the ops
+    for (const ProfileEvent& event : events) {
+      if (event.facts.contains("instruction")) around.insert(event.around);
+    }
+    EXPECT_EQ(around, (std::set<std::string>{"forward", "backward", "optimizer"}));
+  }
 }
 
 // Two ranks with a GPU each, and the fake NCCL.

@@ -46,12 +46,18 @@ TEST_F(Memory, TooLittleAddressSpace) {
   }
 }
 
+// Of a whole run, from its start to its end, and of a plan.
 TEST_F(Memory, RefusedAtSampledRequests) {
   const Arguments plan{"plan", "--config", config_.string()};
-  for (const bool once : {false, true}) {
-    for (int64_t request = 1; request < 100000; request = request * 3 + 1) {
-      ExpectDoneOrShort(Run(plan, Failing(request, once)),
-                        fmt::format("plan, request {}{}", request, once ? " alone" : ""));
+  const Arguments train = Pretrain("run", {"train.steps=4", "checkpoint.every=2"});
+  for (const Arguments& command : {plan, train}) {
+    for (const bool once : {false, true}) {
+      for (int64_t request = 1; request < 100000; request = request * 3 + 1) {
+        RemoveAll(Directory("run"));
+        ExpectDoneOrShort(
+            Run(command, Failing(request, once)),
+            fmt::format("{}, request {}{}", command.front(), request, once ? " alone" : ""));
+      }
     }
   }
 }

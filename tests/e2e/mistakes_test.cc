@@ -33,7 +33,7 @@ class Mistake : public TinyRun {
 TEST_F(Mistake, WrongKey) {
   Replace("vocabulary_size", "vocabulary_sise");
   const Outcome outcome = Run(Pretrain("run"));
-  ExpectError(outcome, 2, {"tiny.textproto:17:3: ", "did you mean \"vocabulary_size\"?"});
+  ExpectError(outcome, 2, {"tiny.textproto:5:3: ", "did you mean \"vocabulary_size\"?"});
   EXPECT_FALSE(std::filesystem::exists(Directory("run")));
 }
 

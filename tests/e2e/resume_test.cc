@@ -36,8 +36,11 @@ class Resume : public TinyRun, public testing::WithParamInterface<Case> {
 TEST_P(Resume, TenAndKillAndTenIsTwenty) {
   const Arguments settings = Settings("checkpoint.every=10");
   Train("straight", settings, Ranks());
+  // The steps behind the checkpoint wait, or all may be over before the kill.
+  StartOptions options = Ranks();
+  options.environment = {"SYNTRA_FAILPOINT=slow_rank@11-20"};
   {
-    Program first(scratch_, Pretrain("broken", settings), Ranks());
+    Program first(scratch_, Pretrain("broken", settings), options);
     ASSERT_TRUE(WaitUntil([&] { return HasCheckpoint("broken", 10) || !first.running(); }));
     first.Kill();
   }
@@ -145,6 +148,10 @@ TEST_P(ResumeRanks, OneIsKilledAtRandomTimes) {
 
 INSTANTIATE_TEST_SUITE_P(All, ResumeRanks,
                          testing::Values(Case{"AdamWTwoRanks", 2, {}},
+                                         Case{"SharedStateThreeRanks",
+                                              3,
+                                              {"train.sharding=OPTIMIZER_STATE",
+                                               "train.batch_size=12"}},
                                          Case{"ExactFourRanks", 4, kExact}),
                          [](const auto& info) { return info.param.name; });
 

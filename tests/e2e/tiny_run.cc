@@ -15,24 +15,28 @@ namespace {
 
 constexpr int kWords = 96;
 
-constexpr const char* kConfig = R"(
-model {{
-  width: 32
+constexpr const char* kModel = R"(
   encoder_layers: 2
   decoder_layers: 2
-  feed_forward {{ width: 64 }}
-  mixer {{
-    attention {{
+  mixer {
+    attention {
       heads: 2
       head_size: 16
       dropout: 0.1
-      term {{ random {{ max_length: 32 }} }}
-      term {{ dot_product {{}} }}
-    }}
-  }}
-  cross_attention {{ heads: 2 head_size: 16 dropout: 0.1 }}
-  vocabulary_size: 128
+      term { random { max_length: 32 } }
+      term { dot_product {} }
+    }
+  }
+  cross_attention { heads: 2 head_size: 16 dropout: 0.1 }
   dropout: 0.1
+)";
+
+constexpr const char* kConfig = R"(
+model {{
+  width: 32
+  feed_forward {{ width: 64 }}
+  vocabulary_size: 128
+  {1}
 }}
 data {{
   train: "{0}/corpus/train.jsonl"
@@ -41,6 +45,7 @@ data {{
   prepared: "{0}/prepared"
   input_length: 32
   extra_ids: 20
+  {2}
 }}
 optimizer {{ kind: ADAMW schedule {{ kind: LINEAR rate: 0.01 warmup_steps: 2 }} clip_norm: 1 }}
 train {{ steps: 20 batch_size: 8 threads: 1 log_every: 1000 }}
@@ -100,27 +105,43 @@ void WriteSentencePieceModel(const Path& path, int words, const std::vector<std:
   ReplaceFileDurably(path, model);
 }
 
-void TinyRun::SetUp() {
-  ScratchTest::SetUp();
-  CreateDirectories(scratch_ / "corpus");
-  config_ = scratch_ / "tiny.textproto";
-  tokenizer_ = scratch_ / "corpus/tiny.model";
-  training_ = scratch_ / "corpus/train.jsonl";
-  validation_ = scratch_ / "corpus/validation.jsonl";
-  ReplaceFileDurably(config_, fmt::format(kConfig, scratch_.string()));
-  ReplaceFileDurably(training_, Documents(200, 1));
-  ReplaceFileDurably(validation_, Documents(30, 2));
-  WriteSentencePieceModel(tokenizer_, kWords);
+TinyFiles::TinyFiles(const Path& folder)
+    : config(folder / "tiny.textproto"),
+      tokenizer(folder / "corpus/tiny.model"),
+      training(folder / "corpus/train.jsonl"),
+      validation(folder / "corpus/validation.jsonl") {
+  CreateDirectories(folder / "corpus");
+  WriteConfig(kModel);
+  ReplaceFileDurably(training, Documents(200, 1));
+  ReplaceFileDurably(validation, Documents(30, 2));
+  WriteSentencePieceModel(tokenizer, kWords);
 }
 
-Arguments TinyRun::Pretrain(const std::string& name, const Arguments& settings) const {
-  Arguments arguments{"pretrain", "--config", config_.string(), "--set",
-                      "train.directory=" + Directory(name).string()};
+void TinyFiles::WriteConfig(const std::string& model, const std::string& data) const {
+  ReplaceFileDurably(config, fmt::format(kConfig, config.parent_path().string(), model, data));
+}
+
+Arguments TinyFiles::Pretrain(const Path& directory, const Arguments& settings) const {
+  Arguments arguments{"pretrain", "--config", config.string(), "--set",
+                      "train.directory=" + directory.string()};
   for (const std::string& setting : settings) {
     arguments.push_back("--set");
     arguments.push_back(setting);
   }
   return arguments;
+}
+
+void TinyRun::SetUp() {
+  ScratchTest::SetUp();
+  files_.emplace(scratch_);
+  config_ = files_->config;
+  tokenizer_ = files_->tokenizer;
+  training_ = files_->training;
+  validation_ = files_->validation;
+}
+
+Arguments TinyRun::Pretrain(const std::string& name, const Arguments& settings) const {
+  return files_->Pretrain(Directory(name), settings);
 }
 
 void TinyRun::Train(const std::string& name, const Arguments& settings,
@@ -137,11 +158,11 @@ std::vector<Json> TinyRun::Metrics(const std::string& name) const {
   return lines;
 }
 
-int64_t TinyRun::NewestStep(const std::string& name) const {
+int64_t NewestStep(const Path& run_directory) {
   int64_t newest = -1;
   std::error_code code;
   for (const auto& entry :
-       std::filesystem::directory_iterator(Directory(name) / "checkpoints", code)) {
+       std::filesystem::directory_iterator(run_directory / "checkpoints", code)) {
     const std::string file = entry.path().filename();
     int64_t step = 0;
     if (file.starts_with("step-") && ParseInt64(file.substr(5), &step)) {
@@ -151,8 +172,8 @@ int64_t TinyRun::NewestStep(const std::string& name) const {
   return newest;
 }
 
-int64_t TinyRun::LastLoggedStep(const std::string& name) const {
-  const Path path = Directory(name) / "metrics.jsonl";
+int64_t LastLoggedStep(const Path& run_directory) {
+  const Path path = run_directory / "metrics.jsonl";
   if (!std::filesystem::exists(path)) return -1;
   const std::string text = ReadWholeFile(path);
   const size_t at = text.rfind("{\"step\":");
@@ -215,15 +236,19 @@ std::string MetricsTrace(const Path& run_directory) {
   std::string trace;
   for (const std::string& line : Split(ReadWholeFile(run_directory / "metrics.jsonl"), '\n')) {
     if (line.empty()) continue;
-    auto json = ParseJson(line);
-    for (const char* time : {"time", "seconds", "tokens_per_second", "mfu"}) json.erase(time);
-    trace += JsonText(json) + "\n";
+    const Json json = ParseJson(line);
+    Json equal = Json::object();
+    for (const auto& [name, value] : json.items()) {
+      const bool is_time = name == "time" || name.ends_with("second") ||
+                           name.ends_with("seconds") || name == "mfu" || name == "slowest_rank";
+      if (!is_time) equal[name] = value;
+    }
+    trace += JsonText(equal) + "\n";
   }
   return trace;
 }
 
-std::string Trace(const Path& run_directory, int64_t step) {
-  std::string trace = MetricsTrace(run_directory);
+std::string CheckpointTrace(const Path& run_directory, int64_t step) {
   std::vector<Path> files;
   const Path checkpoint = run_directory / fmt::format("checkpoints/step-{:010}", step);
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
@@ -231,10 +256,15 @@ std::string Trace(const Path& run_directory, int64_t step) {
     if (entry.path().filename() != "MANIFEST") files.push_back(entry.path());
   }
   std::ranges::sort(files);
+  std::string trace;
   for (const Path& file : files) {
     trace += file.filename().string() + " " + ToHex(DigestOf(ReadWholeFile(file))) + "\n";
   }
   return trace;
+}
+
+std::string Trace(const Path& run_directory, int64_t step) {
+  return MetricsTrace(run_directory) + CheckpointTrace(run_directory, step);
 }
 
 }  // namespace syntra

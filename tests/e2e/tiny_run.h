@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,30 @@ namespace syntra {
 
 using Arguments = std::vector<std::string>;
 
+// What the runs in `folder` read.
+struct TinyFiles {
+  explicit TinyFiles(const Path& folder);  // writes them
+  // Writes the configuration with these fields of `model` and `data`, beside those that all tiny
+  // models have.
+  void WriteConfig(const std::string& model, const std::string& data = "") const;
+  // The command line of `pretrain` in this run directory with these settings (FIELD=VALUE).
+  Arguments Pretrain(const Path& directory, const Arguments& settings = {}) const;
+
+  Path config, tokenizer, training, validation;
+};
+
+// The step of the newest checkpoint, as far as its name says so, and of the last line of metrics;
+// -1: none.
+int64_t NewestStep(const Path& run_directory);
+int64_t LastLoggedStep(const Path& run_directory);
+
 class TinyRun : public ScratchTest {
  protected:
   void SetUp() override;
 
+  void WriteConfig(const std::string& model, const std::string& data = "") const {
+    files_->WriteConfig(model, data);
+  }
   // The command line of `pretrain` in the run directory `name` with these settings (FIELD=VALUE).
   Arguments Pretrain(const std::string& name, const Arguments& settings = {}) const;
   Outcome Run(const Arguments& arguments, const StartOptions& options = {}) const {
@@ -35,9 +56,10 @@ class TinyRun : public ScratchTest {
   Path Directory(const std::string& name) const { return scratch_ / name; }
   // The lines of metrics.jsonl.
   std::vector<Json> Metrics(const std::string& name) const;
-  // The step of the newest checkpoint.
-  int64_t NewestStep(const std::string& name) const;
-  int64_t LastLoggedStep(const std::string& name) const;
+  int64_t NewestStep(const std::string& name) const { return syntra::NewestStep(Directory(name)); }
+  int64_t LastLoggedStep(const std::string& name) const {
+    return syntra::LastLoggedStep(Directory(name));
+  }
   bool HasCheckpoint(const std::string& name, int64_t step) const {
     return std::filesystem::exists(CheckpointPath(name, step) / "MANIFEST");
   }
@@ -52,15 +74,18 @@ class TinyRun : public ScratchTest {
   // Changes one byte of a shard.
   void Damage(const Path& checkpoint) const;
 
+  std::optional<TinyFiles> files_;
   Path config_, tokenizer_, training_, validation_;
 };
 
-// A text that is equal for bitwise equal runs: each metrics line without its times, and the digest
-// of each tensor file of the checkpoint at `step`.
+// A text that is equal for bitwise equal runs: the two below.
 std::string Trace(const Path& run_directory, int64_t step);
 
 // Every metrics line without its times.
 std::string MetricsTrace(const Path& run_directory);
+
+// The digest of each tensor file of the checkpoint at `step`.
+std::string CheckpointTrace(const Path& run_directory, int64_t step);
 
 // Writes a unigram model whose pieces are the special ones, in this order, then whole words.
 void WriteSentencePieceModel(const Path& path, int words,

@@ -57,64 +57,6 @@ TEST_F(Tools, EvalDoesNotDependOnMicroBatches) {
   EXPECT_EQ(RunJson(other).at("batches"), 1);
 }
 
-TEST_F(Tools, ReportShowsRuns) {
-  Train("run", {"train.steps=6"});
-  std::string metrics;
-  for (int step = 0; step <= 6; ++step) {
-    if (step > 0) {
-      metrics += fmt::format(
-          "{{\"step\":{},\"loss\":{},\"tokens_per_second\":2000,\"seconds\":5,\"mfu\":0.25}}\n",
-          step, 10 - step);
-    }
-    if (step % 3 == 0) {
-      metrics += fmt::format("{{\"step\":{},\"validation_log_perplexity\":{}}}\n", step, 9 - step);
-    }
-  }
-  ReplaceFileDurably(Directory("run") / "metrics.jsonl", metrics);
-  const Arguments arguments{"report", Directory("run").string()};
-  const Outcome ascii = Run(arguments, {.environment = {"LC_ALL=C"}});
-  const std::string expected = Directory("run").string() + R"(: 6 of 6 steps, done
-  model        2+2 layers of width 32, random + dot_product; 53.8k parameters
-  throughput   2.0k tokens/s, MFU 25.0%; 30s in 6 steps
-  training     9.0000 at step 1, 4.0000 at step 6
-  validation   9.0000 at step 0, 3.0000 at step 6
-
-Log-perplexity against step: training ..., validation o
-
-9.00 |o           ...
-     |               ......
-     |                     ......
-     |                           ......
-     |                                 .........
-     |                                    o     .........
-     |                                                   ......
-     |                                                         ......
-     |                                                               ......
-     |                                                                     ....
-     |
-3.00 |                                                                        o
-      0                                                                       6
-)";
-  EXPECT_EQ(ascii.out, expected);
-  const Outcome braille = Run({"report", Directory("run").string(), Directory("run").string()},
-                              {.environment = {"LC_ALL=C.UTF-8"}});
-  EXPECT_NE(braille.out.find("\u2809"), std::string::npos) << braille.out;
-  EXPECT_EQ(Split(braille.out, '\n').size(), 2 * Split(ascii.out, '\n').size());
-  const Json json = RunJson({"report", "--json", Directory("run").string()}).at("runs").at(0);
-  EXPECT_EQ(json.at("validation").at("last").at("log_perplexity"), 3);
-  EXPECT_EQ(json.at("tokens_per_second"), 2000);
-  const Outcome none = Run({"report", scratch_.string()});
-  EXPECT_EQ(none.code, 2);
-  EXPECT_TRUE(none.Says("metrics.jsonl is not there")) << none.err;
-  const Path picture = Directory("run") / "curve.svg";
-  ASSERT_EQ(Run({"report", "--svg", picture.string(), Directory("run").string()}).code, 0);
-  const std::string svg = ReadWholeFile(picture);
-  EXPECT_TRUE(svg.starts_with("<svg ")) << svg;
-  // From the upper left to the lower right corner; the last value stands in the legend.
-  EXPECT_NE(svg.find("points=\"60.0,20.0 540.0,370.0 \""), svg.npos) << svg;
-  EXPECT_NE(svg.find(">run  3.00</text>"), svg.npos) << svg;
-}
-
 TEST_F(Tools, Inspect) {
   Train("run", {"train.steps=6"});
   const Json checkpoint = RunJson({"inspect", "checkpoint", Directory("run").string(), "--json"});
@@ -205,8 +147,8 @@ TEST_F(Tools, PublishedSizes) {
       {"paper/c4_lightconv", 223693824},   {"paper/c4_dynamicconv", 256662528},
       {"transformer_2017_base", 60551168}, {"t5_v1_0_small", 60506624},
       {"t5_v1_0_base", 222903552},         {"t5_v1_0_large", 737668096},
-      {"t5_v1_1_small", 76961152},         {"t5_v1_1_base", 247577856},
-      {"t5_v1_1_large", 783150080},
+      {"t5_v1_0_3b", 2851598336},          {"t5_v1_1_small", 76961152},
+      {"t5_v1_1_base", 247577856},         {"t5_v1_1_large", 783150080},
   };
   const auto count = [&](const std::string& file, const Arguments& more) {
     Arguments arguments{

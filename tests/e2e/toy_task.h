@@ -51,6 +51,18 @@ checkpoint { every: 4 initial_state: CONTINUED }
     ReplaceFileDurably(scratch_ / (name + ".tsv"), rows);
   }
 
+  // Expects that this command of a classifier starts from a model without a head, but only if what
+  // is missing there may be initialised.
+  void ExpectNewHead(Arguments command) const {
+    const Outcome refused = Run(command);
+    EXPECT_EQ(refused.code, 5);
+    EXPECT_TRUE(refused.Says("missing there (1): classifier")) << refused.err;
+    command.insert(command.end(), {"--set", "checkpoint.initial_missing=INITIALIZE"});
+    const Outcome outcome = Run(command);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(outcome.Says("starting from the parameters of")) << outcome.err;
+  }
+
   Arguments Command(const std::string& name, const Arguments& settings = {},
                     const Arguments& more = {}) const {
     Arguments arguments{"finetune",

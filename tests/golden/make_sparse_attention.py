@@ -234,7 +234,7 @@ def sinkhorn(name: str, block_size: int, iterations: int, temperature: float, ca
 # --- Reformer, section 2 ------------------------------------------------------------------------
 
 
-def reformer(name: str, chunk_length: int, buckets: int, rounds: int) -> Case:
+def reformer(name: str, chunk_length: int, buckets: int, rounds: int, causal: bool = False, held: bool = True) -> Case:
     shapes = {side: shape for side, shape in PROJECTIONS.items() if side != "key"}
     shapes["rotation"] = (HEADS, HEAD_SIZE, rounds * buckets // 2)
 
@@ -242,15 +242,26 @@ def reformer(name: str, chunk_length: int, buckets: int, rounds: int) -> Case:
                   segments: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """What each position of one head gets, [T, K], and the sums of exponentials behind it, [T], as logarithms."""
         bucket = torch.cat([query @ rotation, -query @ rotation], -1).argmax(-1).numpy()
+        same = of_one_segment(segments) & (bucket[:, None] == bucket)
+        reads = same & (of_bucket_before(same) if causal else of_chunks(bucket, segments))
+        key = query / (query.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+        scores = (query @ key.T - 1e5 * torch.eye(LENGTH)).masked_fill(torch.from_numpy(~reads), -1e9)
+        return scores.softmax(-1) @ value, scores.logsumexp(-1)
+
+    def of_bucket_before(same: np.ndarray) -> np.ndarray:
+        """Whether a position is before another, and at most a chunk's length behind it among those of its bucket."""
+        number = np.tril(same).sum(1)  # of each position in its bucket
+        back = number[:, None] - number
+        return np.tril(same) & (back <= chunk_length)
+
+    def of_chunks(bucket: np.ndarray, segments: np.ndarray) -> np.ndarray:
+        """Whether a position lies in another's chunk or in the one before, in the order of buckets."""
         # Segments and buckets from the last to the first, positions from the first to the last; padding is at the end.
         order = sorted(range(LENGTH), key=lambda i: (-segments[i], -bucket[i] if segments[i] else 0, i))
         chunk = np.empty(LENGTH, int)
         chunk[order] = np.arange(LENGTH) // chunk_length
         behind = chunk[:, None] - chunk
-        reads = of_one_segment(segments) & (bucket[:, None] == bucket) & ((behind == 0) | (behind == 1))
-        key = query / (query.square().sum(-1, keepdim=True) + 1e-6).sqrt()
-        scores = (query @ key.T - 1e5 * torch.eye(LENGTH)).masked_fill(torch.from_numpy(~reads), -1e9)
-        return scores.softmax(-1) @ value, scores.logsumexp(-1)
+        return (behind == 0) | (behind == 1)
 
     def row(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
         query, value = heads_of(x @ values["query"]), heads_of(x @ values["value"])
@@ -263,10 +274,10 @@ def reformer(name: str, chunk_length: int, buckets: int, rounds: int) -> Case:
         return torch.cat(mixed, -1) @ values["output"]
 
     def package(values: Tensors, x: torch.Tensor, segments: np.ndarray) -> torch.Tensor:
-        return packages.reformer(values, x, segments, chunk_length, buckets, rounds)
+        return packages.reformer(values, x, segments, chunk_length, buckets, rounds, causal)
 
     settings = f"reformer chunk_length: {chunk_length} buckets: {buckets} rounds: {rounds}"
-    return Case(name, settings, row, shapes, frozen=("rotation",), package=package)
+    return Case(name, settings, row, shapes, causal, frozen=("rotation",), package=package if held else None)
 
 
 CASES = (
@@ -298,6 +309,8 @@ CASES = (
     reformer("reformer", chunk_length=3, buckets=4, rounds=3),
     reformer("reformer_one_round", chunk_length=4, buckets=2, rounds=1),
     reformer("reformer_one_chunk", chunk_length=64, buckets=6, rounds=2),
+    reformer("reformer_causal", chunk_length=2, buckets=2, rounds=3, causal=True, held=False),
+    reformer("reformer_causal_one_chunk", chunk_length=64, buckets=4, rounds=2, causal=True),
 )
 
 # Held to a package and not written.

@@ -307,7 +307,8 @@ def sinkhorn(values: Tensors, x: Tensor, heads: int, block_size: int, iterations
     return output(values, mixed[0, ..., size:])
 
 
-def reformer(values: Tensors, x: Tensor, segments: np.ndarray, chunk_length: int, buckets: int, rounds: int) -> Tensor:
+def reformer(values: Tensors, x: Tensor, segments: np.ndarray, chunk_length: int, buckets: int, rounds: int,
+             causal: bool) -> Tensor:
     """reformer-pytorch's without attention across buckets, with Syntra's rotations, number of buckets and epsilon.
 
     It sorts buckets in ascending order: opposite rotations in reverse number them backwards. Those of an example come
@@ -315,7 +316,7 @@ def reformer(values: Tensors, x: Tensor, segments: np.ndarray, chunk_length: int
     """
     heads, size, _ = values["rotation"].shape
     rotation = -values["rotation"].unflatten(-1, (rounds, buckets // 2)).flip(-1)
-    layer = LSHAttention(bucket_size=chunk_length, n_hashes=rounds, attend_across_buckets=False,
+    layer = LSHAttention(bucket_size=chunk_length, n_hashes=rounds, attend_across_buckets=False, causal=causal,
                          random_rotations_per_head=True).eval()
     hash_alike = layer.hash_vectors
     query, value = (functional.pad(project(values, x, side, heads), (0, 0, 0, -len(x) % (2 * chunk_length)))

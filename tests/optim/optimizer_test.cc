@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "kernels/math/hyperparameters.h"
 #include "kernels/tested.h"
 #include "program/arena_memory.h"
 #include "program/numbers.h"
@@ -54,7 +55,7 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerConfig::Kind> {
         memory.SetGradient(p, gradient);
       }
       std::vector<float> hyper = optimizer->Hyper({.step = step, .rate = 0.01});
-      hyper[1] = gradient_scale;
+      hyper[hyper::kGradientScale] = gradient_scale;
       update.SetInput("hyper", std::span<const float>(hyper));
       update.RunChecked();
     }
@@ -166,7 +167,7 @@ struct OneUpdate {
     const std::vector<float> hyper = optimizer->Hyper({.step = 0, .rate = 0.01});
     update.SetInput("hyper", std::span<const float>(hyper));
     update.Run();
-    return Numbers(update.Tensor("hyper_now"))[1];
+    return Numbers(update.Tensor("hyper_now"))[hyper::kGradientScale];
   }
   std::vector<std::vector<double>> Values() const {
     std::vector<std::vector<double>> values;

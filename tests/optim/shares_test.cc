@@ -14,9 +14,11 @@ namespace {
 
 constexpr int64_t kBlock = ParameterStore::kBlock;
 
-// Of several blocks, of one that is not full, and one that does not learn.
-ParameterStore Parameters() {
+// Of several blocks, of one that is not full, and one that does not learn: 5 + 1 + 3 + 1 + 5
+// blocks.
+ParameterStore Parameters(int ranks) {
   ParameterStore parameters;
+  parameters.ShareEqually(ranks);
   parameters.Declare({"table", {70, 30}, {"x", "y"}, Initializer::Normal(1), true});
   parameters.Declare({"frozen", {3, 5}, {"x", "y"}, Initializer::Normal(1), false});
   parameters.Declare({"matrix", {3, 20, 22}, {"h", "x", "y"}, Initializer::Normal(1), true});
@@ -37,11 +39,11 @@ OptimizerConfig ConfigOf(OptimizerConfig::Kind kind) {
 // One rank's parameters, and the state of its share of the update.
 class Rank {
  public:
-  Rank(const ParameterStore& parameters, const OptimizerConfig& config, ElementRange range,
-       Backend& backend)
+  Rank(const ParameterStore& parameters, const OptimizerConfig& config,
+       const std::vector<ElementRange>& ranges, Backend& backend)
       : parameters_(parameters),
-        optimizer_(MakeOptimizer(config, parameters, range)),
-        range_(range),
+        optimizer_(MakeOptimizer(config, parameters, ranges)),
+        ranges_(ranges),
         memory_(parameters, backend, optimizer_->state_elements()),
         update_(optimizer_->UpdateProgram(parameters), backend, memory_.arenas()) {
     update_.SetSections({optimizer_->own_block_sums_end(), update_.program().instructions.size()});
@@ -59,10 +61,13 @@ class Rank {
     update_.SetInput("hyper", std::span<const float>(hyper));
     update_.Run(Gradients::kAdd, [&](size_t section) {
       if (section > 0 || all.empty()) return;
-      std::vector<double> sums = BlockSums();
-      const int64_t begin = range_.begin / kBlock, end = range_.end / kBlock;
-      std::copy(all.begin(), all.begin() + begin, sums.begin());
-      std::copy(all.begin() + end, all.end(), sums.begin() + end);
+      std::vector<double> sums = all;
+      const std::vector<double> own = BlockSums();
+      for (const ElementRange& range : ranges_) {
+        for (int64_t block = range.begin / kBlock; block < range.end / kBlock; ++block) {
+          if (block < std::ssize(own)) sums[block] = own[block];
+        }
+      }
       memory_.SetState(0, sums);
     });
   }
@@ -72,7 +77,7 @@ class Rank {
   // What this rank updates of the parameter, and keeps of the state, is what `alone` has there.
   void ExpectSame(const Rank& alone) const {
     for (const Parameter& p : parameters_.all()) {
-      const ElementRange held = optimizer_->HeldOf(p);
+      const std::vector<ElementRange> held = optimizer_->HeldOf(p);
       EXPECT_EQ(Of(memory_.ParameterValues(p), held), Of(alone.memory_.ParameterValues(p), held))
           << p.name;
     }
@@ -80,56 +85,64 @@ class Rank {
       const StateTensor &own = optimizer_->state()[i], &whole = alone.optimizer_->state()[i];
       EXPECT_EQ(own.name, whole.name);
       EXPECT_EQ(own.shape, whole.shape);
-      EXPECT_EQ(memory_.State(own.offset, own.held.size()),
-                alone.memory_.State(whole.offset + own.held.begin, own.held.size()))
+      EXPECT_EQ(memory_.State(own.offset, CountOf(own.held)),
+                Of(alone.memory_.State(whole.offset, whole.shape.size()), own.held))
           << own.name;
     }
   }
   int64_t StateElements() const {
     int64_t elements = 0;
-    for (const StateTensor& tensor : optimizer_->state()) elements += tensor.held.size();
+    for (const StateTensor& tensor : optimizer_->state()) elements += CountOf(tensor.held);
     return elements;
   }
 
  private:
-  static std::vector<double> Of(const std::vector<double>& values, ElementRange range) {
-    if (range.size() == 0) return {};
-    return {values.begin() + range.begin, values.begin() + range.end};
+  static std::vector<double> Of(const std::vector<double>& values,
+                                const std::vector<ElementRange>& ranges) {
+    std::vector<double> list;
+    for (const ElementRange& range : ranges) {
+      list.insert(list.end(), values.begin() + range.begin, values.begin() + range.end);
+    }
+    return list;
   }
 
   const ParameterStore& parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  ElementRange range_;
+  std::vector<ElementRange> ranges_;
   ArenaMemory memory_;
   Executable update_;
 };
 
 class SharedUpdate : public testing::TestWithParam<OptimizerConfig::Kind> {};
 
+// Of pieces that each rank has one or several blocks of, and of the whole arena.
 TEST_P(SharedUpdate, IsTheWholeOneToTheBit) {
-  const ParameterStore parameters = Parameters();
   const OptimizerConfig config = ConfigOf(GetParam());
   for (Backend& backend : Backends()) {
     for (const int ranks : {1, 2, 3, 4, 9}) {
-      Rank alone(parameters, config, {0, parameters.arena_elements()}, backend);
-      const Shares shares = UpdateShares(parameters, GrainOf(config), ranks);
-      std::vector<std::unique_ptr<Rank>> sharing;
-      for (int rank = 0; rank < ranks; ++rank) {
-        const ElementRange range{shares.begin(rank), shares.end(rank)};
-        sharing.push_back(std::make_unique<Rank>(parameters, config, range, backend));
-      }
-      for (int64_t step = 0; step < 3; ++step) {
-        alone.Update(step);
-        for (const auto& rank : sharing) {
-          rank->Update(step, alone.BlockSums());
-          EXPECT_EQ(rank->BlockSums(), alone.BlockSums());
-          EXPECT_EQ(rank->Scalar("sum_squares"), alone.Scalar("sum_squares"));
-          rank->ExpectSame(alone);
+      for (const int64_t blocks : {0, 1, 2}) {
+        const ParameterStore parameters = Parameters(ranks), unpadded = Parameters(1);
+        Rank alone(unpadded, config, {{0, unpadded.arena_elements()}}, backend);
+        const auto pieces =
+            UpdateShares(parameters, GrainOf(config), ranks, blocks * ranks * kBlock);
+        std::vector<std::unique_ptr<Rank>> sharing;
+        for (int rank = 0; rank < ranks; ++rank) {
+          sharing.push_back(
+              std::make_unique<Rank>(parameters, config, RangesOf(pieces, rank), backend));
         }
+        for (int64_t step = 0; step < 3; ++step) {
+          alone.Update(step);
+          for (const auto& rank : sharing) {
+            rank->Update(step, alone.BlockSums());
+            EXPECT_EQ(rank->BlockSums(), alone.BlockSums());
+            EXPECT_EQ(rank->Scalar("sum_squares"), alone.Scalar("sum_squares"));
+            rank->ExpectSame(alone);
+          }
+        }
+        int64_t elements = 0;
+        for (const auto& rank : sharing) elements += rank->StateElements();
+        EXPECT_EQ(elements, alone.StateElements());
       }
-      int64_t elements = 0;
-      for (const auto& rank : sharing) elements += rank->StateElements();
-      EXPECT_EQ(elements, alone.StateElements());
     }
   }
 }
@@ -139,13 +152,42 @@ INSTANTIATE_TEST_SUITE_P(Optim, SharedUpdate,
                                          OptimizerConfig::ADAMW_RMS),
                          [](const auto& info) { return OptimizerConfig::Kind_Name(info.param); });
 
-TEST(UpdateShares, OfElementsAreEven) {
-  const ParameterStore parameters = Parameters();  // 5 + 1 + 3 + 1 + 5 blocks
-  EXPECT_EQ(parameters.arena_elements(), 15 * kBlock);
-  const Shares shares = UpdateShares(parameters, UpdateGrain::kElement, 4);
-  EXPECT_EQ(shares.end(0), 4 * kBlock);
-  EXPECT_EQ(shares.end(2), 12 * kBlock);
-  EXPECT_EQ(shares.end(3), 15 * kBlock);
+// One reduce-scatter and one all-gather of equal parts do each piece, and nothing is left over.
+TEST(UpdateShares, OfElementsAreEqualPartsOfEveryPiece) {
+  for (const int ranks : {1, 2, 3, 4, 7, 64}) {
+    const ParameterStore parameters = Parameters(ranks);
+    EXPECT_LT(parameters.arena_elements() - 15 * kBlock, ranks * kBlock);
+    for (const int64_t blocks : {0, 1, 2, 3}) {
+      const int64_t piece_elements = blocks * ranks * kBlock;
+      int64_t end = parameters.arena_elements();
+      for (const auto& [elements, shares] :
+           UpdateShares(parameters, UpdateGrain::kElement, ranks, piece_elements)) {
+        EXPECT_EQ(elements.end, end);
+        EXPECT_LE(elements.size(), blocks > 0 ? piece_elements : parameters.arena_elements());
+        EXPECT_EQ(shares.elements(), elements.size());
+        EXPECT_TRUE(shares.are_equal()) << ranks << " ranks, " << blocks << " blocks";
+        EXPECT_EQ(shares.size(0) % kBlock, 0);
+        end = elements.begin;
+      }
+      EXPECT_EQ(end, 0);
+    }
+  }
+}
+
+TEST(UpdateShares, OfElementsNeedAnArenaThatDivides) {
+  EXPECT_THROW(UpdateShares(Parameters(1), UpdateGrain::kElement, 4, 0), Error);
+  EXPECT_THROW(UpdateShares(Parameters(4), UpdateGrain::kElement, 4, 6 * kBlock), Error);
+}
+
+TEST(UpdateShares, OfARankAreRangesOfEachPiece) {
+  using Ranges = std::vector<ElementRange>;
+  const ParameterStore parameters = Parameters(2);  // 16 blocks
+  const auto pieces = UpdateShares(parameters, UpdateGrain::kElement, 2, 6 * kBlock);
+  EXPECT_EQ(RangesOf(pieces, 0),
+            (Ranges{{0, 2 * kBlock}, {4 * kBlock, 7 * kBlock}, {10 * kBlock, 13 * kBlock}}));
+  // A rank that has all of them has one range.
+  EXPECT_EQ(RangesOf(UpdateShares(parameters, UpdateGrain::kElement, 1, 6 * kBlock), 0),
+            (Ranges{{0, 16 * kBlock}}));
 }
 
 // The largest is the smallest that there is, as trying all shares shows.
@@ -164,19 +206,24 @@ TEST(UpdateShares, OfTensorsAreAsEvenAsTheTensorsAllow) {
         if (second >= first) best = std::min(best, Shares({first, second, ends.back()}).largest());
       }
     }
-    const Shares shares = UpdateShares(parameters, UpdateGrain::kTensor, 3);
+    const auto whole = UpdateShares(parameters, UpdateGrain::kTensor, 3, 0);
+    const Shares& shares = whole.front().shares;
     EXPECT_EQ(shares.largest(), best) << seed;
+    const auto pieces = UpdateShares(parameters, UpdateGrain::kTensor, 3, 4 * kBlock);
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_TRUE(std::ranges::count(ends, shares.end(rank))) << seed;
+      EXPECT_EQ(RangesOf(pieces, rank), RangesOf(whole, rank)) << seed;
     }
   }
 }
 
 TEST(UpdateShares, MoreRanksThanTensorsLeaveSomeWithout) {
-  const Shares shares = UpdateShares(Parameters(), UpdateGrain::kTensor, 9);
+  const auto pieces = UpdateShares(Parameters(1), UpdateGrain::kTensor, 9, 0);
+  const Shares& shares = pieces.front().shares;
   EXPECT_EQ(shares.largest(), 5 * kBlock);
   EXPECT_EQ(shares.elements(), 15 * kBlock);
   EXPECT_EQ(shares.size(8), 0);
+  EXPECT_TRUE(RangesOf(pieces, 8).empty());
 }
 
 }  // namespace

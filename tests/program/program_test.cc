@@ -472,8 +472,7 @@ TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
       return all;
     };
     const std::vector<double> last = gradients();
-    const auto buckets = GradientBuckets(running.executable.program(),
-                                         running.parameters.gradient_elements(), elements, 20);
+    const auto buckets = GradientBuckets(running.executable.program(), running.parameters, 20);
     std::vector<size_t> ends;
     int64_t covered = 0;
     for (const GradientBucket& bucket : buckets) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "base/text.h"
 #include "kernels/cuda.h"
@@ -116,14 +117,20 @@ class SimtDevice final : public Device {
     Do(stream_);
   }
 
-  // A wait for a part of the work does all of it.
+  // A wait for a part of the work does all of it. Its time is that at which the work is done.
   std::unique_ptr<Event> MakeEvent() override {
     struct LateEvent final : Event {
       explicit LateEvent(SimtDevice& owner) : device(owner) {}
-      void Record() override {}
+      void Record() override {
+        Give(&device.stream_, [time = time] { *time = Clock::now(); });
+      }
       void Wait() override { device.Wait(); }
-      double SecondsSince(const Event&) const override { return 0; }
+      double SecondsSince(const Event& earlier) const override {
+        const auto duration = *time - *static_cast<const LateEvent&>(earlier).time;
+        return std::chrono::duration<double>(duration).count();
+      }
       SimtDevice& device;
+      std::shared_ptr<Clock::time_point> time = std::make_shared<Clock::time_point>();
     };
     return std::make_unique<LateEvent>(*this);
   }

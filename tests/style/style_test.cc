@@ -279,7 +279,7 @@ TEST(Sizes, FilesStayShort) {
 TEST(Sizes, TheProgramStaysSmall) {
   size_t lines = 0;
   for (const fs::path& path : CodeBelow("src/program")) lines += Lines(Root() / path).size();
-  EXPECT_LE(lines, 1500u);
+  EXPECT_LE(lines, 1600u);
 }
 
 TEST(Files, StartWithLicenseAndWhatTheyAre) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/communicator.h"
@@ -28,7 +29,7 @@ ExitCode Run(Communicator& communicator, const Path& directory, int64_t steps) {
   SetUpLogging(communicator.rank(), directory);
   communicator.Barrier();
   Watchdog watchdog({.limits = {.step = 2, .first_steps = 2, .between = 2, .gather = 0.5}});
-  watchdog.ReportTo(directory, communicator.rank(), communicator.size());
+  watchdog.ReportTo(directory, communicator.rank(), AllGatherLines(communicator, HostName()));
   // A clock that stands still: the ranks' files are compared.
   MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), 0,
                      [] { return MetricsLog::Clock::time_point(); });

@@ -91,6 +91,30 @@ TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
                       "\"validation_log_perplexity\":3}");
 }
 
+// The evaluation of tasks, too.
+TEST(MetricsLog, ResumeDropsTheTasksOfThatStep) {
+  const Path path = ScratchDirectory("metrics-tasks") / "metrics.jsonl";
+  MetricsLog(path, 0).Write(2, {{"cola/matthews", 0.5}});
+  EXPECT_EQ(MetricsLog(path, 2).lost().steps, 0);
+  EXPECT_EQ(ReadWholeFile(path), "");
+}
+
+// Evaluations that are made again are no lost steps.
+TEST(MetricsLog, TellsWhatWasLost) {
+  const Path path = ScratchDirectory("metrics-lost") / "metrics.jsonl";
+  {
+    MetricsLog log(path, 0, Now);
+    EXPECT_TRUE(std::isnan(log.last_time()));
+    for (int64_t step = 1; step <= 4; ++step) log.Write(step, kValues);
+    log.Write(4, {{"validation_log_perplexity", 3}});
+  }
+  const MetricsLog log(path, 2, Now);
+  EXPECT_EQ(log.lost().steps, 2);
+  EXPECT_EQ(log.lost().seconds, 0.5);
+  EXPECT_EQ(log.last_time(), 1700000000.045);
+  EXPECT_EQ(MetricsLog(path, 2, Now).lost().steps, 0);
+}
+
 TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
   const Path path = ScratchDirectory("metrics-foreign") / "metrics.jsonl";
   ReplaceFileDurably(path, "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n{\"step\":3}\n");

@@ -246,6 +246,7 @@ TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
     Config config = Now();
     config.mutable_train()->set_micro_batch_size(rows);
     const RunSizes sizes = RunSizesOf(config, 1);
+    // And the copy that is saved.
     return static_cast<int64_t>(sizes.total_bytes() + sizes.checkpoint_bytes);
   };
   const auto error_at = [&](int64_t limit) -> std::string {
@@ -262,6 +263,9 @@ TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
   EXPECT_NE(text.find("train.micro_batch_size=48 fits"), std::string::npos) << text;
   EXPECT_NE(text.find("activations of 96 examples at a time"), std::string::npos) << text;
   EXPECT_NE(error_at(bytes(24)).find("train.micro_batch_size=24 fits"), std::string::npos);
+  EXPECT_NE(error_at(bytes(1) - 1).find("; checkpoint.asynchronous=false with train.micro_batch"),
+            std::string::npos)
+      << error_at(bytes(1) - 1);
   EXPECT_NE(error_at(1000).find("no micro-batch fits"), std::string::npos) << error_at(1000);
 }
 
@@ -277,7 +281,6 @@ TEST_F(Preflights, RanksShareTheirHost) {
 
 // What costs a run nothing is named before what makes it slower.
 TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
-  // So that three quarters of the state are more than a file of a checkpoint.
   Set("optimizer.kind", "ADAMW");
   Set("model.width", "1024");
   Set("model.encoder_layers", "5");
@@ -285,8 +288,8 @@ TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
   Set("train.micro_batch_size", "1");
   Config sharing = Now();
   sharing.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
-  const auto limit =
-      static_cast<int64_t>(RunSizesOf(sharing, 4).total_bytes()) + 2 * SaveOptions().shard_bytes;
+  sharing.mutable_checkpoint()->set_asynchronous(false);
+  const auto limit = static_cast<int64_t>(RunSizesOf(sharing, 4).total_bytes());
   EXPECT_NO_THROW(
       CheckFits(sharing, RunSizesOf(sharing, 4), {.ranks = 4}, {{limit, "the test has", false}}));
   try {
@@ -294,7 +297,8 @@ TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
     ADD_FAILURE() << "it fits";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what())
-                  .find("; train.sharding=OPTIMIZER_STATE with train.micro_batch_size=1 fits"),
+                  .find("; checkpoint.asynchronous=false and train.sharding=OPTIMIZER_STATE with "
+                        "train.micro_batch_size=1 fits"),
               std::string::npos)
         << error.what();
   }

@@ -43,7 +43,7 @@ TEST(Watchdog, NamesPhaseAndStackAndExits7) {
   const double start = MonotonicSeconds();
   Child child([&](const auto&) {
     Watchdog watchdog(Short());
-    watchdog.ReportTo(directory, 0, 1);
+    watchdog.ReportTo(directory, 0, {"node1"});
     const Watchdog::Phase step(watchdog, RunPhase::kStep, 1234);
     watchdog.Activity("all-reduce");
     std::thread other([] { StuckInTheReduction(); });
@@ -65,7 +65,7 @@ TEST(Watchdog, TheReportBeginsALineOfItsOwn) {
     Child child([&](const auto&) {
       RedirectStderr(directory / "stderr");
       Watchdog watchdog(Short(0.2));
-      if (has_log) watchdog.ReportTo(directory, 0, 1);
+      if (has_log) watchdog.ReportTo(directory, 0, {"node1"});
       StderrLine().Show("ETA 3h12m  step 3/100");
       SleepSeconds(kHangSeconds);
       return 0;
@@ -87,7 +87,7 @@ TEST(Watchdog, ATerminalThatTakesNothingKeepsNobodyAlive) {
     fcntl(ends[1], F_SETFL, 0);
     dup2(ends[1], STDERR_FILENO);
     Watchdog watchdog(Short(0.2));
-    watchdog.ReportTo(directory, 0, 2);
+    watchdog.ReportTo(directory, 0, {"node1", "node1"});
     StderrLine().Show("ETA 3h12m");
     return 0;
   });
@@ -114,7 +114,7 @@ TEST(Watchdog, EveryPhaseIsWatched) {
     directories.push_back(ScratchDirectory(fmt::format("watchdog-phase-{}", directories.size())));
     children.push_back(std::make_unique<Child>([&, phase = phase](const auto&) {
       Watchdog watchdog(Short(0.2));
-      watchdog.ReportTo(directories.back(), 0, 1);
+      watchdog.ReportTo(directories.back(), 0, {"node1"});
       const Watchdog::Phase outer(watchdog, RunPhase::kStep, 1);
       const Watchdog::Phase inner(watchdog, phase, 7);
       SleepSeconds(kHangSeconds);
@@ -134,7 +134,7 @@ TEST(Watchdog, NoTimeIsUnwatched) {
     const Path directory = ScratchDirectory("watchdog-no-phase");
     Child child([&](const auto&) {
       Watchdog watchdog(Short(0.2));
-      watchdog.ReportTo(directory, 0, 1);
+      watchdog.ReportTo(directory, 0, {"node1"});
       if (after_a_phase) const Watchdog::Phase prepare(watchdog, RunPhase::kPrepare);
       watchdog.Activity("doing nothing");
       SleepSeconds(kHangSeconds);
@@ -227,7 +227,7 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(std::make_unique<Child>([&, rank](const auto& ready) {
       Watchdog watchdog(Short(2));
-      watchdog.ReportTo(directory, rank, 3);
+      watchdog.ReportTo(directory, rank, {"node1", "node2", "node2"});
       const Watchdog::Phase step(watchdog, RunPhase::kStep, 5);
       ready();
       SleepSeconds(kHangSeconds);
@@ -239,13 +239,40 @@ TEST(Watchdog, RanksWithoutAReportAreNamed) {
   EXPECT_EQ(ranks[2]->Wait(), 7);
   for (const char* name : {"rank-0000.log", "rank-0002.log"}) {
     const std::string log = ReadWholeFile(directory / name);
-    EXPECT_NE(log.find("no report from rank 1:"), std::string::npos) << log;
+    EXPECT_NE(log.find("no report from rank 1 on node2: frozen"), std::string::npos) << log;
   }
   // Its own clock stood still with it: a job that is suspended and goes on is not killed at once.
   SleepSeconds(1);
   ranks[1]->Signal(SIGCONT);
   SleepSeconds(0.3);
   EXPECT_TRUE(ranks[1]->running());
+}
+
+// No rank is frozen, and still they wait for each other. Two jobs: one on one host, one on two.
+TEST(Watchdog, WhereAllRanksReportTheNetworkIsNamed) {
+  const Path one = ScratchDirectory("watchdog-host"), two = ScratchDirectory("watchdog-hosts");
+  std::vector<std::unique_ptr<Child>> ranks;
+  for (const Path& directory : {one, two}) {
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.push_back(std::make_unique<Child>([&, rank](const auto& ready) {
+        WatchdogOptions options = Short();
+        options.limits.gather = 2;
+        Watchdog watchdog(options);
+        watchdog.ReportTo(directory, rank, {"node1", directory == one ? "node1" : "node2"});
+        const Watchdog::Phase step(watchdog, RunPhase::kStep, 5);
+        ready();
+        SleepSeconds(kHangSeconds);
+        return 0;
+      }));
+    }
+  }
+  for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 7);
+  for (const Path& directory : {one, two}) {
+    const std::string log = ReadWholeFile(directory / "rank-0000.log");
+    EXPECT_EQ(log.find("no report"), log.npos) << log;
+    EXPECT_EQ(log.find("look at the network between the hosts first") != log.npos, directory == two)
+        << log;
+  }
 }
 
 // Before there is a run directory, ranks of a machine report in a directory of the job.
@@ -265,7 +292,7 @@ TEST(Watchdog, RanksThatNeverJoinAreNamed) {
   EXPECT_EQ(child.Wait(), 7);
   const std::string text = ReadWholeFile(directory / "stderr");
   EXPECT_NE(text.find("hangs in init: joining the other ranks for"), std::string::npos) << text;
-  EXPECT_NE(text.find("no report from rank 0 2: frozen, lost, or on another machine"),
+  EXPECT_NE(text.find("no report from ranks 0, 2: frozen, lost, or on another machine"),
             std::string::npos)
       << text;
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short words with their ids: a hash table with open addressing, a line of the processor's cache
+// for each word, in huge pages where the system has some.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "core/buffer.h"
+
+namespace syntra {
+
+// The bytes of a word without zeros, and zeros behind them. Empty: no word, or a longer one.
+struct WordKey {
+  static constexpr size_t kMostBytes = 16;
+
+  uint64_t low = 0, high = 0;
+
+  static WordKey Of(std::string_view word) {
+    char bytes[kMostBytes] = {};
+    if (word.size() > kMostBytes || word.find('\0') != word.npos) return {};
+    std::memcpy(bytes, word.data(), word.size());
+    return std::bit_cast<WordKey>(bytes);
+  }
+  bool empty() const { return low == 0; }
+  uint64_t Hash() const {
+    const uint64_t mixed = (low ^ std::rotl(high * 0xc2b2ae3d27d4eb4f, 31)) * 0x9e3779b97f4a7c15;
+    return mixed ^ mixed >> 32;
+  }
+  friend bool operator==(const WordKey&, const WordKey&) = default;
+};
+
+struct alignas(64) Word {
+  static constexpr size_t kMostIds = 8;
+
+  WordKey key;
+  std::array<int32_t, kMostIds> ids{};
+  uint32_t id_count = 0;
+  float largest_sum = 0;  // before the word, in magnitude, at which its ids are these
+  float magnitude = 0;    // of its own score
+};
+static_assert(sizeof(Word) == 64);
+
+class WordTable {
+ public:
+  WordTable() : memory_(1024 * sizeof(Word), kPurpose) {}
+  WordTable(const WordTable& other);
+  WordTable& operator=(const WordTable&) = delete;
+
+  size_t size() const { return size_; }
+  // Brings a word nearer that is looked up soon.
+  void Prefetch(const WordKey& key) const { __builtin_prefetch(&words()[key.Hash() & mask()]); }
+  // Null if the word is not there. Valid until the next Add.
+  const Word* Find(const WordKey& key) const {
+    const Word& word = Slot(key);
+    return word.key.empty() ? nullptr : &word;
+  }
+  // Adds a word that is not there.
+  const Word& Add(const Word& word);
+
+ private:
+  static constexpr const char* kPurpose = "the cache of words";
+
+  std::span<Word> words() const {
+    return {reinterpret_cast<Word*>(memory_.data()), memory_.size() / sizeof(Word)};
+  }
+  size_t mask() const { return memory_.size() / sizeof(Word) - 1; }
+  // Where the word is or would be.
+  Word& Slot(const WordKey& key) const {
+    size_t slot = key.Hash() & mask();
+    while (!words()[slot].key.empty() && words()[slot].key != key) slot = (slot + 1) & mask();
+    return words()[slot];
+  }
+
+  Buffer memory_;  // zeros are empty slots; a power of two of them
+  size_t size_ = 0;
+};
+
+}  // namespace syntra

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of which saves consist: of one process (save.h) and of several (shared_save.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/save.h"
+#include "checkpoint/shard.h"
+#include "checkpoint/tensor_record.h"
+
+namespace syntra {
+
+// The tensors of one file.
+using Shard = std::vector<TensorRecord*>;
+
+// In order of name, each shard as full as the bound allows.
+std::vector<Shard> PlanShards(std::span<TensorRecord> tensors, int64_t shard_bytes);
+
+// Which shard holds which tensor; their offsets and the files are not known yet.
+Manifest PlanManifest(const CheckpointInfo& info, std::span<const Shard> shards);
+
+// Notes where HDF5 put the tensors.
+void LocateTensors(const Shard& shard, const ShardFrame& frame, Manifest* manifest);
+
+// Creates `root`, if needed, and makes room in it. Throws Error(kResources) if a checkpoint with so
+// many bytes of tensors in so many shards does not fit.
+void PrepareRoot(const Path& root, int64_t bytes, size_t shards, std::span<const FileRecord> files);
+
+// Where the checkpoint of a step is built.
+Path BuildingPath(const Path& root, int64_t step);
+
+// Writes a file durably, from parts that follow each other, and notes it in the manifest.
+void WriteContent(const Path& directory, const std::string& name,
+                  std::span<const std::span<const std::byte>> parts, Manifest* manifest);
+
+// Adds to the shards what makes them a checkpoint: the index, `files` and the manifest, which comes
+// last.
+void FinishDirectory(const Path& directory, std::span<const FileRecord> files, Manifest* manifest);
+
+// Gives the directory its final name, removes what it makes superfluous, and says so in the log.
+void CommitDirectory(const Path& building, const Path& root, const Manifest& manifest,
+                     const SaveOptions& options, std::chrono::steady_clock::time_point start);
+
+}  // namespace syntra

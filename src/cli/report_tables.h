@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a page of runs says in words: HTML, from one or several runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/run_report.h"
+
+namespace syntra {
+
+// The runs' numbers side by side, then a few lines on each.
+std::string RunTable(const std::vector<RunReport>& reports);
+std::string RunList(const std::vector<RunReport>& reports);
+
+// What happened besides saves and evaluations that came about as planned; "" if nothing did.
+std::string EventTable(const std::vector<RunReport>& reports);
+
+// For each validation example that was decoded: the outputs over the steps, a column for each run;
+// "" if there are none.
+std::string SampleTables(const std::vector<RunReport>& reports);
+
+// The fields in which the configurations differ; of one run, its configuration.
+std::string Configurations(const std::vector<RunReport>& reports);
+
+}  // namespace syntra

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "config/config.h"
+#include "train/describe.h"
+#include "train/run_directory.h"
+#include "train/run_status.h"
+
+namespace syntra {
+namespace {
+
+std::string AtStep(const PlotPoint& point) {
+  return fmt::format("{:.4f} at step {}", point.y, WithThousands(std::llround(point.x)));
+}
+
+Json PointJson(const Curve& points, size_t i) {
+  if (points.empty()) return nullptr;
+  return {{"step", std::llround(points[i].x)}, {"log_perplexity", points[i].y}};
+}
+
+Json CurveJson(const Curve& points) {
+  return {{"first", PointJson(points, 0)}, {"last", PointJson(points, points.size() - 1)}};
+}
+
+Json PhasesJson(const RunHistory& history) {
+  Json phases = Json::object();
+  for (size_t i = 0; i < kStepPhases.size(); ++i) phases[kStepPhases[i]] = history.phases[i];
+  return phases;
+}
+
+Json SamplesJson(std::span<const SampleLine> samples) {
+  Json list = Json::array();
+  for (const SampleLine& sample : samples) {
+    Json& json = list.emplace_back(Json{{"step", sample.step}});
+    json.update(FieldsOf(sample));
+  }
+  return list;
+}
+
+Json GoodputJson(const Goodput& goodput) {
+  Json seconds = Json::object();
+  for (const auto& [name, value] : goodput.Parts()) seconds[name] = value;
+  return {{"share", goodput.share()},     {"wall_seconds", goodput.wall},
+          {"seconds", seconds},           {"restarts", goodput.restarts},
+          {"failures", goodput.failures}, {"lost_steps", goodput.lost_steps}};
+}
+
+// The last `parts` parts of an absolute path.
+std::string LastParts(const Path& path, int parts) {
+  Path last;
+  for (Path rest = path; parts > 0 && rest.has_filename(); --parts, rest = rest.parent_path()) {
+    last = last.empty() ? rest.filename() : rest.filename() / last;
+  }
+  return last.string();
+}
+
+RunReport ReadRunReport(const Path& directory) {
+  const RunDirectory run{directory};
+  RunReport report{.directory = directory,
+                   .name = {},
+                   .config = {},
+                   .history = ReadRunHistory(run.metrics()),
+                   .events = ReadEvents(run.events()),
+                   .samples = ReadSampleLines(run.samples()),
+                   .goodput = {},
+                   .done = false};
+  report.config = ConfigOfRun(directory);
+  report.goodput = GoodputOf(report.history, report.events);
+  report.done = RunStatus(directory).IsDone(report.history.step);
+  return report;
+}
+
+void NameApart(std::vector<RunReport>* reports) {
+  constexpr int kMostParts = 8;
+  for (int parts = 1; parts <= kMostParts; ++parts) {
+    std::set<std::string> names;
+    for (RunReport& report : *reports) {
+      const Path whole = std::filesystem::absolute(report.directory / "").lexically_normal();
+      report.name = LastParts(whole.parent_path(), parts);
+      names.insert(report.name);
+    }
+    if (names.size() == reports->size()) return;
+  }
+}
+
+}  // namespace
+
+Config ConfigOfRun(const Path& directory) {
+  const Path file = directory / "config.textproto";
+  return ParseConfig(file.string(), ReadWholeFile(file), {}, kForModel);
+}
+
+std::vector<RunReport> ReadRunReports(const std::vector<std::string>& directories) {
+  std::vector<RunReport> reports;
+  for (const std::string& directory : directories) reports.push_back(ReadRunReport(directory));
+  NameApart(&reports);
+  return reports;
+}
+
+PlotPoint LowestOf(const Curve& curve) {
+  return *std::ranges::min_element(
+      curve, {}, [](const PlotPoint& point) { return std::isnan(point.y) ? INFINITY : point.y; });
+}
+
+std::string DescribeCurve(const Curve& curve) {
+  if (curve.empty()) return "none yet";
+  std::string text = AtStep(curve.front());
+  if (curve.size() > 1) text += ", " + AtStep(curve.back());
+  const PlotPoint lowest = LowestOf(curve);
+  if (lowest.y < curve.back().y) text += ", lowest " + AtStep(lowest);
+  return text;
+}
+
+std::string DescribeThroughput(const RunHistory& history) {
+  if (history.loss.empty()) return "no step yet";
+  std::string text = HumanCount(history.tokens_per_second) + " tokens/s";
+  if (std::isfinite(history.mfu)) text += fmt::format(", MFU {:.1f}%", 100 * history.mfu);
+  text += fmt::format("; {} in {} steps", HumanDuration(history.seconds),
+                      WithThousands(static_cast<int64_t>(history.loss.size())));
+  if (history.skipped > 0) text += fmt::format(", {} skipped", WithThousands(history.skipped));
+  return text;
+}
+
+std::span<const SampleLine> LastSamples(const RunReport& report) {
+  const std::span<const SampleLine> all = report.samples;
+  if (all.empty()) return all;
+  const auto first = std::ranges::find(all, all.back().step, &SampleLine::step);
+  return {first, all.end()};
+}
+
+Json ReportJson(const RunReport& report) {
+  const RunHistory& history = report.history;
+  return {{"directory", report.directory.string()},
+          {"model", DescribeModel(report.config.model())},
+          {"step", history.step},
+          {"steps", report.config.train().steps()},
+          {"done", report.done},
+          {"seconds", history.seconds},
+          {"phase_seconds", PhasesJson(history)},
+          {"goodput", report.goodput ? GoodputJson(*report.goodput) : Json()},
+          {"tokens_per_second", history.tokens_per_second},
+          {"mfu", history.mfu},
+          {"skipped", history.skipped},
+          {"training", CurveJson(history.loss)},
+          {"validation", CurveJson(history.validation)},
+          {"samples", SamplesJson(LastSamples(report))}};
+}
+
+}  // namespace syntra

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the directory of a run tells of it, for `report` and `watch`.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "configs/schema/config.pb.h"
+#include "train/goodput.h"
+#include "train/sample_log.h"
+
+namespace syntra {
+
+struct RunReport {
+  Path directory;
+  std::string name;  // short; tells the runs of one report apart
+  Config config;
+  RunHistory history;
+  std::vector<RunEvent> events;
+  std::vector<SampleLine> samples;
+  std::optional<Goodput> goodput;  // nothing where the run's time is not known
+  bool done = false;
+};
+
+// Their names are the last parts of the directories. Throws Error(kConfig) if no run has begun in
+// one of them.
+std::vector<RunReport> ReadRunReports(const std::vector<std::string>& directories);
+// `report.config` of a run.
+Config ConfigOfRun(const Path& directory);
+
+// "2.0k tokens/s, MFU 25.0%; 30s in 6 steps".
+std::string DescribeThroughput(const RunHistory& history);
+// "10.3820 at step 0, 5.7410 at step 400".
+std::string DescribeCurve(const Curve& curve);
+// The least of its finite values; the first point if there is none. `curve` is not empty.
+PlotPoint LowestOf(const Curve& curve);
+
+// The samples of the last evaluation that has some.
+std::span<const SampleLine> LastSamples(const RunReport& report);
+
+Json ReportJson(const RunReport& report);
+
+}  // namespace syntra

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run stands, on one screen of a terminal.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/run_report.h"
+#include "train/json_lines.h"
+
+namespace syntra {
+
+// What `watch` shows of a run.
+struct WatchedRun {
+  RunReport report;             // without history and configuration before the first step
+  std::string holder;           // the process that runs it (RunLock::HolderOf); "": none
+  std::deque<std::string> log;  // the last lines of rank 0
+};
+
+// Follows a run that may go on meanwhile. Whatever it reads comes anew: a run that continues cuts
+// its metrics.
+class RunWatcher {
+ public:
+  // Throws Error(kConfig) if the directory is none of a run.
+  explicit RunWatcher(const Path& directory);
+  const WatchedRun& Look();
+
+ private:
+  void LookAtHistory();
+  void LookAtLog();
+
+  WatchedRun run_;
+  std::optional<HistoryReader> history_;
+  std::optional<LineFollower> log_;
+  size_t starts_ = 0;  // processes of the run that `history_` knows of
+};
+
+struct ViewOptions {
+  int columns = 80, rows = 24;
+  bool braille = true, colored = false;
+  double now = 0;  // seconds since 1970
+};
+
+// At most `rows` lines of at most `columns` characters; where rows are few, the log goes first,
+// then the curve.
+std::vector<std::string> ViewOf(const WatchedRun& run, const ViewOptions& options);
+
+}  // namespace syntra

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `plan --nodes` predicts: one run on one layout of ranks, or the same rows a rank on more and
+// more of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs/schema/config.pb.h"
+#include "train/scaling.h"
+#include "train/sizes.h"
+
+namespace syntra {
+
+struct ScalingPoint {
+  std::string model;  // what a curve is called
+  Layout layout;
+  Cluster cluster;
+  RunSizes sizes;
+  StepPrediction step;
+  double efficiency = 0;
+  double rows_per_second = 0;
+  CheckpointPrediction save;
+  int64_t saves = 0;
+  RunCost cost;       // of the run's steps and saves
+  double memory = 0;  // that ranks hold together of what Cluster::memory is
+  bool fits = true;   // into it, as far as it is known
+
+  std::string unit() const { return cluster.has_gpus() ? "GPU" : "core"; }
+};
+
+// `link`: between nodes; empty: as configured. Throws Error(kConfig) if the ranks cannot share the
+// batch, or the cluster lacks figures.
+ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::string& link);
+
+// 1, 2, 4, ... ranks of one node, then 2, 4, ... nodes, up to `largest`.
+std::vector<Layout> LayoutsUpTo(const Layout& largest);
+
+// With the rows of a rank, and the examples of the whole run, that it has on the largest layout.
+std::vector<ScalingPoint> Sweep(const Config& config, const Layout& largest,
+                                const std::string& link);
+
+}  // namespace syntra

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/scaling_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/text.h"
+#include "cli/curves_svg.h"
+#include "cli/text_table.h"
+
+namespace syntra {
+namespace {
+
+std::string Plural(int64_t count, const std::string& what) {
+  return WithThousands(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string Seconds(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", 1e3 * seconds);
+  return fmt::format("{:.3g} us", 1e6 * seconds);
+}
+
+std::string Rate(double bytes_per_second) {
+  return fmt::format("{:.4g} GB/s", 1e-9 * bytes_per_second);
+}
+
+std::string Place(const ScalingPoint& point) {
+  const Layout& layout = point.layout;
+  return fmt::format("{}, {} each", Plural(layout.nodes, "node"),
+                     Plural(layout.ranks_per_node, point.cluster.has_gpus() ? "GPU" : "rank"));
+}
+
+std::string Hours(const ScalingPoint& point) {
+  std::string text = fmt::format("{:.4g} {}-hours", point.cost.unit_hours, point.unit());
+  if (point.cluster.price > 0) {
+    text += fmt::format(", {:.4g} at {:g} an hour", point.cost.money, point.cluster.price);
+  }
+  return text;
+}
+
+std::string Memory(const ScalingPoint& point) {
+  std::string text = HumanBytes(point.memory);
+  if (point.cluster.memory == 0) return text;
+  return text + (point.fits ? " of " : ", more than ") + HumanBytes(point.cluster.memory);
+}
+
+std::string LinkText(const std::string& name, const Link& link) {
+  if (std::isinf(link.bandwidth)) return "";
+  return fmt::format("; {}: {} and {}", name, Seconds(link.latency), Rate(link.bandwidth));
+}
+
+std::string FiguresText(const Cluster& cluster) {
+  std::string text = fmt::format(
+      "{}FLOP/s of a {}, memory {}", HumanCount(cluster.flops),
+      cluster.has_gpus() ? "GPU" : fmt::format("core ({} a node)", cluster.cores_per_node),
+      Rate(cluster.memory_bandwidth));
+  text += LinkText("inside a node", cluster.inside);
+  text += LinkText("between nodes (" + cluster.between_name + ")", cluster.between);
+  if (cluster.has_gpus()) {
+    text += fmt::format("; to start a sum {}; to the host {}", Seconds(cluster.start),
+                        Rate(cluster.host_bandwidth));
+  }
+  return text + "; storage " + Rate(cluster.storage_bandwidth);
+}
+
+std::string Caveat(const Cluster& cluster) {
+  std::string text = "These are predictions, not measurements. They follow from these figures: " +
+                     FiguresText(cluster) + ".";
+  if (!cluster.source.empty()) {
+    text += " Where they come from: " + Printable(cluster.source) + ".";
+  }
+  text += " Data, evaluations and waiting for slow ranks are not counted.";
+  std::string lines;
+  for (const std::string& line : WrapText(text, 100)) lines += line + "\n";
+  return lines;
+}
+
+// Log-scaled: 1, 2, 4 and so on lie as far apart as 1024 and 2048.
+PlotPoint PlaceOf(const ScalingPoint& point) {
+  return {std::log2(static_cast<double>(point.layout.ranks())), 100 * point.efficiency};
+}
+
+}  // namespace
+
+std::string PredictionText(const ScalingPoint& point) {
+  std::string text =
+      fmt::format("predicted on {}: {}\n", Printable(point.cluster.name), Place(point));
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:22} {:>18}\n", name, value);
+  };
+  const StepPrediction& step = point.step;
+  line("  a step", Seconds(step.seconds()));
+  line("    forward", Seconds(step.forward));
+  line("    backward", Seconds(step.backward));
+  line("    sums not hidden", Seconds(step.exposed_sums));
+  line("    update", Seconds(step.update));
+  line("    gathering it", Seconds(step.gather));
+  line("    small numbers", Seconds(step.small_numbers));
+  line("  network busy", Seconds(step.sums + step.gather));
+  line("  efficiency", fmt::format("{:.1f} %", 100 * point.efficiency));
+  line("  examples a second", fmt::format("{:.4g}", point.rows_per_second));
+  line(point.cluster.has_gpus() ? "  memory of a GPU" : "  memory of a node", Memory(point));
+  line("  checkpoint written in", Seconds(point.save.write));
+  line("  training waits for it", Seconds(point.save.stall));
+  line("  the run", HumanDuration(point.cost.seconds));
+  text += "  it costs              " + Hours(point) + "\n";
+  return text + Caveat(point.cluster);
+}
+
+std::string SweepText(std::span<const ScalingPoint> points) {
+  std::vector<TableRow> rows{{"model", "ranks", "nodes", "step", "exposed", "efficiency",
+                              "examples/s", "memory", "hours"}};
+  for (const ScalingPoint& point : points) {
+    rows.push_back({point.model, std::to_string(point.layout.ranks()),
+                    std::to_string(point.layout.nodes), Seconds(point.step.seconds()),
+                    Seconds(point.step.exposed()), fmt::format("{:.1f} %", 100 * point.efficiency),
+                    fmt::format("{:.4g}", point.rows_per_second),
+                    HumanBytes(point.memory) + (point.fits ? "" : " (too much)"),
+                    fmt::format("{:.4g}", point.cost.unit_hours)});
+  }
+  return TextTable(rows) +
+         fmt::format(
+             "Each rank has the same rows everywhere; hours are of {}s, for the same "
+             "examples.\n",
+             points.front().unit()) +
+         Caveat(points.front().cluster);
+}
+
+Json PredictionJson(const ScalingPoint& point) {
+  const StepPrediction& step = point.step;
+  return {{"model", point.model},
+          {"nodes", point.layout.nodes},
+          {"ranks_per_node", point.layout.ranks_per_node},
+          {"ranks", point.layout.ranks()},
+          {"sharded", point.sizes.is_sharded},
+          {"step_seconds", step.seconds()},
+          {"forward_seconds", step.forward},
+          {"backward_seconds", step.backward},
+          {"sum_seconds", step.sums},
+          {"exposed_sum_seconds", step.exposed_sums},
+          {"update_seconds", step.update},
+          {"gather_seconds", step.gather},
+          {"small_number_seconds", step.small_numbers},
+          {"exposed_seconds", step.exposed()},
+          {"efficiency", point.efficiency},
+          {"examples_per_second", point.rows_per_second},
+          {"memory_bytes", point.memory},
+          {"fits", point.fits},
+          {"checkpoint_bytes", point.sizes.checkpoint_bytes},
+          {"checkpoint_write_seconds", point.save.write},
+          {"checkpoint_stall_seconds", point.save.stall},
+          {"saves", point.saves},
+          {"run_seconds", point.cost.seconds},
+          {point.cluster.has_gpus() ? "gpu_hours" : "core_hours", point.cost.unit_hours},
+          {"cost", point.cluster.price > 0 ? Json(point.cost.money) : Json()}};
+}
+
+Json ClusterJson(const Cluster& cluster) {
+  const auto link = [](const Link& figures) -> Json {
+    if (std::isinf(figures.bandwidth)) return nullptr;
+    return {{"latency_seconds", figures.latency}, {"bytes_per_second", figures.bandwidth}};
+  };
+  return {{"name", cluster.name},
+          {"source", cluster.source},
+          {"cores_per_node", cluster.cores_per_node},
+          {"flops", cluster.flops},
+          {"memory_bytes_per_second", cluster.memory_bandwidth},
+          {"memory_bytes", cluster.memory},
+          {"inside_node", link(cluster.inside)},
+          {"between_nodes", link(cluster.between)},
+          {"link", cluster.between_name},
+          {"collective_seconds", cluster.start},
+          {"host_bytes_per_second", cluster.host_bandwidth},
+          {"storage_bytes_per_second", cluster.storage_bandwidth},
+          {"price_per_hour", cluster.price}};
+}
+
+std::string EfficiencySvg(std::span<const ScalingPoint> points) {
+  std::vector<NamedCurve> curves;
+  for (const ScalingPoint& point : points) {
+    if (curves.empty() || curves.back().name != point.model) curves.push_back({point.model, {}});
+    if (point.fits) curves.back().points.push_back(PlaceOf(point));
+  }
+  std::erase_if(curves, [](const NamedCurve& curve) { return curve.points.empty(); });
+  const std::string ranks = points.front().cluster.has_gpus() ? "GPUs" : "ranks";
+  return CurvesSvg(curves, ranks + " of " + points.front().cluster.name,
+                   "efficiency, predicted (%)", AxisKind::kPowersOfTwo);
+}
+
+}  // namespace syntra

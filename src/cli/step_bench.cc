@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step_bench.h"
+
+#include "base/clock.h"
+#include "core/random.h"
+#include "data/example.h"
+#include "train/step.h"
+
+namespace syntra {
+namespace {
+
+// A full batch of random tokens: shapes and costs of training, no corpus needed.
+Batch RandomBatch(const Config& config) {
+  const ExampleLengths row = RowSlots(config);
+  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, row.inputs, row.targets);
+  uint64_t counter = 0;
+  for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
+    if (!batch.tensors().contains(name)) continue;
+    for (int32_t& id : batch[name]) {
+      const uint32_t bits = RandomAt({1, 2}, counter++)[0];
+      id = 2 + static_cast<int32_t>(UniformBelow(bits, config.model().vocabulary_size() - 2));
+    }
+  }
+  for (const char* name : {"encoder_segments", "decoder_segments"}) {
+    if (batch.tensors().contains(name)) std::ranges::fill(batch[name], 1);
+  }
+  batch.target_tokens = std::ssize(batch["targets"]);
+  return batch;
+}
+
+}  // namespace
+
+StepBench::StepBench(const Config& config, const Communicator* ranks)
+    : activations_(ActivationType(config.train().precision())),
+      backend_(ChooseBackend(config.train().device(), ranks)),
+      begin_(device().MakeEvent()),
+      end_(device().MakeEvent()),
+      replica_(TrainingPlan::Of(config, 1, device()), 0, *backend_),
+      batch_(RandomBatch(config)) {
+  replica_.InitializeParameters(config.train().seed());
+}
+
+std::array<double, 2> StepBench::Step(bool apart) {
+  const int64_t index = next_++;
+  begin_->Record();
+  std::array<double, 2> seconds;
+  const auto timed = [&](size_t phase, auto&& run) {
+    const auto start = Clock::now();
+    run();
+    seconds[phase] = SecondsSince(start);
+  };
+  timed(0, [&] {
+    replica_.Differentiate(batch_, FactsOf(index), Gradients::kReplace);
+    if (apart) backend_->device().Wait();
+  });
+  timed(1, [&] {
+    replica_.Update({.step = index, .rate = 1e-4});
+    end_->Record();
+    backend_->device().Wait();
+  });
+  return seconds;
+}
+
+BatchFacts StepBench::FactsOf(int64_t step) const {
+  const auto inverse = [](int64_t count) { return 1.0 / static_cast<double>(count); };
+  BatchFacts facts{.seed = 1,
+                   .step = step,
+                   .inverse_denominator = inverse(batch_.target_tokens),
+                   .inverse_positions = {}};
+  const Model& model = replica_.model();
+  for (const Side side : model.architecture().sides()) {
+    if (model.stack(side).ponders()) {
+      facts.inverse_positions[side] = inverse(PositionsOf(batch_, side));
+    }
+  }
+  return facts;
+}
+
+}  // namespace syntra

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds steps whose loss stands out above those of the steps before: bad data, or a run that begins
+// to diverge.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace syntra {
+
+// The median and the median absolute deviation tell what is usual: unlike mean and standard
+// deviation they hardly move while fewer than half of the losses are unusual.
+class LossSpikes {
+ public:
+  static constexpr size_t kWindow = 100;  // steps that are looked back upon
+  static constexpr size_t kFewest = 20;   // fewer say nothing
+  static constexpr double kSpike = 6;     // deviations above the median
+  // A deviation is at least this part of the median, however even the losses are.
+  static constexpr double kLeastDeviation = 0.01;
+
+  struct Spike {
+    double deviations;  // above the median; of a normal distribution, they are standard deviations
+    double median;
+  };
+
+  // The loss of the next step. If it is a spike, what it stands out from. A loss that is not finite
+  // is none, and is not looked back upon.
+  std::optional<Spike> Add(double loss);
+
+  // For a checkpoint: the losses that are looked back upon, in order, separated by spaces.
+  std::string ToText() const;
+  // Throws Error(kCheckpoint) for what ToText cannot have written.
+  void Restore(std::string_view text);
+
+ private:
+  std::deque<double> losses_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the phases of a step on the device: a GPU does its work later than the host enqueues it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/device.h"
+#include "train/step_phases.h"
+
+namespace syntra {
+
+class PhaseClock {
+ public:
+  explicit PhaseClock(Device& device) : device_(device) {}
+
+  // A step begins.
+  void Start();
+  // The work that was enqueued since the last call belongs to `phase`. A phase may come again and
+  // again in a step.
+  void End(StepPhase phase);
+  // Of this step. The device must have done all of its work, here and below.
+  PhaseSeconds Seconds() const;
+
+  // For a trace: the parts of the step one behind the other, with the seconds from its start to
+  // their ends.
+  struct Part {
+    StepPhase phase;
+    double end;
+  };
+  std::vector<Part> Ends() const;
+  // From the step's start to this event of the same device.
+  double SecondsUntil(const Device::Event& event) const {
+    return event.SecondsSince(*boundaries_.front().event);
+  }
+
+ private:
+  // Where a phase ends.
+  struct Boundary {
+    std::unique_ptr<Device::Event> event;
+    StepPhase phase = StepPhase::kData;
+  };
+  Device& device_;
+  std::vector<Boundary> boundaries_;  // made once, for as many as a step has
+  size_t count_ = 0;                  // of them in this step
+};
+
+}  // namespace syntra

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often a run that had diverged went back to an earlier checkpoint, and what follows for its
+// data: from there on it takes other batches, so that it does not come to the same place again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syntra {
+
+class Rollbacks {
+ public:
+  // After `from` steps the run goes back to where `to` were done, 0 <= to < from. The batches of
+  // the steps between are left out.
+  void Add(int64_t from, int64_t to);
+  int count() const { return static_cast<int>(rollbacks_.size()); }
+  // The batch that the run takes when `step` steps are done; both count from 0.
+  int64_t BatchAt(int64_t step) const;
+
+  // For a checkpoint: "FROM-TO" of each, in order, separated by spaces.
+  std::string ToText() const;
+  // Throws Error(kCheckpoint) for what ToText cannot have written.
+  void Restore(std::string_view text);
+
+ private:
+  struct Rollback {
+    int64_t from, to;
+  };
+  std::vector<Rollback> rollbacks_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/scaling.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/parameters.h"
+
+namespace syntra {
+namespace {
+
+// Blocks of parameters have a sum of squares each, which ranks that share an update add.
+constexpr double kSumsShare = 1.0 / ParameterStore::kBlock;
+
+// What a rank has of the machine.
+struct Share {
+  double flops = 0, memory_bandwidth = 0;
+};
+
+// Ranks on CPUs have whole cores, or where they outnumber them, parts of one.
+Share ShareOf(const Cluster& cluster, int ranks_per_node) {
+  if (cluster.has_gpus()) return {cluster.flops, cluster.memory_bandwidth};
+  const int cores = cluster.cores_per_node;
+  const double mine = cores >= ranks_per_node ? cores / ranks_per_node  // whole ones
+                                              : static_cast<double>(cores) / ranks_per_node;
+  return {mine * cluster.flops, cluster.memory_bandwidth / ranks_per_node};
+}
+
+GpuNetwork GpusOf(const Cluster& cluster) {
+  return {cluster.inside, cluster.between, cluster.start};
+}
+
+HostNetwork HostsOf(const Cluster& cluster) {
+  return {.inside = cluster.inside, .between = cluster.between};
+}
+
+double ComputeSeconds(const StepWork& work, const Share& share) {
+  return work.micro_batches *
+         (work.flops / share.flops + work.weight_bytes / share.memory_bandwidth);
+}
+
+// To the ranks that update a piece, or back from them. NCCL scatters and gathers equal shares
+// alone; others travel one by one (dist/nccl.cc).
+double SharedSeconds(const GradientPiece& piece, const GpuNetwork& network, const Layout& layout) {
+  if (piece.scattered) return network.ReduceScatterSeconds(layout, piece.bytes);
+  double seconds = 0;
+  for (const double bytes : piece.to_owners) seconds += network.ReduceSeconds(layout, bytes);
+  return seconds;
+}
+
+void AddCommunicationOfHosts(const StepWork& work, const HostNetwork& hosts, const Layout& layout,
+                             StepPrediction* step) {
+  if (work.sharded) {
+    step->sums = hosts.ReduceScatterSeconds(layout, work.gradient_bytes);
+    step->gather = hosts.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes) +
+                   hosts.AllGatherSeconds(layout, work.parameter_bytes);
+  } else {
+    step->sums = hosts.AllReduceSeconds(layout, work.gradient_bytes);
+  }
+  step->exposed_sums = step->sums;
+}
+
+void AddCommunicationOfGpus(const StepWork& work, const GpuNetwork& gpus, const Layout& layout,
+                            StepPrediction* step) {
+  std::vector<double> seconds;
+  for (const GradientPiece& piece : work.pieces) {
+    const bool shared = piece.shared();
+    seconds.push_back(shared ? SharedSeconds(piece, gpus, layout)
+                             : gpus.AllReduceSeconds(layout, piece.bytes));
+    if (shared) step->gather += seconds.back();
+  }
+  step->sums = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  step->exposed_sums = ExposedSeconds(work.pieces, seconds, step->backward / work.micro_batches);
+  if (!work.sharded) return;
+  step->gather += gpus.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes);
+  const auto in_chains = [](const GradientPiece& piece) { return !piece.to_owners.empty(); };
+  if (std::ranges::none_of(work.pieces, in_chains)) return;
+  step->exposed_sums += gpus.ChainLatency(layout);
+  step->gather += gpus.ChainLatency(layout);
+}
+
+void AddCommunication(const StepWork& work, const Cluster& cluster, const Layout& layout,
+                      StepPrediction* step) {
+  if (cluster.has_gpus()) {
+    AddCommunicationOfGpus(work, GpusOf(cluster), layout, step);
+  } else {
+    AddCommunicationOfHosts(work, HostsOf(cluster), layout, step);
+  }
+}
+
+// One rank with the rows that a GPU, or all ranks of a node, has in the layout.
+double AloneSeconds(const StepWork& work, const Cluster& cluster, const Layout& layout) {
+  const Share all = ShareOf(cluster, 1);
+  const int parts = cluster.has_gpus() ? 1 : layout.ranks_per_node;
+  return parts * ComputeSeconds(work, all) + work.update_bytes / all.memory_bandwidth;
+}
+
+}  // namespace
+
+StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const Layout& layout) {
+  const Share share = ShareOf(cluster, layout.ranks_per_node);
+  const double compute = ComputeSeconds(work, share);
+  StepPrediction step;
+  step.backward = compute * work.backward_share;
+  step.forward = compute - step.backward;
+  step.update = work.update_share * work.update_bytes / share.memory_bandwidth;
+  if (layout.ranks() == 1) return step;
+  AddCommunication(work, cluster, layout, &step);
+  // The count of target tokens before the step, and what all tell all behind it.
+  step.small_numbers = 2 * ShortAllReduceSeconds(layout, cluster.inside, cluster.between);
+  return step;
+}
+
+double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout) {
+  return AloneSeconds(work, cluster, layout) / PredictStep(work, cluster, layout).seconds();
+}
+
+double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+                      double backward) {
+  double done = 0;  // since the backward pass began
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    done = std::max(done, pieces[i].ready * backward) + seconds[i];
+  }
+  return std::max(0.0, done - backward);
+}
+
+CheckpointPrediction PredictCheckpoint(const StepWork& work, const Cluster& cluster,
+                                       const Layout& layout, double between) {
+  CheckpointPrediction save;
+  save.write = work.checkpoint_bytes / cluster.storage_bandwidth;
+  // Rank 0 has most to write: what the ranks do not share, and its own share. It copies that from
+  // its GPU, or in its host's memory: read and written.
+  const double own = work.checkpoint_bytes - work.shared_state_bytes * (1 - 1.0 / layout.ranks());
+  const double copy =
+      cluster.has_gpus() ? own / cluster.host_bandwidth : 2 * own / cluster.memory_bandwidth;
+  save.stall = copy + (work.asynchronous_saves ? std::max(0.0, save.write - between) : save.write);
+  return save;
+}
+
+RunCost CostOf(const Cluster& cluster, const Layout& layout, double seconds) {
+  const double units = cluster.has_gpus() ? static_cast<double>(layout.ranks())
+                                          : double{1} * layout.nodes * cluster.cores_per_node;
+  const double hours = units * seconds / 3600;
+  return {seconds, hours, hours * cluster.price};
+}
+
+}  // namespace syntra

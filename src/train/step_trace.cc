@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step_trace.h"
+
+#include <cmath>
+
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+std::string TypesOf(std::span<const TensorType> types) {
+  std::vector<std::string> texts;
+  for (const TensorType& type : types) texts.push_back(type.present() ? ToString(type) : "-");
+  return Join(texts, ", ");
+}
+
+double BytesOf(std::span<const TensorType> types) {
+  double bytes = 0;
+  for (const TensorType& type : types) bytes += static_cast<double>(type.bytes());
+  return bytes;
+}
+
+// The parameters that an instruction reads or whose gradients it makes.
+std::string ParametersOf(const Program& program, const Instruction& instruction) {
+  std::vector<std::string> names;
+  for (const auto* values : {&instruction.inputs, &instruction.outputs}) {
+    for (const Value value : *values) {
+      if (value && !program.info(value).name.empty()) names.push_back(program.info(value).name);
+    }
+  }
+  return Join(names, ", ");
+}
+
+// `bytes` are those of all operands, each counted once: the least that is moved, unless a cache has
+// some of them. Of updates that one kernel does, types and parameters are the first one's.
+Json FactsOf(const Program& program, const RunTimes::Mark& mark) {
+  const size_t first = mark.instruction;
+  const Instruction& instruction = program.instructions[first];
+  const OpCall& call = instruction.call;
+  double bytes = 0;
+  for (size_t i = first; i < first + mark.instructions; ++i) {
+    const OpCall& done = program.instructions[i].call;
+    bytes += BytesOf(done.inputs) + BytesOf(done.outputs);
+  }
+  Json facts{{"inputs", TypesOf(call.inputs)}, {"outputs", TypesOf(call.outputs)}};
+  const std::string names = ParametersOf(program, instruction);
+  if (!names.empty()) facts["names"] = names;
+  if (!call.attributes.empty()) facts["attributes"] = call.attributes.ToString();
+  if (instruction.op->flops) facts["flops"] = instruction.op->flops(call);
+  facts["bytes"] = bytes;
+  facts["instruction"] = first;
+  if (mark.instructions > 1) facts["instructions"] = mark.instructions;
+  return facts;
+}
+
+}  // namespace
+
+Clock::time_point StepTrace::At(double seconds) const {
+  return begin_ + std::chrono::nanoseconds(std::llround(seconds * 1e9));
+}
+
+void StepTrace::StartsSum(int64_t elements) {
+  pieces_.push_back({device_.MakeEvent(), elements});
+  pieces_.back().ready->Record();
+}
+
+void StepTrace::AddInstructions(const RunTimes& run) {
+  double begin = 0;
+  for (const RunTimes::Mark& mark : run.marks) {
+    const double end = clock_.SecondsUntil(*mark.event);
+    if (mark.instructions > 0) {
+      trace_.Add(TraceLane::kTraining, run.program->instructions[mark.instruction].op->name,
+                 At(begin), At(end), FactsOf(*run.program, mark));
+    }
+    begin = end;
+  }
+}
+
+void StepTrace::Finish() {
+  const auto recording = Clock::now();
+  double begin = 0;
+  for (const auto& [phase, end] : clock_.Ends()) {
+    trace_.Add(TraceLane::kTraining, kStepPhases[static_cast<size_t>(phase)], At(begin), At(end),
+               Json::object());
+    begin = end;
+  }
+  for (const Piece& piece : pieces_) {
+    trace_.AddInstant(TraceLane::kTraining, "sum of gradients starts",
+                      At(clock_.SecondsUntil(*piece.ready)),
+                      {{"bytes", piece.elements * static_cast<int64_t>(sizeof(float))}});
+  }
+  for (const RunTimes& run : runs_) AddInstructions(run);
+  trace_.Add(TraceLane::kTraining, "profile", recording, Clock::now(), Json::object());
+}
+
+}  // namespace syntra

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step does on the device, as spans of a trace: its phases and, inside of them, the
+// instructions of its programs.
+//
+// All times are the device's, measured by events. The host's clock stands beside them at the start
+// of the step, where the device has nothing to do: on a GPU an event there is reached within
+// microseconds.
+#pragma once
+
+#include <deque>
+
+#include "program/executable.h"
+#include "train/phase_clock.h"
+#include "train/trace.h"
+
+namespace syntra {
+
+class StepTrace {
+ public:
+  // A step begins. `ops`: instructions, too; on a GPU they are then enqueued one by one instead of
+  // as a CUDA graph. All must outlive it.
+  StepTrace(Trace& trace, Device& device, PhaseClock& clock, bool ops)
+      : trace_(trace), device_(device), clock_(clock), ops_(ops), begin_(Clock::now()) {}
+
+  // For the run of a program that comes next; null without ops.
+  RunTimes* NextRun() { return ops_ ? &runs_.emplace_back() : nullptr; }
+  // Ranks begin to add a piece of their gradients.
+  void StartsSum(int64_t elements);
+  // Adds all spans to the trace. The device must have done the step's work.
+  void Finish();
+
+ private:
+  struct Piece {
+    std::unique_ptr<Device::Event> ready;
+    int64_t elements;
+  };
+  Clock::time_point At(double seconds) const;
+  void AddInstructions(const RunTimes& run);
+
+  Trace& trace_;
+  Device& device_;
+  PhaseClock& clock_;
+  const bool ops_;
+  const Clock::time_point begin_;
+  std::deque<RunTimes> runs_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.save or torch.load of a state of many equal tensors, once a line of standard input."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+
+def say(**values: float) -> None:
+    print(json.dumps(values), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="torch.save or torch.load.")
+    parser.add_argument("--operation", required=True, choices=("save", "load"))
+    parser.add_argument("--directory", type=Path, required=True)
+    parser.add_argument("--tensors", type=int, default=300)
+    parser.add_argument("--bytes", type=int, default=1_000_000_000)
+    options = parser.parse_args()
+    path = options.directory / "state.pt"
+
+    def save() -> None:
+        torch.save(state, path)
+
+    def load() -> None:
+        loaded = torch.load(path)
+        if len(loaded) != options.tensors:
+            sys.exit(f"{path}: {len(loaded)} tensors")
+
+    if options.operation == "save":
+        options.directory.mkdir(parents=True, exist_ok=True)
+        state = {f"tensor_{i:03}": torch.randn(options.bytes // options.tensors // 4) for i in range(options.tensors)}
+    run = save if options.operation == "save" else load
+    run()
+    say(bytes=options.bytes)
+    for _ in sys.stdin:
+        begin = time.perf_counter()
+        run()
+        say(seconds=time.perf_counter() - begin)
+    say(peak_resident_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that diverge: they go back to a good checkpoint and on with other data, a limited number of
+// times, to the bits of a run that was sent there by hand.
+#include <signal.h>
+
+#include "base/digest.h"
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+// Batches 9 to 14 have gradients that are not finite. With three such steps at most, the run
+// diverges in step 12, goes back to step 5 and goes on with batch 13.
+const StartOptions kBadWindow{.environment = {"SYNTRA_FAILPOINT=nan_batch@9-14"}};
+
+class Diverged : public TinyRun {
+ protected:
+  static Arguments Settings(const Arguments& more = {}) {
+    Arguments settings{"train.max_skipped_steps=3", "optimizer.schedule.kind=CONSTANT",
+                       "train.reduction=EXACT", "train.micro_batch_size=2"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return settings;
+  }
+  std::string Log(const std::string& name) const {
+    return ReadWholeFile(Directory(name) / "log/rank-0000.log");
+  }
+  std::vector<int64_t> SkippedSteps(const std::string& name) const {
+    std::vector<int64_t> steps;
+    for (const Json& line : Metrics(name)) {
+      if (line.value("skipped", 0.0) > 0) steps.push_back(line.at("step"));
+    }
+    return steps;
+  }
+  // As a person could: the checkpoint at `step` gets this list of rollbacks.
+  void SetRollbacks(const std::string& name, int64_t step, const std::string& rollbacks) const {
+    const Path manifest = CheckpointPath(name, step) / "MANIFEST";
+    std::string text = ReadWholeFile(manifest);
+    const std::string none = "\"rollbacks\": \"\"";
+    const size_t at = text.find(none);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, none.size(), "\"rollbacks\": \"" + rollbacks + "\"");
+    text.resize(text.rfind("xxh3-128 "));
+    ReplaceFileDurably(manifest, text + "xxh3-128 " + ToHex(DigestOf(text)) + "\n");
+  }
+};
+
+constexpr char kBack[] = "Going back from step 12 to step 5";
+
+TEST_F(Diverged, GoesBackAndOnWithOtherData) {
+  const Outcome outcome = Run(Pretrain("run", Settings()), kBadWindow);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(Log("run").find("4 of the last 100 steps"), std::string::npos);
+  EXPECT_NE(Log("run").find(kBack), std::string::npos) << Log("run");
+  // Batches 13 and 14.
+  EXPECT_EQ(SkippedSteps("run"), (std::vector<int64_t>{6, 7}));
+  // What was undone is not in the metrics, nor among the checkpoints.
+  EXPECT_EQ(Metrics("run").size(), 25u);  // 20 steps, evaluations at 0, 5, 10, 15, 20
+  EXPECT_EQ(NewestStep("run"), 20);
+  const std::string events = ReadWholeFile(Directory("run") / "events.jsonl");
+  EXPECT_NE(events.find("\"event\":\"rollback\",\"to\":5"), std::string::npos) << events;
+
+  Train("by-hand", Settings({"train.steps=5"}));
+  SetRollbacks("by-hand", 5, "12-5");
+  Train("by-hand", Settings(), kBadWindow);
+  EXPECT_EQ(Trace(Directory("run"), 20), Trace(Directory("by-hand"), 20));
+}
+
+TEST_F(Diverged, AllRanksGoBackTogether) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  Train("one", Settings(), kBadWindow);
+  StartOptions two = kBadWindow;
+  two.ranks = 2;
+  for (const std::string sharding : {"NONE", "OPTIMIZER_STATE"}) {
+    Train(sharding, Settings({"train.compare_replicas_every=1", "train.sharding=" + sharding}),
+          two);
+    EXPECT_EQ(Trace(Directory(sharding), 20), Trace(Directory("one"), 20)) << sharding;
+  }
+}
+
+// Killed where the run goes back, and again and again behind it: a start finds the checkpoint with
+// the rollback or without it, and comes to the same end.
+TEST_F(Diverged, KilledAfterwardsItContinuesExactly) {
+  Train("straight", Settings(), kBadWindow);
+  for (const double delay : {0.0, 0.02, 0.05, 0.1}) {
+    RemoveAll(Directory("killed"));
+    Program run(scratch_, Pretrain("killed", Settings()), kBadWindow);
+    ASSERT_TRUE(
+        WaitUntil([&] { return !run.running() || run.Errors().find(kBack) != std::string::npos; }));
+    SleepSeconds(delay);
+    run.Kill();
+    Train("killed", Settings(), kBadWindow);
+    EXPECT_EQ(Trace(Directory("killed"), 20), Trace(Directory("straight"), 20)) << delay;
+  }
+}
+
+TEST_F(Diverged, ALimitedNumberOfTimes) {
+  const StartOptions endless{.environment = {"SYNTRA_FAILPOINT=nan_batch@9-1000"}};
+  for (const int most : {0, 1, 2}) {
+    const std::string name = fmt::format("most-{}", most);
+    const Outcome outcome =
+        Run(Pretrain(name, Settings({fmt::format("train.max_rollbacks={}", most)})), endless);
+    EXPECT_EQ(outcome.code, 6) << outcome.err;
+    EXPECT_TRUE(outcome.Says("4 of the last 100 steps")) << outcome.err;
+    EXPECT_EQ(outcome.Says(fmt::format("The run has gone back {} times", most)), most > 0);
+    const std::string last = fmt::format("(rollback {} of {})", most, most);
+    EXPECT_EQ(Log(name).find(last) != std::string::npos, most > 0) << Log(name);
+  }
+  // However often it is started.
+  const Outcome again = Run(Pretrain("most-1", Settings()), endless);
+  EXPECT_EQ(again.code, 6) << again.err;
+  EXPECT_TRUE(again.Says("The run has gone back 1 times")) << again.err;
+}
+
+// Where no checkpoint from before the first bad step is left, the oldest one serves.
+TEST_F(Diverged, GoesBackToTheOldestIfAllAreLate) {
+  const StartOptions now_and_then{
+      .environment = {"SYNTRA_FAILPOINT=nan_batch@3,nan_batch@8,nan_batch@11,nan_batch@13"}};
+  const Outcome outcome = Run(Pretrain("run", Settings({"checkpoint.every=4"})), now_and_then);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(Log("run").find("Going back from step 13 to step 8"), std::string::npos) << Log("run");
+}
+
+// Odd targets have a finite loss that stands out.
+TEST_F(Diverged, SpikesOfTheLossAreLoggedOrCounted) {
+  const StartOptions odd{.environment = {"SYNTRA_FAILPOINT=odd_batch@43-46"}};
+  const Arguments length{"train.steps=60", "checkpoint.every=20"};
+  Train("logged", Settings(length), odd);
+  EXPECT_NE(Log("logged").find("warning step 43: the loss of "), std::string::npos)
+      << Log("logged");
+  EXPECT_EQ(Log("logged").find("Going back"), std::string::npos);
+
+  Arguments counted = Settings(length);
+  counted.push_back("train.loss_spikes=COUNT");
+  Train("counted", counted, odd);
+  EXPECT_NE(Log("counted").find("Going back from step 46 to step 40"), std::string::npos)
+      << Log("counted");
+  // What is usual is part of the state: a run that is stopped finds the same spikes.
+  Arguments stopped = counted;
+  stopped[stopped.size() - 3] = "train.steps=40";
+  Train("stopped", stopped, odd);
+  Train("stopped", counted, odd);
+  EXPECT_EQ(Trace(Directory("stopped"), 60), Trace(Directory("counted"), 60));
+}
+
+}  // namespace
+}  // namespace syntra

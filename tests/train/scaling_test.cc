@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions against closed forms and limits.
+#include "train/scaling.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace syntra {
+namespace {
+
+// A step of 0.2 + 0.1 s on one GPU: 0.1 forward, 0.1 backward, 0.1 update.
+StepWork Work() {
+  StepWork work;
+  work.flops = 2e12;
+  work.backward_share = 0.5;
+  work.rows = 8;
+  work.update_bytes = 1e11;
+  work.parameter_bytes = work.gradient_bytes = 4e9;
+  for (const double ready : {0.25, 0.5, 0.75, 1.0}) work.pieces.push_back({ready, 1e9, false, {}});
+  work.checkpoint_bytes = 12e9;
+  return work;
+}
+
+Cluster Gpus() {
+  Cluster cluster;
+  cluster.flops = 1e13;
+  cluster.memory_bandwidth = 1e12;
+  cluster.inside = {1e-6, 400e9};
+  cluster.between = {1e-5, 100e9};
+  cluster.host_bandwidth = 50e9;
+  cluster.storage_bandwidth = 2e9;
+  cluster.price = 2;
+  return cluster;
+}
+
+Cluster Cores(int cores) {
+  Cluster cluster = Gpus();
+  cluster.cores_per_node = cores;
+  return cluster;
+}
+
+TEST(Scaling, OneRankHasItsWorkAlone) {
+  for (const Cluster& cluster : {Gpus(), Cores(1)}) {
+    const StepPrediction step = PredictStep(Work(), cluster, {1, 1});
+    EXPECT_DOUBLE_EQ(step.forward, 0.1);
+    EXPECT_DOUBLE_EQ(step.backward, 0.1);
+    EXPECT_DOUBLE_EQ(step.update, 0.1);
+    EXPECT_EQ(step.exposed(), 0);
+    EXPECT_DOUBLE_EQ(step.seconds(), 0.3);
+    EXPECT_DOUBLE_EQ(Efficiency(Work(), cluster, {1, 1}), 1);
+  }
+}
+
+// Pieces are ready every second, and each sum takes half a second: only the last one shows.
+TEST(Scaling, TheBackwardPassHidesSums) {
+  const std::vector<GradientPiece> pieces = Work().pieces;
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.5), 4), 0.5);
+  // Twice as long as the pieces are apart: the sums queue from the first piece on.
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 2.0), 4), 1 + 4 * 2.0 - 4);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.0), 4), 0);
+  // A large last piece is hidden by nothing.
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector{0.1, 0.1, 0.1, 3.0}, 4), 3);
+}
+
+TEST(Scaling, OnlyTheLastMicroBatchHidesSums) {
+  StepWork work = Work();
+  const double hidden_by_one = PredictStep(work, Gpus(), {2, 8}).exposed_sums;
+  work.micro_batches = 4;
+  work.flops /= 4;
+  EXPECT_GT(PredictStep(work, Gpus(), {2, 8}).exposed_sums, hidden_by_one);
+}
+
+TEST(Scaling, CpusSumBehindTheBackwardPass) {
+  const StepPrediction step = PredictStep(Work(), Cores(8), {1, 8});
+  EXPECT_GT(step.sums, 0);
+  EXPECT_EQ(step.exposed_sums, step.sums);
+}
+
+// Two ranks of a node have half the cores each; four on two cores have half a core each. Together
+// they compute as fast as one rank, and each updates all parameters.
+TEST(Scaling, RanksShareTheCoresOfTheirNode) {
+  const double alone = PredictStep(Work(), Cores(2), {1, 1}).backward;
+  EXPECT_DOUBLE_EQ(PredictStep(Work(), Cores(2), {1, 2}).backward, 2 * alone);
+  EXPECT_DOUBLE_EQ(PredictStep(Work(), Cores(2), {1, 4}).backward, 4 * alone);
+  EXPECT_DOUBLE_EQ(PredictStep(Work(), Cores(2), {1, 4}).update, 4 * 0.1);
+  // Three ranks on four cores have a core each; one core idles.
+  EXPECT_DOUBLE_EQ(PredictStep(Work(), Cores(4), {1, 3}).backward, 0.1);
+}
+
+TEST(Scaling, FasterLinksAreNeverWorse) {
+  double last = 0;
+  for (const double rate : {1e9, 1e10, 1e11, 1e12}) {
+    Cluster cluster = Gpus();
+    cluster.between.bandwidth = rate;
+    const double efficiency = Efficiency(Work(), cluster, {16, 8});
+    EXPECT_GE(efficiency, last);
+    EXPECT_LE(efficiency, 1);
+    last = efficiency;
+  }
+  EXPECT_GT(last, 0.85);
+}
+
+TEST(Scaling, MoreNodesAreNeverMoreEfficient) {
+  double last = 1;
+  for (int nodes = 1; nodes <= 512; nodes *= 2) {
+    const double efficiency = Efficiency(Work(), Gpus(), {nodes, 8});
+    EXPECT_LE(efficiency, last) << nodes;
+    last = efficiency;
+  }
+  EXPECT_LT(last, 0.99);
+}
+
+// A share each: the update takes an n-th of the time, and the parameters must be gathered.
+TEST(Scaling, RanksThatShareTheUpdate) {
+  StepWork work = Work();
+  work.sharded = true;
+  work.update_share = 1.0 / 8;
+  for (GradientPiece& piece : work.pieces) piece.scattered = true;
+  const StepPrediction step = PredictStep(work, Gpus(), {1, 8});
+  EXPECT_DOUBLE_EQ(step.update, 0.1 / 8);
+  // All but the own eighth; and the sums of squares, there and back.
+  EXPECT_NEAR(step.sums, 7.0 / 8 * 4e9 / 400e9, 1e-4);
+  EXPECT_NEAR(step.gather, 7.0 / 8 * 4e9 * (1 + 2.0 / 512) / 400e9, 1e-4);
+  // Shares that are not equal travel one by one, each through the whole chain.
+  for (GradientPiece& piece : work.pieces) {
+    piece.scattered = false;
+    piece.to_owners = {5e8, 5e8};
+  }
+  const StepPrediction chained = PredictStep(work, Gpus(), {1, 8});
+  EXPECT_NEAR(chained.sums, 4e9 / 400e9, 1e-4);
+  EXPECT_NEAR(chained.gather, 4e9 * (1 + 7.0 / 4 / 512) / 400e9, 1e-4);
+}
+
+// Equal parts take one round of the ring a piece, however many ranks there are.
+TEST(Scaling, SharedUpdatesScale) {
+  StepWork shared = Work();
+  shared.sharded = true;
+  for (GradientPiece& piece : shared.pieces) piece.scattered = true;
+  StepWork chained = shared;
+  for (GradientPiece& piece : chained.pieces) {
+    piece.scattered = false;
+    piece.to_owners.assign(4096, piece.bytes / 4096);
+  }
+  const Layout many{512, 8};
+  for (StepWork* work : {&shared, &chained}) work->update_share = 1.0 / 4096;
+  EXPECT_GT(Efficiency(shared, Gpus(), many), 0.7 * Efficiency(Work(), Gpus(), many));
+  EXPECT_LT(Efficiency(chained, Gpus(), many), 0.5 * Efficiency(shared, Gpus(), many));
+}
+
+TEST(Scaling, CheckpointsBesideTrainingCostACopy) {
+  StepWork work = Work();
+  work.asynchronous_saves = true;
+  const CheckpointPrediction beside = PredictCheckpoint(work, Gpus(), {1, 8}, 1000);
+  EXPECT_DOUBLE_EQ(beside.write, 6);
+  EXPECT_DOUBLE_EQ(beside.stall, 12e9 / 50e9);
+  // The next save waits for the end of this one.
+  EXPECT_DOUBLE_EQ(PredictCheckpoint(work, Gpus(), {1, 8}, 2).stall, 12e9 / 50e9 + 4);
+  work.asynchronous_saves = false;
+  EXPECT_DOUBLE_EQ(PredictCheckpoint(work, Gpus(), {1, 8}, 1000).stall, 12e9 / 50e9 + 6);
+  // Of what they share each rank copies its part.
+  work.shared_state_bytes = 8e9;
+  EXPECT_DOUBLE_EQ(PredictCheckpoint(work, Gpus(), {2, 8}, 1000).stall, 4.5e9 / 50e9 + 6);
+}
+
+TEST(Scaling, CostsAreOfAllGpusOrCores) {
+  const RunCost gpus = CostOf(Gpus(), {4, 8}, 7200);
+  EXPECT_DOUBLE_EQ(gpus.unit_hours, 64);
+  EXPECT_DOUBLE_EQ(gpus.money, 128);
+  EXPECT_DOUBLE_EQ(CostOf(Cores(16), {2, 4}, 3600).unit_hours, 32);
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank does, as predictions see it: held to the program and the optimizer themselves.
+#include "train/step_work.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "train/plan.h"
+
+namespace syntra {
+namespace {
+
+Config Small() {
+  Config config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "model { width: 256 encoder_layers: 6 decoder_layers: 6 feed_forward { width: 1024 } "
+      "mixer { attention { heads: 4 } } cross_attention { heads: 4 } vocabulary_size: 32128 } "
+      "data { input_length: 64 } optimizer { kind: ADAMW } train { batch_size: 16 }",
+      &config));
+  return config;
+}
+
+StepWork WorkOf(const Config& config, int ranks, bool on_gpus) {
+  return StepWorkOf(config, ranks, on_gpus, RunSizesOf(config, ranks));
+}
+
+TEST(StepWorks, FlopsAreThePlans) {
+  const Config config = Small();
+  EXPECT_DOUBLE_EQ(8 * WorkOf(config, 8, true).flops, RunSizesOf(config, 8).flops_per_step);
+  Config again = config;
+  again.mutable_train()->set_recompute(true);
+  EXPECT_NEAR(WorkOf(again, 8, true).flops, 4.0 / 3 * WorkOf(config, 8, true).flops, 1);
+  Config micro = config;
+  micro.mutable_train()->set_micro_batch_size(1);
+  const StepWork work = WorkOf(micro, 4, true);
+  EXPECT_EQ(work.micro_batches, 4);
+  EXPECT_EQ(work.rows, 4);
+  EXPECT_DOUBLE_EQ(16 * work.flops, RunSizesOf(config, 1).flops_per_step);
+}
+
+// Two thirds, and the loss's product with the vocabulary, which is computed with its gradient.
+TEST(StepWorks, TheBackwardPassIsMostOfTheStep) {
+  EXPECT_GT(WorkOf(Small(), 1, true).backward_share, 2.0 / 3);
+  EXPECT_LT(WorkOf(Small(), 1, true).backward_share, 0.8);
+}
+
+// The tied embedding, 33 MB, is the first parameter and the last that is complete.
+TEST(StepWorks, PiecesAreTheBucketsInTheirOrder) {
+  const StepWork work = WorkOf(Small(), 8, true);
+  ASSERT_GT(work.pieces.size(), 2u);
+  double bytes = 0, last = 0;
+  for (const GradientPiece& piece : work.pieces) {
+    bytes += piece.bytes;
+    EXPECT_GE(piece.ready, last);
+    EXPECT_FALSE(piece.shared());
+    last = piece.ready;
+  }
+  EXPECT_DOUBLE_EQ(bytes, work.gradient_bytes);
+  EXPECT_EQ(last, 1);
+  EXPECT_LT(work.pieces.front().ready, 0.9);
+  // On CPUs all gradients are summed at once, and one rank sums none.
+  EXPECT_TRUE(WorkOf(Small(), 8, false).pieces.empty());
+  EXPECT_TRUE(WorkOf(Small(), 1, true).pieces.empty());
+}
+
+// All but the step's sums is scattered in equal parts; with whole tensors it goes to their owners.
+TEST(StepWorks, SharedUpdatesAreScattered) {
+  Config config = Small();
+  config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
+  for (const int ranks : {2, 8, 16}) {
+    const StepWork work = WorkOf(config, ranks, true);
+    EXPECT_TRUE(work.sharded);
+    EXPECT_EQ(work.update_share, 1.0 / ranks);
+    double scattered = 0;
+    for (const GradientPiece& piece : work.pieces) {
+      EXPECT_TRUE(piece.to_owners.empty());
+      if (piece.scattered) scattered += piece.bytes;
+    }
+    EXPECT_EQ(scattered, work.parameter_bytes);
+    EXPECT_TRUE(work.asynchronous_saves);
+    EXPECT_GT(work.shared_state_bytes, 0);
+  }
+  config.mutable_optimizer()->set_kind(OptimizerConfig::ADAFACTOR);
+  const StepWork tensors = WorkOf(config, 8, true);
+  double owned = 0;
+  for (const GradientPiece& piece : tensors.pieces) {
+    EXPECT_FALSE(piece.scattered);
+    owned += std::accumulate(piece.to_owners.begin(), piece.to_owners.end(), 0.0);
+  }
+  EXPECT_EQ(owned, tensors.parameter_bytes);
+}
+
+// A ring passes shares from rank to rank: with many ranks the pieces grow, or it would be latency.
+TEST(StepWorks, ManyRanksShareLargerPieces) {
+  Config config = Small();
+  config.mutable_train()->set_batch_size(64);
+  config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
+  EXPECT_GT(WorkOf(config, 2, true).pieces.size(), 3u);
+  EXPECT_EQ(WorkOf(config, 64, true).pieces.size(), 2u);  // all parameters, and the step's sums
+}
+
+// p, g, m and v are read and three of them written; the norm reads g once more. Other values of the
+// program are small.
+TEST(StepWorks, AdamsUpdateMovesItsArenas) {
+  const StepWork work = WorkOf(Small(), 1, true);
+  EXPECT_NEAR(work.update_bytes / work.parameter_bytes, 8, 0.1);
+}
+
+TEST(StepWorks, ABatchThatCannotBeSharedIsRefused) {
+  EXPECT_THROW(WorkOf(Small(), 3, true), Error);
+}
+
+}  // namespace
+}  // namespace syntra
