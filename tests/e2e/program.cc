@@ -82,6 +82,7 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   launches_ = options.ranks > 1;
+  ranks_seen_ = MonotonicSeconds();
   pid_ = fork();
   if (pid_ != 0) return;
   setpgid(0, 0);
@@ -93,6 +94,9 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
   // Open MPI's shared memory of a killed job is left behind; here it goes with the scratch
   // directory.
   setenv("OMPI_MCA_btl_vader_backing_directory", base_.parent_path().c_str(), 1);
+  // A rank whose peer is killed while they join waits for it as long as it may, at times even after
+  // mpirun has ended: not longer than a test does.
+  setenv("SYNTRA_WATCHDOG", "init=40", 0);
   for (const std::string& variable : options.environment) {
     putenv(const_cast<char*>(variable.c_str()));
   }
@@ -129,14 +133,12 @@ void Program::Kill() {
 }
 
 bool Program::LauncherIsStuck() {
-  constexpr double kGraceSeconds = 20;
+  constexpr double kGraceSeconds = 30;  // long enough for the start of ranks on a busy machine
   const double now = MonotonicSeconds();
-  if (!launches_ || now < ranks_seen_ + 0.1) return false;  // looking is expensive
-  if (!RankPids().empty()) {
-    had_ranks_ = true;
-    ranks_seen_ = now;
-  }
-  return had_ranks_ && now > ranks_seen_ + kGraceSeconds;
+  if (!launches_ || now < looked_ + 0.1) return false;  // looking is expensive
+  looked_ = now;
+  if (!RankPids().empty()) ranks_seen_ = now;
+  return now > ranks_seen_ + kGraceSeconds;
 }
 
 Outcome Program::Wait() {

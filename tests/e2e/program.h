@@ -56,17 +56,16 @@ class Program {
   // Kills the program and all ranks at once, like a power loss. Returns when all have ended.
   void Kill();
   // Waits until the program ends. One that never does is killed, and the test fails; but an mpirun
-  // whose ranks have ended is only killed (code 1009): after a rank was killed, that of Open
-  // MPI 4.1 at times waits for itself for ever, for a lock in PMIx_server_finalize.
+  // that has no ranks is only killed (code 1009): after a rank was killed, that of Open MPI 4.1 at
+  // times waits for itself for ever, for a lock in PMIx_server_finalize.
   Outcome Wait();
 
  private:
   bool LauncherIsStuck();
 
   Path base_;
-  // Of mpirun: whether it has had ranks, and when they were last seen.
-  bool launches_ = false, had_ranks_ = false;
-  double ranks_seen_ = 0;
+  bool launches_ = false;               // it is mpirun
+  double looked_ = 0, ranks_seen_ = 0;  // when its ranks were looked for, and when it had some
   pid_t pid_ = -1;
   int status_ = 0;
   bool waited_ = false;
