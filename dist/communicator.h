@@ -74,6 +74,12 @@ class Communicator {
   // wait.
   virtual void FinishSums() {}
 
+  // Starts AllGather on that stream, too.
+  virtual void StartAllGather(TensorView view, const Shares& shares) { AllGather(view, shares); }
+  // Work enqueued on the device from now on runs after the oldest gather that was started and not
+  // yet finished. The host does not wait.
+  virtual void FinishGather() {}
+
   virtual void Broadcast(TensorView view, int root) = 0;
 
   // For short vectors: every rank's values on all ranks, one rank behind the other.

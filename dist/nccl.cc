@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>
@@ -81,10 +82,11 @@ void NcclCommunicator::Call(const char* name, double seconds,
   const auto start = Clock::now();
   nccl::Result result = call();
   while (result == nccl::kInProgress && comm_ != nullptr) {
-    wake_.wait_for(lock, std::chrono::milliseconds(1));
+    const double waited = Seconds(Clock::now() - start).count();
+    Pause(lock, waited);
     ThrowIfLost();
     result = State();
-    if (result == nccl::kInProgress && Seconds(Clock::now() - start).count() > seconds) {
+    if (result == nccl::kInProgress && waited > seconds) {
       Lose(fmt::format("{} is not done after {} s, so a rank is lost or cannot be reached (with "
                        "NCCL_DEBUG=INFO in the environment NCCL tells more)",
                        name, seconds),
@@ -93,6 +95,31 @@ void NcclCommunicator::Call(const char* name, double seconds,
   }
   if (IsError(result)) Lose(fmt::format("{} failed", name), result);
   ThrowIfLost();
+}
+
+// A launch is done in the background within microseconds, and a step has dozens of them, while
+// connecting takes seconds: so the pauses grow with the time that was waited.
+void NcclCommunicator::Pause(std::unique_lock<std::mutex>& lock, double waited) {
+  constexpr double kSpinSeconds = 50e-6, kLongestSeconds = 1e-3;
+  if (waited > kSpinSeconds) {
+    wake_.wait_for(lock, Seconds(std::min(waited / 4, kLongestSeconds)));
+    return;
+  }
+  lock.unlock();
+  std::this_thread::yield();
+  lock.lock();
+}
+
+void NcclCommunicator::CallForOwners(const char* name, const Shares& shares,
+                                     const std::function<nccl::Result(int owner)>& call) {
+  Call(name, INFINITY, [&] {
+    nccl::Result worst = nccl_.ncclGroupStart();
+    for (int owner = 0; owner < shares.ranks() && !IsError(worst); ++owner) {
+      if (shares.size(owner) > 0) worst = call(owner);
+    }
+    const nccl::Result end = nccl_.ncclGroupEnd();
+    return IsError(worst) ? worst : end;
+  });
 }
 
 nccl::Result NcclCommunicator::State() {
@@ -160,7 +187,7 @@ void NcclCommunicator::AllReduceSum(TensorView view) {
   FinishSums();
 }
 
-// NCCL knows equal shares alone; others travel one by one.
+// NCCL knows equal shares alone.
 void NcclCommunicator::StartReduceScatter(TensorView view, const Shares& shares) {
   if (!Serves(view)) return OnHost().ReduceScatter(view, shares);
   CheckSum(view);
@@ -171,12 +198,11 @@ void NcclCommunicator::StartReduceScatter(TensorView view, const Shares& shares)
                                         nccl::kFloat32, nccl::kSum, comm_, side_->stream()));
     return;
   }
-  for (int owner = 0; owner < size(); ++owner) {
-    if (shares.size(owner) == 0) continue;
+  CallForOwners("ncclReduce", shares, [&](int owner) {
     std::byte* share = At(view, shares.begin(owner));
-    SYNTRA_NCCL(nccl_.ncclReduce(share, share, shares.size(owner), nccl::kFloat32, nccl::kSum,
-                                 owner, comm_, side_->stream()));
-  }
+    return nccl_.ncclReduce(share, share, shares.size(owner), nccl::kFloat32, nccl::kSum, owner,
+                            comm_, side_->stream());
+  });
 }
 
 void NcclCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
@@ -184,8 +210,7 @@ void NcclCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
   FinishSums();
 }
 
-void NcclCommunicator::AllGather(TensorView view, const Shares& shares) {
-  if (!Serves(view)) return OnHost().AllGather(view, shares);
+void NcclCommunicator::EnqueueAllGather(const TensorView& view, const Shares& shares) {
   CheckShares(view, shares);
   const size_t size_of = SizeOf(view.type.dtype);
   side_->Fork();
@@ -194,14 +219,32 @@ void NcclCommunicator::AllGather(TensorView view, const Shares& shares) {
                                     shares.largest() * size_of, nccl::kInt8, comm_,
                                     side_->stream()));
   } else {
-    for (int owner = 0; owner < size(); ++owner) {
-      if (shares.size(owner) == 0) continue;
+    CallForOwners("ncclBroadcast", shares, [&](int owner) {
       std::byte* share = At(view, shares.begin(owner));
-      SYNTRA_NCCL(nccl_.ncclBroadcast(share, share, shares.size(owner) * size_of, nccl::kInt8,
-                                      owner, comm_, side_->stream()));
-    }
+      return nccl_.ncclBroadcast(share, share, shares.size(owner) * size_of, nccl::kInt8, owner,
+                                 comm_, side_->stream());
+    });
   }
+}
+
+void NcclCommunicator::AllGather(TensorView view, const Shares& shares) {
+  if (!Serves(view)) return OnHost().AllGather(view, shares);
+  EnqueueAllGather(view, shares);
   side_->Join();
+}
+
+void NcclCommunicator::StartAllGather(TensorView view, const Shares& shares) {
+  if (Serves(view)) {
+    EnqueueAllGather(view, shares);
+  } else {
+    OnHost().AllGather(view, shares);
+  }
+  side_->Mark();
+}
+
+void NcclCommunicator::FinishGather() {
+  OnHost();
+  side_->JoinMark();
 }
 
 void NcclCommunicator::Broadcast(TensorView view, int root) {

@@ -53,6 +53,8 @@ class NcclCommunicator final : public Communicator {
   void FinishSums() override;
   void ReduceScatter(TensorView view, const Shares& shares) override;
   void AllGather(TensorView view, const Shares& shares) override;
+  void StartAllGather(TensorView view, const Shares& shares) override;
+  void FinishGather() override;
   void Broadcast(TensorView view, int root) override;
   std::vector<double> AllGather(std::span<const double> values) override;
   void AllReduceSum(std::span<double> values) override;
@@ -67,11 +69,17 @@ class NcclCommunicator final : public Communicator {
   Communicator& OnHost();
   // Whether the view is on the device, and so goes through NCCL.
   bool Serves(const TensorView& view) const;
+  // On the stream beside the device's own.
+  void EnqueueAllGather(const TensorView& view, const Shares& shares);
   // Calls NCCL and waits, for at most `seconds`, until the call is done in the background, too.
   // `name`: the call as messages show it.
   void Call(const char* name, double seconds, const std::function<nccl::Result()>& call);
+  // The same of one call for each owner of a share, which NCCL launches together.
+  void CallForOwners(const char* name, const Shares& shares,
+                     const std::function<nccl::Result(int owner)>& call);
 
   // With mutex_ held:
+  void Pause(std::unique_lock<std::mutex>& lock, double waited);
   nccl::Result State();
   void Lose(const std::string& what, nccl::Result result);
   void ThrowIfLost() const;

@@ -36,6 +36,8 @@ struct Interface {
   static Result ncclCommDestroy(Comm* comm);
   static Result ncclCommAbort(Comm* comm);
   static Result ncclCommGetAsyncError(Comm* comm, Result* error);
+  static Result ncclGroupStart();
+  static Result ncclGroupEnd();
   static const char* ncclGetErrorString(Result result);
   static const char* ncclGetLastError(Comm* comm);
   static Result ncclAllReduce(const void* send, void* receive, size_t count, DataType type,
@@ -58,6 +60,8 @@ struct Interface {
   F(ncclCommDestroy)             \
   F(ncclCommAbort)               \
   F(ncclCommGetAsyncError)       \
+  F(ncclGroupStart)              \
+  F(ncclGroupEnd)                \
   F(ncclGetErrorString)          \
   F(ncclGetLastError)            \
   F(ncclAllReduce)               \

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
+#include <vector>
 
 #include "base/text.h"
 #include "kernels/cuda.h"
@@ -83,11 +85,27 @@ class GpuSideStream final : public SideStream {
   ~GpuSideStream() override {
     cudaStreamDestroy(side_);
     cudaEventDestroy(reached_);
+    for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+    for (const cudaEvent_t mark : spare_) cudaEventDestroy(mark);
   }
 
   void* stream() const override { return side_; }
   void Fork() override { Order(main_, side_); }
   void Join() override { Order(side_, main_); }
+  void Mark() override {
+    if (spare_.empty()) {
+      SYNTRA_CUDA(cudaEventCreateWithFlags(&spare_.emplace_back(), cudaEventDisableTiming));
+    }
+    marks_.push_back(spare_.back());
+    spare_.pop_back();
+    SYNTRA_CUDA(cudaEventRecord(marks_.back(), side_));
+  }
+  void JoinMark() override {
+    SYNTRA_CHECK(!marks_.empty(), "a stream without a mark");
+    SYNTRA_CUDA(cudaStreamWaitEvent(main_, marks_.front(), 0));
+    spare_.push_back(marks_.front());
+    marks_.pop_front();
+  }
 
  private:
   // A waiting stream waits for the event's latest record at the time of the call, so one event can
@@ -100,6 +118,8 @@ class GpuSideStream final : public SideStream {
   cudaStream_t main_;
   cudaStream_t side_ = nullptr;
   cudaEvent_t reached_ = nullptr;
+  std::deque<cudaEvent_t> marks_;
+  std::vector<cudaEvent_t> spare_;
 };
 
 class GpuDevice final : public Device {

@@ -31,6 +31,8 @@ class HostSideStream final : public SideStream {
   void* stream() const override { return nullptr; }
   void Fork() override {}
   void Join() override {}
+  void Mark() override {}
+  void JoinMark() override {}
 };
 
 class HostDevice final : public Device {

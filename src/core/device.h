@@ -25,6 +25,10 @@ class SideStream {
   virtual void Fork() = 0;
   // Work enqueued on the device from now on runs after everything that was enqueued here so far.
   virtual void Join() = 0;
+  // Remembers this point here.
+  virtual void Mark() = 0;
+  // Joins up to the oldest mark alone, which is then forgotten.
+  virtual void JoinMark() = 0;
 };
 
 // Copies, clears and kernels run in the order in which they were enqueued. On a GPU these calls

@@ -248,6 +248,37 @@ TEST(Communicator, ReduceScatterOfPiecesIsThatOfTheWhole) {
   }
 }
 
+// As an update hands over its pieces, and the next forward half takes them: in the order in which
+// they were started, each before the work that needs it, whatever else is gathered between.
+TEST(Communicator, StartedGathersFollowTheWorkBeforeAndPrecedeTheWorkThatTakesThem) {
+  const int rank = communicator->rank();
+  const std::vector<Shares> list = DifferentShares();
+  std::vector<Placed<float>> pieces;
+  for (const Shares& shares : list) {
+    pieces.emplace_back(Mine(shares.elements()));
+    // Before: a rank's share begins with zeros.
+    const int64_t zeros = shares.size(rank) / 2;
+    if (zeros > 0) pieces.back().Clear(shares.begin(rank), zeros);
+    communicator->StartAllGather(pieces.back().view(), shares);
+  }
+  const Shares& other = list.front();
+  const Placed<float> between(Mine(other.elements()));
+  communicator->AllGather(between.view(), other);
+  for (size_t i = 0; i < list.size(); ++i) {
+    communicator->FinishGather();
+    const Shares& shares = list[i];
+    const int64_t kept = shares.elements() - shares.elements() / 4;
+    pieces[i].Clear(kept, shares.elements() - kept);  // after: not wanted
+    const std::vector<float> values = pieces[i].Get();
+    for (int owner = 0; owner < shares.ranks(); ++owner) {
+      for (int64_t at = shares.begin(owner); at < shares.end(owner); ++at) {
+        const bool zero = at >= kept || at < shares.begin(owner) + shares.size(owner) / 2;
+        ASSERT_EQ(values[at], zero ? 0 : Value(owner, at, 0)) << "piece " << i;
+      }
+    }
+  }
+}
+
 TEST(Communicator, AllGatherTakesAnyType) {
   const int rank = communicator->rank();
   for (const Shares& shares : DifferentShares()) {

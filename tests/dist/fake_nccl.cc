@@ -2,7 +2,7 @@
 // A fake libnccl.so.2 for the simulated GPU (tests/simt). Collectives use MPI when the stream
 // reaches them. Mistakes to which NCCL reacts with a hang or wrong values are errors here or end
 // the process: concurrent calls, a call before the last one is done, ranks with different calls,
-// buffers that are not in place.
+// a group that mixes streams, buffers that are not in place.
 //
 // The environment variable SYNTRA_FAKE_NCCL plants a fault. "alone": connecting never ends.
 // "refused": connecting fails. "lost": from the third collective on, the kernel hangs until the
@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "dist/nccl_library.h"
@@ -87,9 +88,32 @@ void Hang(Comm* comm) {
   while (!comm->aborted) std::this_thread::yield();
 }
 
+// The calls between ncclGroupStart and ncclGroupEnd of a thread.
+struct Group {
+  int depth = 0;
+  Comm* comm = nullptr;
+  void* stream = nullptr;
+  size_t count = 0;
+  std::vector<std::function<void()>> works;
+};
+thread_local Group group;
+
+// Whether a call is on the communicator and the stream of the group's others.
+bool Join(Comm* comm, void* stream, size_t count, std::function<void()> work) {
+  if (!group.works.empty() && (comm != group.comm || stream != group.stream)) return false;
+  group.comm = comm;
+  group.stream = stream;
+  group.count += count;
+  group.works.push_back(std::move(work));
+  return true;
+}
+
 // Gives `work`, which ranks that are not alone do together, to the stream. `kind` and `count`: to
 // be the same on all ranks.
 Result Enqueue(Comm* comm, void* stream, int kind, size_t count, std::function<void()> work) {
+  if (group.depth > 0) {
+    return Join(comm, stream, count * 8 + kind, std::move(work)) ? kSuccess : kInvalidUsage;
+  }
   const Visit visit(comm);
   if (!visit.allowed() || stream == nullptr) return kInvalidUsage;
   const int number = ++comm->collectives;
@@ -206,6 +230,21 @@ Result ncclCommAbort(Comm* comm) {
   while (Planted("stuck")) std::this_thread::yield();
   comm->aborted = true;
   return kSuccess;
+}
+
+Result ncclGroupStart() {
+  ++group.depth;
+  return kSuccess;
+}
+
+// All of them are one launch.
+Result ncclGroupEnd() {
+  if (group.depth == 0) return kInvalidUsage;
+  if (--group.depth > 0 || group.works.empty()) return kSuccess;
+  const Group done = std::exchange(group, {});
+  return Enqueue(done.comm, done.stream, 5, done.count, [works = done.works] {
+    for (const auto& work : works) work();
+  });
 }
 
 Result ncclAllReduce(const void* send, void* receive, size_t count, DataType type,

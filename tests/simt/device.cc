@@ -3,8 +3,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 
 #include "base/clock.h"
@@ -74,12 +76,19 @@ class SimtSideStream final : public SideStream {
   SimtSideStream(SimtDevice& device, bool early) : device_(device), early_(early) {}
   void* stream() const override { return &stream_; }
   void Fork() override;
-  void Join() override;
+  void Join() override { JoinFirst(stream_.given.size()); }
+  void Mark() override { marks_.push_back(joined_ + stream_.given.size()); }
+  void JoinMark() override;
 
  private:
+  // So many works of those that wait here.
+  void JoinFirst(size_t count);
+
   SimtDevice& device_;
   bool early_;
   mutable Stream stream_;
+  size_t joined_ = 0;         // works so far
+  std::deque<size_t> marks_;  // each behind so many works
 };
 
 class SimtDevice final : public Device {
@@ -176,11 +185,23 @@ void SimtSideStream::Fork() {
   if (early_) device_.Wait();
 }
 
-void SimtSideStream::Join() {
+void SimtSideStream::JoinMark() {
+  SYNTRA_CHECK(!marks_.empty(), "a stream without a mark");
+  // All of it may have been joined meanwhile.
+  JoinFirst(std::max(marks_.front(), joined_) - joined_);
+  marks_.pop_front();
+}
+
+void SimtSideStream::JoinFirst(size_t count) {
   device_.RefuseInCapture();
-  if (early_) return device_.Do(stream_);
+  const auto end = stream_.given.begin() + static_cast<std::ptrdiff_t>(count);
+  Stream first;
+  first.given.assign(stream_.given.begin(), end);
+  stream_.given.erase(stream_.given.begin(), end);
+  joined_ += count;
+  if (early_) return device_.Do(first);
   // The main stream continues after this work. Work that is enqueued here later is not part of it.
-  Give(device_.stream(), [works = std::exchange(stream_.given, {})] {
+  Give(device_.stream(), [works = std::move(first.given)] {
     for (const auto& work : works) work();
   });
 }
