@@ -32,6 +32,21 @@ size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t en
   return latest;
 }
 
+// The first instruction of the forward half that reads elements of this range of the arena of
+// parameters.
+size_t FirstReader(const Program& program, const ElementRange& range) {
+  const auto reads = [&](const Instruction& instruction) {
+    return std::ranges::any_of(instruction.inputs, [&](Value input) {
+      if (!input || program.info(input).kind != ValueKind::kParameter) return false;
+      const int64_t begin = program.info(input).offset;
+      return range.And({begin, begin + program.info(input).type.shape.size()}).size() > 0;
+    });
+  };
+  const auto begin = program.instructions.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(program.backward_begin);
+  return std::find_if(begin, end, reads) - begin;
+}
+
 }  // namespace
 
 std::vector<GradientBucket> GradientBuckets(const Program& program,
@@ -46,6 +61,15 @@ std::vector<GradientBucket> GradientBuckets(const Program& program,
   }
   std::ranges::stable_sort(buckets, {}, &GradientBucket::ready);
   return buckets;
+}
+
+std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces) {
+  std::vector<size_t> needed(pieces.size());
+  size_t first = program.backward_begin;
+  for (size_t i = pieces.size(); i-- > 0;) {
+    needed[i] = first = std::min(first, FirstReader(program, pieces[i]));
+  }
+  return needed;
 }
 
 }  // namespace syntra

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient arena cut into pieces that are summed over the ranks while the rest of the backward
-// half still runs (Li et al. 2020, PyTorch Distributed).
+// Arenas cut into pieces that travel between ranks while a program runs: gradients are summed
+// beside the rest of the backward half (Li et al. 2020, PyTorch Distributed), parameters are
+// gathered beside the forward half.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "program/program.h"
@@ -20,5 +22,9 @@ struct GradientBucket {
 std::vector<GradientBucket> GradientBuckets(const Program& program,
                                             const ParameterStore& parameters,
                                             int64_t bucket_elements);
+
+// For each piece of the arena of parameters, in their order: before which instruction of the
+// program's forward half it and the pieces before it must be there. These ascend.
+std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces);
 
 }  // namespace syntra

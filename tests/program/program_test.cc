@@ -494,5 +494,43 @@ TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
   }
 }
 
+// A forward half that gets each piece of the parameters only when it says that it needs it computes
+// what one does that has all of them.
+TEST_P(Compositions, PiecesAreThereWhenTheyAreNeeded) {
+  for (Backend& backend : Backends()) {
+    if (!backend.device().is_host()) continue;  // pieces come between sections
+    Running running(Record(GetParam()), backend);
+    const Program& program = running.executable.program();
+    const auto gradients = [&] {
+      running.executable.Run(Gradients::kReplace);
+      std::vector<std::vector<double>> all;
+      for (const Parameter& p : running.parameters.all()) all.push_back(running.memory.Gradient(p));
+      return all;
+    };
+    const auto expected = gradients();
+
+    const std::vector<ElementRange> pieces = running.parameters.Pieces(20);
+    std::vector<size_t> ends = PiecesNeeded(program, pieces);
+    EXPECT_TRUE(std::ranges::is_sorted(ends));
+    EXPECT_LE(ends.back(), program.backward_begin);
+    ends.push_back(program.instructions.size());
+    running.executable.SetSections(ends);
+
+    const size_t size = SizeOf(backend.Held({DType::kF32, {1}}).dtype);
+    auto* arena = static_cast<std::byte*>(running.memory.arenas().parameters);
+    const std::vector<std::byte> whole(arena, arena + running.parameters.arena_elements() * size);
+    std::ranges::fill_n(arena, std::ssize(whole), std::byte{0xFF});  // NaN
+    running.executable.Run(Gradients::kReplace, [&](size_t section) {
+      if (section == pieces.size()) return;
+      const size_t begin = pieces[section].begin * size;
+      std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(begin), pieces[section].size() * size,
+                  arena + begin);
+    });
+    for (size_t i = 0; const Parameter& p : running.parameters.all()) {
+      EXPECT_EQ(running.memory.Gradient(p), expected[i++]) << p.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace syntra
