@@ -113,7 +113,12 @@ Program::~Program() {
   if (!waited_) Kill();
 }
 
-std::vector<pid_t> Program::RankPids() const { return ChildrenOf(pid_); }
+// An mpirun that is stuck may never look after a rank that has ended.
+std::vector<pid_t> Program::RankPids() const {
+  std::vector<pid_t> ranks = ChildrenOf(pid_);
+  std::erase_if(ranks, [](pid_t rank) { return !Alive(rank); });
+  return ranks;
+}
 
 void Program::Signal(int signal) const { kill(pid_, signal); }
 

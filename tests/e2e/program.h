@@ -47,7 +47,7 @@ class Program {
 
   // The process id of `syntra` or of mpirun.
   pid_t pid() const { return pid_; }
-  // The process ids of the ranks under mpirun.
+  // The process ids of the ranks under mpirun that have not ended.
   std::vector<pid_t> RankPids() const;
   void Signal(int signal) const;
   bool running() const;

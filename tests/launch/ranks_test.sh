@@ -35,5 +35,9 @@ no_ranks=$!
 # Its rank ends, and it waits for another host, which a child of it talks to.
 expect 7 "$KILLED" "$OTHER_HOST" "$RANK" "$WAITS" &
 hangs=$!
+# Its rank has ended before anybody looked, and it does not look after it.
+expect 7 "$KILLED" "$OTHER_HOST" 'sleep 0.1 &' 'exec sleep 1000' &
+is_stuck=$!
 wait $no_ranks
 wait $hangs
+wait $is_stuck
