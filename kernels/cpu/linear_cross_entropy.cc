@@ -15,6 +15,7 @@
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_cross_entropy.h"
 #include "kernels/cpu/vocabulary_tiles.h"
+#include "kernels/math/loss_statistics.h"
 #include "kernels/target_row.h"
 #include "kernels/workspace.h"
 
@@ -143,9 +144,10 @@ struct LossSums {
       store(loss, Input<float>(arguments, 3)[0] * total, accumulate_loss);
     }
     if (auto* statistics = Output<float>(arguments, first + 1)) {
-      store(statistics + 0, negative_log_likelihood, accumulate_statistics);
-      store(statistics + 1, z_terms, accumulate_statistics);
-      store(statistics + 2, tokens, accumulate_statistics);
+      store(statistics + loss_statistics::kNegativeLogP, negative_log_likelihood,
+            accumulate_statistics);
+      store(statistics + loss_statistics::kZLoss, z_terms, accumulate_statistics);
+      store(statistics + loss_statistics::kTokens, tokens, accumulate_statistics);
     }
   }
 };

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/logits.h"
 #include "kernels/cuda/row_sums.h"
+#include "kernels/math/loss_statistics.h"
 #include "kernels/target_row.h"
 
 namespace syntra {
@@ -125,11 +126,13 @@ __global__ void FinishLossKernel(const TokenLoss* losses, int64_t tokens,
                 outputs.accumulate_loss);
   }
   if (outputs.statistics != nullptr) {
-    const double statistics[] = {sum.negative_log_likelihood, sum.z_term, sum.counts};
-    for (int i = 0; i < 3; ++i) {
-      StoreResult(static_cast<float>(statistics[i]), outputs.statistics + i,
+    const auto store = [&](loss_statistics::Slot slot, double value) {
+      StoreResult(static_cast<float>(value), outputs.statistics + slot,
                   outputs.accumulate_statistics);
-    }
+    };
+    store(loss_statistics::kNegativeLogP, sum.negative_log_likelihood);
+    store(loss_statistics::kZLoss, sum.z_term);
+    store(loss_statistics::kTokens, sum.counts);
   }
 }
 

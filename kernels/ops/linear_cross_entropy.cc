@@ -4,13 +4,14 @@
 // l_v = scale * hidden . embedding_v, L = log sum_v exp(l_v), s = label_smoothing and q_v = (1 - s)
 // [v = target - first] + s / V, over the tokens with target > 0:
 //   loss = c * sum(L - sum_v q_v l_v + z_loss L^2)      (z-loss: Mesh TensorFlow, layers.py)
-//   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens)
+//   statistics = (sum(L - l_target), sum(z_loss L^2), number of tokens)  (math/loss_statistics.h)
 // Backward, with p_v = exp(l_v - L):  d l_v = c dloss (p_v (1 + 2 z_loss L) - q_v).
 // The gradient op computes the logits anyway, so it also returns the loss and the statistics. A
 // training program runs only the gradient op. Attributes {scale, z_loss, label_smoothing, first}.
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/math/loss_statistics.h"
 #include "kernels/ops/shapes.h"
 #include "kernels/target_row.h"
 
@@ -82,7 +83,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
                  {"targets", kInteger, 2},
                  {"inverse_denominator", kParameter, 1}});
   CheckTokens("linear_cross_entropy", inputs);
-  return {F32({1}), F32({3})};
+  return {F32({1}), F32({loss_statistics::kSlots})};
 }
 
 // The sums over the tokens.
@@ -103,9 +104,9 @@ class LossSums {
              const ReferenceTensor& statistics) const {
     if (loss.present()) loss.numbers[0] = inverse_denominator * total_;
     if (!statistics.present()) return;
-    statistics.numbers[0] = negative_log_likelihood_;
-    statistics.numbers[1] = z_terms_;
-    statistics.numbers[2] = tokens_;
+    statistics.numbers[loss_statistics::kNegativeLogP] = negative_log_likelihood_;
+    statistics.numbers[loss_statistics::kZLoss] = z_terms_;
+    statistics.numbers[loss_statistics::kTokens] = tokens_;
   }
 
  private:
@@ -172,7 +173,7 @@ std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType>
                  {"dloss", kParameter, 1}});
   CheckTokens("linear_cross_entropy_grad", inputs);
   CheckShape("linear_cross_entropy_grad", "dloss", inputs[4], {1});
-  return {inputs[0], inputs[1], F32({1}), F32({3})};
+  return {inputs[0], inputs[1], F32({1}), F32({loss_statistics::kSlots})};
 }
 
 void GradReference(const OpCall& call, std::span<const ReferenceTensor> inputs,

@@ -55,8 +55,9 @@ LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, const Communic
   if (purpose.tokenizer) loaded.tokenizer.emplace(TokenizerOf(opened, loaded.config));
   const TrainConfig& train = loaded.config.train();
   loaded.backend = ChooseBackend(train.device(), ranks);
-  loaded.replica = std::make_unique<Replica>(loaded.config.model(),
-                                             ActivationType(train.precision()), *loaded.backend);
+  loaded.replica = std::make_unique<EvaluationReplica>(
+      std::make_shared<PlannedModel>(loaded.config.model(), ActivationType(train.precision())),
+      *loaded.backend);
   LoadParameters(opened, *loaded.replica);
   return loaded;
 }

@@ -13,7 +13,7 @@
 #include "data/tokenizer.h"
 #include "data/validation_data.h"
 #include "dist/communicator.h"
-#include "train/replica.h"
+#include "train/evaluation_replica.h"
 #include "train/watchdog.h"
 
 namespace syntra {
@@ -25,7 +25,7 @@ struct LoadedModel {
   Path prepared;                       // where the token shards of its data go; empty: nowhere
   std::optional<Tokenizer> tokenizer;  // if the purpose needs it
   std::shared_ptr<Backend> backend;
-  std::unique_ptr<Replica> replica;  // parameters only
+  std::unique_ptr<EvaluationReplica> replica;
 };
 
 struct CheckpointOptions {

@@ -14,6 +14,7 @@
 #include "cli/training.h"
 #include "train/agreement.h"
 #include "train/describe.h"
+#include "train/plan.h"
 #include "train/pretrain.h"
 #include "train/run_directory.h"
 
@@ -70,9 +71,7 @@ class Comparer {
 
   // nullopt if it was asked to stop.
   std::optional<MixerResult> Run(const ComparedMixer& mixer) {
-    MixerResult result{.name = mixer.listed.name,
-                       .model = DescribeModel(mixer.config.model()),
-                       .sizes = RunSizesOf(mixer.config, ranks_.size(), backend_)};
+    MixerResult result = Planned(mixer);
     for (int seed = 0; seed < seeds_; ++seed) {
       const Config config = OfSeed(mixer.config, seed, seeds_);
       const std::optional<ExitCode> code = Train(config);
@@ -89,6 +88,19 @@ class Comparer {
   }
 
  private:
+  // What is known of it before it is trained.
+  MixerResult Planned(const ComparedMixer& mixer) {
+    const auto plan =
+        TrainingPlan::Make(mixer.config, {.ranks = ranks_.size(), .backend = &backend_});
+    const int64_t parameters = plan->parameters().element_count();
+    return {.name = mixer.listed.name,
+            .model = DescribeModel(mixer.config.model(), parameters),
+            .parameters = parameters,
+            .flops_per_step = plan->flops_per_step(),
+            .planned_bytes = plan->memory().total(),
+            .histories = {}};
+  }
+
   // nullopt if the run diverged: all ranks see that at the same step, and the other mixers can
   // still be compared.
   std::optional<ExitCode> Train(const Config& config) {

@@ -52,8 +52,8 @@ std::vector<TableRow> TableOf(const Comparison& comparison) {
     rows.push_back({mixer.name, LogPerplexityCell(comparison, mixer),
                     Number("{:.3g}", mixer.StepsPerSecond().mean),
                     Number("{:.2f}", RelativeSpeed(comparison, mixer)),
-                    WithThousands(mixer.sizes.parameters), HumanCount(mixer.sizes.flops_per_step),
-                    HumanBytes(mixer.sizes.total_bytes())});
+                    WithThousands(mixer.parameters), HumanCount(mixer.flops_per_step),
+                    HumanBytes(mixer.planned_bytes)});
   }
   return rows;
 }
@@ -116,9 +116,9 @@ Json ComparisonJson(const Comparison& comparison) {
                       {"log_perplexity", SpreadJson(mixer.LogPerplexity())},
                       {"steps_per_second", SpreadJson(mixer.StepsPerSecond())},
                       {"relative_speed", RelativeSpeed(comparison, mixer)},
-                      {"parameters", mixer.sizes.parameters},
-                      {"flops_per_step", mixer.sizes.flops_per_step},
-                      {"planned_bytes", mixer.sizes.total_bytes()},
+                      {"parameters", mixer.parameters},
+                      {"flops_per_step", mixer.flops_per_step},
+                      {"planned_bytes", mixer.planned_bytes},
                       {"diverged", mixer.diverged},
                       {"curve", curve}});
   }

@@ -10,13 +10,14 @@
 #include "base/plot.h"
 #include "metrics/average.h"
 #include "train/run_history.h"
-#include "train/sizes.h"
 
 namespace syntra {
 
 struct MixerResult {
-  std::string name, model;            // as it is listed; described in a few words
-  RunSizes sizes;                     // of one rank
+  std::string name, model;  // as it is listed; described in a few words
+  int64_t parameters = 0;
+  double flops_per_step = 0;
+  double planned_bytes = 0;           // of one rank's memory
   std::vector<RunHistory> histories;  // of the runs that came to their end, one for each seed
   int diverged = 0;                   // runs that could not go on
 

@@ -11,9 +11,9 @@
 #include "cli/report_options.h"
 #include "data/training_data.h"
 #include "data/validation_data.h"
+#include "train/plan_details.h"
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
-#include "train/sizes.h"
 #include "train/snapshot.h"
 
 namespace syntra {
@@ -148,7 +148,8 @@ Action SetUpMemory(CLI::App& app) {
   app.add_flag("--json", *as_json, "Print JSON");
   return [options, as_json] {
     Json list = Json::array();
-    for (const LiveBlock& block : LargestAtPeak(options->Load(kForModel), 30)) {
+    const auto plan = TrainingPlan::Make(options->Load(kForModel));
+    for (const LiveBlock& block : LargestAtPeak(*plan, 30)) {
       list.push_back({{"bytes", block.bytes}, {"type", block.type}, {"made_by", block.made_by}});
       if (*as_json) continue;
       fmt::print("{:>10}  {:24} {}\n", HumanBytes(static_cast<double>(block.bytes)), block.type,
@@ -182,7 +183,8 @@ Action SetUpShards(CLI::App& app) {
   const auto form = AddReportOptions(app);
   return [options, form] {
     const Config config = options->Load(kForModel);
-    const std::vector<ShareSizes> shares = ShareSizesOf(config, form->ranks);
+    const auto plan = TrainingPlan::Make(config, {.ranks = form->ranks});
+    const std::vector<ShareSizes> shares = SharesOf(*plan);
     Json list = Json::array();
     for (int rank = 0; rank < form->ranks; ++rank) {
       const ShareSizes& share = shares[rank];

@@ -33,9 +33,8 @@ struct StepSeconds {
 };
 
 // Of one micro-batch and an update, the ranks' mean; they begin each step together.
-StepSeconds MeasureSteps(const Config& config, Communicator& ranks,
+StepSeconds MeasureSteps(StepBench& bench, Communicator& ranks,
                          const std::function<void()>& keep_alive) {
-  StepBench bench(config, &ranks);
   std::vector<double> compute, update;
   for (int step = 0; step < kWarmUps + kSteps; ++step) {
     keep_alive();
@@ -131,8 +130,9 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
   }
   ChooseThreads(config.train(), ranks);
   const Config one = OfOneRank(config, ranks.size());
-  const StepWork work = StepWorkOf(one, 1, /*on_gpus=*/false, RunSizesOf(one, 1));
-  const StepSeconds seconds = MeasureSteps(one, ranks, keep_alive);
+  StepBench bench(one, &ranks);
+  const StepWork work = StepWorkOf(bench.plan());
+  const StepSeconds seconds = MeasureSteps(bench, ranks, keep_alive);
 
   ClusterConfig cluster;
   const double bandwidth = ranks.size() * work.update_bytes / seconds.update;

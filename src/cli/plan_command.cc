@@ -16,8 +16,7 @@
 #include "config/print.h"
 #include "core/thread.h"
 #include "kernels/cuda.h"
-#include "train/replica.h"
-#include "train/sizes.h"
+#include "train/plan.h"
 
 namespace syntra {
 namespace {
@@ -33,19 +32,19 @@ struct TimeEstimate {
 
 // Of a step's FLOPs at the share of the peak that the training step of a 60 M model reached, see
 // "Measured" in README.md.
-TimeEstimate EstimateTime(const Config& config, const RunSizes& sizes) {
+TimeEstimate EstimateTime(const TrainingPlan& plan) {
   TimeEstimate estimate;
-  const TrainConfig& train = config.train();
+  const TrainConfig& train = plan.config().train();
   if (train.device() == TrainConfig::CUDA ||
       (train.device() == TrainConfig::AUTO && FindGpus().count > 0)) {
     estimate.unknown_because = "no speed on a GPU has been measured";
     return estimate;
   }
   if (train.threads() > 0) SetThreadCount(train.threads());
-  const DType type = ActivationType(train.precision());
+  const DType type = plan.planned_model().activations();
   estimate.peak = CpuBackend().PeakFlops(type);
   estimate.share = type == DType::kBF16 ? 0.75 : 0.80;
-  estimate.step = sizes.flops_per_step / (estimate.share * estimate.peak);
+  estimate.step = plan.flops_per_step() / (estimate.share * estimate.peak);
   estimate.run = estimate.step * static_cast<double>(train.steps());
   return estimate;
 }
@@ -71,51 +70,63 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
       100 * estimate.share, 1e-9 * estimate.peak, ThreadCount(), ThreadCount() == 1 ? "" : "s");
 }
 
-void PrintText(const RunSizes& sizes) {
+std::string ShapeText(const BatchShape& shape) {
+  return shape.input_length == 0
+             ? fmt::format("{} x {}", shape.rows, shape.target_length)
+             : fmt::format("{} x {}/{}", shape.rows, shape.input_length, shape.target_length);
+}
+
+void PrintText(const TrainingPlan& plan) {
   const auto line = [](const char* name, const std::string& value) {
     fmt::print("{:22} {:>18}\n", name, value);
   };
-  line("parameters", WithThousands(sizes.parameters));
-  if (sizes.trainable_parameters != sizes.parameters) {
-    line("  of which learn", WithThousands(sizes.trainable_parameters));
+  const ParameterStore& parameters = plan.parameters();
+  line("parameters", WithThousands(parameters.element_count()));
+  if (parameters.trainable_element_count() != parameters.element_count()) {
+    line("  of which learn", WithThousands(parameters.trainable_element_count()));
   }
-  line("FLOPs a step", HumanCount(sizes.flops_per_step));
-  line("micro-batch",
-       sizes.input_length == 0
-           ? fmt::format("{} x {}", sizes.rows, sizes.target_length)
-           : fmt::format("{} x {}/{}", sizes.rows, sizes.input_length, sizes.target_length));
+  line("FLOPs a step", HumanCount(plan.flops_per_step()));
+  line("micro-batch", ShapeText(plan.shape()));
+  const MemoryNeeds& memory = plan.memory();
   fmt::print("memory of a rank\n");
-  line("  parameters", HumanBytes(sizes.parameter_bytes));
-  const int buffers = sizes.gradient_buffers;
-  line("  gradients", (buffers > 1 ? fmt::format("{} x ", buffers) : "") +
-                          HumanBytes(sizes.gradient_bytes / buffers));
-  line("  optimizer state", HumanBytes(sizes.optimizer_bytes));
-  line("  activations", HumanBytes(sizes.activation_bytes));
-  if (sizes.evaluation_bytes > 0) line("  or in evaluation", HumanBytes(sizes.evaluation_bytes));
-  line("  total", HumanBytes(sizes.total_bytes()));
-  line("checkpoint", HumanBytes(sizes.checkpoint_bytes));
+  line("  parameters", HumanBytes(memory.parameters));
+  const int buffers = memory.gradient_buffers;
+  line("  gradients",
+       (buffers > 1 ? fmt::format("{} x ", buffers) : "") + HumanBytes(memory.gradients / buffers));
+  line("  optimizer state", HumanBytes(memory.optimizer));
+  if (memory.decoding_caches > 0) {
+    line("  caches for decoding", HumanBytes(memory.decoding_caches));
+  }
+  line("  activations", HumanBytes(memory.training));
+  if (memory.evaluation > 0) line("  or in evaluation", HumanBytes(memory.evaluation));
+  if (memory.decoding > 0) line("  or in decoding", HumanBytes(memory.decoding));
+  line("  total", HumanBytes(memory.total()));
+  line("checkpoint", HumanBytes(plan.checkpoint_bytes()));
 }
 
-Json SizesJson(const RunSizes& sizes) {
-  return {{"parameters", sizes.parameters},
-          {"trainable_parameters", sizes.trainable_parameters},
-          {"flops_per_step", sizes.flops_per_step},
-          {"micro_batch_rows", sizes.rows},
-          {"input_length", sizes.input_length},
-          {"target_length", sizes.target_length},
-          {"parameter_bytes", sizes.parameter_bytes},
-          {"gradient_buffers", sizes.gradient_buffers},
-          {"gradient_bytes", sizes.gradient_bytes},
-          {"optimizer_bytes", sizes.optimizer_bytes},
-          {"activation_bytes", sizes.activation_bytes},
-          {"evaluation_bytes", sizes.evaluation_bytes},
-          {"update_bytes", sizes.update_bytes},
-          {"total_bytes", sizes.total_bytes()},
-          {"checkpoint_bytes", sizes.checkpoint_bytes}};
+Json PlanJson(const TrainingPlan& plan) {
+  const MemoryNeeds& memory = plan.memory();
+  return {{"parameters", plan.parameters().element_count()},
+          {"trainable_parameters", plan.parameters().trainable_element_count()},
+          {"flops_per_step", plan.flops_per_step()},
+          {"micro_batch_rows", plan.shape().rows},
+          {"input_length", plan.shape().input_length},
+          {"target_length", plan.shape().target_length},
+          {"parameter_bytes", memory.parameters},
+          {"gradient_buffers", memory.gradient_buffers},
+          {"gradient_bytes", memory.gradients},
+          {"optimizer_bytes", memory.optimizer},
+          {"activation_bytes", memory.training},
+          {"evaluation_bytes", memory.evaluation},
+          {"decoding_bytes", memory.decoding},
+          {"decoding_cache_bytes", memory.decoding_caches},
+          {"update_bytes", memory.update},
+          {"total_bytes", memory.total()},
+          {"checkpoint_bytes", plan.checkpoint_bytes()}};
 }
 
-void PrintJson(const RunSizes& sizes, const TimeEstimate& time) {
-  Json all = SizesJson(sizes);
+void PrintJson(const TrainingPlan& plan, const TimeEstimate& time) {
+  Json all = PlanJson(plan);
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
   all["peak_flops"] = time.peak;
@@ -244,12 +255,12 @@ void PredictOne(const Config& config, const ClusterOptions& options, bool json) 
   CheckLayout(config.cluster(), options);
   const ScalingPoint point = PredictOn(config, options.layout(), options.link);
   if (json) {
-    Json all = SizesJson(point.sizes);
+    Json all = PlanJson(*point.plan);
     all["cluster"] = ClusterJson(point.cluster);
     all["prediction"] = PredictionJson(point);
     fmt::print("{}\n", JsonText(all));
   } else {
-    PrintText(point.sizes);
+    PrintText(*point.plan);
     fmt::print("{}", PredictionText(point));
   }
 }
@@ -270,12 +281,12 @@ ExitCode Measure(const ConfigOptions& options, const Path& file) {
 }
 
 void PlanHere(const Config& config, const ReportOptions& form) {
-  const RunSizes sizes = RunSizesOf(config, form.ranks);
-  const TimeEstimate time = EstimateTime(config, sizes);
+  const auto plan = TrainingPlan::Make(config, {.ranks = form.ranks});
+  const TimeEstimate time = EstimateTime(*plan);
   if (form.json) {
-    PrintJson(sizes, time);
+    PrintJson(*plan, time);
   } else {
-    PrintText(sizes);
+    PrintText(*plan);
     PrintTime(time, form.ranks);
   }
 }

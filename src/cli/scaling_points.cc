@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "train/cluster.h"
-#include "train/plan.h"
 #include "train/step_work.h"
 
 namespace syntra {
@@ -40,8 +39,10 @@ ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::st
   BatchPartition::Of(config.train(), ranks);  // before anything that takes longer
   ScalingPoint point{.layout = layout, .cluster = ClusterOf(config.cluster(), link, layout)};
   CheckSumsAreKnown(config, point.cluster, layout);
-  point.sizes = RunSizesOf(config, ranks);
-  const StepWork work = StepWorkOf(config, ranks, point.cluster.has_gpus(), point.sizes);
+  const bool on_host = !point.cluster.has_gpus();
+  point.plan = TrainingPlan::Make(
+      config, {.ranks = ranks, .bucket_elements = BucketElements(config.train(), ranks, on_host)});
+  const StepWork work = StepWorkOf(*point.plan);
   point.step = PredictStep(work, point.cluster, layout);
   const double seconds = point.step.seconds();
   point.efficiency = Efficiency(work, point.cluster, layout);
@@ -51,7 +52,8 @@ ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::st
   point.cost = CostOf(point.cluster, layout,
                       seconds * static_cast<double>(config.train().steps()) +
                           point.save.stall * static_cast<double>(point.saves));
-  point.memory = point.sizes.total_bytes() * (point.cluster.has_gpus() ? 1 : layout.ranks_per_node);
+  point.memory =
+      point.plan->memory().total() * (point.cluster.has_gpus() ? 1 : layout.ranks_per_node);
   point.fits = point.cluster.memory == 0 || point.memory <= point.cluster.memory;
   return point;
 }

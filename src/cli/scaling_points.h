@@ -3,12 +3,13 @@
 // more of them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "configs/schema/config.pb.h"
+#include "train/plan.h"
 #include "train/scaling.h"
-#include "train/sizes.h"
 
 namespace syntra {
 
@@ -16,7 +17,7 @@ struct ScalingPoint {
   std::string model;  // what a curve is called
   Layout layout;
   Cluster cluster;
-  RunSizes sizes;
+  std::shared_ptr<const TrainingPlan> plan;
   StepPrediction step;
   double efficiency = 0;
   double rows_per_second = 0;

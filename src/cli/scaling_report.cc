@@ -40,7 +40,7 @@ std::string Hours(const ScalingPoint& point) {
   return text;
 }
 
-std::string Memory(const ScalingPoint& point) {
+std::string MemoryText(const ScalingPoint& point) {
   std::string text = HumanBytes(point.memory);
   if (point.cluster.memory == 0) return text;
   return text + (point.fits ? " of " : ", more than ") + HumanBytes(point.cluster.memory);
@@ -101,7 +101,7 @@ std::string PredictionText(const ScalingPoint& point) {
   line("  network busy", Seconds(step.sums + step.gather));
   line("  efficiency", fmt::format("{:.1f} %", 100 * point.efficiency));
   line("  examples a second", fmt::format("{:.4g}", point.rows_per_second));
-  line(point.cluster.has_gpus() ? "  memory of a GPU" : "  memory of a node", Memory(point));
+  line(point.cluster.has_gpus() ? "  memory of a GPU" : "  memory of a node", MemoryText(point));
   line("  checkpoint written in", Seconds(point.save.write));
   line("  training waits for it", Seconds(point.save.stall));
   line("  the run", HumanDuration(point.cost.seconds));
@@ -134,7 +134,7 @@ Json PredictionJson(const ScalingPoint& point) {
           {"nodes", point.layout.nodes},
           {"ranks_per_node", point.layout.ranks_per_node},
           {"ranks", point.layout.ranks()},
-          {"sharded", point.sizes.is_sharded},
+          {"sharded", point.plan->shards() > 1},
           {"step_seconds", step.seconds()},
           {"forward_seconds", step.forward},
           {"backward_seconds", step.backward},
@@ -148,7 +148,7 @@ Json PredictionJson(const ScalingPoint& point) {
           {"examples_per_second", point.rows_per_second},
           {"memory_bytes", point.memory},
           {"fits", point.fits},
-          {"checkpoint_bytes", point.sizes.checkpoint_bytes},
+          {"checkpoint_bytes", point.plan->checkpoint_bytes()},
           {"checkpoint_write_seconds", point.save.write},
           {"checkpoint_stall_seconds", point.save.stall},
           {"saves", point.saves},

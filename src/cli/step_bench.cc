@@ -3,22 +3,22 @@
 
 #include "base/clock.h"
 #include "core/random.h"
-#include "data/example.h"
 #include "train/step.h"
 
 namespace syntra {
 namespace {
 
 // A full batch of random tokens: shapes and costs of training, no corpus needed.
-Batch RandomBatch(const Config& config) {
-  const ExampleLengths row = RowSlots(config);
-  Batch batch(BatchPartition::Of(config.train(), 1).micro_batch_rows, row.inputs, row.targets);
+Batch RandomBatch(const TrainingPlan& plan) {
+  const BatchShape& shape = plan.shape();
+  Batch batch(shape.rows, shape.input_length, shape.target_length);
   uint64_t counter = 0;
   for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
     if (!batch.tensors().contains(name)) continue;
     for (int32_t& id : batch[name]) {
       const uint32_t bits = RandomAt({1, 2}, counter++)[0];
-      id = 2 + static_cast<int32_t>(UniformBelow(bits, config.model().vocabulary_size() - 2));
+      id =
+          2 + static_cast<int32_t>(UniformBelow(bits, plan.config().model().vocabulary_size() - 2));
     }
   }
   for (const char* name : {"encoder_segments", "decoder_segments"}) {
@@ -31,12 +31,11 @@ Batch RandomBatch(const Config& config) {
 }  // namespace
 
 StepBench::StepBench(const Config& config, const Communicator* ranks)
-    : activations_(ActivationType(config.train().precision())),
-      backend_(ChooseBackend(config.train().device(), ranks)),
+    : backend_(ChooseBackend(config.train().device(), ranks)),
       begin_(device().MakeEvent()),
       end_(device().MakeEvent()),
-      replica_(TrainingPlan::Of(config, 1, device()), 0, *backend_),
-      batch_(RandomBatch(config)) {
+      replica_(TrainingPlan::Make(config, {.backend = backend_.get()}), 0),
+      batch_(RandomBatch(plan())) {
   replica_.InitializeParameters(config.train().seed());
 }
 

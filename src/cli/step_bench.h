@@ -26,10 +26,9 @@ class StepBench {
   double device_seconds() const { return end_->SecondsSince(*begin_); }
   Device& device() { return backend_->device(); }
 
-  Executable& Training() {
-    return replica_.Training({batch_.rows, batch_.input_length, batch_.target_length});
-  }
-  double PeakFlops() { return backend_->PeakFlops(activations_); }
+  const TrainingPlan& plan() const { return replica_.plan(); }
+  Executable& Training() { return replica_.Training(plan().shape()); }
+  double PeakFlops() { return backend_->PeakFlops(plan().planned_model().activations()); }
   double flops() { return Training().program().model_flops(); }
   int64_t parameters() const { return replica_.parameters().element_count(); }
   // Where inputs and targets share a row, of both.
@@ -40,7 +39,6 @@ class StepBench {
  private:
   BatchFacts FactsOf(int64_t step) const;
 
-  DType activations_;
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<Device::Event> begin_, end_;
   Replica replica_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "data/packer.h"
 #include "decode/share.h"
 #include "dist/self.h"
 
@@ -16,7 +17,71 @@ namespace {
 // small.
 constexpr size_t kKeptCaches = size_t{64} << 20;
 
+DecodeSettings WithOutputLength(DecodeSettings settings) {
+  const int64_t length = settings.decoding.max_length();
+  if (length > 0) settings.output_length = length;
+  return settings;
+}
+
+DecodeShape ShapeOf(const RequestBatch& batch, const DecodeSettings& settings) {
+  return {.inputs = batch.inputs,
+          .rows_per_input = batch.largest.rows,
+          .input_length = batch.largest.input,
+          .max_length = settings.output_length,
+          .together = settings.together};
+}
+
+NextTokens NextTokensOf(const Strategy& strategy, const DecodeSettings& settings) {
+  const NextTokens next = strategy.next_tokens();
+  return next == NextTokens::kBest && settings.log_probabilities
+             ? NextTokens::kBestWithLogProbability
+             : next;
+}
+
+// Positions that caches hold.
+int64_t Positions(const DecodeShape& shape) {
+  const int64_t row = shape.input_length + shape.max_length;
+  return shape.rows() * (shape.together > 0 ? std::min(row, shape.together) : row);
+}
+
+// The shape of a full batch of `requests` requests that fills the most positions: many short inputs
+// or few long ones.
+DecodeShape LargestShape(const DecodeSettings& settings, int64_t rows_per_input, int64_t requests) {
+  DecodeShape largest;
+  int64_t length = 0;
+  do {
+    length = PaddedLength(length + 1, settings.input_length);
+    const DecodeShape shape = ShapeOf(
+        FullBatch(requests, {.rows = rows_per_input, .input = length}, settings.output_length),
+        settings);
+    if (Positions(shape) >= Positions(largest)) largest = shape;
+  } while (length < settings.input_length);
+  return largest;
+}
+
 }  // namespace
+
+DecodingMemory MemoryOfDecoding(const TrainedModel& model, const DecodeSettings& asked,
+                                int64_t requests) {
+  const DecodeSettings settings = WithOutputLength(asked);
+  const auto strategy = MakeStrategy(settings.decoding);
+  const NextTokens next = NextTokensOf(*strategy, settings);
+  const DecodeShape most = LargestShape(settings, strategy->rows_per_input(), requests);
+  DecodingMemory memory = MemoryOfSession(model, most, next);
+  // Others that are kept while a session of the largest shape is made.
+  const auto others = static_cast<size_t>((requests - 1) / most.inputs);
+  const bool all_kept = others <= kKeptCaches / std::max<size_t>(memory.cache_bytes, 1);
+  memory.cache_bytes += all_kept ? others * memory.cache_bytes : kKeptCaches;
+  // Programs that read the longest inputs may need more than those of the most positions.
+  const RequestBatch longest =
+      FullBatch(requests, {.rows = strategy->rows_per_input(), .input = settings.input_length},
+                settings.output_length);
+  if (const DecodeShape shape = ShapeOf(longest, settings); shape != most) {
+    memory.transient_bytes =
+        std::max(memory.transient_bytes, MemoryOfSession(model, shape, next).transient_bytes);
+  }
+  return memory;
+}
 
 DecodeSettings DecodeSettingsOf(const Config& config) {
   const ExampleLengths lengths = RowLengths(config.data());
@@ -33,22 +98,16 @@ BatchDecoder::BatchDecoder(const TrainedModel& model, const Tokenizer& tokenizer
                            const DecodeSettings& settings)
     : model_(model),
       tokenizer_(tokenizer),
-      settings_(settings),
+      settings_(WithOutputLength(settings)),
       strategy_(MakeStrategy(settings.decoding)) {
   CheckDecodes(model.model);
-  const int64_t length = settings.decoding.max_length();
-  if (length > 0) settings_.output_length = length;
   if (model_.transients) return;
   own_transients_ = std::make_unique<TransientBuffer>(model.backend.device());
   model_.transients = own_transients_.get();
 }
 
 DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
-  const DecodeShape shape{.inputs = batch.inputs,
-                          .rows_per_input = batch.largest.rows,
-                          .input_length = batch.largest.input,
-                          .max_length = settings_.output_length,
-                          .together = settings_.together};
+  const DecodeShape shape = ShapeOf(batch, settings_);
   const auto kept =
       std::ranges::find(sessions_, shape, [](const auto& session) { return session->shape(); });
   if (kept != sessions_.end()) {
@@ -56,11 +115,8 @@ DecodeSession& BatchDecoder::SessionFor(const RequestBatch& batch) {
     return *sessions_.back();
   }
   MakeRoom();
-  NextTokens next = strategy_->next_tokens();
-  if (next == NextTokens::kBest && settings_.log_probabilities) {
-    next = NextTokens::kBestWithLogProbability;
-  }
-  sessions_.push_back(std::make_unique<DecodeSession>(model_, shape, next));
+  sessions_.push_back(
+      std::make_unique<DecodeSession>(model_, shape, NextTokensOf(*strategy_, settings_)));
   return *sessions_.back();
 }
 

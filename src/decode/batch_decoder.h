@@ -27,6 +27,11 @@ struct DecodeSettings {
 // Of a model under a configuration.
 DecodeSettings DecodeSettingsOf(const Config& config);
 
+// What a BatchDecoder takes at most for so many requests in all, of whatever sizes. Throws
+// Error(kConfig) if the model cannot decode.
+DecodingMemory MemoryOfDecoding(const TrainedModel& model, const DecodeSettings& settings,
+                                int64_t requests);
+
 class BatchDecoder {
  public:
   // Model and tokenizer must outlive this. Throws Error(kConfig) if the model cannot decode.

@@ -31,6 +31,11 @@ int64_t RoundedOutput(int64_t length, int64_t longest) {
   return std::min(std::max(power, kShortestOutput), longest);
 }
 
+// By the room for their outputs: inputs with so many rows of these each.
+int64_t MostOfOutputs(int64_t rows, int64_t output_length) {
+  return std::max<int64_t>(1, std::min(kMostRows, kOutputTokens / output_length) / rows);
+}
+
 }  // namespace
 
 bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
@@ -57,13 +62,12 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
     RequestBatch batch;
     const size_t first_of_batch = first;
     batch.largest.rows = sizes[order[first]].rows;
-    const int64_t most_rows = std::max<int64_t>(
-        1, std::min(kMostRows, kOutputTokens / output_length) / batch.largest.rows);
+    const int64_t most_rows = MostOfOutputs(batch.largest.rows, output_length);
     for (; first < order.size(); ++first) {
       const RequestSize& size = sizes[order[first]];
       const int64_t count = std::ssize(batch.requests) + 1;
       const int64_t length = PaddedLength(size.input, input_length);
-      const bool fits = count <= most_rows && count * length <= kInputTokens;
+      const bool fits = count <= MostInputs(size.rows, length, output_length);
       const bool alike = !equal_inputs || size.input == sizes[order[first_of_batch]].input;
       if (size.rows != batch.largest.rows || (count > 1 && !(fits && alike))) break;
       batch.requests.push_back(order[first]);
@@ -75,6 +79,18 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
     batches.push_back(std::move(batch));
   }
   return batches;
+}
+
+int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length) {
+  return std::clamp<int64_t>(kInputTokens / std::max<int64_t>(padded_length, 1), 1,
+                             MostOfOutputs(rows, output_length));
+}
+
+RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length) {
+  const int64_t count = std::min(requests, MostInputs(size.rows, size.input, output_length));
+  return {.requests = {},
+          .inputs = RoundedCount(count, MostOfOutputs(size.rows, output_length)),
+          .largest = size};
 }
 
 EncoderRows RowsOf(const RequestBatch& batch, std::span<const std::span<const int32_t>> inputs) {

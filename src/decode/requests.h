@@ -49,6 +49,13 @@ struct RequestBatch {
 std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int64_t input_length,
                                         int64_t output_length, bool equal_inputs = false);
 
+// How many inputs of a padded length, with so many rows of outputs each, a batch has at most.
+int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length);
+
+// The sizes of the programs for a batch of `requests` requests of one such length or, where that is
+// less, of as many as share a batch.
+RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length);
+
 // Called whenever this rank is done with a batch, with the number of its requests.
 using OnBatch = std::function<void(size_t requests)>;
 

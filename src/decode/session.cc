@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 
 namespace syntra {
@@ -106,6 +107,20 @@ Program ReorderProgram(const DecodeShape& shape, CacheLayout& layout) {
   return std::move(builder).Build();
 }
 
+// What a session runs, and the caches that its programs share.
+struct SessionPrograms {
+  CacheLayout layout;
+  Program read, step;
+  std::optional<Program> reorder;  // where inputs have several prefixes
+
+  SessionPrograms(const TrainedModel& model, const DecodeShape& shape, NextTokens next) {
+    CheckDecodes(model.model);
+    read = ReadingProgram(model, shape, layout);
+    step = StepProgram(model, shape, next, layout);
+    if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
+  }
+};
+
 }  // namespace
 
 void CheckDecodes(const Model& model) {
@@ -113,20 +128,27 @@ void CheckDecodes(const Model& model) {
   model.stack(Side::kDecoder).CheckIsIncremental();
 }
 
+DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& shape,
+                               NextTokens next) {
+  const SessionPrograms programs(model, shape, next);
+  const auto bytes = [&](const Program& program) {
+    return PlanOn(model.backend, program).arena_bytes;
+  };
+  DecodingMemory memory{programs.layout.bytes(),
+                        std::max(bytes(programs.read), bytes(programs.step))};
+  // It shares no memory: outputs of the step are read behind it.
+  if (programs.reorder) memory.cache_bytes += bytes(*programs.reorder);
+  return memory;
+}
+
 DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape, NextTokens next)
     : device_(model.backend.device()),
       shape_(shape),
       reading_(model.model.architecture().input_reading(model.model)),
       next_(next) {
-  CheckDecodes(model.model);
-  CacheLayout layout;
-  Program read = ReadingProgram(model, shape, layout);
-  Program step = StepProgram(model, shape, next, layout);
-  std::optional<Program> reorder;
-  if (shape.rows_per_input > 1) reorder = ReorderProgram(shape, layout);
-
-  cache_ = device_.Allocate(layout.bytes(), "decoding caches");
-  for (const auto& [name, place] : layout.places()) {
+  SessionPrograms programs(model, shape, next);
+  cache_ = device_.Allocate(programs.layout.bytes(), "decoding caches");
+  for (const auto& [name, place] : programs.layout.places()) {
     if (place.kind != StateKind::kRunning) continue;
     running_.push_back({cache_.data() + place.offset * sizeof(float), place.type.bytes()});
   }
@@ -134,11 +156,11 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
                 .gradients = nullptr,
                 .state = cache_.data(),
                 .transients = model.transients};
-  read_ = std::make_unique<Executable>(std::move(read), model.backend, arenas);
-  step_ = std::make_unique<Executable>(std::move(step), model.backend, arenas);
-  if (!reorder) return;
+  read_ = std::make_unique<Executable>(std::move(programs.read), model.backend, arenas);
+  step_ = std::make_unique<Executable>(std::move(programs.step), model.backend, arenas);
+  if (!programs.reorder) return;
   arenas.transients = nullptr;  // outputs of the step are read behind it
-  reorder_ = std::make_unique<Executable>(std::move(*reorder), model.backend, arenas);
+  reorder_ = std::make_unique<Executable>(std::move(*programs.reorder), model.backend, arenas);
   std::vector<int32_t> rows(shape.rows());
   std::iota(rows.begin(), rows.end(), 0);
   reorder_->SetInput("rows", std::span<const int32_t>(rows));

@@ -18,7 +18,7 @@ namespace syntra {
 // A model and its parameters in a backend's memory; all must outlive what reads them.
 struct TrainedModel {
   const Model& model;
-  ParameterStore& parameters;
+  const ParameterStore& parameters;
   void* values;  // the parameter arena
   DType activations;
   Backend& backend;
@@ -42,6 +42,15 @@ struct LogitRows {
 
 // Throws Error(kConfig) if a mixer of the decoder cannot decode step by step.
 void CheckDecodes(const Model& model);
+
+// What decoding takes of a device's memory.
+struct DecodingMemory {
+  size_t cache_bytes = 0;      // as long as a session is kept
+  size_t transient_bytes = 0;  // of programs that run one after another
+};
+// Of a session, without making it or reading the parameters. Throws as DecodeSession.
+DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& shape,
+                               NextTokens next);
 
 class DecodeSession {
  public:

@@ -36,11 +36,13 @@ LossValues RecordLoss(const Model& model, Recording& recording, const BatchShape
 ParameterStore DeclareParameters(const Model& model, int ranks) {
   ParameterStore parameters;
   parameters.ShareEqually(ranks);
-  EvaluationProgram(model, parameters, DType::kF32, {1, 1, 1});
+  ProgramBuilder builder;
+  Recording recording{.program = builder, .parameters = parameters, .declares = &parameters};
+  RecordLoss(model, recording, {1, 1, 1}, {}, false);
   return parameters;
 }
 
-Program EvaluationProgram(const Model& model, ParameterStore& parameters, DType activations,
+Program EvaluationProgram(const Model& model, const ParameterStore& parameters, DType activations,
                           const BatchShape& shape) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
@@ -48,7 +50,7 @@ Program EvaluationProgram(const Model& model, ParameterStore& parameters, DType 
   return std::move(builder).Build();
 }
 
-Program ScoringProgram(const Model& model, ParameterStore& parameters, DType activations,
+Program ScoringProgram(const Model& model, const ParameterStore& parameters, DType activations,
                        const BatchShape& shape, int64_t targets_per_input) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
@@ -64,7 +66,7 @@ Program ScoringProgram(const Model& model, ParameterStore& parameters, DType act
   return std::move(builder).Build();
 }
 
-Program TrainingProgram(const Model& model, ParameterStore& parameters, DType activations,
+Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
                         const BatchShape& shape, const LossOptions& loss, bool recompute) {
   ProgramBuilder builder;
   Recording recording{.program = builder,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of a model: training, evaluation, scoring. All share one parameter list.
+// The programs of a model: training, evaluation, scoring. All share one parameter list,
+// which DeclareParameters makes.
 #pragma once
 
 #include "model/model.h"
@@ -16,25 +17,25 @@ struct LossOptions {
 //   mixer indexes tables by position in the segment; dropout_keys [B, 2] when training with
 //   dropout; inverse_denominator f32 [1]; where a stack ponders, in training its factor
 //   InversePositionsName f32 [1].
-// Outputs: loss f32 [1], in training with all that is added to it; statistics f32 [3] = (sum of
-// -log p, sum of z-loss terms, target tokens).
+// Outputs: loss f32 [1], in training with all that is added to it; statistics f32 [3], by slot
+// (kernels/math/loss_statistics.h).
 
 // A model's parameters, declared as its programs would, in arenas that so many ranks can share
 // equally.
 ParameterStore DeclareParameters(const Model& model, int ranks = 1);
 
-Program EvaluationProgram(const Model& model, ParameterStore& parameters, DType activations,
+Program EvaluationProgram(const Model& model, const ParameterStore& parameters, DType activations,
                           const BatchShape& shape);
 
 // The log-probabilities of given targets, several for each input, whose encoder pass they share
 // where there is an encoder. Inputs: the tensors of a batch with so many targets for each input.
 // Slots with a target below 0 do not count; rows are not packed. Output: log_probabilities f32
 // [rows * targets_per_input, T], 0 in slots that do not count.
-Program ScoringProgram(const Model& model, ParameterStore& parameters, DType activations,
+Program ScoringProgram(const Model& model, const ParameterStore& parameters, DType activations,
                        const BatchShape& shape, int64_t targets_per_input);
 
 // Adds the gradients of the loss to the gradient arena.
-Program TrainingProgram(const Model& model, ParameterStore& parameters, DType activations,
+Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
                         const BatchShape& shape, const LossOptions& loss, bool recompute);
 
 }  // namespace syntra

@@ -6,10 +6,11 @@ namespace syntra {
 Value Scope::Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
                        Initializer initializer, bool trainable, int64_t redraw_every) const {
   const std::string full = prefix_.empty() ? name : prefix_ + '/' + name;
-  ParameterStore& store = recording_->parameters;
-  const syntra::Parameter* known = store.Find(full);
+  const syntra::Parameter* known = recording_->parameters.Find(full);
   if (!known) {
-    known = &store.Declare({full, shape, std::move(axes), initializer, trainable, redraw_every});
+    SYNTRA_CHECK(recording_->declares != nullptr, "no parameter {}", full);
+    known = &recording_->declares->Declare(
+        {full, shape, std::move(axes), initializer, trainable, redraw_every});
   }
   SYNTRA_CHECK(known->shape == shape, "{} is {}, used as {}", full, ToString(known->shape),
                ToString(shape));

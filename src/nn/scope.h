@@ -14,7 +14,9 @@ namespace syntra {
 // What all layers of one program share while it is recorded.
 struct Recording {
   ProgramBuilder& program;
-  ParameterStore& parameters;
+  const ParameterStore& parameters;
+  // The same list, to which what is used for the first time is added; null: all is declared.
+  ParameterStore* declares = nullptr;
   DType activations = DType::kF32;
   // Dropout is recorded only in training.
   bool training = false;
@@ -35,7 +37,8 @@ class Scope {
     return Scope(*recording_, prefix_.empty() ? name : prefix_ + '/' + name);
   }
 
-  // The parameter "prefix/name". The first use declares it; later uses must have the same shape.
+  // The parameter "prefix/name". The first use declares it, where the recording declares; later
+  // uses must have the same shape.
   Value Parameter(const std::string& name, Shape shape, std::vector<std::string> axes,
                   Initializer initializer, bool trainable = true, int64_t redraw_every = 0) const;
 

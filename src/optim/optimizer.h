@@ -55,7 +55,7 @@ class Optimizer {
   // Input: "hyper", which the caller sets to Hyper() before each run.
   // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose
   // gradient scale is that with clipping, NaN if nothing was changed; "objective" f32[1] and
-  // "statistics" f32[3], the sums of the step.
+  // "statistics" (math/loss_statistics.h), the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
   size_t own_block_sums_end() const { return 2 * ranges_.size(); }
   // By slot (math/hyperparameters.h). The gradient scale is that before clipping, 1.

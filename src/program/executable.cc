@@ -161,8 +161,8 @@ std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels)
 
 }  // namespace
 
-Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
-                       TransientMemory memory, RankGroup* ranks)
+Executable::Executable(std::shared_ptr<const Program> program, Backend& backend,
+                       const Arenas& arenas, TransientMemory memory, RankGroup* ranks)
     : program_(std::move(program)),
       backend_(backend),
       device_(backend.device()),
@@ -170,14 +170,14 @@ Executable::Executable(Program program, Backend& backend, const Arenas& arenas,
       own_transients_(device_),
       transients_(arenas.transients ? *arenas.transients : own_transients_) {
   SYNTRA_CHECK(memory == TransientMemory::kPlain || !arenas.transients, "shared, painted");
-  CheckCollectives(program_, ranks);
-  std::vector<InstructionKernels> kernels = BindInstructions(program_, backend);
-  plan_ = PlanMemory(program_, WorkspacesOf(kernels), backend,
+  CheckCollectives(*program_, ranks);
+  std::vector<InstructionKernels> kernels = BindInstructions(*program_, backend);
+  plan_ = PlanMemory(*program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
   for (InstructionKernels& kernel : kernels)
     instructions_.push_back({std::move(kernel), {}, {}, nullptr});
-  address_.assign(program_.values.size(), nullptr);
-  host_address_.assign(program_.values.size(), nullptr);
+  address_.assign(program_->values.size(), nullptr);
+  host_address_.assign(program_->values.size(), nullptr);
   transients_.Reserve(plan_.arena_bytes);
   PlaceTransients();
   PlaceInputs();
@@ -225,10 +225,10 @@ void Executable::FollowTransients() {
 Buffer Executable::AllocateAll(ValueKind kind, const char* purpose, Buffer& staging) {
   size_t bytes = 0;
   std::vector<std::pair<size_t, size_t>> places;  // of each value
-  for (size_t i = 0; i < program_.values.size(); ++i) {
-    if (program_.values[i].kind != kind) continue;
+  for (size_t i = 0; i < program_->values.size(); ++i) {
+    if (program_->values[i].kind != kind) continue;
     places.emplace_back(i, bytes);
-    bytes += AlignUp(backend_.Held(program_.values[i].type).bytes());
+    bytes += AlignUp(backend_.Held(program_->values[i].type).bytes());
   }
   Buffer memory = device_.Allocate(bytes, purpose);
   if (!device_.is_host()) staging = device_.AllocateStaging(bytes, purpose);
@@ -247,8 +247,8 @@ void Executable::PlaceInputs() {
 void Executable::PlaceConstants() {
   Buffer staging;
   constants_ = AllocateAll(ValueKind::kConstant, "constants", staging);
-  for (size_t i = 0; i < program_.values.size(); ++i) {
-    const ValueInfo& info = program_.values[i];
+  for (size_t i = 0; i < program_->values.size(); ++i) {
+    const ValueInfo& info = program_->values[i];
     if (info.kind == ValueKind::kConstant) {
       WriteConstant(info.constant, HostView({static_cast<int>(i)}));
     }
@@ -258,8 +258,8 @@ void Executable::PlaceConstants() {
 
 void Executable::PlaceArenas(const Arenas& arenas) {
   const size_t element = backend_.Held({DType::kF32, {1}}).bytes();
-  for (size_t i = 0; i < program_.values.size(); ++i) {
-    const ValueInfo& info = program_.values[i];
+  for (size_t i = 0; i < program_->values.size(); ++i) {
+    const ValueInfo& info = program_->values[i];
     const auto place = [&](void* arena) {
       if (arena) address_[i] = static_cast<std::byte*>(arena) + info.offset * element;
     };
@@ -272,13 +272,13 @@ void Executable::PlaceArenas(const Arenas& arenas) {
 void Executable::PlaceOutputs() {
   std::vector<size_t> place;
   size_t bytes = 0;
-  for (const auto& [name, value] : program_.outputs) {
+  for (const auto& [name, value] : program_->outputs) {
     place.push_back(bytes);
     bytes += AlignUp(View(value).type.bytes());
   }
   if (!device_.is_host()) fetched_ = device_.AllocateStaging(bytes, "outputs");
   size_t next = 0;
-  for (const auto& [name, value] : program_.outputs) {
+  for (const auto& [name, value] : program_->outputs) {
     host_address_[value.id] = device_.is_host() ? static_cast<std::byte*>(address_[value.id])
                                                 : fetched_.data() + place[next++];
   }
@@ -288,14 +288,14 @@ void Executable::ConnectInstructions() {
   const auto address = [&](const Instruction& instruction, Value value) -> void* {
     if (!value) return nullptr;
     SYNTRA_CHECK(address_[value.id], "{} uses {}, whose arena is not there", instruction.op->name,
-                 program_.info(value).name);
+                 program_->info(value).name);
     return address_[value.id];
   };
   for (size_t i = 0; i < instructions_.size(); ++i) {
     instructions_[i].inputs.clear();
     instructions_[i].outputs.clear();
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
-      const Instruction& instruction = program_.instructions[j];
+      const Instruction& instruction = program_->instructions[j];
       for (const Value v : instruction.inputs)
         instructions_[i].inputs.push_back(address(instruction, v));
       for (const Value v : instruction.outputs)
@@ -305,27 +305,27 @@ void Executable::ConnectInstructions() {
 }
 
 TensorView Executable::View(Value value) const {
-  return {address_[value.id], backend_.Held(program_.info(value).type), &device_};
+  return {address_[value.id], backend_.Held(program_->info(value).type), &device_};
 }
 
 TensorView Executable::HostView(Value value) const {
-  return {host_address_[value.id], backend_.Held(program_.info(value).type)};
+  return {host_address_[value.id], backend_.Held(program_->info(value).type)};
 }
 
 Value Executable::InputNamed(std::string_view name) const {
-  for (size_t i = 0; i < program_.values.size(); ++i) {
-    const ValueInfo& info = program_.values[i];
+  for (size_t i = 0; i < program_->values.size(); ++i) {
+    const ValueInfo& info = program_->values[i];
     if (info.kind == ValueKind::kInput && info.name == name) return {static_cast<int>(i)};
   }
   return {};
 }
 
 bool Executable::Has(std::string_view name) const {
-  return program_.outputs.contains(std::string(name)) || InputNamed(name);
+  return program_->outputs.contains(std::string(name)) || InputNamed(name);
 }
 
 TensorView Executable::Tensor(std::string_view name) const {
-  if (const auto it = program_.outputs.find(std::string(name)); it != program_.outputs.end()) {
+  if (const auto it = program_->outputs.find(std::string(name)); it != program_->outputs.end()) {
     device_.Wait();
     return HostView(it->second);
   }
@@ -366,7 +366,7 @@ void Executable::Prepare() {
 
 void Executable::FetchOutputs() {
   if (device_.is_host()) return;
-  for (const auto& [name, value] : program_.outputs) {
+  for (const auto& [name, value] : program_->outputs) {
     const TensorView view = View(value);
     device_.Fetch(host_address_[value.id], view.data, view.type.bytes());
   }
@@ -383,7 +383,7 @@ bool Executable::RunInstruction(size_t i, Gradients gradients) {
     kernel.run(
         {instruction.inputs, instruction.outputs, instruction.workspace, device_.stream(), ranks_});
   }
-  if (painter_) painter_->EndInstruction(i, program_);
+  if (painter_) painter_->EndInstruction(i, *program_);
   return kernel.run != nullptr;
 }
 
@@ -417,7 +417,7 @@ void Executable::SetSections(const std::vector<size_t>& ends) {
 
 void Executable::Run(Gradients gradients, const AfterSection& after, RunTimes* times) {
   Prepare();
-  if (times) times->program = &program_;
+  if (times) times->program = program_.get();
   for (size_t i = 0; i < sections_.size(); ++i) {
     const Section& section = sections_[i];
     Replay& replay = sections_[i].replays[static_cast<size_t>(gradients)];
@@ -445,7 +445,7 @@ void Executable::RunChecked() {
 }
 
 void Executable::CheckInstruction(size_t i) const {
-  const Instruction& instruction = program_.instructions[i];
+  const Instruction& instruction = program_->instructions[i];
   for (size_t k = 0; k < instruction.outputs.size(); ++k) {
     if (!instruction.outputs[k]) continue;
     const TensorView view = View(instruction.outputs[k]);
@@ -454,7 +454,7 @@ void Executable::CheckInstruction(size_t i) const {
     if (AllFinite({device_.is_host() ? view.data : copy.data(), view.type})) continue;
     std::string inputs;
     for (const Value input : instruction.inputs) {
-      if (input && !program_.info(input).name.empty()) inputs += ' ' + program_.info(input).name;
+      if (input && !program_->info(input).name.empty()) inputs += ' ' + program_->info(input).name;
     }
     Fail(ExitCode::kDiverged,
          "instruction {} of {}, {}{}, makes a value that is not finite (output {})", i,

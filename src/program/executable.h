@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/buffer.h"
@@ -70,8 +71,13 @@ class Executable {
   // lacks kernels, all of which it names; Error(kInternal) if an instruction uses an arena that is
   // null. `ranks`: those that run the same program and exchange values in it (collectives.h), all
   // of which make their executables together; null: this rank is alone.
-  Executable(Program program, Backend& backend, const Arenas& arenas,
+  Executable(std::shared_ptr<const Program> program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr);
+  // Of a program that nobody else needs.
+  Executable(Program program, Backend& backend, const Arenas& arenas,
+             TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr)
+      : Executable(std::make_shared<const Program>(std::move(program)), backend, arenas, memory,
+                   ranks) {}
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
@@ -100,7 +106,7 @@ class Executable {
   // Error(kDiverged) naming the first instruction that is not.
   void RunChecked();
 
-  const Program& program() const { return program_; }
+  const Program& program() const { return *program_; }
   const MemoryPlan& plan() const { return plan_; }
 
  private:
@@ -141,7 +147,7 @@ class Executable {
   template <typename T>
   void Write(std::string_view name, std::span<const T> values);
 
-  Program program_;
+  std::shared_ptr<const Program> program_;
   Backend& backend_;
   Device& device_;
   RankGroup* ranks_;

@@ -3,18 +3,19 @@
 // programs add to them, the update reads them after the sum over ranks.
 #pragma once
 
+#include "kernels/math/loss_statistics.h"
 #include "program/builder.h"
 
 namespace syntra {
 
 struct StepSums {
   Value objective;   // f32[1]: what was differentiated
-  Value statistics;  // f32[3]: those of linear_cross_entropy
+  Value statistics;  // by slot (math/loss_statistics.h)
   Value penalty;     // f32[1]: what the objective has besides the loss of the targets
 
   static StepSums Of(ProgramBuilder& builder, const ParameterStore& parameters) {
     return {builder.StepSum("objective", {DType::kF32, {1}}, parameters, 0),
-            builder.StepSum("statistics", {DType::kF32, {3}}, parameters, 1),
+            builder.StepSum("statistics", {DType::kF32, {loss_statistics::kSlots}}, parameters, 1),
             builder.StepSum("penalty", {DType::kF32, {1}}, parameters, 2)};
   }
 };

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "train/planned_decoding.h"
 
 namespace syntra {
 namespace {
@@ -25,19 +26,16 @@ Answerer::Answerer(const TrainedModel& model, const Tokenizer& tokenizer, const 
                    std::span<const TaskData> tasks, Communicator& ranks, OnProgress on_progress)
     : tokenizer_(tokenizer),
       ranks_(ranks),
+      config_(config),
       lengths_(RowLengths(config.data())),
-      ranks_labels_(config.evaluation().rank_classification()),
       on_progress_(std::move(on_progress)),
       scorer_(model, DecodeSettingsOf(config)) {
   for (const TaskData& data : tasks) {
     if (data.first_class > 0) first_class_.emplace(data.task.get(), data.first_class);
   }
-  if (std::ranges::all_of(tasks, [&](const TaskData& data) { return IsRanked(*data.task); })) {
-    return;
-  }
-  DecodeSettings settings = DecodeSettingsOf(config);
-  settings.decoding = {};
-  decoder_.emplace(model, tokenizer, settings);
+  const auto is_ranked = [&](const TaskData& data) { return RanksLabels(config, *data.task); };
+  if (std::ranges::all_of(tasks, is_ranked)) return;
+  decoder_.emplace(model, tokenizer, EvaluationSettingsOf(config));
 }
 
 std::vector<std::string> Answerer::Decoded(const Task& task, std::vector<Ids> inputs,
@@ -85,8 +83,8 @@ std::vector<std::string> Answerer::MostProbableLabels(const Task& task, std::vec
 
 std::vector<std::string> Answerer::Texts(const Task& task, std::vector<Ids> inputs,
                                          const OnBatch& on_batch) {
-  return IsRanked(task) ? MostProbableLabels(task, std::move(inputs), on_batch)
-                        : Decoded(task, std::move(inputs), on_batch);
+  return RanksLabels(config_, task) ? MostProbableLabels(task, std::move(inputs), on_batch)
+                                    : Decoded(task, std::move(inputs), on_batch);
 }
 
 std::optional<Answers> Answerer::Answer(const Task& task, std::span<const TaskExample> examples,

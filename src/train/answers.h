@@ -47,10 +47,6 @@ class Answerer {
  private:
   using Ids = std::vector<int32_t>;
 
-  // Tasks without labels have nothing to rank.
-  bool IsRanked(const Task& task) const {
-    return (ranks_labels_ || first_class_.contains(&task)) && !task.traits().labels.empty();
-  }
   // What the model gives for each label.
   std::vector<Ids> TargetsOf(const Task& task) const;
   std::vector<std::string> Texts(const Task& task, std::vector<Ids> inputs,
@@ -63,8 +59,8 @@ class Answerer {
 
   const Tokenizer& tokenizer_;
   Communicator& ranks_;
-  ExampleLengths lengths_;  // of the longest inputs and targets
-  bool ranks_labels_;
+  const Config& config_;
+  ExampleLengths lengths_;                      // of the longest inputs and targets
   std::map<const Task*, int32_t> first_class_;  // TaskData::first_class where there is one
   OnProgress on_progress_;
   std::optional<BatchDecoder> decoder_;  // if a task is answered with text

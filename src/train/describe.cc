@@ -40,7 +40,7 @@ std::string Count(int64_t count, const char* thing) {
 
 }  // namespace
 
-std::string DescribeModel(const ModelConfig& model) {
+std::string DescribeModel(const ModelConfig& model, int64_t parameters) {
   std::vector<std::string> layers, mixers;
   for (const Side side : ArchitectureOf(model).sides()) {
     layers.push_back(std::to_string(LayerCount(model, side)));
@@ -51,9 +51,12 @@ std::string DescribeModel(const ModelConfig& model) {
       mixers.push_back(fmt::format("{} {}", NameOf(side), mixer));
     }
   }
-  const int64_t parameters = DeclareParameters(Model(model)).element_count();
   return fmt::format("{} layers of width {}, {}; {} parameters", Join(layers, "+"), model.width(),
                      Join(mixers, ", "), HumanCount(static_cast<double>(parameters)));
+}
+
+std::string DescribeModel(const ModelConfig& model) {
+  return DescribeModel(model, DeclareParameters(Model(model)).element_count());
 }
 
 std::vector<std::string> DescribeStart(const Config& config, const RunStart& start) {
@@ -69,7 +72,7 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                   start.step == 0
                       ? fmt::format("{} steps of {} rows", steps, train.batch_size())
                       : fmt::format("{} of {} steps are done", WithThousands(start.step), steps)),
-      "model: " + DescribeModel(config.model()),
+      "model: " + DescribeModel(config.model(), start.parameters),
       fmt::format("data: {}; the run takes {:.3g} epochs", start.data, epochs),
       fmt::format("machine: {} on {}, {} each, {} on {}{}",
                   Count(static_cast<int64_t>(start.hosts.size()), "rank"),

@@ -10,11 +10,14 @@
 namespace syntra {
 
 // "3+3 layers of width 192, random + dot_product; 13.4M parameters".
+std::string DescribeModel(const ModelConfig& model, int64_t parameters);
+// Counts the parameters itself.
 std::string DescribeModel(const ModelConfig& model);
 
 // What only a run that has begun knows.
 struct RunStart {
   int64_t step = 0;  // where it stands
+  int64_t parameters = 0;
   std::string data;  // "1,000 documents, 2.1M tokens"
   int64_t rows_in_epoch = 0;
   std::vector<std::string> hosts;  // of each rank

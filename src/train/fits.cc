@@ -5,31 +5,38 @@
 #include <limits>
 
 #include "base/text.h"
-#include "train/step.h"
 
 namespace syntra {
 namespace {
 
-// What is written beside training, of `ranks` ranks with rank 0 among them. It copies all of the
-// state or, where ranks share it, the parameters and, as every rank does, its share.
-double CopyBytes(const RunSizes& sizes, int ranks) {
-  if (!sizes.asynchronous_saves) return 0;
-  return sizes.is_sharded ? sizes.parameter_bytes + ranks * sizes.optimizer_bytes
-                          : sizes.checkpoint_bytes;
-}
+// Where a run would compute, and what it may take there.
+struct Place {
+  int ranks;
+  int ranks_on_host;
+  Backend& backend;
+  std::vector<MemoryLimit> limits;
 
-// What the ranks that share a limit hold together.
-double Needed(const RunSizes& sizes, const MemoryLimit& limit, const RankPlaces& places) {
-  if (!places.backend->device().is_host()) return sizes.total_bytes();
-  const int ranks = limit.shared ? places.ranks_on_host : 1;
-  return ranks * sizes.total_bytes() + CopyBytes(sizes, ranks);
-}
-
-bool Fits(const RunSizes& sizes, const std::vector<MemoryLimit>& limits, const RankPlaces& places) {
-  return std::ranges::all_of(limits, [&](const MemoryLimit& limit) {
-    return Needed(sizes, limit, places) <= static_cast<double>(limit.bytes);
-  });
-}
+  bool on_host() const { return backend.device().is_host(); }
+  // What the ranks that share a limit hold together.
+  double Needed(const MemoryNeeds& needs, const MemoryLimit& limit) const {
+    if (!on_host()) return needs.total();
+    const int together = limit.shared ? ranks_on_host : 1;
+    return together * needs.total() + needs.copies(together);
+  }
+  bool Holds(const MemoryNeeds& needs) const {
+    return std::ranges::all_of(limits, [&](const MemoryLimit& limit) {
+      return Needed(needs, limit) <= static_cast<double>(limit.bytes);
+    });
+  }
+  // The limit that leaves least, or lacks most.
+  const MemoryLimit& Tightest(const MemoryNeeds& needs) const {
+    const auto tightest = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
+      return static_cast<double>(limit.bytes) - Needed(needs, limit);
+    });
+    SYNTRA_CHECK(tightest != limits.end());
+    return *tightest;
+  }
+};
 
 bool CanBeShared(const TrainConfig& config, int ranks) {
   try {
@@ -41,37 +48,38 @@ bool CanBeShared(const TrainConfig& config, int ranks) {
 }
 
 // The largest micro-batch, at most `rows`, with which the run fits; 0: none.
-int64_t FittingRows(Config config, int64_t rows, const std::vector<MemoryLimit>& limits,
-                    const RankPlaces& places) {
-  const int64_t per_rank = config.train().batch_size() / places.ranks;
+int64_t FittingRows(Config config, int64_t rows, const Place& place) {
+  const int64_t per_rank = config.train().batch_size() / place.ranks;
   for (; rows > 0; --rows) {
     if (per_rank % rows != 0) continue;
     config.mutable_train()->set_micro_batch_size(static_cast<int32_t>(rows));
-    if (!CanBeShared(config.train(), places.ranks)) continue;
-    if (Fits(RunSizesOf(config, places.ranks, *places.backend), limits, places)) return rows;
+    if (!CanBeShared(config.train(), place.ranks)) continue;
+    const auto plan = TrainingPlan::Make(config, {.ranks = place.ranks, .backend = &place.backend});
+    if (place.Holds(plan->memory())) return rows;
   }
   return 0;
 }
 
-std::string Remedy(Config config, const RunSizes& sizes, const std::vector<MemoryLimit>& limits,
-                   const RankPlaces& places) {
-  if (const int64_t rows = FittingRows(config, sizes.rows - 1, limits, places); rows > 0) {
+std::string Remedy(const TrainingPlan& plan, const Place& place) {
+  Config config = plan.config();
+  const int64_t planned_rows = plan.shape().rows;
+  if (const int64_t rows = FittingRows(config, planned_rows - 1, place); rows > 0) {
     return fmt::format("train.micro_batch_size={} fits", rows);
   }
   // What costs least first; each beside those before.
   std::string settings;
   const auto rows_with = [&](const char* setting) {
     settings += (settings.empty() ? "" : " and ") + std::string(setting);
-    return FittingRows(config, sizes.rows, limits, places);
+    return FittingRows(config, planned_rows, place);
   };
   const auto fits = [&](int64_t rows) {
     return fmt::format("{} with train.micro_batch_size={} fits", settings, rows);
   };
-  if (sizes.asynchronous_saves && places.backend->device().is_host()) {
+  if (config.checkpoint().asynchronous() && place.on_host()) {
     config.mutable_checkpoint()->set_asynchronous(false);
     if (const int64_t rows = rows_with("checkpoint.asynchronous=false")) return fits(rows);
   }
-  if (places.ranks > 1 && config.train().sharding() == TrainConfig::NONE) {
+  if (place.ranks > 1 && config.train().sharding() == TrainConfig::NONE) {
     config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
     if (const int64_t rows = rows_with("train.sharding=OPTIMIZER_STATE")) return fits(rows);
   }
@@ -82,48 +90,50 @@ std::string Remedy(Config config, const RunSizes& sizes, const std::vector<Memor
   return fmt::format(
       "no micro-batch fits, even with train.recompute: {}shorter inputs (data.input_length) or a "
       "smaller model take less",
-      places.ranks_on_host > 1 ? "fewer ranks on a host, " : "");
+      place.ranks_on_host > 1 ? "fewer ranks on a host, " : "");
 }
 
-std::string Parts(const RunSizes& sizes) {
+std::string Parts(const TrainingPlan& plan) {
+  const MemoryNeeds& needs = plan.memory();
   std::string text = fmt::format(
       "parameters {}, gradients {}, optimizer state {}, activations of {} examples at a time {}",
-      HumanBytes(sizes.parameter_bytes), HumanBytes(sizes.gradient_bytes),
-      HumanBytes(sizes.optimizer_bytes), WithThousands(sizes.rows),
-      HumanBytes(sizes.activation_bytes));
-  if (sizes.evaluation_bytes > sizes.activation_bytes) {
-    text += fmt::format(", of an evaluation {}", HumanBytes(sizes.evaluation_bytes));
+      HumanBytes(needs.parameters), HumanBytes(needs.gradients), HumanBytes(needs.optimizer),
+      WithThousands(plan.shape().rows), HumanBytes(needs.training));
+  if (needs.evaluation > needs.training) {
+    text += fmt::format(", of an evaluation {}", HumanBytes(needs.evaluation));
   }
-  if (sizes.asynchronous_saves) {
-    text += fmt::format(", the copy that is saved {}", HumanBytes(CopyBytes(sizes, 1)));
+  if (needs.decoding > std::max(needs.training, needs.evaluation)) {
+    text += fmt::format(", of decoding {}", HumanBytes(needs.decoding));
+  }
+  if (needs.decoding_caches > 0) {
+    text += fmt::format(", caches for decoding {}", HumanBytes(needs.decoding_caches));
+  }
+  if (needs.copies(1) > 0) {
+    text += fmt::format(", the copy that is saved {}", HumanBytes(needs.copies(1)));
   }
   return text;
 }
 
 }  // namespace
 
-std::string CheckFits(const Config& config, const RunSizes& sizes, const RankPlaces& places,
+std::string CheckFits(const TrainingPlan& plan, int ranks_on_host,
                       const std::vector<MemoryLimit>& host_limits) {
-  const Device& device = places.backend->device();
-  std::vector<MemoryLimit> limits = host_limits;
-  if (!device.is_host()) {
-    limits = {{static_cast<int64_t>(device.free_bytes()),
-               fmt::format("the free memory of {} is", device.name()), false}};
+  Place place{plan.ranks(), ranks_on_host, plan.backend(), host_limits};
+  if (!place.on_host()) {
+    const Device& device = plan.backend().device();
+    place.limits = {{static_cast<int64_t>(device.free_bytes()),
+                     fmt::format("the free memory of {} is", device.name()), false}};
   }
-  const auto tightest = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
-    return static_cast<double>(limit.bytes) - Needed(sizes, limit, places);
-  });
-  SYNTRA_CHECK(tightest != limits.end());
-  const std::string needed = HumanBytes(Needed(sizes, *tightest, places));
-  const std::string there = HumanBytes(static_cast<double>(tightest->bytes));
-  if (Fits(sizes, limits, places)) {
-    return fmt::format("needs {}, {} {}", needed, tightest->who, there);
-  }
-  const bool together = tightest->shared && places.ranks_on_host > 1;
+  const MemoryNeeds& needs = plan.memory();
+  const MemoryLimit& tightest = place.Tightest(needs);
+  const std::string needed = HumanBytes(place.Needed(needs, tightest));
+  const std::string there = HumanBytes(static_cast<double>(tightest.bytes));
+  if (place.Holds(needs)) return fmt::format("needs {}, {} {}", needed, tightest.who, there);
+  const bool together = tightest.shared && ranks_on_host > 1;
   Fail(ExitCode::kResources, "{} need{} {} of memory, but {} {}: {}{}; {}",
-       together ? fmt::format("the {} ranks of this host", places.ranks_on_host) : "the run",
-       together ? "" : "s", needed, tightest->who, there, together ? "each has " : "", Parts(sizes),
-       Remedy(config, sizes, limits, places));
+       together ? fmt::format("the {} ranks of this host", ranks_on_host) : "the run",
+       together ? "" : "s", needed, tightest.who, there, together ? "each has " : "", Parts(plan),
+       Remedy(plan, place));
 }
 
 }  // namespace syntra

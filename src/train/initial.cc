@@ -33,8 +33,7 @@ struct Match {
   Match(const TensorSource& initial, Replica& replica) {
     const size_t prefix = std::string_view(kParametersGroup).size();
     std::set<std::string> known;
-    for (HostTensor& tensor : replica.HostTensors()) {
-      if (!tensor.name.starts_with(kParametersGroup)) continue;
+    for (HostTensor& tensor : replica.ParameterTensors()) {
       ++parameters;
       tensor.name = tensor.name.substr(prefix);
       known.insert(tensor.name);

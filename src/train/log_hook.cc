@@ -22,6 +22,7 @@ class LogHook : public Hook {
     stragglers_.emplace(run_.hosts);
     const Config& config = run_.config;
     const RunStart start{.step = step,
+                         .parameters = run_.plan->parameters().element_count(),
                          .data = data_,
                          .rows_in_epoch = state_.data.RowsInEpoch(0),
                          .hosts = run_.hosts,

@@ -35,8 +35,9 @@ std::vector<int64_t> EvaluationRows(const Config& config) {
   return rows;
 }
 
-std::optional<LogPerplexity> MeasureLogPerplexity(Replica& replica, const ValidationData& data,
-                                                  Communicator& ranks, const Config& config,
+std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
+                                                  const ValidationData& data, Communicator& ranks,
+                                                  const Config& config,
                                                   const std::function<bool()>& stop) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const EvaluationConfig& how = config.evaluation();

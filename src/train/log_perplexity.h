@@ -10,7 +10,7 @@
 #include "configs/schema/config.pb.h"
 #include "data/validation_data.h"
 #include "dist/communicator.h"
-#include "train/replica.h"
+#include "train/evaluation_replica.h"
 
 namespace syntra {
 
@@ -32,8 +32,9 @@ std::vector<int64_t> EvaluationRows(const Config& config);
 //
 // `stop` is called now and then, by all ranks together and with the same answer on all: once true,
 // there is no result.
-std::optional<LogPerplexity> MeasureLogPerplexity(Replica& replica, const ValidationData& data,
-                                                  Communicator& ranks, const Config& config,
+std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
+                                                  const ValidationData& data, Communicator& ranks,
+                                                  const Config& config,
                                                   const std::function<bool()>& stop = {});
 
 }  // namespace syntra

@@ -2,109 +2,112 @@
 #include "train/plan.h"
 
 #include <algorithm>
-#include <bit>
-#include <numeric>
+#include <ranges>
 
-#include "base/error.h"
-#include "base/text.h"
+#include "data/example.h"
+#include "train/log_perplexity.h"
 
 namespace syntra {
-
 namespace {
 
-// 25 MiB: published figures of NCCL reach a network's rate from 16 MiB on, and the last piece is
-// hidden by nothing.
-constexpr int64_t kBucketElements = (int64_t{25} << 20) / sizeof(float);
-
-// 4 MiB: a ring passes shares of a piece from rank to rank, and with short ones its latency is most
-// of its time. Megatron-LM's distributed optimizer has this rule, too: a million parameters a rank.
-constexpr int64_t kLeastShare = (int64_t{4} << 20) / sizeof(float);
-
-// Whether the ranks' micro-batches are subtrees of the tree over all `leaves` of a step.
-bool SharesTree(int64_t leaves, int64_t ranks) {
-  return ranks == 1 || (leaves % ranks == 0 && std::has_single_bit(uint64_t(leaves / ranks)));
+// How many ranks share the optimizer's state.
+int ShardsOf(const TrainConfig& config, int ranks) {
+  return config.sharding() == TrainConfig::OPTIMIZER_STATE ? ranks : 1;
 }
 
-void CheckTreeIsShared(int64_t leaves, int ranks) {
-  if (SharesTree(leaves, ranks)) return;
-  std::vector<std::string> good;
-  for (int64_t count = 1; count <= leaves; ++count) {
-    if (SharesTree(leaves, count)) good.push_back(std::to_string(count));
-  }
-  Fail(ExitCode::kConfig,
-       "{} ranks cannot share one tree of {} micro-batches, as train.reduction EXACT needs; "
-       "start {} ranks or change train.micro_batch_size",
-       ranks, leaves, Join(good, ", "));
+BatchShape LargestShape(const Config& config, const BatchPartition& partition) {
+  const ExampleLengths row = RowSlots(config);
+  return {partition.micro_batch_rows, row.inputs, row.targets};
 }
 
 }  // namespace
 
-BatchPartition BatchPartition::Of(const TrainConfig& config, int ranks) {
-  const int64_t batch = config.batch_size();
-  if (batch % ranks != 0) {
-    Fail(ExitCode::kConfig, "train.batch_size {} cannot be shared equally by {} ranks", batch,
-         ranks);
-  }
-  if (config.reduction() == TrainConfig::EXACT) {
-    CheckTreeIsShared(batch / config.micro_batch_size(), ranks);
-  }
-  const int64_t per_rank = batch / ranks;
-  const int64_t micro = config.micro_batch_size() > 0
-                            ? std::min<int64_t>(config.micro_batch_size(), per_rank)
-                            : per_rank;
-  if (per_rank % micro != 0) {
-    Fail(ExitCode::kConfig,
-         "the {} examples of each of {} ranks cannot be cut into micro-batches of {}; change "
-         "train.micro_batch_size",
-         per_rank, ranks, micro);
-  }
-  return {batch, per_rank, micro};
+std::shared_ptr<const TrainingPlan> TrainingPlan::Make(const Config& config,
+                                                       const PlannedRanks& ranks) {
+  return std::shared_ptr<const TrainingPlan>(new TrainingPlan(config, ranks));
 }
 
-// The places of a step are filled in the order of their reversed bits (0, 4, 2, 6, 1, ...), so that
-// in any power-of-two share of neighbouring places lengths are spread evenly.
-std::vector<int64_t> BatchPartition::MixedMicroBatches(int rank) const {
-  const int bits = std::bit_width(static_cast<uint64_t>(micro_batches() - 1));
-  const auto reversed = [&](int64_t place) {
-    int64_t value = 0;
-    for (int bit = 0; bit < bits; ++bit) value = value << 1 | (place >> bit & 1);
-    return value;
-  };
-  std::vector<int64_t> places(micro_batches());
-  std::iota(places.begin(), places.end(), int64_t{0});
-  std::ranges::sort(places, {}, reversed);
-  const int64_t first = rank * micro_batches_per_rank();
-  std::vector<int64_t> mine(micro_batches_per_rank());
-  for (int64_t k = 0; k < micro_batches(); ++k) {
-    const int64_t place = places[k] - first;
-    if (place >= 0 && place < std::ssize(mine)) mine[place] = k;
+TrainingPlan::TrainingPlan(const Config& config, const PlannedRanks& ranks)
+    : config_(config),
+      ranks_(ranks.ranks),
+      backend_(*ranks.backend),
+      partition_(BatchPartition::Of(config_.train(), ranks_)),
+      shares_(ShardsOf(config_.train(), ranks_)),
+      model_(config_.model(), ActivationType(config_.train().precision()), shards()),
+      shape_(LargestShape(config_, partition_)),
+      bucket_elements_(ranks.bucket_elements.value_or(
+          BucketElements(config_.train(), ranks_, backend_.device().is_host()))),
+      trainings_([this](const BatchShape& shape) {
+        const TrainConfig& train = config_.train();
+        return TrainingProgram(model(), parameters(), model_.activations(), shape,
+                               {train.z_loss(), train.label_smoothing()}, train.recompute());
+      }) {
+  if (shards() > 1) {
+    shared_pieces_ =
+        UpdateShares(parameters(), GrainOf(config_.optimizer()), shards(), bucket_elements_);
   }
-  return mine;
 }
 
-DType ActivationType(TrainConfig::Precision precision) {
-  return precision == TrainConfig::BF16 ? DType::kBF16 : DType::kF32;
+const TrainingPlan::Share& TrainingPlan::ShareOf(int rank) const {
+  return shares_.at(shards() > 1 ? rank : 0);
 }
 
-int64_t BucketElements(const TrainConfig& config, int ranks, bool on_host) {
-  const bool in_pieces = config.reduction() == TrainConfig::FAST && ranks > 1 && !on_host;
-  if (!in_pieces) return 0;
-  if (config.sharding() == TrainConfig::NONE) return kBucketElements;
-  return ParameterStore::RoundUp(std::max(kBucketElements, ranks * kLeastShare), ranks);
+std::unique_ptr<const Optimizer> TrainingPlan::OptimizerOf(int rank) const {
+  if (shards() == 1) return MakeOptimizer(config_.optimizer(), parameters());
+  return MakeOptimizer(config_.optimizer(), parameters(), RangesOf(shared_pieces_, rank));
 }
 
-TrainingPlan TrainingPlan::Of(const Config& config, int ranks, const Device& device) {
-  const TrainConfig& train = config.train();
-  TrainingPlan plan{.model = config.model(),
-                    .optimizer = config.optimizer(),
-                    .activations = ActivationType(train.precision()),
-                    .loss = {train.z_loss(), train.label_smoothing()},
-                    .recompute = train.recompute(),
-                    .partition = BatchPartition::Of(train, ranks)};
-  if (train.sharding() == TrainConfig::OPTIMIZER_STATE) plan.shards = ranks;
-  plan.asynchronous_saves = config.checkpoint().asynchronous();
-  plan.bucket_elements = BucketElements(train, ranks, device.is_host());
-  return plan;
+const Optimizer& TrainingPlan::optimizer(int rank) const {
+  return *ShareOf(rank).optimizer.Get([&] { return OptimizerOf(rank); });
+}
+
+std::shared_ptr<const Program> TrainingPlan::Update(int rank) const {
+  return ShareOf(rank).update.Get(
+      [&] { return std::make_shared<const Program>(optimizer(rank).UpdateProgram(parameters())); });
+}
+
+int TrainingPlan::rank_with_most_state() const {
+  return std::ranges::max(std::views::iota(0, shards()), {},
+                          [&](int rank) { return OptimizerOf(rank)->state_elements(); });
+}
+
+std::vector<GradientBucket> TrainingPlan::BucketsOf(const Program& training) const {
+  if (bucket_elements_ == 0) return {};
+  return GradientBuckets(training, parameters(), bucket_elements_);
+}
+
+std::vector<BatchShape> TrainingPlan::EvaluationShapes() const {
+  std::vector<BatchShape> shapes;
+  if (config_.data().validation_size() == 0) return shapes;
+  for (const int64_t rows : EvaluationRows(config_)) {
+    shapes.push_back({rows, shape_.input_length, shape_.target_length});
+  }
+  return shapes;
+}
+
+std::vector<PlannedTensor> TrainingPlan::StateTensors(int rank) const {
+  std::vector<PlannedTensor> tensors;
+  for (const StateTensor& tensor : optimizer(rank).state()) {
+    tensors.push_back({.name = tensor.name,
+                       .type = {DType::kF32, tensor.shape},
+                       .held = tensor.held,
+                       .offset = tensor.offset});
+  }
+  return tensors;
+}
+
+double TrainingPlan::checkpoint_bytes() const {
+  int64_t elements = parameters().element_count();
+  for (const StateTensor& tensor : optimizer(0).state()) elements += tensor.shape.size();
+  return static_cast<double>(elements) * sizeof(float);
+}
+
+double TrainingPlan::flops_per_step() const {
+  return Training()->model_flops() * static_cast<double>(partition_.micro_batches());
+}
+
+const MemoryNeeds& TrainingPlan::memory() const {
+  return memory_.Get([&] { return MemoryNeedsOf(*this); });
 }
 
 }  // namespace syntra

@@ -16,6 +16,7 @@
 #include "tasks/task.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
+#include "train/fits.h"
 #include "train/initial.h"
 #include "train/run_directory.h"
 #include "train/run_lock.h"
@@ -51,6 +52,10 @@ void CheckWritable(const Path& path, const char* field) {
   }
 }
 
+std::shared_ptr<const TrainingPlan> PlanFor(const Config& config, const RankPlaces& places) {
+  return TrainingPlan::Make(config, {.ranks = places.ranks, .backend = places.backend});
+}
+
 std::string Files(int64_t count) { return fmt::format("{} file{}", count, count == 1 ? "" : "s"); }
 
 class Checks {
@@ -79,8 +84,8 @@ class Checks {
     }
     Check("checkpoints", {"tokenizer", "run directory"}, [&] { return CheckCheckpoints(); });
     Check("disk", {"model", "run directory", "token shards"}, [&] { return CheckSpace(); });
-    Check("memory", {"model"}, [&] { return CheckFits(config_, sizes_, places_); });
-    return {std::move(findings_), std::move(initial_)};
+    Check("memory", {"model"}, [&] { return CheckFits(*plan_, places_.ranks_on_host); });
+    return {std::move(findings_), std::move(plan_), std::move(initial_)};
   }
 
  private:
@@ -114,8 +119,10 @@ class Checks {
   }
 
   std::string CheckModel() {
-    sizes_ = RunSizesOf(config_, places_.ranks, *places_.backend);
-    return fmt::format("{} parameters", WithThousands(sizes_.parameters));
+    auto plan = PlanFor(config_, places_);
+    plan->memory();  // a size may be too large
+    plan_ = std::move(plan);
+    return fmt::format("{} parameters", WithThousands(plan_->parameters().element_count()));
   }
 
   std::string CheckTokenizer() {
@@ -262,13 +269,14 @@ class Checks {
     const int64_t best =
         left > 0 ? std::clamp<int64_t>(there + saves - how.keep(), 0, judged_tasks_) : 0;
     const int64_t milestones = how.milestone_every() > 0 ? left / how.milestone_every() : 0;
+    const double checkpoint_bytes = plan_->checkpoint_bytes();
     std::vector<DiskNeed> needs{
         {fmt::format("{} checkpoint{}", more, more == 1 ? "" : "s"), directory_.checkpoints(),
-         sizes_.checkpoint_bytes * static_cast<double>(more), 0},
+         checkpoint_bytes * static_cast<double>(more), 0},
         {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
-         directory_.checkpoints(), 0, sizes_.checkpoint_bytes * static_cast<double>(milestones)},
+         directory_.checkpoints(), 0, checkpoint_bytes * static_cast<double>(milestones)},
         {fmt::format("{} best checkpoint{}", best, best == 1 ? "" : "s"), directory_.root, 0,
-         sizes_.checkpoint_bytes * static_cast<double>(best)},
+         checkpoint_bytes * static_cast<double>(best)},
         {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left),
          /*is_estimated=*/true}};
     for (size_t i = 0; i < splits_.size(); ++i) {
@@ -287,7 +295,7 @@ class Checks {
   std::vector<PrepareOptions> splits_;
   std::vector<Finding> findings_;
   // What earlier checks leave for later ones.
-  RunSizes sizes_;
+  std::shared_ptr<const TrainingPlan> plan_;
   int64_t judged_tasks_ = 0;  // those with a validation split: each keeps its best checkpoint
   std::optional<Tokenizer> tokenizer_;
   std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data
@@ -324,13 +332,14 @@ PassedPreflight PreflightOfRanks(const Config& config, const Communicator& ranks
       .ranks = ranks.size(), .ranks_on_host = ranks.ranks_on_host(), .backend = &backend};
   if (ranks.rank() == 0) {
     PreflightReport report = Preflight(config, places, std::move(initial));
-    return {RequireNoFailure(report.findings), std::move(report.initial)};
+    return {RequireNoFailure(report.findings), std::move(report.plan), std::move(report.initial)};
   }
+  auto plan = PlanFor(config, places);
   if (ranks.rank_on_host() == 0 || !backend.device().is_host()) {
-    CheckFits(config, RunSizesOf(config, places.ranks, backend), places);
+    CheckFits(*plan, places.ranks_on_host);
   }
   if (!initial) initial = InitialOf(config);
-  return {{}, std::move(initial)};
+  return {{}, std::move(plan), std::move(initial)};
 }
 
 }  // namespace syntra

@@ -3,16 +3,24 @@
 // computed. `check` prints it all; `pretrain` does not start if something is wrong.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
-#include "train/fits.h"
 #include "train/initial.h"
+#include "train/plan.h"
 
 namespace syntra {
+
+// The ranks of a run.
+struct RankPlaces {
+  int ranks = 1;
+  int ranks_on_host = 1;  // they share the host's memory
+  Backend* backend = &CpuBackend();
+};
 
 struct Finding {
   enum class State { kGood, kWarning, kFailed, kSkipped };
@@ -25,6 +33,7 @@ struct Finding {
 
 struct PreflightReport {
   std::vector<Finding> findings;
+  std::shared_ptr<const TrainingPlan> plan;  // null if the model is impossible
   std::optional<InitialModel> initial;  // InitialOf the configuration, if nothing was wrong with it
 };
 
@@ -37,10 +46,11 @@ PreflightReport Preflight(const Config& config, const RankPlaces& places,
 // Throws one Error with all failures and the code of the first. Returns the warnings.
 std::vector<std::string> RequireNoFailure(const std::vector<Finding>& findings);
 
-// What the run goes on with, so that nothing is opened and verified twice.
+// What the run goes on with, so that nothing is planned, opened and verified twice.
 struct PassedPreflight {
-  std::vector<std::string> warnings;    // of rank 0
-  std::optional<InitialModel> initial;  // InitialOf the configuration, on every rank
+  std::vector<std::string> warnings;         // of rank 0
+  std::shared_ptr<const TrainingPlan> plan;  // on every rank
+  std::optional<InitialModel> initial;       // InitialOf the configuration, on every rank
 };
 
 // What a run does before anything else: rank 0 looks at everything, the first rank of each other

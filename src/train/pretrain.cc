@@ -10,6 +10,7 @@
 #include "data/prepare.h"
 #include "data/validation_data.h"
 #include "train/log_perplexity.h"
+#include "train/planned_decoding.h"
 #include "train/run_tokenizer.h"
 #include "train/validation_samples.h"
 
@@ -51,7 +52,7 @@ class SampleWriter : public Evaluator {
                const ValidationData& data)
       : run_(run),
         tokenizer_(tokenizer),
-        decoder_(state.replica.trained(), tokenizer, Greedy(run.config)),
+        decoder_(state.replica.trained(), tokenizer, EvaluationSettingsOf(run.config)),
         samples_(ReadSamples(data, tokenizer, run.config.evaluation().samples(),
                              IsLanguageModelling(run.config.data()))) {}
 
@@ -64,12 +65,6 @@ class SampleWriter : public Evaluator {
   }
 
  private:
-  static DecodeSettings Greedy(const Config& config) {
-    DecodeSettings settings = DecodeSettingsOf(config);
-    settings.decoding = {};
-    return settings;
-  }
-
   void Write(int64_t step) {
     run_.chief->lock.CheckHeld();
     for (const ValidationSample& sample : samples_) {

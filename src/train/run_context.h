@@ -70,6 +70,7 @@ struct RunContext {
   std::optional<Chief> chief;
   std::optional<Requests> requests;
   RunIdentity identity;
+  std::shared_ptr<const TrainingPlan> plan;  // as the preflight made it
   // Open from before the run prunes it until the run has its parameters.
   std::optional<InitialModel> initial;
   // What is recorded now (train.profile); null: nothing.

@@ -26,9 +26,9 @@ class SaveHook : public Hook {
       : run_(run),
         state_(state),
         before_evaluations_(before_evaluations),
-        is_shared_(state.replica.plan().shards > 1),
-        mode_(state.replica.plan().asynchronous_saves ? SaveMode::kBackground
-                                                      : SaveMode::kForeground),
+        is_shared_(state.replica.plan().shards() > 1),
+        mode_(run.config.checkpoint().asynchronous() ? SaveMode::kBackground
+                                                     : SaveMode::kForeground),
         shared_(run) {}
 
   // The run ends by an error, but a save that was begun is worth its time; not one for which other
@@ -85,7 +85,7 @@ class SaveHook : public Hook {
   }
 
   Watchdog::Phase Phase(int64_t step) {
-    return {run_.watchdog, RunPhase::kSave, step, state_.replica.bytes()};
+    return {run_.watchdog, RunPhase::kSave, step, state_.replica.plan().checkpoint_bytes()};
   }
 
   void Save(int64_t step, SaveMode mode) {

@@ -105,12 +105,8 @@ std::string TokenizerIdentityOf(const Checkpoint& checkpoint) {
   return AttributeOrNone(checkpoint, kTokenizerAttribute);
 }
 
-void LoadParameters(Checkpoint& checkpoint, Replica& replica) {
-  std::vector<HostTensor> parameters = replica.HostTensors();
-  std::erase_if(parameters, [](const HostTensor& tensor) {
-    return !tensor.name.starts_with(kParametersGroup);
-  });
-  ReadTensors(checkpoint, parameters);
+void LoadParameters(Checkpoint& checkpoint, EvaluationReplica& replica) {
+  ReadTensors(checkpoint, replica.ParameterTensors());
   replica.CommitParameters();
 }
 

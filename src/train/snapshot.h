@@ -63,7 +63,7 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPositi
 RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* identity);
 
 // Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
-void LoadParameters(Checkpoint& checkpoint, Replica& replica);
+void LoadParameters(Checkpoint& checkpoint, EvaluationReplica& replica);
 
 // Throws Error(kCheckpoint), naming them, if tensors that were read from `path` hold values that
 // are not finite.

@@ -5,9 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/tensor_record.h"
 #include "core/buffer.h"
-#include "train/replica.h"
+#include "train/host_tensor.h"
 
 namespace syntra {
 

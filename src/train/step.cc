@@ -18,6 +18,10 @@
 namespace syntra {
 namespace {
 
+// What each rank tells the others with a step: slots of a vector, since all small numbers of a step
+// travel in one collective.
+enum RankSlot : size_t { kStop, kSave, kReadySeconds, kBatchSlots, kFlops, kRankSlots };
+
 // For tests: what is asked for is the same token everywhere.
 void MakeOdd(int64_t token, Batch* batch) {
   for (int32_t& target : (*batch)["targets"]) {
@@ -35,18 +39,19 @@ double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
   return peak;
 }
 
-StepRunner::StepRunner(const Config& config, Replica& replica, Communicator& ranks)
-    : config_(config),
-      replica_(replica),
+StepRunner::StepRunner(Replica& replica, Communicator& ranks)
+    : replica_(replica),
+      plan_(replica.plan()),
+      config_(plan_.config()),
       ranks_(ranks),
-      partition_(replica.plan().partition),
+      partition_(plan_.partition()),
       clock_(replica.backend().device()) {
-  if (config.train().reduction() == TrainConfig::EXACT) {
+  if (config_.train().reduction() == TrainConfig::EXACT) {
     tree_.emplace(partition_.micro_batches_per_rank(), replica.parameters().gradient_elements(),
                   replica.backend());
   }
   exposed_.push_back(ranks.Expose(replica.gradients().view()));
-  if (!replica.shares().empty()) {
+  if (!plan_.shared_pieces().empty()) {
     exposed_.push_back(ranks.Expose(replica.values({0, replica.parameters().arena_elements()})));
   }
 }
@@ -77,7 +82,7 @@ double StepRunner::Flops(std::span<const Batch> batches) const {
 double StepRunner::InverseDenominator(const std::vector<Batch>& batches) {
   if (config_.train().loss_denominator() == TrainConfig::TARGET_SLOTS) {
     // However short the batch's rows are.
-    return 1.0 / static_cast<double>(partition_.batch_size * RowSlots(config_).targets);
+    return 1.0 / static_cast<double>(partition_.batch_size * plan_.shape().target_length);
   }
   double tokens = 0;
   for (const Batch& batch : batches) tokens += static_cast<double>(batch.target_tokens);
@@ -129,7 +134,7 @@ void StepRunner::StartSum(ElementRange piece, bool spoilt) {
     const TensorView view = gradients.Part(piece.begin, piece.size());
     view.device->CopyIn(view.data, &bad, sizeof(bad));
   }
-  for (const auto& [elements, shares] : replica_.shares()) {
+  for (const auto& [elements, shares] : plan_.shared_pieces()) {
     if (piece.And(elements).size() == 0) continue;
     ranks_.StartReduceScatter(gradients.Part(elements.begin, elements.size()), shares);
     piece.begin = elements.end;
@@ -138,11 +143,11 @@ void StepRunner::StartSum(ElementRange piece, bool spoilt) {
 }
 
 void StepRunner::Update(const UpdateFacts& facts) {
-  if (replica_.shares().empty()) return replica_.Update(facts, {}, NextRun());
+  if (plan_.shared_pieces().empty()) return replica_.Update(facts, {}, NextRun());
   // A block's sum is one rank's alone. Adding zeros rounds nothing, in whatever order.
   const auto exchange = [&](TensorView block_sums) { ranks_.AllReduceSum(block_sums); };
   replica_.Update(facts, exchange, NextRun());
-  for (const auto& [elements, shares] : replica_.shares()) {
+  for (const auto& [elements, shares] : plan_.shared_pieces()) {
     ranks_.AllGather(replica_.values(elements), shares);
   }
 }
@@ -178,7 +183,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
 
   Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});
   clock_.End(StepPhase::kOptimizer);
-  const UpdateOutcome outcome = replica_.Outcome();
+  static_cast<UpdateOutcome&>(result) = replica_.Outcome();
   // Behind the wait for the device: a communicator that lost a rank says so here, before anybody
   // believes what it summed.
   const auto done = Clock::now();
@@ -188,10 +193,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   trace_.reset();
   result.phases = clock_.Seconds();
   result.phases[static_cast<size_t>(StepPhase::kData)] = note.data_seconds;
-  result.sums = outcome.sums;
-  result.gradient_norm = outcome.gradient_norm;
   // All ranks hold the same sums, so all decide alike.
-  result.skipped = outcome.skipped;
   if (result.skipped) {
     Log().warn("step {} skipped: the {} is not finite{}", step + 1,
                std::isfinite(result.sums.objective) ? "gradient" : "loss", FirstBadGradient());
@@ -199,18 +201,22 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   return result;
 }
 
-// All small numbers of a step travel in one collective.
 void StepRunner::Share(const RankNote& note, double compute_seconds, StepResult* result) {
-  const std::array mine{note.stop ? 1.0 : 0.0, note.save ? 1.0 : 0.0,
-                        note.data_seconds + compute_seconds, result->slots, result->flops};
+  std::array<double, kRankSlots> mine;
+  mine[kStop] = note.stop;
+  mine[kSave] = note.save;
+  mine[kReadySeconds] = note.data_seconds + compute_seconds;
+  mine[kBatchSlots] = result->slots;
+  mine[kFlops] = result->flops;
   const std::vector<double> all = ranks_.AllGather(std::span<const double>(mine));
   result->slots = result->flops = 0;
-  for (size_t at = 0; at < all.size(); at += mine.size()) {
-    result->requests_to_stop += static_cast<int>(all[at]);
-    result->requests_to_save += static_cast<int>(all[at + 1]);
-    result->rank_seconds.push_back(all[at + 2]);
-    result->slots += all[at + 3];
-    result->flops += all[at + 4];
+  for (size_t rank = 0; rank < all.size() / kRankSlots; ++rank) {
+    const auto told = std::span(all).subspan(rank * kRankSlots, kRankSlots);
+    result->requests_to_stop += static_cast<int>(told[kStop]);
+    result->requests_to_save += static_cast<int>(told[kSave]);
+    result->rank_seconds.push_back(told[kReadySeconds]);
+    result->slots += told[kBatchSlots];
+    result->flops += told[kFlops];
   }
 }
 

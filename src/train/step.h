@@ -23,11 +23,9 @@ struct RankNote {
   double data_seconds = 0;          // it waited for its batches
 };
 
-struct StepResult {
-  LossSums sums;             // over the global batch
-  double gradient_norm = 0;  // before clipping
+// What became of a step, with sums over the global batch.
+struct StepResult : UpdateOutcome {
   double learning_rate = 0;
-  bool skipped = false;     // loss or gradient was not finite: nothing was changed
   double slots = 0;         // of inputs and targets, all ranks, padding included
   double flops = 0;         // forward and backward, all ranks
   double sync_seconds = 0;  // waiting for and adding other ranks' gradients
@@ -43,8 +41,8 @@ double MeasurePeak(Communicator& ranks, Backend& backend, DType type);
 
 class StepRunner {
  public:
-  // The replica's plan is that of the configuration for these ranks.
-  StepRunner(const Config& config, Replica& replica, Communicator& ranks);
+  // The replica is that of this rank; its plan is for so many ranks.
+  StepRunner(Replica& replica, Communicator& ranks);
 
   // Steps that the optimizer had made before the run's first one; 0 unless set.
   void SetOptimizerStepsBefore(int64_t steps) { optimizer_steps_before_ = steps; }
@@ -65,7 +63,7 @@ class StepRunner {
   double InverseSum(double count);
   // `note` and what `result` has of this rank, to be known by all.
   void Share(const RankNote& note, double compute_seconds, StepResult* result);
-  bool in_pieces() const { return replica_.plan().bucket_elements > 0; }
+  bool in_pieces() const { return plan_.bucket_elements() > 0; }
   // Null where nothing is recorded.
   RunTimes* NextRun() { return trace_ ? trace_->NextRun() : nullptr; }
   // Leaves this rank's gradients in the replica's arena, or starts the sums over the ranks of their
@@ -78,10 +76,11 @@ class StepRunner {
   std::string FirstBadGradient();
   bool At(const char* failpoint, int64_t step) const;
 
-  const Config& config_;
   Replica& replica_;
+  const TrainingPlan& plan_;
+  const Config& config_;
   Communicator& ranks_;
-  BatchPartition partition_;
+  const BatchPartition& partition_;
   std::vector<std::shared_ptr<Exposure>> exposed_;  // what the ranks sum and bring together
   std::optional<GradientTree> tree_;                // with train.reduction EXACT
   PhaseClock clock_;

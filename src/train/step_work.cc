@@ -3,13 +3,6 @@
 
 #include <algorithm>
 
-#include "data/example.h"
-#include "model/programs.h"
-#include "optim/optimizer.h"
-#include "optim/shares.h"
-#include "program/buckets.h"
-#include "train/plan.h"
-
 namespace syntra {
 namespace {
 
@@ -66,66 +59,61 @@ GradientPiece PieceOf(const GradientBucket& bucket, double ready,
 }
 
 // In the order in which train/step.cc sums them.
-std::vector<GradientPiece> PiecesOf(const Program& program, const ParameterStore& parameters,
-                                    int64_t bucket_elements, std::span<const SharedPiece> shares) {
+std::vector<GradientPiece> PiecesOf(const TrainingPlan& plan, const Program& program) {
   const std::vector<double> flops = FlopsUpTo(program);
   const double before = flops[program.backward_begin];
   const double backward = flops.back() - before;
   std::vector<GradientPiece> pieces;
-  for (const GradientBucket& bucket : GradientBuckets(program, parameters, bucket_elements)) {
+  for (const GradientBucket& bucket : plan.BucketsOf(program)) {
     const double done = std::max(0.0, flops[bucket.ready] - before);
-    pieces.push_back(PieceOf(bucket, done / backward, shares));
+    pieces.push_back(PieceOf(bucket, done / backward, plan.shared_pieces()));
   }
   // The last ones are summed when the program has ended.
   if (!pieces.empty()) pieces.back().ready = 1;
   return pieces;
 }
 
+// Read and written by an update of all parameters, as one rank alone would make it.
+double UpdateBytes(const TrainingPlan& plan) {
+  if (plan.shards() == 1) return BytesMoved(*plan.Update(0));
+  const auto whole = MakeOptimizer(plan.config().optimizer(), plan.parameters());
+  return BytesMoved(whole->UpdateProgram(plan.parameters()));
+}
+
 // What the rank that updates most has of all parameters.
-double LargestShare(std::span<const SharedPiece> shares, const ParameterStore& parameters,
-                    int ranks) {
+double LargestShare(const TrainingPlan& plan) {
   int64_t most = 0;
-  for (int rank = 0; rank < ranks; ++rank) most = std::max(most, CountOf(RangesOf(shares, rank)));
-  return static_cast<double>(most) / static_cast<double>(parameters.arena_elements());
+  for (int rank = 0; rank < plan.shards(); ++rank) {
+    most = std::max(most, CountOf(RangesOf(plan.shared_pieces(), rank)));
+  }
+  return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
 }
 
 }  // namespace
 
-StepWork StepWorkOf(const Config& config, int ranks, bool on_gpus, const RunSizes& sizes) {
-  const TrainingPlan plan = TrainingPlan::Of(config, ranks, Host());
-  const int64_t bucket_elements = BucketElements(config.train(), ranks, !on_gpus);
-  const Model model(plan.model);
-  ParameterStore parameters = DeclareParameters(model, plan.shards);
-  const ExampleLengths row = RowSlots(config);
-  const Program program = TrainingProgram(
-      model, parameters, plan.activations,
-      {plan.partition.micro_batch_rows, row.inputs, row.targets}, plan.loss, plan.recompute);
-  const auto whole = MakeOptimizer(plan.optimizer, parameters);
-
+StepWork StepWorkOf(const TrainingPlan& plan) {
+  const std::shared_ptr<const Program> program = plan.Training();
+  const bool recomputes = plan.config().train().recompute();
   StepWork work;
-  work.micro_batches = static_cast<double>(plan.partition.micro_batches_per_rank());
-  work.rows = static_cast<double>(plan.partition.rows_per_rank);
+  work.micro_batches = static_cast<double>(plan.partition().micro_batches_per_rank());
+  work.rows = static_cast<double>(plan.partition().rows_per_rank);
   // By the convention of MFU recomputation does not count; here it does: one more forward half.
-  work.flops = program.model_flops() + (plan.recompute ? program.forward_flops : 0);
-  const std::vector<double> flops = FlopsUpTo(program);
-  if (flops.back() > 0) work.backward_share = 1 - flops[program.backward_begin] / flops.back();
-  work.parameter_bytes = BytesOf(parameters.arena_elements());
-  work.gradient_bytes = BytesOf(parameters.gradient_elements());
+  work.flops = program->model_flops() + (recomputes ? program->forward_flops : 0);
+  const std::vector<double> flops = FlopsUpTo(*program);
+  if (flops.back() > 0) work.backward_share = 1 - flops[program->backward_begin] / flops.back();
+  work.parameter_bytes = BytesOf(plan.parameters().arena_elements());
+  work.gradient_bytes = BytesOf(plan.parameters().gradient_elements());
   // Each half reads the parameters, the backward half writes gradients.
-  work.weight_bytes = (plan.recompute ? 3 : 2) * work.parameter_bytes + work.gradient_bytes;
-  work.update_bytes = BytesMoved(whole->UpdateProgram(parameters));
-  work.sharded = plan.shards > 1;
-  std::vector<SharedPiece> shares;
+  work.weight_bytes = (recomputes ? 3 : 2) * work.parameter_bytes + work.gradient_bytes;
+  work.update_bytes = UpdateBytes(plan);
+  work.sharded = plan.shards() > 1;
+  work.checkpoint_bytes = plan.checkpoint_bytes();
   if (work.sharded) {
-    shares = UpdateShares(parameters, GrainOf(plan.optimizer), plan.shards, bucket_elements);
-    work.update_share = LargestShare(shares, parameters, plan.shards);
-    work.shared_state_bytes = sizes.checkpoint_bytes - BytesOf(parameters.element_count());
+    work.update_share = LargestShare(plan);
+    work.shared_state_bytes = work.checkpoint_bytes - BytesOf(plan.parameters().element_count());
   }
-  if (bucket_elements > 0) {
-    work.pieces = PiecesOf(program, parameters, bucket_elements, shares);
-  }
-  work.checkpoint_bytes = sizes.checkpoint_bytes;
-  work.asynchronous_saves = sizes.asynchronous_saves;
+  work.pieces = PiecesOf(plan, *program);
+  work.asynchronous_saves = plan.config().checkpoint().asynchronous();
   return work;
 }
 

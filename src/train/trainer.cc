@@ -326,9 +326,8 @@ Rollbacks Trainer::GoBack(const Divergence& divergence) {
 
 TrainingState::TrainingState(RunContext& run, TrainingData training_data)
     : data(std::move(training_data)),
-      replica(TrainingPlan::Of(run.config, run.ranks.size(), run.backend.device()),
-              run.ranks.rank(), run.backend),
-      runner(run.config, replica, run.ranks),
+      replica(run.plan, run.ranks.rank()),
+      runner(replica, run.ranks),
       skipped(run.config.train().max_skipped_steps()) {}
 
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,

@@ -132,12 +132,12 @@ ExitCode Train(const StepOptions& options) {
   const uint64_t seed = config.train().seed();
   const TrainingData data(FinetuningData::Read(config, tokenizer).training,
                           Packing::OfExamples(config.data(), SeparateRows()), seed);
-  Replica replica(TrainingPlan::Of(config, 1, Host()), 0, CpuBackend());
+  Replica replica(TrainingPlan::Make(config), 0);
   replica.InitializeParameters(seed);
   RunIdentity identity{.tokenizer_identity = tokenizer.identity()};
   LoadInitial(*start.initial, config.checkpoint(), replica, &identity);
   SelfCommunicator alone;
-  StepRunner runner(config, replica, alone);
+  StepRunner runner(replica, alone);
 
   std::vector<std::vector<Batch>> batches;
   Json examples = Json::array(), slots = Json::array();

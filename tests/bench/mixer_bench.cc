@@ -53,7 +53,7 @@ class Layer {
                  options.mixer);
     const auto mixer = MakeMixer(config);
     ProgramBuilder builder;
-    Recording recording{.program = builder, .parameters = parameters_};
+    Recording recording{.program = builder, .parameters = parameters_, .declares = &parameters_};
     Record(*mixer, Scope(recording));
     values_.emplace(Host(), parameters_.arena_elements(), "parameters");
     gradients_.emplace(Host(), parameters_.gradient_elements(), "gradients");

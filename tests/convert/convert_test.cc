@@ -311,7 +311,9 @@ TEST_F(Converting, WarmStartOfAMixtureFromHuggingFace) {
       attention.add_term()->mutable_dot_product();
       attention.set_gate(AttentionConfig::SIGMOID);
       attention.set_initial_alpha(alpha);
-      Replica replica(mixed, DType::kF32, FastBackend());
+      Config config;
+      *config.mutable_model() = mixed;
+      Replica replica(TrainingPlan::Make(config, {.backend = &FastBackend()}), 0);
       replica.InitializeParameters(1);
       StoredParameters initial = OpenForeign(Golden("t5_v1_0")).value();
       RunIdentity identities{.tokenizer_identity = identity};
@@ -320,7 +322,7 @@ TEST_F(Converting, WarmStartOfAMixtureFromHuggingFace) {
       options.set_initial_missing(CheckpointConfig::INITIALIZE);
       LoadInitial(initial, options, replica, &identities);
       std::map<std::string, TensorView> tensors;
-      for (const HostTensor& tensor : replica.HostTensors()) {
+      for (const HostTensor& tensor : replica.ParameterTensors()) {
         tensors[tensor.name] = {tensor.values, tensor.type};
       }
       Running running(mixed, [&](const std::string& name, std::span<float> values) {

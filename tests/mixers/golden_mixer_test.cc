@@ -64,7 +64,8 @@ TEST_P(GoldenMixer, OutputAndGradients) {
   const std::vector<std::string> inputs = golden.Datasets(name + "/inputs");
   const bool trains = std::ranges::find(inputs, "keys") != inputs.end();
   const Shape ids{segments.shape[0], segments.shape[1]};
-  Recording recording{.program = builder, .parameters = parameters, .training = trains};
+  Recording recording{
+      .program = builder, .parameters = parameters, .declares = &parameters, .training = trains};
   if (trains) recording.dropout_keys = builder.Input("keys", {DType::kI32, {ids[0], 2}});
   const Scope root(recording);
   const auto as_parameter = [&](const char* input, const std::vector<int64_t>& dims) {

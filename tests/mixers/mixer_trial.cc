@@ -67,6 +67,7 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
   ProgramBuilder builder;
   Recording recording{.program = builder,
                       .parameters = parameters_,
+                      .declares = &parameters_,
                       .activations = setting.activations,
                       .training = !setting.keys.empty()};
   if (recording.training) {
@@ -190,8 +191,10 @@ class Decoder {
   template <typename Record>
   Program Recorded(int64_t length, const Record& record) {
     ProgramBuilder builder;
-    Recording recording{
-        .program = builder, .parameters = parameters_, .activations = setting_.activations};
+    Recording recording{.program = builder,
+                        .parameters = parameters_,
+                        .declares = &parameters_,
+                        .activations = setting_.activations};
     const Scope root(recording);
     const Value rows = builder.Input("x", {DType::kF32, {setting_.batch, length, kTrialWidth}});
     const std::string dtype(NameOf(setting_.activations));

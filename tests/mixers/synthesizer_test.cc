@@ -200,6 +200,7 @@ TEST(AttentionDropout, DropsWholeKeysOfAHeadAndKeepsTheMean) {
   ProgramBuilder builder;
   Recording recording{.program = builder,
                       .parameters = parameters,
+                      .declares = &parameters,
                       .training = true,
                       .dropout_keys = builder.Input("keys", {DType::kI32, {kRows, 2}})};
   const Scope root(recording);

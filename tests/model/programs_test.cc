@@ -289,6 +289,7 @@ TEST_P(ModelDropout, KeepsTheMeanInThePatternAskedFor) {
   ProgramBuilder builder;
   Recording recording{.program = builder,
                       .parameters = parameters,
+                      .declares = &parameters,
                       .training = true,
                       .dropout_keys = builder.Input("dropout_keys", {DType::kI32, {kRows, 2}}),
                       .dropout_noise = GetParam()};

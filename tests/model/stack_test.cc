@@ -217,8 +217,7 @@ TEST(Recurrence, EvaluationHasNoPonderLoss) {
 std::string RefusalOf(const std::string& lists, const BatchShape& shape) {
   try {
     const Model model(ListedModel(lists));
-    ParameterStore parameters;
-    EvaluationProgram(model, parameters, DType::kF32, shape);
+    EvaluationProgram(model, DeclareParameters(model), DType::kF32, shape);
     model.stack(Side::kDecoder).CheckIsIncremental();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kConfig);

@@ -16,6 +16,7 @@
 #include "tests/base/small_disk.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
+#include "train/fits.h"
 #include "train/run_lock.h"
 
 namespace syntra {
@@ -245,13 +246,13 @@ TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
   const auto bytes = [&](int rows) {
     Config config = Now();
     config.mutable_train()->set_micro_batch_size(rows);
-    const RunSizes sizes = RunSizesOf(config, 1);
+    const auto plan = TrainingPlan::Make(config);
     // And the copy that is saved.
-    return static_cast<int64_t>(sizes.total_bytes() + sizes.checkpoint_bytes);
+    return static_cast<int64_t>(plan->memory().total() + plan->checkpoint_bytes());
   };
   const auto error_at = [&](int64_t limit) -> std::string {
     try {
-      CheckFits(Now(), RunSizesOf(Now(), 1), {}, {{limit, "the test has", true}});
+      CheckFits(*TrainingPlan::Make(Now()), 1, {{limit, "the test has", true}});
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::kResources);
       return error.what();
@@ -269,14 +270,44 @@ TEST_F(Preflights, TheLargestMicroBatchThatFitsIsNamed) {
   EXPECT_NE(error_at(1000).find("no micro-batch fits"), std::string::npos) << error_at(1000);
 }
 
+// What is printed is of the plan that the run goes on with.
+TEST_F(Preflights, ThePlanIsHandedOn) {
+  const PreflightReport report = Preflight(Now(), {});
+  ASSERT_TRUE(report.plan);
+  const double needed = report.plan->memory().total() + report.plan->memory().copies(1);
+  EXPECT_TRUE(Of("memory").detail.starts_with("needs " + HumanBytes(needed) + ", "))
+      << Of("memory").detail;
+  EXPECT_EQ(report.plan->config().SerializeAsString(), Now().SerializeAsString());
+  Set("train.reduction", "EXACT");
+  Set("train.micro_batch_size", "1");
+  EXPECT_FALSE(Preflight(Now(), {.ranks = 3, .ranks_on_host = 3}).plan);
+}
+
+// Samples of validation data are decoded beside what trains.
+TEST_F(Preflights, SamplesTakeMemory) {
+  Set("data.validation", '"' + (scratch_ / "corpus/a.jsonl").string() + '"');
+  const double without = TrainingPlan::Make(Now())->memory().total();
+  Set("evaluation.samples", "3");
+  const auto with = TrainingPlan::Make(Now());
+  EXPECT_GT(with->memory().decoding_caches, 0);
+  EXPECT_GE(with->memory().total(), without + with->memory().decoding_caches);
+  const auto limit = static_cast<int64_t>(without + with->memory().copies(1));
+  try {
+    CheckFits(*with, 1, {{limit, "the test has", true}});
+    ADD_FAILURE() << "it fits";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(", caches for decoding "), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(Preflights, RanksShareTheirHost) {
-  const RunSizes sizes = RunSizesOf(Now(), 2);
-  const auto both = static_cast<int64_t>(2 * sizes.total_bytes() + sizes.checkpoint_bytes);
-  const RankPlaces places{.ranks = 2, .ranks_on_host = 2};
-  EXPECT_NO_THROW(CheckFits(Now(), sizes, places, {{both, "the test has", true}}));
-  EXPECT_THROW(CheckFits(Now(), sizes, places, {{both - 1, "the test has", true}}), Error);
+  const auto plan = TrainingPlan::Make(Now(), {.ranks = 2});
+  const auto both = static_cast<int64_t>(2 * plan->memory().total() + plan->checkpoint_bytes());
+  EXPECT_NO_THROW(CheckFits(*plan, 2, {{both, "the test has", true}}));
+  EXPECT_THROW(CheckFits(*plan, 2, {{both - 1, "the test has", true}}), Error);
   // A limit for each process is not shared.
-  EXPECT_NO_THROW(CheckFits(Now(), sizes, places, {{both - 1, "the test has", false}}));
+  EXPECT_NO_THROW(CheckFits(*plan, 2, {{both - 1, "the test has", false}}));
 }
 
 // What costs a run nothing is named before what makes it slower.
@@ -289,11 +320,11 @@ TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
   Config sharing = Now();
   sharing.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
   sharing.mutable_checkpoint()->set_asynchronous(false);
-  const auto limit = static_cast<int64_t>(RunSizesOf(sharing, 4).total_bytes());
-  EXPECT_NO_THROW(
-      CheckFits(sharing, RunSizesOf(sharing, 4), {.ranks = 4}, {{limit, "the test has", false}}));
+  const auto shared = TrainingPlan::Make(sharing, {.ranks = 4});
+  const auto limit = static_cast<int64_t>(shared->memory().total());
+  EXPECT_NO_THROW(CheckFits(*shared, 1, {{limit, "the test has", false}}));
   try {
-    CheckFits(Now(), RunSizesOf(Now(), 4), {.ranks = 4}, {{limit, "the test has", false}});
+    CheckFits(*TrainingPlan::Make(Now(), {.ranks = 4}), 1, {{limit, "the test has", false}});
     ADD_FAILURE() << "it fits";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what())
@@ -309,9 +340,9 @@ TEST_F(Preflights, ValidationTakesTheMemoryThatTrainingDoesNot) {
   const auto more_with_validation = [&](const std::string& micro_batch) {
     Set("train.micro_batch_size", micro_batch);
     Set("data.validation", "[]");
-    const double without = RunSizesOf(Now(), 1).total_bytes();
+    const double without = TrainingPlan::Make(Now())->memory().total();
     Set("data.validation", '"' + (scratch_ / "corpus/a.jsonl").string() + '"');
-    return RunSizesOf(Now(), 1).total_bytes() > without;
+    return TrainingPlan::Make(Now())->memory().total() > without;
   };
   EXPECT_FALSE(more_with_validation("8"));
   EXPECT_TRUE(more_with_validation("1"));

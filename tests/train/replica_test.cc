@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's replica takes the memory that the plan says: alone, and as one of four that share the
-// optimizer's state.
+// A replica runs the programs of its plan and takes the memory that it says: alone, as one of four
+// that share the optimizer's state, and while it decodes.
 #include "train/replica.h"
 
 #include <gtest/gtest.h>
@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "checkpoint/layout.h"
 #include "config/config.h"
+#include "decode/batch_decoder.h"
 #include "kernels/tested.h"
-#include "train/sizes.h"
+#include "train/planned_decoding.h"
 
 namespace syntra {
 namespace {
@@ -38,8 +40,13 @@ double HeldBytes(const Device& device) {
   return static_cast<double>(resident * sysconf(_SC_PAGESIZE));
 }
 
-Batch SomeBatch(const RunSizes& sizes) {
-  Batch batch(sizes.rows, sizes.input_length, sizes.target_length);
+std::shared_ptr<const TrainingPlan> PlanFor(const std::string& sharding, Backend& backend) {
+  return TrainingPlan::Make(ConfigFor(backend.device(), sharding),
+                            {.ranks = 4, .backend = &backend});
+}
+
+Batch SomeBatch(const BatchShape& shape) {
+  Batch batch(shape.rows, shape.input_length, shape.target_length);
   for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
     std::ranges::fill(batch[name], 7);
   }
@@ -51,16 +58,16 @@ Batch SomeBatch(const RunSizes& sizes) {
 
 double PlannedOverMeasured(const std::string& sharding) {
   Backend& backend = FastBackend();
-  const Config config = ConfigFor(backend.device(), sharding);
-  const RunSizes sizes = RunSizesOf(config, 4, backend);
-  const Batch batch = SomeBatch(sizes);
+  const auto plan = PlanFor(sharding, backend);
+  const double planned = plan->memory().total();
+  const Batch batch = SomeBatch(plan->shape());
   const double before = HeldBytes(backend.device());
-  Replica replica(TrainingPlan::Of(config, 4, backend.device()), 0, backend);
+  Replica replica(plan, 0);
   replica.InitializeParameters(1);
   replica.Differentiate(batch, {}, Gradients::kReplace);
   replica.Update({.step = 0, .rate = 0.01});
   EXPECT_FALSE(replica.Outcome().skipped);
-  return sizes.total_bytes() / (HeldBytes(backend.device()) - before);
+  return planned / (HeldBytes(backend.device()) - before);
 }
 
 // In a process of its own, which has not held memory before.
@@ -79,11 +86,94 @@ TEST(ReplicaMemory, IsWhatThePlanSaysAlone) { ExpectAsPlanned("NONE"); }
 TEST(ReplicaMemory, IsWhatThePlanSaysOfASharedState) { ExpectAsPlanned("OPTIMIZER_STATE"); }
 
 TEST(ReplicaMemory, OfASharedStateIsLess) {
+  const auto whole = PlanFor("NONE", FastBackend());
+  const auto shared = PlanFor("OPTIMIZER_STATE", FastBackend());
+  EXPECT_NEAR(shared->memory().optimizer, whole->memory().optimizer / 4,
+              0.01 * whole->memory().optimizer);
+  EXPECT_EQ(shared->checkpoint_bytes(), whole->checkpoint_bytes());
+}
+
+// None is recorded again, whoever needs it.
+TEST(ReplicaPrograms, AreThePlans) {
+  const auto plan = PlanFor("OPTIMIZER_STATE", FastBackend());
+  plan->memory();
+  Replica first(plan, 1), second(plan, 1);
+  const Program* training = &first.Training(plan->shape()).program();
+  EXPECT_EQ(training, plan->Training().get());
+  EXPECT_EQ(training, &second.Training(plan->shape()).program());
+  EXPECT_EQ(&first.optimizer(), &plan->optimizer(1));
+}
+
+// The tensors of all ranks are those of a checkpoint, each element held once or, of a parameter, by
+// every rank.
+TEST(ReplicaTensors, AreThePlans) {
+  const auto plan = PlanFor("OPTIMIZER_STATE", FastBackend());
+  double held = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    Replica replica(plan, rank);
+    for (const HostTensor& tensor : replica.HostTensors()) {
+      if (rank > 0 && tensor.name.starts_with(kParametersGroup)) continue;
+      held += static_cast<double>(CountOf(tensor.held)) * sizeof(float);
+    }
+  }
+  EXPECT_EQ(held, plan->checkpoint_bytes());
+}
+
+Config DecodingConfigFor(int64_t samples) {
+  Config config = ConfigFor(FastBackend().device(), "NONE");
+  config.mutable_train()->set_batch_size(1);
+  config.mutable_data()->add_validation("validation.txt");
+  config.mutable_evaluation()->set_samples(static_cast<int32_t>(samples));
+  return config;
+}
+
+// As many inputs as the run decodes, as long as they may be, in a session of their own.
+TEST(DecodingMemory, IsThatOfTheLargestSession) {
   Backend& backend = FastBackend();
-  const RunSizes whole = RunSizesOf(ConfigFor(backend.device(), "NONE"), 4, backend);
-  const RunSizes shared = RunSizesOf(ConfigFor(backend.device(), "OPTIMIZER_STATE"), 4, backend);
-  EXPECT_NEAR(shared.optimizer_bytes, whole.optimizer_bytes / 4, 0.01 * whole.optimizer_bytes);
-  EXPECT_EQ(shared.checkpoint_bytes, whole.checkpoint_bytes);
+  const int64_t samples = 3;
+  const Config config = DecodingConfigFor(samples);
+  const auto plan = TrainingPlan::Make(config, {.backend = &backend});
+  Replica replica(plan, 0);
+  const DecodeSettings settings = EvaluationSettingsOf(config);
+  TransientBuffer transients(backend.device());
+  TrainedModel model = replica.trained();
+  model.transients = &transients;
+  const DecodeSession session(model,
+                              {.inputs = samples,
+                               .input_length = settings.input_length,
+                               .max_length = settings.output_length},
+                              NextTokens::kBest);
+  EXPECT_EQ(plan->memory().decoding_caches, static_cast<double>(session.cache_bytes()));
+  EXPECT_EQ(plan->memory().decoding, static_cast<double>(transients.size()));
+}
+
+// Others may be kept beside it, up to a limit.
+TEST(DecodingMemory, OfManyInputsIsBounded) {
+  Backend& backend = FastBackend();
+  const auto memory = [&](const Config& config) {
+    return TrainingPlan::Make(config, {.backend = &backend})->memory();
+  };
+  const double few = memory(DecodingConfigFor(96)).decoding_caches;
+  const double more = memory(DecodingConfigFor(960)).decoding_caches;
+  const double many = memory(DecodingConfigFor(1000000)).decoding_caches;
+  EXPECT_GT(few, 0);
+  EXPECT_GE(more, few);
+  EXPECT_EQ(many, few + 0x1p26);
+  EXPECT_EQ(memory(ConfigFor(backend.device(), "NONE")).decoding_caches, 0);
+}
+
+// Text is decoded, labels are scored.
+TEST(DecodingMemory, OfTasks) {
+  Config config = DecodingConfigFor(0);
+  const auto caches = [&] {
+    return TrainingPlan::Make(config, {.backend = &FastBackend()})->memory().decoding_caches;
+  };
+  EXPECT_EQ(caches(), 0);
+  config.mutable_data()->clear_validation();
+  config.mutable_data()->add_task()->mutable_cb();
+  EXPECT_GT(caches(), 0x1p26);
+  config.mutable_evaluation()->set_rank_classification(true);
+  EXPECT_EQ(caches(), 0);
 }
 
 }  // namespace

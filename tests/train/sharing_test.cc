@@ -34,9 +34,18 @@ Config ConfigFor(const std::string& kind, const std::string& sharding) {
                      {}, kForModel);
 }
 
-Batch BatchOf(const TrainingPlan& plan, const ExampleLengths& row, int64_t step) {
-  Batch batch(plan.partition.micro_batch_rows, row.inputs, row.targets);
-  batch.first_example = step * plan.partition.batch_size + ranks->rank() * batch.rows;
+// With the gradients in pieces of so many blocks for each rank; 0: as a run has them.
+std::shared_ptr<const TrainingPlan> PlanFor(const std::string& kind, const std::string& sharding,
+                                            int64_t blocks) {
+  PlannedRanks planned{.ranks = ranks->size(), .backend = backend};
+  if (blocks > 0) planned.bucket_elements = blocks * ranks->size() * ParameterStore::kBlock;
+  return TrainingPlan::Make(ConfigFor(kind, sharding), planned);
+}
+
+Batch BatchOf(const TrainingPlan& plan, int64_t step) {
+  const BatchShape& shape = plan.shape();
+  Batch batch(shape.rows, shape.input_length, shape.target_length);
+  batch.first_example = step * plan.partition().batch_size + ranks->rank() * batch.rows;
   for (const char* name : {"encoder_ids", "decoder_ids", "targets"}) {
     std::vector<int32_t>& ids = batch[name];
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -53,7 +62,8 @@ Batch BatchOf(const TrainingPlan& plan, const ExampleLengths& row, int64_t step)
 Tensors Collect(Replica& replica) {
   Tensors tensors;
   for (const HostTensor& tensor : replica.FetchTensors()) {
-    const bool is_shared = replica.plan().shards > 1 && !tensor.name.starts_with(kParametersGroup);
+    const bool is_shared =
+        replica.plan().shards() > 1 && !tensor.name.starts_with(kParametersGroup);
     std::vector<float>& all = tensors[tensor.name];
     all.resize(tensor.type.shape.size());
     if (is_shared || ranks->rank() == 0) {
@@ -68,16 +78,13 @@ Tensors Collect(Replica& replica) {
   return tensors;
 }
 
-// A few steps with the gradients in pieces of so many blocks for each rank; 0: as planned.
+// A few steps.
 Tensors Train(const std::string& kind, const std::string& sharding, int64_t blocks) {
-  const Config config = ConfigFor(kind, sharding);
-  TrainingPlan plan = TrainingPlan::Of(config, ranks->size(), backend->device());
-  if (blocks > 0) plan.bucket_elements = blocks * ranks->size() * ParameterStore::kBlock;
-  Replica replica(plan, ranks->rank(), *backend);
+  Replica replica(PlanFor(kind, sharding, blocks), ranks->rank());
   replica.InitializeParameters(1);
-  StepRunner runner(config, replica, *ranks);
+  StepRunner runner(replica, *ranks);
   for (int64_t step = 0; step < 3; ++step) {
-    const Batch batch = BatchOf(plan, RowSlots(config), step);
+    const Batch batch = BatchOf(replica.plan(), step);
     EXPECT_FALSE(runner.Run({batch}, step, {}).skipped);
   }
   return Collect(replica);
@@ -98,10 +105,7 @@ TEST_P(Sharing, ChangesNoBit) {
 
 // Every rank reads its parts of what all have saved.
 TEST_P(Sharing, ReadsWhatWasSaved) {
-  const Config config = ConfigFor(GetParam(), "OPTIMIZER_STATE");
-  TrainingPlan plan = TrainingPlan::Of(config, ranks->size(), backend->device());
-  plan.bucket_elements = ranks->size() * ParameterStore::kBlock;
-  Replica replica(plan, ranks->rank(), *backend);
+  Replica replica(PlanFor(GetParam(), "OPTIMIZER_STATE", 1), ranks->rank());
   const auto value = [](const std::string& name, size_t i) {
     return static_cast<float>(name.size() * 1000 + i % 997);
   };

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "train/sizes.h"
+#include "train/plan.h"
 
 namespace syntra {
 namespace {
@@ -110,12 +110,13 @@ void ExpectSizesOrRefusal(const Config& config) {
   const std::clock_t start = std::clock();  // of the processor: others may keep the machine busy
   try {
     ValidateConfig(config, kForModel);
-    const RunSizes sizes = RunSizesOf(config, 1);
+    const auto plan = TrainingPlan::Make(config);
+    const MemoryNeeds& memory = plan->memory();
     ++planned;
-    EXPECT_GT(sizes.parameters, 0) << config.ShortDebugString();
-    EXPECT_GE(sizes.parameter_bytes, 4.0 * static_cast<double>(sizes.parameters));
-    EXPECT_GT(sizes.activation_bytes, 0) << config.ShortDebugString();
-    EXPECT_TRUE(std::isfinite(sizes.flops_per_step) && sizes.flops_per_step > 0);
+    EXPECT_GT(plan->parameters().element_count(), 0) << config.ShortDebugString();
+    EXPECT_GE(memory.parameters, 4.0 * static_cast<double>(plan->parameters().element_count()));
+    EXPECT_GT(memory.training, 0) << config.ShortDebugString();
+    EXPECT_TRUE(std::isfinite(plan->flops_per_step()) && plan->flops_per_step() > 0);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kConfig) << error.what() << config.ShortDebugString();
   }

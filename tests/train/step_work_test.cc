@@ -7,8 +7,6 @@
 
 #include <numeric>
 
-#include "train/plan.h"
-
 namespace syntra {
 namespace {
 
@@ -23,12 +21,15 @@ Config Small() {
 }
 
 StepWork WorkOf(const Config& config, int ranks, bool on_gpus) {
-  return StepWorkOf(config, ranks, on_gpus, RunSizesOf(config, ranks));
+  return StepWorkOf(*TrainingPlan::Make(
+      config,
+      {.ranks = ranks, .bucket_elements = BucketElements(config.train(), ranks, !on_gpus)}));
 }
 
 TEST(StepWorks, FlopsAreThePlans) {
   const Config config = Small();
-  EXPECT_DOUBLE_EQ(8 * WorkOf(config, 8, true).flops, RunSizesOf(config, 8).flops_per_step);
+  EXPECT_DOUBLE_EQ(8 * WorkOf(config, 8, true).flops,
+                   TrainingPlan::Make(config, {.ranks = 8})->flops_per_step());
   Config again = config;
   again.mutable_train()->set_recompute(true);
   EXPECT_NEAR(WorkOf(again, 8, true).flops, 4.0 / 3 * WorkOf(config, 8, true).flops, 1);
@@ -37,7 +38,7 @@ TEST(StepWorks, FlopsAreThePlans) {
   const StepWork work = WorkOf(micro, 4, true);
   EXPECT_EQ(work.micro_batches, 4);
   EXPECT_EQ(work.rows, 4);
-  EXPECT_DOUBLE_EQ(16 * work.flops, RunSizesOf(config, 1).flops_per_step);
+  EXPECT_DOUBLE_EQ(16 * work.flops, TrainingPlan::Make(config)->flops_per_step());
 }
 
 // Two thirds, and the loss's product with the vocabulary, which is computed with its gradient.

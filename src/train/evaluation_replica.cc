@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluation_replica.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "kernels/math/loss_statistics.h"
+#include "train/planned_decoding.h"
+
+namespace syntra {
+
+EvaluationReplica::EvaluationReplica(std::shared_ptr<const PlannedModel> model, Backend& backend)
+    : values_(backend.device(), model->parameters().arena_elements(), "parameters"),
+      transients_(backend.device()),
+      planned_(std::move(model)),
+      backend_(backend) {}
+
+void EvaluationReplica::SetFactor(Executable& executable, const std::string& name, double value) {
+  const float factor = static_cast<float>(value);
+  executable.SetInput(name, std::span(&factor, 1));
+}
+
+void EvaluationReplica::SetInputs(Executable& executable, const Batch& batch,
+                                  double inverse_denominator) {
+  for (const auto& [name, values] : batch.tensors()) {
+    if (executable.Has(name)) executable.SetInput(name, std::span<const int32_t>(values));
+  }
+  SetFactor(executable, "inverse_denominator", inverse_denominator);
+}
+
+LossSums EvaluationReplica::ReadSums(const Executable& executable, const char* objective) {
+  const std::span<float> statistics = executable.Tensor("statistics").As<float>();
+  return {.objective = executable.Scalar(objective),
+          .negative_log_p = statistics[loss_statistics::kNegativeLogP],
+          .z_loss = statistics[loss_statistics::kZLoss],
+          .tokens = statistics[loss_statistics::kTokens]};
+}
+
+std::span<float> EvaluationReplica::HostValues(const Parameter& parameter) {
+  return values_.host().subspan(parameter.offset, parameter.shape.size());
+}
+
+void EvaluationReplica::InitializeParameters(uint64_t seed) {
+  for (const Parameter& parameter : parameters().all()) {
+    Initialize(parameter, seed, HostValues(parameter));
+  }
+  values_.Send();
+}
+
+std::vector<HostTensor> EvaluationReplica::ParameterTensors() {
+  return HostTensorsIn(values_, planned_->ParameterTensors());
+}
+
+uint64_t EvaluationReplica::ParameterDigest() {
+  values_.Fetch();
+  const std::span<float> values = values_.host();
+  return XXH3_64bits(values.data(), values.size_bytes());
+}
+
+Executable& EvaluationReplica::Evaluation(const BatchShape& shape) {
+  using Entry = decltype(evaluations_)::value_type;
+  const auto known = std::ranges::find(evaluations_, shape, &Entry::first);
+  if (known != evaluations_.end()) return *known->second;
+  const Arenas arenas{.parameters = values_.data(),
+                      .gradients = nullptr,
+                      .state = nullptr,
+                      .transients = &transients_};
+  auto made = std::make_unique<Executable>(planned_->Evaluation(shape), backend_, arenas);
+  return *evaluations_.emplace_back(shape, std::move(made)).second;
+}
+
+LossSums EvaluationReplica::Evaluate(const Batch& batch) {
+  Executable& executable = Evaluation(ShapeOf(batch));
+  SetInputs(executable, batch, 1.0);
+  executable.Run();
+  return ReadSums(executable, "loss");
+}
+
+TrainedModel EvaluationReplica::trained() {
+  return TrainedModelOf(*planned_, values_.data(), backend_, &transients_);
+}
+
+}  // namespace syntra
