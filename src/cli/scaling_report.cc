@@ -96,7 +96,7 @@ std::string PredictionText(const ScalingPoint& point) {
   line("    backward", Seconds(step.backward));
   line("    sums not hidden", Seconds(step.exposed_sums));
   line("    update", Seconds(step.update));
-  line("    gathering it", Seconds(step.gather));
+  line("    gathers not hidden", Seconds(step.exposed_gather));
   line("    small numbers", Seconds(step.small_numbers));
   line("  network busy", Seconds(step.sums + step.gather));
   line("  efficiency", fmt::format("{:.1f} %", 100 * point.efficiency));
@@ -142,6 +142,7 @@ Json PredictionJson(const ScalingPoint& point) {
           {"exposed_sum_seconds", step.exposed_sums},
           {"update_seconds", step.update},
           {"gather_seconds", step.gather},
+          {"exposed_gather_seconds", step.exposed_gather},
           {"small_number_seconds", step.small_numbers},
           {"exposed_seconds", step.exposed()},
           {"efficiency", point.efficiency},

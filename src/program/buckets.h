@@ -23,8 +23,8 @@ std::vector<GradientBucket> GradientBuckets(const Program& program,
                                             const ParameterStore& parameters,
                                             int64_t bucket_elements);
 
-// For each piece of the arena of parameters, in their order: before which instruction of the
-// program's forward half it and the pieces before it must be there. These ascend.
+// Of pieces of the arena of parameters that come in this order: before which instruction of the
+// program's forward half each, and so those before it, must be there. These ascend.
 std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces);
 
 }  // namespace syntra

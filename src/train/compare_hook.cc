@@ -23,8 +23,12 @@ class CompareHook : public Hook {
          step, odd.text);
   }
 
+  bool ReadsParametersAfter(const StepReport& report) const override {
+    return IsDue(report.step, run_.config.train().compare_replicas_every());
+  }
+
   bool AfterStep(const StepReport& report) override {
-    if (!IsDue(report.step, run_.config.train().compare_replicas_every())) return true;
+    if (!ReadsParametersAfter(report)) return true;
     const OddRanks odd = Compare(report.step);
     if (odd.text.empty()) return true;
     const std::string hosts = Join(odd.hosts, ",");

@@ -24,6 +24,7 @@ class DivergenceHook : public Hook {
     state_.skipped.Count(report.step, report.result.skipped || (spike && counts));
     return true;
   }
+  bool ReadsParametersAfter(const StepReport&) const override { return false; }
 
  private:
   RunContext& run_;

@@ -21,9 +21,12 @@ class EvaluateHook : public Hook {
     return !trains || !evaluates || Evaluate(step);
   }
 
+  bool ReadsParametersAfter(const StepReport& report) const override {
+    return !report.last && !report.stops && IsDue(report.step, run_.config.evaluation().every());
+  }
+
   bool AfterStep(const StepReport& report) override {
-    if (report.last || report.stops) return true;
-    return !IsDue(report.step, run_.config.evaluation().every()) || Evaluate(report.step);
+    return !ReadsParametersAfter(report) || Evaluate(report.step);
   }
 
   bool End(int64_t step) override { return Evaluate(step); }

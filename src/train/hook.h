@@ -25,6 +25,9 @@ class Hook {
   // `step` steps are done, and this process has made none of them.
   virtual bool Start(int64_t) { return true; }
   virtual bool AfterStep(const StepReport&) { return true; }
+  // Whether that reads the parameters. Where no hook does, ranks that share them gather them beside
+  // the next step.
+  virtual bool ReadsParametersAfter(const StepReport&) const { return true; }
   // The run stops here on request; the same command continues.
   virtual void Stop(int64_t) {}
   // The run has diverged and goes back to an earlier checkpoint, with other hooks.

@@ -57,6 +57,7 @@ class LogHook : public Hook {
     }
     return true;
   }
+  bool ReadsParametersAfter(const StepReport&) const override { return false; }
 
  private:
   void StartPrometheus() {

@@ -76,6 +76,14 @@ std::vector<GradientBucket> TrainingPlan::BucketsOf(const Program& training) con
   return GradientBuckets(training, parameters(), bucket_elements_);
 }
 
+std::vector<size_t> TrainingPlan::SharedPiecesNeeded(const Program& training) const {
+  std::vector<ElementRange> pieces;
+  for (const SharedPiece& piece : std::views::reverse(shared_pieces_)) {
+    pieces.push_back(piece.elements);
+  }
+  return PiecesNeeded(training, pieces);
+}
+
 std::vector<BatchShape> TrainingPlan::EvaluationShapes() const {
   std::vector<BatchShape> shapes;
   if (config_.data().validation_size() == 0) return shapes;

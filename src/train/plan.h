@@ -69,6 +69,9 @@ class TrainingPlan {
   // backward half completes them; empty: all at once, when it has ended.
   std::vector<GradientBucket> BucketsOf(const Program& training) const;
   int64_t bucket_elements() const { return bucket_elements_; }  // of a piece; 0: there are none
+  // Of shared_pieces() from the last to the first, the order in which ranks gather them: before
+  // which instruction of a training program each must be there (program/buckets.h).
+  std::vector<size_t> SharedPiecesNeeded(const Program& training) const;
   // Of a run with validation data: the largest batches that its evaluations compute together.
   std::vector<BatchShape> EvaluationShapes() const;
   std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {

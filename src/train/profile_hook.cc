@@ -34,6 +34,7 @@ class ProfileHook : public Hook {
     BeginBefore(report.step + 1);
     return true;
   }
+  bool ReadsParametersAfter(const StepReport&) const override { return false; }
 
  private:
   Path File() const {

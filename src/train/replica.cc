@@ -17,9 +17,12 @@ std::shared_ptr<const PlannedModel> ModelOf(const std::shared_ptr<const Training
   return {plan, &plan->planned_model()};
 }
 
-// Where the sections of a training program end: its forward half, then each bucket.
-std::vector<size_t> SectionEnds(const Program& program, std::span<const GradientBucket> buckets) {
-  std::vector<size_t> ends{program.backward_begin};
+// Where the sections of a training program end: before each shared piece is needed, the forward
+// half, then each bucket.
+std::vector<size_t> SectionEnds(const Program& program, std::vector<size_t> pieces_needed,
+                                std::span<const GradientBucket> buckets) {
+  std::vector<size_t> ends = std::move(pieces_needed);
+  ends.push_back(program.backward_begin);
   for (const GradientBucket& bucket : buckets) {
     // Nothing writes to the gradients of some buckets.
     ends.push_back(std::max(bucket.ready, program.backward_begin));
@@ -27,6 +30,10 @@ std::vector<size_t> SectionEnds(const Program& program, std::span<const Gradient
   if (buckets.empty()) ends.emplace_back();
   ends.back() = program.instructions.size();
   return ends;
+}
+
+bool RedrawsBefore(const Parameter& parameter, int64_t step) {
+  return parameter.redraw_every > 0 && step > 0 && step % parameter.redraw_every == 0;
 }
 
 }  // namespace
@@ -46,17 +53,20 @@ Replica::Replica(std::shared_ptr<const TrainingPlan> plan, int rank)
   update_.SetSections({optimizer().own_block_sums_end(), update_.program().instructions.size()});
 }
 
+bool Replica::Redraws(int64_t step) const {
+  return std::ranges::any_of(parameters().all(),
+                             [&](const Parameter& p) { return RedrawsBefore(p, step); });
+}
+
 void Replica::RedrawParameters(uint64_t seed, int64_t step) {
-  bool drawn = false;
+  if (!Redraws(step)) return;
+  values_.Fetch();
   for (const Parameter& parameter : parameters().all()) {
-    const int64_t every = parameter.redraw_every;
-    if (every == 0 || step == 0 || step % every != 0) continue;
-    if (!drawn) values_.Fetch();
-    const RandomKey key = DeriveKey(seed, "redraw", step / every, 0);
+    if (!RedrawsBefore(parameter, step)) continue;
+    const RandomKey key = DeriveKey(seed, "redraw", step / parameter.redraw_every, 0);
     Initialize(parameter, uint64_t{key.high} << 32 | key.low, HostValues(parameter));
-    drawn = true;
   }
-  if (drawn) values_.Send();
+  values_.Send();
 }
 
 std::vector<HostTensor> Replica::HostTensors() {
@@ -82,7 +92,8 @@ Replica::BoundTraining& Replica::BindTraining(const BatchShape& shape) {
   const std::shared_ptr<const Program> program = plan_->Training(shape);
   BoundTraining bound{shape, std::make_unique<Executable>(program, backend(), arenas()),
                       plan_->BucketsOf(*program)};
-  bound.executable->SetSections(SectionEnds(*program, bound.buckets));
+  bound.executable->SetSections(
+      SectionEnds(*program, plan_->SharedPiecesNeeded(*program), bound.buckets));
   return trainings_.emplace_back(std::move(bound));
 }
 
@@ -101,15 +112,20 @@ void Replica::Differentiate(const Batch& batch, const BatchFacts& facts, Gradien
     keys[2 * row + 1] = static_cast<int32_t>(key.high);
   }
   executable.SetInput("dropout_keys", std::span<const int32_t>(keys));
-  const auto after = [&](size_t section) {
-    if (section == 0) {
-      if (reached.forward) reached.forward();
-    } else if (reached.piece) {
-      const GradientBucket& bucket = bound.buckets.at(section - 1);
-      reached.piece({bucket.begin, bucket.end});
-    }
-  };
-  executable.Run(gradients, after, times);
+  executable.Run(
+      gradients, [&](size_t section) { Reach(section, bound, reached); }, times);
+}
+
+void Replica::Reach(size_t section, const BoundTraining& bound, const Milestones& reached) const {
+  const size_t pieces = plan_->shared_pieces().size();
+  if (section < pieces) {
+    if (reached.needs_piece) reached.needs_piece();
+  } else if (section == pieces) {
+    if (reached.forward) reached.forward();
+  } else if (reached.piece) {
+    const GradientBucket& bucket = bound.buckets.at(section - pieces - 1);
+    reached.piece({bucket.begin, bucket.end});
+  }
 }
 
 void Replica::Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange,

@@ -33,6 +33,8 @@ struct BatchFacts {
 
 // What is called while a batch is differentiated, each once the work up to there is enqueued.
 struct Milestones {
+  // Where ranks share the parameters: what is enqueued next reads the next of the plan's pieces.
+  std::function<void()> needs_piece;
   std::function<void()> forward;  // the forward half
   // With pieces in the plan: a piece of the gradient arena is complete.
   std::function<void(ElementRange)> piece;
@@ -48,6 +50,8 @@ class Replica : public EvaluationReplica {
   // Of what this rank updates.
   const Optimizer& optimizer() const { return plan_->optimizer(rank_); }
 
+  // Whether parameters are drawn anew before this step.
+  bool Redraws(int64_t step) const;
   // Draws anew the parameters whose turn it is before this step: by seed and step alone, so that
   // all ranks have the same, and a run that continues those of one that went on.
   void RedrawParameters(uint64_t seed, int64_t step);
@@ -79,13 +83,14 @@ class Replica : public EvaluationReplica {
   Executable& Training(const BatchShape& shape) { return *BindTraining(shape).executable; }
 
  private:
-  // A training program, whose first section is the forward half: a bucket for each section behind
-  // it, if the plan has pieces.
+  // A training program. Each of the shared pieces of parameters has a section that ends where it is
+  // needed. The next one is the rest of the forward half, and behind it each bucket has one.
   struct BoundTraining {
     BatchShape shape;
     std::unique_ptr<Executable> executable;
     std::vector<GradientBucket> buckets;
   };
+  void Reach(size_t section, const BoundTraining& bound, const Milestones& reached) const;
 
   // For programs whose results are read before another one runs.
   Arenas arenas() { return {values_.data(), gradients_.data(), state_.data(), &transients_}; }

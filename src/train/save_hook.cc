@@ -52,15 +52,12 @@ class SaveHook : public Hook {
   bool AfterStep(const StepReport& report) override {
     if (part_.valid()) CommitIfWritten();
     if (saving_.valid() && IsReady(saving_)) FinishLast();
-    if (report.last || report.stops) return true;  // End or Stop saves
-    const Config& config = run_.config;
-    if (before_evaluations_ && IsDue(report.step, config.evaluation().every())) {
-      Save(report.step, SaveMode::kForeground);  // the best model is kept where it lies on disk
-    } else if (report.result.requests_to_save > 0 ||
-               IsDue(report.step, config.checkpoint().every())) {
-      Save(report.step, mode_);
-    }
+    if (const std::optional<SaveMode> mode = ModeAfter(report)) Save(report.step, *mode);
     return true;
+  }
+
+  bool ReadsParametersAfter(const StepReport& report) const override {
+    return ModeAfter(report).has_value();
   }
 
   void Stop(int64_t step) override { Save(step, SaveMode::kMustSucceed); }
@@ -77,6 +74,18 @@ class SaveHook : public Hook {
   }
 
  private:
+  // How the state is saved after a step, if it is.
+  std::optional<SaveMode> ModeAfter(const StepReport& report) const {
+    if (report.last || report.stops) return {};  // End or Stop saves
+    const Config& config = run_.config;
+    if (before_evaluations_ && IsDue(report.step, config.evaluation().every())) {
+      return SaveMode::kForeground;  // the best model is kept where it lies on disk
+    }
+    const bool is_due =
+        report.result.requests_to_save > 0 || IsDue(report.step, config.checkpoint().every());
+    return is_due ? std::optional(mode_) : std::nullopt;
+  }
+
   static constexpr std::chrono::seconds kNoTime{0};
   static constexpr int64_t kNone = -1;  // no checkpoint
 

@@ -2,6 +2,7 @@
 #include "train/scaling.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/parameters.h"
@@ -40,12 +41,17 @@ double ComputeSeconds(const StepWork& work, const Share& share) {
 }
 
 // To the ranks that update a piece, or back from them. NCCL scatters and gathers equal shares
-// alone; others travel one by one (dist/nccl.cc).
-double SharedSeconds(const GradientPiece& piece, const GpuNetwork& network, const Layout& layout) {
-  if (piece.scattered) return network.ReduceScatterSeconds(layout, piece.bytes);
-  double seconds = 0;
-  for (const double bytes : piece.to_owners) seconds += network.ReduceSeconds(layout, bytes);
-  return seconds;
+// alone; others travel to and from their owners in one launch (dist/nccl.cc).
+double PieceSeconds(const GradientPiece& piece, const GpuNetwork& network, const Layout& layout) {
+  switch (piece.shares) {
+    case PieceShares::kNone:
+      return network.AllReduceSeconds(layout, piece.bytes);
+    case PieceShares::kEqual:
+      return network.ReduceScatterSeconds(layout, piece.bytes);
+    case PieceShares::kTensors:
+      return network.ReduceSeconds(layout, piece.bytes);
+  }
+  return NAN;
 }
 
 void AddCommunicationOfHosts(const StepWork& work, const HostNetwork& hosts, const Layout& layout,
@@ -54,6 +60,7 @@ void AddCommunicationOfHosts(const StepWork& work, const HostNetwork& hosts, con
     step->sums = hosts.ReduceScatterSeconds(layout, work.gradient_bytes);
     step->gather = hosts.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes) +
                    hosts.AllGatherSeconds(layout, work.parameter_bytes);
+    step->exposed_gather = step->gather;
   } else {
     step->sums = hosts.AllReduceSeconds(layout, work.gradient_bytes);
   }
@@ -64,19 +71,21 @@ void AddCommunicationOfGpus(const StepWork& work, const GpuNetwork& gpus, const 
                             StepPrediction* step) {
   std::vector<double> seconds;
   for (const GradientPiece& piece : work.pieces) {
-    const bool shared = piece.shared();
-    seconds.push_back(shared ? SharedSeconds(piece, gpus, layout)
-                             : gpus.AllReduceSeconds(layout, piece.bytes));
-    if (shared) step->gather += seconds.back();
+    seconds.push_back(PieceSeconds(piece, gpus, layout));
+    if (piece.shares != PieceShares::kNone) step->gather += seconds.back();
   }
   step->sums = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   step->exposed_sums = ExposedSeconds(work.pieces, seconds, step->backward / work.micro_batches);
   if (!work.sharded) return;
-  step->gather += gpus.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes);
-  const auto in_chains = [](const GradientPiece& piece) { return !piece.to_owners.empty(); };
-  if (std::ranges::none_of(work.pieces, in_chains)) return;
-  step->exposed_sums += gpus.ChainLatency(layout);
-  step->gather += gpus.ChainLatency(layout);
+  // The update waits for the blocks' sums.
+  double exposed = gpus.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes);
+  if (std::ranges::count(work.pieces, PieceShares::kTensors, &GradientPiece::shares) > 0) {
+    step->exposed_sums += gpus.ChainLatency(layout);
+    exposed += gpus.ChainLatency(layout);
+  }
+  step->gather += exposed;
+  step->exposed_gather =
+      exposed + WaitForPieces(work.pieces, seconds, step->forward / work.micro_batches);
 }
 
 void AddCommunication(const StepWork& work, const Cluster& cluster, const Layout& layout,
@@ -122,6 +131,21 @@ double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const dou
     done = std::max(done, pieces[i].ready * backward) + seconds[i];
   }
   return std::max(0.0, done - backward);
+}
+
+double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+                     double forward) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].shares != PieceShares::kNone) order.push_back(i);
+  }
+  std::ranges::sort(order, {}, [&](size_t i) { return pieces[i].place; });
+  double gathered = 0, waited = 0;  // since the forward pass could begin
+  for (const size_t i : order) {
+    gathered += seconds[i];
+    waited = std::max(waited, gathered - pieces[i].needed * forward);
+  }
+  return waited;
 }
 
 CheckpointPrediction PredictCheckpoint(const StepWork& work, const Cluster& cluster,

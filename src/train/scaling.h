@@ -8,7 +8,8 @@
 //             NCCL sums one after another beside it; the update waits for the last sum
 //   CPUs      all gradients are summed once the backward pass is done
 //   sharding  each piece is scattered over the ranks that update it; a rank updates its shares; an
-//             all-gather of each piece brings all ranks the others', beside nothing
+//             all-gather of each piece brings all ranks the others': on GPUs one after another
+//             beside the first micro-batch's forward half, which waits for each where it reads it
 //
 // Left out: data, evaluations, what NCCL's kernels take from those that compute, other jobs on the
 // network, ranks that wait for the slowest. So efficiencies are upper bounds.
@@ -40,15 +41,18 @@ struct Cluster {
   bool has_gpus() const { return cores_per_node == 0; }
 };
 
+// Which part of a piece each rank updates: all have all of it, equal parts, or whole tensors.
+enum class PieceShares { kNone, kEqual, kTensors };
+
 // A piece of the gradients.
 struct GradientPiece {
   double ready = 0;  // share of the backward pass after which it is complete
+  // Where it is gathered, too: its place in the order of the gathers, and the share of the forward
+  // pass that needs neither it nor those behind it.
+  int place = 0;
+  double needed = 0;
   double bytes = 0;
-  // Where ranks share the update: they have equal parts of it, or each of those that update some of
-  // it has so many bytes.
-  bool scattered = false;
-  std::vector<double> to_owners;
-  bool shared() const { return scattered || !to_owners.empty(); }
+  PieceShares shares = PieceShares::kNone;
 };
 
 // What one rank does in a step, on whatever machine.
@@ -73,13 +77,14 @@ struct StepPrediction {
   double sums = 0;                   // how long the network is busy with gradients
   double exposed_sums = 0;           // what of it the backward pass does not hide
   double update = 0;
-  double gather = 0;         // of what ranks have updated; hidden by nothing
-  double small_numbers = 0;  // losses, counts, requests
+  double gather = 0;          // how long the network is busy with what ranks have updated
+  double exposed_gather = 0;  // what of it the forward pass does not hide
+  double small_numbers = 0;   // losses, counts, requests
 
   double seconds() const {
-    return forward + backward + exposed_sums + update + gather + small_numbers;
+    return forward + backward + exposed_sums + update + exposed_gather + small_numbers;
   }
-  double exposed() const { return exposed_sums + gather + small_numbers; }
+  double exposed() const { return exposed_sums + exposed_gather + small_numbers; }
 };
 
 StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const Layout& layout);
@@ -92,6 +97,11 @@ double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& la
 // after another and none before its piece is complete. `seconds`: of each piece's sum.
 double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
                       double backward);
+
+// Seconds that a forward pass waits for pieces that are gathered one after another from its
+// beginning on. `seconds`: of each piece's gather.
+double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+                     double forward);
 
 struct CheckpointPrediction {
   double write = 0;  // from the copy or the state to the end of the file

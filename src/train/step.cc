@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <thread>
 
 #include "base/clock.h"
@@ -114,7 +115,9 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
   for (const Batch& batch : batches) {
     const bool alone = &batch == &batches.front() || tree_;
     const Gradients gradients = alone ? Gradients::kReplace : Gradients::kAdd;
-    Milestones reached{.forward = [&] { clock_.End(StepPhase::kForward); }, .piece = {}};
+    Milestones reached{.needs_piece = [&] { FinishGather(); },
+                       .forward = [&] { clock_.End(StepPhase::kForward); },
+                       .piece = {}};
     if (in_pieces() && &batch == &batches.back()) {
       reached.piece = [&](ElementRange piece) { StartSum(piece, spoilt); };
     }
@@ -147,9 +150,22 @@ void StepRunner::Update(const UpdateFacts& facts) {
   // A block's sum is one rank's alone. Adding zeros rounds nothing, in whatever order.
   const auto exchange = [&](TensorView block_sums) { ranks_.AllReduceSum(block_sums); };
   replica_.Update(facts, exchange, NextRun());
-  for (const auto& [elements, shares] : plan_.shared_pieces()) {
-    ranks_.AllGather(replica_.values(elements), shares);
+  // In the order in which the next forward half reads them.
+  for (const auto& [elements, shares] : std::views::reverse(plan_.shared_pieces())) {
+    ranks_.StartAllGather(replica_.values(elements), shares);
+    ++gathers_;
   }
+}
+
+// The oldest one, if there is one.
+void StepRunner::FinishGather() {
+  if (gathers_ == 0) return;
+  --gathers_;
+  ranks_.FinishGather();
+}
+
+void StepRunner::FinishGathers() {
+  while (gathers_ > 0) FinishGather();
 }
 
 // On a GPU everything up to Outcome only enqueues work, so that the GPU never waits for the host.
@@ -164,7 +180,10 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
     result.slots += static_cast<double>(batch.rows * (batch.input_length + batch.target_length));
   }
   const auto begin = Clock::now();
-  replica_.RedrawParameters(config_.train().seed(), step);
+  if (replica_.Redraws(step)) {
+    FinishGathers();
+    replica_.RedrawParameters(config_.train().seed(), step);
+  }
   if (At("lost_state", step)) replica_.ForgetState();
   const int64_t number = batches.front().first_example / partition_.batch_size;
   const bool spoilt = At("gradient_nan", step) || At("nan_batch", number);

@@ -51,9 +51,13 @@ class StepRunner {
   std::vector<Batch> Fetch(const TrainingData& data, int64_t batch) const;
   // Operations on them, forward and backward.
   double Flops(std::span<const Batch> batches) const;
-  // What the device does is added to `trace`, if there is one.
+  // What the device does is added to `trace`, if there is one. Where ranks share the parameters,
+  // the new ones may still be on their way to this rank: only another Run may follow without
+  // FinishGathers.
   StepResult Run(const std::vector<Batch>& batches, int64_t step, const RankNote& note,
                  Trace* trace = nullptr);
+  // Whatever is enqueued from now on finds the parameters complete. The host does not wait.
+  void FinishGathers();
 
  private:
   // What the sums over the step's examples are divided by, on all ranks together.
@@ -70,7 +74,8 @@ class StepRunner {
   // pieces. `spoilt`: for tests, with a NaN in them.
   void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts, bool spoilt);
   void StartSum(ElementRange piece, bool spoilt);
-  // Each rank its share, which the others get.
+  void FinishGather();
+  // Each rank its share, which the others get beside what follows.
   void Update(const UpdateFacts& facts);
   // Collective.
   std::string FirstBadGradient();
@@ -83,6 +88,7 @@ class StepRunner {
   const BatchPartition& partition_;
   std::vector<std::shared_ptr<Exposure>> exposed_;  // what the ranks sum and bring together
   std::optional<GradientTree> tree_;                // with train.reduction EXACT
+  size_t gathers_ = 0;                              // of pieces that were started and not finished
   PhaseClock clock_;
   std::optional<StepTrace> trace_;  // of a step that is recorded
   int64_t optimizer_steps_before_ = 0;

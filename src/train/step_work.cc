@@ -50,11 +50,8 @@ GradientPiece PieceOf(const GradientBucket& bucket, double ready,
   const ElementRange elements{bucket.begin, bucket.end};
   const auto shared = std::ranges::find(pieces, elements, &SharedPiece::elements);
   if (shared == pieces.end()) return piece;
-  const Shares& shares = shared->shares;
-  piece.scattered = shares.are_equal();
-  for (int rank = 0; rank < shares.ranks() && !piece.scattered; ++rank) {
-    if (shares.size(rank) > 0) piece.to_owners.push_back(BytesOf(shares.size(rank)));
-  }
+  piece.shares = shared->shares.are_equal() ? PieceShares::kEqual : PieceShares::kTensors;
+  piece.place = static_cast<int>(pieces.end() - shared) - 1;  // from the last to the first
   return piece;
 }
 
@@ -63,10 +60,13 @@ std::vector<GradientPiece> PiecesOf(const TrainingPlan& plan, const Program& pro
   const std::vector<double> flops = FlopsUpTo(program);
   const double before = flops[program.backward_begin];
   const double backward = flops.back() - before;
+  const std::vector<size_t> needed = plan.SharedPiecesNeeded(program);
   std::vector<GradientPiece> pieces;
   for (const GradientBucket& bucket : plan.BucketsOf(program)) {
     const double done = std::max(0.0, flops[bucket.ready] - before);
-    pieces.push_back(PieceOf(bucket, done / backward, plan.shared_pieces()));
+    GradientPiece piece = PieceOf(bucket, done / backward, plan.shared_pieces());
+    if (piece.shares != PieceShares::kNone) piece.needed = flops[needed[piece.place]] / before;
+    pieces.push_back(piece);
   }
   // The last ones are summed when the program has ended.
   if (!pieces.empty()) pieces.back().ready = 1;

@@ -162,13 +162,17 @@ ExitCode Trainer::TrainSteps() {
   if (state_->step < steps()) next = FetchAside(state_->step);
   while (state_->step < steps()) {
     const StepReport report = Step(&next);
+    const auto reads = [&](const auto& hook) { return hook->ReadsParametersAfter(report); };
+    if (std::ranges::any_of(hooks_, reads)) state_->runner.FinishGathers();
     bool stops = report.stops;
     for (const auto& hook : hooks_) stops |= !hook->AfterStep(report);
     if (stops && !report.last) {
+      state_->runner.FinishGathers();
       for (const auto& hook : hooks_) hook->Stop(report.step);
       return ExitCode::kRequeue;
     }
   }
+  state_->runner.FinishGathers();
   for (const auto& hook : hooks_) {
     if (!hook->End(state_->step)) return ExitCode::kRequeue;
   }
@@ -300,6 +304,7 @@ Rollbacks Trainer::GoBack(const Divergence& divergence) {
     Fail(ExitCode::kDiverged, "{}. The run has gone back {} times (train.max_rollbacks is {})",
          divergence.what(), done, most);
   }
+  state_->runner.FinishGathers();
   for (const auto& hook : hooks_) hook->GoBack();
   hooks_.clear();
   const Path root = run_.directory.checkpoints();

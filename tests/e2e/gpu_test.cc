@@ -136,6 +136,7 @@ TEST_F(TwoRanks, SumByNcclWhereEachHasAGpuAndTheOrderIsOpen) {
   ExpectSameCurve("nccl", "shared", kFewSteps, 2e-6);
   EXPECT_EQ(TrainTwo("sharded", "FAST", 2, "none", "OPTIMIZER_STATE").code, 0);
   ExpectSameCurve("nccl", "sharded", kFewSteps, 2e-6);
+  ExpectSameParameters("nccl", "sharded", kFewSteps, 1e-5);
 }
 
 TEST_F(TwoRanks, EndWhenNcclLosesOneAndSaveNothingOfTheStep) {

@@ -17,7 +17,9 @@ StepWork Work() {
   work.rows = 8;
   work.update_bytes = 1e11;
   work.parameter_bytes = work.gradient_bytes = 4e9;
-  for (const double ready : {0.25, 0.5, 0.75, 1.0}) work.pieces.push_back({ready, 1e9, false, {}});
+  for (const double ready : {0.25, 0.5, 0.75, 1.0}) {
+    work.pieces.push_back({.ready = ready, .bytes = 1e9});
+  }
   work.checkpoint_bytes = 12e9;
   return work;
 }
@@ -116,36 +118,48 @@ TEST(Scaling, RanksThatShareTheUpdate) {
   StepWork work = Work();
   work.sharded = true;
   work.update_share = 1.0 / 8;
-  for (GradientPiece& piece : work.pieces) piece.scattered = true;
+  const auto share = [&](PieceShares shares) {
+    for (GradientPiece& piece : work.pieces) piece.shares = shares;
+  };
+  share(PieceShares::kEqual);
   const StepPrediction step = PredictStep(work, Gpus(), {1, 8});
   EXPECT_DOUBLE_EQ(step.update, 0.1 / 8);
   // All but the own eighth; and the sums of squares, there and back.
   EXPECT_NEAR(step.sums, 7.0 / 8 * 4e9 / 400e9, 1e-4);
   EXPECT_NEAR(step.gather, 7.0 / 8 * 4e9 * (1 + 2.0 / 512) / 400e9, 1e-4);
-  // Shares that are not equal travel one by one, each through the whole chain.
-  for (GradientPiece& piece : work.pieces) {
-    piece.scattered = false;
-    piece.to_owners = {5e8, 5e8};
-  }
+  EXPECT_DOUBLE_EQ(step.exposed_gather, step.gather);  // the forward pass needs all at once
+  // Whole tensors go to and from their owners through the whole chain.
+  share(PieceShares::kTensors);
   const StepPrediction chained = PredictStep(work, Gpus(), {1, 8});
   EXPECT_NEAR(chained.sums, 4e9 / 400e9, 1e-4);
   EXPECT_NEAR(chained.gather, 4e9 * (1 + 7.0 / 4 / 512) / 400e9, 1e-4);
 }
 
-// Equal parts take one round of the ring a piece, however many ranks there are.
+// A piece takes one launch and one round of the ring, however many ranks there are.
 TEST(Scaling, SharedUpdatesScale) {
-  StepWork shared = Work();
-  shared.sharded = true;
-  for (GradientPiece& piece : shared.pieces) piece.scattered = true;
-  StepWork chained = shared;
-  for (GradientPiece& piece : chained.pieces) {
-    piece.scattered = false;
-    piece.to_owners.assign(4096, piece.bytes / 4096);
-  }
   const Layout many{512, 8};
-  for (StepWork* work : {&shared, &chained}) work->update_share = 1.0 / 4096;
-  EXPECT_GT(Efficiency(shared, Gpus(), many), 0.7 * Efficiency(Work(), Gpus(), many));
-  EXPECT_LT(Efficiency(chained, Gpus(), many), 0.5 * Efficiency(shared, Gpus(), many));
+  for (const PieceShares shares : {PieceShares::kEqual, PieceShares::kTensors}) {
+    StepWork shared = Work();
+    shared.sharded = true;
+    shared.update_share = 1.0 / 4096;
+    for (GradientPiece& piece : shared.pieces) piece.shares = shares;
+    EXPECT_GT(Efficiency(shared, Gpus(), many), 0.7 * Efficiency(Work(), Gpus(), many));
+  }
+}
+
+// Pieces come one after another, and the forward pass reads them in their order.
+TEST(Scaling, TheForwardPassHidesGathersOfWhatItReadsLater) {
+  std::vector<GradientPiece> pieces(3);
+  for (int i = 0; i < 3; ++i) {
+    // In the order of the backward pass: the last one first.
+    pieces[i] = {.place = 2 - i, .needed = (2 - i) / 4.0, .shares = PieceShares::kEqual};
+  }
+  pieces.emplace_back();  // all ranks have all of the step's sums
+  const std::vector<double> seconds{3, 1, 1, 100};
+  EXPECT_DOUBLE_EQ(WaitForPieces(pieces, seconds, 0), 5);
+  // The first piece takes 1 s; the last comes after 5 s and is needed in the middle of the pass.
+  EXPECT_DOUBLE_EQ(WaitForPieces(pieces, seconds, 4), 3);
+  EXPECT_DOUBLE_EQ(WaitForPieces(pieces, seconds, 100), 1);
 }
 
 TEST(Scaling, CheckpointsBesideTrainingCostACopy) {

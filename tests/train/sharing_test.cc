@@ -87,6 +87,7 @@ Tensors Train(const std::string& kind, const std::string& sharding, int64_t bloc
     const Batch batch = BatchOf(replica.plan(), step);
     EXPECT_FALSE(runner.Run({batch}, step, {}).skipped);
   }
+  runner.FinishGathers();
   return Collect(replica);
 }
 

@@ -5,7 +5,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 
 namespace syntra {
 namespace {
@@ -55,7 +55,7 @@ TEST(StepWorks, PiecesAreTheBucketsInTheirOrder) {
   for (const GradientPiece& piece : work.pieces) {
     bytes += piece.bytes;
     EXPECT_GE(piece.ready, last);
-    EXPECT_FALSE(piece.shared());
+    EXPECT_EQ(piece.shares, PieceShares::kNone);
     last = piece.ready;
   }
   EXPECT_DOUBLE_EQ(bytes, work.gradient_bytes);
@@ -66,6 +66,13 @@ TEST(StepWorks, PiecesAreTheBucketsInTheirOrder) {
   EXPECT_TRUE(WorkOf(Small(), 1, true).pieces.empty());
 }
 
+// The bytes of the pieces that ranks share like this.
+double SharedBytes(const StepWork& work, PieceShares shares) {
+  double bytes = 0;
+  for (const GradientPiece& piece : work.pieces) bytes += piece.shares == shares ? piece.bytes : 0;
+  return bytes;
+}
+
 // All but the step's sums is scattered in equal parts; with whole tensors it goes to their owners.
 TEST(StepWorks, SharedUpdatesAreScattered) {
   Config config = Small();
@@ -74,23 +81,28 @@ TEST(StepWorks, SharedUpdatesAreScattered) {
     const StepWork work = WorkOf(config, ranks, true);
     EXPECT_TRUE(work.sharded);
     EXPECT_EQ(work.update_share, 1.0 / ranks);
-    double scattered = 0;
-    for (const GradientPiece& piece : work.pieces) {
-      EXPECT_TRUE(piece.to_owners.empty());
-      if (piece.scattered) scattered += piece.bytes;
-    }
-    EXPECT_EQ(scattered, work.parameter_bytes);
+    EXPECT_EQ(SharedBytes(work, PieceShares::kEqual), work.parameter_bytes);
     EXPECT_TRUE(work.asynchronous_saves);
     EXPECT_GT(work.shared_state_bytes, 0);
   }
   config.mutable_optimizer()->set_kind(OptimizerConfig::ADAFACTOR);
   const StepWork tensors = WorkOf(config, 8, true);
-  double owned = 0;
-  for (const GradientPiece& piece : tensors.pieces) {
-    EXPECT_FALSE(piece.scattered);
-    owned += std::accumulate(piece.to_owners.begin(), piece.to_owners.end(), 0.0);
-  }
-  EXPECT_EQ(owned, tensors.parameter_bytes);
+  EXPECT_EQ(SharedBytes(tensors, PieceShares::kTensors), tensors.parameter_bytes);
+}
+
+// The first piece, with the embedding, is needed at once, and each of the others behind the one
+// before it.
+TEST(StepWorks, TheForwardPassNeedsPiecesInTheOrderOfTheirGathers) {
+  Config config = Small();
+  config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
+  StepWork work = WorkOf(config, 2, true);
+  std::erase_if(work.pieces, [](const auto& p) { return p.shares == PieceShares::kNone; });
+  std::ranges::sort(work.pieces, {}, &GradientPiece::place);
+  ASSERT_GT(work.pieces.size(), 2u);
+  EXPECT_EQ(work.pieces.front().needed, 0);
+  EXPECT_GT(work.pieces.back().needed, 0.5);
+  EXPECT_LT(work.pieces.back().needed, 1);
+  EXPECT_TRUE(std::ranges::is_sorted(work.pieces, {}, &GradientPiece::needed));
 }
 
 // A ring passes shares from rank to rank: with many ranks the pieces grow, or it would be latency.
