@@ -45,10 +45,10 @@ class State {
     FillNormal({1, 2}, 1, 0, {values, static_cast<size_t>(options.tensors * elements_)});
     const TensorType type{DType::kF32, {elements_}};
     for (int64_t i = 0; i < options.tensors; ++i) {
-      tensors_.push_back({.name = fmt::format("parameters/tensor_{:03}", i),
-                          .type = type,
-                          .held = {{0, elements_}},
-                          .values = values + i * elements_});
+      PlannedTensor planned{.name = fmt::format("parameters/tensor_{:03}", i),
+                            .type = type,
+                            .held = {{0, elements_}}};
+      tensors_.push_back({std::move(planned), values + i * elements_});
     }
   }
 
