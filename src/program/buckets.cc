@@ -32,19 +32,16 @@ size_t ReadyIn(const std::map<int64_t, size_t>& ready, int64_t begin, int64_t en
   return latest;
 }
 
-// The first instruction of the forward half that reads elements of this range of the arena of
-// parameters.
+// The first instruction of the forward half that reads parameters of this range of their arena.
 size_t FirstReader(const Program& program, const ElementRange& range) {
-  const auto reads = [&](const Instruction& instruction) {
-    return std::ranges::any_of(instruction.inputs, [&](Value input) {
-      if (!input || program.info(input).kind != ValueKind::kParameter) return false;
+  for (size_t i = 0; i < program.backward_begin; ++i) {
+    for (const Value input : program.instructions[i].inputs) {
+      if (!input || program.info(input).kind != ValueKind::kParameter) continue;
       const int64_t begin = program.info(input).offset;
-      return range.And({begin, begin + program.info(input).type.shape.size()}).size() > 0;
-    });
-  };
-  const auto begin = program.instructions.begin();
-  const auto end = begin + static_cast<std::ptrdiff_t>(program.backward_begin);
-  return std::find_if(begin, end, reads) - begin;
+      if (range.And({begin, begin + program.info(input).type.shape.size()}).size() > 0) return i;
+    }
+  }
+  return program.backward_begin;
 }
 
 }  // namespace
@@ -64,11 +61,9 @@ std::vector<GradientBucket> GradientBuckets(const Program& program,
 }
 
 std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces) {
-  std::vector<size_t> needed(pieces.size());
-  size_t first = program.backward_begin;
-  for (size_t i = pieces.size(); i-- > 0;) {
-    needed[i] = first = std::min(first, FirstReader(program, pieces[i]));
-  }
+  std::vector<size_t> needed;
+  for (const ElementRange& piece : pieces) needed.push_back(FirstReader(program, piece));
+  for (size_t i = needed.size(); i-- > 1;) needed[i - 1] = std::min(needed[i - 1], needed[i]);
   return needed;
 }
 

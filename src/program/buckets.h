@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arenas cut into pieces that travel between ranks while a program runs: gradients are summed
-// beside the rest of the backward half (Li et al. 2020, PyTorch Distributed), parameters are
-// gathered beside the forward half.
+// Pieces of arenas that ranks exchange while a program runs: sums of gradients beside the backward
+// half (Li et al. 2020, PyTorch Distributed), gathered parameters beside the forward half.
 #pragma once
 
 #include <span>
