@@ -5,7 +5,6 @@
 
 #include "config/config.h"
 #include "core/random.h"
-#include "kernels/backend.h"
 #include "train/replica.h"
 
 namespace {
@@ -40,8 +39,7 @@ syntra::Batch CopyTask(int64_t step) {
 
 void Train() {
   const syntra::Config config = syntra::ParseConfig("main.cc", kConfig, {}, syntra::kForModel);
-  syntra::Replica replica(syntra::TrainingPlan::Of(config, /*ranks=*/1, syntra::Host()), /*rank=*/0,
-                          syntra::CpuBackend());
+  syntra::Replica replica(syntra::TrainingPlan::Make(config), /*rank=*/0);
   replica.InitializeParameters(/*seed=*/1);
   for (int64_t step = 0; step <= 800; ++step) {
     replica.Differentiate(CopyTask(step),

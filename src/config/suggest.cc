@@ -167,8 +167,13 @@ std::vector<std::string> MeantFields(const UnknownField& unknown) {
                                               : Shallowest(OfUsualKinds(Called(unknown.last)));
   if (at_end.size() == 1) return at_end;
   std::vector<std::string> paths = NearestTo(unknown.owner, Called(name));
-  if (!paths.empty()) return paths;
   const std::string here = MisspeltHere(unknown.message, name);
+  if (!paths.empty()) {
+    // Such as a plural.
+    const bool is_close = !here.empty() && EditDistance(name, here) == 1;
+    if (is_close) paths.insert(paths.begin(), FieldPath(unknown.owner, here));
+    return paths;
+  }
   if (!here.empty()) return {FieldPath(unknown.owner, here)};
   return at_end.empty() ? NearestTo(unknown.owner, MisspeltElsewhere(name)) : at_end;
 }

@@ -118,6 +118,7 @@ TEST(Synonyms, AtTheEndOfAPath) {
       {"model.d_model=1", "\"width\"?"},
       {"optimizr.schedule.rate=1", "\"optimizer.schedule.rate\"?"},
       {"modl.width=1", "\"model\"?"},
+      {"evaluation.sample=1", "\"samples\" or \"decoding.sample\"?"},
   };
   for (const Case& each : cases) {
     const auto lines = OverrideErrorLines(each.written);
