@@ -36,8 +36,8 @@ constexpr double kSlowestFiles = 10e6;
 // What a first step may take beyond what it takes at best: programs are made, memory is touched for
 // the first time, and a build for debugging is slow.
 constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
-// For what a report takes beyond the time in which it waits for other ranks.
-constexpr double kReportSeconds = 1;
+// For what a report takes beyond the time in which it waits for other ranks, on a busy machine.
+constexpr double kReportSeconds = 5;
 // Longer than any job, and not too long for clocks to count.
 constexpr double kLongest = 1e9;
 

@@ -5,7 +5,7 @@
 // The process is in exactly one phase at any time, and each phase has a time limit (README.md lists
 // them). When a limit has passed, the watchdog's thread writes to the rank's log and to stderr
 // which rank hangs in which phase, then the stacks of all threads, then which ranks did not report,
-// on which hosts, and ends the process with code 7 (kPeerLost). That takes at most `gather` + 1 s,
+// on which hosts, and ends the process with code 7 (kPeerLost). That takes at most `gather` + 5 s,
 // whatever hangs.
 //
 // All ranks must be in the same phase together: a rank that waits in a step while another saves

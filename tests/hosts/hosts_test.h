@@ -40,7 +40,7 @@ class RunOnHosts : public HostsTest {
             "train.reduction=EXACT",
             "train.micro_batch_size=2",
             "train.compare_replicas_every=5",
-            "evaluation.every=10"};
+            "evaluation.every=20"};
   }
   // The trace of a run of one rank.
   std::string Straight(int64_t steps) const {

@@ -40,10 +40,11 @@ class Troubles : public RunOnHosts {
 
   // Begins a run, which saves its fifth step, and strikes.
   std::unique_ptr<Program> Strike(const Trouble& trouble) const {
-    // Long enough for a busy machine, of which the first steps may be slow. A rank may be hit while
-    // it saves.
+    // Long enough for a busy machine. A rank may be hit in any phase, or as it alone has left one:
+    // with the same limit for all phases, what is alive reports at the same time.
     const std::string limits =
-        "SYNTRA_WATCHDOG=step=5,first_steps=60,evaluation=5,save=10,gather=3";
+        "SYNTRA_WATCHDOG=step=20,step_medians=1,first_steps=60,evaluation=20,compare=20,save=20,"
+        "between=20,gather=3";
     auto run = std::make_unique<Program>(
         scratch_, Pretrain(trouble.name, Settings(1'000'000)),
         hosts_->Start(fmt::format("{}:2,{}:2", trouble.sound, trouble.odd), {limits}));
@@ -93,7 +94,8 @@ TEST_F(Troubles, AFrozenHostWithRank0KeepsItsRun) {
   // Its launcher is frozen, too, and prints nothing.
   const Path log = Directory("run") / "log/rank-0002.log";
   EXPECT_TRUE(
-      WaitUntil([&] { return ReadWholeFile(log).find(trouble.says) != std::string::npos; }));
+      WaitUntil([&] { return ReadWholeFile(log).find(trouble.says) != std::string::npos; }))
+      << ReadWholeFile(log);
   const Arguments settings = Settings(NewestStep("run") + 2);
   const Outcome refused = Run(Pretrain("run", settings), hosts_->Start("node1:2,node3:2"));
   EXPECT_EQ(refused.code, 8) << refused.err;
