@@ -5,7 +5,8 @@
 
 #include <cstring>
 #include <new>
-#include <vector>
+
+#include "base/direct_io.h"
 
 namespace syntra {
 namespace {
@@ -48,8 +49,8 @@ Digest DigestOf(std::string_view text) { return DigestOf(std::as_bytes(std::span
 // Read in blocks: a mapped file that another process cuts short would end this one by SIGBUS.
 Digest DigestOfRest(File& file) {
   DigestStream stream;
-  std::vector<std::byte> block(size_t{1} << 20);
-  while (const size_t count = file.Read(block)) stream.Add(std::span(block).first(count));
+  const DirectBlock block(size_t{4} << 20);
+  while (const size_t count = file.Read(block.bytes())) stream.Add(block.bytes().first(count));
   return stream.Finish();
 }
 

@@ -77,6 +77,17 @@ int Open(const Path& path, int flags) {
   return descriptor;
 }
 
+// Whether a call that failed can be made again: it was interrupted, or cannot pass by the page
+// cache (direct_io.h), which from now on is used.
+bool MayRepeat(int descriptor) {
+  if (errno != EINVAL) return errno == EINTR;
+  const int flags = fcntl(descriptor, F_GETFL);
+  const bool direct = flags >= 0 && (flags & O_DIRECT);
+  const bool repeat = direct && fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
+  errno = EINVAL;
+  return repeat;
+}
+
 int OpenOrFail(const Path& path, int flags, const char* action) {
   const int descriptor = Open(path, flags);
   if (descriptor < 0) FailSystem(action, path);
@@ -143,7 +154,7 @@ File::~File() {
 void File::Write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && MayRepeat(descriptor_)) continue;
     if (written < 0) FailSystem("write", path_);
     bytes = bytes.subspan(written);
   }
@@ -165,7 +176,7 @@ size_t File::Read(std::span<std::byte> bytes) {
   ssize_t count;
   do {
     count = read(descriptor_, bytes.data(), bytes.size());
-  } while (count < 0 && errno == EINTR);
+  } while (count < 0 && MayRepeat(descriptor_));
   if (count < 0) FailSystem("read", path_);
   return count;
 }

@@ -59,7 +59,7 @@ void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
   const Path building = BuildingPath(root, info.step);
   try {
     WriteDirectory(building, shards, files, &manifest);
-    if (options.verify) VerifyDirectory(building, info.step);
+    if (options.verify) VerifyDirectory(building, info.step, ReadFrom::kDisk);
   } catch (...) {
     RemoveQuietly(building);
     throw;

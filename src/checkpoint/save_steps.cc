@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/save_steps.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/digested_writer.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
 
@@ -35,54 +34,6 @@ void RequireFreeSpace(const Path& root, int64_t needed, size_t files) {
 }
 
 using Parts = std::span<const std::span<const std::byte>>;
-
-// A file that is written from its start to its end, and its digest on the way.
-class DigestedWriter {
- public:
-  explicit DigestedWriter(const Path& path) : file_(File::CreateNew(path)) {
-    small_.reserve(kBlock);
-  }
-
-  // Small parts are written together.
-  void Write(std::span<const std::byte> part) {
-    if (small_.size() + part.size() > kBlock) Flush();
-    if (part.size() <= kBlock) {
-      small_.insert(small_.end(), part.begin(), part.end());
-      return;
-    }
-    while (!part.empty()) {
-      const auto block = part.first(std::min(part.size(), kBlock));
-      WriteBlock(block);
-      part = part.subspan(block.size());
-    }
-  }
-  FileDigest Finish() {
-    Flush();
-    file_.Sync();
-    // Advice only: reading back should meet the disk, not the memory that was just written.
-    posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
-    file_.Close();
-    return {size_, ToHex(digest_.Finish())};
-  }
-
- private:
-  static constexpr size_t kBlock = size_t{256} << 10;  // is still in the cache when it is written
-
-  void Flush() {
-    if (!small_.empty()) WriteBlock(small_);
-    small_.clear();
-  }
-  void WriteBlock(std::span<const std::byte> block) {
-    digest_.Add(block);
-    file_.Write(block);
-    size_ += std::ssize(block);
-  }
-
-  File file_;
-  DigestStream digest_;
-  std::vector<std::byte> small_;
-  int64_t size_ = 0;
-};
 
 FileDigest WriteDurably(const Path& path, Parts parts) {
   DigestedWriter writer(path);

@@ -147,7 +147,7 @@ void SharedSave::Commit(std::vector<FilePart> written) {
     file = ReadBack(directory_ / name, file.bytes, parts);
   }
   FinishDirectory(directory_, files_, &manifest);
-  VerifyDirectory(directory_, info_.step);
+  VerifyDirectory(directory_, info_.step, ReadFrom::kDisk);
   CommitDirectory(directory_, root_, manifest, options_, start_);
   committed_ = true;
 }

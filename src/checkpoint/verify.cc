@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/digest.h"
+#include "base/direct_io.h"
 #include "base/error.h"
 #include "checkpoint/hdf5_contents.h"
 #include "checkpoint/layout.h"
@@ -43,9 +44,11 @@ std::string TextOfManifest(const Path& path) {
   return text;
 }
 
-File OpenVerified(const Path& path, const FileDigest& expected) {
+File OpenVerified(const Path& path, const FileDigest& expected,
+                  ReadFrom from = ReadFrom::kPageCache) {
   RequireRegularFile(path);
   File file = File::OpenForRead(path);
+  if (from == ReadFrom::kDisk) BypassPageCache(file);
   if (const int64_t size = file.Size(); size != expected.bytes) {
     Fail(ExitCode::kCheckpoint, "{} is {}: expected {} bytes, found {}", path.string(),
          size < expected.bytes ? "truncated" : "too long", expected.bytes, size);
@@ -84,7 +87,8 @@ Manifest ReadManifest(const Path& directory) {
   return ParseManifest(TextOfManifest(directory / kManifestName));
 }
 
-VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step) {
+VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step,
+                                  ReadFrom from) {
   const ErrorContext context([&] { return fmt::format("verifying {}", directory.string()); });
   if (TypeOf(directory) != std::filesystem::file_type::directory) {
     Fail(ExitCode::kCheckpoint, "{} is not a directory", directory.string());
@@ -102,7 +106,7 @@ VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> 
     }
   }
   for (const auto& [name, digest] : manifest.files) {
-    verified.files.emplace(name, OpenVerified(directory / name, digest));
+    verified.files.emplace(name, OpenVerified(directory / name, digest, from));
   }
   if (manifest.version == 1) LocateTensors(&verified);
   return verified;

@@ -21,10 +21,15 @@ struct VerifiedDirectory {
   std::map<std::string, File> files;
 };
 
+// From where files are read: a save that reads back what it wrote wants to meet the disk, others
+// read a second time what they have verified.
+enum class ReadFrom { kPageCache, kDisk };
+
 // Throws Error(kCheckpoint) naming file and reason if anything is damaged, missing, additional, a
 // symbolic link, or of another step; UnsupportedFormat for newer versions; Error(kResources) if
 // something cannot be read.
-VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step = {});
+VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> expected_step = {},
+                                  ReadFrom from = ReadFrom::kPageCache);
 
 // The bytes of a verified file. Throws Error(kCheckpoint) if they are no longer those.
 Buffer ReadVerified(File& file, const FileDigest& expected);

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/digest.h"
+#include "base/direct_io.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "tests/base/child_process.h"
@@ -36,6 +38,39 @@ TEST(File, ErrorsNamePathAndReason) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kResources);
     EXPECT_STREQ(error.what(), "cannot read /nonexistent/file: No such file or directory");
+  }
+}
+
+// Blocks, memory and the end of a file that the disk cannot write or read directly are written and
+// read all the same, and so is what follows them.
+TEST(File, PastThePageCacheOrNot) {
+  const DirectBlock block(3 * DirectBlock::kAlignment);
+  const std::span<std::byte> bytes = block.bytes();
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  const size_t at_once[] = {bytes.size(), DirectBlock::kAlignment, 1000, 1};
+  for (const size_t written : at_once) {
+    const Path path = Scratch(fmt::format("direct-{}", written).c_str());
+    File file = File::CreateNew(path);
+    BypassPageCache(file);
+    for (size_t at = 0; at < bytes.size(); at += written) {
+      file.Write(bytes.subspan(at).first(std::min(written, bytes.size() - at)));
+    }
+    file.Write(bytes.first(5));
+    file.Close();
+    const Digest expected = [&] {
+      DigestStream digest;
+      digest.Add(bytes);
+      digest.Add(bytes.first(5));
+      return digest.Finish();
+    }();
+    File read = File::OpenForRead(path);
+    BypassPageCache(read);
+    EXPECT_EQ(DigestOfRest(read), expected) << written;
+    read.Rewind();
+    std::vector<std::byte> odd(701);
+    DigestStream digest;
+    while (const size_t count = read.Read(odd)) digest.Add(std::span(odd).first(count));
+    EXPECT_EQ(digest.Finish(), expected) << written;
   }
 }
 

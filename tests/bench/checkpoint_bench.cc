@@ -75,11 +75,23 @@ class State {
     Fail(ExitCode::kCheckpoint, "what was loaded is not what was saved");
   }
 
-  // The bytes alone, into a file that keeps its place on the disk.
-  void WriteRaw() {
+  // The bytes alone, into a file whose place on the disk and in the page cache stays.
+  void WriteRaw() { WriteRaw("raw", 0); }
+  // The same into a new file, and the oldest of three is removed.
+  void WriteRawNew() {
+    WriteRaw(fmt::format("raw-{}", ++step_), O_EXCL);
+    std::filesystem::remove(directory_ / fmt::format("raw-{}", step_ - SaveOptions().keep));
+  }
+
+  // What a step waits for where the state is saved beside training.
+  void Copy() { copy_.Take(tensors_); }
+  void CopyBytes() { std::memcpy(other_.data(), memory_.data(), memory_.size()); }
+
+ private:
+  void WriteRaw(const std::string& name, int flags) {
     CreateDirectories(directory_);
-    const Path path = directory_ / "raw";
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0644);
+    const Path path = directory_ / name;
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | flags, 0644);
     for (size_t done = 0; file >= 0 && done < memory_.size();) {
       const ssize_t written = write(file, memory_.data() + done, memory_.size() - done);
       if (written <= 0) break;
@@ -90,11 +102,6 @@ class State {
     }
   }
 
-  // What a step waits for where the state is saved beside training.
-  void Copy() { copy_.Take(tensors_); }
-  void CopyBytes() { std::memcpy(other_.data(), memory_.data(), memory_.size()); }
-
- private:
   Path directory_;
   int64_t elements_, step_ = 0;
   Buffer memory_, other_;
@@ -109,6 +116,7 @@ void Serve(const Options& options) {
       {"save_unverified", [&] { state.Save(/*verify=*/false); }},
       {"load", [&] { state.Load(); }},
       {"raw", [&] { state.WriteRaw(); }},
+      {"raw_new", [&] { state.WriteRawNew(); }},
       {"copy", [&] { state.Copy(); }},
       {"memcpy", [&] { state.CopyBytes(); }}};
   const std::function<void()>& run = operations.at(options.operation);
@@ -131,7 +139,8 @@ int main(int argc, char** argv) {
   syntra::Options options;
   app.add_option("--operation", options.operation)
       ->required()
-      ->check(CLI::IsMember({"save", "save_unverified", "load", "raw", "copy", "memcpy"}));
+      ->check(
+          CLI::IsMember({"save", "save_unverified", "load", "raw", "raw_new", "copy", "memcpy"}));
   app.add_option("--directory", options.directory)->required();
   app.add_option("--tensors", options.tensors);
   app.add_option("--bytes", options.bytes, "of all of them");

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.save or torch.load of a state of many equal tensors, once a line of standard input."""
+"""torch.save or torch.load of a state of many equal tensors, once a line of standard input.
+
+As in a training, each save is a new file, and the newest two are kept.
+"""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import sys
@@ -11,6 +15,8 @@ import time
 from pathlib import Path
 
 import torch
+
+KEPT = 2
 
 
 def say(**values: float) -> None:
@@ -24,15 +30,21 @@ def main() -> None:
     parser.add_argument("--tensors", type=int, default=300)
     parser.add_argument("--bytes", type=int, default=1_000_000_000)
     options = parser.parse_args()
-    path = options.directory / "state.pt"
+    numbers = itertools.count()
+
+    def files() -> list[Path]:
+        return sorted(options.directory.glob("state-*.pt"))
 
     def save() -> None:
-        torch.save(state, path)
+        torch.save(state, options.directory / f"state-{next(numbers):06}.pt")
+        for old in files()[:-KEPT]:
+            old.unlink()
 
     def load() -> None:
-        loaded = torch.load(path)
+        newest = files()[-1]
+        loaded = torch.load(newest)
         if len(loaded) != options.tensors:
-            sys.exit(f"{path}: {len(loaded)} tensors")
+            sys.exit(f"{newest}: {len(loaded)} tensors")
 
     if options.operation == "save":
         options.directory.mkdir(parents=True, exist_ok=True)
