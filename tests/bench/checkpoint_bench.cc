@@ -78,7 +78,7 @@ class State {
   // The bytes alone, into a file whose place on the disk and in the page cache stays.
   void WriteRaw() { WriteRaw("raw", 0); }
   // The same into a new file, and the oldest of three is removed.
-  void WriteRawNew() {
+  void WriteRawFirst() {
     WriteRaw(fmt::format("raw-{}", ++step_), O_EXCL);
     std::filesystem::remove(directory_ / fmt::format("raw-{}", step_ - SaveOptions().keep));
   }
@@ -116,7 +116,7 @@ void Serve(const Options& options) {
       {"save_unverified", [&] { state.Save(/*verify=*/false); }},
       {"load", [&] { state.Load(); }},
       {"raw", [&] { state.WriteRaw(); }},
-      {"raw_new", [&] { state.WriteRawNew(); }},
+      {"raw_first", [&] { state.WriteRawFirst(); }},
       {"copy", [&] { state.Copy(); }},
       {"memcpy", [&] { state.CopyBytes(); }}};
   const std::function<void()>& run = operations.at(options.operation);
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
   app.add_option("--operation", options.operation)
       ->required()
       ->check(
-          CLI::IsMember({"save", "save_unverified", "load", "raw", "raw_new", "copy", "memcpy"}));
+          CLI::IsMember({"save", "save_unverified", "load", "raw", "raw_first", "copy", "memcpy"}));
   app.add_option("--directory", options.directory)->required();
   app.add_option("--tensors", options.tensors);
   app.add_option("--bytes", options.bytes, "of all of them");

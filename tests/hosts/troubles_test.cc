@@ -93,8 +93,7 @@ TEST_F(Troubles, AFrozenHostWithRank0KeepsItsRun) {
   const std::unique_ptr<Program> run = Strike(trouble);
   // Its launcher is frozen, too, and prints nothing.
   const Path log = Directory("run") / "log/rank-0002.log";
-  EXPECT_TRUE(
-      WaitUntil([&] { return ReadWholeFile(log).find(trouble.says) != std::string::npos; }))
+  EXPECT_TRUE(WaitUntil([&] { return ReadWholeFile(log).find(trouble.says) != std::string::npos; }))
       << ReadWholeFile(log);
   const Arguments settings = Settings(NewestStep("run") + 2);
   const Outcome refused = Run(Pretrain("run", settings), hosts_->Start("node1:2,node3:2"));
