@@ -9,16 +9,14 @@ only prints the number of parameters and the FLOPs of a step, as PyTorch counts 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import resource
 import sys
 import time
-from typing import Final
 
 import torch
 
 from plain_t5 import SIZES, EncoderDecoder, Trainer, describe, print_line, random_batch
-
-SMALL: Final = SIZES["small"]
 
 
 def main() -> None:
@@ -31,18 +29,21 @@ def main() -> None:
         help="products and softmax; SDPA where there is no bias; SDPA everywhere",
     )
     parser.add_argument("--compile", action="store_true", help="torch.compile the model")
+    parser.add_argument("--size", choices=tuple(SIZES), default="small")
+    parser.add_argument("--batch", type=int, default=4, help="rows of a batch")
     parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's choice")
     parser.add_argument("--describe", action="store_true", help="print sizes and end")
     options = parser.parse_args()
     if options.threads > 0:
         torch.set_num_threads(options.threads)
     torch.manual_seed(0)
+    sizes = dataclasses.replace(SIZES[options.size], batch=options.batch)
     if options.describe:
-        print_line(describe(EncoderDecoder(SMALL, "plain"), random_batch(SMALL)))
+        print_line(describe(EncoderDecoder(sizes, "plain"), random_batch(sizes)))
         return
-    model = EncoderDecoder(SMALL, options.attention)
+    model = EncoderDecoder(sizes, options.attention)
     trainer = Trainer(model, options.precision, options.compile, "cpu")
-    batch = random_batch(SMALL)
+    batch = random_batch(sizes)
     trainer.step(batch)
     print_line(
         {
