@@ -29,10 +29,11 @@ __device__ __forceinline__ int ThreadIndex() { return static_cast<int>(threadIdx
 __device__ __forceinline__ int ThreadCount() { return static_cast<int>(blockDim.x); }
 __device__ __forceinline__ int64_t BlockIndex() { return blockIdx.x; }
 __device__ __forceinline__ int64_t BlockCount() { return gridDim.x; }
+// Barriers of the block and of the warp. Nothing else orders memory between threads.
 __device__ __forceinline__ void SyncThreads() { __syncthreads(); }
 __device__ __forceinline__ void SyncWarp() { __syncwarp(); }
 
-// The value of another lane of the warp. All lanes must call it.
+// The value of another lane of the warp. All lanes must call it. It orders no memory.
 template <typename T>
 __device__ __forceinline__ T ShuffleFrom(T value, int lane) {
   return __shfl_sync(kAllLanes, value, lane);
@@ -88,15 +89,15 @@ inline int ThreadCount() { return simt::ThreadCount(); }
 inline int64_t BlockIndex() { return simt::BlockIndex(); }
 inline int64_t BlockCount() { return simt::BlockCount(); }
 inline void SyncThreads() { simt::SyncThreads(); }
-inline void SyncWarp() { simt::Exchange(kAllLanes, nullptr, 0); }
+inline void SyncWarp() { simt::SyncWarp(); }
 
 template <typename T>
 T ShuffleFrom(T value, int lane) {
-  return simt::ShuffleFrom(kAllLanes, value, lane);
+  return simt::ShuffleFrom(value, lane);
 }
 template <typename T>
 T ShuffleXor(T value, int mask) {
-  return simt::ShuffleFrom(kAllLanes, value, simt::ThreadIndex() % kWarp ^ mask);
+  return simt::ShuffleFrom(value, simt::ThreadIndex() % kWarp ^ mask);
 }
 
 inline std::byte* SharedBytes() { return simt::SharedMemory(); }

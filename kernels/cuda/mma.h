@@ -3,8 +3,6 @@
 // arithmetic.
 #pragma once
 
-#include <array>
-
 #include "kernels/cuda/gpu.h"
 
 namespace syntra::gpu {
@@ -38,30 +36,7 @@ __device__ __forceinline__ void Mma(Fragment& c, const FragmentA& a, const Fragm
       : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "r"(b.pair[0]),
         "r"(b.pair[1]));
 #else
-  const struct {
-    FragmentA a;
-    FragmentB b;
-  } own = {a, b};
-  const std::byte* slots = simt::Exchange(kAllLanes, &own, sizeof(own));
-  // The 16 inner elements of a row of A or a column of B.
-  const auto line = [&](bool of_b, int outer) {
-    std::array<float, 16> elements;
-    for (int lane = 0; lane < 4; ++lane) {
-      auto in = own;
-      std::memcpy(&in, slots + (outer % 8 * 4 + lane) * simt::kSlotBytes, sizeof(in));
-      for (int half = 0; half < 2; ++half) {
-        const uint32_t pair = of_b ? in.b.pair[half] : in.a.pair[outer / 8 + half * 2];
-        elements[half * 8 + lane * 2] = ToFloat(BFloat16{static_cast<uint16_t>(pair)});
-        elements[half * 8 + lane * 2 + 1] = ToFloat(BFloat16{static_cast<uint16_t>(pair >> 16)});
-      }
-    }
-    return elements;
-  };
-  const std::array rows = {line(false, FragmentRow(0)), line(false, FragmentRow(2))};
-  const std::array columns = {line(true, FragmentColumn(0)), line(true, FragmentColumn(1))};
-  for (int i = 0; i < 4; ++i) {
-    for (int k = 0; k < 16; ++k) c.sum[i] += rows[i / 2][k] * columns[i % 2][k];
-  }
+  simt::MultiplyMatrices(c.sum, a.pair, b.pair);
 #endif
 }
 
@@ -79,11 +54,7 @@ __device__ __forceinline__ void LoadMatrices(uint32_t (&pair)[4], const BFloat16
                : "r"(SharedAddress(row))
                : "memory");
 #else
-  const simt::MatrixRows rows(row);
-  for (int q = 0; q < 4; ++q) {
-    pair[q] =
-        PairAt(static_cast<const BFloat16*>(rows.At(q, LaneIndex() / 4)) + LaneIndex() % 4 * 2);
-  }
+  simt::LoadMatrices(pair, row, false);
 #endif
 }
 
@@ -96,14 +67,7 @@ __device__ __forceinline__ void LoadMatricesTransposed(uint32_t (&pair)[4], cons
                : "r"(SharedAddress(row))
                : "memory");
 #else
-  const simt::MatrixRows rows(row);
-  for (int q = 0; q < 4; ++q) {
-    const auto bits = [&](int line) {
-      const auto* from = static_cast<const BFloat16*>(rows.At(q, line));
-      return uint32_t{from[LaneIndex() / 4].bits};
-    };
-    pair[q] = bits(LaneIndex() % 4 * 2) | bits(LaneIndex() % 4 * 2 + 1) << 16;
-  }
+  simt::LoadMatrices(pair, row, true);
 #endif
 }
 

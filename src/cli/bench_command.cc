@@ -139,8 +139,7 @@ Action SetUpBench(CLI::App& app) {
                  {"mfu", bench.flops() / (median * peak)},
                  {"peak_resident_bytes", PeakResidentBytes()},
                  {"device", bench.device().name()},
-                 {"peak_device_bytes", bench.device().peak_bytes()},
-                 {"kernel_seconds", bench.device_seconds()}});
+                 {"peak_device_bytes", bench.device().peak_bytes()}});
       return ExitCode::kDone;
     }
     fmt::print(

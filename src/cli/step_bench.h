@@ -22,8 +22,6 @@ class StepBench {
   std::array<double, 2> Step(bool apart = false);
   static constexpr const char* kPhases[] = {"forward and backward", "update"};
 
-  // Of the last step: from its first work on the device to its last.
-  double device_seconds() const { return end_->SecondsSince(*begin_); }
   Device& device() { return backend_->device(); }
 
   const TrainingPlan& plan() const { return replica_.plan(); }
@@ -40,7 +38,6 @@ class StepBench {
   BatchFacts FactsOf(int64_t step) const;
 
   std::shared_ptr<Backend> backend_;
-  std::unique_ptr<Device::Event> begin_, end_;
   Replica replica_;
   Batch batch_;
   int64_t next_ = 0;

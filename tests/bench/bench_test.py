@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -92,6 +94,14 @@ class Times(unittest.TestCase):
             measuring.check_same_model(5, {"parameters": 6, "flops": 1000}, 1000.0)
         with self.assertRaisesRegex(RuntimeError, "FLOPs"):
             measuring.check_same_model(5, {"parameters": 5, "flops": 1000}, 1020.0)
+
+    def test_others_may_use_a_share_of_all_processors(self) -> None:
+        watch = measuring.Watch(seconds=10.0, foreign=0.2, stolen=0.1)
+        processors = os.cpu_count() or 1
+        self.assertAlmostEqual(watch.share(), 0.03 / processors)
+        self.assertEqual(measuring.reasons_void({"foreign_share": 0.024}), [])
+        found = measuring.reasons_void({"foreign_share": 0.026, "peak_drift": 0.2})
+        self.assertEqual(found, ["the machine's peak moved by 20 %", "others used 2.6 % of the machine's processors"])
 
     def test_results_are_named_after_machine_and_date(self) -> None:
         result = {"machine": "NVIDIA H200 (x)", "date": "2026-01-02T03:04:05Z"}
@@ -255,7 +265,7 @@ class Scale(unittest.TestCase):
 
 def step_result(**changes: object) -> dict[str, Any]:
     """A run on an H200 with a Transformer of 10 steps/s, Syn(R) of 12.5, a peer of 4."""
-    summary = {"seconds": [0.1], "kernel_seconds": 0.099, "peak_device_bytes": 30}
+    summary = {"seconds": [0.1], "peak_device_bytes": 30}
     setting = {"implementation": "hugging_face", "batch": 128}
     peer = {
         "name": "the peer",
@@ -276,6 +286,7 @@ def step_result(**changes: object) -> dict[str, Any]:
         "machine": "NVIDIA H200",
         "toy": False,
         "void": [],
+        "ceilings": [],
         "peers": [peer],
         "variants": {"random": random},
         "plans": {"transformer": plan, "random": plan},
@@ -294,7 +305,6 @@ class Goals(unittest.TestCase):
         self.assertEqual(found["Transformer over the peer"], "met")
         self.assertEqual(found["Transformer"], "met")
         self.assertEqual(found["Syn(R) over own Transformer"], "met")
-        self.assertEqual(found["Transformer, kernels' share of a step"], "met")
         self.assertEqual(found["Transformer, peak memory over the peer's"], "met")
         self.assertEqual(found["Syn(D) over own Transformer"], "not measured")
         self.assertEqual(found["shared attention over the best SDPA without bias"], "not measured")
@@ -340,7 +350,7 @@ class Goals(unittest.TestCase):
 
     def test_kernels_are_sums_of_both_passes_against_the_fastest(self) -> None:
         def line(name: str, op: str, seconds: float) -> dict[str, Any]:
-            return {"name": name, "op": op, "seconds": seconds}
+            return {"name": name, "op": op, "seconds": seconds, "flops": 4e9, "bytes": 3e6}
 
         own = [
             line("shared attention", "attention", 1.0),
@@ -358,13 +368,18 @@ class Goals(unittest.TestCase):
             found["shared attention over the best SDPA without bias"], 9.0 / (1.5 + 2.0)
         )
         self.assertIn("| attention | math | - |", gpu_goals.figures(result))
+        self.assertIn("| shared attention | Syntra, attention | 1000000 | 4.0 | 3 | - |", gpu_goals.figures(result))
+        # The products alone would take 0.4 s, the bytes 0.3 s.
+        result["ceilings"] = [{"flops_per_second": 1e10, "bytes_per_second": 1e7}]
+        self.assertIn("| shared attention | Syntra, attention | 1000000 | 4.0 | 3 | 40 % |", gpu_goals.figures(result))
 
 
 class Budget(unittest.TestCase):
     def setUp(self) -> None:
         self.saved = 0
         self.run_of = SimpleNamespace(
-            result={"failed": {}, "dropped": [], "part_seconds": {}},
+            result={"done": [], "failed": {}, "dropped": [], "part_seconds": {}, "ceilings": []},
+            options=SimpleNamespace(parts=("step",)),
             programs=SimpleNamespace(),
             remaining=lambda: 100.0,
             save=self.save,
@@ -382,6 +397,7 @@ class Budget(unittest.TestCase):
         gpu_step.attempt_in_time(parts, self.run_of, 30)
         self.assertEqual(done, ["small"])
         self.assertEqual(self.run_of.result["dropped"], ["large"])
+        self.assertEqual(self.run_of.result["done"], ["small"])
 
     def test_a_part_that_fails_leaves_the_others(self) -> None:
         def fail() -> None:
@@ -392,6 +408,9 @@ class Budget(unittest.TestCase):
         gpu_step.attempt_in_time(parts, self.run_of, 0)
         self.assertEqual(self.run_of.result["failed"], {"a": "RuntimeError: no kernel"})
         self.assertEqual((done, self.saved), (["b"], 2))
+        parts[0] = gpu_step.Part("a", 1, lambda: done.append("a"))
+        gpu_step.attempt_in_time(parts[:1], self.run_of, 0)
+        self.assertEqual((self.run_of.result["failed"], self.run_of.result["done"]), ({}, ["b", "a"]))
 
     def test_a_part_that_hangs_is_stopped_and_leaves_the_others(self) -> None:
         def hang() -> None:
@@ -404,6 +423,41 @@ class Budget(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 30)
         self.assertIn("ended early (-9)", self.run_of.result["failed"]["a"])
         self.assertEqual(done, ["b"])
+
+    def test_a_call_goes_on_where_the_last_one_ended(self) -> None:
+        done: list[str] = []
+
+        def part(name: str, group: str = "step") -> Any:
+            return gpu_step.Part(name, 1, lambda: done.append(name), group)
+
+        run = self.run_of
+        run.ceilings = lambda: run.result["ceilings"].append({"flops_per_second": 1.0})
+        run.plans = lambda: done.append("plans")
+        parts = [part("failed"), part("a"), part("b"), part("k", "kernels")]
+        with mock.patch.object(gpu_step, "parts_of", lambda _: parts):
+            run.result |= {"done": ["plans", "a"], "failed": {"failed": "no kernel"}}
+            gpu_step.measure(run)
+            self.assertEqual(done, ["b", "failed"])
+            run.options.parts = ("kernels",)
+            gpu_step.measure(run)
+        self.assertEqual(done, ["b", "failed", "k"])
+        self.assertEqual(len(run.result["ceilings"]), 4)
+
+    def test_only_a_result_of_the_same_run_is_continued(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for date, commit in (("1", "a"), ("2", "a"), ("3", "b")):
+                result = {"machine": "gpu", "date": date, "commit": commit, "done": []}
+                measuring.write_result(result, "gpu_step", Path(folder))
+            self.assertEqual(gpu_step.earlier_result(Path(folder), {"commit": "a"})["date"], "2")
+            self.assertEqual(gpu_step.earlier_result(Path(folder), {"commit": "c"}), {})
+
+    def test_what_moved_between_calls_is_void(self) -> None:
+        result = {"ceilings": [{"bytes_per_second": rate} for rate in (1.0, 1.1, 1.3)], "device": {}}
+        gpu_step.note_what_is_void(result, measuring.Watch(seconds=1.0))
+        self.assertEqual(result["void"], ["the machine's peak moved by 30 %"])
+        once = {"ceilings": result["ceilings"][:1], "device": {}}
+        gpu_step.note_what_is_void(once, measuring.Watch())
+        self.assertEqual(once["void"], ["the machine's ceilings were not measured twice"])
 
 
 if __name__ == "__main__":

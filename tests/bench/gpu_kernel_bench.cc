@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the GPU kernels that the goals name, with the dimensions of T5-base. Prints a line of
-// JSON for the device and one for each case:
+// Measures the GPU's attention and norm kernels as T5-base and its Synthesizers call them: the
+// cases that the goals name, and those of training, whose rows have segments and whose targets are
+// 114 long. Prints a line of JSON for the device and one for each case:
 //   {"name": "shared attention", "op": "attention", "seconds": 1e-4, "samples": [...],
 //    "flops": 1.0e11, "bytes": 2e8, "tflops_per_second": 1000.0, "gbytes_per_second": 2000.0}
 // seconds is the median sample; a sample is the mean of several consecutive runs, timed by events.
-// bytes counts every operand once.
+// flops counts the products of pairs that are allowed, without what a backward pass recomputes;
+// bytes counts every operand once. So both are the least that a kernel must do.
 //
 //   gpu_kernel_bench [BATCH [LENGTH]]    128 examples of 512 positions by default
 #include <fmt/format.h>
@@ -30,6 +32,7 @@ namespace {
 
 constexpr int kSkipped = 77;
 constexpr int64_t kHeads = 12, kHeadSize = 64, kWidth = 768;
+constexpr int64_t kFactorA = 32;  // columns of a factorized dense score matrix's first factor
 
 class DeviceBuffer {
  public:
@@ -80,6 +83,14 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+// The segment of all positions of rows without padding.
+DeviceBuffer Ones(const TensorType& type) {
+  const std::vector<int32_t> ones(type.shape.size(), 1);
+  DeviceBuffer buffer(type.bytes());
+  SYNTRA_CUDA(cudaMemcpy(buffer.data(), ones.data(), type.bytes(), cudaMemcpyHostToDevice));
+  return buffer;
+}
+
 // Normal numbers of a spread that keeps a softmax of dot products busy: a GPU is faster on zeros.
 DeviceBuffer RandomTensor(const TensorType& type) {
   constexpr int64_t kPeriod = int64_t{1} << 20;
@@ -95,6 +106,7 @@ DeviceBuffer RandomTensor(const TensorType& type) {
     std::ranges::transform(floats, rounded.begin(), [](float value) { return ToBFloat16(value); });
     return rounded;
   }();
+  if (type.dtype == DType::kI32) return Ones(type);
   DeviceBuffer buffer(type.bytes());
   if (!type.present()) return buffer;
   SYNTRA_CHECK(type.dtype == DType::kF32 || type.dtype == DType::kBF16, "random {}",
@@ -121,7 +133,8 @@ double Bytes(const std::vector<TensorType>& types) {
 // One op call bound to operands in the GPU's memory.
 class Workload {
  public:
-  // Operands come from `given` (null: random). Throws Error(kInternal) if there is no kernel.
+  // Operands come from `given` (null: random, or segments of ones). Throws Error(kInternal) if
+  // there is no kernel.
   Workload(std::string_view op, OpCall call, std::vector<void*> given = {})
       : op_(GetOp(op)), call_(std::move(call)) {
     call_.outputs = op_.infer(call_.attributes, call_.inputs);
@@ -197,22 +210,53 @@ class Workload {
 struct Sizes {
   int64_t batch = 128, length = 512;
 
-  TensorType activation() const { return {DType::kBF16, {batch, length, kWidth}}; }
+  int64_t target_length() const { return length * 114 / 512; }
+  TensorType activation(int64_t rows, int64_t width = kWidth) const {
+    return {DType::kBF16, {batch, rows, width}};
+  }
 };
 
-// Self-attention of the encoder by the given operands, and its gradient for the same values.
-void ReportAttention(const Sizes& sizes, const std::string& name,
-                     std::initializer_list<attention::Input> present) {
+// Attention of `queries` positions to `keys`, by the operands that are present.
+struct AttentionCase {
+  std::string name;
+  std::vector<attention::Input> present;
+  int64_t queries, keys;
+  bool causal = false;
+};
+
+TensorType OperandOf(attention::Input input, const AttentionCase& of, const Sizes& sizes) {
+  using enum attention::Input;
+  switch (input) {
+    case kKey:
+    case kValue:
+      return sizes.activation(of.keys);
+    case kPositions:
+      return {DType::kF32, {kHeadSize, of.keys}};
+    case kA:
+      return sizes.activation(of.queries, kHeads * kFactorA);
+    case kB:
+      return sizes.activation(of.queries, kHeads * ((of.keys + kFactorA - 1) / kFactorA));
+    case kTable:
+      return {DType::kF32, {kHeads, of.queries, of.keys}};
+    case kBias:
+      return {DType::kF32, {kHeads, of.queries + of.keys - 1}};
+    case kQuerySegments:
+      return {DType::kI32, {sizes.batch, of.queries}};
+    case kKeySegments:
+      return {DType::kI32, {sizes.batch, of.keys}};
+    default:  // the query, and u of as many units
+      return sizes.activation(of.queries);
+  }
+}
+
+// The kernels of attention and of its gradient, for the same values.
+void ReportAttention(const AttentionCase& of, const Sizes& sizes) {
   using namespace attention;
   std::vector<TensorType> inputs(kInputCount, None());
-  for (const Input input : present) {
-    inputs[input] = input == kTable  ? TensorType{DType::kF32, {kHeads, sizes.length, sizes.length}}
-                    : input == kBias ? TensorType{DType::kF32, {kHeads, 2 * sizes.length - 1}}
-                                     : sizes.activation();
-  }
-  const Attributes attributes = AttributesOf(kHeads, {});
+  for (const Input input : of.present) inputs[input] = OperandOf(input, of, sizes);
+  const Attributes attributes = AttributesOf(kHeads, {.causal = of.causal});
   const Workload forward("attention", {attributes, inputs, {}, {}});
-  forward.Report(name);
+  forward.Report(of.name);
 
   inputs.resize(kSharedInputs);
   std::vector<void*> given;
@@ -221,12 +265,40 @@ void ReportAttention(const Sizes& sizes, const std::string& name,
     inputs.push_back(forward.call().outputs[output]);
     given.push_back(forward.output(output));
   }
-  inputs.push_back(sizes.activation());
-  Workload("attention_grad", {attributes, inputs, {}, {}}, given).Report(name);
+  inputs.push_back(sizes.activation(of.queries));
+  Workload("attention_grad", {attributes, inputs, {}, {}}, given).Report(of.name);
+}
+
+std::vector<AttentionCase> AttentionCases(const Sizes& sizes) {
+  using enum attention::Input;
+  const int64_t rows = sizes.length, targets = sizes.target_length();
+  const auto with_segments = [](std::vector<attention::Input> operands) {
+    operands.insert(operands.end(), {kQuerySegments, kKeySegments});
+    return operands;
+  };
+  return {
+      {"shared attention", {kValue, kTable}, rows, rows},
+      {"dot product", {kQuery, kKey, kValue}, rows, rows},
+      {"dot product with relative bias", {kQuery, kKey, kValue, kBias}, rows, rows},
+      {"dot product with table", {kQuery, kKey, kValue, kTable}, rows, rows},
+      {"encoder's dot product", with_segments({kQuery, kKey, kValue, kBias}), rows, rows},
+      {"encoder's random", with_segments({kValue, kTable, kBias}), rows, rows},
+      {"encoder's random and dot product", with_segments({kQuery, kKey, kValue, kTable, kBias}),
+       rows, rows},
+      {"encoder's dense", with_segments({kValue, kU, kPositions, kBias}), rows, rows},
+      {"encoder's factorized dense", with_segments({kValue, kA, kB, kBias}), rows, rows},
+      {"decoder's dot product", with_segments({kQuery, kKey, kValue, kBias}), targets, targets,
+       true},
+      {"decoder's random", with_segments({kValue, kTable, kBias}), targets, targets, true},
+      {"decoder's dense", with_segments({kValue, kU, kPositions, kBias}), targets, targets, true},
+      {"decoder's factorized dense", with_segments({kValue, kA, kB, kBias}), targets, targets,
+       true},
+      {"cross-attention", with_segments({kQuery, kKey, kValue}), targets, rows},
+  };
 }
 
 void ReportNorm(const Sizes& sizes) {
-  const TensorType x = sizes.activation(), scale{DType::kF32, {kWidth}};
+  const TensorType x = sizes.activation(sizes.length), scale{DType::kF32, {kWidth}};
   const Workload forward(
       "add_norm", {{{"epsilon", 1e-6}, {"rate", 0.0}, {"site", int64_t{0}}, {"per_element", false}},
                    {x, x, scale, None()},
@@ -263,7 +335,6 @@ bool ParsePositive(const char* text, int64_t* value) {
 }
 
 int Main(int argc, char** argv) {
-  using enum attention::Input;
   Sizes sizes;
   if (argc > 3 || (argc > 1 && !ParsePositive(argv[1], &sizes.batch)) ||
       (argc > 2 && !ParsePositive(argv[2], &sizes.length))) {
@@ -278,10 +349,7 @@ int Main(int argc, char** argv) {
     return kSkipped;
   }
   ReportDevice();
-  ReportAttention(sizes, "shared attention", {kValue, kTable});
-  ReportAttention(sizes, "dot product", {kQuery, kKey, kValue});
-  ReportAttention(sizes, "dot product with relative bias", {kQuery, kKey, kValue, kBias});
-  ReportAttention(sizes, "dot product with table", {kQuery, kKey, kValue, kTable});
+  for (const AttentionCase& each : AttentionCases(sizes)) ReportAttention(each, sizes);
   ReportNorm(sizes);
   return 0;
 }

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeats a Syntra training in plain PyTorch and prints its losses, one line of JSON.
 
-Starts from the run's checkpoint of step 0 and uses the examples that `syntra inspect data --json`
+Starts from the run's checkpoint of step 0, as safetensors, and uses the examples that `syntra inspect data --json`
 prints, in order. It uses AdamW with a constant rate of 1e-4 and the mean loss of the target tokens.
-Needs h5py.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import h5py
 import torch
 from torch import Tensor, nn
 
@@ -30,12 +28,32 @@ def stored_name(name: str) -> str:
     return name.replace(".cross.", ".cross_attention.").replace(".", "/")
 
 
-def load(model: nn.Module, checkpoint: Path) -> None:
+def read_safetensors(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a folder, f32. Read by hand, so that no package is needed that PyTorch does not bring along."""
+    tensors = {}
+    for path in folder.glob("*.safetensors"):
+        contents = torch.from_file(str(path), size=path.stat().st_size, dtype=torch.uint8)
+        begin = 8 + int.from_bytes(bytes(contents[:8].tolist()), "little")
+        header = json.loads(bytes(contents[8:begin].tolist()))
+        for name, fields in header.items():
+            if name == "__metadata__":
+                continue
+            if fields["dtype"] != "F32":
+                raise ValueError(f"{path}: {name} is {fields['dtype']}, not F32")
+            first, last = fields["data_offsets"]
+            # The copy is aligned.
+            values = contents[begin + first : begin + last].clone().view(torch.float32)
+            tensors[name] = values.view(fields["shape"])
+    return tensors
+
+
+def load(model: nn.Module, exported: Path) -> None:
     """Fills all parameters; Syntra's weights are [in, out], PyTorch's [out, in]."""
-    with h5py.File(checkpoint / "tensors.h5", "r") as file, torch.no_grad():
+    tensors = read_safetensors(exported)
+    with torch.no_grad():
         for name, parameter in model.named_parameters():
             stored = stored_name(name)
-            values = torch.from_numpy(file[f"parameters/{stored}"][()])
+            values = tensors[stored]
             turned = values.dim() == 2 and stored != "embedding"
             parameter.copy_(values.T if turned else values)
 
@@ -53,7 +71,9 @@ def batches(examples: list[dict[str, Any]], size: int, device: str) -> list[Batc
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="the run's step-0000000000")
+    parser.add_argument(
+        "--exported", type=Path, required=True, help="by syntra convert --to safetensors, step 0"
+    )
     parser.add_argument("--examples", type=Path, required=True, help="from syntra inspect data")
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--precision", choices=("fp32", "bf16"), required=True)
@@ -63,7 +83,7 @@ def main() -> None:
     examples = json.loads(options.examples.read_text(encoding="utf-8"))["examples"]
     sizes = dataclasses.replace(SIZES[options.sizes], batch=options.batch)
     model = EncoderDecoder(sizes, "plain", padded=True)
-    load(model, options.checkpoint)
+    load(model, options.exported)
     trainer = Trainer(model, options.precision, compiled=False, device=options.device)
     losses = [trainer.step(batch) for batch in batches(examples, options.batch, options.device)]
     print_line({"losses": [loss.item() for loss in losses]})

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 BUCKETS: Final = 32
 MAX_DISTANCE: Final = 128
+TABLE_EXTENTS: Final = (512, 114)  # of the encoder's and the decoder's scores in configs/base_random.textproto
 
 Batch = tuple[Tensor, Tensor, Tensor]  # inputs, decoder inputs, targets
 
@@ -89,12 +90,14 @@ class Attention(nn.Module):
 
 
 class RandomAttention(nn.Module):
-    """Random Synthesizer: a table of scores that all examples share; no queries, no keys."""
+    """Random Synthesizer: a table of scores that all examples share, of which rows of `length` use
+    the top left; no queries, no keys."""
 
-    def __init__(self, sizes: Sizes, length: int) -> None:
+    def __init__(self, sizes: Sizes, length: int, extent: int) -> None:
         super().__init__()
         width, inner = sizes.width, sizes.heads * sizes.head_size
-        self.table = nn.Parameter(torch.empty(sizes.heads, length, length))
+        self.table = nn.Parameter(torch.empty(sizes.heads, extent, extent))
+        self.length = length
         self.value = nn.Linear(width, inner, bias=False)
         self.output = nn.Linear(inner, width, bias=False)
         self.heads = (sizes.heads, sizes.head_size)
@@ -104,7 +107,9 @@ class RandomAttention(nn.Module):
 
     def forward(self, x: Tensor, memory: Tensor, bias: Tensor | None) -> Tensor:
         value = self.value(memory).view(*memory.shape[:2], *self.heads)
-        scores = self.table if bias is None else self.table + bias[0]
+        scores = self.table[:, : self.length, : self.length]
+        if bias is not None:
+            scores = scores + bias[0]
         weights = torch.softmax(scores.float(), -1).to(value.dtype)
         output: Tensor = self.output(torch.einsum("hij,bjhk->bihk", weights, value).flatten(2))
         return output
@@ -168,7 +173,7 @@ class Stack(nn.Module):
 
         def mixer() -> nn.Module:
             if random:
-                return RandomAttention(sizes, length)
+                return RandomAttention(sizes, length, TABLE_EXTENTS[decoder])
             return Attention(sizes, attention == "fused")
 
         self.layers = nn.ModuleList(

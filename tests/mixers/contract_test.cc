@@ -425,12 +425,13 @@ TEST_P(MixerContract, DrawsRandomNumbersIfItSaysSo) {
       MixerSetting trained = evaluated;
       trained.keys = {5, 9, 7, 9};
       const std::vector<double> y = OutputOf(trained, backend);
-      EXPECT_EQ(OutputOf(trained, backend), y);
       EXPECT_EQ(OutputOf(evaluated, backend) != y, traits_.stochastic);
+      if (!traits_.stochastic) continue;
+      EXPECT_EQ(OutputOf(trained, backend), y);
       MixerSetting other = trained;
       other.keys = {6, 9, 7, 9};
       const std::vector<double> changed = OutputOf(other, backend);
-      EXPECT_EQ(Rows(changed, 7, 0, 0, 7) != Rows(y, 7, 0, 0, 7), traits_.stochastic);
+      EXPECT_NE(Rows(changed, 7, 0, 0, 7), Rows(y, 7, 0, 0, 7));
       EXPECT_EQ(Rows(changed, 7, 1, 0, 7), Rows(y, 7, 1, 0, 7));
       MixerSetting swapped = trained;
       swapped.keys = {7, 9, 5, 9};

@@ -82,11 +82,13 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
   Value y;
   builder.Region(setting.recompute, [&] { y = mixer->Build(root, input); });
   builder.Output("y", y);
-  const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {y});
-  const Value loss =
-      root.One("weighted_sum", {}, {wide, builder.Input("cotangent", builder.TypeOf(wide))});
-  builder.Output("loss", loss);
-  builder.Differentiate(loss);
+  if (setting.differentiated) {
+    const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {y});
+    const Value loss =
+        root.One("weighted_sum", {}, {wide, builder.Input("cotangent", builder.TypeOf(wide))});
+    builder.Output("loss", loss);
+    builder.Differentiate(loss);
+  }
 
   memory_ = std::make_unique<ArenaMemory>(parameters_, backend);
   for (const Parameter& parameter : parameters_.all()) {
@@ -99,11 +101,6 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
                                              transients);
   const std::vector<int32_t> segments = SegmentsOf(setting);
   const std::vector<int32_t> positions = PositionsInSegments(segments, setting.length);
-  std::vector<float> cotangent =
-      NormalNumbers("cotangent", setting.batch * setting.length * kTrialWidth);
-  for (size_t i = 0; i < cotangent.size(); ++i) {
-    if (segments[i / kTrialWidth] == 0) cotangent[i] = 0;
-  }
   if (!setting.keys.empty()) {
     executable_->SetInput("dropout_keys", std::span<const int32_t>(setting.keys));
   }
@@ -112,6 +109,12 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
   }
   executable_->SetInput("segments", std::span<const int32_t>(segments));
   executable_->SetInput("positions", std::span<const int32_t>(positions));
+  if (!setting.differentiated) return;
+  std::vector<float> cotangent =
+      NormalNumbers("cotangent", setting.batch * setting.length * kTrialWidth);
+  for (size_t i = 0; i < cotangent.size(); ++i) {
+    if (segments[i / kTrialWidth] == 0) cotangent[i] = 0;
+  }
   executable_->SetInput("cotangent", std::span<const float>(cotangent));
 }
 
@@ -131,7 +134,9 @@ std::map<std::string, std::vector<double>> MixerTrial::Gradients() const {
 }
 
 std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend) {
-  MixerTrial trial(setting, backend);
+  MixerSetting forward = setting;
+  forward.differentiated = false;
+  MixerTrial trial(forward, backend);
   trial.Run();
   return trial.Y();
 }

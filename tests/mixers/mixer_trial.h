@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program with a single mixer, differentiated with a random cotangent.
+// A program with a single mixer, differentiated with a random cotangent where gradients are wanted.
 #pragma once
 
 #include <limits>
@@ -26,6 +26,7 @@ struct MixerSetting {
   std::vector<int32_t> segments;     // [batch, length]; empty: all 1
   std::vector<int32_t> prefix_ends;  // [batch, length]; empty: none
   DType activations = DType::kF32;
+  bool differentiated = true;
   bool recompute = false;
   std::vector<int32_t> keys;  // of the rows in training, [batch, 2]; empty: it does not train
   // Values by parameter name instead of random ones.
@@ -63,7 +64,7 @@ class MixerTrial {
   std::unique_ptr<Executable> executable_;
 };
 
-// The output of a run on `backend`.
+// The output of a forward pass on `backend`.
 std::vector<double> OutputOf(const MixerSetting& setting, Backend& backend = ReferenceBackend());
 
 // Rows of decoding one position at a time, [batch, length, kTrialWidth]; the first `prefilled` of

@@ -106,10 +106,10 @@ TEST_P(EveryModel, RecomputingGivesTheSameBitsInASmallerArena) {
     ModelSetting setting = Setting();
     setting.config.set_dropout(0.2);
     const std::vector<LayerConfig*> listed = ListedLayers(&setting.config);
-    for (LayerConfig* layers : listed) layers->set_repeat(6);
+    for (LayerConfig* layers : listed) layers->set_repeat(3);
     if (listed.empty()) {
       const bool encodes = HasSide(setting.config, Side::kEncoder);
-      encodes ? setting.config.set_encoder_layers(6) : setting.config.set_decoder_layers(6);
+      encodes ? setting.config.set_encoder_layers(3) : setting.config.set_decoder_layers(3);
     }
     setting.config.mutable_feed_forward()->set_width(256);
     setting.activations = activations;

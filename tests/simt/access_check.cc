@@ -19,17 +19,17 @@ namespace syntra::simt::access_check {
 namespace {
 
 // When a thread accessed a byte: the number of the interval between two barriers, counted through
-// all blocks of all grids (0: never), the number of exchanges of its warp since the barrier, and
-// the thread's index in the block. It is a single word, since every access compares some of them.
-// It does not change while a thread runs without interruption.
+// all blocks of all grids (0: never), the number of barriers of its warp in that interval, and the
+// thread's index in the block. It is a single word, since every access compares some of them. It
+// does not change until the thread passes a barrier.
 using Moment = uint64_t;
-constexpr int kThreadBits = 10, kExchangeBits = 22, kStretchBits = 32;
+constexpr int kThreadBits = 10, kWarpBarrierBits = 22, kStretchBits = 32;
 constexpr Moment kThreadMask = (Moment{1} << kThreadBits) - 1;
-constexpr Moment kExchangeMask = ((Moment{1} << kExchangeBits) - 1) << kThreadBits;
+constexpr Moment kWarpBarrierMask = ((Moment{1} << kWarpBarrierBits) - 1) << kThreadBits;
 static_assert(kMostThreads <= 1 << kThreadBits);
 
-Moment MomentOf(uint64_t stretch, uint64_t exchanges, int thread) {
-  return stretch << (kThreadBits + kExchangeBits) | exchanges << kThreadBits |
+Moment MomentOf(uint64_t stretch, uint64_t warp_barriers, int thread) {
+  return stretch << (kThreadBits + kWarpBarrierBits) | warp_barriers << kThreadBits |
          static_cast<Moment>(thread);
 }
 int ThreadOf(Moment moment) { return static_cast<int>(moment & kThreadMask); }
@@ -58,14 +58,14 @@ struct Range {
 // The functions that check an access use no templates of the standard library. The linker might
 // take such a template from an instrumented file, and it would call these functions recursively.
 struct State {
-  bool enabled = true;
-  bool running = false;  // whether a thread is running
-  bool aside = false;    // whether an Aside exists
+  bool unchecked = false;  // whether an Unchecked exists
+  bool running = false;    // whether a thread is running that is checked
+  bool aside = false;      // whether an Aside exists
   Moment now = 0;
   Moment grid = 0, block = 0;  // the first moment of this grid and of this block
   std::vector<Moment> blocks;  // the first moment of each block of this grid so far
   uint64_t stretch = 0;
-  uint64_t exchanges[kMostThreads / kWarp] = {};
+  uint64_t warp_barriers[kMostThreads / kWarp] = {};
   Range shared, stacks;
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
   // A cache of pages, indexed by page number.
@@ -82,8 +82,8 @@ State the_state;
   if (before < the_state.grid) return false;
   if (before < the_state.block) return !shared;
   const Moment other = before ^ now;
-  if (other >> (kThreadBits + kExchangeBits) != 0 || (other & kThreadMask) == 0) return false;
-  return WarpOf(before) != WarpOf(now) || (other & kExchangeMask) == 0;
+  if (other >> (kThreadBits + kWarpBarrierBits) != 0 || (other & kThreadMask) == 0) return false;
+  return WarpOf(before) != WarpOf(now) || (other & kWarpBarrierMask) == 0;
 }
 
 std::string NameOf(Moment moment) {
@@ -99,19 +99,19 @@ std::string PlaceOf(uintptr_t address) {
              : fmt::format("memory at {:#x}", address);
 }
 
-void Report(const char* what, uintptr_t address, Moment before) {
+[[gnu::cold]] void Report(const char* what, uintptr_t address, Moment before) {
   const Aside aside;
   Complain(fmt::format("race: {} by {} and {}, {}", what, NameOf(before), NameOf(the_state.now),
                        PlaceOf(address)));
 }
 
-void ReportForbidden(uintptr_t address, bool write) {
+[[gnu::cold]] void ReportForbidden(uintptr_t address, bool write) {
   const Aside aside;
   Complain(fmt::format("{} {} {}, which is none of the kernel's", NameOf(the_state.now),
                        write ? "writes" : "reads", PlaceOf(address)));
 }
 
-Page* FindPage(uintptr_t number) {
+[[gnu::noinline]] Page* FindPage(uintptr_t number) {
   const Aside aside;
   std::unique_ptr<Page>& page = the_state.pages[number];
   if (!page) page = std::make_unique<Page>();
@@ -143,7 +143,8 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
   cell.write = now;
 }
 
-void NoteRange(uintptr_t address, size_t bytes, bool write) {
+// Compiled for each size and kind of access, since kernels spend most of their time here.
+[[gnu::always_inline]] inline void NoteRange(uintptr_t address, size_t bytes, bool write) {
   if (the_state.stacks.Holds(address)) return;
   const bool shared = the_state.shared.Holds(address);
   const Moment now = the_state.now;
@@ -152,7 +153,8 @@ void NoteRange(uintptr_t address, size_t bytes, bool write) {
   for (uintptr_t i = address / kCellBytes; i < end; ++i) {
     if (page == nullptr || i % kPageCells == 0) page = PageOf(i / kPageCells);
     Cell& cell = page->cells[i % kPageCells];
-    // No other thread has run since.
+    // The thread has done so before, with no barrier since: what others did meanwhile was compared
+    // with that access.
     if ((write ? cell.write : cell.reads[0]) == now) continue;
     if (cell.write == kForbidden) {
       ReportForbidden(i * kCellBytes, write);
@@ -170,14 +172,14 @@ void NoteRange(uintptr_t address, size_t bytes, bool write) {
 }
 
 // An access by instrumented code.
-void Access(const void* at, size_t bytes, bool write) {
+[[gnu::always_inline]] inline void Access(const void* at, size_t bytes, bool write) {
   if (!the_state.running || the_state.aside) return;
   NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write);
 }
 
 void NextStretch() {
   SYNTRA_CHECK(++the_state.stretch >> kStretchBits == 0, "too many barriers to tell apart");
-  std::memset(the_state.exchanges, 0, sizeof(the_state.exchanges));
+  std::memset(the_state.warp_barriers, 0, sizeof(the_state.warp_barriers));
 }
 
 Range RangeOf(std::span<const std::byte> memory) {
@@ -215,7 +217,8 @@ Forbidden::~Forbidden() {
 #endif
 }
 
-void SetEnabled(bool enabled) { the_state.enabled = enabled; }
+Unchecked::Unchecked() : before_(the_state.unchecked) { the_state.unchecked = true; }
+Unchecked::~Unchecked() { the_state.unchecked = before_; }
 
 void StartGrid() {
   the_state.grid = MomentOf(the_state.stretch + 1, 0, 0);
@@ -231,14 +234,14 @@ void StartBlock(std::span<const std::byte> shared, std::span<const std::byte> st
 }
 
 void Enter(int thread) {
-  the_state.now = MomentOf(the_state.stretch, the_state.exchanges[thread / kWarp], thread);
-  the_state.running = the_state.enabled;
+  the_state.now = MomentOf(the_state.stretch, the_state.warp_barriers[thread / kWarp], thread);
+  the_state.running = !the_state.unchecked;
 }
 void Leave() { the_state.running = false; }
 void PassBarrier() { NextStretch(); }
-void PassWarp(int warp) {
-  SYNTRA_CHECK(++the_state.exchanges[warp] >> kExchangeBits == 0,
-               "too many exchanges to tell apart");
+void PassWarpBarrier(int warp) {
+  SYNTRA_CHECK(++the_state.warp_barriers[warp] >> kWarpBarrierBits == 0,
+               "too many barriers of a warp to tell apart");
 }
 
 }  // namespace syntra::simt::access_check

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks every memory access of a kernel. It finds
 //   data races: two threads access the same bytes, at least one writes, and nothing orders them.
-//     Barriers order the threads of a block, exchanges the lanes of a warp, and nothing the blocks
-//     of a grid. Atomics are not checked;
+//     Barriers of the block order its threads, barriers of a warp its lanes, and nothing the blocks
+//     of a grid. Shuffles, matrix loads and products order nothing. Atomics are not checked;
 //   accesses to memory that is Forbidden.
 // Kernel sources are compiled with the instrumentation of the thread sanitizer. access_check.cc
 // implements its callbacks instead of the sanitizer's run-time library.
@@ -14,8 +14,17 @@
 
 namespace syntra::simt::access_check {
 
-// Enabled by default. The check takes most of the time of a kernel.
-void SetEnabled(bool enabled);
+// While an object exists, kernels are not checked, which takes most of their time.
+class Unchecked {
+ public:
+  Unchecked();
+  ~Unchecked();
+  Unchecked(const Unchecked&) = delete;
+  Unchecked& operator=(const Unchecked&) = delete;
+
+ private:
+  bool before_;
+};
 
 // Bytes after a block's shared memory in which accesses beyond its end are found.
 inline constexpr size_t kGuardBytes = 256;
@@ -31,8 +40,7 @@ void Leave();
 void Note(const void* at, size_t bytes, bool write);
 
 // While an object exists, instrumented accesses are not checked. The simulated GPU uses it for its
-// own accesses, since the linker takes some of its templates from instrumented files. Tests use it
-// for runs that they do not check.
+// own accesses, since the linker takes some of its templates from instrumented files.
 class Aside {
  public:
   Aside();
@@ -58,8 +66,8 @@ class Forbidden {
   std::span<const std::byte> memory_;
 };
 
-// All threads of the block, or the lanes of the warp that take part, have reached this point.
+// All threads of the block, or all lanes of the warp, have reached a barrier.
 void PassBarrier();
-void PassWarp(int warp);
+void PassWarpBarrier(int warp);
 
 }  // namespace syntra::simt::access_check

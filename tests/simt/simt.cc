@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/bfloat16.h"
 #include "tests/simt/access_check.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -76,7 +77,7 @@ struct KeepStack {
   void deallocate(context::stack_context&) {}
 };
 
-enum class State { kReady, kAtBarrier, kInWarp, kDone };
+enum class State : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kInExchange, kDone };
 
 // An asynchronous copy of 16 bytes that is not complete.
 struct Copy {
@@ -88,16 +89,28 @@ struct Copy {
 struct Thread {
   context::fiber fiber;
   context::fiber scheduler;
-  State state = State::kReady;
-  uint32_t mask = 0;  // the lanes that it waits for
   std::deque<Copy> copies;
   int64_t group = 0;  // the group of its next copy
 };
 
 // The values that the lanes of a warp exchange. One half is read while the other is written.
 struct Warp {
-  std::array<std::array<std::byte, kWarp * kSlotBytes>, 2> slots;
+  alignas(kSlotBytes) std::array<std::array<std::byte, kWarp * kSlotBytes>, 2> slots;
   std::array<uint8_t, kWarp> half{};  // the half for each lane's next exchange
+};
+
+// What the lanes of a warp have exchanged, until this lane's next exchange.
+class Slots {
+ public:
+  explicit Slots(const std::byte* slots) : slots_(slots) {}
+  const std::byte* Of(int lane) const { return slots_ + lane * kSlotBytes; }
+  template <typename T>
+  const T* As(int lane) const {
+    return reinterpret_cast<const T*>(Of(lane));
+  }
+
+ private:
+  const std::byte* slots_;
 };
 
 class Block {
@@ -112,14 +125,16 @@ class Block {
   int current() const { return current_; }
   std::byte* shared() const { return shared_; }
 
-  void WaitAtBarrier() { Wait(State::kAtBarrier, 0); }
-  const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes);
+  void WaitAtBarrier() { Wait(State::kAtBarrier); }
+  void WaitAtWarpBarrier() { Wait(State::kAtWarpBarrier); }
+  // Passes a value to the other lanes of the warp and waits for theirs.
+  Slots Exchange(const void* value, size_t bytes);
   void CopyAsync(std::byte* to, const std::byte* from);
   void CommitCopies() { ++threads_[current_].group; }
   void WaitForCopies(int left);
 
  private:
-  void Wait(State state, uint32_t mask);
+  void Wait(State state);
   void Resume(int thread);
   bool ReleaseBarrier();
   bool ReleaseWarps();
@@ -128,6 +143,7 @@ class Block {
   Grid grid_;
   int64_t index_;
   std::vector<Thread> threads_;
+  std::vector<State> states_;  // of the threads; apart, since every round looks at all of them
   std::vector<Warp> warps_;
   std::vector<int> order_;
   std::byte* shared_;
@@ -164,6 +180,7 @@ Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kerne
     : grid_(grid),
       index_(index),
       threads_(grid.threads),
+      states_(grid.threads, State::kReady),
       warps_(grid.threads / kWarp),
       order_(OrderOf(grid.threads, index)),
       shared_(shared) {
@@ -175,7 +192,7 @@ Block::Block(const Grid& grid, int64_t index, const std::function<void()>& kerne
                        KeepStack{stack}, [this, i, &kernel](context::fiber&& scheduler) {
                          threads_[i].scheduler = std::move(scheduler);
                          kernel();
-                         threads_[i].state = State::kDone;
+                         states_[i] = State::kDone;
                          if (!threads_[i].copies.empty()) {
                            Complain(fmt::format("thread {} never waited for {} of its copies", i,
                                                 threads_[i].copies.size()));
@@ -192,22 +209,20 @@ void Block::Resume(int thread) {
   access_check::Leave();
 }
 
-void Block::Wait(State state, uint32_t mask) {
+void Block::Wait(State state) {
   Thread& thread = threads_[current_];
-  thread.state = state;
-  thread.mask = mask;
+  states_[current_] = state;
   thread.scheduler = std::move(thread.scheduler).resume();
 }
 
-const std::byte* Block::Exchange(uint32_t mask, const void* value, size_t bytes) {
+Slots Block::Exchange(const void* value, size_t bytes) {
   const int lane = current_ % kWarp;
   Warp& warp = warps_[current_ / kWarp];
-  if ((mask >> lane & 1) == 0) Complain(fmt::format("lane {} is not in its own mask", lane));
   auto& slots = warp.slots[warp.half[lane]];
   warp.half[lane] ^= 1;
-  if (bytes > 0) std::memcpy(&slots[lane * kSlotBytes], value, bytes);
-  Wait(State::kInWarp, mask);
-  return slots.data();
+  std::memcpy(&slots[lane * kSlotBytes], value, bytes);
+  Wait(State::kInExchange);
+  return Slots(slots.data());
 }
 
 // The copy may access its memory at any time from here until the wait, so both ends are checked.
@@ -250,61 +265,43 @@ void Block::WaitForCopies(int left) {
 }
 
 bool Block::ReleaseBarrier() {
-  const auto waits = [](const Thread& t) {
-    return t.state == State::kAtBarrier || t.state == State::kDone;
-  };
-  if (!std::ranges::all_of(threads_, waits)) return false;
-  bool any = false;
-  for (Thread& thread : threads_) {
-    if (thread.state != State::kAtBarrier) continue;
-    thread.state = State::kReady;
-    any = true;
-  }
-  if (any) access_check::PassBarrier();
-  return any;
+  const auto waits = [](State s) { return s == State::kAtBarrier || s == State::kDone; };
+  if (!std::ranges::all_of(states_, waits)) return false;
+  if (std::ranges::find(states_, State::kAtBarrier) == states_.end()) return false;
+  std::ranges::replace(states_, State::kAtBarrier, State::kReady);
+  access_check::PassBarrier();
+  return true;
 }
 
 bool Block::ReleaseWarps() {
   bool any = false;
   for (size_t w = 0; w < warps_.size(); ++w) {
-    Thread* lanes = &threads_[w * kWarp];
-    for (int lane = 0; lane < kWarp; ++lane) {
-      if (lanes[lane].state != State::kInWarp) continue;
-      const uint32_t mask = lanes[lane].mask;
-      bool all = true;
-      for (int other = 0; other < kWarp; ++other) {
-        if (mask >> other & 1) {
-          all = all && lanes[other].state == State::kInWarp && lanes[other].mask == mask;
-        }
-      }
-      if (!all) continue;
-      for (int other = 0; other < kWarp; ++other) {
-        if (mask >> other & 1) lanes[other].state = State::kReady;
-      }
-      access_check::PassWarp(static_cast<int>(w));
-      any = true;
-    }
+    const std::span<State> lanes(&states_[w * kWarp], kWarp);
+    const State state = lanes.front();
+    if (state != State::kAtWarpBarrier && state != State::kInExchange) continue;
+    if (!std::ranges::all_of(lanes, [&](State lane) { return lane == state; })) continue;
+    std::ranges::fill(lanes, State::kReady);
+    if (state == State::kAtWarpBarrier) access_check::PassWarpBarrier(static_cast<int>(w));
+    any = true;
   }
   return any;
 }
 
 void Block::GiveUp() const {
-  std::array<int, 4> count{};
-  for (const Thread& thread : threads_) ++count[static_cast<int>(thread.state)];
+  const auto count = [&](State state) { return std::ranges::count(states_, state); };
   Complain(
       fmt::format("block {} cannot go on: {} threads wait at a barrier, {} for lanes of their "
                   "warp, {} are done",
-                  index_, count[static_cast<int>(State::kAtBarrier)],
-                  count[static_cast<int>(State::kInWarp)], count[static_cast<int>(State::kDone)]));
+                  index_, count(State::kAtBarrier),
+                  count(State::kAtWarpBarrier) + count(State::kInExchange), count(State::kDone)));
 }
 
 bool Block::Run() {
   access_check::StartBlock({shared_, grid_.shared_bytes}, the_world.stacks.memory());
-  const auto done = [](const Thread& t) { return t.state == State::kDone; };
-  while (!std::ranges::all_of(threads_, done)) {
+  while (!std::ranges::all_of(states_, [](State state) { return state == State::kDone; })) {
     bool moved = false;
     for (const int thread : order_) {
-      if (threads_[thread].state != State::kReady) continue;
+      if (states_[thread] != State::kReady) continue;
       Resume(thread);
       moved = true;
     }
@@ -375,27 +372,68 @@ int64_t BlockIndex() { return TheBlock().index(); }
 int64_t BlockCount() { return TheBlock().grid().blocks; }
 std::byte* SharedMemory() { return TheBlock().shared(); }
 void SyncThreads() { TheBlock().WaitAtBarrier(); }
-const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes) {
-  return TheBlock().Exchange(mask, value, bytes);
-}
+void SyncWarp() { TheBlock().WaitAtWarpBarrier(); }
 void CopyAsync(void* to, const void* from) {
   TheBlock().CopyAsync(static_cast<std::byte*>(to), static_cast<const std::byte*>(from));
 }
 void CommitCopies() { TheBlock().CommitCopies(); }
 void WaitForCopies(int left) { TheBlock().WaitForCopies(left); }
 
-MatrixRows::MatrixRows(const void* own) {
-  if (const size_t astray = reinterpret_cast<uintptr_t>(own) % kCopyBytes; astray != 0) {
-    Complain(fmt::format("thread {} gives a matrix row that is not aligned", ThreadIndex()));
-    own = static_cast<const std::byte*>(own) - astray;
+void Shuffle(void* value, size_t bytes, int lane) {
+  const Slots slots = TheBlock().Exchange(value, bytes);
+  if (lane < 0 || lane >= kWarp) {
+    return Complain(fmt::format("a lane asks for the value of lane {} of its warp", lane));
   }
-  slots_ = Exchange(~0u, &own, sizeof(own));
+  std::memcpy(value, slots.Of(lane), bytes);
 }
 
-const void* MatrixRows::At(int matrix, int row) const {
-  const void* at;
-  std::memcpy(&at, slots_ + (matrix * 8 + row) * kSlotBytes, sizeof(at));
-  return at;
+void LoadMatrices(uint32_t (&pairs)[4], const void* row, bool transposed) {
+  if (const size_t astray = reinterpret_cast<uintptr_t>(row) % kCopyBytes; astray != 0) {
+    Complain(fmt::format("thread {} gives a matrix row that is not aligned", ThreadIndex()));
+    row = static_cast<const std::byte*>(row) - astray;
+  }
+  const Slots slots = TheBlock().Exchange(&row, sizeof(row));
+  const int outer = ThreadIndex() % kWarp / 4, inner = ThreadIndex() % 4 * 2;
+  const auto bits = [&](int matrix, int line, int column, size_t bytes) {
+    uint32_t read = 0;
+    const std::byte* from = *slots.As<const std::byte*>(matrix * 8 + line) + 2 * column;
+    access_check::Note(from, bytes, false);
+    std::memcpy(&read, from, bytes);
+    return read;
+  };
+  for (int q = 0; q < 4; ++q) {
+    pairs[q] = transposed ? bits(q, inner, outer, 2) | bits(q, inner + 1, outer, 2) << 16
+                          : bits(q, outer, inner, 4);
+  }
+}
+
+void MultiplyMatrices(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  // The pairs as numbers: pair r of A is in row lane / 4 + r % 2 * 8, pair r of B in column
+  // lane / 4, both at inner elements 2 * (lane % 4) + 8 * half and the next.
+  struct Pairs {
+    float a[4][2], b[2][2];
+  } own;
+  const auto number = [](uint32_t pair, int i) {
+    return ToFloat(BFloat16{static_cast<uint16_t>(pair >> 16 * i)});
+  };
+  for (int i = 0; i < 2; ++i) {
+    for (int r = 0; r < 4; ++r) own.a[r][i] = number(a[r], i);
+    for (int r = 0; r < 2; ++r) own.b[r][i] = number(b[r], i);
+  }
+  const Slots slots = TheBlock().Exchange(&own, sizeof(own));
+  const int row = ThreadIndex() % kWarp / 4, column = ThreadIndex() % 4 * 2;
+  for (int half = 0; half < 2; ++half) {
+    for (int inner = 0; inner < 4; ++inner) {
+      const auto& rows = slots.As<Pairs>(row * 4 + inner)->a;
+      const Pairs* columns[] = {slots.As<Pairs>(column * 4 + inner),
+                                slots.As<Pairs>(column * 4 + 4 + inner)};
+      for (int i = 0; i < 2; ++i) {
+        for (int n = 0; n < 4; ++n) {
+          c[n] += rows[half * 2 + n / 2][i] * columns[n % 2]->b[half][i];
+        }
+      }
+    }
+  }
 }
 
 }  // namespace syntra::simt

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated GPU: runs GPU kernels on the host. Each thread of a block is a fiber; one processor
 // runs them in turn. Barriers, warps and shared memory behave as CUDA documents. The simulation
-// reports mistakes: a barrier that not all threads reach, shuffles with lanes that do not take
-// part, reads of uninitialised shared memory (it is NaN), and, through access_check.h, data races
-// and accesses outside the kernel's memory.
+// reports mistakes: a barrier that not all threads reach, shuffles that not all lanes take part in,
+// reads of uninitialised shared memory (it is NaN), and, through access_check.h, data races and
+// accesses outside the kernel's memory.
 //
 // kernels/cuda/gpu.h includes this file instead of CUDA's own headers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <string>
 
@@ -49,20 +48,39 @@ void Run(const Grid& grid, const std::function<void()>& kernel);
 std::string TakeComplaints();
 void Complain(const std::string& what);
 
-// The indices of the running thread, as in CUDA.
-int ThreadIndex();
-int ThreadCount();  // of its block
-int64_t BlockIndex();
-int64_t BlockCount();
+// The indices of the running thread, as in CUDA. They stay the same while a function runs, since it
+// runs in the fiber of one thread: so the compiler may ask once.
+[[gnu::const]] int ThreadIndex();
+[[gnu::const]] int ThreadCount();  // of its block
+[[gnu::const]] int64_t BlockIndex();
+[[gnu::const]] int64_t BlockCount();
 
 // The block's shared memory. All bits are ones (NaN) when a block starts.
-std::byte* SharedMemory();
+[[gnu::const]] std::byte* SharedMemory();
 
+// Barriers of the block and of the warp. They order memory between the threads that they wait for.
 void SyncThreads();
-// Passes a value to the lanes of the mask, which must include this one, and waits for theirs.
-// Returns the values of the 32 lanes, kSlotBytes apart, which are valid until this lane's next
-// call. The values of lanes outside the mask must not be read.
-const std::byte* Exchange(uint32_t mask, const void* value, size_t bytes);
+void SyncWarp();
+
+// In what follows all lanes of a warp wait for each other. That orders no memory, since CUDA
+// promises it of barriers alone.
+
+// Replaces the bytes by those of another lane.
+void Shuffle(void* value, size_t bytes, int lane);
+template <typename T>
+T ShuffleFrom(T value, int lane) {
+  static_assert(sizeof(T) <= kSlotBytes);
+  Shuffle(&value, sizeof(T), lane);
+  return value;
+}
+
+// Loads four 8 x 8 matrices of 16-bit elements (PTX ISA, ldmatrix): lane 8 q + r passes the address
+// of row r of matrix q, and gets two elements of each matrix. `transposed`: of their transposes.
+void LoadMatrices(uint32_t (&pairs)[4], const void* row, bool transposed);
+
+// c += A B for a lane's four sums of a 16 x 8 tile and its pairs of bf16 elements of A [16, 16] and
+// B [16, 8] (PTX ISA, mma.m16n8k16).
+void MultiplyMatrices(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
 // Copies 16 bytes (zeros if `from` is null) to the block's shared memory. They arrive as late as
 // CUDA allows: when the thread waits for the group that it committed them with. Until then the
@@ -72,29 +90,5 @@ void CopyAsync(void* to, const void* from);
 void CommitCopies();
 // Waits for all groups that the thread has committed, except the last `left`.
 void WaitForCopies(int left);
-
-// The value of another lane of the mask.
-template <typename T>
-T ShuffleFrom(uint32_t mask, T value, int lane) {
-  static_assert(sizeof(T) <= kSlotBytes);
-  const std::byte* slots = Exchange(mask, &value, sizeof(T));
-  if (lane < 0 || lane >= kWarp || (mask >> lane & 1) == 0) {
-    Complain("a lane asks for the value of lane " + std::to_string(lane) +
-             ", which is not in the mask");
-    return value;
-  }
-  std::memcpy(&value, slots + lane * kSlotBytes, sizeof(T));
-  return value;
-}
-
-// Four 8 x 8 matrices of 16-bit elements. Lane 8 q + r passes the address of row r of matrix q.
-class MatrixRows {
- public:
-  explicit MatrixRows(const void* own);
-  const void* At(int matrix, int row) const;
-
- private:
-  const std::byte* slots_;
-};
 
 }  // namespace syntra::simt

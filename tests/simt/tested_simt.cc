@@ -51,7 +51,7 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
 void InSeveralWays(const std::function<void(const std::string& way)>& run) {
   using simt::Order;
   // A race shows in any order, and the first run looked for them. The others only compare results.
-  const simt::access_check::Aside aside;
+  const simt::access_check::Unchecked unchecked;
   for (const auto& [order, way] : {std::pair(Order::kBackward, "threads backward"),
                                    std::pair(Order::kShuffled, "threads shuffled")}) {
     simt::SetOrder(order);

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that the GPU step benchmark starts, and how long they may run."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from gpu_goals import STEPS_PER_TURN
+from measuring import HERE, ROOT, Stepper, children_by_parent
+
+
+class Deadline:
+    """The time that a part may take; its programs that still run when it is over are killed."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._timer = threading.Timer(seconds, self._kill_children)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def remaining(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    @staticmethod
+    def _kill_children() -> None:
+        for process in children_by_parent().get(os.getpid(), []):
+            os.kill(process, signal.SIGKILL)
+
+    def output(self, *command: str | Path) -> str:
+        """What a command prints. Its messages pass to ours."""
+        text = [str(part) for part in command]
+        result = subprocess.run(
+            text, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT, timeout=self.remaining()
+        )
+        if result.returncode != 0:
+            raise RuntimeError(f"failed ({result.returncode}): {' '.join(text)}")
+        return result.stdout
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerSetting:
+    """How the peer computes. A batch below the product's counts by examples a second."""
+
+    implementation: str
+    batch: int
+    compiled: bool = True
+    precision: str = "bf16_master"
+    attention: str = "fused"
+
+    def name(self) -> str:
+        what = {
+            "hugging_face": "Hugging Face T5, SDPA",
+            "plain": f"plain PyTorch T5, attention {self.attention}",
+            "plain_random": "plain PyTorch Syn(R)",
+        }[self.implementation]
+        mode = "torch.compile" if self.compiled else "eager"
+        return f"{what}, {mode}, {self.precision}, batch {self.batch}"
+
+
+class Programs:
+    """Starts the programs that are measured."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.deadline: Deadline  # of the part that is being measured
+
+    def settings(self, variant: str, *overlays: str, **values: object) -> list[str | Path]:
+        """The product's configuration, as arguments."""
+        files = ["base_transformer"]
+        if variant != "transformer":
+            files.append(f"base_{variant}")
+        if self.options.tiny:
+            files.append("tiny")
+        arguments: list[str | Path] = []
+        for file in (*files, *overlays):
+            arguments += ["--config", HERE / "configs" / f"{file}.textproto"]
+        if self.options.device == "cuda":
+            values["device"] = "CUDA"
+        for name, value in values.items():
+            arguments += ["--set", f"train.{name}={value}"]
+        return arguments
+
+    def plan(self, variant: str) -> dict[str, Any]:
+        output = self.deadline.output(
+            self.options.syntra, "plan", "--json", *self.settings(variant)
+        )
+        plan: dict[str, Any] = json.loads(output)
+        return plan
+
+    def product(self, variant: str) -> Stepper:
+        arguments = self.settings(variant)
+        command = [self.options.syntra, "bench", "--json", "--wait-for-line", *arguments]
+        return Stepper(command, {}, lines_per_turn=STEPS_PER_TURN)
+
+    def sizes(self) -> list[str]:
+        return ["--sizes", "tiny" if self.options.tiny else "base"]
+
+    def describe_peer(self, implementation: str) -> dict[str, Any]:
+        output = self.deadline.output(
+            *(self.options.python, HERE / "gpu_peer.py", "--describe", *self.sizes()),
+            *("--implementation", implementation),
+        )
+        facts: dict[str, Any] = json.loads(output)
+        return facts
+
+    def peer(self, setting: PeerSetting) -> Stepper:
+        command = [self.options.python, HERE / "gpu_peer.py", *self.sizes()]
+        command += ["--implementation", setting.implementation, "--precision", setting.precision]
+        command += ["--attention", setting.attention, "--steps", str(STEPS_PER_TURN)]
+        command += ["--device", self.options.device, "--batch", str(setting.batch)]
+        if setting.compiled:
+            command.append("--compile")
+        return Stepper(command, {})
+
+    def reference(self, part: str) -> list[dict[str, Any]]:
+        command = [self.options.python, HERE / "gpu_reference.py", part, *self.sizes()]
+        command += ["--device", self.options.device, *(["--eager"] if self.options.eager else [])]
+        return [json.loads(line) for line in self.deadline.output(*command).splitlines()]
+
+    def own_kernels(self) -> list[dict[str, Any]]:
+        sizes = ["2", "128"] if self.options.tiny else []
+        output = self.deadline.output(self.options.kernel_bench, *sizes)
+        return [json.loads(line) for line in output.splitlines()]

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Runs launch/gpu_check with programs that only pretend to use a GPU: parts, what is remembered of them, time limits,
+# what is missing, the exit code and the table.
+#   gpu_check_test.sh SOURCE
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+readonly SOURCE=$1
+SCRATCH=$(mktemp -d)
+readonly SCRATCH BUNDLE="$SCRATCH/bundle" OUTPUT="$SCRATCH/output" CALLS="$SCRATCH/calls"
+trap 'rm -rf "$SCRATCH"' EXIT
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# pretend FILE: makes a program of standard input.
+pretend() {
+  { printf '#!/bin/bash\n'; cat; } >"$1"
+  chmod +x "$1"
+}
+
+# Every program notes its name in CALLS. One that SCRATCH/broken names fails; `timeout` ends those of SCRATCH/hanging.
+make_programs() {
+  local name
+  mkdir -p "$BUNDLE/bin" "$SCRATCH/path"
+  echo '# commit 0123456789abcdef' >"$BUNDLE/MANIFEST"
+  pretend "$BUNDLE/bin/syntra" <<'END'
+echo "  CUDA    driver's CUDA 13.0, runtime 13.0"
+echo "  GPU 0   NVIDIA H100, compute capability 9.0"
+END
+  for name in cuda_tests communicator_cuda_test e2e_gpu_test gpu_kernel_bench; do
+    pretend "$BUNDLE/bin/$name" <<END
+echo $name "\$@" >>"$CALLS"
+echo "[  PASSED  ] 3 tests."
+if grep -qx $name "$SCRATCH/broken"; then echo "[  FAILED  ] 2 tests, listed below:"; exit 1; fi
+END
+  done
+  pretend "$BUNDLE/bin/mpirun" <<'END'
+exec "${@: -2}"
+END
+  pretend "$SCRATCH/path/compute-sanitizer" <<END
+echo compute-sanitizer "\$2" >>"$CALLS"
+END
+  pretend "$SCRATCH/path/timeout" <<END
+for argument; do if grep -qxF "\${argument##*/}" "$SCRATCH/hanging"; then exit 124; fi; done
+exec "\${@:3}"
+END
+  # As python3 with torch. Its benchmark drops a part of the step the first time.
+  pretend "$SCRATCH/path/python_with_torch" <<END
+if [[ \$1 == -c ]]; then exit; fi
+echo benchmark "\${*:2:3}" >>"$CALLS"
+while [[ \$1 != --results ]]; do shift; done
+echo '{"judged": []}' >"\$2/gpu_step-gpu-2026.json"
+echo '| Transformer over the peer | 2.0000x |'
+if [[ ! -e "$SCRATCH/begun" ]]; then touch "$SCRATCH/begun"; exit 75; fi
+END
+  pretend "$SCRATCH/path/python_without" <<<'exit 1'
+  : >"$SCRATCH/broken"
+  : >"$SCRATCH/hanging"
+}
+
+# gpu_check CODE OPTION...: leaves what it prints in `said`, and the programs that it started in CALLS.
+gpu_check() {
+  local code=$1 ended=0
+  shift
+  : >"$CALLS"
+  said=$(PATH="$SCRATCH/path:$PATH" SYNTRA_PYTHON="${PYTHON:-python_with_torch}" \
+    "$SOURCE/launch/gpu_check" --bundle "$BUNDLE" --output "$OUTPUT" "$@" 2>&1) || ended=$?
+  if ((ended != code)); then fail "it ended with $ended, not $code: $said"; fi
+}
+
+called() { grep -c "^$1" "$CALLS" || true; }
+
+# expect_row NAME STATE
+expect_row() {
+  if ! grep -q "^| $1 | $2 |" "$OUTPUT/table.md"; then fail "$1 is not $2 in:"$'\n'"$(<"$OUTPUT/table.md")"; fi
+}
+
+runs_a_part_alone() {
+  gpu_check 0 --ranks
+  expect_row nccl-one-rank passed
+  expect_row staging-two-ranks passed
+  expect_row nccl-all-gpus skipped
+  expect_row training 'not run'
+  if (($(called cuda_tests) + $(called benchmark) > 0)); then fail "another part ran: $(<"$CALLS")"; fi
+}
+
+repeats_what_was_stopped_but_not_what_ended() {
+  echo e2e_gpu_test >"$SCRATCH/hanging"
+  echo cuda_tests >"$SCRATCH/broken"
+  gpu_check 1 --tests
+  expect_row kernels-and-models failed
+  expect_row training stopped
+  : >"$SCRATCH/hanging"
+  gpu_check 1 --tests
+  expect_row training passed
+  if (($(called cuda_tests) > 0)); then fail "a failure was repeated"; fi
+}
+
+begins_anew_with_other_programs() {
+  : >"$SCRATCH/broken"
+  echo '# commit fedcba9876543210' >"$BUNDLE/MANIFEST"
+  gpu_check 0 --tests
+  expect_row kernels-and-models passed
+  expect_row nccl-one-rank 'not run'
+  if [[ $(called cuda_tests) != "$(called e2e_gpu_test)" ]]; then fail "the shards of both differ: $(<"$CALLS")"; fi
+}
+
+asks_for_more_until_all_is_done() {
+  gpu_check 75 --step
+  expect_row step unfinished
+  gpu_check 0 --step
+  expect_row step passed
+  grep -q 'Transformer over the peer' <<<"$said" || fail "no figures in: $said"
+  gpu_check 0
+  if (($(called benchmark) != 1)); then fail "the step was measured again"; fi
+  expect_row kernels passed
+  expect_row memcheck passed
+  expect_row racecheck passed
+  if grep -q 'not run' "$OUTPUT/table.md"; then fail "a check is missing: $(<"$OUTPUT/table.md")"; fi
+}
+
+leaves_no_time_for_nothing() {
+  rm -r "$OUTPUT"
+  gpu_check 75 --tests --minutes 0
+  expect_row training unfinished
+}
+
+names_what_is_missing_first() {
+  rm -r "$OUTPUT"
+  PYTHON=python_without gpu_check 0 --step
+  [[ $said == *'MISSING: python_without with torch'*skipped* ]] || fail "it said: $said"
+  expect_row step skipped
+}
+
+writes_one_file() {
+  rm -r "$OUTPUT"
+  gpu_check 0 --kernels
+  gpu_check 0 --ranks
+  local files=("$OUTPUT"/gpu_check-*.json)
+  if ((${#files[@]} != 1)); then fail "result files: ${files[*]}"; fi
+  python3 - "${files[0]}" <<'END' || fail "$(<"${files[0]}")"
+import json, sys
+result = json.load(open(sys.argv[1]))
+states = {check["name"]: check["state"] for check in result["checks"]}
+assert result["commit"] == "fedcba9876543210" and result["gpu"].startswith("NVIDIA H100")
+assert states["kernels"] == states["nccl-one-rank"] == "passed" and states["step"] == "not run"
+assert result["benchmark"] == {"judged": []}
+END
+}
+
+make_programs
+for check in runs_a_part_alone repeats_what_was_stopped_but_not_what_ended begins_anew_with_other_programs \
+  asks_for_more_until_all_is_done leaves_no_time_for_nothing names_what_is_missing_first writes_one_file; do
+  printf '%s\n' "$check"
+  "$check"
+done
