@@ -48,10 +48,25 @@ __global__ void PositionRowsKernel(const float* positions, int64_t heads, int64_
              static_cast<int>(left < kEight ? left : kEight));
 }
 
-int64_t BlocksFor(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
-
+// For each position n = y Na + x the unit vectors of x and of y.
 template <typename T>
-constexpr size_t kLine = Line<T>::kElements;
+__global__ void UnitRowsKernel(int a_size, int b_size, T* a_units, T* b_units) {
+  const int a_width = PaddedWidth<T>(a_size), b_width = PaddedWidth<T>(b_size);
+  const int64_t stride = BlockCount() * ThreadCount();
+  for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
+       item < int64_t{a_size} * b_size * (a_width + b_width); item += stride) {
+    const auto n = static_cast<int>(item / (a_width + b_width));
+    const auto column = static_cast<int>(item % (a_width + b_width));
+    if (column < a_width) {
+      a_units[int64_t{n} * a_width + column] = FromFloat<T>(column == n % a_size ? 1.0f : 0.0f);
+    } else {
+      const int y = column - a_width;
+      b_units[int64_t{n} * b_width + y] = FromFloat<T>(y == n / a_size ? 1.0f : 0.0f);
+    }
+  }
+}
+
+int64_t BlocksFor(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
 
 }  // namespace
 
@@ -64,10 +79,17 @@ PreparedTerms::PreparedTerms(const Dimensions& z, std::span<const TensorType> in
   if (inputs[kPrefixEnds].present()) {
     prefix_ranges_ = layout.Place(z.batch * Chunks(z.queries) * sizeof(SegmentRange));
   }
-  if (z.features > 0) {
-    const int64_t heads = z.positions_per_head ? z.heads : 1;
-    position_rows_ = layout.Place(heads * z.position_extent *
-                                  AlignUp(z.features * SizeOf(inputs[kU].dtype), kCopyBytes));
+  const DType dtype = inputs[kValue].dtype;
+  const auto place_rows = [&](int64_t rows, int64_t width) {
+    return layout.Place(rows * AlignUp(width * SizeOf(dtype), kCopyBytes));
+  };
+  if (inputs[kU].present()) {
+    position_rows_ =
+        place_rows((z.positions_per_head ? z.heads : 1) * z.position_extent, z.features);
+  }
+  if (inputs[kA].present()) {
+    a_units_ = place_rows(z.a_size * z.b_size, z.a_size);
+    b_units_ = place_rows(z.a_size * z.b_size, z.b_size);
   }
 }
 
@@ -87,16 +109,28 @@ void PreparedTerms::Run(const KernelArguments& arguments, Terms<T>& terms) const
   if (terms.prefix_ends != nullptr) {
     terms.prefix_ranges = find_ranges(terms.prefix_ends, terms.queries, prefix_ranges_);
   }
+  const auto rows_at = [&](size_t place) {
+    return reinterpret_cast<T*>(arguments.workspace + place);
+  };
   if (terms.u != nullptr) {
-    T* rows = reinterpret_cast<T*>(arguments.workspace + position_rows_);
-    const int64_t heads = terms.positions_per_head ? terms.heads : 1;
+    T* rows = rows_at(position_rows_);
     terms.position_rows = rows;
-    terms.position_width = static_cast<int64_t>(AlignUp(terms.features, kLine<T>));
-    const int64_t items = heads * BlocksFor(terms.position_width, kEight) * terms.position_extent;
+    const int64_t heads = terms.positions_per_head ? terms.heads : 1;
+    const int64_t width = PaddedWidth<T>(terms.features);
+    const int64_t items = heads * BlocksFor(width, kEight) * terms.position_extent;
     Launch(arguments, {BlocksFor(items, kThreads), kThreads}, PositionRowsKernel<T>,
-           terms.positions, heads, terms.features, terms.position_extent, terms.position_width,
-           rows);
+           terms.positions, heads, terms.features, terms.position_extent, width, rows);
   }
+  if (terms.a != nullptr) {
+    T *a = rows_at(a_units_), *b = rows_at(b_units_);
+    terms.a_units = a;
+    terms.b_units = b;
+    const int64_t width = PaddedWidth<T>(terms.a_size) + PaddedWidth<T>(terms.b_size);
+    Launch(arguments, GridFor(terms.a_size * terms.b_size * width), UnitRowsKernel<T>,
+           static_cast<int>(terms.a_size), static_cast<int>(terms.b_size), a, b);
+  }
+  terms.table_in_pairs = terms.ByRow() && terms.table_keys % 2 == 0 &&
+                         reinterpret_cast<uintptr_t>(terms.table) % sizeof(Pair) == 0;
 }
 
 template void PreparedTerms::Run(const KernelArguments&, Terms<float>&) const;
