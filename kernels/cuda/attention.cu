@@ -180,9 +180,11 @@ template <typename Tile, bool kPlain, typename T>
 __global__ void __launch_bounds__(kTileThreads, 2) AttentionKernel(Forward<T> call, int stages) {
   if constexpr (kPlain) call.terms.AssumePlain();
   T* memory = reinterpret_cast<T*>(SharedBytes());
-  const int64_t tiles = (call.terms.queries + Tile::kQueries - 1) / Tile::kQueries;
-  ForTiles(call.terms, tiles, [&](int64_t b, int64_t h, int64_t index) {
-    Tile tile(call, memory, b, h, static_cast<int>(index));
+  const auto heads = static_cast<int>(call.terms.heads);
+  const int tiles = (static_cast<int>(call.terms.queries) + Tile::kQueries - 1) / Tile::kQueries;
+  ForItems(call.terms, call.terms.ExampleCount() * heads * tiles, [&](int item) {
+    const int64_t b = call.terms.Example(item / tiles / heads);
+    Tile tile(call, memory, b, item / tiles % heads, item % tiles);
     PassStages(stages, tile);
     tile.Store();
   });
@@ -250,7 +252,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       prepared.Run(arguments, forward.terms);
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
         const int64_t tiles = (z.queries + Tile::kQueries - 1) / Tile::kQueries;
-        const Grid grid = TileGrid(forward.terms, tiles, memory->bytes);
+        const Grid grid = ItemGrid(forward.terms, z.batch * z.heads * tiles, memory->bytes);
         WithPlain(forward.terms, [&](auto plain) {
           Launch(arguments, grid, AttentionKernel<Tile, plain(), T>, forward, memory->stages);
         });

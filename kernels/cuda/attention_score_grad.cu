@@ -107,29 +107,31 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads, 2)
     TableSumsKernel(Recomputation<T> work, int stages) {
   const Terms<T>& terms = work.call.terms;
-  const int64_t key_tiles = Chunks(terms.keys) * (kColumns / kPassing<T>);
-  const int64_t tiles = Chunks(terms.queries) * key_tiles, tile = BlockIndex() % tiles;
-  const int64_t h = BlockIndex() / tiles % terms.heads, part = BlockIndex() / tiles / terms.heads;
-  const Place place{static_cast<int>(tile / key_tiles) * kOwnRows,
-                    static_cast<int>(tile % key_tiles) * kPassing<T>,
-                    {}};
-  const int64_t examples = terms.ExampleCount();
+  const int key_tiles = static_cast<int>(Chunks(terms.keys)) * (kColumns / kPassing<T>);
+  const int tiles = static_cast<int>(Chunks(terms.queries)) * key_tiles;
+  const auto heads = static_cast<int>(terms.heads), parts = static_cast<int>(work.table_parts);
+  const auto examples = static_cast<int>(terms.ExampleCount());
   T* memory = reinterpret_cast<T*>(SharedBytes());
-  TableTile<T> sums(work, memory, h, place, examples * part / work.table_parts,
-                    examples * (part + 1) / work.table_parts);
-  if (place.passing < terms.keys) PassStages(stages, sums);
-  sums.Store(*reinterpret_cast<RowsOfSums*>(memory), work.TableSums(part, h, 0),
-             static_cast<int>(Chunks(terms.keys)) * kColumns);
+  ForItems(terms, int64_t{tiles} * heads * parts, [&](int item) {
+    const int tile = item % tiles, h = item / tiles % heads, part = item / tiles / heads;
+    const Place place{tile / key_tiles * kOwnRows, tile % key_tiles * kPassing<T>, {}};
+    TableTile<T> sums(work, memory, h, place, FirstOfPart(examples, part, parts),
+                      FirstOfPart(examples, part + 1, parts));
+    if (place.passing < terms.keys) PassStages(stages, sums);
+    sums.Store(*reinterpret_cast<RowsOfSums*>(memory), work.TableSums(part, h, 0),
+               static_cast<int>(Chunks(terms.keys)) * kColumns);
+  });
 }
 
 // dtable if the table has a row per query: sums over parts, and over the heads that share the
-// table.
+// table. Without examples nothing was summed.
 template <typename T>
 struct TableRows {
   Recomputation<T> work;
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {
     const Terms<T>& terms = work.call.terms;
+    if (terms.ExampleCount() == 0) return;
     const int64_t i = row % terms.table_queries, first = row / terms.table_queries;
     const int64_t end = terms.table_heads == 1 ? terms.heads : first + 1;
     Eight sums = {};
@@ -146,9 +148,11 @@ struct TableRows {
 };
 
 // result[group, line] (+)= sum over the items of Sums::Term(group, line, item). The lanes of a warp
-// have neighbouring lines, each of the block's eight warps sums every eighth item.
+// have neighbouring lines, each of the block's eight warps sums every eighth item. Without examples
+// nothing was summed.
 template <typename Sums>
 __global__ void SumLinesKernel(Sums sums) {
+  if (sums.work.call.terms.ExampleCount() == 0) return;
   const int64_t tiles = (sums.lines + kWarp - 1) / kWarp, group = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   float sum = 0.0f;
@@ -318,7 +322,7 @@ void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
                   work);
   }
   const int64_t tiles = Chunks(z.queries) * Chunks(z.keys) * (kColumns / kPassing<T>);
-  Launch(arguments, {tiles * z.heads * work.table_parts, kTileThreads, memory.bytes},
+  Launch(arguments, ItemGrid(z, tiles * z.heads * work.table_parts, memory.bytes),
          TableSumsKernel<T>, work, memory.stages);
   if (z.table_queries > 1) {
     Rowwise(arguments, z.table_heads * z.table_queries, z.table_keys, TableRows<T>{work});

@@ -4,9 +4,11 @@
 namespace syntra::attention {
 namespace {
 
-// A warp computes the range of 64 rows of an example.
-__global__ void RangesKernel(const int32_t* values, int64_t batch, int64_t rows,
-                             SegmentRange* ranges) {
+// A warp computes the range of 64 rows of an example. If there is a list of examples (Terms), an
+// empty one needs no ranges.
+__global__ void RangesKernel(const int32_t* examples, const int32_t* values, int64_t batch,
+                             int64_t rows, SegmentRange* ranges) {
+  if (examples != nullptr && examples[0] == 0) return;
   const int64_t chunks = Chunks(rows), item = BlockIndex() * WarpCount() + WarpIndex();
   if (item >= batch * chunks) return;
   SegmentRange range{INT32_MAX, INT32_MIN, false};
@@ -99,7 +101,7 @@ void PreparedTerms::Run(const KernelArguments& arguments, Terms<T>& terms) const
   const auto find_ranges = [&](const int32_t* values, int64_t rows, size_t place) {
     auto* ranges = reinterpret_cast<SegmentRange*>(arguments.workspace + place);
     Launch(arguments, {BlocksFor(terms.batch * Chunks(rows), kWarps), kThreads}, RangesKernel,
-           values, terms.batch, rows, ranges);
+           terms.examples, values, terms.batch, rows, ranges);
     return ranges;
   };
   if (terms.query_segments != nullptr) {

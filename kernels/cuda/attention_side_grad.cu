@@ -238,24 +238,26 @@ class SideGradients {
 
 template <typename T, typename Pass, bool kPlain>
 __global__ void __launch_bounds__(kTileThreads, 2)
-    SideGradientsKernel(Recomputation<T> work, int64_t parts, int chunks, int stages) {
+    SideGradientsKernel(Recomputation<T> work, int parts, int chunks, int stages) {
   if constexpr (kPlain) work.call.terms.AssumePlain();
   const Terms<T>& terms = work.call.terms;
-  const int64_t tiles = Chunks(Pass::kOfKeys ? terms.keys : terms.queries);
-  const auto chunk = static_cast<int>(BlockIndex() % chunks);
-  const auto own = static_cast<int>(BlockIndex() / chunks % tiles * kOwnRows);
-  const int64_t h = BlockIndex() / chunks / tiles % terms.heads;
-  const int64_t part = BlockIndex() / chunks / tiles / terms.heads;
-  SideGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
-  gradients.StartPart(part);
-  const int64_t examples = terms.ExampleCount();
-  for (int64_t n = examples * part / parts; n < examples * (part + 1) / parts; ++n) {
-    gradients.StartExample(terms.Example(n));
-    PassStages(stages, gradients);
-    gradients.StoreExample();
-    SyncThreads();
-  }
-  gradients.StorePart(part);
+  const auto tiles = static_cast<int>(Chunks(Pass::kOfKeys ? terms.keys : terms.queries));
+  const auto heads = static_cast<int>(terms.heads);
+  const auto examples = static_cast<int>(terms.ExampleCount());
+  ForItems(terms, int64_t{parts} * heads * tiles * chunks, [&](int item) {
+    const int chunk = item % chunks, own = item / chunks % tiles * kOwnRows;
+    const int h = item / chunks / tiles % heads, part = item / chunks / tiles / heads;
+    SideGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
+    gradients.StartPart(part);
+    const int end = FirstOfPart(examples, part + 1, parts);
+    for (int n = FirstOfPart(examples, part, parts); n < end; ++n) {
+      gradients.StartExample(terms.Example(n));
+      PassStages(stages, gradients);
+      gradients.StoreExample();
+      SyncThreads();
+    }
+    gradients.StorePart(part);
+  });
 }
 
 template <typename T, typename Pass>
@@ -265,8 +267,8 @@ void RunPass(const KernelArguments& arguments, const Recomputation<T>& work, int
   const int64_t parts = Pass::kOfKeys ? work.parts : z.batch;
   const int64_t items = parts * z.heads * Chunks(Pass::kOfKeys ? z.keys : z.queries) * chunks;
   const auto launch = [&](auto plain) {
-    Launch(arguments, {items, kTileThreads, memory.bytes}, SideGradientsKernel<T, Pass, plain()>,
-           work, parts, static_cast<int>(chunks), memory.stages);
+    Launch(arguments, ItemGrid(z, items, memory.bytes), SideGradientsKernel<T, Pass, plain()>, work,
+           static_cast<int>(parts), static_cast<int>(chunks), memory.stages);
   };
   if constexpr (Pass::kDot && !Pass::kDense) {
     WithPlain(z, launch);

@@ -189,24 +189,32 @@ struct Backward {
   bool accumulate[kGradientOutputCount];
 };
 
-// A grid for `tiles` tiles of each example and head. If there is a list of examples, whose length
-// only the device knows, the grid has no more blocks than can run at once.
+// A grid for `items` pieces of a call's work (ForItems). If there is a list of examples, whose
+// length only the device knows, the grid has no more blocks than run at once on an H100, so that it
+// ends at once if the list is empty.
 template <typename T>
-Grid TileGrid(const Terms<T>& terms, int64_t tiles, size_t shared_bytes) {
-  constexpr int64_t kMostBlocks = 132 * 8;
-  const int64_t all = terms.batch * terms.heads * tiles;
-  return {terms.examples != nullptr ? std::min(all, kMostBlocks) : all, kTileThreads, shared_bytes};
+Grid ItemGrid(const Terms<T>& terms, int64_t items, size_t shared_bytes) {
+  constexpr int64_t kMostBlocks = 132 * 2;
+  return {terms.examples != nullptr ? std::min(items, kMostBlocks) : items, kTileThreads,
+          shared_bytes};
 }
 
-// Calls body(b, h, tile) for this block's share of the tiles. All threads of the block must call
-// it.
+// Calls body(item) for this block's share of the items, if there are any examples. All threads of
+// the block must call it. Items are int, as blocks are, because divisions of int64_t take long.
 template <typename T, typename Body>
-__device__ __forceinline__ void ForTiles(const Terms<T>& terms, int64_t tiles, const Body& body) {
-  const int64_t end = terms.ExampleCount() * terms.heads * tiles;
-  for (int64_t item = BlockIndex(); item < end; item += BlockCount()) {
-    body(terms.Example(item / tiles / terms.heads), item / tiles % terms.heads, item % tiles);
-    SyncThreads();  // the next tile reuses shared memory
+__device__ __forceinline__ void ForItems(const Terms<T>& terms, int64_t items, const Body& body) {
+  if (terms.ExampleCount() == 0) return;
+  for (int64_t item = BlockIndex(); item < items; item += BlockCount()) {
+    body(static_cast<int>(item));
+    SyncThreads();  // the next item reuses shared memory
   }
+}
+
+// The first of `count` examples that belongs to a part. For index = parts it is the end of the
+// last.
+__device__ __forceinline__ int FirstOfPart(int count, int index, int parts) {
+  const int each = count / parts, rest = count % parts;  // the first parts have one more
+  return index * each + (index < rest ? index : rest);
 }
 
 }  // namespace syntra::attention
