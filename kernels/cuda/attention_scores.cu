@@ -4,19 +4,22 @@
 namespace syntra::attention {
 namespace {
 
-// A warp computes the range of 64 rows of an example. If there is a list of examples (Terms), an
-// empty one needs no ranges.
-__global__ void RangesKernel(const int32_t* examples, const int32_t* values, int64_t batch,
-                             int64_t rows, SegmentRange* ranges) {
-  if (examples != nullptr && examples[0] == 0) return;
-  const int64_t chunks = Chunks(rows), item = BlockIndex() * WarpCount() + WarpIndex();
-  if (item >= batch * chunks) return;
+// Segments or ends of prefixes [B, rows] and the ranges of their chunks of 64 rows.
+struct RangedRows {
+  const int32_t* values = nullptr;
+  int64_t rows = 0;
+  SegmentRange* ranges = nullptr;
+};
+struct AllRangedRows {
+  RangedRows queries, keys, prefixes;
+};
+
+// All lanes of a warp must call it.
+__device__ SegmentRange RangeOfRows(const int32_t* values, int64_t count) {
   SegmentRange range{INT32_MAX, INT32_MIN, false};
   int zeros = 0;
-  for (int row = LaneIndex(); row < kColumns; row += kWarp) {
-    const int64_t i = item % chunks * kColumns + row;
-    if (i >= rows) break;
-    const int32_t value = values[item / chunks * rows + i];
+  for (int64_t i = LaneIndex(); i < count; i += kWarp) {
+    const int32_t value = values[i];
     zeros += value == 0 ? 1 : 0;
     if (value == 0) continue;
     range.lowest = value < range.lowest ? value : range.lowest;
@@ -29,7 +32,27 @@ __global__ void RangesKernel(const int32_t* examples, const int32_t* values, int
     range.highest = highest > range.highest ? highest : range.highest;
   }
   range.any_zero = WarpSum(zeros) > 0;
-  if (LaneIndex() == 0) ranges[item] = range;
+  return range;
+}
+
+// A warp computes the range of a chunk. If there is a list of examples (Terms), an empty one needs
+// no ranges.
+__global__ void RangesKernel(const int32_t* examples, int64_t batch, AllRangedRows all) {
+  if (examples != nullptr && examples[0] == 0) return;
+  int64_t item = BlockIndex() * WarpCount() + WarpIndex();
+  const auto find = [&](const RangedRows& of) {
+    const int64_t chunks = Chunks(of.rows), items = batch * chunks;
+    if (item >= 0 && item < items) {
+      const int64_t b = item / chunks, first = item % chunks * kColumns, left = of.rows - first;
+      const SegmentRange range =
+          RangeOfRows(of.values + b * of.rows + first, left < kColumns ? left : kColumns);
+      if (LaneIndex() == 0) of.ranges[item] = range;
+    }
+    item -= items;
+  };
+  find(all.queries);
+  find(all.keys);
+  find(all.prefixes);
 }
 
 // Transposes the table of positions, [heads, features, extent], to rows of `width` features.
@@ -96,21 +119,28 @@ PreparedTerms::PreparedTerms(const Dimensions& z, std::span<const TensorType> in
 }
 
 template <typename T>
-void PreparedTerms::Run(const KernelArguments& arguments, Terms<T>& terms) const {
+void PreparedTerms::FindRanges(const KernelArguments& arguments, Terms<T>& terms) const {
   constexpr int64_t kWarps = kThreads / kWarp;
-  const auto find_ranges = [&](const int32_t* values, int64_t rows, size_t place) {
-    auto* ranges = reinterpret_cast<SegmentRange*>(arguments.workspace + place);
-    Launch(arguments, {BlocksFor(terms.batch * Chunks(rows), kWarps), kThreads}, RangesKernel,
-           terms.examples, values, terms.batch, rows, ranges);
-    return ranges;
+  int64_t items = 0;
+  const auto ranged = [&](const int32_t* values, int64_t rows, size_t place) -> RangedRows {
+    if (values == nullptr) return {};
+    items += terms.batch * Chunks(rows);
+    return {values, rows, reinterpret_cast<SegmentRange*>(arguments.workspace + place)};
   };
-  if (terms.query_segments != nullptr) {
-    terms.query_ranges = find_ranges(terms.query_segments, terms.queries, query_ranges_);
-    terms.key_ranges = find_ranges(terms.key_segments, terms.keys, key_ranges_);
-  }
-  if (terms.prefix_ends != nullptr) {
-    terms.prefix_ranges = find_ranges(terms.prefix_ends, terms.queries, prefix_ranges_);
-  }
+  const AllRangedRows all{ranged(terms.query_segments, terms.queries, query_ranges_),
+                          ranged(terms.key_segments, terms.keys, key_ranges_),
+                          ranged(terms.prefix_ends, terms.queries, prefix_ranges_)};
+  terms.query_ranges = all.queries.ranges;
+  terms.key_ranges = all.keys.ranges;
+  terms.prefix_ranges = all.prefixes.ranges;
+  if (items == 0) return;
+  Launch(arguments, {BlocksFor(items, kWarps), kThreads}, RangesKernel, terms.examples, terms.batch,
+         all);
+}
+
+template <typename T>
+void PreparedTerms::Run(const KernelArguments& arguments, Terms<T>& terms) const {
+  FindRanges(arguments, terms);
   const auto rows_at = [&](size_t place) {
     return reinterpret_cast<T*>(arguments.workspace + place);
   };

@@ -457,6 +457,9 @@ class PreparedTerms {
   void Run(const KernelArguments& arguments, Terms<T>& terms) const;
 
  private:
+  template <typename T>
+  void FindRanges(const KernelArguments& arguments, Terms<T>& terms) const;
+
   size_t query_ranges_ = 0, key_ranges_ = 0, prefix_ranges_ = 0;
   size_t position_rows_ = 0, a_units_ = 0, b_units_ = 0;
 };
