@@ -69,22 +69,18 @@ class AttentionTile {
   static constexpr int kChunks = kHead / kColumns;
   static constexpr int kM = kChunks == 1 && sizeof(T) == sizeof(BFloat16) ? 2 : 1;
   static constexpr int kN = kPassingFragments<T>, kQueries = kTileWarps * 16 * kM;
-  static constexpr int kPassingTile = kPassing<T> * kTileStride<T>;
-  static constexpr int kOwnTile = kQueries * kTileStride<T>;
 
-  __device__ AttentionTile(const Forward<T>& call, T* memory, int64_t b, int64_t h, int64_t tile)
+  __device__ AttentionTile(const Forward<T>& call, T* memory, int64_t b, int64_t h, int tile)
       : call_(call), terms_(call.terms), b_(b), h_(h), own_(memory), keys_(Keys(terms_, b, h)) {
-    next_ = {static_cast<int>(tile) * kQueries, -kPassing<T>, false};
+    next_ = {tile * kQueries, -kPassing<T>, {}};
     const Side<T> queries = Queries<T>(terms_, nullptr, b, h);
     queries.template Copy<kQueries>(next_.own, own_);
-    stages_ = own_ + queries.TileCount() * kOwnTile;
+    stages_ = own_ + queries.TileCount() * kOwnTile<T, kM>;
   }
 
-  __device__ bool Begin(int stage) {
-    if (!FindNext<false>(terms_, b_, h_, kQueries, next_)) return false;
-    keys_.template Copy<kPassing<T>>(next_.passing, Stage(stage));
-    return true;
-  }
+  __device__ bool Find() { return FindNext<false>(terms_, b_, h_, kQueries, next_); }
+
+  __device__ void Copy(int stage) { keys_.template Copy<kPassing<T>>(next_.passing, Stage(stage)); }
 
   __device__ void Prepare() {
     place_ = next_;
@@ -92,11 +88,8 @@ class AttentionTile {
   }
 
   __device__ void Use(int stage) {
-    const T* tile = Stage(stage);
-    for (int c = 0; c < keys_.Features(); ++c, tile += kPassingTile) {
-      AddScores(WarpRows<kM>(own_ + c * kOwnTile), tile, scores_);
-    }
-    if (!place_.all) MaskScores<false>(terms_, b_, h_, place_, scores_);
+    AddProducts(keys_, own_, Stage(stage), scores_);
+    MaskScores<false>(terms_, b_, h_, place_, scores_);
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -112,9 +105,10 @@ class AttentionTile {
         }
       }
     }
+    const T* values = Stage(stage) + keys_.Scores() * kPassingTile<T>;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      if (c < keys_.value.TileCount()) AddMixed(scores_, tile + c * kPassingTile, y_[c]);
+      if (c < keys_.value.TileCount()) AddMixed(scores_, values + c * kPassingTile<T>, y_[c]);
     }
   }
 
@@ -132,16 +126,24 @@ class AttentionTile {
 
  private:
   __device__ T* Stage(int stage) const {
-    return stages_ + stage * keys_.TileCount() * kPassingTile;
+    return stages_ + stage * keys_.TileCount() * kPassingTile<T>;
   }
   __device__ int RowOf(int m) const { return next_.own + (WarpIndex() * kM + m) * 16; }
 
+  // Whether query i counts (TileMask).
+  __device__ bool Counts(int i) const {
+    return i < terms_.queries && (terms_.query_segments == nullptr ||
+                                  terms_.query_segments[b_ * terms_.queries + i] != 0);
+  }
+
   // Divides the row by its sum and stores its log_sum_exp.
   __device__ void FinishRow(int m, int half) {
-    const float sum = QuadSum(state_[m][half].sum), inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
     const int i = RowOf(m) + FragmentRow(2 * half);
+    const float sum = QuadSum(state_[m][half].sum);
+    const bool none = !Counts(i) || sum == 0.0f;  // no key is allowed
+    const float inverse = none ? 0.0f : 1.0f / sum;
     if (call_.log_sum_exp != nullptr && LaneIndex() % 4 == 0 && i < terms_.queries) {
-      StoreResult(sum > 0.0f ? state_[m][half].largest + logf(sum) : -INFINITY,
+      StoreResult(none ? -INFINITY : state_[m][half].largest + logf(sum),
                   call_.log_sum_exp + (b_ * terms_.heads + h_) * terms_.queries + i,
                   call_.accumulate_log_sum_exp);
     }
@@ -149,8 +151,10 @@ class AttentionTile {
     for (int c = 0; c < kChunks; ++c) {
 #pragma unroll
       for (Fragment& fragment : y_[c][m]) {
-        fragment.sum[2 * half] *= inverse;
-        fragment.sum[2 * half + 1] *= inverse;
+#pragma unroll
+        for (int k = 2 * half; k < 2 * half + 2; ++k) {
+          fragment.sum[k] = none ? 0.0f : fragment.sum[k] * inverse;
+        }
       }
     }
   }
@@ -172,12 +176,15 @@ class AttentionTile {
   RowState state_[kM][2];
 };
 
-template <typename Tile, typename T>
+template <typename Tile, bool kPlain, typename T>
 __global__ void __launch_bounds__(kTileThreads, 2) AttentionKernel(Forward<T> call, int stages) {
+  if constexpr (kPlain) call.terms.AssumePlain();
   T* memory = reinterpret_cast<T*>(SharedBytes());
-  const int64_t tiles = (call.terms.queries + Tile::kQueries - 1) / Tile::kQueries;
-  ForTiles(call.terms, tiles, [&](int64_t b, int64_t h, int64_t index) {
-    Tile tile(call, memory, b, h, index);
+  const auto heads = static_cast<int>(call.terms.heads);
+  const int tiles = (static_cast<int>(call.terms.queries) + Tile::kQueries - 1) / Tile::kQueries;
+  ForItems(call.terms, call.terms.ExampleCount() * heads * tiles, [&](int item) {
+    const int64_t b = call.terms.Example(item / tiles / heads);
+    Tile tile(call, memory, b, item / tiles % heads, item % tiles);
     PassStages(stages, tile);
     tile.Store();
   });
@@ -193,11 +200,12 @@ void WithTile(int64_t head_size, const Body& body) {
 template <typename T>
 std::optional<TileMemory> MemoryFor(const Dimensions& z, bool dot) {
   const int64_t values = Chunks(z.head_size);
-  const int64_t features = (dot ? values : 0) + Chunks(z.features);
+  const int64_t scores =
+      (dot ? values : 0) + Chunks(z.features) + Chunks(z.a_size) + Chunks(z.b_size);
   std::optional<TileMemory> memory;
   WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
-    memory = TileMemory::For(features * Tile::kOwnTile * sizeof(T),
-                             (features + values) * Tile::kPassingTile * sizeof(T));
+    memory = TileMemory::For(scores * kOwnTile<T, Tile::kM> * sizeof(T),
+                             (scores + values) * kPassingTile<T> * sizeof(T));
   });
   return memory;
 }
@@ -244,8 +252,10 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
       prepared.Run(arguments, forward.terms);
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
         const int64_t tiles = (z.queries + Tile::kQueries - 1) / Tile::kQueries;
-        Launch(arguments, TileGrid(forward.terms, tiles, memory->bytes), AttentionKernel<Tile, T>,
-               forward, memory->stages);
+        const Grid grid = ItemGrid(forward.terms, z.batch * z.heads * tiles, memory->bytes);
+        WithPlain(forward.terms, [&](auto plain) {
+          Launch(arguments, grid, AttentionKernel<Tile, plain(), T>, forward, memory->stages);
+        });
       });
     });
   };

@@ -10,36 +10,36 @@ namespace {
 // The number of lanes for a row. Each handles eight columns at a time.
 constexpr int kRowLanes = 8;
 
+// A block computes 32 rows at a time, [B, T up to a multiple of 64, H] of one example.
 template <typename T>
-__global__ void StatisticsKernel(Recomputation<T> work) {
+__global__ void __launch_bounds__(kThreads) StatisticsKernel(Recomputation<T> work) {
+  constexpr int kRows = kThreads / kRowLanes;
   const Backward<T>& call = work.call;
   const Terms<T>& terms = call.terms;
-  const int64_t padded = Chunks(terms.queries) * kColumns;
-  const int64_t items = terms.ExampleCount() * padded * terms.heads * kRowLanes;
-  const int64_t stride = BlockCount() * ThreadCount();
-  for (int64_t first = BlockIndex() * ThreadCount(); first < items; first += stride) {
-    const int64_t item = (first + ThreadIndex()) / kRowLanes, h = item % terms.heads;
-    const int64_t i = item / terms.heads % padded, n = item / terms.heads / padded;
-    const bool counts = n < terms.ExampleCount();
-    const int64_t b = counts ? terms.Example(n) : 0;
+  const auto padded = static_cast<int>(Chunks(terms.queries) * kColumns);
+  const auto heads = static_cast<int>(terms.heads), head_size = static_cast<int>(terms.head_size);
+  const int groups = padded * heads / kRows, column = ThreadIndex() % kRowLanes * kEight;
+  const int64_t items = terms.ExampleCount() * groups;
+  for (int64_t item = BlockIndex(); item < items; item += BlockCount()) {
+    const int64_t n = item / groups, b = terms.Example(n);
+    const int row = static_cast<int>(item - n * groups) * kRows + ThreadIndex() / kRowLanes;
+    const int i = row / heads, h = row - i * heads;
     float mean = 0.0f;
-    if (counts && i < terms.queries) {
-      const int64_t at = ((b * terms.queries + i) * terms.heads + h) * terms.head_size;
-      for (int64_t d = ThreadIndex() % kRowLanes * kEight; d < terms.head_size;
-           d += kRowLanes * kEight) {
-        const int64_t left = terms.head_size - d;
-        const int count = static_cast<int>(left < kEight ? left : kEight);
+    if (i < terms.queries) {
+      const int64_t at = ((b * terms.queries + i) * heads + h) * head_size;
+      for (int d = column; d < head_size; d += kRowLanes * kEight) {
+        const int count = head_size - d < kEight ? head_size - d : kEight;
         const Eight dy = LoadEight(call.dy + at + d, count), y = LoadEight(call.y + at + d, count);
 #pragma unroll
         for (int k = 0; k < kEight; ++k) mean += dy[k] * y[k];
       }
     }
     for (int mask = kRowLanes / 2; mask > 0; mask /= 2) mean += ShuffleXor(mean, mask);
-    if (!counts || ThreadIndex() % kRowLanes != 0) continue;
+    if (column != 0) continue;
     const float log_sum_exp =
-        i < terms.queries ? call.log_sum_exp[(b * terms.heads + h) * terms.queries + i] : -INFINITY;
-    work.statistics[(b * terms.heads + h) * padded + i] = {
-        log_sum_exp == -INFINITY ? 0.0f : OffsetOf<T>(log_sum_exp), mean};
+        i < terms.queries ? call.log_sum_exp[(b * heads + h) * terms.queries + i] : -INFINITY;
+    work.statistics[(b * heads + h) * padded + i] = {
+        log_sum_exp == -INFINITY ? INFINITY : OffsetOf<T>(log_sum_exp), mean};
   }
 }
 
@@ -107,12 +107,11 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   const DType dtype = call.inputs[kValue].dtype;
   if (!IsActivation(call.inputs[kValue])) return std::nullopt;
   const bool dot = call.inputs[kQuery].present();
-  const bool of_scores = call.outputs[kTable].present() || call.inputs[kA].present();
   bool fits = false;
   WithActivation(dtype, [&]<typename T>(T) {
-    const GradientTiles<T> tile_counts(z.head_size, z.features, dot);
+    const GradientTiles<T> tile_counts(z, dot);
     fits = SideMemory(tile_counts, call.outputs[kBias].present()) &&
-           (!of_scores || ScoreMemory(tile_counts));
+           (!call.outputs[kTable].present() || ScoreMemory(tile_counts));
   });
   if (!fits) return std::nullopt;
   WorkspaceLayout layout;

@@ -7,9 +7,10 @@
 // so the products with the passing rows need no transposes.
 //
 //   queries  dQ = dS K, dU = dS p^T
+//   factors  another pass over queries: da and db, products of the keys' unit vectors with dS, each
+//            element of it times that of the other factor
 //   keys     dV = P^T dY, dK = dS^T Q, and sums over the batch: dp^T = dS^T U, dbias
 //   scores   dtable: a block keeps a tile of scores and loops over the examples
-//   outer    da, db
 //
 // If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
 // One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
@@ -22,8 +23,10 @@ namespace syntra::attention {
 
 // Statistics of a query.
 struct alignas(8) RowStatistics {
-  float offset;  // OffsetOf(log_sum_exp); 0 if no key is allowed
-  float mean;    // D
+  // OffsetOf(log_sum_exp); infinite if no key is allowed or the query does not exist, so that its P
+  // are zero.
+  float offset;
+  float mean;  // D
 };
 
 // The number of rows of a block's own tile: 16 for each warp.
@@ -78,17 +81,13 @@ __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, i
                                              const Place& place, const Side<T>& side, const T* own,
                                              const T* passing, const Statistics& statistics,
                                              RowScores<T>& scores, RowScores<T>& d_scores) {
-  constexpr int kOwnTile = kOwnRows * kTileStride<T>, kPassingTile = kPassing<T> * kTileStride<T>;
-  const int features = side.Features(), tiles = side.TileCount();
-  for (int c = 0; c < features; ++c) {
-    AddScores(WarpRows<1>(own + c * kOwnTile), passing + c * kPassingTile, scores);
-  }
-  if (!place.all) MaskScores<kOfKeys>(terms, b, h, place, scores);
+  AddProducts(side, own, passing, scores);
+  MaskScores<kOfKeys>(terms, b, h, place, scores);
 #pragma unroll
   for (Fragment& fragment : d_scores[0]) fragment = {};
-  for (int c = features; c < tiles; ++c) {
-    AddScores(WarpRows<1>(own + c * kOwnTile), passing + c * kPassingTile, d_scores);
-  }
+  const int first = side.Scores();
+  AddScoresOfTiles(side.value.TileCount(), own + first * kOwnTile<T, 1>,
+                   passing + first * kPassingTile<T>, d_scores);
 #pragma unroll
   for (int n = 0; n < kPassingFragments<T>; ++n) {
 #pragma unroll
@@ -104,24 +103,25 @@ __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, i
 // The numbers of tiles of a call.
 template <typename T>
 struct GradientTiles {
-  int64_t heads_columns, features, tiles;  // in chunks of 64 columns: a head, u, a side
+  int64_t tiles;  // of a side
 
-  GradientTiles(int64_t head_size, int64_t feature_count, bool dot)
-      : heads_columns(Chunks(head_size)),
-        features(Chunks(feature_count)),
-        tiles((dot ? 2 : 1) * heads_columns + features) {}
+  // `sizes` are Dimensions or Terms.
+  template <typename Sizes>
+  GradientTiles(const Sizes& sizes, bool dot)
+      : tiles((dot ? 2 : 1) * Chunks(sizes.head_size) + Chunks(sizes.features) +
+              Chunks(sizes.a_size) + Chunks(sizes.b_size)) {}
 
   size_t own_bytes() const { return tiles * kOwnRows * kTileStride<T> * sizeof(T); }
   size_t passing_bytes() const { return tiles * kPassing<T> * kTileStride<T> * sizeof(T); }
 };
 
-// Computes dQ, dU, dV, dK, and parts of dp and dbias, which RunScores adds up.
+// Computes dQ, dU, da, db, dV, dK, and parts of dp and dbias, which RunScores adds up.
 template <typename T>
 void RunSides(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>
 std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias);
 
-// Computes dtable, da and db, and adds up the parts.
+// Computes dtable, and adds up the parts.
 template <typename T>
 void RunScores(const KernelArguments& arguments, const Recomputation<T>& work);
 template <typename T>

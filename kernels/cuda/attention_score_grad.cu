@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of attention_grad that are sums of dS itself (attention_grad.h): dtable, da and db,
-// and the sums over parts of the batch.
+// The results of attention_grad that are sums of dS itself (attention_grad.h): dtable, and the sums
+// over parts of the batch.
 #include "kernels/cuda/attention_grad.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
@@ -12,9 +12,6 @@ namespace {
 template <typename T>
 class PairGradients {
  public:
-  static constexpr int kOwnTile = kOwnRows * kTileStride<T>;
-  static constexpr int kPassingTile = kPassing<T> * kTileStride<T>;
-
   __device__ PairGradients(const Recomputation<T>& work, T* memory)
       : work_(work), terms_(work.call.terms), stages_(memory) {}
 
@@ -43,9 +40,9 @@ class PairGradients {
 
  private:
   __device__ T* Stage(int stage) const {
-    return stages_ + stage * keys_.TileCount() * (kOwnTile + kPassingTile);
+    return stages_ + stage * keys_.TileCount() * (kOwnTile<T, 1> + kPassingTile<T>);
   }
-  __device__ T* PassingOf(T* stage) const { return stage + keys_.TileCount() * kOwnTile; }
+  __device__ T* PassingOf(T* stage) const { return stage + keys_.TileCount() * kOwnTile<T, 1>; }
 
   const Recomputation<T>& work_;
   const Terms<T>& terms_;
@@ -67,19 +64,18 @@ class TableTile {
         next_(place),
         pair_(work, memory) {}
 
-  __device__ bool Begin(int stage) {
+  __device__ bool Find() {
     const Terms<T>& terms = work_.call.terms;
     for (++next_example_; next_example_ < end_; ++next_example_) {
       next_b_ = terms.Example(next_example_);
-      const Allowance allowance =
-          AllowanceOf(terms, next_b_, h_, next_.own, kOwnRows, next_.passing, kPassing<T>);
-      next_.all = allowance.all;
-      if (!allowance.any) continue;
-      pair_.Copy(next_b_, h_, next_, stage);
-      return true;
+      if (FindMask(terms, next_b_, h_, next_.own, kOwnRows, next_.passing, kPassing<T>,
+                   next_.mask)) {
+        return true;
+      }
     }
     return false;
   }
+  __device__ void Copy(int stage) { pair_.Copy(next_b_, h_, next_, stage); }
   __device__ void Prepare() {
     b_ = next_b_;
     place_ = next_;
@@ -93,10 +89,9 @@ class TableTile {
       for (int k = 0; k < 4; ++k) sums_[n].sum[k] += pair_.d_scores[0][n].sum[k];
     }
   }
-  __device__ void Store(RowsOfSums& staged, float* to, int64_t stride) {
+  __device__ void Store(RowsOfSums& staged, float* to, int stride) {
     StoreTile(staged, sums_,
-              Target<float>{to, static_cast<int>(work_.call.terms.queries),
-                            static_cast<int>(stride), stride, false},
+              Target<float>{to, static_cast<int>(work_.call.terms.queries), stride, stride, false},
               next_.own + WarpIndex() * 16, next_.passing);
   }
 
@@ -112,28 +107,31 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads, 2)
     TableSumsKernel(Recomputation<T> work, int stages) {
   const Terms<T>& terms = work.call.terms;
-  const int64_t key_tiles = Chunks(terms.keys) * (kColumns / kPassing<T>);
-  const int64_t tiles = Chunks(terms.queries) * key_tiles, tile = BlockIndex() % tiles;
-  const int64_t h = BlockIndex() / tiles % terms.heads, part = BlockIndex() / tiles / terms.heads;
-  const Place place{static_cast<int>(tile / key_tiles) * kOwnRows,
-                    static_cast<int>(tile % key_tiles) * kPassing<T>};
-  const int64_t examples = terms.ExampleCount();
+  const int key_tiles = static_cast<int>(Chunks(terms.keys)) * (kColumns / kPassing<T>);
+  const int tiles = static_cast<int>(Chunks(terms.queries)) * key_tiles;
+  const auto heads = static_cast<int>(terms.heads), parts = static_cast<int>(work.table_parts);
+  const auto examples = static_cast<int>(terms.ExampleCount());
   T* memory = reinterpret_cast<T*>(SharedBytes());
-  TableTile<T> sums(work, memory, h, place, examples * part / work.table_parts,
-                    examples * (part + 1) / work.table_parts);
-  if (place.passing < terms.keys) PassStages(stages, sums);
-  sums.Store(*reinterpret_cast<RowsOfSums*>(memory), work.TableSums(part, h, 0),
-             Chunks(terms.keys) * kColumns);
+  ForItems(terms, int64_t{tiles} * heads * parts, [&](int item) {
+    const int tile = item % tiles, h = item / tiles % heads, part = item / tiles / heads;
+    const Place place{tile / key_tiles * kOwnRows, tile % key_tiles * kPassing<T>, {}};
+    TableTile<T> sums(work, memory, h, place, FirstOfPart(examples, part, parts),
+                      FirstOfPart(examples, part + 1, parts));
+    if (place.passing < terms.keys) PassStages(stages, sums);
+    sums.Store(*reinterpret_cast<RowsOfSums*>(memory), work.TableSums(part, h, 0),
+               static_cast<int>(Chunks(terms.keys)) * kColumns);
+  });
 }
 
 // dtable if the table has a row per query: sums over parts, and over the heads that share the
-// table.
+// table. Without examples nothing was summed.
 template <typename T>
 struct TableRows {
   Recomputation<T> work;
 
   __device__ void operator()(int64_t row, int64_t column, int count) const {
     const Terms<T>& terms = work.call.terms;
+    if (terms.ExampleCount() == 0) return;
     const int64_t i = row % terms.table_queries, first = row / terms.table_queries;
     const int64_t end = terms.table_heads == 1 ? terms.heads : first + 1;
     Eight sums = {};
@@ -150,9 +148,11 @@ struct TableRows {
 };
 
 // result[group, line] (+)= sum over the items of Sums::Term(group, line, item). The lanes of a warp
-// have neighbouring lines, each of the block's eight warps sums every eighth item.
+// have neighbouring lines, each of the block's eight warps sums every eighth item. Without examples
+// nothing was summed.
 template <typename Sums>
 __global__ void SumLinesKernel(Sums sums) {
+  if (sums.work.call.terms.ExampleCount() == 0) return;
   const int64_t tiles = (sums.lines + kWarp - 1) / kWarp, group = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   float sum = 0.0f;
@@ -235,7 +235,7 @@ __global__ void DensePartsKernel(Recomputation<T> work, int64_t table_heads) {
 }
 
 // dS of 64 queries and the passing keys, for all threads of the block to read. The memory of the
-// tiles follows it. dS of a tile without allowed elements must not be read.
+// tiles follows it.
 struct SharedScoreGradients {
   float row[kOwnRows][kSumsStride];
 };
@@ -243,7 +243,7 @@ struct SharedScoreGradients {
 template <typename T>
 __device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& terms, int64_t b,
                                     int64_t h, Place place, SharedScoreGradients& shared) {
-  place.all = AllowanceOf(terms, b, h, place.own, kOwnRows, place.passing, kPassing<T>).all;
+  FindMask(terms, b, h, place.own, kOwnRows, place.passing, kPassing<T>, place.mask);
   pair.Copy(b, h, place, 0);
   CommitCopies();
   pair.Start(b, h, place);
@@ -267,53 +267,6 @@ __device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
   const int64_t end = first_query + kOwnRows;
   const bool up_to_diagonal = terms.pattern.causal && terms.prefix_ends == nullptr;
   return up_to_diagonal && end < terms.keys ? end : terms.keys;
-}
-
-// da_i[x] = sum of dS_ij b_i[y] and db_i[y] = sum of dS_ij a_i[x] over the keys whose position is
-// y Na + x. One thread computes a query, so its sums have a fixed order.
-template <typename T>
-__global__ void __launch_bounds__(kTileThreads) OuterGradKernel(Recomputation<T> work) {
-  auto& shared = Shared<SharedScoreGradients>();
-  const Backward<T>& call = work.call;
-  const Terms<T>& terms = call.terms;
-  PairGradients<T> pair(work, reinterpret_cast<T*>(&shared + 1));
-  ForTiles(terms, Chunks(terms.queries), [&](int64_t b, int64_t h, int64_t tile) {
-    const int64_t first_query = tile * kOwnRows;
-    // Each thread of the first half computes da of a query, each of the second half db.
-    const int own_row = ThreadIndex() % kOwnRows;
-    const int64_t i = first_query + own_row;
-    const bool of_a = ThreadIndex() < kOwnRows;
-    const int64_t row = (b * terms.queries + i) * terms.heads + h;
-    T* to = of_a ? call.da : call.db;
-    const int64_t size = of_a ? terms.a_size : terms.b_size;
-    const bool accumulate = call.accumulate[of_a ? kA : kB];
-    // The columns of the result are split into pieces that fit into registers.
-    for (int64_t first = 0; first < (terms.a_size > terms.b_size ? terms.a_size : terms.b_size);
-         first += kEight) {
-      Eight sums = {};
-      for (int64_t first_key = 0; first_key < KeyEnd(terms, first_query);
-           first_key += kPassing<T>) {
-        ShareScoreGradients(pair, terms, b, h,
-                            {static_cast<int>(first_query), static_cast<int>(first_key)}, shared);
-        for (int j = 0; j < kPassing<T>; ++j) {
-          if (to == nullptr || i >= terms.queries || first_key + j >= terms.keys) break;
-          const int64_t n = terms.KeyPosition(b, first_key + j);
-          const int64_t x = n % terms.a_size, y = n / terms.a_size, own = (of_a ? x : y) - first;
-          if (own < 0 || own >= kEight) continue;
-          const float other = of_a ? ToFloat(terms.b[row * terms.b_size + y])
-                                   : ToFloat(terms.a[row * terms.a_size + x]);
-#pragma unroll
-          for (int k = 0; k < kEight; ++k) {
-            if (k == own) sums[k] += shared.row[own_row][j] * other;
-          }
-        }
-        SyncThreads();
-      }
-      if (to == nullptr || i >= terms.queries || first >= size) continue;
-      const int count = static_cast<int>(size - first < kEight ? size - first : kEight);
-      StoreResult(sums, to + row * size + first, count, accumulate);
-    }
-  });
 }
 
 // dtable if positions repeat, so that several tiles add to the same entries. A block computes a
@@ -369,7 +322,7 @@ void RunTable(const KernelArguments& arguments, const Recomputation<T>& work,
                   work);
   }
   const int64_t tiles = Chunks(z.queries) * Chunks(z.keys) * (kColumns / kPassing<T>);
-  Launch(arguments, {tiles * z.heads * work.table_parts, kTileThreads, memory.bytes},
+  Launch(arguments, ItemGrid(z, tiles * z.heads * work.table_parts, memory.bytes),
          TableSumsKernel<T>, work, memory.stages);
   if (z.table_queries > 1) {
     Rowwise(arguments, z.table_heads * z.table_queries, z.table_keys, TableRows<T>{work});
@@ -393,12 +346,9 @@ template <typename T>
 void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
-  const GradientTiles<T> tile_counts(z.head_size, z.features, z.query != nullptr);
-  const std::optional<TileMemory> memory = ScoreMemory(tile_counts);
-  if (call.da != nullptr || call.db != nullptr) {
-    Launch(arguments, TileGrid(z, Chunks(z.queries), memory->bytes), OuterGradKernel<T>, work);
+  if (call.dtable != nullptr) {
+    RunTable(arguments, work, *ScoreMemory(GradientTiles<T>(z, z.query != nullptr)));
   }
-  if (call.dtable != nullptr) RunTable(arguments, work, *memory);
   if (call.dpositions != nullptr) {
     const int64_t heads = z.positions_per_head ? z.heads : 1;
     const int64_t entries = heads * z.features * z.position_extent;

@@ -69,7 +69,7 @@ __device__ Eight ExponentialsAt(const Terms<T>& terms, int64_t h, int64_t i, int
   Eight result;
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
-    const float value = key + k < end ? expf(terms.Others(0, h, i, key + k) - largest) : 0.0f;
+    const float value = key + k < end ? expf(terms.BiasAndTable(0, h, i, key + k) - largest) : 0.0f;
     result[k] = ToFloat(FromFloat<T>(value));
   }
   return result;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   if (i >= terms.queries) end = 0;
   float largest = -INFINITY, before = 0.0f;
   for (int64_t j = LaneIndex(); j < end; j += kWarp) {
-    largest = fmaxf(largest, terms.Others(0, h, i, j));
+    largest = fmaxf(largest, terms.BiasAndTable(0, h, i, j));
   }
   largest = WarpMax(largest);
   if (LaneIndex() == 0 && i < terms.queries) scores.largest[h * terms.queries + i] = largest;

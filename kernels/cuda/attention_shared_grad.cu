@@ -251,10 +251,20 @@ void SumLines(const KernelArguments& arguments, const LineGradient<T>& call) {
   Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
 }
 
-// The number of parts of the batch: enough to give each multiprocessor of an H100 two blocks.
-int64_t PartsFor(const Dimensions& z, int64_t tiles) {
-  constexpr int64_t kBlocks = 132 * 2;
-  return std::clamp<int64_t>(kBlocks / tiles, 1, z.batch);
+// The number of parts of the batch with which the blocks, two at a time on each multiprocessor of
+// an H100, are done first. A wave of blocks takes as long as a block's examples, and as long as
+// storing and adding up its sums: about the time of eight examples.
+int64_t PartsFor(int64_t batch, int64_t tiles) {
+  constexpr int64_t kAtOnce = 132 * 2, kSumsTime = 8;
+  const auto time = [&](int64_t parts) {
+    const int64_t waves = (tiles * parts + kAtOnce - 1) / kAtOnce;
+    return waves * ((batch + parts - 1) / parts + kSumsTime);
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= batch; ++parts) {
+    if (time(parts) < time(best)) best = parts;
+  }
+  return best;
 }
 
 int64_t ScoreTiles(const Dimensions& z) {
@@ -265,7 +275,7 @@ int64_t ScoreTiles(const Dimensions& z) {
 
 SharedGradients::SharedGradients(const OpCall& call, const Dimensions& z,
                                  const SharedAttention& shared, WorkspaceLayout& layout)
-    : z_(z), parts_(PartsFor(z, ScoreTiles(z))) {
+    : z_(z), parts_(PartsFor(z.batch, ScoreTiles(z))) {
   scaled_ = layout.Place(call.inputs[kGivenDY].bytes());
   means_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
   const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();

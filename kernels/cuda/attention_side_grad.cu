@@ -14,17 +14,36 @@ struct SkewedRows {
 };
 
 // The results that a pass computes besides dV.
-template <bool kKeys, bool kWithDot, bool kWithDense>
+template <bool kKeys, bool kWithDot, bool kWithDense, bool kWithFactors = false>
 struct Pass {
   static constexpr bool kOfKeys = kKeys, kDot = kWithDot, kDense = kWithDense;
+  static constexpr bool kFactors = kWithFactors;
 };
+
+// Multiplies dS by the factors whose tiles begin at `own` and `passing`.
+template <typename T>
+__device__ __forceinline__ void MultiplyByFactors(const Source<T>& source, const T* own,
+                                                  const T* passing, const RowScores<T>& d_scores,
+                                                  RowScores<T>& products) {
+#pragma unroll
+  for (int first = 0; first < kPassingFragments<T>; first += kFactorFragments) {
+    Fragment factors[1][kFactorFragments];
+    SetFactors(source, own, passing + 8 * first * kTileStride<T>, factors);
+#pragma unroll
+    for (int n = 0; n < kFactorFragments; ++n) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        products[0][first + n].sum[k] = d_scores[0][first + n].sum[k] * factors[0][n].sum[k];
+      }
+    }
+  }
+}
 
 template <typename T, typename Pass>
 class SideGradients {
  public:
   static constexpr bool kOfKeys = Pass::kOfKeys;
   static constexpr int kN = kPassingFragments<T>;
-  static constexpr int kPassingTile = kPassing<T> * kTileStride<T>;
 
   __device__ SideGradients(const Recomputation<T>& work, std::byte* memory, int64_t h, int own,
                            int chunk)
@@ -46,7 +65,7 @@ class SideGradients {
     const Side<T> queries = Queries(terms_, work_.call.dy, b, h_), keys = Keys(terms_, b, h_);
     side_ = kOfKeys ? queries : keys;
     (kOfKeys ? keys : queries).template Copy<kOwnRows>(next_.own, own_);
-    stages_ = own_ + side_.TileCount() * kOwnRows * kTileStride<T>;
+    stages_ = own_ + side_.TileCount() * kOwnTile<T, 1>;
     if constexpr (!kOfKeys) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -54,11 +73,12 @@ class SideGradients {
       }
     }
 #pragma unroll
-    for (int c = 0; c < kFragments; ++c) value_[0][c] = dot_[0][c] = {};
+    for (int c = 0; c < kFragments; ++c) value_[0][c] = dot_[0][c] = of_a_[0][c] = of_b_[0][c] = {};
   }
 
-  __device__ bool Begin(int stage) {
-    if (!FindNext<kOfKeys>(terms_, b_, h_, kOwnRows, next_)) return false;
+  __device__ bool Find() { return FindNext<kOfKeys>(terms_, b_, h_, kOwnRows, next_); }
+
+  __device__ void Copy(int stage) {
     T* to = Stage(stage);
     side_.template Copy<kPassing<T>>(next_.passing, to);
     if constexpr (kOfKeys) {
@@ -68,7 +88,6 @@ class SideGradients {
         CopyAsync(StatisticsIn(to) + row, work_.StatisticsOf(b_, h_) + next_.passing + row, true);
       }
     }
-    return true;
   }
 
   __device__ void Prepare() {
@@ -85,12 +104,18 @@ class SideGradients {
           return kOfKeys ? rows[8 * n + FragmentColumn(k)] : own_statistics_[k / 2];
         },
         scores_, d_scores_);
-    const int dots = side_.dot.TileCount(), features = side_.Features();
     if constexpr (kOfKeys) {
-      AddMixed(scores_, TileOf(passing, features, side_.value), value_);
+      AddMixed(scores_, TileOf(passing, side_.Scores(), side_.value), value_);
     }
     if constexpr (Pass::kDot) AddMixed(d_scores_, TileOf(passing, 0, side_.dot), dot_);
-    if constexpr (Pass::kDense) AddMixed(d_scores_, TileOf(passing, dots, side_.dense), dense_);
+    if constexpr (Pass::kDense) {
+      AddMixed(d_scores_, TileOf(passing, side_.dot.TileCount(), side_.dense), dense_);
+    }
+    if constexpr (Pass::kFactors) {
+      const int a = side_.Features(), b = a + side_.a.TileCount();
+      AddFactor(passing, side_.b, b, side_.a, a, of_a_);
+      AddFactor(passing, side_.a, a, side_.b, b, of_b_);
+    }
     if (AddsToLine()) AddToLine();
   }
 
@@ -107,6 +132,10 @@ class SideGradients {
         Store(dense_, call.du, kU, terms_.queries, terms_.features);
 #pragma unroll
         for (Fragment& fragment : dense_[0]) fragment = {};
+      }
+      if constexpr (Pass::kFactors) {
+        Store(of_a_, call.da, kA, terms_.queries, terms_.a_size);
+        Store(of_b_, call.db, kB, terms_.queries, terms_.b_size);
       }
     }
   }
@@ -130,15 +159,24 @@ class SideGradients {
   __device__ RowsOfSums& Staged() const { return *reinterpret_cast<RowsOfSums*>(stages_); }
   __device__ T* Stage(int stage) const {
     constexpr int kStatistics = kOfKeys ? kPassing<T> * sizeof(RowStatistics) / sizeof(T) : 0;
-    return stages_ + stage * (side_.TileCount() * kPassingTile + kStatistics);
+    return stages_ + stage * (side_.TileCount() * kPassingTile<T> + kStatistics);
   }
   __device__ RowStatistics* StatisticsIn(T* stage) const {
-    return reinterpret_cast<RowStatistics*>(stage + side_.TileCount() * kPassingTile);
+    return reinterpret_cast<RowStatistics*>(stage + side_.TileCount() * kPassingTile<T>);
   }
   // The block's columns of a source whose tiles begin at `first`. If the source has fewer, other
   // columns.
   __device__ const T* TileOf(const T* passing, int first, const Source<T>& source) const {
-    return passing + (first + (chunk_ < source.TileCount() ? chunk_ : 0)) * kPassingTile;
+    return passing + (first + (chunk_ < source.TileCount() ? chunk_ : 0)) * kPassingTile<T>;
+  }
+
+  // Adds the gradient of the factor whose units are `units`, given the other factor. Their tiles
+  // begin at the numbers `first` and `other_first`.
+  __device__ void AddFactor(const T* passing, const Source<T>& other, int other_first,
+                            const Source<T>& units, int first, Fragment (&sums)[1][kFragments]) {
+    MultiplyByFactors(other, own_ + other_first * kOwnTile<T, 1>,
+                      passing + other_first * kPassingTile<T>, d_scores_, scores_);
+    AddMixed(scores_, TileOf(passing, first, units), sums, units.width - chunk_ * kColumns);
   }
 
   __device__ void Store(const Fragment (&sums)[1][kFragments], T* to, Input input, int64_t rows,
@@ -195,27 +233,31 @@ class SideGradients {
   RowStatistics own_statistics_[2];
   RowScores<T> scores_, d_scores_;
   Fragment value_[1][kFragments], dot_[1][kFragments], dense_[1][kFragments] = {};
+  Fragment of_a_[1][kFragments], of_b_[1][kFragments];
 };
 
-template <typename T, typename Pass>
+template <typename T, typename Pass, bool kPlain>
 __global__ void __launch_bounds__(kTileThreads, 2)
-    SideGradientsKernel(Recomputation<T> work, int64_t parts, int chunks, int stages) {
+    SideGradientsKernel(Recomputation<T> work, int parts, int chunks, int stages) {
+  if constexpr (kPlain) work.call.terms.AssumePlain();
   const Terms<T>& terms = work.call.terms;
-  const int64_t tiles = Chunks(Pass::kOfKeys ? terms.keys : terms.queries);
-  const auto chunk = static_cast<int>(BlockIndex() % chunks);
-  const auto own = static_cast<int>(BlockIndex() / chunks % tiles * kOwnRows);
-  const int64_t h = BlockIndex() / chunks / tiles % terms.heads;
-  const int64_t part = BlockIndex() / chunks / tiles / terms.heads;
-  SideGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
-  gradients.StartPart(part);
-  const int64_t examples = terms.ExampleCount();
-  for (int64_t n = examples * part / parts; n < examples * (part + 1) / parts; ++n) {
-    gradients.StartExample(terms.Example(n));
-    PassStages(stages, gradients);
-    gradients.StoreExample();
-    SyncThreads();
-  }
-  gradients.StorePart(part);
+  const auto tiles = static_cast<int>(Chunks(Pass::kOfKeys ? terms.keys : terms.queries));
+  const auto heads = static_cast<int>(terms.heads);
+  const auto examples = static_cast<int>(terms.ExampleCount());
+  ForItems(terms, int64_t{parts} * heads * tiles * chunks, [&](int item) {
+    const int chunk = item % chunks, own = item / chunks % tiles * kOwnRows;
+    const int h = item / chunks / tiles % heads, part = item / chunks / tiles / heads;
+    SideGradients<T, Pass> gradients(work, SharedBytes(), h, own, chunk);
+    gradients.StartPart(part);
+    const int end = FirstOfPart(examples, part + 1, parts);
+    for (int n = FirstOfPart(examples, part, parts); n < end; ++n) {
+      gradients.StartExample(terms.Example(n));
+      PassStages(stages, gradients);
+      gradients.StoreExample();
+      SyncThreads();
+    }
+    gradients.StorePart(part);
+  });
 }
 
 template <typename T, typename Pass>
@@ -223,9 +265,16 @@ void RunPass(const KernelArguments& arguments, const Recomputation<T>& work, int
              const TileMemory& memory) {
   const Terms<T>& z = work.call.terms;
   const int64_t parts = Pass::kOfKeys ? work.parts : z.batch;
-  const int64_t blocks = parts * z.heads * Chunks(Pass::kOfKeys ? z.keys : z.queries) * chunks;
-  Launch(arguments, {blocks, kTileThreads, memory.bytes}, SideGradientsKernel<T, Pass>, work, parts,
-         static_cast<int>(chunks), memory.stages);
+  const int64_t items = parts * z.heads * Chunks(Pass::kOfKeys ? z.keys : z.queries) * chunks;
+  const auto launch = [&](auto plain) {
+    Launch(arguments, ItemGrid(z, items, memory.bytes), SideGradientsKernel<T, Pass, plain()>, work,
+           static_cast<int>(parts), static_cast<int>(chunks), memory.stages);
+  };
+  if constexpr (Pass::kDot && !Pass::kDense) {
+    WithPlain(z, launch);
+  } else {
+    launch(std::false_type());
+  }
 }
 
 // Calls body with a Pass.
@@ -249,7 +298,7 @@ template <typename T>
 void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Backward<T>& call = work.call;
   const Terms<T>& z = call.terms;
-  const GradientTiles<T> tile_counts(z.head_size, z.features, z.query != nullptr);
+  const GradientTiles<T> tile_counts(z, z.query != nullptr);
   const auto chunks = [&](bool of_head, bool of_features) {
     return std::max(of_head ? Chunks(z.head_size) : 0, of_features ? Chunks(z.features) : 0);
   };
@@ -257,6 +306,11 @@ void RunSides(const KernelArguments& arguments, const Recomputation<T>& work) {
     RunPass<T, Pass>(arguments, work, chunks(Pass::kDot, Pass::kDense),
                      *SideMemory(tile_counts, false));
   });
+  if (call.da != nullptr || call.db != nullptr) {
+    RunPass<T, Pass<false, false, false, true>>(arguments, work,
+                                                std::max(Chunks(z.a_size), Chunks(z.b_size)),
+                                                *SideMemory(tile_counts, false));
+  }
   const bool keys = call.dvalue != nullptr || call.dkey != nullptr || call.dbias != nullptr;
   if (!keys && call.dpositions == nullptr) return;
   WithPass<true>(call.dkey != nullptr, call.dpositions != nullptr, [&]<typename Pass>(Pass) {

@@ -71,6 +71,14 @@ __device__ float PositionScore(const Terms<T>& terms, int64_t b, int64_t h, int6
   return sum;
 }
 
+// The product of the factors for key j.
+template <typename T>
+__device__ float FactorScore(const Terms<T>& terms, int64_t b, int64_t h, int64_t j) {
+  const int64_t row = b * terms.heads + h, n = terms.KeyPosition(b, j);
+  return ToFloat(terms.a[row * terms.a_size + n % terms.a_size]) *
+         ToFloat(terms.b[row * terms.b_size + n / terms.a_size]);
+}
+
 // Adds the other terms, applies the mask, and returns the largest score of this thread's keys.
 template <typename T>
 __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
@@ -78,8 +86,9 @@ __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float
   for (int64_t j = ThreadIndex(); j < terms.keys; j += kDecodeThreads) {
     float score = -INFINITY;
     if (terms.Allows(b, h, 0, j)) {
-      score = terms.Others(b, h, 0, j) + (terms.query != nullptr ? scores[j] : 0.0f);
+      score = terms.BiasAndTable(b, h, 0, j) + (terms.query != nullptr ? scores[j] : 0.0f);
       if (terms.u != nullptr) score += PositionScore(terms, b, h, j);
+      if (terms.a != nullptr) score += FactorScore(terms, b, h, j);
     }
     scores[j] = score;
     largest = fmaxf(largest, score);

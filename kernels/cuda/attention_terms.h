@@ -27,8 +27,6 @@ void WithHeadSize(int64_t head_size, const Body& body) {
 struct SegmentRange {
   int32_t lowest, highest;
   bool any_zero;
-
-  __device__ bool Same() const { return !any_zero && lowest == highest; }
 };
 
 template <typename T>
@@ -50,10 +48,11 @@ struct Terms {
   int64_t block, blocks_read, block_heads;
   // The examples to compute: their number, then their indices in ascending order; null: all.
   const int32_t* examples;
-  // Set by PreparedTerms (attention_scores.h): the columns of `positions` as rows of type T, padded
-  // to multiples of 16 bytes, [H or 1, N, width], and ranges of segments, [B, chunks of rows].
-  const T* position_rows = nullptr;
-  int64_t position_width = 0;
+  // Set by PreparedTerms (attention_scores.h): rows of type T, padded with zeros to multiples of 16
+  // bytes: the columns of `positions`, [H or 1, N, width], and for each position n the unit vectors
+  // (one-hot) of n mod Na and n div Na, [Na * Nb, width]. Ranges of segments, [B, chunks of rows].
+  const T *position_rows = nullptr, *a_units = nullptr, *b_units = nullptr;
+  bool table_in_pairs = false;  // even columns of the table begin at multiples of 8 bytes
   const SegmentRange *query_ranges = nullptr, *key_ranges = nullptr, *prefix_ranges = nullptr;
 
   // From the inputs that attention and attention_grad share.
@@ -117,7 +116,23 @@ struct Terms {
   }
 
   // Whether the table's rows and columns correspond to those of the scores.
-  __device__ bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
+  bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
+
+  // Whether scores are those of a Transformer: products of queries and keys, perhaps with a bias,
+  // and masked by order and segments alone. There are kernels for these calls alone (AssumePlain).
+  bool IsPlain() const {
+    return query != nullptr && u == nullptr && a == nullptr && table == nullptr &&
+           prefix_ends == nullptr && query_start == nullptr && !pattern.is_window() &&
+           key_blocks == nullptr && examples == nullptr;
+  }
+
+  // In a kernel for plain calls: tells the compiler what they lack.
+  __device__ void AssumePlain() {
+    u = a = b = a_units = b_units = position_rows = nullptr;
+    positions = table = nullptr;
+    prefix_ends = query_start = key_blocks = examples = nullptr;
+    pattern.window = 0;
+  }
 
   // Whether queries of a block of head h read keys of another.
   __device__ bool ReadsBlock(int64_t h, int64_t query_block, int64_t key_block) const {
@@ -134,8 +149,7 @@ struct Terms {
     return prefix_ends != nullptr && j < prefix_ends[b * queries + i];
   }
 
-  __device__ bool IsSparse() const { return pattern.is_window() || key_blocks != nullptr; }
-  // Whether pattern and key blocks allow it.
+  // Whether pattern and key blocks let query i read key j.
   __device__ bool Reads(int64_t h, int64_t i, int64_t j) const {
     return pattern.Allows(i + Start(), j) &&
            (key_blocks == nullptr || ReadsBlock(h, i / block, j / block));
@@ -149,19 +163,17 @@ struct Terms {
     return segment != 0 && segment == key_segments[b * keys + j];
   }
 
-  // The sum of the terms that are not products of features.
-  __device__ float Others(int64_t b_index, int64_t h, int64_t i, int64_t j) const {
+  // The row of the table for query i.
+  __device__ const float* TableRow(int64_t b, int64_t h, int64_t i) const {
+    const int m = table_queries == 1 ? 0 : static_cast<int>(QueryPosition(b, i));
+    const float* first = table + (table_heads == 1 ? 0 : h) * table_queries * table_keys;
+    return first + int64_t{m} * static_cast<int>(table_keys);
+  }
+
+  // The sum of bias and table.
+  __device__ float BiasAndTable(int64_t b, int64_t h, int64_t i, int64_t j) const {
     float sum = bias != nullptr ? bias[h * (queries + keys - 1) + j - i + queries - 1] : 0.0f;
-    if (table == nullptr && a == nullptr) return sum;
-    const int64_t n = KeyPosition(b_index, j);
-    if (table != nullptr) {
-      const int64_t m = table_queries == 1 ? 0 : QueryPosition(b_index, i);
-      sum += table[((table_heads == 1 ? 0 : h) * table_queries + m) * table_keys + n];
-    }
-    if (a != nullptr) {
-      const int64_t row = (b_index * queries + i) * heads + h;
-      sum += ToFloat(a[row * a_size + n % a_size]) * ToFloat(b[row * b_size + n / a_size]);
-    }
+    if (table != nullptr) sum += TableRow(b, h, i)[KeyPosition(b, j)];
     return sum;
   }
 };
@@ -177,24 +189,32 @@ struct Backward {
   bool accumulate[kGradientOutputCount];
 };
 
-// A grid for `tiles` tiles of each example and head. If there is a list of examples, whose length
-// only the device knows, the grid has no more blocks than can run at once.
+// A grid for `items` pieces of a call's work (ForItems). If there is a list of examples, whose
+// length only the device knows, the grid has no more blocks than run at once on an H100, so that it
+// ends at once if the list is empty.
 template <typename T>
-Grid TileGrid(const Terms<T>& terms, int64_t tiles, size_t shared_bytes) {
-  constexpr int64_t kMostBlocks = 132 * 8;
-  const int64_t all = terms.batch * terms.heads * tiles;
-  return {terms.examples != nullptr ? std::min(all, kMostBlocks) : all, kTileThreads, shared_bytes};
+Grid ItemGrid(const Terms<T>& terms, int64_t items, size_t shared_bytes) {
+  constexpr int64_t kMostBlocks = 132 * 2;
+  return {terms.examples != nullptr ? std::min(items, kMostBlocks) : items, kTileThreads,
+          shared_bytes};
 }
 
-// Calls body(b, h, tile) for this block's share of the tiles. All threads of the block must call
-// it.
+// Calls body(item) for this block's share of the items, if there are any examples. All threads of
+// the block must call it. Items are int, as blocks are, because divisions of int64_t take long.
 template <typename T, typename Body>
-__device__ __forceinline__ void ForTiles(const Terms<T>& terms, int64_t tiles, const Body& body) {
-  const int64_t end = terms.ExampleCount() * terms.heads * tiles;
-  for (int64_t item = BlockIndex(); item < end; item += BlockCount()) {
-    body(terms.Example(item / tiles / terms.heads), item / tiles % terms.heads, item % tiles);
-    SyncThreads();  // the next tile reuses shared memory
+__device__ __forceinline__ void ForItems(const Terms<T>& terms, int64_t items, const Body& body) {
+  if (terms.ExampleCount() == 0) return;
+  for (int64_t item = BlockIndex(); item < items; item += BlockCount()) {
+    body(static_cast<int>(item));
+    SyncThreads();  // the next item reuses shared memory
   }
+}
+
+// The first of `count` examples that belongs to a part. For index = parts it is the end of the
+// last.
+__device__ __forceinline__ int FirstOfPart(int count, int index, int parts) {
+  const int each = count / parts, rest = count % parts;  // the first parts have one more
+  return index * each + (index < rest ? index : rest);
 }
 
 }  // namespace syntra::attention

@@ -22,6 +22,11 @@ template <typename T>
 constexpr int kPassing = sizeof(T) == sizeof(float) ? 32 : 64;
 template <typename T>
 constexpr int kPassingFragments = kPassing<T> / 8;
+// The elements of a passing tile, and of a block's own tile whose warps have 16 kM rows each.
+template <typename T>
+constexpr int kPassingTile = kPassing<T>* kTileStride<T>;
+template <typename T, int kM>
+constexpr int kOwnTile = kTileWarps * 16 * kM* kTileStride<T>;
 
 constexpr int64_t Chunks(int64_t count) { return (count + kColumns - 1) / kColumns; }
 
@@ -30,10 +35,12 @@ template <typename T>
 struct Source {
   const T* from = nullptr;  // the first row; null: the operand is absent
   int rows = 0, width = 0;
-  int64_t stride = 0;              // elements between rows
+  int stride = 0;                  // elements between rows
   const int32_t* index = nullptr;  // row i is stored as row index[i]; null: as row i
 
-  __device__ int TileCount() const { return from == nullptr ? 0 : static_cast<int>(Chunks(width)); }
+  __device__ int TileCount() const {
+    return from == nullptr ? 0 : (width + kColumns - 1) / kColumns;
+  }
 };
 
 // Starts to copy 64 columns of kRows rows to a tile. Elements beyond the operand become zero. All
@@ -42,19 +49,36 @@ struct Source {
 template <int kRows, typename T>
 __device__ __forceinline__ void CopyTile(const Source<T>& source, int first, int column, T* tile) {
   constexpr int kElements = Line<T>::kElements, kLines = kColumns / kElements;
+  constexpr int kStep = kTileThreads / kLines;  // the rows that the block copies at once
   const int line = ThreadIndex() % kLines * kElements, left = source.width - column - line;
-  for (int own = ThreadIndex() / kLines; own < kRows; own += kTileThreads / kLines) {
-    const bool there = first + own < source.rows && left > 0;
-    int64_t row = there ? first + own : 0;
-    if (there && source.index != nullptr) row = source.index[row];
-    const T* from = source.from + (there ? row * source.stride + column + line : 0);
-    T* to = tile + own * kTileStride<T> + line;
-    if (source.width % kElements == 0) {
-      CopyAsync(to, from, there);
-    } else {
-#pragma unroll 1  // rare; unrolling it would only take time to compile
-      for (int e = 0; e < kElements; ++e) to[e] = there && e < left ? from[e] : FromFloat<T>(0.0f);
+  const int own = first + ThreadIndex() / kLines;
+  const int rows = left > 0 ? source.rows - own : 0;
+  const bool aligned = source.width % kElements == 0;
+  const T* from = source.from + column + line;
+  T* to = tile + ThreadIndex() / kLines * kTileStride<T> + line;
+  if (aligned && source.index == nullptr) {
+    from += int64_t{own} * source.stride;
+#pragma unroll
+    for (int row = 0; row < kRows; row += kStep) {
+      CopyAsync(to + row * kTileStride<T>, from, row < rows);
+      from += kStep * source.stride;
     }
+    return;
+  }
+#pragma unroll 1  // rare; unrolling it would only take time to compile
+  for (int row = 0; row < kRows; row += kStep) {
+    const bool there = row < rows;
+    const int stored = there && source.index != nullptr ? source.index[own + row] : own + row;
+    const T* stored_row = from + int64_t{stored} * source.stride;
+    if (aligned) {
+      CopyAsync(to, stored_row, there);
+    } else {
+#pragma unroll 1
+      for (int e = 0; e < kElements; ++e) {
+        to[e] = there && e < left ? stored_row[e] : FromFloat<T>(0.0f);
+      }
+    }
+    to += kStep * kTileStride<T>;
   }
 }
 
@@ -75,12 +99,14 @@ __device__ __forceinline__ T* WarpRows(T* tile) {
 }
 
 // sums[m][n] += (own rows from 16 m on) . (passing rows from 8 n on), over the columns of a tile.
+// From `columns` on they are zero on one side.
 template <int kM, int kN>
 __device__ __forceinline__ void AddScores(const BFloat16* own, const BFloat16* passing,
-                                          Fragment (&sums)[kM][kN]) {
+                                          Fragment (&sums)[kM][kN], int columns = kColumns) {
   constexpr int kStride = kTileStride<BFloat16>;
 #pragma unroll
   for (int k = 0; k < kColumns; k += 16) {
+    if (k >= columns) break;
     FragmentA rows[kM];
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
@@ -102,10 +128,10 @@ __device__ __forceinline__ void AddScores(const BFloat16* own, const BFloat16* p
 // Sums sixteen columns at a time before adding them, so that large scores keep their last bits.
 template <int kM, int kN>
 __device__ __forceinline__ void AddScores(const float* own, const float* passing,
-                                          Fragment (&sums)[kM][kN]) {
+                                          Fragment (&sums)[kM][kN], int columns = kColumns) {
   constexpr int kStride = kTileStride<float>, kApart = 16;
 #pragma unroll 1
-  for (int first = 0; first < kColumns; first += kApart) {
+  for (int first = 0; first < kColumns && first < columns; first += kApart) {
     Fragment part[kM][kN] = {};
 #pragma unroll 4
     for (int k = first; k < first + kApart; ++k) {
@@ -138,9 +164,10 @@ __device__ __forceinline__ void AddScores(const float* own, const float* passing
 }
 
 // sums[m][c] += (weights of the warp's own rows) times (columns from 8 c on of the passing rows).
+// Only the first `columns` need to be summed.
 template <int kM, int kN>
 __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], const BFloat16* passing,
-                                         Fragment (&sums)[kM][kFragments]) {
+                                         Fragment (&sums)[kM][kFragments], int columns = kColumns) {
   constexpr int kStride = kTileStride<BFloat16>;
 #pragma unroll
   for (int k = 0; k < kN; k += 2) {
@@ -149,6 +176,7 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
     for (int m = 0; m < kM; ++m) rows[m] = RowsOf(weights[m][k], weights[m][k + 1]);
 #pragma unroll
     for (int c = 0; c < kFragments; c += 2) {
+      if (8 * c >= columns) break;
       uint32_t pair[4];
       LoadOperand<false, true>(passing + 8 * k * kStride + 8 * c, kStride, pair);
 #pragma unroll
@@ -163,7 +191,7 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
 // Four lanes share the weights of a row and exchange them by shuffles.
 template <int kM, int kN>
 __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], const float* passing,
-                                         Fragment (&sums)[kM][kFragments]) {
+                                         Fragment (&sums)[kM][kFragments], int columns = kColumns) {
 #pragma unroll
   for (int n = 0; n < kN; ++n) {
     // An iteration has enough work; unrolling would only fill the instruction cache.
@@ -171,7 +199,7 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
     for (int lane = 0; lane < 4; ++lane) {
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
-        const float* columns = passing + (8 * n + 2 * lane + odd) * kTileStride<float>;
+        const float* mixed = passing + (8 * n + 2 * lane + odd) * kTileStride<float>;
 #pragma unroll
         for (int m = 0; m < kM; ++m) {
           const int from = LaneIndex() / 4 * 4 + lane;
@@ -179,9 +207,10 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
                                ShuffleFrom(weights[m][n].sum[odd + 2], from)};
 #pragma unroll
           for (int c = 0; c < kFragments; ++c) {
+            if (8 * c >= columns) break;
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-              sums[m][c].sum[i] += row[i / 2] * columns[8 * c + FragmentColumn(i)];
+              sums[m][c].sum[i] += row[i / 2] * mixed[8 * c + FragmentColumn(i)];
             }
           }
         }
@@ -214,7 +243,7 @@ __device__ __forceinline__ void StoreRowsOfSums(RowsOfSums& staged, const Fragme
   const int column = LaneIndex() % kN * kEight;
 #pragma unroll
   for (int row = LaneIndex() / kN; row < 16; row += kRowsAtOnce) {
-    store(row, column, LoadEight(own + row * kSumsStride + column, kEight));
+    store(row, column, LoadWholeEight(own + row * kSumsStride + column));
   }
 }
 
@@ -223,7 +252,7 @@ template <typename T>
 struct Target {
   T* to;  // the first row
   int rows, width;
-  int64_t stride;  // elements between rows
+  int stride;  // elements between rows
   bool accumulate;
 };
 
@@ -234,34 +263,37 @@ __device__ __forceinline__ void StoreTile(RowsOfSums& staged, const Fragment (&s
   StoreRowsOfSums(staged, sums, [&](int own, int piece, const Eight& values) {
     const int left = target.width - column - piece;
     if (row + own >= target.rows || left <= 0) return;
-    StoreResult(values, target.to + (row + own) * target.stride + column + piece,
+    StoreResult(values, target.to + int64_t{row + own} * target.stride + column + piece,
                 left < kEight ? left : kEight, target.accumulate);
   });
 }
 
 // Loops over the passing tiles, double-buffered if there are two stages of memory. All threads of
 // the block must call it, and must not use the stages' memory themselves. `pass` has
-//   bool Begin(stage)  finds the next tiles and starts the thread's copies; false: no more tiles
+//   bool Find()        finds the next tiles; false: no more tiles
+//   void Copy(stage)   starts the thread's copies of the tiles found last
 //   void Prepare()     work for the tiles found last that does not need their copies
 //   void Use(stage)    the work that needs them
 // Afterwards all copies of the block have completed and the stages are free.
 template <typename Pass>
 __device__ __forceinline__ void PassStages(int stages, Pass& pass) {
-  bool more = pass.Begin(0);
+  bool more = pass.Find();
+  if (more) pass.Copy(0);
   CommitCopies();
   for (int tile = 0; more; ++tile) {
     pass.Prepare();
+    more = pass.Find();  // its loads take no longer than the copies
     WaitForCopies<0>();
     // All threads' copies have completed, and no thread uses the previous stage any more.
     SyncThreads();
     if (stages == 2) {
-      more = pass.Begin((tile + 1) % 2);
+      if (more) pass.Copy((tile + 1) % 2);
       CommitCopies();
     }
     pass.Use(stages == 2 ? tile % 2 : 0);  // called in one place, because it is long
     if (stages == 1) {
       SyncThreads();
-      more = pass.Begin(0);
+      if (more) pass.Copy(0);
       CommitCopies();
     }
   }

@@ -23,7 +23,7 @@ struct Pattern {
     if (causal && key > query) return false;
     if (!is_window() || query < globals || key < globals) return true;
     const int64_t distance = query < key ? key - query : query - key;
-    return distance < window * dilation && distance % dilation == 0;
+    return distance < window * dilation && (dilation == 1 || distance % dilation == 0);
   }
 
   // Whether any, and whether all, of `queries` rows from `query` on may read any or all of `keys`

@@ -161,7 +161,7 @@ void AddAttention(Cases& cases, DType dtype) {
   add("packed", false, {{0, rows(32)}, {1, rows(32)}, {9, segments}, {10, segments}});
   add("dense", false, {{3, rows(19)}, {4, F32({19, kTable})}});
   add("dense_heads", true, {{3, rows(19)}, {4, F32({kHeads, 19, kTable})}});
-  add("factorized", false, {{5, rows(8)}, {6, rows(12)}});
+  add("factorized", false, {{5, rows(70)}, {6, rows(3)}});
   add("table", true, {{7, F32({kHeads, kTable, kTable})}});
   add("shared_table", false, {{7, F32({1, kTable, kTable})}, {9, segments}, {10, segments}});
 }
