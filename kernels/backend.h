@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/file.h"
 #include "core/device.h"
 #include "kernels/op.h"
 
@@ -21,6 +22,10 @@ class Backend {
 
   // The peak FLOP/s of matrix products of `type`, kF32 or kBF16; NaN if unknown.
   virtual double PeakFlops(DType type) = 0;
+
+  // Before kernels of a run are bound: what of them is chosen by timing, which decides the bits of
+  // results, is recorded in its directory, and taken from there where it is recorded.
+  virtual void KeepChoices(const Path& /*run_directory*/) {}
 
   // A kernel for the call, whose types are those that Held returns. It honours call.accumulate.
   // nullopt if the backend has none.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cuda/gemm.h"
+
 namespace syntra {
 namespace {
 
@@ -37,6 +39,10 @@ double CudaBackend::PeakFlops(DType type) {
   });
   if (peak == std::end(kPeaks)) return std::numeric_limits<double>::quiet_NaN();
   return 1e12 * (type == DType::kBF16 ? peak->bf16 : peak->f32);
+}
+
+void CudaBackend::KeepChoices(const Path& run_directory) {
+  gpu::KeepAlgorithms(run_directory / "algorithms.json");
 }
 
 std::optional<BoundKernel> CudaBackend::Bind(const Op& op, const OpCall& call) {

@@ -16,6 +16,7 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   Device& device() override { return *device_; }
   double PeakFlops(DType type) override;
+  void KeepChoices(const Path& run_directory) override;
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override;
   std::optional<BoundKernel> BindMultiTensor(const Op& op, std::span<const OpCall> calls) override {
     return BindCudaMultiTensor(op, calls);

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/file.h"
 #include "kernels/gemm_problem.h"
 #include "kernels/op.h"
 
@@ -15,6 +16,11 @@ namespace syntra::gpu {
 struct GemmBatch {
   int64_t count = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
 };
+
+// Algorithms are chosen by timing, once (kernels/algorithm_choices.h): the user's file and this one
+// remember which, so that everything that reads them computes the same bits.
+// SYNTRA_ALGORITHMS=first in the environment takes the library's first choice instead.
+void KeepAlgorithms(const Path& file);
 
 class Gemm {
  public:
