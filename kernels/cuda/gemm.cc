@@ -65,6 +65,7 @@ struct Matrix {
   DType dtype;
   int64_t rows, columns, stride;  // elements from one row to the next
   int64_t batch_stride;           // and from one product of the batch to the next
+  int64_t begin_step;             // GemmBatch
 
   // The operand as the library sees it: transposed and column-major.
   Layout LayoutOf(int64_t batch) const {
@@ -81,10 +82,11 @@ struct Matrix {
     return layout;
   }
 
-  // The alignment in bytes, at most 16, of the operand of every product of the batch. Tensors are
-  // aligned to 64 bytes.
+  // The alignment in bytes, at most 16, of every row of every product of the batch, wherever the
+  // operand begins.
   uint32_t alignment() const {
-    return static_cast<uint32_t>(std::gcd<int64_t>(16, batch_stride * SizeOf(dtype)));
+    const int64_t step = std::gcd(stride, std::gcd(batch_stride, begin_step));
+    return static_cast<uint32_t>(std::gcd<int64_t>(16, step * SizeOf(dtype)));
   }
 
   // From the first element of a batch to behind the last.
@@ -99,9 +101,9 @@ struct Matrix {
 };
 
 Matrix MatrixOf(DType dtype, int64_t rows, int64_t columns, bool transposed, int64_t stride,
-                int64_t batch_stride) {
+                int64_t batch_stride, int64_t begin_step) {
   if (transposed) std::swap(rows, columns);
-  return {dtype, rows, columns, stride > 0 ? stride : columns, batch_stride};
+  return {dtype, rows, columns, stride > 0 ? stride : columns, batch_stride, begin_step};
 }
 
 Preference PreferenceOf(const Matrix& a, const Matrix& b, const Matrix& c) {
@@ -216,9 +218,11 @@ struct Gemm::Plan {
 Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
     : problem(p),
       count(batch.count),
-      a(MatrixOf(p.ab, p.m, p.k, p.transpose_a, p.a_stride, batch.a_batch_stride)),
-      b(MatrixOf(p.ab, p.k, p.n, p.transpose_b, p.b_stride, batch.b_batch_stride)),
-      c(MatrixOf(p.c, p.m, p.n, false, p.c_stride, batch.c_batch_stride)),
+      a(MatrixOf(p.ab, p.m, p.k, p.transpose_a, p.a_stride, batch.a_batch_stride,
+                 batch.begin_step)),
+      b(MatrixOf(p.ab, p.k, p.n, p.transpose_b, p.b_stride, batch.b_batch_stride,
+                 batch.begin_step)),
+      c(MatrixOf(p.c, p.m, p.n, false, p.c_stride, batch.c_batch_stride, batch.begin_step)),
       left(b.LayoutOf(count)),
       right(a.LayoutOf(count)),
       result(c.LayoutOf(count)),

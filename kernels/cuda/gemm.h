@@ -15,6 +15,8 @@ namespace syntra::gpu {
 // next; 0 if all products share the operand.
 struct GemmBatch {
   int64_t count = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
+  // Operands begin so many elements, times any number, behind a multiple of 64 bytes.
+  int64_t begin_step = 0;
 };
 
 // Algorithms are chosen by timing, once (kernels/algorithm_choices.h): the user's file and this one
