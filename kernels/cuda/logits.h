@@ -43,7 +43,7 @@ struct LogitChunks {
   size_t hidden_bytes(int64_t chunk) const { return first(chunk) * width * SizeOf(dtype); }
 
   static bool Serves(const OpCall& call) {
-    return IsActivation(call.inputs[0]) && IsF32(call.inputs[1]);
+    return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]);
   }
 };
 
