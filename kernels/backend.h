@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/file.h"
 #include "core/device.h"
 #include "kernels/op.h"
 
@@ -22,8 +23,19 @@ class Backend {
   // The peak FLOP/s of matrix products of `type`, kF32 or kBF16; NaN if unknown.
   virtual double PeakFlops(DType type) = 0;
 
+  // Before kernels of a run are bound: what of them is chosen by timing, which decides the bits of
+  // results, is recorded in its directory, and taken from there where it is recorded.
+  virtual void KeepChoices(const Path& /*run_directory*/) {}
+
+  // Whether programs with these activations should have their parameters also in bf16, for kernels
+  // that would else begin by rounding them.
+  virtual bool KeepsRounded(DType /*activations*/) const { return false; }
+  // Whether the kernel of this call is such: its f32 inputs may as well be their values in bf16.
+  virtual bool RoundsParameters(const Op&, const OpCall&) const { return false; }
+
   // A kernel for the call, whose types are those that Held returns. It honours call.accumulate.
-  // nullopt if the backend has none.
+  // nullopt if the backend has none. Where the backend KeepsRounded, an update may have one more
+  // output than its op says: output 0 in bf16.
   virtual std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) = 0;
 
   // One kernel for several calls of one op, which may run in any order or in parallel. Its operands

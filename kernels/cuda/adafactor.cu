@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // adafactor (Shazeer and Stern 2018, as in Mesh TensorFlow). A factored parameter is treated as
 // matrices whose rows and columns are the two factored axes, any other as a vector of elements. The
-// device reads the hyperparameters, so that a captured step follows the schedule.
+// device reads the hyperparameters, so that a captured step follows the schedule. A further output
+// gets the parameter in bf16 (kernels/backend.h).
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/math/hyperparameters.h"
@@ -87,6 +88,7 @@ struct Tensor {
   Hyper hyper;
   const float* gradient;
   float* parameter;
+  BFloat16* rounded;  // the parameter in bf16; null: not kept
   float* full_average;
   float *row_average, *column_average;
   Norms* norms;
@@ -240,7 +242,13 @@ struct Apply {
     if (!tensor.hyper.changes_anything()) return;
     const float step = tensor.norms->step;
     ElementsOf(tensor.size, part, [&](int64_t i, int count) {
-      for (int64_t k = i; k < i + count; ++k) tensor.parameter[k] -= step * tensor.At(k);
+      Eight p = LoadEight(tensor.parameter + i, count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) {
+        if (k < count) p[k] -= step * tensor.At(i + k);
+      }
+      StoreEight(p, tensor.parameter + i, count);
+      if (tensor.rounded != nullptr) StoreEight(p, tensor.rounded + i, count);
     });
   }
 };
@@ -286,6 +294,8 @@ struct Bound {
     result.hyper = {Input<float>(own, 1)};
     result.parameter = Output<float>(own, 0);
     result.norms = reinterpret_cast<Norms*>(own.workspace + norms);
+    const size_t updated = tensor.shape.count() == 0 ? 2 : 3;
+    if (own.outputs.size() > updated) result.rounded = Output<BFloat16>(own, updated);
     if (tensor.shape.count() == 0) {
       result.full_average = Output<float>(own, 1);
       return result;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019), as in torch, or with the
 // step scaled by the parameter's root mean square. The device reads the hyperparameters, so that a
-// captured step follows the schedule.
+// captured step follows the schedule. A further output gets the parameter in bf16
+// (kernels/backend.h).
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/math/hyperparameters.h"
@@ -22,7 +23,8 @@ struct Tensor {
   int64_t count;
   const float *gradient, *hyper;
   float *parameter, *m, *v;
-  Scratch* scratch;  // null: plain
+  BFloat16* rounded;  // the parameter in bf16; null: not kept
+  Scratch* scratch;   // null: plain
 };
 
 struct SumSquares {
@@ -90,6 +92,7 @@ struct Update {
       StoreEight(p, tensor.parameter + i, count);
       StoreEight(m, tensor.m + i, count);
       StoreEight(v, tensor.v + i, count);
+      if (tensor.rounded != nullptr) StoreEight(p, tensor.rounded + i, count);
     });
   }
 };
@@ -123,6 +126,7 @@ std::optional<BoundKernel> cuda_adamw(std::span<const OpCall> calls) {
       tensor.parameter = Output<float>(own, 0);
       tensor.m = Output<float>(own, 1);
       tensor.v = Output<float>(own, 2);
+      if (own.outputs.size() > 3) tensor.rounded = Output<BFloat16>(own, 3);
       if (rms_scaled) tensor.scratch = reinterpret_cast<Scratch*>(all.workspace) + i;
     }
     if (rms_scaled) {

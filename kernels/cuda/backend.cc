@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cuda/gemm.h"
+
 namespace syntra {
 namespace {
 
@@ -37,6 +39,16 @@ double CudaBackend::PeakFlops(DType type) {
   });
   if (peak == std::end(kPeaks)) return std::numeric_limits<double>::quiet_NaN();
   return 1e12 * (type == DType::kBF16 ? peak->bf16 : peak->f32);
+}
+
+bool CudaBackend::RoundsParameters(const Op& op, const OpCall& call) const {
+  const auto is_bf16 = [](const TensorType& type) { return type.dtype == DType::kBF16; };
+  return IsCudaProduct(op) &&
+         (std::ranges::any_of(call.inputs, is_bf16) || std::ranges::any_of(call.outputs, is_bf16));
+}
+
+void CudaBackend::KeepChoices(const Path& run_directory) {
+  gpu::KeepAlgorithms(run_directory / "algorithms.json");
 }
 
 std::optional<BoundKernel> CudaBackend::Bind(const Op& op, const OpCall& call) {

@@ -16,6 +16,9 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   Device& device() override { return *device_; }
   double PeakFlops(DType type) override;
+  void KeepChoices(const Path& run_directory) override;
+  bool KeepsRounded(DType activations) const override { return activations == DType::kBF16; }
+  bool RoundsParameters(const Op& op, const OpCall& call) const override;
   std::optional<BoundKernel> Bind(const Op& op, const OpCall& call) override;
   std::optional<BoundKernel> BindMultiTensor(const Op& op, std::span<const OpCall> calls) override {
     return BindCudaMultiTensor(op, calls);
@@ -24,6 +27,9 @@ class CudaBackend final : public Backend {
  private:
   std::unique_ptr<Device> device_;
 };
+
+// Whether cuda.def says that the op's kernel is made of products.
+bool IsCudaProduct(const Op& op);
 
 // Throws Error(kResources) if the kernels cannot run on a GPU of this compute capability.
 void RequireCapability(std::string_view gpu, int major, int minor);

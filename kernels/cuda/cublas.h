@@ -11,7 +11,9 @@ struct CublasLt {
 #define SYNTRA_CUBLAS_FUNCTIONS(F)        \
   F(cublasLtCreate)                       \
   F(cublasLtGetStatusString)              \
+  F(cublasLtGetVersion)                   \
   F(cublasLtMatmul)                       \
+  F(cublasLtMatmulAlgoConfigGetAttribute) \
   F(cublasLtMatmulAlgoGetHeuristic)       \
   F(cublasLtMatmulDescCreate)             \
   F(cublasLtMatmulDescDestroy)            \

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm.h"
 
+#include <cstdlib>
 #include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "kernels/algorithm_choices.h"
 #include "kernels/cuda/cublas.h"
+#include "kernels/cuda/trial.h"
 
 namespace syntra::gpu {
 namespace {
@@ -52,6 +57,7 @@ class Owned {
 
 using Operation = Owned<cublasLtMatmulDesc_t, &CublasLt::cublasLtMatmulDescDestroy>;
 using Layout = Owned<cublasLtMatrixLayout_t, &CublasLt::cublasLtMatrixLayoutDestroy>;
+using Candidate = cublasLtMatmulHeuristicResult_t;
 using Preference = Owned<cublasLtMatmulPreference_t, &CublasLt::cublasLtMatmulPreferenceDestroy>;
 
 // A row-major operand.
@@ -59,6 +65,7 @@ struct Matrix {
   DType dtype;
   int64_t rows, columns, stride;  // elements from one row to the next
   int64_t batch_stride;           // and from one product of the batch to the next
+  int64_t begin_step;             // GemmBatch
 
   // The operand as the library sees it: transposed and column-major.
   Layout LayoutOf(int64_t batch) const {
@@ -75,17 +82,28 @@ struct Matrix {
     return layout;
   }
 
-  // The alignment in bytes, at most 16, of the operand of every product of the batch. Tensors are
-  // aligned to 64 bytes.
+  // The alignment in bytes, at most 16, of every row of every product of the batch, wherever the
+  // operand begins.
   uint32_t alignment() const {
-    return static_cast<uint32_t>(std::gcd<int64_t>(16, batch_stride * SizeOf(dtype)));
+    const int64_t step = std::gcd(stride, std::gcd(batch_stride, begin_step));
+    return static_cast<uint32_t>(std::gcd<int64_t>(16, step * SizeOf(dtype)));
+  }
+
+  // From the first element of a batch to behind the last.
+  size_t bytes(int64_t batch) const {
+    return ((batch - 1) * batch_stride + (rows - 1) * stride + columns) * SizeOf(dtype);
+  }
+
+  std::string ToString() const {
+    return fmt::format("{} {}x{}/{}/{}@{}", NameOf(dtype), rows, columns, stride, batch_stride,
+                       alignment());
   }
 };
 
 Matrix MatrixOf(DType dtype, int64_t rows, int64_t columns, bool transposed, int64_t stride,
-                int64_t batch_stride) {
+                int64_t batch_stride, int64_t begin_step) {
   if (transposed) std::swap(rows, columns);
-  return {dtype, rows, columns, stride > 0 ? stride : columns, batch_stride};
+  return {dtype, rows, columns, stride > 0 ? stride : columns, batch_stride, begin_step};
 }
 
 Preference PreferenceOf(const Matrix& a, const Matrix& b, const Matrix& c) {
@@ -107,62 +125,177 @@ Preference PreferenceOf(const Matrix& a, const Matrix& b, const Matrix& c) {
   return preference;
 }
 
+// What the choice of an algorithm depends on besides the problem.
+const std::string& Platform() {
+  static const std::string platform = [] {
+    int gpu = 0, driver = 0;
+    SYNTRA_CUDA(cudaGetDevice(&gpu));
+    SYNTRA_CUDA(cudaDriverGetVersion(&driver));
+    cudaDeviceProp properties;
+    SYNTRA_CUDA(cudaGetDeviceProperties(&properties, gpu));
+    return fmt::format("{}, sm_{}{}, {} processors, driver's CUDA {}, cuBLASLt {}", properties.name,
+                       properties.major, properties.minor, properties.multiProcessorCount, driver,
+                       Cublas().cublasLtGetVersion());
+  }();
+  return platform;
+}
+
+// 0 if the library does not tell.
+template <typename T>
+T Configured(const cublasLtMatmulAlgo_t& algorithm,
+             cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  T value = 0;
+  Cublas().cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value),
+                                                nullptr);
+  return value;
+}
+
+// All that is configured of an algorithm.
+std::string Describe(const cublasLtMatmulAlgo_t& algorithm) {
+  return fmt::format(
+      "{} tile {} stages {} split {} reduction {} swizzle {} option {} inner {} cluster {}",
+      Configured<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+      Configured<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
+      Configured<uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID),
+      Configured<uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
+}
+
+// SYNTRA_ALGORITHMS=first: nothing is timed, and records are not looked at.
+bool TakesTheFirst() {
+  const char* mode = std::getenv("SYNTRA_ALGORITHMS");
+  return mode && std::string_view(mode) == "first";
+}
+
+AlgorithmChoices& Choices() {
+  static AlgorithmChoices choices(
+      TakesTheFirst() ? Path()
+                      : UserAlgorithmsFile([](const char* name) { return std::getenv(name); }));
+  return choices;
+}
+
 }  // namespace
 
+void KeepAlgorithms(const Path& file) {
+  if (!TakesTheFirst()) Choices().KeepIn(file);
+}
+
 struct Gemm::Plan {
+  Plan(const GemmProblem& problem, const GemmBatch& batch);
+
+  // The library's algorithms for the problem, the one that it expects to be fastest first.
+  std::vector<Candidate> Candidates() const;
+  // How long each takes; nothing where operands to time them on do not fit into memory.
+  std::vector<double> SecondsOf(const std::vector<Candidate>& candidates);
+  // The problem, for people and as a key.
+  std::string ToString() const;
+  void Take(const Candidate& candidate) {
+    algorithm = candidate.algo;
+    workspace_bytes = candidate.workspaceSize;
+  }
+  cublasStatus_t Enqueue(const void* a, const void* b, void* c, void* workspace,
+                         cudaStream_t stream) const {
+    return Cublas().cublasLtMatmul(Handle(), operation.get(), &alpha, b, left.get(), a, right.get(),
+                                   &beta, c, result.get(), c, result.get(), &algorithm, workspace,
+                                   workspace_bytes, stream);
+  }
+
+  GemmProblem problem;
+  int64_t count;
+  Matrix a, b, c;
   Operation operation;
   Layout left, right, result;
-  cublasLtMatmulAlgo_t algorithm;
-  size_t workspace_bytes;
+  cublasLtMatmulAlgo_t algorithm = {};
+  size_t workspace_bytes = 0;
   float alpha, beta;
 };
+
+// The library is column-major: it computes C^T = op(B)^T op(A)^T, so its left operand is B.
+Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
+    : problem(p),
+      count(batch.count),
+      a(MatrixOf(p.ab, p.m, p.k, p.transpose_a, p.a_stride, batch.a_batch_stride,
+                 batch.begin_step)),
+      b(MatrixOf(p.ab, p.k, p.n, p.transpose_b, p.b_stride, batch.b_batch_stride,
+                 batch.begin_step)),
+      c(MatrixOf(p.c, p.m, p.n, false, p.c_stride, batch.c_batch_stride, batch.begin_step)),
+      left(b.LayoutOf(count)),
+      right(a.LayoutOf(count)),
+      result(c.LayoutOf(count)),
+      alpha(p.alpha),
+      beta(p.accumulate ? 1.0f : 0.0f) {
+  SYNTRA_CUBLAS(cublasLtMatmulDescCreate(operation.address(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    SYNTRA_CUBLAS(
+        cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof(value)));
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
+}
+
+std::vector<Candidate> Gemm::Plan::Candidates() const {
+  constexpr int kMost = 8;
+  std::vector<Candidate> found(kMost);
+  int number = 0;
+  const cublasStatus_t status = Cublas().cublasLtMatmulAlgoGetHeuristic(
+      Handle(), operation.get(), left.get(), right.get(), result.get(), result.get(),
+      PreferenceOf(b, a, c).get(), kMost, found.data(), &number);
+  found.resize(status == CUBLAS_STATUS_SUCCESS ? number : 0);
+  std::erase_if(found, [](const Candidate& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+  if (found.empty()) {
+    Fail(ExitCode::kInternal, "cuBLASLt has no product {}: {}", ToString(),
+         Cublas().cublasLtGetStatusString(status));
+  }
+  return found;
+}
+
+std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidates) {
+  Trial trial;
+  const void *from_a = trial.Allocate(a.bytes(count)), *from_b = trial.Allocate(b.bytes(count));
+  void *to = trial.Allocate(c.bytes(count)), *workspace = trial.Allocate(kMostWorkspace);
+  if (!from_a || !from_b || !to || !workspace) return {};
+  std::vector<double> seconds;
+  for (const Candidate& candidate : candidates) {
+    Take(candidate);
+    seconds.push_back(trial.Seconds([&] {
+      return Enqueue(from_a, from_b, to, workspace, trial.stream()) == CUBLAS_STATUS_SUCCESS;
+    }));
+  }
+  return seconds;
+}
+
+std::string Gemm::Plan::ToString() const {
+  return fmt::format("{} = {}{} . {}{} in {} products{}{}", c.ToString(), a.ToString(),
+                     problem.transpose_a ? "^T" : "", b.ToString(), problem.transpose_b ? "^T" : "",
+                     count, problem.accumulate ? ", added" : "", problem.relu ? ", relu" : "");
+}
 
 Gemm::Gemm() = default;
 Gemm::Gemm(Gemm&&) noexcept = default;
 Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
-// The library is column-major: it computes C^T = op(B)^T op(A)^T, so its left operand is B.
-Gemm::Gemm(const GemmProblem& p, const GemmBatch& batch) : plan_(std::make_unique<Plan>()) {
-  const Matrix a = MatrixOf(p.ab, p.m, p.k, p.transpose_a, p.a_stride, batch.a_batch_stride);
-  const Matrix b = MatrixOf(p.ab, p.k, p.n, p.transpose_b, p.b_stride, batch.b_batch_stride);
-  const Matrix c = MatrixOf(p.c, p.m, p.n, false, p.c_stride, batch.c_batch_stride);
-  Plan& plan = *plan_;
-  plan.alpha = p.alpha;
-  plan.beta = p.accumulate ? 1.0f : 0.0f;
-  plan.left = b.LayoutOf(batch.count);
-  plan.right = a.LayoutOf(batch.count);
-  plan.result = c.LayoutOf(batch.count);
-  SYNTRA_CUBLAS(cublasLtMatmulDescCreate(plan.operation.address(), CUBLAS_COMPUTE_32F, CUDA_R_32F));
-  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-    SYNTRA_CUBLAS(
-        cublasLtMatmulDescSetAttribute(plan.operation.get(), attribute, &value, sizeof(value)));
-  };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
-  cublasLtMatmulHeuristicResult_t found = {};
-  int count = 0;
-  const cublasStatus_t status = Cublas().cublasLtMatmulAlgoGetHeuristic(
-      Handle(), plan.operation.get(), plan.left.get(), plan.right.get(), plan.result.get(),
-      plan.result.get(), PreferenceOf(b, a, c).get(), 1, &found, &count);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
-    Fail(ExitCode::kInternal, "cuBLASLt has no {} product {} x {} x {}: {}", NameOf(p.ab), p.m, p.n,
-         p.k, Cublas().cublasLtGetStatusString(status));
-  }
-  plan.algorithm = found.algo;
-  plan.workspace_bytes = found.workspaceSize;
+Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
+    : plan_(std::make_unique<Plan>(problem, batch)) {
+  const std::vector<Candidate> candidates = plan_->Candidates();
+  std::vector<std::string> names;
+  for (const Candidate& candidate : candidates) names.push_back(Describe(candidate.algo));
+  const size_t chosen = Choices().Choose(Platform() + ": " + plan_->ToString(), names,
+                                         [&] { return plan_->SecondsOf(candidates); });
+  plan_->Take(candidates[chosen]);
 }
 
 size_t Gemm::workspace_bytes() const { return plan_->workspace_bytes; }
 
 void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
                std::byte* workspace) const {
-  const Plan& plan = *plan_;
-  SYNTRA_CUBLAS(cublasLtMatmul(Handle(), plan.operation.get(), &plan.alpha, b, plan.left.get(), a,
-                               plan.right.get(), &plan.beta, c, plan.result.get(), c,
-                               plan.result.get(), &plan.algorithm, workspace, plan.workspace_bytes,
-                               static_cast<cudaStream_t>(call.stream)));
+  CheckCublas(plan_->Enqueue(a, b, c, workspace, static_cast<cudaStream_t>(call.stream)),
+              "cublasLtMatmul");
 }
 
 }  // namespace syntra::gpu

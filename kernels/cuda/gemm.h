@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/file.h"
 #include "kernels/gemm_problem.h"
 #include "kernels/op.h"
 
@@ -14,7 +15,14 @@ namespace syntra::gpu {
 // next; 0 if all products share the operand.
 struct GemmBatch {
   int64_t count = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
+  // Operands begin so many elements, times any number, behind a multiple of 64 bytes.
+  int64_t begin_step = 0;
 };
+
+// Algorithms are chosen by timing, once (kernels/algorithm_choices.h): the user's file and this one
+// remember which, so that everything that reads them computes the same bits.
+// SYNTRA_ALGORITHMS=first in the environment takes the library's first choice instead.
+void KeepAlgorithms(const Path& file);
 
 class Gemm {
  public:

@@ -93,13 +93,13 @@ BoundKernel Bind(const OpCall& call, const HeadShape& shape, Gemm y, Gemm dx, Ge
 }  // namespace
 
 std::optional<BoundKernel> cuda_head_matmul(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
+  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
   const HeadShape shape(call);
   return Bind(call, shape, shape.Product(shape.in, shape.out, false, Accumulates(call, 0)), {}, {});
 }
 
 std::optional<BoundKernel> cuda_head_matmul_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
+  if (!IsActivation(call.inputs[0]) || !IsActivation(call.inputs[1])) return std::nullopt;
   const HeadShape shape(call);
   Gemm dx, dweight;
   if (call.outputs[0].present()) {

@@ -82,18 +82,19 @@ __global__ void DlogitKernel(Chunk chunk, DlogitScale scale, T* dlogits) {
   const float share = factor * (1.0f + 2.0f * chunk.loss.z_loss * row.log_z);
   const float smoothed = factor * chunk.loss.label_smoothing / static_cast<float>(vocabulary);
   const float target_share = factor * (1.0f - chunk.loss.label_smoothing);
-  for (int64_t j = ThreadIndex() * kEight; j < vocabulary; j += kThreads * kEight) {
-    const int count = static_cast<int>(vocabulary - j < kEight ? vocabulary - j : kEight);
-    Eight value = {};
+  PacksOf(vocabulary, [&]<int kCount>(int64_t j) {
+    Pack<T, kCount> dlogit = {};
     if (target >= 0) {
-      value = LoadEight(logits + j, count);
-      for (int k = 0; k < kEight; ++k) {
-        value[k] = share * expf(value[k] - row.log_z) - smoothed;
-        if (j + k == target) value[k] -= target_share;
+      const auto logit = Pack<float, kCount>::Load(logits + j);
+      const int64_t wanted = target - j;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        const float p = share * expf(logit.element[k] - row.log_z) - smoothed;
+        dlogit.element[k] = FromFloat<T>(k == wanted ? p - target_share : p);
       }
     }
-    StoreEight(value, to + j, count);
-  }
+    dlogit.Store(to + j);
+  });
 }
 
 struct LossOutputs {

@@ -27,12 +27,15 @@ struct LogitChunks {
         vocabulary(call.inputs[1].shape[0]),
         dtype(call.inputs[0].dtype),
         scale(static_cast<float>(call.attributes.Number("scale"))) {
-    // At most 256 MB of logits, but products that are large enough to fill the GPU.
-    constexpr int64_t kLogits = 64 << 20, kFewestRows = 128;
-    const int64_t most = std::max(kFewestRows, kLogits / vocabulary);
-    count = (tokens + most - 1) / most;
-    rows = (tokens + count - 1) / count;
-    count = (tokens + rows - 1) / rows;
+    // At most 256 MB of logits, but products that are large enough to fill the GPU. Chunks are
+    // whole tiles of the products. So no chunk but the last leaves a part of a tile idle, and a
+    // chunk's operands are aligned as tensors are, whatever the width.
+    constexpr int64_t kLogits = 64 << 20, kTile = 128;
+    const auto ceiling = [](int64_t n, int64_t of) { return (n + of - 1) / of; };
+    const int64_t tiles = ceiling(tokens, kTile);
+    const int64_t most = std::max<int64_t>(1, kLogits / vocabulary / kTile);  // tiles of a chunk
+    rows = std::min(tokens, kTile * ceiling(tiles, ceiling(tiles, most)));
+    count = ceiling(tokens, rows);
   }
 
   int64_t first(int64_t chunk) const { return chunk * rows; }
@@ -40,7 +43,7 @@ struct LogitChunks {
   size_t hidden_bytes(int64_t chunk) const { return first(chunk) * width * SizeOf(dtype); }
 
   static bool Serves(const OpCall& call) {
-    return IsActivation(call.inputs[0]) && IsF32(call.inputs[1]);
+    return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]);
   }
 };
 

@@ -34,7 +34,7 @@ std::optional<BoundKernel> cuda_shared_matmul(const OpCall& call) {
   WorkspaceLayout layout;
   Converted w(call.inputs[0], e.dtype, cuda_copy, layout);
   Gemm examples(e.Product(Accumulates(call, 0)),
-                GemmBatch{e.batch, 0, e.from * e.width(), e.to * e.width()});
+                GemmBatch{e.batch, 0, e.from * e.width(), e.to * e.width(), e.columns});
   BoundKernel kernel;
   kernel.accumulates = true;
   const size_t scratch_offset = layout.Place(examples.workspace_bytes());

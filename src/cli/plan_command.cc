@@ -76,7 +76,7 @@ std::string ShapeText(const BatchShape& shape) {
              : fmt::format("{} x {}/{}", shape.rows, shape.input_length, shape.target_length);
 }
 
-void PrintText(const TrainingPlan& plan) {
+void PrintText(const TrainingPlan& plan, bool gpus) {
   const auto line = [](const char* name, const std::string& value) {
     fmt::print("{:22} {:>18}\n", name, value);
   };
@@ -87,9 +87,10 @@ void PrintText(const TrainingPlan& plan) {
   }
   line("FLOPs a step", HumanCount(plan.flops_per_step()));
   line("micro-batch", ShapeText(plan.shape()));
-  const MemoryNeeds& memory = plan.memory();
+  const MemoryNeeds memory = NeedsOn(plan, gpus);
   fmt::print("memory of a rank\n");
   line("  parameters", HumanBytes(memory.parameters));
+  if (memory.rounded > 0) line("  their bf16 copies", HumanBytes(memory.rounded));
   const int buffers = memory.gradient_buffers;
   line("  gradients",
        (buffers > 1 ? fmt::format("{} x ", buffers) : "") + HumanBytes(memory.gradients / buffers));
@@ -104,8 +105,8 @@ void PrintText(const TrainingPlan& plan) {
   line("checkpoint", HumanBytes(plan.checkpoint_bytes()));
 }
 
-Json PlanJson(const TrainingPlan& plan) {
-  const MemoryNeeds& memory = plan.memory();
+Json PlanJson(const TrainingPlan& plan, bool gpus) {
+  const MemoryNeeds memory = NeedsOn(plan, gpus);
   return {{"parameters", plan.parameters().element_count()},
           {"trainable_parameters", plan.parameters().trainable_element_count()},
           {"flops_per_step", plan.flops_per_step()},
@@ -113,6 +114,7 @@ Json PlanJson(const TrainingPlan& plan) {
           {"input_length", plan.shape().input_length},
           {"target_length", plan.shape().target_length},
           {"parameter_bytes", memory.parameters},
+          {"rounded_parameter_bytes", memory.rounded},
           {"gradient_buffers", memory.gradient_buffers},
           {"gradient_bytes", memory.gradients},
           {"optimizer_bytes", memory.optimizer},
@@ -125,8 +127,13 @@ Json PlanJson(const TrainingPlan& plan) {
           {"checkpoint_bytes", plan.checkpoint_bytes()}};
 }
 
+// Whether the run asks for one, which need not be here.
+bool UsesGpu(const TrainingPlan& plan) {
+  return plan.config().train().device() == TrainConfig::CUDA;
+}
+
 void PrintJson(const TrainingPlan& plan, const TimeEstimate& time) {
-  Json all = PlanJson(plan);
+  Json all = PlanJson(plan, UsesGpu(plan));
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
   all["peak_flops"] = time.peak;
@@ -255,12 +262,12 @@ void PredictOne(const Config& config, const ClusterOptions& options, bool json) 
   CheckLayout(config.cluster(), options);
   const ScalingPoint point = PredictOn(config, options.layout(), options.link);
   if (json) {
-    Json all = PlanJson(*point.plan);
+    Json all = PlanJson(*point.plan, point.cluster.has_gpus());
     all["cluster"] = ClusterJson(point.cluster);
     all["prediction"] = PredictionJson(point);
     fmt::print("{}\n", JsonText(all));
   } else {
-    PrintText(*point.plan);
+    PrintText(*point.plan, point.cluster.has_gpus());
     fmt::print("{}", PredictionText(point));
   }
 }
@@ -286,7 +293,7 @@ void PlanHere(const Config& config, const ReportOptions& form) {
   if (form.json) {
     PrintJson(*plan, time);
   } else {
-    PrintText(*plan);
+    PrintText(*plan, UsesGpu(*plan));
     PrintTime(time, form.ranks);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/cluster.h"
+#include "train/rounded_parameters.h"
 #include "train/step_work.h"
 
 namespace syntra {
@@ -34,6 +35,14 @@ double StepsBetween(const Config& config) {
 
 }  // namespace
 
+MemoryNeeds NeedsOn(const TrainingPlan& plan, bool gpus) {
+  MemoryNeeds needs = plan.memory();
+  if (gpus && plan.config().train().precision() == TrainConfig::BF16) {
+    needs.rounded = RoundedParameters::BytesFor(plan.parameters().arena_elements());
+  }
+  return needs;
+}
+
 ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::string& link) {
   const int ranks = static_cast<int>(layout.ranks());
   BatchPartition::Of(config.train(), ranks);  // before anything that takes longer
@@ -52,8 +61,8 @@ ScalingPoint PredictOn(const Config& config, const Layout& layout, const std::st
   point.cost = CostOf(point.cluster, layout,
                       seconds * static_cast<double>(config.train().steps()) +
                           point.save.stall * static_cast<double>(point.saves));
-  point.memory =
-      point.plan->memory().total() * (point.cluster.has_gpus() ? 1 : layout.ranks_per_node);
+  const bool gpus = point.cluster.has_gpus();
+  point.memory = NeedsOn(*point.plan, gpus).total() * (gpus ? 1 : layout.ranks_per_node);
   point.fits = point.cluster.memory == 0 || point.memory <= point.cluster.memory;
   return point;
 }

@@ -13,6 +13,10 @@
 
 namespace syntra {
 
+// The plan's memory, which is that of programs on this machine's CPU; on GPUs, which need not be
+// here, also of bf16 copies of the parameters (train/rounded_parameters.h).
+MemoryNeeds NeedsOn(const TrainingPlan& plan, bool gpus);
+
 struct ScalingPoint {
   std::string model;  // what a curve is called
   Layout layout;

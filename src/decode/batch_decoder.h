@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "core/transient_buffer.h"
 #include "decode/requests.h"
 #include "decode/strategy.h"
 #include "dist/communicator.h"
-#include "program/transient_buffer.h"
 
 namespace syntra {
 

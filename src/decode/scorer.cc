@@ -45,7 +45,8 @@ Executable& Scorer::ProgramFor(const RequestBatch& batch) {
                                      Arenas{.parameters = model_.values,
                                             .gradients = nullptr,
                                             .state = nullptr,
-                                            .transients = model_.transients});
+                                            .transients = model_.transients,
+                                            .rounded = model_.rounded});
     shape_ = shape;
     targets_per_input_ = targets_per_input;
   }

@@ -132,7 +132,8 @@ DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& sha
                                NextTokens next) {
   const SessionPrograms programs(model, shape, next);
   const auto bytes = [&](const Program& program) {
-    return PlanOn(model.backend, program).arena_bytes;
+    return PlanOn(model.backend, program, model.backend.KeepsRounded(model.activations))
+        .arena_bytes;
   };
   DecodingMemory memory{programs.layout.bytes(),
                         std::max(bytes(programs.read), bytes(programs.step))};
@@ -155,7 +156,8 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   Arenas arenas{.parameters = model.values,
                 .gradients = nullptr,
                 .state = cache_.data(),
-                .transients = model.transients};
+                .transients = model.transients,
+                .rounded = model.rounded};
   read_ = std::make_unique<Executable>(std::move(programs.read), model.backend, arenas);
   step_ = std::make_unique<Executable>(std::move(programs.step), model.backend, arenas);
   if (!programs.reorder) return;

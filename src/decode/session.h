@@ -24,6 +24,7 @@ struct TrainedModel {
   Backend& backend;
   // What training and other sessions use, too; null: every program has memory of its own.
   TransientBuffer* transients = nullptr;
+  void* rounded = nullptr;  // bf16 copies of the parameters (Arenas); null: none
 };
 
 // What a step computes for each row: the most probable token, the lowest id among equals, and

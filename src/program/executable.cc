@@ -2,11 +2,10 @@
 #include "program/executable.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/text.h"
-#include "kernels/bfloat16.h"
+#include "kernels/finite.h"
 #include "program/aliases.h"
 #include "program/collectives.h"
 
@@ -47,22 +46,8 @@ void WriteConstant(const ConstantValue& constant, TensorView view) {
   CopyElements<int32_t>(std::get<std::vector<int32_t>>(constant), view);
 }
 
-// Minus infinity passes: it is the logarithm of an empty sum (attention where nothing is allowed).
-bool AllFinite(TensorView view) {
-  const auto finite = [](const auto& values, const auto& number) {
-    return std::ranges::all_of(
-        values, [&](auto v) { return number(v) < std::numeric_limits<double>::infinity(); });
-  };
-  switch (view.type.dtype) {
-    case DType::kF32:
-      return finite(view.As<float>(), [](float v) { return v; });
-    case DType::kF64:
-      return finite(view.As<double>(), [](double v) { return v; });
-    case DType::kBF16:
-      return finite(view.As<BFloat16>(), [](BFloat16 v) { return ToFloat(v); });
-    default:
-      return true;
-  }
+bool IsParameter(const Program& program, Value value) {
+  return value && program.info(value).kind == ValueKind::kParameter;
 }
 
 // The instruction after the last of those from `first` on that are updates by one op, none of which
@@ -87,24 +72,37 @@ size_t EndOfUpdates(const Program& program, size_t first) {
   return end;
 }
 
-OpCall HeldCall(const Instruction& instruction, Backend& backend) {
+// The call as the backend binds it. With bf16 copies of the parameters, kernels that would round
+// parameters read the copies, and the update of a parameter has its copy as one more output.
+OpCall HeldCall(const Program& program, const Instruction& instruction, Backend& backend,
+                bool rounded) {
   OpCall call = instruction.call;
   for (TensorType& type : call.inputs) type = backend.Held(type);
   for (TensorType& type : call.outputs) type = backend.Held(type);
+  const bool reads_copies = rounded && backend.RoundsParameters(*instruction.op, call);
+  for (size_t i = 0; reads_copies && i < call.inputs.size(); ++i) {
+    if (IsParameter(program, instruction.inputs[i])) call.inputs[i].dtype = DType::kBF16;
+  }
+  if (rounded && instruction.op->updates && IsParameter(program, instruction.outputs[0])) {
+    call.outputs.push_back({DType::kBF16, call.outputs[0].shape});
+  }
   return call;
 }
 
 // One kernel for the updates [first, end), if the backend has such.
 std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, size_t end,
-                                       Backend& backend) {
+                                       Backend& backend, bool rounded) {
   if (end - first < 2) return std::nullopt;
   std::vector<OpCall> calls;
-  for (size_t i = first; i < end; ++i) calls.push_back(HeldCall(program.instructions[i], backend));
+  for (size_t i = first; i < end; ++i) {
+    calls.push_back(HeldCall(program, program.instructions[i], backend, rounded));
+  }
   return backend.BindMultiTensor(*program.instructions[first].op, calls);
 }
 
 // The kernels of all instructions; throws Error(kResources) naming the ops that have none.
-std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend) {
+std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
+                                                 bool rounded) {
   const std::vector<bool> idle = FindAliases(program).idle;
   std::vector<InstructionKernels> kernels;
   std::set<int> written;
@@ -120,7 +118,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
     const size_t i = kernels.size();
     if (i >= alone_before) {
       const size_t end = EndOfUpdates(program, i);
-      if (auto updates = BindUpdates(program, i, end, backend)) {
+      if (auto updates = BindUpdates(program, i, end, backend, rounded)) {
         kernels.push_back({*std::move(updates), {}, end - i});
         kernels.resize(end, {.instructions = 0});
         continue;
@@ -132,7 +130,7 @@ std::vector<InstructionKernels> BindInstructions(const Program& program, Backend
       kernels.push_back({});
       continue;
     }
-    OpCall call = HeldCall(instruction, backend);
+    OpCall call = HeldCall(program, instruction, backend, rounded);
     InstructionKernels& bound =
         kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
     bool first = false;
@@ -168,10 +166,12 @@ Executable::Executable(std::shared_ptr<const Program> program, Backend& backend,
       device_(backend.device()),
       ranks_(ranks),
       own_transients_(device_),
-      transients_(arenas.transients ? *arenas.transients : own_transients_) {
+      transients_(arenas.transients ? *arenas.transients : own_transients_),
+      rounded_(arenas.rounded) {
   SYNTRA_CHECK(memory == TransientMemory::kPlain || !arenas.transients, "shared, painted");
   CheckCollectives(*program_, ranks);
-  std::vector<InstructionKernels> kernels = BindInstructions(*program_, backend);
+  std::vector<InstructionKernels> kernels =
+      BindInstructions(*program_, backend, rounded_ != nullptr);
   plan_ = PlanMemory(*program_, WorkspacesOf(kernels), backend,
                      memory == TransientMemory::kPainted ? Buffer::kAlignment : 0);
   for (InstructionKernels& kernel : kernels)
@@ -291,15 +291,25 @@ void Executable::ConnectInstructions() {
                  program_->info(value).name);
     return address_[value.id];
   };
+  const auto copy = [&](Value parameter) -> void* {
+    return static_cast<BFloat16*>(rounded_) + program_->info(parameter).offset;
+  };
   for (size_t i = 0; i < instructions_.size(); ++i) {
     instructions_[i].inputs.clear();
     instructions_[i].outputs.clear();
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
       const Instruction& instruction = program_->instructions[j];
-      for (const Value v : instruction.inputs)
-        instructions_[i].inputs.push_back(address(instruction, v));
+      const OpCall held = HeldCall(*program_, instruction, backend_, rounded_ != nullptr);
+      for (size_t k = 0; k < instruction.inputs.size(); ++k) {
+        const Value v = instruction.inputs[k];
+        const bool rounded = IsParameter(*program_, v) && held.inputs[k].dtype == DType::kBF16;
+        instructions_[i].inputs.push_back(rounded ? copy(v) : address(instruction, v));
+      }
       for (const Value v : instruction.outputs)
         instructions_[i].outputs.push_back(address(instruction, v));
+      if (held.outputs.size() > instruction.outputs.size()) {
+        instructions_[i].outputs.push_back(copy(instruction.outputs[0]));
+      }
     }
   }
 }
@@ -473,8 +483,8 @@ std::map<std::string, double> SecondsByOp(const RunTimes& times) {
   return seconds;
 }
 
-MemoryPlan PlanOn(Backend& backend, const Program& program) {
-  return PlanMemory(program, WorkspacesOf(BindInstructions(program, backend)), backend);
+MemoryPlan PlanOn(Backend& backend, const Program& program, bool rounded) {
+  return PlanMemory(program, WorkspacesOf(BindInstructions(program, backend, rounded)), backend);
 }
 
 }  // namespace syntra

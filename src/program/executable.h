@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/transient_buffer.h"
 #include "kernels/backend.h"
 #include "program/memory.h"
 #include "program/paint.h"
-#include "program/transient_buffer.h"
 
 namespace syntra {
 
@@ -29,6 +29,9 @@ struct Arenas {
   void* state = nullptr;
   // Shared with other executables, of which one runs at a time; null: each has memory of its own.
   TransientBuffer* transients = nullptr;
+  // The parameters in bf16, at the same offsets in elements, which updates write and products read
+  // in their place; null: products round them. Only where the backend KeepsRounded.
+  void* rounded = nullptr;
 };
 
 // kPainted is for tests on the host: see program/paint.h. Every transient is followed by a guard.
@@ -158,6 +161,7 @@ class Executable {
   TransientBuffer& transients_;
   std::byte* transients_at_ = nullptr;  // where address_ takes them to be
   std::vector<void*> address_;          // per value
+  void* rounded_;                       // Arenas
   // Where the device's memory is not the host's: inputs to be sent, outputs that were fetched.
   Buffer sent_, fetched_;
   std::unique_ptr<Device::Event> inputs_sent_;
@@ -166,7 +170,8 @@ class Executable {
   std::unique_ptr<Painter> painter_;
 };
 
-// What running `program` on the backend would take, without allocating it.
-MemoryPlan PlanOn(Backend& backend, const Program& program);
+// What running `program` on the backend would take, without allocating it; with bf16 copies of the
+// parameters or without.
+MemoryPlan PlanOn(Backend& backend, const Program& program, bool rounded = false);
 
 }  // namespace syntra

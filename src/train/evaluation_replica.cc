@@ -14,7 +14,11 @@ EvaluationReplica::EvaluationReplica(std::shared_ptr<const PlannedModel> model, 
     : values_(backend.device(), model->parameters().arena_elements(), "parameters"),
       transients_(backend.device()),
       planned_(std::move(model)),
-      backend_(backend) {}
+      backend_(backend) {
+  if (backend.KeepsRounded(planned_->activations())) {
+    rounded_.emplace(backend, parameters().arena_elements());
+  }
+}
 
 void EvaluationReplica::SetFactor(Executable& executable, const std::string& name, double value) {
   const float factor = static_cast<float>(value);
@@ -45,7 +49,24 @@ void EvaluationReplica::InitializeParameters(uint64_t seed) {
   for (const Parameter& parameter : parameters().all()) {
     Initialize(parameter, seed, HostValues(parameter));
   }
+  CommitParameters();
+}
+
+void EvaluationReplica::CommitParameters() {
   values_.Send();
+  RefreshRounded({0, parameters().arena_elements()});
+}
+
+void EvaluationReplica::RefreshRounded(const ElementRange& elements) {
+  if (rounded_) rounded_->Refresh(values(elements), elements.begin);
+}
+
+Arenas EvaluationReplica::ParameterArenas() {
+  return {.parameters = values_.data(),
+          .gradients = nullptr,
+          .state = nullptr,
+          .transients = &transients_,
+          .rounded = rounded_ ? rounded_->data() : nullptr};
 }
 
 std::vector<HostTensor> EvaluationReplica::ParameterTensors() {
@@ -62,11 +83,8 @@ Executable& EvaluationReplica::Evaluation(const BatchShape& shape) {
   using Entry = decltype(evaluations_)::value_type;
   const auto known = std::ranges::find(evaluations_, shape, &Entry::first);
   if (known != evaluations_.end()) return *known->second;
-  const Arenas arenas{.parameters = values_.data(),
-                      .gradients = nullptr,
-                      .state = nullptr,
-                      .transients = &transients_};
-  auto made = std::make_unique<Executable>(planned_->Evaluation(shape), backend_, arenas);
+  auto made =
+      std::make_unique<Executable>(planned_->Evaluation(shape), backend_, ParameterArenas());
   return *evaluations_.emplace_back(shape, std::move(made)).second;
 }
 
@@ -78,7 +96,7 @@ LossSums EvaluationReplica::Evaluate(const Batch& batch) {
 }
 
 TrainedModel EvaluationReplica::trained() {
-  return TrainedModelOf(*planned_, values_.data(), backend_, &transients_);
+  return TrainedModelOf(*planned_, ParameterArenas(), backend_);
 }
 
 }  // namespace syntra

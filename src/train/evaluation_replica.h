@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "program/executable.h"
 #include "train/host_tensor.h"
 #include "train/planned_model.h"
+#include "train/rounded_parameters.h"
 
 namespace syntra {
 
@@ -50,7 +52,10 @@ class EvaluationReplica {
   // The host's copy of every parameter, as a checkpoint has it. What is written there counts from
   // CommitParameters on.
   std::vector<HostTensor> ParameterTensors();
-  void CommitParameters() { values_.Send(); }
+  void CommitParameters();
+  // Enqueues the bf16 copies of these parameters (rounded_parameters.h), where there are copies,
+  // after somebody else has written to values().
+  void RefreshRounded(const ElementRange& elements);
   // XXH3 of the arena: equal where parameters are.
   uint64_t ParameterDigest();
 
@@ -64,6 +69,8 @@ class EvaluationReplica {
   // `objective`: the output that holds it.
   static LossSums ReadSums(const Executable& executable, const char* objective);
   std::span<float> HostValues(const Parameter& parameter);
+  // Of programs that read parameters.
+  Arenas ParameterArenas();
 
   Arena values_;
   TransientBuffer transients_;  // of all programs whose results are read before another one runs
@@ -73,6 +80,7 @@ class EvaluationReplica {
 
   std::shared_ptr<const PlannedModel> planned_;
   Backend& backend_;
+  std::optional<RoundedParameters> rounded_;
   std::vector<std::pair<BatchShape, std::unique_ptr<Executable>>> evaluations_;
 };
 

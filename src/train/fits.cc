@@ -97,8 +97,8 @@ std::string Parts(const TrainingPlan& plan) {
   const MemoryNeeds& needs = plan.memory();
   std::string text = fmt::format(
       "parameters {}, gradients {}, optimizer state {}, activations of {} examples at a time {}",
-      HumanBytes(needs.parameters), HumanBytes(needs.gradients), HumanBytes(needs.optimizer),
-      WithThousands(plan.shape().rows), HumanBytes(needs.training));
+      HumanBytes(needs.parameters + needs.rounded), HumanBytes(needs.gradients),
+      HumanBytes(needs.optimizer), WithThousands(plan.shape().rows), HumanBytes(needs.training));
   if (needs.evaluation > needs.training) {
     text += fmt::format(", of an evaluation {}", HumanBytes(needs.evaluation));
   }

@@ -5,6 +5,7 @@
 #include "train/gradient_tree.h"
 #include "train/plan.h"
 #include "train/planned_decoding.h"
+#include "train/rounded_parameters.h"
 
 namespace syntra {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
 
 double ArenaBytes(const TrainingPlan& plan, const Program& program) {
-  return static_cast<double>(PlanOn(plan.backend(), program).arena_bytes);
+  return static_cast<double>(PlanOn(plan.backend(), program, plan.keeps_rounded()).arena_bytes);
 }
 
 double EvaluationBytes(const TrainingPlan& plan) {
@@ -40,7 +41,11 @@ MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan) {
   if (plan.config().train().reduction() == TrainConfig::EXACT) {
     needs.gradient_buffers += GradientTree::BuffersFor(plan.partition().micro_batches_per_rank());
   }
-  needs.parameters = BytesOf(plan.parameters().arena_elements());
+  const int64_t parameters = plan.parameters().arena_elements();
+  needs.parameters = BytesOf(parameters);
+  if (plan.keeps_rounded()) {
+    needs.rounded = RoundedParameters::BytesFor(parameters);
+  }
   needs.gradients = BytesOf(plan.parameters().gradient_elements()) * needs.gradient_buffers;
   needs.optimizer = BytesOf(plan.optimizer(largest).state_elements());
   needs.training = ArenaBytes(plan, *plan.Training());

@@ -13,6 +13,7 @@ class TrainingPlan;
 struct MemoryNeeds {
   int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
   double parameters = 0, gradients = 0, optimizer = 0;
+  double rounded = 0;  // the parameters' bf16 copies (rounded_parameters.h)
   // Keys and values of the inputs and outputs that evaluations decode, kept from one to the next.
   double decoding_caches = 0;
   // The planned arenas, workspace included, of programs that run one after another in the same
@@ -24,7 +25,7 @@ struct MemoryNeeds {
 
   // Of the device that the rank computes on.
   double total() const {
-    return parameters + gradients + optimizer + decoding_caches +
+    return parameters + rounded + gradients + optimizer + decoding_caches +
            std::max({training, evaluation, decoding, update});
   }
   // Of `ranks` ranks with rank 0 among them.

@@ -41,7 +41,7 @@ ShareSizes ShareOf(const TrainingPlan& plan, int rank) {
 
 std::vector<LiveBlock> LargestAtPeak(const TrainingPlan& plan, size_t count) {
   const std::shared_ptr<const Program> program = plan.Training();
-  const MemoryPlan memory = PlanOn(plan.backend(), *program);
+  const MemoryPlan memory = PlanOn(plan.backend(), *program, plan.keeps_rounded());
   std::vector<Allocation> alive;
   for (const Allocation& allocation : memory.allocations) {
     if (allocation.first <= memory.peak_instruction && memory.peak_instruction <= allocation.last)

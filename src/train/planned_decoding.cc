@@ -24,9 +24,9 @@ int64_t DecodedInputs(const Config& config) {
 
 }  // namespace
 
-TrainedModel TrainedModelOf(const PlannedModel& model, void* values, Backend& backend,
-                            TransientBuffer* transients) {
-  return {model.model(), model.parameters(), values, model.activations(), backend, transients};
+TrainedModel TrainedModelOf(const PlannedModel& model, const Arenas& parameters, Backend& backend) {
+  return {model.model(), model.parameters(),    parameters.parameters, model.activations(),
+          backend,       parameters.transients, parameters.rounded};
 }
 
 DecodeSettings EvaluationSettingsOf(const Config& config) {
@@ -44,7 +44,7 @@ bool RanksLabels(const Config& config, const Task& task) {
 DecodingMemory DecodingMemoryOf(const TrainingPlan& plan) {
   const int64_t inputs = DecodedInputs(plan.config());
   if (inputs == 0) return {};
-  return MemoryOfDecoding(TrainedModelOf(plan.planned_model(), nullptr, plan.backend()),
+  return MemoryOfDecoding(TrainedModelOf(plan.planned_model(), {}, plan.backend()),
                           EvaluationSettingsOf(plan.config()), inputs);
 }
 

@@ -10,10 +10,9 @@ namespace syntra {
 
 class TrainingPlan;
 
-// What decoding and scoring read. `values`: the arena of parameters; null where only sizes are
-// asked for. `transients` as in TrainedModel.
-TrainedModel TrainedModelOf(const PlannedModel& model, void* values, Backend& backend,
-                            TransientBuffer* transients = nullptr);
+// What decoding and scoring read. `parameters`: the arenas that they lie in; none where only sizes
+// are asked for.
+TrainedModel TrainedModelOf(const PlannedModel& model, const Arenas& parameters, Backend& backend);
 
 // As evaluations of this configuration decode: greedily.
 DecodeSettings EvaluationSettingsOf(const Config& config);

@@ -53,6 +53,13 @@ Replica::Replica(std::shared_ptr<const TrainingPlan> plan, int rank)
   update_.SetSections({optimizer().own_block_sums_end(), update_.program().instructions.size()});
 }
 
+Arenas Replica::arenas() {
+  Arenas all = ParameterArenas();
+  all.gradients = gradients_.data();
+  all.state = state_.data();
+  return all;
+}
+
 bool Replica::Redraws(int64_t step) const {
   return std::ranges::any_of(parameters().all(),
                              [&](const Parameter& p) { return RedrawsBefore(p, step); });
@@ -66,7 +73,7 @@ void Replica::RedrawParameters(uint64_t seed, int64_t step) {
     const RandomKey key = DeriveKey(seed, "redraw", step / parameter.redraw_every, 0);
     Initialize(parameter, uint64_t{key.high} << 32 | key.low, HostValues(parameter));
   }
-  values_.Send();
+  CommitParameters();
 }
 
 std::vector<HostTensor> Replica::HostTensors() {

@@ -93,7 +93,7 @@ class Replica : public EvaluationReplica {
   void Reach(size_t section, const BoundTraining& bound, const Milestones& reached) const;
 
   // For programs whose results are read before another one runs.
-  Arenas arenas() { return {values_.data(), gradients_.data(), state_.data(), &transients_}; }
+  Arenas arenas();
   BoundTraining& BindTraining(const BatchShape& shape);
 
   std::shared_ptr<const TrainingPlan> plan_;

@@ -52,6 +52,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
   ranks.Barrier();
   SetUpLogging(ranks.rank(), directory.logs());
   watchdog.ReportTo(directory.logs(), ranks.rank(), hosts);
+  backend.KeepChoices(directory.root);
   identity.config = config;
   identity.world_size = ranks.size();
   for (const std::string& warning : preflight.warnings) Log().warn("{}", warning);

@@ -162,6 +162,7 @@ void StepRunner::FinishGather() {
   if (gathers_ == 0) return;
   --gathers_;
   ranks_.FinishGather();
+  replica_.RefreshRounded(plan_.shared_pieces()[gathers_].elements);
 }
 
 void StepRunner::FinishGathers() {

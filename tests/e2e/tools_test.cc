@@ -185,6 +185,23 @@ TEST_F(Tools, PlanShowsTheBuffersOfATree) {
   }
 }
 
+// Of a run on a GPU, which need not be there.
+TEST_F(Tools, PlanCountsTheBf16CopiesOfParametersOnGpus) {
+  const auto plan = [&](const char* device) {
+    return RunJson({"plan", "--json", "--config", config_.string(), "--set", "train.precision=BF16",
+                    "--set", std::string("train.device=") + device});
+  };
+  const Json cpu = plan("CPU"), gpu = plan("CUDA");
+  EXPECT_EQ(cpu.at("rounded_parameter_bytes"), 0);
+  EXPECT_EQ(gpu.at("rounded_parameter_bytes"), gpu.at("parameter_bytes").get<double>() / 2);
+  double total = 0;
+  for (const char* part : {"parameter_bytes", "rounded_parameter_bytes", "gradient_bytes",
+                           "optimizer_bytes", "activation_bytes"}) {
+    total += gpu.at(part).get<double>();
+  }
+  EXPECT_EQ(gpu.at("total_bytes"), total);
+}
+
 TEST_F(Tools, CheckAndDoctor) {
   const Arguments arguments{"check",    "--json",
                             "--config", config_.string(),

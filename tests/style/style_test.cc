@@ -235,7 +235,8 @@ TEST(Rows, EveryCpuKernelHasItsFile) {
 }
 
 TEST(Rows, EveryCudaKernelHasItsFile) {
-  CheckKernels("kernels/cuda.def", "SYNTRA_CUDA_(?:KERNEL|MULTI_TENSOR)", "kernels/cuda", "cuda_");
+  CheckKernels("kernels/cuda.def", "SYNTRA_CUDA_(?:KERNEL|PRODUCT|MULTI_TENSOR)", "kernels/cuda",
+               "cuda_");
 }
 
 TEST(Rows, EveryMixerHasItsFile) {

@@ -14,20 +14,23 @@
 #include "decode/batch_decoder.h"
 #include "kernels/tested.h"
 #include "train/planned_decoding.h"
+#include "train/rounded_copies.h"
 
 namespace syntra {
 namespace {
 
 // Large enough on the host that what else a process holds does not count.
-Config ConfigFor(const Device& device, const std::string& sharding) {
+Config ConfigFor(const Device& device, const std::string& sharding,
+                 const std::string& precision = "FP32") {
   const bool large = device.is_host();
   return ParseConfig(
       "x",
-      fmt::format("model {{ width: {} encoder_layers: 2 decoder_layers: 2 vocabulary_size: {} }} "
-                  "data {{ input_length: 16 }} "
-                  "train {{ batch_size: 4 micro_batch_size: 1 sharding: {} device: CPU }} "
-                  "optimizer {{ kind: ADAMW }}",
-                  large ? 512 : 32, large ? 32000 : 1000, sharding),
+      fmt::format(
+          "model {{ width: {} encoder_layers: 2 decoder_layers: 2 vocabulary_size: {} }} "
+          "data {{ input_length: 16 }} "
+          "train {{ batch_size: 4 micro_batch_size: 1 sharding: {} precision: {} device: CPU }} "
+          "optimizer {{ kind: ADAMW }}",
+          large ? 512 : 32, large ? 32000 : 1000, sharding, precision),
       {}, kForModel);
 }
 
@@ -40,8 +43,9 @@ double HeldBytes(const Device& device) {
   return static_cast<double>(resident * sysconf(_SC_PAGESIZE));
 }
 
-std::shared_ptr<const TrainingPlan> PlanFor(const std::string& sharding, Backend& backend) {
-  return TrainingPlan::Make(ConfigFor(backend.device(), sharding),
+std::shared_ptr<const TrainingPlan> PlanFor(const std::string& sharding, Backend& backend,
+                                            const std::string& precision = "FP32") {
+  return TrainingPlan::Make(ConfigFor(backend.device(), sharding, precision),
                             {.ranks = 4, .backend = &backend});
 }
 
@@ -56,9 +60,9 @@ Batch SomeBatch(const BatchShape& shape) {
   return batch;
 }
 
-double PlannedOverMeasured(const std::string& sharding) {
+double PlannedOverMeasured(const std::string& sharding, const std::string& precision) {
   Backend& backend = FastBackend();
-  const auto plan = PlanFor(sharding, backend);
+  const auto plan = PlanFor(sharding, backend, precision);
   const double planned = plan->memory().total();
   const Batch batch = SomeBatch(plan->shape());
   const double before = HeldBytes(backend.device());
@@ -71,19 +75,21 @@ double PlannedOverMeasured(const std::string& sharding) {
 }
 
 // In a process of its own, which has not held memory before.
-void ExpectAsPlanned(const std::string& sharding) {
+void ExpectAsPlanned(const std::string& sharding, const std::string& precision) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto measure = [&] {
-    const double ratio = PlannedOverMeasured(sharding);
+    const double ratio = PlannedOverMeasured(sharding, precision);
     fmt::print(stderr, "planned over measured: {}\n", ratio);
     std::exit(std::abs(ratio - 1) < 0.03 ? 0 : 1);
   };
   EXPECT_EXIT(measure(), testing::ExitedWithCode(0), "planned over measured");
 }
 
-TEST(ReplicaMemory, IsWhatThePlanSaysAlone) { ExpectAsPlanned("NONE"); }
+TEST(ReplicaMemory, IsWhatThePlanSaysAlone) { ExpectAsPlanned("NONE", "FP32"); }
 
-TEST(ReplicaMemory, IsWhatThePlanSaysOfASharedState) { ExpectAsPlanned("OPTIMIZER_STATE"); }
+TEST(ReplicaMemory, IsWhatThePlanSaysOfASharedStateInBf16) {
+  ExpectAsPlanned("OPTIMIZER_STATE", "BF16");
+}
 
 TEST(ReplicaMemory, OfASharedStateIsLess) {
   const auto whole = PlanFor("NONE", FastBackend());
@@ -119,8 +125,39 @@ TEST(ReplicaTensors, AreThePlans) {
   EXPECT_EQ(held, plan->checkpoint_bytes());
 }
 
+// Whoever writes parameters also writes their bf16 copies.
+TEST(ReplicaCopies, AreTheParametersRounded) {
+  if (!FastBackend().KeepsRounded(DType::kBF16)) GTEST_SKIP() << "only GPUs keep copies";
+  Config config = ConfigFor(FastBackend().device(), "NONE", "BF16");
+  config.mutable_train()->set_batch_size(1);
+  config.mutable_data()->set_input_length(8);
+  config.mutable_model()->set_encoder_layers(1);
+  config.mutable_model()->set_decoder_layers(1);
+  config.mutable_model()->set_vocabulary_size(200);
+  for (const auto kind : {OptimizerConfig::ADAMW, OptimizerConfig::ADAFACTOR}) {
+    SCOPED_TRACE(OptimizerConfig::Kind_Name(kind));
+    config.mutable_optimizer()->set_kind(kind);
+    config.mutable_optimizer()->set_min_factored_size(16);
+    const auto plan = TrainingPlan::Make(config, {.backend = &FastBackend()});
+    Replica replica(plan, 0);
+    ExpectCopiesAreRounded(replica);
+    replica.InitializeParameters(1);
+    ExpectCopiesAreRounded(replica);
+    const uint64_t before = replica.ParameterDigest();
+    replica.Differentiate(SomeBatch(plan->shape()), {}, Gradients::kReplace);
+    replica.Update({.step = 0, .rate = 0.01});
+    EXPECT_NE(replica.ParameterDigest(), before);
+    ExpectCopiesAreRounded(replica);
+    for (const HostTensor& tensor : replica.HostTensors()) {
+      tensor.Fill([](TensorView whole) { std::ranges::fill(whole.As<float>(), 1.01f); });
+    }
+    replica.Commit();
+    ExpectCopiesAreRounded(replica);
+  }
+}
+
 Config DecodingConfigFor(int64_t samples) {
-  Config config = ConfigFor(FastBackend().device(), "NONE");
+  Config config = ConfigFor(FastBackend().device(), "NONE", "BF16");
   config.mutable_train()->set_batch_size(1);
   config.mutable_data()->add_validation("validation.txt");
   config.mutable_evaluation()->set_samples(static_cast<int32_t>(samples));

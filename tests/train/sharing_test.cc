@@ -11,6 +11,7 @@
 #include "dist/all_ranks.h"
 #include "dist/nccl.h"
 #include "kernels/cuda.h"
+#include "train/rounded_copies.h"
 #include "train/step.h"
 
 namespace syntra {
@@ -22,16 +23,18 @@ Backend* backend = nullptr;
 // The tensors of a checkpoint.
 using Tensors = std::map<std::string, std::vector<float>>;
 
+// One kind stands for all in bf16.
 Config ConfigFor(const std::string& kind, const std::string& sharding) {
-  return ParseConfig("x",
-                     fmt::format("model {{ width: 32 encoder_layers: 1 decoder_layers: 1 "
-                                 "feed_forward {{ width: 64 }} vocabulary_size: 300 dropout: 0.1 "
-                                 "mixer {{ attention {{ heads: 2 }} }} "
-                                 "cross_attention {{ heads: 2 }} }} data {{ input_length: 8 }} "
-                                 "train {{ batch_size: {} sharding: {} }} "
-                                 "optimizer {{ kind: {} min_factored_size: 16 clip_norm: 0.1 }}",
-                                 2 * ranks->size(), sharding, kind),
-                     {}, kForModel);
+  return ParseConfig(
+      "x",
+      fmt::format("model {{ width: 32 encoder_layers: 1 decoder_layers: 1 "
+                  "feed_forward {{ width: 64 }} vocabulary_size: 300 dropout: 0.1 "
+                  "mixer {{ attention {{ heads: 2 }} }} "
+                  "cross_attention {{ heads: 2 }} }} data {{ input_length: 8 }} "
+                  "train {{ batch_size: {} sharding: {} precision: {} }} "
+                  "optimizer {{ kind: {} min_factored_size: 16 clip_norm: 0.1 }}",
+                  2 * ranks->size(), sharding, kind == "ADAMW_RMS" ? "BF16" : "FP32", kind),
+      {}, kForModel);
 }
 
 // With the gradients in pieces of so many blocks for each rank; 0: as a run has them.
@@ -88,6 +91,7 @@ Tensors Train(const std::string& kind, const std::string& sharding, int64_t bloc
     EXPECT_FALSE(runner.Run({batch}, step, {}).skipped);
   }
   runner.FinishGathers();
+  ExpectCopiesAreRounded(replica);
   return Collect(replica);
 }
 

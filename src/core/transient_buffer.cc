@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program/transient_buffer.h"
+#include "core/transient_buffer.h"
 
 namespace syntra {
 

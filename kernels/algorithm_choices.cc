@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/algorithm_choices.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/file_lock.h"
+#include "base/json.h"
+#include "base/log.h"
+
+namespace syntra {
+namespace {
+
+using Table = std::map<std::string, std::string>;
+
+constexpr int64_t kMostBytes = 16 << 20;  // of a file: some 50,000 choices
+
+// Others hold it for the milliseconds that a small file takes.
+FileLock Lock(const Path& file) {
+  Path path = file;
+  path += ".lock";
+  constexpr auto kPause = std::chrono::milliseconds(2);
+  for (int tries = 0; tries < 2500; ++tries) {
+    if (auto lock = FileLock::Try(path)) return *std::move(lock);
+    std::this_thread::sleep_for(kPause);
+  }
+  Fail(ExitCode::kResources, "another process does not let go of {}", path.string());
+}
+
+Table Read(const Path& file) {
+  const std::optional<std::string> text = ReadOwnFile(file, kMostBytes);
+  if (!text) return {};
+  const Json json = TryParseJson(*text);
+  if (!json.is_object()) {
+    Log().info("{} is damaged; algorithms are chosen anew", file.string());
+    return {};
+  }
+  Table table;
+  for (const auto& [problem, algorithm] : json.items()) {
+    if (algorithm.is_string()) table[problem] = algorithm.get<std::string>();
+  }
+  return table;
+}
+
+// Adds to the file what it lacks, and takes what it has.
+void Merge(const Path& file, Table& chosen) {
+  const FileLock lock = Lock(file);
+  Table there = Read(file);
+  const size_t known = there.size();
+  there.insert(chosen.begin(), chosen.end());
+  if (there.size() > known) ReplaceFileDurably(file, JsonText(Json(there), 1) + '\n');
+  chosen = std::move(there);
+}
+
+// The first of those that are within the noise of the clock.
+size_t FastestOf(const std::vector<double>& seconds) {
+  constexpr double kNoise = 0.02;
+  size_t fastest = 0;
+  for (size_t i = 1; i < seconds.size(); ++i) {
+    if (seconds[i] < (1 - kNoise) * seconds[fastest]) fastest = i;
+  }
+  return fastest;
+}
+
+}  // namespace
+
+void AlgorithmChoices::Agree() {
+  std::erase_if(files_, [this](const Path& file) {
+    try {
+      Merge(file, chosen_);
+      return false;
+    } catch (const Error& error) {
+      Log().info("{} does not remember choices of algorithms: {}", file.string(), error.what());
+      return true;
+    }
+  });
+}
+
+AlgorithmChoices::AlgorithmChoices(Path users) : users_(std::move(users)) {
+  if (users_.empty()) return;
+  try {
+    CreateDirectories(users_.parent_path());
+  } catch (const Error& error) {
+    Log().info("no choices of algorithms are remembered: {}", error.what());
+    users_.clear();
+    return;
+  }
+  files_ = {users_};
+  Agree();
+}
+
+void AlgorithmChoices::KeepIn(const Path& runs) {
+  chosen_.clear();
+  files_.clear();
+  if (!users_.empty()) files_.push_back(users_);
+  files_.push_back(runs);
+  Agree();
+}
+
+size_t AlgorithmChoices::Choose(const std::string& problem, std::span<const std::string> algorithms,
+                                const std::function<std::vector<double>()>& measure) {
+  if (!chosen_.contains(problem)) Agree();  // another process may have chosen
+  if (!chosen_.contains(problem)) {
+    if (files_.empty()) return 0;
+    chosen_[problem] = algorithms[FastestOf(measure())];
+    Agree();
+    if (files_.empty()) {
+      chosen_.erase(problem);
+      return 0;
+    }
+  }
+  const auto chosen = std::ranges::find(algorithms, chosen_.at(problem));
+  return chosen == algorithms.end() ? 0 : chosen - algorithms.begin();
+}
+
+Path UserAlgorithmsFile(const std::function<const char*(const char*)>& variable) {
+  constexpr auto kFile = "syntra/algorithms.json";
+  if (const char* cache = variable("XDG_CACHE_HOME"); cache && *cache == '/')
+    return Path(cache) / kFile;
+  if (const char* home = variable("HOME"); home && *home == '/')
+    return Path(home) / ".cache" / kFile;
+  return {};
+}
+
+}  // namespace syntra

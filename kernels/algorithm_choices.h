@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several algorithms a library computes a problem with, where only a clock can tell which
+// is fastest. Algorithms may sum in different orders, so a choice decides the bits of results: it
+// is made once and then read from files, by all processes that share one of them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace syntra {
+
+// Problems and algorithms are texts that the library's user makes up. For one thread.
+class AlgorithmChoices {
+ public:
+  // Choices are remembered in a file for all of the user's programs, whose directory is made if
+  // needed; empty: in none. Several processes may use it at once: of each problem the first to
+  // choose decides. A damaged file is made anew. One that cannot be read or written is left out,
+  // with a line in the log.
+  explicit AlgorithmChoices(Path users = {});
+
+  // From now on those of a run also have a file of their own, in place of another run's. What it
+  // says counts more than the user's file; what only that says is added.
+  void KeepIn(const Path& runs);
+
+  // The index of the algorithm to take for a problem. If no file says so, `measure` gives the
+  // seconds of each, or nothing if that is impossible. Without a file that remembers the choice, it
+  // is the first algorithm, as for a file that names one which is not among these: a choice that
+  // cannot be repeated is not made.
+  size_t Choose(const std::string& problem, std::span<const std::string> algorithms,
+                const std::function<std::vector<double>()>& measure);
+
+ private:
+  // Takes what the files say, adds to each what it lacks, and leaves out those for which that
+  // fails.
+  void Agree();
+
+  std::map<std::string, std::string> chosen_;  // the algorithm of each problem
+  Path users_;
+  std::vector<Path> files_;  // the user's, the run's
+};
+
+// Where a user's programs keep choices: "syntra/algorithms.json" in $XDG_CACHE_HOME or, without it,
+// in $HOME/.cache; empty if there is neither. `variable`: std::getenv.
+Path UserAlgorithmsFile(const std::function<const char*(const char*)>& variable);
+
+}  // namespace syntra

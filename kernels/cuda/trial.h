@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times work on the GPU at hand before there is anything to do: on a stream and in memory of its
+// own. Other work may run meanwhile, so times are only good for comparing.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "kernels/cuda/check.h"
+
+namespace syntra::gpu {
+
+class Trial {
+ public:
+  Trial() {
+    SYNTRA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    for (cudaEvent_t& event : events_) SYNTRA_CUDA(cudaEventCreate(&event));
+  }
+  ~Trial() {
+    for (void* memory : memory_) cudaFreeAsync(memory, stream_);
+    cudaStreamSynchronize(stream_);
+    for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+    cudaStreamDestroy(stream_);
+  }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+
+  // Memory as long as the trial; null if the GPU has not so much. Its elements are 0.0115, in bf16
+  // and in f32: what a product does with zeros would be too easy on the power supply.
+  void* Allocate(size_t bytes) {
+    void* memory = nullptr;
+    if (cudaMallocAsync(&memory, std::max<size_t>(bytes, 1), stream_) != cudaSuccess) {
+      cudaGetLastError();  // Nobody else shall find the error.
+      return nullptr;
+    }
+    memory_.push_back(memory);
+    constexpr int kByte = 0x3C;
+    SYNTRA_CUDA(cudaMemsetAsync(memory, kByte, bytes, stream_));
+    return memory;
+  }
+
+  // Of the fastest of a few runs, after one that loads what is needed. enqueue() gives work to the
+  // stream; false: it cannot, which takes forever.
+  template <typename Enqueue>
+  double Seconds(const Enqueue& enqueue) {
+    constexpr int kRuns = 5;
+    if (!enqueue()) return std::numeric_limits<double>::infinity();
+    float fastest = std::numeric_limits<float>::infinity();
+    for (int run = 0; run < kRuns; ++run) {
+      SYNTRA_CUDA(cudaEventRecord(events_[0], stream_));
+      enqueue();
+      SYNTRA_CUDA(cudaEventRecord(events_[1], stream_));
+      SYNTRA_CUDA(cudaEventSynchronize(events_[1]));
+      float milliseconds = 0;
+      SYNTRA_CUDA(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
+      fastest = std::min(fastest, milliseconds);
+    }
+    return 1e-3 * fastest;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t events_[2] = {};
+  std::vector<void*> memory_;
+};
+
+}  // namespace syntra::gpu
