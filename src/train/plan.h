@@ -87,6 +87,8 @@ class TrainingPlan {
 
   // Forward and backward, of the whole batch; multiply-adds count 2, recomputation not at all.
   double flops_per_step() const;
+  // What train.recompute adds to them.
+  double recomputed_flops_per_step() const;
   // Of the rank that needs most.
   const MemoryNeeds& memory() const;
 
