@@ -33,52 +33,16 @@ HWY_INLINE void MaskGroups(const T* x, T* y, int64_t draws, int64_t group, const
   }
 }
 
-struct DropoutCall {
-  TensorType type;
-  Keep keep;
-  uint64_t site;
-  bool per_element;
-  int64_t group;
-  bool accumulate;
-};
-
-template <typename T>
-void DropoutRows(const DropoutCall& call, const T* x, const int32_t* keys, T* y,
-                 const uint32_t* shared) {
-  const int64_t positions = call.type.shape[1], width = call.type.shape[2];
-  const int64_t draws = width / call.group, stride = SharedNoiseStride(draws);
-  ParallelFor(call.type.shape[0] * positions, RowGrain(width), [&](int64_t begin, int64_t end) {
-    NoiseWords noise;
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t b = row / positions, t = row % positions;
-      for (int64_t i = 0; i < draws; i += NoiseWords::kBlock) {
-        const int64_t count = std::min(NoiseWords::kBlock, draws - i);
-        const uint32_t* words =
-            call.per_element ? noise.Fill(RowKey(&keys[2 * b]), call.site, t * draws + i, count)
-                             : shared + b * stride + i;
-        const int64_t offset = row * width + i * call.group;
-        MaskGroups(x + offset, y + offset, count, call.group, words, call.keep, call.accumulate);
-      }
-    }
-  });
-}
-
-void Dropout(const OpCall& call, const KernelArguments& arguments) {
-  const DropoutCall dropout{call.inputs[0],
-                            Keep::AtRate(call.attributes.Number("rate")),
-                            static_cast<uint64_t>(call.attributes.Int("site")),
-                            call.attributes.Flag("per_element"),
-                            call.attributes.Int("group"),
-                            Accumulates(call, 0)};
-  const auto* keys = Input<int32_t>(arguments, 1);
-  auto* shared = reinterpret_cast<uint32_t*>(arguments.workspace);
-  if (!dropout.per_element) {
-    FillSharedNoise(keys, dropout.site, dropout.type.shape[0],
-                    dropout.type.shape[2] / dropout.group, shared);
-  }
-  WithActivation(dropout.type.dtype, [&](auto type) {
+void Dropout(const TensorMask& mask, DType dtype, bool accumulate,
+             const KernelArguments& arguments) {
+  WithActivation(dtype, [&](auto type) {
     using T = decltype(type);
-    DropoutRows(dropout, Input<T>(arguments, 0), keys, Output<T>(arguments, 0), shared);
+    const auto* x = Input<T>(arguments, 0);
+    auto* y = Output<T>(arguments, 0);
+    ForEachMaskedPiece(mask, Input<int32_t>(arguments, 1), arguments.workspace,
+                       [&](int64_t i, int64_t draws, const uint32_t* words) {
+                         MaskGroups(x + i, y + i, draws, mask.group, words, mask.keep, accumulate);
+                       });
   });
 }
 
@@ -101,11 +65,11 @@ std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
   if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;
-  if (!call.attributes.Flag("per_element")) {
-    kernel.workspace_bytes = SharedNoiseBytes(x.shape[0], x.shape[2] / group);
-  }
-  kernel.run = [call](const KernelArguments& arguments) {
-    HWY_DYNAMIC_DISPATCH(Dropout)(call, arguments);
+  const TensorMask mask = TensorMask::Of(call, x.shape, group);
+  kernel.workspace_bytes = mask.workspace_bytes();
+  kernel.run = [mask, dtype = x.dtype,
+                accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
+    HWY_DYNAMIC_DISPATCH(Dropout)(mask, dtype, accumulate, arguments);
   };
   return kernel;
 }

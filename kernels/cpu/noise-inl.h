@@ -62,6 +62,30 @@ inline void FillSharedNoise(const int32_t* keys, uint64_t site, int64_t examples
   });
 }
 
+// Calls body(element, draws, words) for pieces of at most NoiseWords::kBlock draws of a position,
+// which cover the tensor; `element` is the first of a piece.
+template <typename Body>
+HWY_INLINE void ForEachMaskedPiece(const TensorMask& mask, const int32_t* keys,
+                                   std::byte* workspace, const Body& body) {
+  const int64_t draws = mask.draws(), stride = SharedNoiseStride(draws);
+  auto* shared = reinterpret_cast<uint32_t*>(workspace);
+  if (!mask.per_element) FillSharedNoise(keys, mask.site, mask.examples, draws, shared);
+  ParallelFor(
+      mask.examples * mask.positions, RowGrain(mask.width), [&](int64_t begin, int64_t end) {
+        NoiseWords noise;
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t b = row / mask.positions, t = row % mask.positions;
+          for (int64_t i = 0; i < draws; i += NoiseWords::kBlock) {
+            const int64_t count = std::min(NoiseWords::kBlock, draws - i);
+            const uint32_t* words =
+                mask.per_element ? noise.Fill(RowKey(&keys[2 * b]), mask.site, t * draws + i, count)
+                                 : shared + b * stride + i;
+            body(row * mask.width + i * mask.group, count, words);
+          }
+        }
+      });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace syntra
 HWY_AFTER_NAMESPACE();

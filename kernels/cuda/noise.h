@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/gpu.h"
 #include "kernels/math/random_mask.h"
+#include "kernels/op.h"
 
 namespace syntra::gpu {
 
@@ -45,5 +46,30 @@ __device__ __forceinline__ void Mask(Eight& values, const EightWords& words, con
     values[i] = words.value[i] >= keep.threshold ? values[i] * keep.scale : 0.0f;
   }
 }
+
+// The mask of a tensor [B, T, D] with a draw for each element of a position.
+struct TensorMask {
+  const int32_t* keys;
+  Keep keep;
+  uint64_t site;
+  int64_t positions, width;
+  bool per_element;
+
+  // Of a call with attributes {rate, site, per_element}.
+  static TensorMask Of(const Attributes& attributes, const Shape& shape, const int32_t* keys) {
+    return {keys,
+            Keep::AtRate(attributes.Number("rate")),
+            static_cast<uint64_t>(attributes.Int("site")),
+            shape[1],
+            shape[2],
+            attributes.Flag("per_element")};
+  }
+
+  // Masks eight columns of a row, one of B * T.
+  __device__ __forceinline__ void Apply(Eight& values, int64_t row, int64_t column) const {
+    const int64_t first = (per_element ? row % positions * width : 0) + column;
+    Mask(values, NoiseAt(RowKey(keys + row / positions * 2), site, first), keep);
+  }
+};
 
 }  // namespace syntra::gpu

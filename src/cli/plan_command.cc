@@ -17,6 +17,7 @@
 #include "core/thread.h"
 #include "kernels/cuda.h"
 #include "train/plan.h"
+#include "train/recompute_choices.h"
 
 namespace syntra {
 namespace {
@@ -44,7 +45,8 @@ TimeEstimate EstimateTime(const TrainingPlan& plan) {
   const DType type = plan.planned_model().activations();
   estimate.peak = CpuBackend().PeakFlops(type);
   estimate.share = type == DType::kBF16 ? 0.75 : 0.80;
-  estimate.step = plan.flops_per_step() / (estimate.share * estimate.peak);
+  const double flops = plan.flops_per_step() + plan.recomputed_flops_per_step();
+  estimate.step = flops / (estimate.share * estimate.peak);
   estimate.run = estimate.step * static_cast<double>(train.steps());
   return estimate;
 }
@@ -76,6 +78,22 @@ std::string ShapeText(const BatchShape& shape) {
              : fmt::format("{} x {}/{}", shape.rows, shape.input_length, shape.target_length);
 }
 
+// What each value of train.recompute would take.
+void PrintRecomputeChoices(const TrainingPlan& plan, MemoryNeeds memory) {
+  const auto line = [](const std::string& name, const auto&... values) {
+    fmt::print("{:22} {:>18} {:>18} {:>18}\n", name, values...);
+  };
+  line("train.recompute", "activations", "total", "FLOPs added");
+  for (const RecomputeChoice& choice : RecomputeChoices(plan)) {
+    memory.training = choice.training_bytes;
+    const bool is_set = choice.recompute == plan.config().train().recompute();
+    line(fmt::format("  {}{}", TrainConfig::Recompute_Name(choice.recompute),
+                     is_set ? " (set)" : ""),
+         HumanBytes(choice.training_bytes), HumanBytes(memory.total()),
+         fmt::format("+ {:.1f} %", 100 * choice.added_flops / plan.flops_per_step()));
+  }
+}
+
 void PrintText(const TrainingPlan& plan, bool gpus) {
   const auto line = [](const char* name, const std::string& value) {
     fmt::print("{:22} {:>18}\n", name, value);
@@ -103,6 +121,19 @@ void PrintText(const TrainingPlan& plan, bool gpus) {
   if (memory.decoding > 0) line("  or in decoding", HumanBytes(memory.decoding));
   line("  total", HumanBytes(memory.total()));
   line("checkpoint", HumanBytes(plan.checkpoint_bytes()));
+  PrintRecomputeChoices(plan, memory);
+}
+
+Json RecomputeChoicesJson(const TrainingPlan& plan, MemoryNeeds memory) {
+  Json list = Json::array();
+  for (const RecomputeChoice& choice : RecomputeChoices(plan)) {
+    memory.training = choice.training_bytes;
+    list.push_back({{"recompute", TrainConfig::Recompute_Name(choice.recompute)},
+                    {"activation_bytes", choice.training_bytes},
+                    {"total_bytes", memory.total()},
+                    {"added_flops_per_step", choice.added_flops}});
+  }
+  return list;
 }
 
 Json PlanJson(const TrainingPlan& plan, bool gpus) {
@@ -124,7 +155,8 @@ Json PlanJson(const TrainingPlan& plan, bool gpus) {
           {"decoding_cache_bytes", memory.decoding_caches},
           {"update_bytes", memory.update},
           {"total_bytes", memory.total()},
-          {"checkpoint_bytes", plan.checkpoint_bytes()}};
+          {"checkpoint_bytes", plan.checkpoint_bytes()},
+          {"recompute_choices", RecomputeChoicesJson(plan, memory)}};
 }
 
 // Whether the run asks for one, which need not be here.

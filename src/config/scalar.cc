@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/suggest.h"
+#include "configs/schema/options.pb.h"
 
 namespace syntra {
 namespace {
@@ -71,6 +72,15 @@ std::string ParseFloat(std::string_view text, double largest, double* value) {
     return fmt::format("{} is too large or too small for a floating-point number", Quoted(text));
   }
   return "";
+}
+
+const EnumValueDescriptor* ValueCalled(const std::string& name,
+                                       const google::protobuf::EnumDescriptor& type) {
+  for (int i = 0; i < type.value_count(); ++i) {
+    const EnumValueDescriptor* value = type.value(i);
+    if (value->name() == name || value->options().GetExtension(formerly) == name) return value;
+  }
+  return nullptr;
 }
 
 // Calls Set or Add of reflection.
@@ -162,7 +172,7 @@ std::string SetScalar(Message* message, const FieldDescriptor* field, const Scal
       return "";
     case FieldDescriptor::CPPTYPE_ENUM: {
       if (text.kind != TokenKind::kIdentifier) return wrong();
-      const EnumValueDescriptor* value = field->enum_type()->FindValueByName(text.text);
+      const EnumValueDescriptor* value = ValueCalled(text.text, *field->enum_type());
       if (!value) return UnknownValueMessage(*field->enum_type(), text.text);
       SYNTRA_STORE(Enum, value);
       return "";

@@ -73,7 +73,7 @@ class Architecture {
   // D], for W targets of each input. The inputs of the program are tensors of a Batch of the
   // layout; positions only where a mixer reads them.
   virtual Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
-                             int64_t targets_per_input, bool recompute) const = 0;
+                             int64_t targets_per_input, TrainConfig::Recompute recompute) const = 0;
 
   virtual InputReading input_reading(const Model& model) const = 0;
   // Records what steps read of inputs, but with kSteps. Program inputs, i32: with kEncoder

@@ -23,7 +23,7 @@ class DecoderOnly final : public Architecture {
   const RowLayout& layout() const override { return SharedRows(); }
 
   Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
-                     int64_t targets_per_input, bool recompute) const override {
+                     int64_t targets_per_input, TrainConfig::Recompute recompute) const override {
     const StackInput row =
         model.ReadBatch(root, Side::kDecoder, shape.rows * targets_per_input, shape.target_length);
     return model.stack(Side::kDecoder).Build(root, row, recompute);
@@ -38,7 +38,7 @@ class DecoderOnly final : public Architecture {
     StackInput row = model.ReadBatch(root, Side::kDecoder, shape.rows(), PrefillLength(shape));
     row.state = state;
     row.length = RowLength(shape);
-    model.stack(Side::kDecoder).Build(root, row, false);
+    model.stack(Side::kDecoder).Build(root, row, TrainConfig::NOTHING);
   }
 
   Value RecordStep(const Model& model, const Scope& root, const DecodeShape& shape,

@@ -19,7 +19,7 @@ class EncoderDecoder final : public Architecture {
   const RowLayout& layout() const override { return SeparateRows(); }
 
   Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
-                     int64_t targets_per_input, bool recompute) const override {
+                     int64_t targets_per_input, TrainConfig::Recompute recompute) const override {
     const StackInput source = model.ReadBatch(root, Side::kEncoder, shape.rows, shape.input_length);
     const Value hidden = model.stack(Side::kEncoder).Build(root, source, recompute);
     StackInput target =
@@ -36,7 +36,7 @@ class EncoderDecoder final : public Architecture {
     const Value hidden =
         model.stack(Side::kEncoder)
             .Build(root, {.embedded = model.Embed(root, ids), .segments = Segments(root, shape)},
-                   false);
+                   TrainConfig::NOTHING);
     model.stack(Side::kDecoder).Prepare(root, hidden, state);
   }
 

@@ -22,7 +22,7 @@ class EncoderMaskedLm final : public Architecture {
   Outputs outputs() const override { return Outputs::kMaskedTokens; }
 
   Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
-                     int64_t targets_per_input, bool recompute) const override {
+                     int64_t targets_per_input, TrainConfig::Recompute recompute) const override {
     SYNTRA_CHECK(targets_per_input == 1, "{} targets in one place", targets_per_input);
     const StackInput input = model.ReadBatch(root, Side::kEncoder, shape.rows, shape.input_length);
     return model.stack(Side::kEncoder).Build(root, input, recompute);

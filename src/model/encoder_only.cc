@@ -42,7 +42,7 @@ class EncoderOnly final : public Architecture {
   Outputs outputs() const override { return Outputs::kClasses; }
 
   Value RecordHidden(const Model& model, const Scope& root, const BatchShape& shape,
-                     int64_t targets_per_input, bool recompute) const override {
+                     int64_t targets_per_input, TrainConfig::Recompute recompute) const override {
     const StackInput input = model.ReadBatch(root, Side::kEncoder, shape.rows, shape.input_length);
     const Value hidden = model.stack(Side::kEncoder).Build(root, input, recompute);
     const bool mean = model.config().classifier().pooling() == ClassifierConfig::MEAN;

@@ -14,7 +14,7 @@ struct LossValues {
 
 // Records everything from token ids to the loss.
 LossValues RecordLoss(const Model& model, Recording& recording, const BatchShape& shape,
-                      const LossOptions& options, bool recompute) {
+                      const LossOptions& options, TrainConfig::Recompute recompute) {
   ProgramBuilder& program = recording.program;
   const Scope root(recording);
   const Value hidden = model.architecture().RecordHidden(model, root, shape, 1, recompute);
@@ -38,7 +38,7 @@ ParameterStore DeclareParameters(const Model& model, int ranks) {
   parameters.ShareEqually(ranks);
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .declares = &parameters};
-  RecordLoss(model, recording, {1, 1, 1}, {}, false);
+  RecordLoss(model, recording, {1, 1, 1}, {}, TrainConfig::NOTHING);
   return parameters;
 }
 
@@ -46,7 +46,7 @@ Program EvaluationProgram(const Model& model, const ParameterStore& parameters, 
                           const BatchShape& shape) {
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
-  builder.Output("loss", RecordLoss(model, recording, shape, {}, false).loss);
+  builder.Output("loss", RecordLoss(model, recording, shape, {}, TrainConfig::NOTHING).loss);
   return std::move(builder).Build();
 }
 
@@ -55,8 +55,8 @@ Program ScoringProgram(const Model& model, const ParameterStore& parameters, DTy
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   const Scope root(recording);
-  const Value hidden =
-      model.architecture().RecordHidden(model, root, shape, targets_per_input, false);
+  const Value hidden = model.architecture().RecordHidden(model, root, shape, targets_per_input,
+                                                         TrainConfig::NOTHING);
   const Shape targets{shape.rows * targets_per_input, shape.target_length};
   builder.Output(
       "log_probabilities",
@@ -67,7 +67,8 @@ Program ScoringProgram(const Model& model, const ParameterStore& parameters, DTy
 }
 
 Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
-                        const BatchShape& shape, const LossOptions& loss, bool recompute) {
+                        const BatchShape& shape, const LossOptions& loss,
+                        TrainConfig::Recompute recompute) {
   ProgramBuilder builder;
   Recording recording{.program = builder,
                       .parameters = parameters,

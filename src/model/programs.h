@@ -36,6 +36,7 @@ Program ScoringProgram(const Model& model, const ParameterStore& parameters, DTy
 
 // Adds the gradients of the loss to the gradient arena.
 Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
-                        const BatchShape& shape, const LossOptions& loss, bool recompute);
+                        const BatchShape& shape, const LossOptions& loss,
+                        TrainConfig::Recompute recompute);
 
 }  // namespace syntra

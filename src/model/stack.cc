@@ -76,7 +76,8 @@ bool Stack::prefills() const {
                              [](const Layer& layer) { return layer.mixer->traits().prefills; });
 }
 
-Value Stack::Build(const Scope& root, const StackInput& input, bool recompute) const {
+Value Stack::Build(const Scope& root, const StackInput& input,
+                   TrainConfig::Recompute recompute) const {
   const Scope stack = root / NameOf(side_);
   const int64_t length = root.TypeOf(input.embedded).shape[1];
   CheckLength(length);
@@ -157,14 +158,19 @@ Value Stack::Record(const Scope& stack, const Start& start, const Mix& mix) cons
       halting->Take(scope, state);
       return layer.is_last_step() ? halting->output() : state;
     };
-    stack.program().Region(start.recompute, [&] {
+    const auto feed_forward = [&](const Scope& scope, Value in) {
+      Value out;
+      stack.program().Region(start.recompute == TrainConfig::FEED_FORWARD, [&] {
+        out = FeedForward(scope, in, layer.group.feed_forward, model_.dropout());
+      });
+      return out;
+    };
+    stack.program().Region(start.recompute == TrainConfig::LAYERS, [&] {
       if (layer.recurs()) stream.Change(scope, begin_step);
       add(*layer.mixer, "mixer");
       if (cross_) add(*cross_, kCross);
       const Scope network = scope / "feed_forward";
-      stream.Add(network, [&](Value in) {
-        return FeedForward(network, in, layer.group.feed_forward, model_.dropout());
-      });
+      stream.Add(network, [&](Value in) { return feed_forward(network, in); });
       if (layer.halts()) stream.Change(scope, end_step);
     });
     if (layer.ponders() && layer.is_last_step() && stack.recording().training) {

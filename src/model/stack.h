@@ -52,9 +52,9 @@ class Stack {
   // Whether Build can write what steps read: all mixers can.
   bool prefills() const;
 
-  // Final hidden states [B, T, D]. With `recompute` only the inputs of the layers are
-  // kept for the backward pass. Throws Error(kConfig) if a mixer does not take so long a sequence.
-  Value Build(const Scope& root, const StackInput& input, bool recompute) const;
+  // Final hidden states [B, T, D]. What `recompute` says is not kept for the backward pass. Throws
+  // Error(kConfig) if a mixer does not take so long a sequence.
+  Value Build(const Scope& root, const StackInput& input, TrainConfig::Recompute recompute) const;
   // Writes what every step reads of the memory's hidden states, once per source.
   void Prepare(const Scope& root, Value memory, const MixerState& state) const;
   // [B, 1, D].
@@ -78,7 +78,7 @@ class Stack {
     Value embedded;   // [B, T, D]
     Value positions;  // [B or 1, T, D], to be added; absent: none
     Value segments;   // absent in a step of decoding
-    bool recompute = false;
+    TrainConfig::Recompute recompute = TrainConfig::NOTHING;
   };
   // Records one mixer of the layer that keeps its states under `states`.
   using Mix = std::function<Value(const TokenMixer& mixer, const Scope& scope, Value x,

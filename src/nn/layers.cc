@@ -67,15 +67,28 @@ Value Embed(const Scope& scope, Value table, Value ids) {
 
 namespace {
 
+bool Drops(const Scope& scope, double rate) { return scope.recording().training && rate > 0; }
+
 Value DropGroups(const Scope& scope, Value x, double rate, bool per_element, int64_t group) {
+  if (!Drops(scope, rate)) return x;
   Recording& recording = scope.recording();
-  if (!recording.training || rate == 0) return x;
   return scope.One("dropout",
                    {{"rate", rate},
                     {"site", recording.next_dropout_site++},
                     {"per_element", per_element},
                     {"group", group}},
                    {x, recording.dropout_keys});
+}
+
+// An op that ends in dropout with the model's noise option.
+Value WithDropout(const Scope& scope, const char* op, std::vector<Value> inputs, double rate) {
+  Recording& recording = scope.recording();
+  inputs.push_back(recording.dropout_keys);
+  return scope.One(op,
+                   {{"rate", rate},
+                    {"site", recording.next_dropout_site++},
+                    {"per_element", recording.dropout_noise == PER_ELEMENT}},
+                   std::move(inputs));
 }
 
 }  // namespace
@@ -159,28 +172,40 @@ Initializer FeedForwardInitializer(const FeedForwardConfig& config, int64_t fan_
              : Initializer::TruncatedNormal(deviation);
 }
 
+Value BiasedLinear(const Scope& scope, const std::string& name, Value x, const LinearSpec& spec,
+                   const FeedForwardConfig& config) {
+  const Value out = Linear(scope, name, x, spec);
+  return config.bias() ? AddBias(scope, name + "_bias", out, spec.axes[1]) : out;
+}
+
+// f(W_i x) or gelu(W_i x) * (W_g x), with dropout, as one op where there is one.
+Value HiddenValues(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout) {
+  const LinearSpec spec{
+      config.width(), {"embed", "mlp"}, FeedForwardInitializer(config, scope.TypeOf(x).shape[-1])};
+  const auto linear = [&](const char* name) { return BiasedLinear(scope, name, x, spec, config); };
+  const bool drops = Drops(scope, dropout);
+  switch (config.activation()) {
+    case FeedForwardConfig::GATED_GELU: {
+      const std::vector<Value> both = {linear("input"), linear("gate")};
+      if (drops) return WithDropout(scope, "gated_gelu_dropout", both, dropout);
+      return scope.One("gated_gelu", {}, both);
+    }
+    case FeedForwardConfig::GELU:
+      return Dropout(scope, Activation(scope, "gelu_tanh", linear("input")), dropout);
+    default:
+      if (drops) return WithDropout(scope, "relu_dropout", {linear("input")}, dropout);
+      return config.bias() ? Activation(scope, "relu", linear("input"))
+                           : LinearRelu(scope, "input", x, spec);
+  }
+}
+
 }  // namespace
 
 Value FeedForward(const Scope& scope, Value x, const FeedForwardConfig& config, double dropout) {
-  const int64_t width = scope.TypeOf(x).shape[-1];
-  const LinearSpec wide{config.width(), {"embed", "mlp"}, FeedForwardInitializer(config, width)};
-  const LinearSpec narrow{width, {"mlp", "embed"}, FeedForwardInitializer(config, config.width())};
-  const auto linear = [&](const char* name, Value in, const LinearSpec& spec) {
-    const Value out = Linear(scope, name, in, spec);
-    return config.bias() ? AddBias(scope, std::string(name) + "_bias", out, spec.axes[1]) : out;
-  };
-  const auto activated = [&](const char* kind) {
-    return Activation(scope, kind, linear("input", x, wide));
-  };
-  Value hidden;
-  if (config.activation() == FeedForwardConfig::GATED_GELU) {
-    hidden = scope.One("gated_gelu", {}, {linear("input", x, wide), linear("gate", x, wide)});
-  } else if (config.activation() == FeedForwardConfig::GELU) {
-    hidden = activated("gelu_tanh");
-  } else {
-    hidden = config.bias() ? activated("relu") : LinearRelu(scope, "input", x, wide);
-  }
-  return linear("output", Dropout(scope, hidden, dropout), narrow);
+  const Value hidden = HiddenValues(scope, x, config, dropout);
+  const LinearSpec narrow{
+      scope.TypeOf(x).shape[-1], {"mlp", "embed"}, FeedForwardInitializer(config, config.width())};
+  return BiasedLinear(scope, "output", hidden, narrow, config);
 }
 
 }  // namespace syntra

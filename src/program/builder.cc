@@ -146,8 +146,9 @@ void ProgramBuilder::Output(const std::string& name, Value value) {
 }
 
 void ProgramBuilder::Region(bool recompute, const std::function<void()>& record) {
+  if (!recompute) return record();
   SYNTRA_CHECK(open_region_ < 0, "recompute regions do not nest");
-  if (recompute) open_region_ = regions_++;
+  open_region_ = regions_++;
   record();
   open_region_ = -1;
 }

@@ -81,7 +81,8 @@ class ProgramBuilder::Tape final : public GradientRule {
     }
     made.outputs = outputs;
     AddOwnOutputs(made);
-    Append(std::move(made));
+    builder_.program_.instructions.push_back(std::move(made));
+    builder_.region_of_instruction_.push_back(-1);
     for (const size_t k : repeated) Pass(targets[k], outputs[k]);
   }
 
@@ -98,11 +99,6 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
  private:
-  void Append(Instruction instruction) {
-    builder_.program_.instructions.push_back(std::move(instruction));
-    builder_.region_of_instruction_.push_back(-1);
-  }
-
   // A gradient op may also compute the outputs of the instruction that it differentiates; they
   // follow the outputs that have targets. The instruction is then dropped, unless the forward half
   // reads its outputs.
@@ -173,6 +169,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     for (const Value input : original.inputs) inputs.push_back(Resolve(input));
     const std::vector<Value> outputs =
         builder_.Record(original.op->name, original.call.attributes, inputs);
+    if (original.op->flops) builder_.program_.recomputed_flops += original.op->flops(original.call);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i]) again_[original.outputs[i].id] = outputs[i];
     }

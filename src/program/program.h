@@ -41,6 +41,7 @@ struct Program {
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
   size_t backward_begin = 0;             // instructions before it are the forward half
   double forward_flops = 0;              // as recorded; multiply-adds count 2
+  double recomputed_flops = 0;           // of these, what the backward half computes again
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
   // Of a training program, by the convention of MFU: multiply-adds count 2, the backward half

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "train/recompute_choices.h"
 
 namespace syntra {
 namespace {
@@ -67,13 +68,13 @@ std::string Remedy(const TrainingPlan& plan, const Place& place) {
     return fmt::format("train.micro_batch_size={} fits", rows);
   }
   // What costs least first; each beside those before.
-  std::string settings;
-  const auto rows_with = [&](const char* setting) {
-    settings += (settings.empty() ? "" : " and ") + std::string(setting);
+  std::vector<std::string> settings;
+  const auto rows_with = [&](const std::string& setting) {
+    settings.push_back(setting);
     return FittingRows(config, planned_rows, place);
   };
   const auto fits = [&](int64_t rows) {
-    return fmt::format("{} with train.micro_batch_size={} fits", settings, rows);
+    return fmt::format("{} with train.micro_batch_size={} fits", Join(settings, " and "), rows);
   };
   if (config.checkpoint().asynchronous() && place.on_host()) {
     config.mutable_checkpoint()->set_asynchronous(false);
@@ -83,9 +84,11 @@ std::string Remedy(const TrainingPlan& plan, const Place& place) {
     config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
     if (const int64_t rows = rows_with("train.sharding=OPTIMIZER_STATE")) return fits(rows);
   }
-  if (!config.train().recompute()) {
-    config.mutable_train()->set_recompute(true);
-    if (const int64_t rows = rows_with("train.recompute=true")) return fits(rows);
+  for (const TrainConfig::Recompute choice : CostlierThan(config.train().recompute())) {
+    config.mutable_train()->set_recompute(choice);
+    const std::string setting = "train.recompute=" + TrainConfig::Recompute_Name(choice);
+    if (const int64_t rows = rows_with(setting)) return fits(rows);
+    settings.pop_back();  // the next one takes its place
   }
   return fmt::format(
       "no micro-batch fits, even with train.recompute: {}shorter inputs (data.input_length) or a "

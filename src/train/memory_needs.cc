@@ -35,6 +35,8 @@ void AddCopies(const TrainingPlan& plan, MemoryNeeds* needs) {
 
 }  // namespace
 
+double TrainingBytes(const TrainingPlan& plan) { return ArenaBytes(plan, *plan.Training()); }
+
 MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan) {
   const int largest = plan.rank_with_most_state();
   MemoryNeeds needs;
@@ -48,7 +50,7 @@ MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan) {
   }
   needs.gradients = BytesOf(plan.parameters().gradient_elements()) * needs.gradient_buffers;
   needs.optimizer = BytesOf(plan.optimizer(largest).state_elements());
-  needs.training = ArenaBytes(plan, *plan.Training());
+  needs.training = TrainingBytes(plan);
   needs.evaluation = EvaluationBytes(plan);
   needs.update = ArenaBytes(plan, *plan.Update(largest));
   const DecodingMemory decoding = DecodingMemoryOf(plan);

@@ -34,4 +34,7 @@ struct MemoryNeeds {
 
 MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan);
 
+// MemoryNeeds.training alone.
+double TrainingBytes(const TrainingPlan& plan);
+
 }  // namespace syntra

@@ -114,6 +114,10 @@ double TrainingPlan::flops_per_step() const {
   return Training()->model_flops() * static_cast<double>(partition_.micro_batches());
 }
 
+double TrainingPlan::recomputed_flops_per_step() const {
+  return Training()->recomputed_flops * static_cast<double>(partition_.micro_batches());
+}
+
 const MemoryNeeds& TrainingPlan::memory() const {
   return memory_.Get([&] { return MemoryNeedsOf(*this); });
 }

@@ -89,6 +89,8 @@ class TrainingPlan {
   double flops_per_step() const;
   // Whether replicas keep bf16 copies of the parameters (train/rounded_parameters.h).
   bool keeps_rounded() const { return backend_.KeepsRounded(model_.activations()); }
+  // What train.recompute adds to them.
+  double recomputed_flops_per_step() const;
   // Of the rank that needs most.
   const MemoryNeeds& memory() const;
 

@@ -93,18 +93,19 @@ double LargestShare(const TrainingPlan& plan) {
 
 StepWork StepWorkOf(const TrainingPlan& plan) {
   const std::shared_ptr<const Program> program = plan.Training();
-  const bool recomputes = plan.config().train().recompute();
   StepWork work;
   work.micro_batches = static_cast<double>(plan.partition().micro_batches_per_rank());
   work.rows = static_cast<double>(plan.partition().rows_per_rank);
-  // By the convention of MFU recomputation does not count; here it does: one more forward half.
-  work.flops = program->model_flops() + (recomputes ? program->forward_flops : 0);
+  // By the convention of MFU recomputation does not count; here it does.
+  work.flops = program->model_flops() + program->recomputed_flops;
   const std::vector<double> flops = FlopsUpTo(*program);
   if (flops.back() > 0) work.backward_share = 1 - flops[program->backward_begin] / flops.back();
   work.parameter_bytes = BytesOf(plan.parameters().arena_elements());
   work.gradient_bytes = BytesOf(plan.parameters().gradient_elements());
-  // Each half reads the parameters, the backward half writes gradients.
-  work.weight_bytes = (recomputes ? 3 : 2) * work.parameter_bytes + work.gradient_bytes;
+  // Each half reads the parameters, what is recomputed reads its part again, the backward half
+  // writes gradients.
+  const double again = program->recomputed_flops / program->forward_flops;
+  work.weight_bytes = (2 + again) * work.parameter_bytes + work.gradient_bytes;
   work.update_bytes = UpdateBytes(plan);
   work.sharded = plan.shards() > 1;
   work.checkpoint_bytes = plan.checkpoint_bytes();

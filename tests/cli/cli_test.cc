@@ -192,7 +192,8 @@ TEST(Cli, BashCompletion) {
       // bash cuts words at "=".
       {"pretrain --set train.precision =", "FP32 BF16"},
       {"pretrain --set train.precision = B", "BF16"},
-      {"pretrain --set train.recompute = ''", "true false"},
+      {"pretrain --set train.recompute = ''", "NOTHING FEED_FORWARD LAYERS"},
+      {"pretrain --set data.pack = ''", "true false"},
       {"pretrain --set train.steps = ''", ""},
       {"pretrain --set train.precision = BF16 --se", "--set"},
       {"eval --checkpoint " + (runs / "").string(), (runs / "first/").string()},
@@ -285,6 +286,27 @@ TEST(Cli, PlanEstimatesTheTime) {
                            "estimates: 80 % of the", "syntra bench"}) {
     EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
   }
+}
+
+// From what costs least to what takes least memory; the rest of the plan is of the one that is set.
+TEST(Cli, PlanTellsWhatRecomputationCosts) {
+  const std::string arguments = "plan " + kPresets + "t5_v1_0_small.textproto" +
+                                " --set train.batch_size=2 --set train.device=CPU" +
+                                " --set train.recompute=FEED_FORWARD";
+  const Json plan = ParseJson(Syntra(arguments + " --json").out);
+  const Json& choices = plan.at("recompute_choices");
+  ASSERT_EQ(choices.size(), 3u);
+  for (size_t i = 1; i < choices.size(); ++i) {
+    const auto more = [&](const char* what, size_t a, size_t b) {
+      return choices[a].at(what).get<double>() > choices[b].at(what).get<double>();
+    };
+    EXPECT_TRUE(more("activation_bytes", i - 1, i)) << choices;
+    EXPECT_TRUE(more("total_bytes", i - 1, i)) << choices;
+    EXPECT_TRUE(more("added_flops_per_step", i, i - 1)) << choices;
+  }
+  EXPECT_EQ(choices[1].at("activation_bytes"), plan.at("activation_bytes"));
+  EXPECT_EQ(choices[1].at("total_bytes"), plan.at("total_bytes"));
+  EXPECT_TRUE(Has(Syntra(arguments).out, "FEED_FORWARD (set)"));
 }
 
 TEST(Cli, PlanSaysNothingOfKernels) {

@@ -23,6 +23,16 @@ TEST(Print, MinimalLeavesDefaultsOut) {
       "    }\n  }\n}\n");
 }
 
+// Runs and checkpoints of version 0.1 hold them; they are printed as they are called now.
+TEST(Print, FormerNamesOfValuesAreReadButNotPrinted) {
+  EXPECT_EQ(MinimalConfigText(Parse("train { recompute: true }")),
+            "train {\n  recompute: LAYERS\n}\n");
+  EXPECT_EQ(MinimalConfigText(Parse("train { recompute: false }")), "");
+  EXPECT_NE(Join(ErrorLines("train { recompute: yes }"), "")
+                .find("\"yes\" is not one of NOTHING, FEED_FORWARD, LAYERS"),
+            std::string::npos);
+}
+
 TEST(Print, BothFormsReadBackAsTheSame) {
   for (const std::string& path : PresetPaths()) {
     const Config config = LoadConfig(std::vector<std::string>{path}, {}, kForModel);

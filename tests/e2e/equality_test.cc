@@ -98,8 +98,10 @@ TEST_F(Equality, RandomFeaturesLastUntilTheyAreRedrawn) {
 
 TEST_F(Equality, RecomputationChangesNoBit) {
   Train("kept");
-  Train("again", {"train.recompute=true"});
-  EXPECT_EQ(Trace(Directory("kept"), 20), Trace(Directory("again"), 20));
+  for (const std::string choice : {"FEED_FORWARD", "LAYERS"}) {
+    Train(choice, {"train.recompute=" + choice});
+    EXPECT_EQ(Trace(Directory("kept"), 20), Trace(Directory(choice), 20)) << choice;
+  }
 }
 
 TEST_F(Equality, ThreadsChangeNoBit) {
@@ -168,7 +170,7 @@ const ExactCase kExactCases[] = {
     {"FactorizedRandomAndDense",
      With(Mixer("gate: SOFTMAX term { factorized_random { max_length: 32 } } "
                 "term { dense { max_length: 32 } }"),
-          {"train.loss_denominator=TARGET_TOKENS", "train.recompute=true"})},
+          {"train.loss_denominator=TARGET_TOKENS", "train.recompute=LAYERS"})},
     {"ConvolutionsAndPositions",
      {"model.mixer={ light_conv { kernel_size: 5 heads: 4 } }",
       "model.decoder_mixer={ dynamic_conv { kernel_size: 5 heads: 4 } }", "model.norm=LAYER_NORM",

@@ -177,7 +177,7 @@ TEST_F(Gpu, SaysWhatWouldFit) {
     EXPECT_TRUE(outcome.Says(remedy)) << outcome.err;
   };
   expect("SYNTRA_SIMT_MEMORY=1600000", "train.micro_batch_size=4 fits");
-  expect("SYNTRA_SIMT_MEMORY=1300000", "train.recompute=true with train.micro_batch_size=8 fits");
+  expect("SYNTRA_SIMT_MEMORY=1300000", "train.recompute=LAYERS with train.micro_batch_size=8 fits");
   small.environment = {"SYNTRA_SIMT_MEMORY=100000"};
   const Outcome none = Run(Pretrain("none", With("train.micro_batch_size=8")), small);
   EXPECT_EQ(none.code, 4);

@@ -280,6 +280,10 @@ TEST(CpuKernels, LargeActivations) {
         CheckCase(GetOp("add_norm_grad"),
                   {"large", noise, {x, scale, F32({3, 41}), x, x, keys}, {}});
         CheckCase(GetOp("dropout"), {"large", noise, {x, keys}, {}});
+        CheckCase(GetOp("relu_dropout"), {"large", noise, {x, keys}, {}});
+        CheckCase(GetOp("relu_dropout_grad"), {"large", noise, {x, x}, {}});
+        CheckCase(GetOp("gated_gelu_dropout"), {"large", noise, {x, x, keys}, {}});
+        CheckCase(GetOp("gated_gelu_dropout_grad"), {"large", noise, {x, x, x, keys}, {}});
       }
       CheckCase(GetOp("activation"), {"large", {{"kind", "relu"}}, {x}, {}});
       CheckCase(GetOp("gated_gelu"), {"large", {}, {x, x}, {}});
@@ -384,9 +388,10 @@ TEST(CpuKernels, MasksOfEveryRate) {
 // The cases of the ops themselves.
 TEST(CpuKernels, EveryInstructionSet) {
   OnEveryInstructionSet([] {
-    for (const char* name : {"adafactor", "adamw", "add_norm", "add_norm_grad", "dropout",
-                             "gated_gelu", "gated_gelu_grad", "linear_argmax",
-                             "linear_cross_entropy", "linear_cross_entropy_grad"}) {
+    for (const char* name :
+         {"adafactor", "adamw", "add_norm", "add_norm_grad", "dropout", "gated_gelu",
+          "gated_gelu_dropout", "gated_gelu_grad", "relu_dropout", "linear_argmax",
+          "linear_cross_entropy", "linear_cross_entropy_grad"}) {
       const Op& op = GetOp(name);
       for (const OpCase& sample : op.cases()) CheckCase(op, sample);
     }

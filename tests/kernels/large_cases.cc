@@ -24,10 +24,10 @@ void AddActivations(Cases& cases, DType dtype, int64_t width) {
     cases.push_back({"add_norm", {masked, noise, {x, x, scale, keys}, {}}});
     cases.push_back({"add_norm_grad", {masked, noise, {x, scale, F32({3, 41}), x, x, keys}, {}}});
     cases.push_back({"dropout", {masked, noise, {x, keys}, {}}});
+    cases.push_back({"gated_gelu_dropout", {masked, noise, {x, x, keys}, {}}});
   }
   cases.push_back({"activation", {name, {{"kind", "relu"}}, {x}, {}}});
   cases.push_back({"gated_gelu", {name, {}, {x, x}, {}}});
-  cases.push_back({"gated_gelu_grad", {name, {}, {x, x, x}, {}}});
   cases.push_back(
       {"embedding_grad", {name, {{"vocabulary", 50}}, {I32({3, 41}), x}, FillBetween(0, 49)}});
 }

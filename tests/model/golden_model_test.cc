@@ -57,7 +57,7 @@ void SetInputs(const GoldenFile& golden, Executable& executable) {
 struct Fixture {
   const char* file;
   Backend* backend;
-  bool recompute;
+  TrainConfig::Recompute recompute;
 };
 
 class GoldenModel : public testing::TestWithParam<Fixture> {
@@ -138,7 +138,7 @@ std::string CaseName(const testing::TestParamInfo<Fixture>& info) {
   std::string name = info.param.file;
   name = name.substr(0, name.find('.'));
   name += IsReference(*info.param.backend) ? "_reference" : "_fast";
-  return name + (info.param.recompute ? "_recompute" : "");
+  return name + (info.param.recompute == TrainConfig::NOTHING ? "" : "_recompute");
 }
 
 std::vector<Fixture> Fixtures() {
@@ -148,9 +148,9 @@ std::vector<Fixture> Fixtures() {
         "decoder_t5.h5", "decoder_gpt.h5", "decoder_prefix.h5", "encoder_masked.h5",
         "encoder_mean.h5", "encoder_first.h5", "universal_fixed.h5", "universal_halting.h5",
         "universal_decoder.h5"}) {
-    fixtures.push_back({file, &ReferenceBackend(), false});
-    fixtures.push_back({file, &FastBackend(), false});
-    fixtures.push_back({file, &FastBackend(), true});
+    fixtures.push_back({file, &ReferenceBackend(), TrainConfig::NOTHING});
+    fixtures.push_back({file, &FastBackend(), TrainConfig::NOTHING});
+    fixtures.push_back({file, &FastBackend(), TrainConfig::LAYERS});
   }
   return fixtures;
 }
@@ -205,7 +205,7 @@ TEST_P(MutatedModel, FailsTheComparison) {
   }
   const GoldenArray<int32_t> targets = golden.Ints("inputs/targets");
   const Program program =
-      TrainingProgram(model, parameters, DType::kF32, ShapeOf(golden), {}, false);
+      TrainingProgram(model, parameters, DType::kF32, ShapeOf(golden), {}, TrainConfig::NOTHING);
   const auto tokens = std::ranges::count_if(targets.values, [](int32_t id) { return id > 0; });
   const float inverse = 1 / static_cast<float>(tokens);
   // The largest error of a gradient; ExpectGolden allows 1e-5.

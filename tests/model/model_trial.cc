@@ -259,7 +259,8 @@ Program LogitsProgram(const Model& model, ParameterStore& parameters, DType acti
   ProgramBuilder builder;
   Recording recording{.program = builder, .parameters = parameters, .activations = activations};
   const Scope root(recording);
-  const Value hidden = model.architecture().RecordHidden(model, root, shape, 1, false);
+  const Value hidden =
+      model.architecture().RecordHidden(model, root, shape, 1, TrainConfig::NOTHING);
   const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {hidden});
   const Value scaled = root.One("affine", {{"scale", model.LogitScale()}, {"shift", 0.0}}, {wide});
   builder.Output(

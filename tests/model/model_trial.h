@@ -58,7 +58,7 @@ struct ModelSetting {
   ModelConfig config = TinyModel();
   LossOptions loss;
   DType activations = DType::kF32;
-  bool recompute = false;
+  TrainConfig::Recompute recompute = TrainConfig::NOTHING;
   double inverse_denominator = 0.1;
 };
 

@@ -114,17 +114,27 @@ TEST_P(EveryModel, RecomputingGivesTheSameBitsInASmallerArena) {
     setting.config.mutable_feed_forward()->set_width(256);
     setting.activations = activations;
     ModelTrial stored(setting, Batch(), FastBackend());
-    setting.recompute = true;
-    ModelTrial recomputed(setting, Batch(), FastBackend());
-    EXPECT_EQ(stored.Run(), recomputed.Run());
-    EXPECT_EQ(stored.Gradients(), recomputed.Gradients());
-    EXPECT_LT(recomputed.executable().plan().arena_bytes, stored.executable().plan().arena_bytes);
+    const double loss = stored.Run();
+    size_t bytes = stored.executable().plan().arena_bytes;
+    double flops = 0;
+    // Each takes less memory and more time than the one before.
+    for (const TrainConfig::Recompute choice : {TrainConfig::FEED_FORWARD, TrainConfig::LAYERS}) {
+      setting.recompute = choice;
+      ModelTrial recomputed(setting, Batch(), FastBackend());
+      EXPECT_EQ(recomputed.Run(), loss) << choice;
+      EXPECT_EQ(recomputed.Gradients(), stored.Gradients()) << choice;
+      const Executable& executable = recomputed.executable();
+      EXPECT_LT(executable.plan().arena_bytes, bytes) << choice;
+      EXPECT_GT(executable.program().recomputed_flops, flops) << choice;
+      bytes = executable.plan().arena_bytes;
+      flops = executable.program().recomputed_flops;
+    }
   }
 }
 
 TEST_P(EveryModel, NothingReadsWhatIsDead) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
-    for (const bool recompute : {false, true}) {
+    for (const TrainConfig::Recompute recompute : {TrainConfig::NOTHING, TrainConfig::LAYERS}) {
       ModelSetting setting = Setting();
       setting.config.set_dropout(0.2);
       setting.activations = activations;
@@ -225,7 +235,7 @@ TEST_P(EveryModel, RefusesSequencesLongerThanItsTables) {
     if (LengthLimitsOf(model.config(), side).empty()) continue;  // it has no tables
     const BatchShape shape = side == Side::kEncoder ? BatchShape{1, 17, 4} : BatchShape{1, 4, 17};
     try {
-      TrainingProgram(model, parameters, DType::kF32, shape, {}, false);
+      TrainingProgram(model, parameters, DType::kF32, shape, {}, TrainConfig::NOTHING);
       FAIL() << "recorded a sequence longer than the tables";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::kConfig);
@@ -255,7 +265,7 @@ class ModelDropout : public testing::TestWithParam<DropoutNoise> {
 
 // The backward pass masks what the forward pass masked.
 TEST_P(ModelDropout, GradientsAgreeWithCentralDifferences) {
-  for (const bool recompute : {false, true}) {
+  for (const TrainConfig::Recompute recompute : {TrainConfig::NOTHING, TrainConfig::LAYERS}) {
     ModelSetting setting = Setting();
     setting.recompute = recompute;
     setting.config.mutable_feed_forward()->set_activation(FeedForwardConfig::GATED_GELU);

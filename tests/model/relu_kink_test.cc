@@ -33,7 +33,8 @@ class NoisyStep {
         }()),
         parameters_(DeclareParameters(model_)),
         memory_(parameters_, CpuBackend()) {
-    Program program = TrainingProgram(model_, parameters_, DType::kF32, kShape, {}, false);
+    Program program =
+        TrainingProgram(model_, parameters_, DType::kF32, kShape, {}, TrainConfig::NOTHING);
     for (size_t i = 0; i < program.backward_begin; ++i) {
       if (program.instructions[i].op->name != std::string_view("matmul_relu")) continue;
       results_.push_back("relu_" + std::to_string(i));

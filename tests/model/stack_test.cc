@@ -181,7 +181,8 @@ TEST(Recurrence, WhoHaltsAtOnceTakesOneStep) {
 TEST(Recurrence, APonderLossLeavesTheLossToItsGradient) {
   const Model model(Recurrent(3, "halting {}"));
   ParameterStore parameters = DeclareParameters(model);
-  const Program program = TrainingProgram(model, parameters, DType::kF32, {2, 7, 5}, {}, false);
+  const Program program =
+      TrainingProgram(model, parameters, DType::kF32, {2, 7, 5}, {}, TrainConfig::NOTHING);
   std::vector<std::string> losses;
   for (const Instruction& instruction : program.instructions) {
     const std::string op = instruction.op->name;

@@ -17,6 +17,7 @@
 #include "train/continuation.h"
 #include "train/disk_needs.h"
 #include "train/fits.h"
+#include "train/recompute_choices.h"
 #include "train/run_lock.h"
 
 namespace syntra {
@@ -333,6 +334,41 @@ TEST_F(Preflights, SharingTheOptimizersStateIsNamedWhereItFits) {
               std::string::npos)
         << error.what();
   }
+}
+
+// The cheapest that fits, in the place of the costlier one.
+TEST_F(Preflights, WhatIsRecomputedIsNamedByItsCost) {
+  Set("model.encoder_layers", "6");
+  Set("model.feed_forward.width", "4096");
+  Set("train.micro_batch_size", "1");
+  Set("checkpoint.asynchronous", "false");
+  const auto total_with = [&](TrainConfig::Recompute choice) {
+    for (const RecomputeChoice& each : RecomputeChoices(*TrainingPlan::Make(Now()))) {
+      if (each.recompute == choice) return static_cast<int64_t>(each.memory.total());
+    }
+    return int64_t{0};
+  };
+  const auto error_at = [&](int64_t limit) -> std::string {
+    try {
+      CheckFits(*TrainingPlan::Make(Now()), 1, {{limit, "the test has", true}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const int64_t cheap = total_with(TrainConfig::FEED_FORWARD),
+                dear = total_with(TrainConfig::LAYERS);
+  EXPECT_LT(cheap, total_with(TrainConfig::NOTHING));
+  EXPECT_LT(dear, cheap);
+  const std::string first = error_at(cheap), second = error_at(dear);
+  EXPECT_TRUE(first.ends_with("; train.recompute=FEED_FORWARD with train.micro_batch_size=1 fits"))
+      << first;
+  EXPECT_TRUE(second.ends_with("; train.recompute=LAYERS with train.micro_batch_size=1 fits"))
+      << second;
+  Set("train.recompute", "LAYERS");
+  EXPECT_EQ(error_at(dear), "");
+  EXPECT_NE(error_at(dear - 1).find("no micro-batch fits"), std::string::npos)
+      << error_at(dear - 1);
 }
 
 // Training and validation share the memory of their activations, so the larger of them counts.

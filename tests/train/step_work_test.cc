@@ -30,15 +30,33 @@ TEST(StepWorks, FlopsAreThePlans) {
   const Config config = Small();
   EXPECT_DOUBLE_EQ(8 * WorkOf(config, 8, true).flops,
                    TrainingPlan::Make(config, {.ranks = 8})->flops_per_step());
-  Config again = config;
-  again.mutable_train()->set_recompute(true);
-  EXPECT_NEAR(WorkOf(again, 8, true).flops, 4.0 / 3 * WorkOf(config, 8, true).flops, 1);
   Config micro = config;
   micro.mutable_train()->set_micro_batch_size(1);
   const StepWork work = WorkOf(micro, 4, true);
   EXPECT_EQ(work.micro_batches, 4);
   EXPECT_EQ(work.rows, 4);
   EXPECT_DOUBLE_EQ(16 * work.flops, TrainingPlan::Make(config)->flops_per_step());
+}
+
+// Of a feed-forward network its first product; of layers all but their last products, whose results
+// no gradient reads, and the loss's.
+TEST(StepWorks, RecomputedFlopsAreThoseOfTheProgram) {
+  Config config = Small();
+  const auto work_with = [&](TrainConfig::Recompute recompute) {
+    config.mutable_train()->set_recompute(recompute);
+    return WorkOf(config, 8, true);
+  };
+  const StepWork nothing = work_with(TrainConfig::NOTHING);
+  const StepWork network = work_with(TrainConfig::FEED_FORWARD);
+  const StepWork layers = work_with(TrainConfig::LAYERS);
+  const BatchShape shape = TrainingPlan::Make(config, {.ranks = 8})->shape();
+  const auto positions =
+      static_cast<double>(shape.rows * (shape.input_length + shape.target_length));
+  EXPECT_DOUBLE_EQ(network.flops - nothing.flops, 6 * positions * 2 * 256 * 1024);
+  EXPECT_GT(layers.flops, network.flops);
+  EXPECT_LT(layers.flops, 4.0 / 3 * nothing.flops);
+  EXPECT_GT(network.weight_bytes, nothing.weight_bytes);
+  EXPECT_LT(layers.weight_bytes, nothing.weight_bytes + nothing.parameter_bytes);
 }
 
 // Two thirds, and the loss's product with the vocabulary, which is computed with its gradient.

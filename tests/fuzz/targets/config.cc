@@ -46,6 +46,12 @@ void Run(std::string_view input) {
     CheckRefusal(error);
     throw;
   }
+  const std::string minimal = MinimalConfigText(config);
+  SYNTRA_CHECK(MinimalConfigText(ParseConfig("x", minimal, {}, kForModel)) == minimal);
+  const std::string full = FullConfigText(config);
+  SYNTRA_CHECK(MinimalConfigText(ParseConfig("x", full, {}, kForModel)) == minimal);
+  // Protobuf does not know the former names of the field's values.
+  if (input.find("recompute") != std::string_view::npos) return;
   FirstError protobuf_error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&protobuf_error);
@@ -53,10 +59,6 @@ void Run(std::string_view input) {
   SYNTRA_CHECK(parser.ParseFromString(std::string(input), &other), "protobuf refuses it: {}",
                protobuf_error.text);
   SYNTRA_CHECK(config.SerializeAsString() == other.SerializeAsString());
-  const std::string minimal = MinimalConfigText(config);
-  SYNTRA_CHECK(MinimalConfigText(ParseConfig("x", minimal, {}, kForModel)) == minimal);
-  const std::string full = FullConfigText(config);
-  SYNTRA_CHECK(MinimalConfigText(ParseConfig("x", full, {}, kForModel)) == minimal);
 }
 
 std::vector<std::string> Seeds() {
