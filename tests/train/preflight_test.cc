@@ -343,10 +343,12 @@ TEST_F(Preflights, WhatIsRecomputedIsNamedByItsCost) {
   Set("train.micro_batch_size", "1");
   Set("checkpoint.asynchronous", "false");
   const auto total_with = [&](TrainConfig::Recompute choice) {
-    for (const RecomputeChoice& each : RecomputeChoices(*TrainingPlan::Make(Now()))) {
-      if (each.recompute == choice) return static_cast<int64_t>(each.memory.total());
+    const auto plan = TrainingPlan::Make(Now());
+    MemoryNeeds memory = plan->memory();
+    for (const RecomputeChoice& each : RecomputeChoices(*plan)) {
+      if (each.recompute == choice) memory.training = each.training_bytes;
     }
-    return int64_t{0};
+    return static_cast<int64_t>(memory.total());
   };
   const auto error_at = [&](int64_t limit) -> std::string {
     try {
