@@ -50,26 +50,27 @@ namespace syntra {
 HWY_EXPORT(GatedGeluDropout);
 HWY_EXPORT(GatedGeluDropoutGrad);
 
-std::optional<BoundKernel> cpu_gated_gelu_dropout(const OpCall& call) {
+// `run` computes the call with its mask.
+template <typename Run>
+BoundKernel BindMasked(const OpCall& call, const Run& run) {
   const TensorMask mask = TensorMask::Of(call, call.inputs[0].shape);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = mask.workspace_bytes();
-  kernel.run = [call, mask](const KernelArguments& arguments) {
-    HWY_DYNAMIC_DISPATCH(GatedGeluDropout)(call, mask, arguments);
-  };
+  kernel.run = [=](const KernelArguments& arguments) { run(call, mask, arguments); };
   return kernel;
 }
 
+std::optional<BoundKernel> cpu_gated_gelu_dropout(const OpCall& call) {
+  return BindMasked(call, [](const auto&... all) {
+    HWY_DYNAMIC_DISPATCH(GatedGeluDropout)(all...);
+  });
+}
+
 std::optional<BoundKernel> cpu_gated_gelu_dropout_grad(const OpCall& call) {
-  const TensorMask mask = TensorMask::Of(call, call.inputs[0].shape);
-  BoundKernel kernel;
-  kernel.accumulates = true;
-  kernel.workspace_bytes = mask.workspace_bytes();
-  kernel.run = [call, mask](const KernelArguments& arguments) {
-    HWY_DYNAMIC_DISPATCH(GatedGeluDropoutGrad)(call, mask, arguments);
-  };
-  return kernel;
+  return BindMasked(call, [](const auto&... all) {
+    HWY_DYNAMIC_DISPATCH(GatedGeluDropoutGrad)(all...);
+  });
 }
 
 }  // namespace syntra

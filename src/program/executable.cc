@@ -299,15 +299,17 @@ void Executable::ConnectInstructions() {
     instructions_[i].outputs.clear();
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
       const Instruction& instruction = program_->instructions[j];
-      const OpCall held = HeldCall(*program_, instruction, backend_, rounded_ != nullptr);
+      std::optional<OpCall> held;
+      if (rounded_) held = HeldCall(*program_, instruction, backend_, /*rounded=*/true);
       for (size_t k = 0; k < instruction.inputs.size(); ++k) {
         const Value v = instruction.inputs[k];
-        const bool rounded = IsParameter(*program_, v) && held.inputs[k].dtype == DType::kBF16;
+        const bool rounded =
+            held && IsParameter(*program_, v) && held->inputs[k].dtype == DType::kBF16;
         instructions_[i].inputs.push_back(rounded ? copy(v) : address(instruction, v));
       }
       for (const Value v : instruction.outputs)
         instructions_[i].outputs.push_back(address(instruction, v));
-      if (held.outputs.size() > instruction.outputs.size()) {
+      if (held && held->outputs.size() > instruction.outputs.size()) {
         instructions_[i].outputs.push_back(copy(instruction.outputs[0]));
       }
     }

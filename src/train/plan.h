@@ -87,10 +87,10 @@ class TrainingPlan {
 
   // Forward and backward, of the whole batch; multiply-adds count 2, recomputation not at all.
   double flops_per_step() const;
-  // Whether replicas keep bf16 copies of the parameters (train/rounded_parameters.h).
-  bool keeps_rounded() const { return backend_.KeepsRounded(model_.activations()); }
   // What train.recompute adds to them.
   double recomputed_flops_per_step() const;
+  // Whether replicas keep bf16 copies of the parameters (train/rounded_parameters.h).
+  bool keeps_rounded() const { return backend_.KeepsRounded(model_.activations()); }
   // Of the rank that needs most.
   const MemoryNeeds& memory() const;
 

@@ -13,6 +13,10 @@ std::vector<TrainConfig::Recompute> ChoicesFrom(int first) {
   return choices;
 }
 
+RecomputeChoice ChoiceOf(const TrainingPlan& plan) {
+  return {plan.config().train().recompute(), TrainingBytes(plan), plan.recomputed_flops_per_step()};
+}
+
 }  // namespace
 
 std::vector<TrainConfig::Recompute> CostlierThan(TrainConfig::Recompute recompute) {
@@ -22,12 +26,16 @@ std::vector<TrainConfig::Recompute> CostlierThan(TrainConfig::Recompute recomput
 std::vector<RecomputeChoice> RecomputeChoices(const TrainingPlan& plan) {
   std::vector<RecomputeChoice> choices;
   for (const TrainConfig::Recompute choice : ChoicesFrom(0)) {
+    if (choice == plan.config().train().recompute()) {
+      choices.push_back(ChoiceOf(plan));
+      continue;
+    }
     Config config = plan.config();
     config.mutable_train()->set_recompute(choice);
-    const auto changed = TrainingPlan::Make(config, {.ranks = plan.ranks(),
-                                                     .backend = &plan.backend(),
-                                                     .bucket_elements = plan.bucket_elements()});
-    choices.push_back({choice, TrainingBytes(*changed), changed->recomputed_flops_per_step()});
+    choices.push_back(
+        ChoiceOf(*TrainingPlan::Make(config, {.ranks = plan.ranks(),
+                                              .backend = &plan.backend(),
+                                              .bucket_elements = plan.bucket_elements()})));
   }
   return choices;
 }
