@@ -53,17 +53,27 @@ void PrintShares(const std::vector<std::pair<std::string, double>>& rows) {
   }
 }
 
-void PrintOps(StepBench& bench) {
-  const std::array<double, 2> phases = bench.Step(true);
+// Seconds of the phases of one step, and of the ops of forward and backward.
+struct StepParts {
+  std::array<double, 2> phases;
+  std::map<std::string, double> ops;
+
+  explicit StepParts(StepBench& bench) : phases(bench.Step(true)) {
+    RunTimes times;
+    bench.Training().Run(Gradients::kAdd, {}, &times);
+    bench.device().Wait();
+    ops = SecondsByOp(times);
+  }
+};
+
+void Print(const StepParts& parts) {
   std::vector<std::pair<std::string, double>> rows;
-  for (size_t i = 0; i < phases.size(); ++i) rows.emplace_back(StepBench::kPhases[i], phases[i]);
+  for (size_t i = 0; i < parts.phases.size(); ++i) {
+    rows.emplace_back(StepBench::kPhases[i], parts.phases[i]);
+  }
   fmt::print("phases of one step:\n");
   PrintShares(rows);
-  RunTimes times;
-  bench.Training().Run(Gradients::kAdd, {}, &times);
-  bench.device().Wait();
-  const std::map<std::string, double> ops = SecondsByOp(times);
-  rows.assign(ops.begin(), ops.end());
+  rows.assign(parts.ops.begin(), parts.ops.end());
   std::ranges::sort(rows, std::greater<>(), &std::pair<std::string, double>::second);
   fmt::print("ops of forward and backward:\n");
   PrintShares(rows);
@@ -97,7 +107,7 @@ Action SetUpBench(CLI::App& app) {
                     ->check(CLI::Range(1, 100000))
                     ->capture_default_str();
   auto* ops = app.add_flag("--ops", form->ops, "Also time one step op by op");
-  app.add_flag("--json", form->json, "Print one JSON object a line")->excludes(ops);
+  app.add_flag("--json", form->json, "Print one JSON object a line");
   app.add_flag("--wait-for-line", form->wait_for_line,
                "Time a step for each line of standard input, as JSON, until it ends")
       ->excludes(steps)
@@ -132,14 +142,22 @@ Action SetUpBench(CLI::App& app) {
     const double median = seconds.empty() ? 0 : Median(seconds);
     const double best = seconds.empty() ? 0 : *std::ranges::min_element(seconds);
     if (json) {
-      PrintLine({{"median", median},
-                 {"best", best},
-                 {"seconds", seconds},
-                 {"flops", bench.flops()},
-                 {"mfu", bench.flops() / (median * peak)},
-                 {"peak_resident_bytes", PeakResidentBytes()},
-                 {"device", bench.device().name()},
-                 {"peak_device_bytes", bench.device().peak_bytes()}});
+      Json last = {{"median", median},
+                   {"best", best},
+                   {"seconds", seconds},
+                   {"flops", bench.flops()},
+                   {"mfu", bench.flops() / (median * peak)},
+                   {"peak_resident_bytes", PeakResidentBytes()},
+                   {"device", bench.device().name()},
+                   {"peak_device_bytes", bench.device().peak_bytes()}};
+      if (form->ops) {
+        const StepParts parts(bench);
+        for (size_t i = 0; i < parts.phases.size(); ++i) {
+          last["phases"][StepBench::kPhases[i]] = parts.phases[i];
+        }
+        last["ops"] = parts.ops;
+      }
+      PrintLine(last);
       return ExitCode::kDone;
     }
     fmt::print(
@@ -150,7 +168,7 @@ Action SetUpBench(CLI::App& app) {
                          : fmt::format(" (MFU {:.1f}%)", 100 * bench.flops() / (median * peak)),
         static_cast<double>(bench.input_tokens()) / median,
         HumanBytes(static_cast<double>(PeakResidentBytes())));
-    if (form->ops) PrintOps(bench);
+    if (form->ops) Print(StepParts(bench));
     return ExitCode::kDone;
   };
 }

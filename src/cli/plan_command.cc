@@ -18,6 +18,7 @@
 #include "kernels/cuda.h"
 #include "train/plan.h"
 #include "train/recompute_choices.h"
+#include "train/step_work.h"
 
 namespace syntra {
 namespace {
@@ -164,8 +165,32 @@ bool UsesGpu(const TrainingPlan& plan) {
   return plan.config().train().device() == TrainConfig::CUDA;
 }
 
-void PrintJson(const TrainingPlan& plan, const TimeEstimate& time) {
+// What a step consists of, one line for all calls of an op with the same operands.
+void PrintOps(const TrainingPlan& plan) {
+  fmt::print("{:28} {:>6} {:>10} {:>10}  {}\n", "ops of a step", "calls", "FLOPs", "bytes",
+             "operands of each call");
+  for (const OpWork& work : OpsOfStep(plan)) {
+    fmt::print("{:28} {:6} {:>10} {:>10}  {}\n", work.op, work.calls,
+               work.flops > 0 ? HumanCount(work.calls * work.flops) : "-",
+               HumanBytes(work.calls * work.bytes), work.operands);
+  }
+}
+
+Json OpsJson(const TrainingPlan& plan) {
+  Json list = Json::array();
+  for (const OpWork& work : OpsOfStep(plan)) {
+    list.push_back({{"op", work.op},
+                    {"operands", work.operands},
+                    {"calls", work.calls},
+                    {"flops_per_call", work.flops},
+                    {"bytes_per_call", work.bytes}});
+  }
+  return list;
+}
+
+void PrintJson(const TrainingPlan& plan, const TimeEstimate& time, bool ops) {
   Json all = PlanJson(plan, UsesGpu(plan));
+  if (ops) all["ops"] = OpsJson(plan);
   all["estimated_step_seconds"] = time.step;
   all["estimated_run_seconds"] = time.run;
   all["peak_flops"] = time.peak;
@@ -319,14 +344,15 @@ ExitCode Measure(const ConfigOptions& options, const Path& file) {
   });
 }
 
-void PlanHere(const Config& config, const ReportOptions& form) {
+void PlanHere(const Config& config, const ReportOptions& form, bool ops) {
   const auto plan = TrainingPlan::Make(config, {.ranks = form.ranks});
   const TimeEstimate time = EstimateTime(*plan);
   if (form.json) {
-    PrintJson(*plan, time);
+    PrintJson(*plan, time, ops);
   } else {
     PrintText(*plan, UsesGpu(*plan));
     PrintTime(time, form.ranks);
+    if (ops) PrintOps(*plan);
   }
 }
 
@@ -336,7 +362,11 @@ Action SetUpPlan(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   const auto cluster = AddClusterOptions(app);
-  return [options, form, cluster] {
+  const auto ops = std::make_shared<bool>(false);
+  app.add_flag("--ops", *ops, "Also list the ops of a step with their FLOPs and bytes")
+      ->excludes("--nodes")
+      ->excludes("--measure");
+  return [options, form, cluster, ops] {
     if (!cluster->measured.empty()) return Measure(*options, cluster->measured);
     const bool sweeps = cluster->sweep || !cluster->svg.empty() || !cluster->models.empty();
     if (sweeps) {
@@ -344,7 +374,7 @@ Action SetUpPlan(CLI::App& app) {
     } else if (cluster->nodes > 0) {
       PredictOne(options->Load(kForModel), *cluster, form->json);
     } else {
-      PlanHere(options->Load(kForModel), *form);
+      PlanHere(options->Load(kForModel), *form, *ops);
     }
     return ExitCode::kDone;
   };

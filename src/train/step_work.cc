@@ -2,18 +2,25 @@
 #include "train/step_work.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace syntra {
 namespace {
 
 double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
 
-// Of the program's first instructions, `end` of them; products alone count.
+// Products alone count.
+double FlopsOf(const Instruction& instruction) {
+  const Op& op = *instruction.op;
+  return op.flops ? op.flops(instruction.call) : 0;
+}
+
+// Of the program's first instructions, for each number of them.
 std::vector<double> FlopsUpTo(const Program& program) {
   std::vector<double> sums{0};
   for (const Instruction& instruction : program.instructions) {
-    const Op& op = *instruction.op;
-    sums.push_back(sums.back() + (op.flops ? op.flops(instruction.call) : 0));
+    sums.push_back(sums.back() + FlopsOf(instruction));
   }
   return sums;
 }
@@ -22,17 +29,19 @@ double BytesOf(const TensorType& type) {
   return type.present() ? static_cast<double>(type.bytes()) : 0;
 }
 
-// An operand that is given twice is read once; what is updated is read, too.
+// An operand that is given twice is read once; what is updated or added to is read, too.
 double BytesMoved(const Instruction& instruction) {
   const std::vector<Value>& inputs = instruction.inputs;
+  const OpCall& call = instruction.call;
   double bytes = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto before = inputs.begin() + static_cast<std::ptrdiff_t>(i);
     const bool again = std::find(inputs.begin(), before, inputs[i]) != before;
-    if (!again) bytes += BytesOf(instruction.call.inputs[i]);
+    if (!again) bytes += BytesOf(call.inputs[i]);
   }
-  for (const TensorType& type : instruction.call.outputs) {
-    bytes += (instruction.op->updates ? 2 : 1) * BytesOf(type);
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const bool adds = i < call.accumulate.size() && call.accumulate[i];
+    bytes += (instruction.op->updates || adds ? 2 : 1) * BytesOf(call.outputs[i]);
   }
   return bytes;
 }
@@ -89,7 +98,45 @@ double LargestShare(const TrainingPlan& plan) {
   return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
 }
 
+// The types of what is there, one behind the other.
+std::string TextOf(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& type : types) {
+    if (type.present()) text += (text.empty() ? "" : ", ") + ToString(type);
+  }
+  return text;
+}
+
+using OpsByOperands = std::map<std::pair<std::string, std::string>, OpWork>;
+
+void AddOps(const Program& program, double runs, OpsByOperands& ops) {
+  for (const Instruction& instruction : program.instructions) {
+    const OpCall& call = instruction.call;
+    const std::string operands = TextOf(call.inputs) + " -> " + TextOf(call.outputs);
+    OpWork& work = ops[{instruction.op->name, operands}];
+    // Calls with the same operands may differ in what they add to.
+    const double calls = work.calls + runs;
+    const auto mean = [&](double so_far, double more) {
+      return (so_far * work.calls + more * runs) / calls;
+    };
+    work = {instruction.op->name, operands, calls, mean(work.flops, FlopsOf(instruction)),
+            mean(work.bytes, BytesMoved(instruction))};
+  }
+}
+
 }  // namespace
+
+std::vector<OpWork> OpsOfStep(const TrainingPlan& plan) {
+  OpsByOperands ops;
+  AddOps(*plan.Training(), static_cast<double>(plan.partition().micro_batches_per_rank()), ops);
+  AddOps(*plan.Update(plan.rank_with_most_state()), 1, ops);
+  std::vector<OpWork> list;
+  for (auto& [key, work] : ops) list.push_back(std::move(work));
+  std::ranges::stable_sort(list, std::greater<>(), [](const OpWork& work) {
+    return std::pair(work.calls * work.flops, work.calls * work.bytes);
+  });
+  return list;
+}
 
 StepWork StepWorkOf(const TrainingPlan& plan) {
   const std::shared_ptr<const Program> program = plan.Training();

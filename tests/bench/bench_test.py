@@ -35,6 +35,7 @@ def load_program(name: str) -> ModuleType:
 
 
 gpu_step = load_program("gpu_step")
+gpu_model = load_program("gpu_model")
 finetune = load_program("finetune")
 mixers = load_program("mixers")
 comm = load_program("comm")
@@ -109,6 +110,37 @@ class Times(unittest.TestCase):
             path = measuring.write_result(result, "gpu_step", Path(directory))
             self.assertEqual(path.name, "gpu_step-nvidia-h200-x-2026-01-02T030405Z.json")
             self.assertEqual(json.loads(path.read_text(encoding="utf-8")), result)
+
+
+class Model(unittest.TestCase):
+    CEILINGS = gpu_model.Ceilings("toy", flops_per_second=100.0, bytes_per_second=10.0)
+
+    def call(self, op: str, flops: float, moved: float, operands: str = "f32[1] -> f32[1]", calls: int = 1) -> dict[str, Any]:
+        return {"op": op, "operands": operands, "calls": calls, "flops_per_call": flops, "bytes_per_call": moved}
+
+    def test_the_longer_of_products_and_memory_decides(self) -> None:
+        products = gpu_model.predict_calls(self.call("matmul", 400.0, 10.0, calls=2), self.CEILINGS)
+        self.assertEqual((products.flops, products.bytes, products.least), (800.0, 20.0, 8.0))
+        self.assertAlmostEqual(products.expected, 8.0 / 0.8, places=5)
+        memory = gpu_model.predict_calls(self.call("copy", 0.0, 40.0), self.CEILINGS)
+        self.assertEqual(memory.least, 4.0)
+
+    def test_attention_that_reads_no_queries_is_shared(self) -> None:
+        shared = self.call("attention", 1.0, 1.0, "bf16[2, 3, 4], f32[1, 3, 3] -> bf16[2, 3, 4], f32[2, 1, 3]")
+        self.assertEqual(gpu_model.kind_of(shared).name, "shared attention")
+        three = self.call("attention", 1.0, 1.0, "bf16[2, 3, 4], bf16[2, 3, 4], bf16[2, 3, 4] -> bf16[2, 3, 4]")
+        self.assertEqual(gpu_model.kind_of(three).name, "attention")
+
+    def test_measured_times_stand_beside_predictions(self) -> None:
+        sums = gpu_model.predict([self.call("copy", 0.0, 40.0), self.call("matmul", 500.0, 0.0)], self.CEILINGS)
+        self.assertEqual(list(sums), ["matmul", "copy"])
+        printed = gpu_model.ops_table(sums, {"ops": {"copy": 7.0, "matmul": 6.0}, "median": 14.0}).splitlines()
+        self.assertEqual([line.split(" | ")[-1] for line in printed[2:]], ["6000.00 |", "7000.00 |", "14000.00 |"])
+
+    def test_without_a_gpu_it_says_that_it_predicts(self) -> None:
+        result = {"machine": "toy", "variants": {"transformer": {"least": 1.0, "expected": 2.0}}}
+        result["ceilings"] = vars(self.CEILINGS)
+        self.assertIn("this is a prediction", gpu_model.report(result, {}, []))
 
 
 class Mixers(unittest.TestCase):

@@ -23,6 +23,7 @@ VARIANTS: Final = {
     "dense_vanilla": "Syn(D+V)",
 }
 STEPS_PER_TURN: Final = 5
+BUDGET_STEPS: Final = 65536
 PEAK_FLOPS: Final = 989e12  # dense bf16 of H100 and H200, as published; MFU counts by it
 ABSOLUTE_ON: Final = "H200"  # what goals in steps a second and bytes a second are for
 
@@ -184,6 +185,17 @@ def rate(variant: str, target: float) -> Goal:
     )
 
 
+def budget(variant: str, target: float) -> Goal:
+    """The hours of nanoT5's 65,536 steps of batch 128, extrapolated."""
+    return Goal(
+        f"65,536 steps of {VARIANTS[variant]}",
+        target,
+        lambda result: BUDGET_STEPS / steps_per_second(result, variant) / 3600,
+        at_most=True,
+        unit=" h",
+    )
+
+
 def memory(variant: str, target: float) -> Goal:
     return Goal(
         f"{VARIANTS[variant]}, peak memory over the peer's",
@@ -255,6 +267,8 @@ GOALS: Final = (
     ),
     Goal("residual and norm, forward", 3.7, norm_terabytes_per_second, unit=" TB/s"),
     Goal("residual and norm, backward over torch.compile", 1.8, norm_backward_ratio),
+    budget("transformer", 2.1),
+    budget("random", 1.6),
     memory("transformer", 0.75),
     memory("random", 0.6),
     *LOSSES,

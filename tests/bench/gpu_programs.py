@@ -69,6 +69,23 @@ class PeerSetting:
         return f"{what}, {mode}, {self.precision}, batch {self.batch}"
 
 
+def settings_of(
+    variant: str, *overlays: str, tiny: bool = False, **values: object
+) -> list[str | Path]:
+    """The product's configuration, as arguments; `values` are those of `train`."""
+    files = ["base_transformer"]
+    if variant != "transformer":
+        files.append(f"base_{variant}")
+    if tiny:
+        files.append("tiny")
+    arguments: list[str | Path] = []
+    for file in (*files, *overlays):
+        arguments += ["--config", HERE / "configs" / f"{file}.textproto"]
+    for name, value in values.items():
+        arguments += ["--set", f"train.{name}={value}"]
+    return arguments
+
+
 class Programs:
     """Starts the programs that are measured."""
 
@@ -77,20 +94,9 @@ class Programs:
         self.deadline: Deadline  # of the part that is being measured
 
     def settings(self, variant: str, *overlays: str, **values: object) -> list[str | Path]:
-        """The product's configuration, as arguments."""
-        files = ["base_transformer"]
-        if variant != "transformer":
-            files.append(f"base_{variant}")
-        if self.options.tiny:
-            files.append("tiny")
-        arguments: list[str | Path] = []
-        for file in (*files, *overlays):
-            arguments += ["--config", HERE / "configs" / f"{file}.textproto"]
         if self.options.device == "cuda":
             values["device"] = "CUDA"
-        for name, value in values.items():
-            arguments += ["--set", f"train.{name}={value}"]
-        return arguments
+        return settings_of(variant, *overlays, tiny=self.options.tiny, **values)
 
     def plan(self, variant: str) -> dict[str, Any]:
         output = self.deadline.output(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands around training: eval, inspect, plan, check, prepare, tokenizer.
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "tests/e2e/tiny_run.h"
@@ -380,12 +381,21 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
   }
   EXPECT_EQ(plan(1), plan(2));
   // `bench` steps one of the four micro-batches.
-  const Outcome bench = Run({"bench", "--json", "--steps", "1", "--config", config_.string(),
-                             "--set", "train.directory=x", "--set", "train.micro_batch_size=2"});
+  const Outcome bench =
+      Run({"bench", "--json", "--ops", "--steps", "1", "--config", config_.string(), "--set",
+           "train.directory=x", "--set", "train.micro_batch_size=2"});
   ASSERT_EQ(bench.code, 0) << bench.err;
   const Json result = ParseJson(Split(bench.out, '\n')[1]);
   EXPECT_EQ(4 * result.at("flops").get<double>(), plan(1));
   EXPECT_GT(result.at("mfu"), 0);
+  EXPECT_GT(result.at("phases").at("update"), 0);
+  // The plan has the ops that were timed, and those of the update.
+  const Outcome listed = Run({"plan", "--json", "--ops", "--config", config_.string()});
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  std::set<std::string> planned;
+  for (const Json& op : ParseJson(listed.out).at("ops")) planned.insert(op.at("op"));
+  for (const auto& [op, seconds] : result.at("ops").items())
+    EXPECT_TRUE(planned.contains(op)) << op;
 }
 
 class ToolsOfRanks : public Tools {};

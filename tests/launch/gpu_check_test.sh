@@ -49,7 +49,7 @@ END
   # As python3 with torch. Its benchmark drops a part of the step the first time.
   pretend "$SCRATCH/path/python_with_torch" <<END
 if [[ \$1 == -c ]]; then exit; fi
-echo benchmark "\${*:2:3}" >>"$CALLS"
+echo "\${1##*/} \${*:2:3}" >>"$CALLS"
 while [[ \$1 != --results ]]; do shift; done
 echo '{"judged": []}' >"\$2/gpu_step-gpu-2026.json"
 echo '| Transformer over the peer | 2.0000x |'
@@ -83,7 +83,7 @@ runs_a_part_alone() {
   expect_row staging-two-ranks passed
   expect_row nccl-all-gpus skipped
   expect_row training 'not run'
-  if (($(called cuda_tests) + $(called benchmark) > 0)); then fail "another part ran: $(<"$CALLS")"; fi
+  if (($(called cuda_tests) + $(called gpu_step) > 0)); then fail "another part ran: $(<"$CALLS")"; fi
 }
 
 repeats_what_was_stopped_but_not_what_ended() {
@@ -114,7 +114,7 @@ asks_for_more_until_all_is_done() {
   expect_row step passed
   grep -q 'Transformer over the peer' <<<"$said" || fail "no figures in: $said"
   gpu_check 0
-  if (($(called benchmark) != 1)); then fail "the step was measured again"; fi
+  if (($(called gpu_step) != 1)); then fail "the step was measured again"; fi
   expect_row kernels passed
   expect_row memcheck passed
   expect_row racecheck passed
