@@ -392,8 +392,9 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
   // The plan has the ops that were timed, and those of the update.
   const Outcome listed = Run({"plan", "--json", "--ops", "--config", config_.string()});
   ASSERT_EQ(listed.code, 0) << listed.err;
+  const Json plan_of_ops = ParseJson(listed.out);
   std::set<std::string> planned;
-  for (const Json& op : ParseJson(listed.out).at("ops")) planned.insert(op.at("op"));
+  for (const Json& op : plan_of_ops.at("ops")) planned.insert(op.at("op"));
   for (const auto& [op, seconds] : result.at("ops").items())
     EXPECT_TRUE(planned.contains(op)) << op;
 }
