@@ -12,9 +12,9 @@ namespace syntra {
 
 namespace {
 
-// A tile of 256 x 1152 logits takes 1.2 MB in f32. The logits of a chunk, which the gradient keeps,
-// take at most 32 MB, or are those of 64 tokens.
-constexpr int64_t kMostRows = 256, kFewestRows = 64, kChunkLogits = 8 << 20;
+// A tile of 512 x 1152 logits takes 2.4 MB in f32. The logits of a chunk, which the gradient keeps,
+// take at most 64 MB, or are those of 64 tokens. Every chunk packs all of the embedding.
+constexpr int64_t kMostRows = 512, kFewestRows = 64, kChunkLogits = 16 << 20;
 constexpr int64_t kPanel = 64, kFewestPanels = 12, kMostPanels = 20;
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
