@@ -124,8 +124,8 @@ class Programs:
             command.append("--compile")
         return Stepper(command, {})
 
-    def reference(self, part: str) -> list[dict[str, Any]]:
-        command = [self.options.python, HERE / "gpu_reference.py", part, *self.sizes()]
+    def reference(self, *part: str) -> list[dict[str, Any]]:
+        command = [self.options.python, HERE / "gpu_reference.py", *part, *self.sizes()]
         command += ["--device", self.options.device, *(["--eager"] if self.options.eager else [])]
         return [json.loads(line) for line in self.deadline.output(*command).splitlines()]
 
