@@ -487,6 +487,53 @@ class AttentionPeers(unittest.TestCase):
         self.assertEqual(list(gpu_goals.TRAINING_KERNELS), named)
 
 
+@unittest.skipUnless(importlib.util.find_spec("torch"), "this Python has no torch")
+class Dropout(unittest.TestCase):
+    """The peers drop where T5 does: embeddings, attention's weights, hidden values, outputs of parts, of the last norms."""
+
+    LAYERS = 2
+
+    def places(self, implementation: str, rate: float) -> list[float]:
+        """The rates with which a forward pass drops, in whatever order."""
+        import dataclasses
+
+        import gpu_peer
+        import torch
+        from torch.nn import functional
+
+        sizes = dataclasses.replace(gpu_peer.SIZES["tiny"], dropout=rate, layers=self.LAYERS)
+        model, batch = gpu_peer.make_model(implementation, sizes, "fused"), gpu_peer.random_batch(sizes)
+        rates: list[float] = []
+        drop, attend = functional.dropout, functional.scaled_dot_product_attention
+
+        def dropout(x: Any, p: float, *settings: Any, **named: Any) -> Any:
+            rates.append(p)
+            return drop(x, p, *settings, **named)
+
+        def attention(*operands: Any, dropout_p: float = 0.0, **settings: Any) -> Any:
+            rates.append(dropout_p)
+            return attend(*operands, dropout_p=dropout_p, **settings)
+
+        with (
+            mock.patch.object(functional, "dropout", dropout),
+            mock.patch.object(functional, "scaled_dot_product_attention", attention),
+            torch.no_grad(),
+        ):
+            model(batch)
+        return rates
+
+    def test_all_places_have_the_rate(self) -> None:
+        stacks, encoder_layer, decoder_layer = 2 * 2, 4, 6
+        places = stacks + self.LAYERS * (encoder_layer + decoder_layer)
+        self.assertEqual(self.places("plain", 0.1), [0.1] * places)
+        if importlib.util.find_spec("transformers"):
+            self.assertEqual(self.places("hugging_face", 0.1), [0.1] * places)
+
+    def test_the_products_rate_is_the_peers(self) -> None:
+        config = (HERE / "configs/dropout.textproto").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"dropout: ([0-9.]+)", config), [str(gpu_step.DROPOUT)] * 3)
+
+
 class Budget(unittest.TestCase):
     def setUp(self) -> None:
         self.saved = 0

@@ -256,6 +256,11 @@ GOALS: Final = (
         lambda result: float(result["random_peer"]["product_over_peer"]),
     ),
     Goal(
+        "Transformer with dropout 0.1 over the peer",
+        2.0,
+        lambda result: float(result["dropout_peer"]["product_over_peer"]),
+    ),
+    Goal(
         "shared attention over the best SDPA without bias",
         4.5,
         lambda r: torch_kernel(r, "attention") / own_attention(r, "shared attention"),
@@ -390,6 +395,11 @@ def figures(result: Result) -> str:
     others = [(peer, "transformer") for peer in result["peers"]]
     if "random_peer" in result:
         others.append((result["random_peer"], "random"))
+    if "dropout_peer" in result:
+        peer = result["dropout_peer"]
+        seconds, summary = peer["seconds"]["product"], peer["product_summary"]
+        rows.append(figure(result, "Syntra, Transformer, dropout 0.1", "transformer", seconds, summary))
+        others.append((peer, "transformer"))
     for peer, variant in others:
         seconds = peer["seconds"]["peer"]
         rows.append(figure(result, peer["name"], variant, seconds, peer["peer_summary"]))
