@@ -151,7 +151,8 @@ Topology ThisMachine() {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) return nullptr;
   Topology topology(made);
-  hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  // No other I/O objects: to find what CUDA or OpenCL calls devices hwloc would start them.
+  hwloc_topology_set_type_filter(made, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   return hwloc_topology_load(made) == 0 ? std::move(topology) : nullptr;
 }
 

@@ -13,7 +13,7 @@ Topology Made(const auto& describe) {
   hwloc_topology_t made = nullptr;
   EXPECT_EQ(hwloc_topology_init(&made), 0);
   Topology topology(made);
-  hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  hwloc_topology_set_type_filter(made, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   EXPECT_EQ(describe(made), 0);
   EXPECT_EQ(hwloc_topology_load(made), 0);
   return topology;
