@@ -64,21 +64,16 @@ class Communicator {
   // fill a Buffer, which gets other pages under the same addresses and with the same content.
   virtual std::shared_ptr<Exposure> Expose(TensorView) { return nullptr; }
 
-  // Start AllReduceSum or ReduceScatter on a stream of its own. Work that is enqueued on the view's
-  // device meanwhile must not touch the view before FinishSums. Not inside Device::Capture.
+  // Start AllReduceSum, ReduceScatter or AllGather on a stream of its own. Work that is enqueued on
+  // the view's device meanwhile must not touch the view before Finish. Not inside Device::Capture.
   virtual void StartAllReduceSum(TensorView view) { AllReduceSum(view); }
   virtual void StartReduceScatter(TensorView view, const Shares& shares) {
     ReduceScatter(view, shares);
   }
-  // Work enqueued on the device from now on runs after all sums started so far. The host does not
-  // wait.
-  virtual void FinishSums() {}
-
-  // Starts AllGather on that stream, too.
   virtual void StartAllGather(TensorView view, const Shares& shares) { AllGather(view, shares); }
-  // Work enqueued on the device from now on runs after the oldest gather that was started and not
-  // yet finished. The host does not wait.
-  virtual void FinishGather() {}
+  // Work enqueued on the device from now on runs after the oldest of those that were started and
+  // not yet finished, of which there is one. The host does not wait.
+  virtual void Finish() {}
 
   virtual void Broadcast(TensorView view, int root) = 0;
 

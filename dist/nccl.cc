@@ -169,7 +169,7 @@ bool NcclCommunicator::Serves(const TensorView& view) const {
   return !view.device->is_host();
 }
 
-void NcclCommunicator::StartAllReduceSum(TensorView view) {
+void NcclCommunicator::EnqueueAllReduce(const TensorView& view) {
   if (!Serves(view)) return OnHost().AllReduceSum(view);
   CheckSum(view);
   side_->Fork();
@@ -177,18 +177,8 @@ void NcclCommunicator::StartAllReduceSum(TensorView view) {
                                   nccl::kSum, comm_, side_->stream()));
 }
 
-void NcclCommunicator::FinishSums() {
-  OnHost();
-  side_->Join();
-}
-
-void NcclCommunicator::AllReduceSum(TensorView view) {
-  StartAllReduceSum(view);
-  FinishSums();
-}
-
 // NCCL knows equal shares alone.
-void NcclCommunicator::StartReduceScatter(TensorView view, const Shares& shares) {
+void NcclCommunicator::EnqueueReduceScatter(const TensorView& view, const Shares& shares) {
   if (!Serves(view)) return OnHost().ReduceScatter(view, shares);
   CheckSum(view);
   CheckShares(view, shares);
@@ -205,12 +195,8 @@ void NcclCommunicator::StartReduceScatter(TensorView view, const Shares& shares)
   });
 }
 
-void NcclCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
-  StartReduceScatter(view, shares);
-  FinishSums();
-}
-
 void NcclCommunicator::EnqueueAllGather(const TensorView& view, const Shares& shares) {
+  if (!Serves(view)) return OnHost().AllGather(view, shares);
   CheckShares(view, shares);
   const size_t size_of = SizeOf(view.type.dtype);
   side_->Fork();
@@ -218,31 +204,50 @@ void NcclCommunicator::EnqueueAllGather(const TensorView& view, const Shares& sh
     SYNTRA_NCCL(nccl_.ncclAllGather(At(view, shares.begin(rank())), view.data,
                                     shares.largest() * size_of, nccl::kInt8, comm_,
                                     side_->stream()));
-  } else {
-    CallForOwners("ncclBroadcast", shares, [&](int owner) {
-      std::byte* share = At(view, shares.begin(owner));
-      return nccl_.ncclBroadcast(share, share, shares.size(owner) * size_of, nccl::kInt8, owner,
-                                 comm_, side_->stream());
-    });
+    return;
   }
+  CallForOwners("ncclBroadcast", shares, [&](int owner) {
+    std::byte* share = At(view, shares.begin(owner));
+    return nccl_.ncclBroadcast(share, share, shares.size(owner) * size_of, nccl::kInt8, owner,
+                               comm_, side_->stream());
+  });
+}
+
+void NcclCommunicator::Join(const TensorView& view) {
+  if (Serves(view)) side_->Join();
+}
+
+void NcclCommunicator::AllReduceSum(TensorView view) {
+  EnqueueAllReduce(view);
+  Join(view);
+}
+
+void NcclCommunicator::ReduceScatter(TensorView view, const Shares& shares) {
+  EnqueueReduceScatter(view, shares);
+  Join(view);
 }
 
 void NcclCommunicator::AllGather(TensorView view, const Shares& shares) {
-  if (!Serves(view)) return OnHost().AllGather(view, shares);
   EnqueueAllGather(view, shares);
-  side_->Join();
+  Join(view);
 }
 
-void NcclCommunicator::StartAllGather(TensorView view, const Shares& shares) {
-  if (Serves(view)) {
-    EnqueueAllGather(view, shares);
-  } else {
-    OnHost().AllGather(view, shares);
-  }
+void NcclCommunicator::StartAllReduceSum(TensorView view) {
+  EnqueueAllReduce(view);
   side_->Mark();
 }
 
-void NcclCommunicator::FinishGather() {
+void NcclCommunicator::StartReduceScatter(TensorView view, const Shares& shares) {
+  EnqueueReduceScatter(view, shares);
+  side_->Mark();
+}
+
+void NcclCommunicator::StartAllGather(TensorView view, const Shares& shares) {
+  EnqueueAllGather(view, shares);
+  side_->Mark();
+}
+
+void NcclCommunicator::Finish() {
   OnHost();
   side_->JoinMark();
 }

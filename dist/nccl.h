@@ -50,11 +50,10 @@ class NcclCommunicator final : public Communicator {
   void AllReduceSum(TensorView view) override;
   void StartAllReduceSum(TensorView view) override;
   void StartReduceScatter(TensorView view, const Shares& shares) override;
-  void FinishSums() override;
   void ReduceScatter(TensorView view, const Shares& shares) override;
   void AllGather(TensorView view, const Shares& shares) override;
   void StartAllGather(TensorView view, const Shares& shares) override;
-  void FinishGather() override;
+  void Finish() override;
   void Broadcast(TensorView view, int root) override;
   std::vector<double> AllGather(std::span<const double> values) override;
   void AllReduceSum(std::span<double> values) override;
@@ -69,8 +68,12 @@ class NcclCommunicator final : public Communicator {
   Communicator& OnHost();
   // Whether the view is on the device, and so goes through NCCL.
   bool Serves(const TensorView& view) const;
-  // On the stream beside the device's own.
+  // On the stream beside the device's own; in the host's memory at once.
+  void EnqueueAllReduce(const TensorView& view);
+  void EnqueueReduceScatter(const TensorView& view, const Shares& shares);
   void EnqueueAllGather(const TensorView& view, const Shares& shares);
+  // What was enqueued for the view comes before the device's next work.
+  void Join(const TensorView& view);
   // Calls NCCL and waits, for at most `seconds`, until the call is done in the background, too.
   // `name`: the call as messages show it.
   void Call(const char* name, double seconds, const std::function<nccl::Result()>& call);

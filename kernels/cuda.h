@@ -16,7 +16,9 @@ struct GpuReport {
   // Whether the machine seems to have a GPU that a broken installation makes unusable.
   bool broken = false;
   std::vector<std::string> facts;  // of each GPU: name, compute capability, memory
-  std::string versions;            // of the driver and the libraries
+  // Of each GPU on the PCI bus, "0000:3b:00.0"; empty: not known.
+  std::vector<std::string> addresses;
+  std::string versions;  // of the driver and the libraries
 };
 // Never throws.
 GpuReport FindGpus();

@@ -248,6 +248,11 @@ std::string Describe(int index) {
                      Bytes(properties.totalGlobalMem));
 }
 
+std::string AddressOf(int index) {
+  char address[32] = "";
+  return cudaDeviceGetPCIBusId(address, sizeof address, index) == cudaSuccess ? address : "";
+}
+
 // Whether the user has hidden the GPUs from this process on purpose.
 bool Hidden() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -289,7 +294,10 @@ GpuReport FindGpus() {
     report.broken = !Hidden() && std::filesystem::exists("/dev/nvidiactl");
     cudaGetLastError();
   }
-  for (int i = 0; i < report.count; ++i) report.facts.push_back(Describe(i));
+  for (int i = 0; i < report.count; ++i) {
+    report.facts.push_back(Describe(i));
+    report.addresses.push_back(AddressOf(i));
+  }
   return report;
 }
 

@@ -18,6 +18,14 @@ std::string HostName() {
   return name;
 }
 
+std::string AllowedCpus() {
+  constexpr std::string_view kName = "Cpus_allowed_list:";
+  for (const std::string& line : Split(KernelFile("/proc/self/status"), '\n')) {
+    if (line.starts_with(kName)) return std::string(StripSpace(line.substr(kName.size())));
+  }
+  return "";
+}
+
 std::vector<std::string> CommandLineWords() {
   std::vector<std::string> words;
   try {

@@ -11,6 +11,10 @@ namespace syntra {
 
 std::string HostName();
 
+// The cpus that this process may run on, as Linux lists them: "0-7,16-23"; empty where the system
+// does not tell.
+std::string AllowedCpus();
+
 // The words of this process's command line; empty where the system does not tell.
 std::vector<std::string> CommandLineWords();
 

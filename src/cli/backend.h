@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend that a command computes on, as train.device says.
+// What a command computes on: a backend, as train.device says, and where there are ranks, cores.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@
 namespace syntra {
 
 // With GPUs, rank r of a host takes GPU r, and counting begins anew where there are more ranks than
-// GPUs. `ranks` may be null: one process alone. Throws Error(kResources), saying what to do, if a
-// GPU is asked for or was found, but cannot be used.
-std::shared_ptr<Backend> ChooseBackend(TrainConfig::Device device, const Communicator* ranks);
+// GPUs. Each rank takes its cores (rank_cores.h). `ranks` may be null: one process alone, with the
+// cores that it has. Throws Error(kResources), saying what to do, if a GPU is asked for or was
+// found, but cannot be used.
+std::shared_ptr<Backend> ChooseBackend(TrainConfig::Device device, Communicator* ranks);
 
 }  // namespace syntra

@@ -6,11 +6,11 @@
 
 #include "base/digest.h"
 #include "cli/backend.h"
+#include "core/thread.h"
 #include "data/training_data.h"
 #include "train/agreement.h"
 #include "train/run_directory.h"
 #include "train/snapshot.h"
-#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -42,7 +42,7 @@ Path PreparedOf(const Config& config) {
 
 }  // namespace
 
-LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, const Communicator* ranks) const {
+LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, Communicator* ranks) const {
   Checkpoint opened = OpenNewest(checkpoint);
   LoadedModel loaded{.path = opened.path(),
                      .step = opened.info().step,
@@ -66,7 +66,8 @@ LoadedModel CheckpointOptions::LoadOnRanks(const ConfigPurpose& purpose, Communi
                                            Watchdog& watchdog) const {
   const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0, BytesBelow(checkpoint));
   LoadedModel loaded = Load(purpose, &ranks);
-  ChooseThreads(loaded.config.train(), ranks);
+  const int threads = loaded.config.train().threads();
+  if (threads > 0) SetThreadCount(threads);
   if (ranks.size() == 1) return loaded;
   CheckSameSettings(ranks, loaded.config, loaded.backend->device().is_host());
   CheckAgreement(

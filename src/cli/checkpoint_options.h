@@ -37,7 +37,7 @@ struct CheckpointOptions {
   // count, so that a checkpoint from elsewhere does not choose where files are written. Without
   // overrides train.directory is the run directory that the checkpoint lies in, empty if it lies in
   // none. `ranks` may be null: one process alone.
-  LoadedModel Load(const ConfigPurpose& purpose, const Communicator* ranks = nullptr) const;
+  LoadedModel Load(const ConfigPurpose& purpose, Communicator* ranks = nullptr) const;
   // Collective: the same on every rank, or an Error that says what differs. Sets the threads.
   LoadedModel LoadOnRanks(const ConfigPurpose& purpose, Communicator& ranks,
                           Watchdog& watchdog) const;

@@ -23,6 +23,7 @@
 #include "base/memory_limits.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/rank_cores.h"
 #include "core/thread.h"
 #include "data/tokenizer.h"
 #include "kernels/cpu/peak.h"
@@ -137,25 +138,40 @@ class Examination {
   }
 
   void Topology() {
-    hwloc_topology_t topology;
-    if (hwloc_topology_init(&topology) != 0) return;
-    if (hwloc_topology_load(topology) == 0) {
-      const auto count = [&](hwloc_obj_type_t type) {
-        return hwloc_get_nbobjs_by_type(topology, type);
-      };
-      Add("topology", "packages", fmt::format("{}", count(HWLOC_OBJ_PACKAGE)));
-      Add("topology", "NUMA nodes", fmt::format("{}", count(HWLOC_OBJ_NUMANODE)));
-      Add("topology", "cores", fmt::format("{}", count(HWLOC_OBJ_CORE)));
-      Add("topology", "hardware threads", fmt::format("{}", count(HWLOC_OBJ_PU)));
-      for (const auto& [name, type] :
-           {std::pair{"L2", HWLOC_OBJ_L2CACHE}, std::pair{"L3", HWLOC_OBJ_L3CACHE}}) {
-        if (count(type) <= 0) continue;
-        const auto size = hwloc_get_obj_by_type(topology, type, 0)->attr->cache.size;
-        Add("topology", name,
-            fmt::format("{} x {}", count(type), HumanBytes(static_cast<double>(size))));
-      }
+    const auto topology = ThisMachine();
+    if (!topology) return;
+    const auto count = [&](hwloc_obj_type_t type) {
+      return hwloc_get_nbobjs_by_type(topology.get(), type);
+    };
+    Add("topology", "packages", fmt::format("{}", count(HWLOC_OBJ_PACKAGE)));
+    Add("topology", "NUMA nodes", fmt::format("{}", count(HWLOC_OBJ_NUMANODE)));
+    Add("topology", "cores", fmt::format("{}", count(HWLOC_OBJ_CORE)));
+    Add("topology", "hardware threads", fmt::format("{}", count(HWLOC_OBJ_PU)));
+    for (const auto& [name, type] :
+         {std::pair{"L2", HWLOC_OBJ_L2CACHE}, std::pair{"L3", HWLOC_OBJ_L3CACHE}}) {
+      if (count(type) <= 0) continue;
+      const auto size = hwloc_get_obj_by_type(topology.get(), type, 0)->attr->cache.size;
+      Add("topology", name,
+          fmt::format("{} x {}", count(type), HumanBytes(static_cast<double>(size))));
     }
-    hwloc_topology_destroy(topology);
+    CoresOfRanks(*topology);
+  }
+
+  // Of one rank for each GPU or, without GPUs, of two.
+  void CoresOfRanks(hwloc_topology& topology) {
+    const GpuReport gpus = FindGpus();
+    std::vector<RankPlace> places;
+    for (const std::string& gpu : gpus.count > 0 ? gpus.addresses : std::vector<std::string>(2)) {
+      places.push_back(ThisPlace(gpu));
+    }
+    std::vector<std::string> all;
+    for (size_t rank = 0; rank < places.size(); ++rank) {
+      const RankCores cores = CoresOf(topology, places, rank);
+      all.push_back(fmt::format("{} (NUMA node {}{})", cores.cpus, cores.nodes,
+                                cores.are_near_gpu ? ", near its GPU" : ""));
+    }
+    Add("topology", fmt::format("cpus of {} rank{}", all.size(), all.size() > 1 ? "s" : "").c_str(),
+        Join(all, "; "));
   }
 
   void Memory() {

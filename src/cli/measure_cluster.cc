@@ -13,7 +13,6 @@
 #include "cli/step_bench.h"
 #include "core/thread.h"
 #include "train/step_work.h"
-#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -128,9 +127,10 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
   if (ranks.ranks_on_host() != ranks.size()) {
     Fail(ExitCode::kConfig, "--measure measures one host; start all ranks there");
   }
-  ChooseThreads(config.train(), ranks);
+  const int cores = ProcessorCount();  // before each rank takes its own
   const Config one = OfOneRank(config, ranks.size());
   StepBench bench(one, &ranks);
+  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
   const StepWork work = StepWorkOf(bench.plan());
   const StepSeconds seconds = MeasureSteps(bench, ranks, keep_alive);
 
@@ -140,8 +140,8 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
   // What the parameters' own bytes leave, but at least half: they may have lain in a cache.
   const double products =
       std::max(seconds.compute - work.weight_bytes / mine, 0.5 * seconds.compute);
-  const double used = std::min<double>(ThreadCount() * ranks.size(), ProcessorCount());
-  cluster.set_cores_per_node(ProcessorCount());
+  const double used = std::min<double>(ThreadCount() * ranks.size(), cores);
+  cluster.set_cores_per_node(cores);
   cluster.set_gigaflops(1e-9 * ranks.size() * work.flops / products / used);
   cluster.set_memory_gigabytes_per_second(1e-9 * bandwidth);
   cluster.set_memory_gibibytes(NodeMemory() * 0x1p-30);

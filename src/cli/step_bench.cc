@@ -30,7 +30,7 @@ Batch RandomBatch(const TrainingPlan& plan) {
 
 }  // namespace
 
-StepBench::StepBench(const Config& config, const Communicator* ranks)
+StepBench::StepBench(const Config& config, Communicator* ranks)
     : backend_(ChooseBackend(config.train().device(), ranks)),
       replica_(TrainingPlan::Make(config, {.backend = backend_.get()}), 0),
       batch_(RandomBatch(plan())) {

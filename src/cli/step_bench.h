@@ -14,7 +14,7 @@ namespace syntra {
 class StepBench {
  public:
   // A rank's share of the batch is all of it. `ranks` may be null: one process alone.
-  explicit StepBench(const Config& config, const Communicator* ranks = nullptr);
+  explicit StepBench(const Config& config, Communicator* ranks = nullptr);
 
   // Runs one step and returns the seconds of its phases, in order. On a GPU the first phase only
   // enqueues, so that the GPU does not pause; with `apart` it waits, so that the phases can be told

@@ -97,8 +97,8 @@ class ParameterStore {
   }
   // Pads the arena so that these ranks can share it equally.
   void ShareEqually(int ranks) { ranks_ = ranks; }
-  // The arena in pieces of so many elements, 0: all in one. The last piece comes first, since the
-  // backward half fills the arena from its end; the first one may be shorter.
+  // The arena in pieces from its end on, as the backward half fills it; 0: all in one. They have so
+  // many elements and shrink towards the first parameter, which the last of them has whole.
   std::vector<ElementRange> Pieces(int64_t piece_elements) const;
 
   // The arena of gradients ends with sums over the examples of a step, which go the gradients' way

@@ -20,8 +20,8 @@ struct Factors {
 class Adafactor final : public Optimizer {
  public:
   Adafactor(const OptimizerConfig& config, const ParameterStore& parameters,
-            std::span<const ElementRange> ranges)
-      : Optimizer(config.clip_norm(), parameters, ranges), config_(config) {
+            std::span<const ElementRange> parts)
+      : Optimizer(config.clip_norm(), parameters, parts), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       const Factors factors = FactorsOf(parameter.shape);
@@ -84,8 +84,8 @@ class Adafactor final : public Optimizer {
 
 std::unique_ptr<Optimizer> MakeAdafactor(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
-                                         std::span<const ElementRange> ranges) {
-  return std::make_unique<Adafactor>(config, parameters, ranges);
+                                         std::span<const ElementRange> parts) {
+  return std::make_unique<Adafactor>(config, parameters, parts);
 }
 
 }  // namespace syntra

@@ -12,8 +12,8 @@ namespace {
 class AdamW final : public Optimizer {
  public:
   AdamW(const OptimizerConfig& config, const ParameterStore& parameters,
-        std::span<const ElementRange> ranges)
-      : Optimizer(config.clip_norm(), parameters, ranges), config_(config) {
+        std::span<const ElementRange> parts)
+      : Optimizer(config.clip_norm(), parameters, parts), config_(config) {
     for (const Parameter& parameter : parameters.all()) {
       if (!parameter.trainable) continue;
       AddState(parameter, "m", parameter.shape);
@@ -54,8 +54,8 @@ class AdamW final : public Optimizer {
 
 std::unique_ptr<Optimizer> MakeAdamW(const OptimizerConfig& config,
                                      const ParameterStore& parameters,
-                                     std::span<const ElementRange> ranges) {
-  return std::make_unique<AdamW>(config, parameters, ranges);
+                                     std::span<const ElementRange> parts) {
+  return std::make_unique<AdamW>(config, parameters, parts);
 }
 
 }  // namespace syntra

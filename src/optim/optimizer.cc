@@ -2,6 +2,7 @@
 #include "optim/optimizer.h"
 
 #include "core/buffer.h"
+#include "optim/shares.h"
 #include "program/step_sums.h"
 
 namespace syntra {
@@ -32,12 +33,12 @@ std::vector<ElementRange> StateTensor::HeldOf(std::span<const ElementRange> aren
 }
 
 Optimizer::Optimizer(double clip_norm, const ParameterStore& parameters,
-                     std::span<const ElementRange> ranges)
+                     std::span<const ElementRange> parts)
     : clip_norm_(clip_norm), blocks_(parameters.blocks()), state_elements_(Aligned(blocks_)) {
-  for (const ElementRange& range : ranges) {
-    const ElementRange filled = range.And({0, blocks_ * ParameterStore::kBlock});
-    if (filled.size() > 0) ranges_.push_back(filled);
+  for (const ElementRange& part : parts) {
+    parts_.push_back(part.And({0, blocks_ * ParameterStore::kBlock}));
   }
+  ranges_ = Joined(parts_);
 }
 
 void Optimizer::AddState(const Parameter& parameter, const char* what, const Shape& shape) {
@@ -51,16 +52,17 @@ void Optimizer::AddState(const Parameter& parameter, const char* what, const Sha
   state_.push_back(std::move(tensor));
 }
 
-// The order of the sum is that of the arena, wherever the ranges begin and end. The padding of the
+// The order of the sum is that of the arena, wherever the parts begin and end. The padding of the
 // gradients is always zero.
 Value Optimizer::BlockSums(ProgramBuilder& builder) const {
   constexpr int64_t kBlock = ParameterStore::kBlock;
-  for (const ElementRange& range : ranges_) {
-    const int64_t own = range.size() / kBlock, first = range.begin / kBlock;
+  for (const ElementRange& part : parts_) {
+    if (part.size() == 0) continue;
+    const int64_t own = part.size() / kBlock, first = part.begin / kBlock;
     Parameter gradients;
     gradients.name = fmt::format("blocks from {}", first);
     gradients.shape = {own, kBlock};
-    gradients.offset = range.begin;
+    gradients.offset = part.begin;
     const Value g = builder.GradientOf(gradients);
     const Value sums = RecordOne(
         builder, "sum_to", {{"shape", Attributes::Integers{own, 1}}, {"dtype", "f32"}}, {g, g});
@@ -69,6 +71,16 @@ Value Optimizer::BlockSums(ProgramBuilder& builder) const {
         {builder.State(fmt::format("block sums from {}", first), {DType::kF32, {own, 1}}, first)});
   }
   return builder.State("block sums", {DType::kF32, {blocks_, 1}}, 0);
+}
+
+std::vector<size_t> Optimizer::block_sum_ends() const {
+  std::vector<size_t> ends;
+  size_t end = 0;
+  for (const ElementRange& part : parts_) {
+    if (part.size() > 0) end += 2;  // a sum and where it is stored
+    ends.push_back(end);
+  }
+  return ends;
 }
 
 void Optimizer::RecordPart(ProgramBuilder& builder, const Parameter& parameter,

@@ -12,7 +12,7 @@
 
 namespace syntra {
 
-// The elements of the parameter that lie in these ranges of the arena.
+// The elements of the parameter that lie in these ranges of the arena, which are in its order.
 std::vector<ElementRange> PartsOf(const Parameter& parameter, std::span<const ElementRange> arena);
 
 // A tensor of optimizer state, and what of it lies in the flat state arena.
@@ -50,20 +50,21 @@ class Optimizer {
   // The program that updates the trainable parameters of the optimizer's ranges in place from the
   // gradient arena, with clipping as configured. If the gradients or the objective
   // (program/step_sums.h) are not finite, it changes nothing.
-  // Its first own_block_sums_end() instructions sum the squares of the ranges' gradients. Where
-  // ranks share the parameters, they exchange these sums before the rest runs.
+  // It begins with the sums of squares of the parts' gradients, in their order: its first
+  // block_sum_ends()[i] instructions read the parts up to the i-th alone. Where ranks share the
+  // parameters, they exchange these sums before the rest runs.
   // Input: "hyper", which the caller sets to Hyper() before each run.
   // Outputs: "sum_squares" f32[1] over all gradients; "hyper_now", a copy of "hyper" whose
   // gradient scale is that with clipping, NaN if nothing was changed; "objective" f32[1] and
   // "statistics" (math/loss_statistics.h), the sums of the step.
   Program UpdateProgram(const ParameterStore& parameters) const;
-  size_t own_block_sums_end() const { return 2 * ranges_.size(); }
+  std::vector<size_t> block_sum_ends() const;
   // By slot (math/hyperparameters.h). The gradient scale is that before clipping, 1.
   virtual std::vector<float> Hyper(const UpdateFacts& facts) const = 0;
 
  protected:
   Optimizer(double clip_norm, const ParameterStore& parameters,
-            std::span<const ElementRange> ranges);
+            std::span<const ElementRange> parts);
   // Appends a state tensor of a parameter: of its shape, or of another if the optimizer's grain is
   // a tensor.
   void AddState(const Parameter& parameter, const char* what, const Shape& shape);
@@ -81,17 +82,18 @@ class Optimizer {
                   int64_t behind, Value hyper) const;
 
   double clip_norm_;                  // 0: no clipping
-  std::vector<ElementRange> ranges_;  // of the arena of parameters, without its padding
+  std::vector<ElementRange> parts_;   // of the arena of parameters, without its padding
+  std::vector<ElementRange> ranges_;  // the same, joined
   int64_t blocks_;                    // of that arena
   std::vector<StateTensor> state_;
   int64_t state_elements_ = 0;
 };
 
-// An optimizer of these ranges of the arena of parameters, a rank's of UpdateShares. The parameters
-// must outlive it.
+// An optimizer of these parts of the arena of parameters, in the order in which their gradients are
+// there: its pieces, or what a rank updates of them (shares.h). The parameters must outlive it.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
-                                         std::span<const ElementRange> ranges);
+                                         std::span<const ElementRange> parts);
 // Of all of them.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters);

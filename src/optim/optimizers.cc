@@ -5,13 +5,13 @@ namespace syntra {
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
-                                         std::span<const ElementRange> ranges) {
+                                         std::span<const ElementRange> parts) {
   switch (config.kind()) {
     case OptimizerConfig::ADAFACTOR:
-      return MakeAdafactor(config, parameters, ranges);
+      return MakeAdafactor(config, parameters, parts);
     case OptimizerConfig::ADAMW:
     case OptimizerConfig::ADAMW_RMS:
-      return MakeAdamW(config, parameters, ranges);
+      return MakeAdamW(config, parameters, parts);
   }
   Fail(ExitCode::kConfig, "unknown optimizer");
 }

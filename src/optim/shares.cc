@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/shares.h"
 
+#include <algorithm>
 #include <optional>
-#include <ranges>
 
 namespace syntra {
 namespace {
@@ -71,18 +71,26 @@ std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGr
   return pieces;
 }
 
-std::vector<ElementRange> RangesOf(std::span<const SharedPiece> pieces, int rank) {
-  std::vector<ElementRange> ranges;
-  for (const auto& [elements, shares] : std::views::reverse(pieces)) {
-    const ElementRange own{elements.begin + shares.begin(rank), elements.begin + shares.end(rank)};
-    if (own.size() == 0) continue;
-    if (!ranges.empty() && ranges.back().end == own.begin) {
-      ranges.back().end = own.end;
+std::vector<ElementRange> PartsOf(std::span<const SharedPiece> pieces, int rank) {
+  std::vector<ElementRange> parts;
+  for (const auto& [elements, shares] : pieces) {
+    parts.push_back({elements.begin + shares.begin(rank), elements.begin + shares.end(rank)});
+  }
+  return parts;
+}
+
+std::vector<ElementRange> Joined(std::vector<ElementRange> ranges) {
+  std::ranges::sort(ranges, {}, &ElementRange::begin);
+  std::vector<ElementRange> joined;
+  for (const ElementRange& range : ranges) {
+    if (range.size() == 0) continue;
+    if (!joined.empty() && joined.back().end == range.begin) {
+      joined.back().end = range.end;
     } else {
-      ranges.push_back(own);
+      joined.push_back(range);
     }
   }
-  return ranges;
+  return joined;
 }
 
 }  // namespace syntra

@@ -24,13 +24,16 @@ struct SharedPiece {
 };
 
 // The pieces in which gradients are summed (ParameterStore::Pieces), shared by so many ranks. By
-// element the ranks have equal parts of every piece, if the arena and the pieces are of a size that
-// is ParameterStore::RoundUp. By tensor a rank has neighbours in the order of the arena, and the
-// largest share of the arena is as small as it can be.
+// element the ranks have equal parts of every piece, if the arena was made for so many ranks
+// (ParameterStore::ShareEqually). By tensor a rank has neighbours in the order of the arena, and
+// the largest share of the arena is as small as it can be.
 std::vector<SharedPiece> UpdateShares(const ParameterStore& parameters, UpdateGrain grain,
                                       int ranks, int64_t piece_elements);
 
-// All that a rank updates, in the order of the arena; neighbours are one range.
-std::vector<ElementRange> RangesOf(std::span<const SharedPiece> pieces, int rank);
+// What a rank updates of each piece; empty where it updates nothing of it.
+std::vector<ElementRange> PartsOf(std::span<const SharedPiece> pieces, int rank);
+
+// Ranges that do not overlap in the order of the arena; neighbours are one, empty ones are none.
+std::vector<ElementRange> Joined(std::vector<ElementRange> ranges);
 
 }  // namespace syntra

@@ -38,6 +38,17 @@ std::string Count(int64_t count, const char* thing) {
   return fmt::format("{} {}{}", WithThousands(count), thing, count == 1 ? "" : "s");
 }
 
+// Of one host, which stands for the others.
+std::string DescribeCores(const RunStart& start) {
+  std::vector<std::string> cpus;
+  for (size_t rank = 0; rank < start.cpus.size(); ++rank) {
+    const bool is_new = cpus.empty() || cpus.back() != start.cpus[rank];
+    if (start.hosts[rank] == start.hosts.front() && is_new) cpus.push_back(start.cpus[rank]);
+  }
+  return fmt::format("cores: the ranks of {} compute on cpus {}", start.hosts.front(),
+                     Join(cpus, "; "));
+}
+
 }  // namespace
 
 std::string DescribeModel(const ModelConfig& model, int64_t parameters) {
@@ -67,7 +78,7 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                         static_cast<double>(start.rows_in_epoch);
   const std::set<std::string> hosts(start.hosts.begin(), start.hosts.end());
   const bool is_shared = train.sharding() == TrainConfig::OPTIMIZER_STATE && start.hosts.size() > 1;
-  return {
+  std::vector<std::string> lines = {
       fmt::format("run {}: {}", train.directory(),
                   start.step == 0
                       ? fmt::format("{} steps of {} rows", steps, train.batch_size())
@@ -80,6 +91,8 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
                   TrainConfig::Precision_Name(train.precision()), start.backend,
                   is_shared ? "; the ranks share the optimizer's state" : ""),
   };
+  if (start.hosts.size() > 1) lines.push_back(DescribeCores(start));
+  return lines;
 }
 
 }  // namespace syntra

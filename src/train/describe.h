@@ -20,12 +20,12 @@ struct RunStart {
   int64_t parameters = 0;
   std::string data;  // "1,000 documents, 2.1M tokens"
   int64_t rows_in_epoch = 0;
-  std::vector<std::string> hosts;  // of each rank
-  int threads = 1;                 // of a rank
+  std::vector<std::string> hosts, cpus;  // of each rank
+  int threads = 1;                       // of a rank
   std::string backend;
 };
 
-// The lines with which a run begins: directory and steps, model, data, machine.
+// The lines with which a run begins: directory and steps, model, data, machine, cores of ranks.
 std::vector<std::string> DescribeStart(const Config& config, const RunStart& start);
 
 }  // namespace syntra

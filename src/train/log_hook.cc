@@ -26,6 +26,7 @@ class LogHook : public Hook {
                          .data = data_,
                          .rows_in_epoch = state_.data.RowsInEpoch(0),
                          .hosts = run_.hosts,
+                         .cpus = run_.cpus,
                          .threads = ThreadCount(),
                          .backend = std::string(run_.backend.name())};
     for (const std::string& line : DescribeStart(config, start)) Log().info("{}", line);

@@ -37,6 +37,7 @@ TrainingPlan::TrainingPlan(const Config& config, const PlannedRanks& ranks)
       shape_(LargestShape(config_, partition_)),
       bucket_elements_(ranks.bucket_elements.value_or(
           BucketElements(config_.train(), ranks_, backend_.device().is_host()))),
+      pieces_(parameters().Pieces(bucket_elements_)),
       trainings_([this](const BatchShape& shape) {
         const TrainConfig& train = config_.train();
         return TrainingProgram(model(), parameters(), model_.activations(), shape,
@@ -53,8 +54,8 @@ const TrainingPlan::Share& TrainingPlan::ShareOf(int rank) const {
 }
 
 std::unique_ptr<const Optimizer> TrainingPlan::OptimizerOf(int rank) const {
-  if (shards() == 1) return MakeOptimizer(config_.optimizer(), parameters());
-  return MakeOptimizer(config_.optimizer(), parameters(), RangesOf(shared_pieces_, rank));
+  return MakeOptimizer(config_.optimizer(), parameters(),
+                       shards() == 1 ? pieces_ : PartsOf(shared_pieces_, rank));
 }
 
 const Optimizer& TrainingPlan::optimizer(int rank) const {

@@ -48,9 +48,12 @@ class TrainingPlan {
   const Model& model() const { return model_.model(); }
   const ParameterStore& parameters() const { return model_.parameters(); }
 
+  // Of the arena of parameters: those in which their gradients are summed, in the order in which
+  // most programs complete them, or all of it.
+  const std::vector<ElementRange>& pieces() const { return pieces_; }
   // How many ranks share one copy of the optimizer's state (optim/shares.h); 1: each has its own.
   int shards() const { return static_cast<int>(shares_.size()); }
-  // Which part of the arena of parameters each rank updates; empty where each updates all of it.
+  // Which part of each piece each rank updates; empty where each updates all of it.
   const std::vector<SharedPiece>& shared_pieces() const { return shared_pieces_; }
   // Of what the rank updates.
   const Optimizer& optimizer(int rank) const;
@@ -116,6 +119,7 @@ class TrainingPlan {
   PlannedModel model_;
   BatchShape shape_;
   int64_t bucket_elements_;
+  std::vector<ElementRange> pieces_;
   std::vector<SharedPiece> shared_pieces_;
   RecordedPrograms trainings_;
   Lazy<MemoryNeeds> memory_;

@@ -50,7 +50,11 @@ Replica::Replica(std::shared_ptr<const TrainingPlan> plan, int rank)
       gradients_(backend().device(), parameters().gradient_elements(), "gradients"),
       state_(backend().device(), optimizer().state_elements(), "optimizer state"),
       update_(plan_->Update(rank), backend(), arenas()) {
-  update_.SetSections({optimizer().own_block_sums_end(), update_.program().instructions.size()});
+  // A section ends where each piece is needed.
+  std::vector<size_t> ends = optimizer().block_sum_ends();
+  ends.insert(ends.begin(), 0);
+  ends.push_back(update_.program().instructions.size());
+  update_.SetSections(ends);
 }
 
 Arenas Replica::arenas() {
@@ -135,14 +139,15 @@ void Replica::Reach(size_t section, const BoundTraining& bound, const Milestones
   }
 }
 
-void Replica::Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange,
-                     RunTimes* times) {
+void Replica::Update(const UpdateFacts& facts, const UpdateMilestones& reached, RunTimes* times) {
   const std::vector<float> hyper = optimizer().Hyper(facts);
   update_.SetInput("hyper", std::span<const float>(hyper));
   const TensorView block_sums = state_.Part(0, optimizer().block_sums());
-  if (exchange) block_sums.device->Clear(block_sums.data, block_sums.type.bytes());
+  if (reached.squares) block_sums.device->Clear(block_sums.data, block_sums.type.bytes());
+  const size_t pieces = plan_->pieces().size();
   const auto after = [&](size_t section) {
-    if (section == 0 && exchange) exchange(block_sums);
+    if (section < pieces && reached.needs_sum) reached.needs_sum(section);
+    if (section == pieces && reached.squares) reached.squares(block_sums);
   };
   update_.Run(Gradients::kAdd, after, times);
 }

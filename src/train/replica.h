@@ -40,6 +40,16 @@ struct Milestones {
   std::function<void(ElementRange)> piece;
 };
 
+// What is called while parameters are updated, each once the work up to there is enqueued.
+struct UpdateMilestones {
+  // What is enqueued next reads the sum of the gradients of the next of the plan's pieces. In the
+  // last of them it reads the step's sums, too.
+  std::function<void(size_t piece)> needs_sum;
+  // Of the sums of squares of the blocks of gradients (optim/optimizer.h) the own ones are there,
+  // and the others are 0. Where ranks share the parameters, this enqueues the sum over the ranks.
+  std::function<void(TensorView block_sums)> squares;
+};
+
 class Replica : public EvaluationReplica {
  public:
   // Of this rank, on the plan's backend. Parameters and state are zeros. Throws Error(kResources)
@@ -69,10 +79,7 @@ class Replica : public EvaluationReplica {
   Arena& gradients() { return gradients_; }
 
   // Enqueues the optimizer's update of what is this rank's by the gradients in the arena.
-  // `exchange` is called with the sums of squares of the blocks of gradients (optim/optimizer.h)
-  // once the own ones are enqueued, the others being 0: where ranks share the parameters, it
-  // enqueues the sum of these over the ranks.
-  void Update(const UpdateFacts& facts, const std::function<void(TensorView)>& exchange = {},
+  void Update(const UpdateFacts& facts, const UpdateMilestones& reached = {},
               RunTimes* times = nullptr);
   // Waits for the last update and returns what became of the step.
   UpdateOutcome Outcome() const;

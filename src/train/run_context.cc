@@ -32,6 +32,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
       watchdog(watchdog),
       directory{config.train().directory()},
       hosts(AllGatherLines(ranks, HostName())),
+      cpus(AllGatherLines(ranks, AllowedCpus())),
       plan(std::move(preflight.plan)),
       initial(std::move(preflight.initial)) {
   if (ranks.rank() == 0) {

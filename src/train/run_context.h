@@ -67,6 +67,7 @@ struct RunContext {
   Watchdog& watchdog;
   RunDirectory directory;
   std::vector<std::string> hosts;  // of each rank
+  std::vector<std::string> cpus;   // that each rank computes on (base/host.h)
   std::optional<Chief> chief;
   std::optional<Requests> requests;
   RunIdentity identity;

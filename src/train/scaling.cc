@@ -67,15 +67,18 @@ void AddCommunicationOfHosts(const StepWork& work, const HostNetwork& hosts, con
   step->exposed_sums = step->sums;
 }
 
-void AddCommunicationOfGpus(const StepWork& work, const GpuNetwork& gpus, const Layout& layout,
-                            StepPrediction* step) {
-  std::vector<double> seconds;
+// The norm of the gradients, a part of the update, reads each piece once it is summed.
+void AddCommunicationOfGpus(const StepWork& work, const GpuNetwork& gpus, double memory_bandwidth,
+                            const Layout& layout, StepPrediction* step) {
+  std::vector<double> seconds, norms;
   for (const GradientPiece& piece : work.pieces) {
     seconds.push_back(PieceSeconds(piece, gpus, layout));
+    norms.push_back(work.update_share * piece.bytes / memory_bandwidth);
     if (piece.shares != PieceShares::kNone) step->gather += seconds.back();
   }
   step->sums = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  step->exposed_sums = ExposedSeconds(work.pieces, seconds, step->backward / work.micro_batches);
+  step->exposed_sums =
+      ExposedSeconds(work.pieces, seconds, norms, step->backward / work.micro_batches);
   if (!work.sharded) return;
   // The update waits for the blocks' sums.
   double exposed = gpus.AllReduceSeconds(layout, kSumsShare * work.parameter_bytes);
@@ -91,7 +94,7 @@ void AddCommunicationOfGpus(const StepWork& work, const GpuNetwork& gpus, const 
 void AddCommunication(const StepWork& work, const Cluster& cluster, const Layout& layout,
                       StepPrediction* step) {
   if (cluster.has_gpus()) {
-    AddCommunicationOfGpus(work, GpusOf(cluster), layout, step);
+    AddCommunicationOfGpus(work, GpusOf(cluster), cluster.memory_bandwidth, layout, step);
   } else {
     AddCommunicationOfHosts(work, HostsOf(cluster), layout, step);
   }
@@ -125,12 +128,14 @@ double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& la
 }
 
 double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
-                      double backward) {
-  double done = 0;  // since the backward pass began
+                      std::span<const double> work, double backward) {
+  double summed = 0, worked = backward, waited = 0;  // the first two since that pass began
   for (size_t i = 0; i < pieces.size(); ++i) {
-    done = std::max(done, pieces[i].ready * backward) + seconds[i];
+    summed = std::max(summed, pieces[i].ready * backward) + seconds[i];
+    waited += std::max(0.0, summed - worked);
+    worked = std::max(worked, summed) + work[i];
   }
-  return std::max(0.0, done - backward);
+  return waited;
 }
 
 double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,

@@ -5,7 +5,8 @@
 // The order of events is that of train/step.cc:
 //
 //   GPUs      the last micro-batch's backward pass fills the pieces of the gradients in turn, and
-//             NCCL sums one after another beside it; the update waits for the last sum
+//             NCCL sums one after another beside it; the norm of the gradients is made of each
+//             piece once it is summed, and the rest of the update waits for the norm
 //   CPUs      all gradients are summed once the backward pass is done
 //   sharding  each piece is scattered over the ranks that update it; a rank updates its shares; an
 //             all-gather of each piece brings all ranks the others': on GPUs one after another
@@ -75,7 +76,7 @@ struct StepWork {
 struct StepPrediction {
   double forward = 0, backward = 0;  // of all micro-batches
   double sums = 0;                   // how long the network is busy with gradients
-  double exposed_sums = 0;           // what of it the backward pass does not hide
+  double exposed_sums = 0;  // what of it neither the backward pass nor the norm's work hides
   double update = 0;
   double gather = 0;          // how long the network is busy with what ranks have updated
   double exposed_gather = 0;  // what of it the forward pass does not hide
@@ -93,10 +94,11 @@ StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const L
 // as many rows as the layout gives it, over those of the step. 1 with one rank.
 double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// Seconds from the end of the backward pass until the last sum is done, if sums are taken one
-// after another and none before its piece is complete. `seconds`: of each piece's sum.
+// Seconds that work on the sums of pieces, behind the backward pass and in their order, waits for
+// these, if sums are taken one after another and none before its piece is complete. `seconds`: of
+// each piece's sum. `work`: of what is done with it.
 double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
-                      double backward);
+                      std::span<const double> work, double backward);
 
 // Seconds that a forward pass waits for pieces that are gathered one after another from its
 // beginning on. `seconds`: of each piece's gather.

@@ -140,16 +140,35 @@ void StepRunner::StartSum(ElementRange piece, bool spoilt) {
   for (const auto& [elements, shares] : plan_.shared_pieces()) {
     if (piece.And(elements).size() == 0) continue;
     ranks_.StartReduceScatter(gradients.Part(elements.begin, elements.size()), shares);
+    sums_.push_back(elements);
     piece.begin = elements.end;
   }
-  if (piece.size() > 0) ranks_.StartAllReduceSum(gradients.Part(piece.begin, piece.size()));
+  if (piece.size() == 0) return;
+  ranks_.StartAllReduceSum(gradients.Part(piece.begin, piece.size()));
+  sums_.push_back(piece);
+}
+
+void StepRunner::FinishSum() {
+  sums_.pop_front();
+  ranks_.Finish();
 }
 
 void StepRunner::Update(const UpdateFacts& facts) {
-  if (plan_.shared_pieces().empty()) return replica_.Update(facts, {}, NextRun());
+  const std::vector<ElementRange>& pieces = plan_.pieces();
+  UpdateMilestones reached;
+  reached.needs_sum = [&](size_t piece) {
+    const auto is_of_piece = [&](const ElementRange& sum) {
+      return sum.And(pieces[piece]).size() > 0;
+    };
+    const bool is_last = piece + 1 == pieces.size();
+    while (is_last ? !sums_.empty() : std::ranges::any_of(sums_, is_of_piece)) FinishSum();
+    if (is_last) clock_.End(StepPhase::kReduce);
+  };
   // A block's sum is one rank's alone. Adding zeros rounds nothing, in whatever order.
-  const auto exchange = [&](TensorView block_sums) { ranks_.AllReduceSum(block_sums); };
-  replica_.Update(facts, exchange, NextRun());
+  if (plan_.shards() > 1) {
+    reached.squares = [&](TensorView block_sums) { ranks_.AllReduceSum(block_sums); };
+  }
+  replica_.Update(facts, reached, NextRun());
   // In the order in which the next forward half reads them.
   for (const auto& [elements, shares] : std::views::reverse(plan_.shared_pieces())) {
     ranks_.StartAllGather(replica_.values(elements), shares);
@@ -161,7 +180,7 @@ void StepRunner::Update(const UpdateFacts& facts) {
 void StepRunner::FinishGather() {
   if (gathers_ == 0) return;
   --gathers_;
-  ranks_.FinishGather();
+  ranks_.Finish();
   replica_.RefreshRounded(plan_.shared_pieces()[gathers_].elements);
 }
 
@@ -197,8 +216,6 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
 
   const auto ready = Clock::now();
   if (!in_pieces()) StartSum({0, replica_.gradients().elements()}, spoilt);
-  ranks_.FinishSums();
-  clock_.End(StepPhase::kReduce);
   result.sync_seconds = SecondsSince(ready);
 
   Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});

@@ -3,6 +3,7 @@
 // clipped, applied; the same decision on every rank.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -74,8 +75,11 @@ class StepRunner {
   // pieces. `spoilt`: for tests, with a NaN in them.
   void Differentiate(const std::vector<Batch>& batches, const BatchFacts& facts, bool spoilt);
   void StartSum(ElementRange piece, bool spoilt);
+  // The oldest of those that were started.
+  void FinishSum();
   void FinishGather();
-  // Each rank its share, which the others get beside what follows.
+  // Each rank its share, which the others get beside what follows. Ends the phase kReduce: the
+  // norm of the gradients is made of each piece once it is summed.
   void Update(const UpdateFacts& facts);
   // Collective.
   std::string FirstBadGradient();
@@ -88,7 +92,9 @@ class StepRunner {
   const BatchPartition& partition_;
   std::vector<std::shared_ptr<Exposure>> exposed_;  // what the ranks sum and bring together
   std::optional<GradientTree> tree_;                // with train.reduction EXACT
-  size_t gathers_ = 0;                              // of pieces that were started and not finished
+  // What was started and is not finished: ranges of the arena of gradients, and so many gathers.
+  std::deque<ElementRange> sums_;
+  size_t gathers_ = 0;
   PhaseClock clock_;
   std::optional<StepTrace> trace_;  // of a step that is recorded
   int64_t optimizer_steps_before_ = 0;

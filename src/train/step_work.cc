@@ -93,7 +93,7 @@ double UpdateBytes(const TrainingPlan& plan) {
 double LargestShare(const TrainingPlan& plan) {
   int64_t most = 0;
   for (int rank = 0; rank < plan.shards(); ++rank) {
-    most = std::max(most, CountOf(RangesOf(plan.shared_pieces(), rank)));
+    most = std::max(most, CountOf(PartsOf(plan.shared_pieces(), rank)));
   }
   return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
 }

@@ -22,6 +22,19 @@ VARIANTS: Final = {
     "dense": "Syn(D)",
     "dense_vanilla": "Syn(D+V)",
 }
+# The attention of training, as gpu_kernel_bench.cc calls it: rows with segments, of 512 inputs and 114 targets.
+TRAINING_KERNELS: Final = (
+    "encoder's dot product",
+    "encoder's random",
+    "encoder's random and dot product",
+    "encoder's dense",
+    "encoder's factorized dense",
+    "decoder's dot product",
+    "decoder's random",
+    "decoder's dense",
+    "decoder's factorized dense",
+    "cross-attention",
+)
 STEPS_PER_TURN: Final = 5
 BUDGET_STEPS: Final = 65536
 PEAK_FLOPS: Final = 989e12  # dense bf16 of H100 and H200, as published; MFU counts by it
@@ -104,11 +117,17 @@ def own_attention(result: Result, name: str) -> float:
     return own_kernel(result, name, "attention") + own_kernel(result, name, "attention_grad")
 
 
+def torch_lines(result: Result) -> list[Mapping[str, Any]]:
+    """What PyTorch's kernels took, of the goals' cases and of training's."""
+    training = [line for lines in result.get("training_kernels", {}).values() for line in lines]
+    return [*result["kernels"]["torch"], *training]
+
+
 def torch_kernel(result: Result, name: str, by: str = "") -> float:
     """Seconds of PyTorch's fastest kernel whose backend's name begins so."""
     seconds = [
         line["seconds"]
-        for line in result["kernels"]["torch"]
+        for line in torch_lines(result)
         if line["name"] == name and line["by"].startswith(by) and line["seconds"] is not None
     ]
     if not seconds:
@@ -196,6 +215,14 @@ def budget(variant: str, target: float) -> Goal:
     )
 
 
+def training_kernel(name: str) -> Goal:
+    return Goal(
+        f"{name}, both passes over PyTorch's fastest",
+        1.0,
+        lambda r: torch_kernel(r, name) / own_attention(r, name),
+    )
+
+
 def memory(variant: str, target: float) -> Goal:
     return Goal(
         f"{VARIANTS[variant]}, peak memory over the peer's",
@@ -241,6 +268,11 @@ GOALS: Final = (
         lambda result: float(result["random_peer"]["product_over_peer"]),
     ),
     Goal(
+        "Transformer with dropout 0.1 over the peer",
+        2.0,
+        lambda result: float(result["dropout_peer"]["product_over_peer"]),
+    ),
+    Goal(
         "shared attention over the best SDPA without bias",
         4.5,
         lambda r: torch_kernel(r, "attention") / own_attention(r, "shared attention"),
@@ -265,6 +297,7 @@ GOALS: Final = (
             torch_kernel(r, "attention", "cudnn") / own_attention(r, "dot product with table")
         ),
     ),
+    *(training_kernel(name) for name in TRAINING_KERNELS),
     Goal("residual and norm, forward", 3.7, norm_terabytes_per_second, unit=" TB/s"),
     Goal("residual and norm, backward over torch.compile", 1.8, norm_backward_ratio),
     budget("transformer", 2.1),
@@ -376,6 +409,11 @@ def figures(result: Result) -> str:
     others = [(peer, "transformer") for peer in result["peers"]]
     if "random_peer" in result:
         others.append((result["random_peer"], "random"))
+    if "dropout_peer" in result:
+        peer = result["dropout_peer"]
+        seconds, summary = peer["seconds"]["product"], peer["product_summary"]
+        rows.append(figure(result, "Syntra, Transformer, dropout 0.1", "transformer", seconds, summary))
+        others.append((peer, "transformer"))
     for peer, variant in others:
         seconds = peer["seconds"]["peer"]
         rows.append(figure(result, peer["name"], variant, seconds, peer["peer_summary"]))
@@ -420,6 +458,6 @@ def kernel_figures(result: Result) -> str:
     rows += [
         (line["name"], line["by"], f"{1e6 * line['seconds']:.0f}" if line["seconds"] else "-")
         + ("", "", "")
-        for line in result["kernels"]["torch"]
+        for line in torch_lines(result)
     ]
     return "\n\n" + table(("kernel", "by", "us", "GFLOP", "MB", "of the roofline"), rows)

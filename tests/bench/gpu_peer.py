@@ -50,7 +50,7 @@ class HuggingFaceT5(nn.Module):
             num_layers=sizes.layers,
             num_decoder_layers=sizes.layers,
             num_heads=sizes.heads,
-            dropout_rate=0.0,
+            dropout_rate=sizes.dropout,
             feed_forward_proj="relu",
             use_cache=False,
         )
@@ -122,6 +122,7 @@ def main() -> None:
     parser.add_argument("--implementation", choices=IMPLEMENTATIONS, default="hugging_face")
     parser.add_argument("--sizes", choices=tuple(SIZES), default="base")
     parser.add_argument("--batch", type=int, default=0, help="0: that of the sizes")
+    parser.add_argument("--dropout", type=float, default=0.0, help="rate; not of plain_random")
     parser.add_argument("--precision", choices=("fp32", "bf16", "bf16_master"), default="bf16")
     parser.add_argument(
         "--attention",
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--describe", action="store_true", help="print sizes and end")
     options = parser.parse_args()
-    sizes = SIZES[options.sizes]
+    sizes = dataclasses.replace(SIZES[options.sizes], dropout=options.dropout)
     if options.batch > 0:
         sizes = dataclasses.replace(sizes, batch=options.batch)
     if options.describe:

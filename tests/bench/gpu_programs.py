@@ -58,6 +58,7 @@ class PeerSetting:
     compiled: bool = True
     precision: str = "bf16_master"
     attention: str = "fused"
+    dropout: float = 0.0  # of both; configs/dropout.textproto has the product's
 
     def name(self) -> str:
         what = {
@@ -66,7 +67,8 @@ class PeerSetting:
             "plain_random": "plain PyTorch Syn(R)",
         }[self.implementation]
         mode = "torch.compile" if self.compiled else "eager"
-        return f"{what}, {mode}, {self.precision}, batch {self.batch}"
+        dropout = f", dropout {self.dropout}" if self.dropout > 0 else ""
+        return f"{what}, {mode}, {self.precision}, batch {self.batch}{dropout}"
 
 
 def settings_of(
@@ -105,8 +107,8 @@ class Programs:
         plan: dict[str, Any] = json.loads(output)
         return plan
 
-    def product(self, variant: str) -> Stepper:
-        arguments = self.settings(variant)
+    def product(self, variant: str, *overlays: str) -> Stepper:
+        arguments = self.settings(variant, *overlays)
         command = [self.options.syntra, "bench", "--json", "--wait-for-line", *arguments]
         return Stepper(command, {}, lines_per_turn=STEPS_PER_TURN)
 
@@ -126,12 +128,13 @@ class Programs:
         command += ["--implementation", setting.implementation, "--precision", setting.precision]
         command += ["--attention", setting.attention, "--steps", str(STEPS_PER_TURN)]
         command += ["--device", self.options.device, "--batch", str(setting.batch)]
+        command += ["--dropout", str(setting.dropout)]
         if setting.compiled:
             command.append("--compile")
         return Stepper(command, {})
 
-    def reference(self, part: str) -> list[dict[str, Any]]:
-        command = [self.options.python, HERE / "gpu_reference.py", part, *self.sizes()]
+    def reference(self, *part: str) -> list[dict[str, Any]]:
+        command = [self.options.python, HERE / "gpu_reference.py", *part, *self.sizes()]
         command += ["--device", self.options.device, *(["--eager"] if self.options.eager else [])]
         return [json.loads(line) for line in self.deadline.output(*command).splitlines()]
 

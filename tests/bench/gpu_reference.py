@@ -3,7 +3,9 @@
 
 Prints one line of JSON for each figure. "ceilings": FLOP/s of a bf16 product of 8192^3, and bytes per
 second of a copy (read and written). "kernels": seconds of attention and of the residual norm with
-T5-base's dimensions in bf16, for every backend that supports the call; null if none does.
+T5-base's dimensions in bf16, for every backend that supports the call; null if none does. "case": the
+same of one case of attention as trainings call it (attention_peers.py), with the FLOPs of both passes
+and the bytes of the forward pass.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
+import attention_peers
 from plain_t5 import print_line
 
 SAMPLES: Final = 11
@@ -89,14 +92,14 @@ class Measurement:
         end.synchronize()
         return float(1e-3 * start.elapsed_time(end) / RUNS)
 
-    def report(self, name: str, by: str, make: Callable[[], Work]) -> None:
+    def report(self, name: str, by: str, make: Callable[[], Work], **facts: float) -> None:
         """Prints the seconds of what `make` returns; backends refuse calls in many ways."""
         try:
             seconds = self.seconds(make())
         except Exception as error:  # noqa: BLE001
-            print_line({"name": name, "by": by, "seconds": None, "error": str(error)[:300]})
+            print_line({"name": name, "by": by, "seconds": None, "error": str(error)[:300], **facts})
             return
-        print_line({"name": name, "by": by, "seconds": seconds})
+        print_line({"name": name, "by": by, "seconds": seconds, **facts})
 
 
 def differentiated(forward: Callable[[], Tensor], operands: Iterable[Tensor]) -> Work:
@@ -160,6 +163,47 @@ def measure_attention(measurement: Measurement) -> None:
         measurement.report("attention with table", by, partial(by_flex, dtype))
 
 
+def operands_of(case: attention_peers.Case, measurement: Measurement) -> dict[str, Tensor]:
+    """Of rows without padding."""
+    sizes = measurement.sizes
+    operands = {}
+    for name, shape in case.shapes(sizes.batch, sizes.heads, sizes.head_size).items():
+        is_parameter = name in attention_peers.PARAMETERS
+        dtype = torch.float32 if is_parameter else torch.bfloat16
+        operands[name] = measurement.random(*shape, dtype=dtype).requires_grad_()
+    for side, length in (("query", case.queries), ("key", case.keys)):
+        segments = torch.ones(sizes.batch, length, dtype=torch.int32, device=measurement.device)
+        operands[f"{side}_segments"] = segments
+    operands["allowed"] = case.allowed(operands["query_segments"], operands["key_segments"])
+    return operands
+
+
+def measure_case(measurement: Measurement, name: str) -> None:
+    sizes = measurement.sizes
+    case = next(each for each in attention_peers.cases(sizes.length) if each.name == name)
+    operands = operands_of(case, measurement)
+    trained = [operand for operand in operands.values() if operand.requires_grad]
+    dimensions = (sizes.batch, sizes.heads, sizes.head_size)
+    facts = {"flops": case.flops(*dimensions), "bytes": case.forward_bytes(*dimensions)}
+
+    def both_passes(peer: attention_peers.Peer) -> Work:
+        return differentiated(lambda: peer(operands), trained)
+
+    def with_backend(backend: SDPBackend) -> Work:
+        def forward(given: attention_peers.Operands) -> Tensor:
+            with sdpa_kernel(backend):
+                return case.fused(given)
+
+        return both_passes(forward)
+
+    for by, peer in case.peers().items():
+        made = case.flex(measurement.compile(flex_attention)) if by == "flex" else measurement.compile(peer)
+        measurement.report(name, by, partial(both_passes, made), **facts)
+    if "query" in operands or "u" in operands:
+        for by, backend in BACKENDS.items():
+            measurement.report(name, f"SDPA, {by}", partial(with_backend, backend), **facts)
+
+
 def residual_norm(x: Tensor, y: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     total = x + y
     inverse = torch.rsqrt(total.float().square().mean(-1, keepdim=True) + 1e-6)
@@ -187,7 +231,8 @@ def measure_norm(measurement: Measurement) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("ceilings", "kernels"))
+    parser.add_argument("part", choices=("ceilings", "kernels", "case"))
+    parser.add_argument("--case", choices=[case.name for case in attention_peers.cases(512)])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--sizes", choices=tuple(SIZES), default="base")
     parser.add_argument("--eager", action="store_true", help="without torch.compile")
@@ -198,6 +243,8 @@ def main() -> None:
     measurement = Measurement(options.device, SIZES[options.sizes], not options.eager)
     if options.part == "ceilings":
         measure_ceilings(measurement)
+    elif options.part == "case":
+        measure_case(measurement, options.case)
     else:
         measure_attention(measurement)
         measure_norm(measurement)

@@ -31,6 +31,7 @@ class Sizes:
     input_length: int = 512
     target_length: int = 114
     vocabulary: int = 32128
+    dropout: float = 0.0  # of embeddings, attention's weights, hidden values, outputs of parts and of the last norm
 
 
 SIZES: Final = {
@@ -65,6 +66,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, inner, bias=False)
         self.output = nn.Linear(inner, width, bias=False)
         self.heads = (sizes.heads, sizes.head_size)
+        self.dropout = sizes.dropout
         self.fused = fused
         nn.init.normal_(self.query.weight, std=(width * sizes.head_size) ** -0.5)
         for linear in (self.key, self.value, self.output):
@@ -78,13 +80,14 @@ class Attention(nn.Module):
         if self.fused:
             mask = None if bias is None else bias.to(query.dtype)
             mixed = functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=mask, scale=1.0
+                query, key, value, attn_mask=mask, dropout_p=self.dropout, scale=1.0
             )
         else:
             scores = query @ key.transpose(2, 3)
             if bias is not None:
                 scores = scores + bias
-            mixed = torch.softmax(scores.float(), -1).to(value.dtype) @ value
+            weights = torch.softmax(scores.float(), -1).to(value.dtype)
+            mixed = functional.dropout(weights, self.dropout) @ value
         output: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
         return output
 
@@ -118,13 +121,15 @@ class RandomAttention(nn.Module):
 class FeedForward(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
+        self.dropout = sizes.dropout
         self.input = nn.Linear(sizes.width, sizes.feed_forward, bias=False)
         self.output = nn.Linear(sizes.feed_forward, sizes.width, bias=False)
         nn.init.normal_(self.input.weight, std=sizes.width**-0.5)
         nn.init.normal_(self.output.weight, std=sizes.feed_forward**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.output(functional.relu(self.input(x)))
+        hidden = functional.dropout(functional.relu(self.input(x)), self.dropout)
+        output: Tensor = self.output(hidden)
         return output
 
 
@@ -133,6 +138,7 @@ class Layer(nn.Module):
 
     def __init__(self, sizes: Sizes, cross: bool, mixer: nn.Module, attention: str) -> None:
         super().__init__()
+        self.dropout = sizes.dropout
         self.mixer_norm = RMSNorm(sizes.width)
         self.mixer = mixer
         self.cross_norm = RMSNorm(sizes.width) if cross else None
@@ -144,10 +150,12 @@ class Layer(nn.Module):
         self, x: Tensor, bias: Tensor, memory: Tensor | None, memory_bias: Tensor | None
     ) -> Tensor:
         normed = self.mixer_norm(x)
-        x = x + self.mixer(normed, normed, bias)
+        x = x + functional.dropout(self.mixer(normed, normed, bias), self.dropout)
         if self.cross is not None and self.cross_norm is not None and memory is not None:
-            x = x + self.cross(self.cross_norm(x), memory, memory_bias)
-        output: Tensor = x + self.feed_forward(self.feed_forward_norm(x))
+            crossed = self.cross(self.cross_norm(x), memory, memory_bias)
+            x = x + functional.dropout(crossed, self.dropout)
+        fed = self.feed_forward(self.feed_forward_norm(x))
+        output: Tensor = x + functional.dropout(fed, self.dropout)
         return output
 
 
@@ -179,6 +187,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(
             Layer(sizes, decoder, mixer(), attention) for _ in range(sizes.layers)
         )
+        self.dropout = sizes.dropout
         self.norm = RMSNorm(sizes.width)
         self.relative_bias = nn.Embedding(BUCKETS, sizes.heads)
         self.register_buffer("buckets", bucket_table(length, not decoder), persistent=False)
@@ -197,9 +206,10 @@ class Stack(nn.Module):
             bias = bias + self.hidden.to(bias.dtype)
         if own_bias is not None:
             bias = bias + own_bias
+        x = functional.dropout(x, self.dropout)
         for layer in self.layers:
             x = layer(x, bias, memory, memory_bias)
-        output: Tensor = self.norm(x)
+        output: Tensor = functional.dropout(self.norm(x), self.dropout)
         return output
 
 

@@ -190,8 +190,8 @@ TEST(Communicator, StartedSumsFollowTheWorkBeforeAndPrecedeTheWorkAfterTheFinish
       communicator->StartAllReduceSum(buckets[b].view());
     }
     communicator->Barrier();
-    communicator->FinishSums();
-    for (size_t b = 0; b < counts.size(); ++b) {
+    for (size_t b = counts.size(); b-- > 0;) {
+      communicator->Finish();
       const int64_t kept = counts[b] * 3 / 4;
       // After: the last quarter of the sum is not wanted.
       buckets[b].Clear(kept, counts[b] - kept);
@@ -202,7 +202,6 @@ TEST(Communicator, StartedSumsFollowTheWorkBeforeAndPrecedeTheWorkAfterTheFinish
       for (int64_t i = kept; i < counts[b]; ++i) ASSERT_EQ(sums[i], 0);
     }
   }
-  communicator->FinishSums();  // of none
 }
 
 TEST(Communicator, ReduceScatterLeavesTheOwnShare) {
@@ -232,7 +231,8 @@ TEST(Communicator, ReduceScatterOfPiecesIsThatOfTheWhole) {
   for (const Shares& shares : DifferentShares()) {
     const Placed<float> whole(Mine(shares.elements())), pieces(Mine(shares.elements()));
     communicator->ReduceScatter(whole.view(), shares);
-    for (int64_t end = shares.elements(); end > 0;) {
+    int started = 0;
+    for (int64_t end = shares.elements(); end > 0; ++started) {
       const int64_t begin = std::max<int64_t>(0, end - 50000);
       TensorView piece = pieces.view();
       piece.data = static_cast<float*>(piece.data) + begin;
@@ -240,7 +240,7 @@ TEST(Communicator, ReduceScatterOfPiecesIsThatOfTheWhole) {
       communicator->StartReduceScatter(piece, shares.Within(begin, end));
       end = begin;
     }
-    communicator->FinishSums();
+    for (; started > 0; --started) communicator->Finish();
     communicator->AllGather(whole.view(), shares);
     communicator->AllGather(pieces.view(), shares);
     ExpectSums(pieces.Get());
@@ -265,7 +265,7 @@ TEST(Communicator, StartedGathersFollowTheWorkBeforeAndPrecedeTheWorkThatTakesTh
   const Placed<float> between(Mine(other.elements()));
   communicator->AllGather(between.view(), other);
   for (size_t i = 0; i < list.size(); ++i) {
-    communicator->FinishGather();
+    communicator->Finish();
     const Shares& shares = list[i];
     const int64_t kept = shares.elements() - shares.elements() / 4;
     pieces[i].Clear(kept, shares.elements() - kept);  // after: not wanted

@@ -94,7 +94,8 @@ TEST_P(Compositions, BucketsAreReadyWhenTheySayIt) {
       return all;
     };
     const std::vector<double> last = gradients();
-    const auto buckets = GradientBuckets(running.executable.program(), running.parameters, 20);
+    const auto buckets =
+        GradientBuckets(running.executable.program(), running.parameters, ParameterStore::kBlock);
     std::vector<size_t> ends;
     int64_t covered = 0;
     for (const GradientBucket& bucket : buckets) {
@@ -131,7 +132,7 @@ TEST_P(Compositions, PiecesAreThereWhenTheyAreNeeded) {
     };
     const auto expected = gradients();
 
-    std::vector<ElementRange> pieces = running.parameters.Pieces(20);
+    std::vector<ElementRange> pieces = running.parameters.Pieces(ParameterStore::kBlock);
     std::ranges::reverse(pieces);  // the forward half begins with the first one
     std::vector<size_t> ends = PiecesNeeded(program, pieces);
     EXPECT_TRUE(std::ranges::is_sorted(ends));

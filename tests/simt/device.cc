@@ -214,6 +214,7 @@ GpuReport FindGpus() {
   report.count = static_cast<int>(simt::Number("SYNTRA_SIMT_GPUS", 1));
   if (report.count == 0) report.problem = "SYNTRA_SIMT_GPUS hides the simulated GPU";
   report.facts.assign(report.count, "threads as fibers, for tests");
+  report.addresses.assign(report.count, "");
   return report;
 }
 

@@ -57,12 +57,27 @@ TEST(Scaling, OneRankHasItsWorkAlone) {
 // Pieces are ready every second, and each sum takes half a second: only the last one shows.
 TEST(Scaling, TheBackwardPassHidesSums) {
   const std::vector<GradientPiece> pieces = Work().pieces;
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.5), 4), 0.5);
+  const std::vector<double> none(4, 0.0);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.5), none, 4), 0.5);
   // Twice as long as the pieces are apart: the sums queue from the first piece on.
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 2.0), 4), 1 + 4 * 2.0 - 4);
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.0), 4), 0);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 2.0), none, 4), 1 + 4 * 2.0 - 4);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector(4, 0.0), none, 4), 0);
   // A large last piece is hidden by nothing.
-  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector{0.1, 0.1, 0.1, 3.0}, 4), 3);
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, std::vector{0.1, 0.1, 0.1, 3.0}, none, 4), 3);
+}
+
+// What is done with the sums that are there takes its time beside those that are not.
+TEST(Scaling, WorkOnEarlierPiecesHidesSums) {
+  const std::vector<GradientPiece> pieces = Work().pieces;
+  // Of 3 s for the last sum, the work on three pieces hides 0.6.
+  const std::vector sums{0.1, 0.1, 0.1, 3.0};
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, sums, std::vector(4, 0.2), 4), 3 - 3 * 0.2);
+  // More work than that hides all of it.
+  EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, sums, std::vector(4, 2.0), 4), 0);
+  // The last two sums end 2 and 4 s behind the backward pass, and work on one takes 1 s.
+  EXPECT_DOUBLE_EQ(
+      ExposedSeconds(pieces, std::vector{0.0, 0.0, 3.0, 2.0}, std::vector{0.5, 0.5, 1.0, 1.0}, 4),
+      (2 - 1) + (4 - 3));
 }
 
 TEST(Scaling, OnlyTheLastMicroBatchHidesSums) {

@@ -100,10 +100,15 @@ TEST(StepWorks, TheBackwardPassIsMostOfTheStep) {
   EXPECT_LT(WorkOf(Small(), 1, true).backward_share, 0.8);
 }
 
-// The tied embedding, 33 MB, is the first parameter and the last that is complete.
+// The tied embedding, 33 MB, is the first parameter and the last that is complete: one piece, with
+// little else.
 TEST(StepWorks, PiecesAreTheBucketsInTheirOrder) {
   const StepWork work = WorkOf(Small(), 8, true);
   ASSERT_GT(work.pieces.size(), 2u);
+  constexpr double kEmbeddingBytes = 32128 * 256 * 4, kMiB = 1 << 20;
+  const double with_embedding = work.pieces[work.pieces.size() - 2].bytes;
+  EXPECT_GE(with_embedding, kEmbeddingBytes);
+  EXPECT_LE(with_embedding, kEmbeddingBytes + 8 * kMiB);
   double bytes = 0, last = 0;
   for (const GradientPiece& piece : work.pieces) {
     bytes += piece.bytes;
@@ -161,10 +166,10 @@ TEST(StepWorks, TheForwardPassNeedsPiecesInTheOrderOfTheirGathers) {
 // A ring passes shares from rank to rank: with many ranks the pieces grow, or it would be latency.
 TEST(StepWorks, ManyRanksShareLargerPieces) {
   Config config = Small();
-  config.mutable_train()->set_batch_size(64);
+  config.mutable_train()->set_batch_size(128);
   config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
   EXPECT_GT(WorkOf(config, 2, true).pieces.size(), 3u);
-  EXPECT_EQ(WorkOf(config, 64, true).pieces.size(), 2u);  // all parameters, and the step's sums
+  EXPECT_EQ(WorkOf(config, 128, true).pieces.size(), 2u);  // all parameters, and the step's sums
 }
 
 // p, g, m and v are read and three of them written; the norm reads g once more. Other values of the

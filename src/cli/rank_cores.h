@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cores each rank of a machine computes on. A rank whose GPU is near some of the cores takes
+// of these, others of all that they may use; ranks that may use the same divide them, so that no
+// two share a core. What a launcher or `taskset` has left to a rank is never widened.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dist/communicator.h"
+
+struct hwloc_topology;
+
+namespace syntra {
+
+// A machine as hwloc sees it. Null where hwloc cannot tell.
+struct CloseTopology {
+  void operator()(hwloc_topology* topology) const;
+};
+using Topology = std::unique_ptr<hwloc_topology, CloseTopology>;
+Topology ThisMachine();
+
+struct RankPlace {
+  std::string machine;  // ranks with the same text share its cores
+  std::string cpus;     // that the rank may use, as Linux lists them: "0-7,16-23"
+  std::string gpu;      // its address on the PCI bus, "0000:3b:00.0"; empty: none, or not known
+};
+RankPlace ThisPlace(const std::string& gpu);  // of this process
+
+struct RankCores {
+  std::string cpus;   // to compute on
+  std::string nodes;  // of NUMA, that they are in: "0", "0-1"
+  int threads = 1;    // as many as compute there, and no other rank does
+  bool are_near_gpu = false;
+};
+// Of one of these ranks. The topology is that of its machine.
+RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, size_t rank);
+
+// Collective. Binds this process to its cores and gives it a thread for each of their hardware
+// threads. Where it cannot be bound, or SYNTRA_BINDING in the environment is "none", it stays where
+// it was, with as many threads. `gpu`: as in RankPlace.
+void TakeCores(Communicator& ranks, const std::string& gpu);
+
+}  // namespace syntra

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a host compute on cores of their own, and say so.
+#include <sched.h>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "tests/e2e/tiny_run.h"
+
+namespace syntra {
+namespace {
+
+class Cores : public TinyRun {
+ protected:
+  void SetUp() override {
+    if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+    cpu_set_t mine;
+    ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+    if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one processor";
+    TinyRun::SetUp();
+  }
+
+  // Of each of two ranks; of both where they have the same.
+  std::vector<std::string> CpusOfTwo(const std::string& name, StartOptions options) const {
+    options.ranks = 2;
+    const Outcome outcome = Run(Pretrain(name, {"train.steps=3"}), options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string start = "cores: the ranks of " + HostName() + " compute on cpus ";
+    for (const std::string& line : Split(outcome.err, '\n')) {
+      const size_t at = line.find(start);
+      if (at == line.npos) continue;
+      std::vector<std::string> cpus;
+      for (const std::string& list : Split(line.substr(at + start.size()), ';')) {
+        cpus.emplace_back(StripSpace(list));
+      }
+      return cpus;
+    }
+    ADD_FAILURE() << outcome.err;
+    return {};
+  }
+};
+
+TEST_F(Cores, RanksDivideThoseThatTheyMayUse) {
+  const std::vector<std::string> own = CpusOfTwo("own", {});
+  ASSERT_EQ(own.size(), 2u);
+  EXPECT_NE(own[0], own[1]);
+  const std::vector<std::string> all{AllowedCpus()};
+  EXPECT_EQ(CpusOfTwo("unbound", {.environment = {"SYNTRA_BINDING=none"}}), all);
+  // More than one cannot be had from a mask of one.
+  const std::string first = all[0].substr(0, all[0].find_first_of(",-"));
+  EXPECT_EQ(CpusOfTwo("masked", {.wrapper = {"taskset", "--cpu-list", first}}), std::vector{first});
+}
+
+}  // namespace
+}  // namespace syntra
