@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The description of a matrix product, for every backend's library: C = alpha op(A) op(B) (+ C), or
-// the ReLU of that. Matrices are stored row-major.
+// what an epilogue makes of that. Matrices are stored row-major.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,22 @@
 #include "core/dtype.h"
 
 namespace syntra {
+
+// What becomes of a sum x before it is stored.
+enum class Epilogue {
+  kNone,
+  kRelu,      // max(x, 0)
+  kReluMask,  // the same, and a mask gets bits where it is positive (kernels/bit_mask.h)
+  kMask       // x where a mask has a bit, else 0
+};
+
+// What is left if the mask is written or applied afterwards.
+inline Epilogue WithoutMask(Epilogue epilogue) {
+  if (epilogue == Epilogue::kReluMask) return Epilogue::kRelu;
+  return epilogue == Epilogue::kMask ? Epilogue::kNone : epilogue;
+}
+
+inline bool HasMask(Epilogue epilogue) { return WithoutMask(epilogue) != epilogue; }
 
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;  // C [m, n], op(A) [m, k], op(B) [k, n]
@@ -17,7 +33,8 @@ struct GemmProblem {
   // A and B are both kF32 or both kBF16. C is kF32, or kBF16 if A and B are. Sums are f32.
   DType ab = DType::kF32, c = DType::kF32;
   float alpha = 1.0f;
-  bool accumulate = false, relu = false;  // not both
+  bool accumulate = false;  // not with an epilogue
+  Epilogue epilogue = Epilogue::kNone;
 };
 
 }  // namespace syntra

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products that a call of matmul, matmul_relu or batch_matmul stands for
+// The products that a call of matmul, matmul_relu, masked_matmul or batch_matmul stands for
 // (kernels/ops/matmul.cc, batch_matmul.cc).
 #pragma once
 
@@ -46,8 +46,20 @@ struct MatmulCall {
 
   static MatmulCall OfRelu(const OpCall& call) {
     MatmulCall result = Of(call);
-    result.problem.relu = true;
+    result.problem.epilogue = call.outputs[1].present() ? Epilogue::kReluMask : Epilogue::kRelu;
     return result;
+  }
+
+  static MatmulCall OfMasked(const OpCall& call) {
+    MatmulCall result = Of(call);
+    result.problem.epilogue = Epilogue::kMask;
+    return result;
+  }
+
+  // The mask that the epilogue writes or applies; null if it has none.
+  void* MaskIn(const KernelArguments& arguments) const {
+    if (problem.epilogue == Epilogue::kReluMask) return arguments.outputs[1];
+    return problem.epilogue == Epilogue::kMask ? arguments.inputs[2] : nullptr;
   }
 
  private:

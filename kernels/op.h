@@ -78,6 +78,13 @@ class GradientRule {
                           std::vector<int> targets) = 0;
   // Adds `gradient` to the gradient of input i.
   virtual void Pass(int i, Value gradient) = 0;
+
+  // The mask of the call whose result input i is (Op::masks), if nothing else reads that result;
+  // else absent. Who takes it contributes a gradient that is 0 where the mask has no bit, and so
+  // spares that call to mask it.
+  virtual Value TakeMask(int /*i*/) { return {}; }
+  // Whether the mask of the call itself was taken.
+  virtual bool mask_taken() const { return false; }
 };
 
 // Fills an integer input of a test case.
@@ -107,6 +114,8 @@ struct Op {
   bool updates = false;
   // Output 0 has the elements of input 0 in the same order, so it may lie in its memory.
   bool keeps_elements = false;
+  // Output 1 is a mask (kernels/bit_mask.h) of where gradients pass through output 0, as of a ReLU.
+  bool masks = false;
   // Exchanges values with the other ranks that run the program (rank_group.h).
   bool collective = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs an op's double-precision reference on host tensors of the call's types.
-#include <cstring>
+#include <algorithm>
 #include <memory>
 
 #include "kernels/bfloat16.h"
@@ -95,6 +95,7 @@ BoundKernel BindReferenceOnHost(const Op& op, const OpCall& call) {
         }
       }
       scratch->output_views[i] = Wrap(type, arguments.outputs[i], numbers);
+      if (!updates) std::ranges::fill(scratch->output_views[i].integers, 0);
     }
     reference(call, scratch->input_views, scratch->output_views);
     for (size_t i = 0; i < call.outputs.size(); ++i) {

@@ -17,6 +17,8 @@
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
+#include "kernels/bit_mask.h"
+#include "kernels/cpu/bit_mask.h"
 #include "kernels/cpu/pack.h"
 
 namespace syntra {
@@ -108,20 +110,25 @@ class Runner {
 // library loses on it; in f32 it costs more. A product on the whole pool is then split into bands
 // of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
 // sequential plan. In bf16 this is 2 % faster than the library's own split, in f32 as fast. If
-// there is only one band, the library splits it.
+// there is only one band, the library splits it. Masks are written and applied band by band, while
+// a band's results are in a cache: so they cost less than a pass of their own.
 struct Bands {
-  GemmProblem problem;  // the product of one band, with A not transposed
+  GemmProblem problem;  // the product of one band, with A not transposed and without masks
+  Epilogue epilogue;
   GemmThreads threads;
   int64_t count = 1;
-  size_t a_bytes = 0, c_bytes = 0;  // from one band to the next
+  size_t a_bytes = 0, c_bytes = 0, mask_bytes = 0;  // from one band to the next
   std::optional<Transposition> turn;
   size_t turned_bytes = 0;
 
-  Bands(const GemmProblem& whole, GemmThreads requested) : problem(whole), threads(requested) {
+  Bands(const GemmProblem& whole, GemmThreads requested)
+      : problem(whole), epilogue(whole.epilogue), threads(requested) {
+    problem.epilogue = WithoutMask(epilogue);
     constexpr int64_t kFewestRows = 64, kMostEach = 4;  // rows of a band, bands of a thread
     const bool turned = whole.transpose_a && whole.ab == DType::kBF16;
     if (requested == GemmThreads::kPool && (turned || !whole.transpose_a)) {
-      for (int64_t each = kMostEach; each > 0 && count == 1; --each) {
+      for (int64_t each = std::max(kMostEach, MaskedBands() / ThreadCount());
+           each > 0 && count == 1; --each) {
         const int64_t parts = each * ThreadCount();
         if (whole.m % parts == 0 && whole.m / parts >= kFewestRows) count = parts;
       }
@@ -133,6 +140,7 @@ struct Bands {
     const int64_t c_stride = whole.c_stride > 0 ? whole.c_stride : whole.n;
     a_bytes = problem.m * (whole.transpose_a ? 1 : a_stride) * SizeOf(whole.ab);
     c_bytes = problem.m * c_stride * SizeOf(whole.c);
+    mask_bytes = problem.m * MaskStride(whole.n);
     if (!turned) return;
     turn = {.rows = whole.k, .columns = problem.m, .stride = a_stride, .dtype = whole.ab};
     turned_bytes = AlignUp(problem.m * whole.k * SizeOf(whole.ab));
@@ -153,7 +161,7 @@ struct Bands {
   }
 
   void Run(const Runner& runner, const void* a, const void* b, void* c, std::byte* workspace,
-           size_t runner_bytes) const {
+           size_t runner_bytes, void* mask) const {
     const auto* left = static_cast<const std::byte*>(a);
     auto* result = static_cast<std::byte*>(c);
     ParallelTasks(count, [&](int64_t i) {
@@ -161,7 +169,27 @@ struct Bands {
       const std::byte* rows = left + i * a_bytes;
       if (turn) Transpose(*turn, rows, turned);
       runner.Run({turn ? turned : rows, b, result + i * c_bytes, turned + turned_bytes});
+      if (HasMask(epilogue)) Mask(i, result, static_cast<std::byte*>(mask));
     });
+  }
+
+  // How many bands of a product with a mask are small enough for a core's cache.
+  int64_t MaskedBands() const {
+    constexpr int64_t kCached = 512 << 10;
+    if (!HasMask(epilogue)) return 0;
+    return problem.m * problem.n * static_cast<int64_t>(SizeOf(problem.c)) / kCached;
+  }
+
+  // What the library leaves of a band's epilogue.
+  void Mask(int64_t band, std::byte* c, std::byte* mask) const {
+    const TensorType type{problem.c, {problem.m, problem.n}};
+    c += band * c_bytes;
+    mask += band * mask_bytes;
+    if (epilogue == Epilogue::kReluMask) {
+      WriteMask(type, c, mask);
+    } else {
+      ApplyMask(type, mask, c);
+    }
   }
 };
 
@@ -173,7 +201,9 @@ dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& 
   if (p.alpha != 1.0f) attributes.set_output_scales(0, {p.alpha});
   dnnl::post_ops after;
   if (p.accumulate) after.append_sum(1.0f);
-  if (p.relu) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  if (p.epilogue == Epilogue::kRelu) {
+    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  }
   attributes.set_post_ops(after);
   const dnnl::matmul::desc desc(MatrixDesc(p.m, p.k, p.ab, p.transpose_a, p.a_stride), b,
                                 MatrixDesc(p.m, p.n, p.c, false, p.c_stride));
@@ -225,8 +255,8 @@ Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
 
 size_t Gemm::workspace_bytes() const { return plan_->bands.workspace_bytes(plan_->runner_bytes); }
 
-void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace) const {
-  plan_->bands.Run(plan_->runner, a, b, c, workspace, plan_->runner_bytes);
+void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask) const {
+  plan_->bands.Run(plan_->runner, a, b, c, workspace, plan_->runner_bytes, mask);
 }
 
 namespace {
@@ -306,8 +336,9 @@ void PackedGemm::Pack(const void* b, std::byte* packed, std::byte* workspace) co
   plan_->packer.Run(b, packed, workspace);
 }
 
-void PackedGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const {
-  plan_->bands.Run(plan_->product, a, packed, c, workspace, plan_->runner_bytes);
+void PackedGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,
+                     void* mask) const {
+  plan_->bands.Run(plan_->product, a, packed, c, workspace, plan_->runner_bytes, mask);
 }
 
 }  // namespace syntra

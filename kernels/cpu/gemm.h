@@ -33,7 +33,8 @@ class Gemm {
   bool bound() const { return plan_ != nullptr; }
   // Bytes of 64-byte aligned scratch that each concurrent Run needs; may be 0.
   size_t workspace_bytes() const;
-  void Run(const void* a, const void* b, void* c, std::byte* workspace) const;
+  // `mask`: what an epilogue writes or applies (kernels/bit_mask.h); rows of C are then dense.
+  void Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask = nullptr) const;
 
  private:
   struct Plan;
@@ -55,7 +56,8 @@ class PackedGemm {
   size_t packed_bytes() const;     // size of the packed B, which is 64-byte aligned
   size_t workspace_bytes() const;  // for Pack and for Run, not both at once
   void Pack(const void* b, std::byte* packed, std::byte* workspace) const;
-  void Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const;
+  void Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,
+           void* mask = nullptr) const;
 
  private:
   struct Plan;

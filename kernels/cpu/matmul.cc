@@ -23,12 +23,14 @@ bool AllActivations(const OpCall& call) {
 }
 
 struct Product {
+  MatmulCall call;
   Converted a, b;
   Gemm gemm;
   size_t scratch_offset;
 };
 
-BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem) {
+BoundKernel BindProduct(const OpCall& call, const MatmulCall& matmul) {
+  const GemmProblem& problem = matmul.problem;
   BoundKernel kernel;
   WorkspaceLayout layout;
   Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
@@ -37,17 +39,19 @@ BoundKernel BindProduct(const OpCall& call, const GemmProblem& problem) {
   const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
-      Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
-  kernel.accumulates = !problem.relu;
+      Product{matmul, std::move(a), std::move(b), std::move(gemm), scratch_offset});
+  kernel.accumulates = problem.epilogue == Epilogue::kNone;
   kernel.run = [product](const KernelArguments& arguments) {
     product->gemm.Run(product->a.Run(arguments, 0), product->b.Run(arguments, 1),
-                      arguments.outputs[0], arguments.workspace + product->scratch_offset);
+                      arguments.outputs[0], arguments.workspace + product->scratch_offset,
+                      product->call.MaskIn(arguments));
   };
   return kernel;
 }
 
 // A product with a packed B. A very long k is split into slabs, so that the packed B stays small.
 struct PackedProduct {
+  MatmulCall call;
   Converted a;
   PackedGemm first, next;  // the slabs after the first add to its result
   int64_t slabs;
@@ -62,7 +66,7 @@ struct PackedProduct {
       const PackedGemm& gemm = slab == 0 ? first : next;
       gemm.Pack(right + slab * b_bytes, workspace + packed_offset, workspace + scratch_offset);
       gemm.Run(left + slab * a_bytes, workspace + packed_offset, arguments.outputs[0],
-               workspace + scratch_offset);
+               workspace + scratch_offset, call.MaskIn(arguments));
     }
   }
 };
@@ -76,7 +80,8 @@ int64_t SlabsOf(const GemmProblem& problem) {
   return rows >= kFewestRows ? problem.k / rows : 1;
 }
 
-BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
+BoundKernel BindPacked(const OpCall& call, const MatmulCall& matmul) {
+  const GemmProblem& problem = matmul.problem;
   BoundKernel kernel;
   WorkspaceLayout layout;
   Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
@@ -92,10 +97,10 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
       layout.Place(std::max(first.workspace_bytes(), slabs > 1 ? next.workspace_bytes() : 0));
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const PackedProduct>(
-      PackedProduct{std::move(a), std::move(first), std::move(next), slabs,
+      PackedProduct{matmul, std::move(a), std::move(first), std::move(next), slabs,
                     slab.k * problem.m * SizeOf(problem.ab), slab.k * problem.n * SizeOf(stored_b),
                     packed_offset, scratch_offset});
-  kernel.accumulates = !problem.relu;
+  kernel.accumulates = problem.epilogue == Epilogue::kNone;
   kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;
 }
@@ -104,8 +109,8 @@ BoundKernel BindPacked(const OpCall& call, const GemmProblem& problem) {
 
 std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product) {
   if (!AllActivations(call)) return std::nullopt;
-  if (product.problem.m >= kPackingRows) return BindPacked(call, product.problem);
-  return BindProduct(call, product.problem);
+  if (product.problem.m >= kPackingRows) return BindPacked(call, product);
+  return BindProduct(call, product);
 }
 
 std::optional<BoundKernel> cpu_matmul(const OpCall& call) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/algorithm_choices.h"
+#include "kernels/bit_mask.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/trial.h"
 
@@ -31,6 +32,25 @@ cublasLtHandle_t Handle() {
     return made;
   }();
   return handle;
+}
+
+cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kNone:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::kRelu:
+      return CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::kReluMask:
+      return CUBLASLT_EPILOGUE_RELU_AUX;
+    case Epilogue::kMask:
+      return CUBLASLT_EPILOGUE_DRELU;
+  }
+  Fail(ExitCode::kInternal, "epilogue {}", static_cast<int>(epilogue));
+}
+
+const char* TextOf(Epilogue epilogue) {
+  constexpr const char* kNames[] = {"", ", relu", ", relu with its mask", ", masked"};
+  return kNames[static_cast<int>(epilogue)];
 }
 
 cudaDataType TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
@@ -187,8 +207,9 @@ void KeepAlgorithms(const Path& file) {
 struct Gemm::Plan {
   Plan(const GemmProblem& problem, const GemmBatch& batch);
 
-  // The library's algorithms for the problem, the one that it expects to be fastest first.
-  std::vector<Candidate> Candidates() const;
+  // The library's algorithms for the problem, the one that it expects to be fastest first; none,
+  // and why, if it has none.
+  std::vector<Candidate> Candidates(cublasStatus_t& status) const;
   // How long each takes; nothing where operands to time them on do not fit into memory.
   std::vector<double> SecondsOf(const std::vector<Candidate>& candidates);
   // The problem, for people and as a key.
@@ -196,6 +217,11 @@ struct Gemm::Plan {
   void Take(const Candidate& candidate) {
     algorithm = candidate.algo;
     workspace_bytes = candidate.workspaceSize;
+  }
+  // Where an epilogue's mask is: for the products that are enqueued next.
+  void SetMask(const void* mask) const {
+    SYNTRA_CUBLAS(cublasLtMatmulDescSetAttribute(
+        operation.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &mask, sizeof(mask)));
   }
   cublasStatus_t Enqueue(const void* a, const void* b, void* c, void* workspace,
                          cudaStream_t stream) const {
@@ -235,22 +261,24 @@ Gemm::Plan::Plan(const GemmProblem& p, const GemmBatch& batch)
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(p.epilogue));
+  if (!HasMask(p.epilogue)) return;
+  // A row of the mask, which belongs to a row of C, is a column to the library.
+  SYNTRA_CHECK(p.n % kMaskRowBits == 0 && count == 1, "a mask for {}", ToString());
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
+  // Some algorithms are only offered for a mask that is there.
+  SetMask(reinterpret_cast<const void*>(Buffer::kAlignment));
 }
 
-std::vector<Candidate> Gemm::Plan::Candidates() const {
+std::vector<Candidate> Gemm::Plan::Candidates(cublasStatus_t& status) const {
   constexpr int kMost = 8;
   std::vector<Candidate> found(kMost);
   int number = 0;
-  const cublasStatus_t status = Cublas().cublasLtMatmulAlgoGetHeuristic(
+  status = Cublas().cublasLtMatmulAlgoGetHeuristic(
       Handle(), operation.get(), left.get(), right.get(), result.get(), result.get(),
       PreferenceOf(b, a, c).get(), kMost, found.data(), &number);
   found.resize(status == CUBLAS_STATUS_SUCCESS ? number : 0);
   std::erase_if(found, [](const Candidate& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
-  if (found.empty()) {
-    Fail(ExitCode::kInternal, "cuBLASLt has no product {}: {}", ToString(),
-         Cublas().cublasLtGetStatusString(status));
-  }
   return found;
 }
 
@@ -258,7 +286,9 @@ std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidat
   Trial trial;
   const void *from_a = trial.Allocate(a.bytes(count)), *from_b = trial.Allocate(b.bytes(count));
   void *to = trial.Allocate(c.bytes(count)), *workspace = trial.Allocate(kMostWorkspace);
-  if (!from_a || !from_b || !to || !workspace) return {};
+  void* mask = HasMask(problem.epilogue) ? trial.Allocate(problem.m * problem.n / 8) : nullptr;
+  if (!from_a || !from_b || !to || !workspace || (HasMask(problem.epilogue) && !mask)) return {};
+  if (mask) SetMask(mask);
   std::vector<double> seconds;
   for (const Candidate& candidate : candidates) {
     Take(candidate);
@@ -272,7 +302,7 @@ std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidat
 std::string Gemm::Plan::ToString() const {
   return fmt::format("{} = {}{} . {}{} in {} products{}{}", c.ToString(), a.ToString(),
                      problem.transpose_a ? "^T" : "", b.ToString(), problem.transpose_b ? "^T" : "",
-                     count, problem.accumulate ? ", added" : "", problem.relu ? ", relu" : "");
+                     count, problem.accumulate ? ", added" : "", TextOf(problem.epilogue));
 }
 
 Gemm::Gemm() = default;
@@ -282,7 +312,12 @@ Gemm::~Gemm() = default;
 
 Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
     : plan_(std::make_unique<Plan>(problem, batch)) {
-  const std::vector<Candidate> candidates = plan_->Candidates();
+  cublasStatus_t status;
+  const std::vector<Candidate> candidates = plan_->Candidates(status);
+  if (candidates.empty()) {
+    Fail(ExitCode::kInternal, "cuBLASLt has no product {}: {}", plan_->ToString(),
+         Cublas().cublasLtGetStatusString(status));
+  }
   std::vector<std::string> names;
   for (const Candidate& candidate : candidates) names.push_back(Describe(candidate.algo));
   const size_t chosen = Choices().Choose(Platform() + ": " + plan_->ToString(), names,
@@ -290,10 +325,17 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
   plan_->Take(candidates[chosen]);
 }
 
+bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
+  if (HasMask(problem.epilogue) && problem.n % kMaskRowBits != 0) return false;
+  cublasStatus_t status;
+  return !Plan(problem, batch).Candidates(status).empty();
+}
+
 size_t Gemm::workspace_bytes() const { return plan_->workspace_bytes; }
 
 void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
-               std::byte* workspace) const {
+               std::byte* workspace, void* mask) const {
+  if (mask) plan_->SetMask(mask);
   CheckCublas(plan_->Enqueue(a, b, c, workspace, static_cast<cudaStream_t>(call.stream)),
               "cublasLtMatmul");
 }

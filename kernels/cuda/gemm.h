@@ -34,11 +34,16 @@ class Gemm {
   Gemm& operator=(Gemm&&) noexcept;
   ~Gemm();
 
+  // Whether the library has a kernel for the problem. Masks are offered for a multiple of 128
+  // columns only: nobody says what becomes of the bits behind the last one.
+  static bool Offers(const GemmProblem& problem, const GemmBatch& batch = {});
+
   bool bound() const { return plan_ != nullptr; }
   size_t workspace_bytes() const;
   // Enqueues the products on the call's stream. `workspace` has workspace_bytes(), 64-byte aligned.
-  void Run(const KernelArguments& call, const void* a, const void* b, void* c,
-           std::byte* workspace) const;
+  // `mask`: what an epilogue writes or applies (kernels/bit_mask.h).
+  void Run(const KernelArguments& call, const void* a, const void* b, void* c, std::byte* workspace,
+           void* mask = nullptr) const;
 
  private:
   struct Plan;

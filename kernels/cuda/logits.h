@@ -11,8 +11,18 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/operands.h"
+#if !defined(__CUDACC__)
+#include "simt/device.h"
+#endif
 
 namespace syntra::gpu {
+
+// The most logits of a chunk: 256 MB of them, or so few that a test's calls have several chunks.
+#if defined(__CUDACC__)
+inline constexpr int64_t kMostLogits = 64 << 20;
+#else
+inline constexpr int64_t kMostLogits = simt::kMostLogits;
+#endif
 
 // All chunks have the same number of tokens, except that the last may have fewer.
 struct LogitChunks {
@@ -21,20 +31,20 @@ struct LogitChunks {
   float scale;
 
   // For a call whose first inputs are hidden and embedding.
-  explicit LogitChunks(const OpCall& call)
+  explicit LogitChunks(const OpCall& call, int64_t most_logits = kMostLogits)
       : tokens(call.inputs[0].shape.rows()),
         width(call.inputs[0].shape[-1]),
         vocabulary(call.inputs[1].shape[0]),
         dtype(call.inputs[0].dtype),
         scale(static_cast<float>(call.attributes.Number("scale"))) {
-    // At most 256 MB of logits, but products that are large enough to fill the GPU. Chunks are
-    // whole tiles of the products. So no chunk but the last leaves a part of a tile idle, and a
-    // chunk's operands are aligned as tensors are, whatever the width.
-    constexpr int64_t kLogits = 64 << 20, kTile = 128;
+    // Few logits, but products that are large enough to fill the GPU. Chunks are whole tiles of the
+    // products. So no chunk but the last leaves a part of a tile idle, and a chunk's operands are
+    // aligned as tensors are, whatever the width.
+    constexpr int64_t kTile = 128;
     const auto ceiling = [](int64_t n, int64_t of) { return (n + of - 1) / of; };
     const int64_t tiles = ceiling(tokens, kTile);
-    const int64_t most = std::max<int64_t>(1, kLogits / vocabulary / kTile);  // tiles of a chunk
-    rows = std::min(tokens, kTile * ceiling(tiles, ceiling(tiles, most)));
+    const int64_t most_tiles = std::max<int64_t>(1, most_logits / vocabulary / kTile);
+    rows = std::min(tokens, kTile * ceiling(tiles, ceiling(tiles, most_tiles)));
     count = ceiling(tokens, rows);
   }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul_relu: a product with the library's ReLU as its epilogue.
+#include "kernels/matmul_relu_call.h"
+
 #include "kernels/cuda/matmul.h"
 
 namespace syntra {
 
 std::optional<BoundKernel> cuda_matmul_relu(const OpCall& call) {
-  return gpu::BindMatmul(call, MatmulCall::OfRelu(call));
+  return BindMatmulRelu(
+      call, [](const OpCall& each) { return gpu::BindMatmul(each, MatmulCall::OfRelu(each)); });
 }
 
 }  // namespace syntra

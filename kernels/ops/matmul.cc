@@ -81,7 +81,11 @@ void Gradient(GradientRule& rule) {
     return;
   }
   const bool transpose_b = TransposeB(rule.attributes());
-  rule.Contribute("matmul", product(false, !transpose_b, a_type), {dc, b}, {0});
+  if (const Value mask = transpose_b ? Value{} : rule.TakeMask(0)) {
+    rule.Contribute("masked_matmul", product(false, true, a_type), {dc, b, mask}, {0});
+  } else {
+    rule.Contribute("matmul", product(false, !transpose_b, a_type), {dc, b}, {0});
+  }
   const Value left = transpose_b ? dc : a, right = transpose_b ? a : dc;
   rule.Contribute("matmul", product(true, false, b_type), {left, right}, {1});
 }

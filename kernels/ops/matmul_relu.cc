@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = max(a b, 0): a [.., K], b [K, N]. Attributes as for matmul, without transposes. It is one op
-// because every library can apply the ReLU to sums in registers. Backward from the result: dc = dy
-// where y > 0, else 0; then as for matmul.
+// because every library can apply the ReLU to sums in registers. The second output is the mask of
+// where y > 0 (kernels/bit_mask.h). Backward: dc = dy where the mask has bits, else 0; then as for
+// matmul. A product that reads y alone takes the mask and masks dy where it makes it
+// (masked_matmul).
+#include "kernels/bit_mask.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
@@ -12,19 +15,28 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   SYNTRA_CHECK(inputs[1].shape.rank() == 2 && !attributes.Flag("transpose_a") &&
                    !attributes.Flag("transpose_b"),
                "matmul_relu of {} and {}", ToString(inputs[0]), ToString(inputs[1]));
+  result.push_back(MaskOf(result[0].shape));
   return result;
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   GetOp("matmul").reference(call, inputs, outputs);
-  for (double& y : outputs[0].numbers) y = y > 0.0 ? y : 0.0;
+  const int64_t columns = inputs[1].dim(-1), words = MaskOf(inputs[1].type.shape).shape[-1];
+  for (size_t i = 0; i < outputs[0].numbers.size(); ++i) {
+    double& y = outputs[0].numbers[i];
+    y = y > 0.0 ? y : 0.0;
+    if (y == 0.0 || !outputs[1].present()) continue;
+    const auto row = static_cast<int64_t>(i) / columns, j = static_cast<int64_t>(i) % columns;
+    outputs[1].integers[row * words + j / 32] |= static_cast<int32_t>(1u << j % 32);
+  }
 }
 
 void Gradient(GradientRule& rule) {
-  const Value a = rule.input(0), b = rule.input(1);
-  const Value dc = rule.recorder().Record("activation_grad", {{"kind", "relu"}},
-                                          {rule.output(0), rule.output_gradient(0)})[0];
+  const Value a = rule.input(0), b = rule.input(1), dy = rule.output_gradient(0);
+  const Value dc = rule.mask_taken() ? dy
+                                     : rule.recorder().Record("activation_grad", {{"kind", "relu"}},
+                                                              {rule.output(0), dy})[0];
   const auto product = [&](bool transpose_a, bool transpose_b, Value of) {
     return Attributes{{"transpose_a", transpose_a},
                       {"transpose_b", transpose_b},
@@ -41,7 +53,9 @@ std::vector<OpCase> Cases() {
   for (DType dtype : kActivationTypes) {
     const Attributes attributes{
         {"transpose_a", false}, {"transpose_b", false}, {"dtype", DTypeName(dtype)}};
-    cases.push_back({DTypeName(dtype), attributes, {{dtype, {2, 5, 19}}, F32({19, 67})}, {}});
+    const TensorType a = {dtype, {2, 5, 19}};
+    cases.push_back({DTypeName(dtype), attributes, {a, F32({19, 67})}, {}});
+    cases.push_back({DTypeName(dtype) + "_lines", attributes, {a, F32({19, 128})}, {}});
   }
   return cases;
 }
@@ -49,8 +63,12 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 Op op_matmul_relu() {
-  return {
-      .infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases, .flops = Flops};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .flops = Flops,
+          .masks = true};
 }
 
 }  // namespace syntra

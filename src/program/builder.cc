@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/builder.h"
 
+#include <algorithm>
+
 namespace syntra {
 
 Value ProgramBuilder::NewValue(ValueInfo info) {
@@ -160,8 +162,33 @@ void ProgramBuilder::EndForwardHalf() {
   }
 }
 
+void ProgramBuilder::LeaveOutUnread() {
+  std::vector<bool> read(program_.values.size());
+  for (const Instruction& instruction : program_.instructions) {
+    for (const Value input : instruction.inputs) {
+      if (input) read[input.id] = true;
+    }
+    for (size_t k = 0; k < instruction.outputs.size(); ++k) {
+      if (instruction.call.accumulate[k]) read[instruction.outputs[k].id] = true;
+    }
+  }
+  for (const auto& [name, value] : program_.outputs) read[value.id] = true;
+  const auto is_needed = [&](Value value) {
+    return value && (read[value.id] || program_.info(value).kind != ValueKind::kTransient);
+  };
+  for (Instruction& instruction : program_.instructions) {
+    if (std::ranges::none_of(instruction.outputs, is_needed)) continue;
+    for (size_t k = 0; k < instruction.outputs.size(); ++k) {
+      if (is_needed(instruction.outputs[k])) continue;
+      instruction.call.outputs[k] = {.dtype = DType::kNone};
+      instruction.outputs[k] = {};
+    }
+  }
+}
+
 Program ProgramBuilder::Build() && {
   if (program_.backward_begin == 0) EndForwardHalf();
+  LeaveOutUnread();
   return std::move(program_);
 }
 

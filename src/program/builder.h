@@ -51,6 +51,7 @@ class ProgramBuilder final : public Recorder {
   void Differentiate(std::span<const Value> losses);
   void Differentiate(Value loss) { Differentiate(std::span(&loss, 1)); }
 
+  // The program. Of calls with several results, those that nobody reads have type none.
   Program Build() &&;
 
  private:
@@ -61,6 +62,7 @@ class ProgramBuilder final : public Recorder {
   // The value of that name; names are unique over all kinds.
   Value Named(ValueInfo info);
   void EndForwardHalf();
+  void LeaveOutUnread();
   Instruction MakeInstruction(std::string_view op, Attributes attributes,
                               std::vector<Value> inputs) const;
 

@@ -98,6 +98,17 @@ class ProgramBuilder::Tape final : public GradientRule {
     shared_[gradient.id] = true;
   }
 
+  Value TakeMask(int i) override {
+    const Value of = instruction_.inputs[i];
+    const int producer = producer_[of.id];
+    if (producer < 0 || readers_[of.id] > 1 || !wants(i)) return {};
+    const Instruction& masked = builder_.program_.instructions[producer];
+    if (!masked.op->masks || masked.outputs[0] != of) return {};
+    taken_.insert(of.id);
+    return Resolve(masked.outputs[1]);
+  }
+  bool mask_taken() const override { return taken_.contains(instruction_.outputs[0].id); }
+
  private:
   // A gradient op may also compute the outputs of the instruction that it differentiates; they
   // follow the outputs that have targets. The instruction is then dropped, unless the forward half
@@ -106,8 +117,8 @@ class ProgramBuilder::Tape final : public GradientRule {
     const size_t own = made.call.outputs.size() - made.outputs.size();
     if (own == 0) return;
     SYNTRA_CHECK(own == instruction_.outputs.size(), "targets of {}", made.op->name);
-    superseded_ = std::ranges::none_of(instruction_.outputs,
-                                       [&](Value value) { return value && read_[value.id]; });
+    superseded_ = std::ranges::none_of(
+        instruction_.outputs, [&](Value value) { return value && readers_[value.id] > 0; });
     for (const Value output : instruction_.outputs) {
       if (!superseded_) made.call.outputs[made.outputs.size()].dtype = DType::kNone;
       made.outputs.push_back(superseded_ ? output : Value{});
@@ -141,13 +152,13 @@ class ProgramBuilder::Tape final : public GradientRule {
     const auto& instructions = builder_.program_.instructions;
     producer_.assign(builder_.program_.values.size(), -1);
     kept_.assign(builder_.program_.values.size(), false);
-    read_.assign(builder_.program_.values.size(), false);
+    readers_.assign(builder_.program_.values.size(), 0);
     for (size_t i = 0; i < instructions.size(); ++i) {
       for (const Value output : instructions[i].outputs) {
         if (output) producer_[output.id] = static_cast<int>(i);
       }
       for (const Value input : instructions[i].inputs) {
-        if (input) read_[input.id] = true;
+        if (input) ++readers_[input.id];
         if (!input || producer_[input.id] < 0) continue;
         const int region = builder_.region_of_instruction_[producer_[input.id]];
         if (region < 0 || region != builder_.region_of_instruction_[i]) kept_[input.id] = true;
@@ -206,8 +217,9 @@ class ProgramBuilder::Tape final : public GradientRule {
   Instruction instruction_;  // a copy: recording moves the vector of instructions
   bool superseded_ = false;  // the instruction's outputs come from its gradient op
   std::vector<bool> depends_, kept_;
-  std::vector<bool> read_;  // by a forward instruction
+  std::vector<int> readers_;  // how many forward instructions read a value
   std::vector<int> producer_;
+  std::set<int> taken_;                      // results whose mask their reader has taken
   std::unordered_map<int, Value> gradient_;  // by forward value
   std::unordered_map<int, bool> shared_;     // by gradient value
   mutable std::unordered_map<int, Value> again_;

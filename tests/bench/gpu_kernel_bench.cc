@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the GPU's attention and norm kernels as T5-base and its Synthesizers call them: the
 // cases that the goals name, and those of training, whose rows have segments and whose targets are
-// 114 long. Prints a line of JSON for the device and one for each case:
+// 114 long; and what a ReLU and its mask add to the products of a feed-forward network. Prints a
+// line of JSON for the device and one for each case:
 //   {"name": "shared attention", "op": "attention", "seconds": 1e-4, "samples": [...],
 //    "flops": 1.0e11, "bytes": 2e8, "tflops_per_second": 1000.0, "gbytes_per_second": 2000.0}
 // seconds is the median sample; a sample is the mean of several consecutive runs, timed by events.
@@ -31,7 +32,7 @@ namespace syntra {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr int64_t kHeads = 12, kHeadSize = 64, kWidth = 768;
+constexpr int64_t kHeads = 12, kHeadSize = 64, kWidth = 768, kHidden = 3072;
 constexpr int64_t kFactorA = 32;  // columns of a factorized dense score matrix's first factor
 
 class DeviceBuffer {
@@ -314,6 +315,22 @@ void ReportNorm(const Sizes& sizes) {
       .Report("residual and norm");
 }
 
+// The products that have hidden values as their result, without and with the ReLU and its mask.
+void ReportHidden(const Sizes& sizes) {
+  const TensorType x = sizes.activation(sizes.length), in{DType::kBF16, {kWidth, kHidden}},
+                   out{DType::kBF16, {kHidden, kWidth}};
+  const auto with = [](bool transpose_b) {
+    return Attributes{{"transpose_a", false}, {"transpose_b", transpose_b}, {"dtype", "bf16"}};
+  };
+  Workload("matmul", {with(false), {x, in}, {}, {}}).Report("hidden values");
+  const Workload forward("matmul_relu", {with(false), {x, in}, {}, {}});
+  forward.Report("hidden values");
+  Workload("matmul", {with(true), {x, out}, {}, {}}).Report("gradient of hidden values");
+  Workload("masked_matmul", {with(true), {x, out, forward.call().outputs[1]}, {}, {}},
+           {nullptr, nullptr, forward.output(1)})
+      .Report("gradient of hidden values");
+}
+
 void ReportDevice() {
   cudaDeviceProp device;
   int driver = 0, runtime = 0;
@@ -351,6 +368,7 @@ int Main(int argc, char** argv) {
   ReportDevice();
   for (const AttentionCase& each : AttentionCases(sizes)) ReportAttention(each, sizes);
   ReportNorm(sizes);
+  ReportHidden(sizes);
   return 0;
 }
 

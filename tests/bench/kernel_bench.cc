@@ -17,6 +17,7 @@
 #include "core/buffer.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/bit_mask.h"
 #include "kernels/op.h"
 
 namespace syntra {
@@ -210,6 +211,11 @@ void Bench::Products(DType dtype) const {
     Run(fmt::format("{}x{}x{} {} TN +=", k, n, m, name), "matmul", with(true, false, "f32"),
         {{dtype, {m, k}}, {dtype, {m, n}}}, {.accumulate = true});
   }
+  const TensorType narrow = {dtype, {2048, 512}}, mask = MaskOf({2048, 2048});
+  const std::string wide = "2048x2048x512 " + name;
+  Run(wide, "matmul_relu", with(false, false, name), {narrow, F32({512, 2048})}, {.absent = {1}});
+  Run(wide + " mask", "matmul_relu", with(false, false, name), {narrow, F32({512, 2048})}, {});
+  Run(wide, "masked_matmul", with(false, true, name), {narrow, F32({2048, 512}), mask}, {});
   const TensorType x = {dtype, {8, 512, 512}}, table = F32({512, 512}), heads = F32({8, 512, 512});
   const Attributes straight = {{"transpose", false}};
   const Attributes::Integers one = {512, 512}, eight = {8, 512, 512};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "kernels/cuda.h"
 
@@ -12,6 +13,8 @@ int main(int argc, char** argv) {
     std::printf("[  SKIPPED ] no GPU: %s\n", found.problem.c_str());
     return 0;
   }
+  // Tests time no algorithms, and leave alone what the user's programs have chosen.
+  setenv("SYNTRA_ALGORITHMS", "first", /*overwrite=*/0);
   testing::InitGoogleTest(&argc, argv);  // makes the cases, which needs the backend
   return RUN_ALL_TESTS();
 }

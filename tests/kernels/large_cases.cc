@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "kernels/bit_mask.h"
 #include "kernels/ops/attention.h"
 #include "kernels/ops/shapes.h"
 
@@ -116,9 +117,13 @@ void AddProducts(Cases& cases, DType dtype) {
         {"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"dtype", DTypeName(result)}};
   };
   const TensorType x = {dtype, {2, 100, 130}};
-  for (const char* op : {"matmul", "matmul_relu"}) {
-    cases.push_back({op, {name, with(false, false, dtype), {x, F32({130, 301})}, {}}});
-  }
+  // Enough rows for products with a packed operand.
+  const TensorType rows = {dtype, {2, 130, 130}};
+  cases.push_back({"matmul", {name, with(false, false, dtype), {x, F32({130, 301})}, {}}});
+  cases.push_back({"matmul_relu", {name, with(false, false, dtype), {rows, F32({130, 301})}, {}}});
+  cases.push_back(
+      {"masked_matmul",
+       {name, with(false, true, dtype), {rows, F32({301, 130}), MaskOf({2, 130, 301})}, {}}});
   cases.push_back(
       {"matmul", {name + "_transposed", with(false, true, dtype), {x, F32({301, 130})}, {}}});
   cases.push_back({"matmul",

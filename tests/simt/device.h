@@ -12,6 +12,7 @@
 //                           Fork allows
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct Stream {
   std::vector<std::function<void()>> given;
   bool capturing = false;
 };
+
+// The most logits of a chunk (kernels/cuda/logits.h).
+inline constexpr int64_t kMostLogits = 1 << 19;
 
 // Enqueues work on a stream. If the stream is null, the work is done at once.
 void Give(void* stream, std::function<void()> work);

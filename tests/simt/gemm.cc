@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/bfloat16.h"
+#include "kernels/bit_mask.h"
 #include "tests/simt/device.h"
 
 namespace syntra::gpu {
@@ -39,13 +40,44 @@ Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
 Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
-    : plan_(std::make_unique<Plan>(Plan{problem, batch})) {}
+    : plan_(std::make_unique<Plan>(Plan{problem, batch})) {
+  SYNTRA_CHECK(Offers(problem, batch), "{} products of {} columns", batch.count, problem.n);
+}
+
+bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
+  return !HasMask(problem.epilogue) || (problem.n % kMaskRowBits == 0 && batch.count == 1);
+}
 
 size_t Gemm::workspace_bytes() const { return 0; }
 
 namespace {
 
-void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const void* b, void* c) {
+// A bit of a mask of C^T, which is column-major as all matrices of the library: the mask has a
+// column of bits for each of its columns, and of a byte's bits the lowest comes first.
+struct MaskBit {
+  uint8_t* byte;
+  int value;
+
+  static MaskBit At(void* mask, int64_t leading_dimension, int64_t row, int64_t column) {
+    const int64_t at = column * leading_dimension + row;
+    return {static_cast<uint8_t*>(mask) + at / 8, 1 << at % 8};
+  }
+  bool is_set() const { return (*byte & value) != 0; }
+  void Set(bool on) const { *byte = static_cast<uint8_t>(on ? *byte | value : *byte & ~value); }
+};
+
+// What an epilogue makes of a sum, whose place in C^T is (row, column).
+double Finish(const GemmProblem& p, double sum, int64_t row, int64_t column, void* mask) {
+  if (p.epilogue == Epilogue::kNone) return sum;
+  if (p.epilogue == Epilogue::kRelu) return std::max(sum, 0.0);
+  const MaskBit bit = MaskBit::At(mask, p.n, row, column);
+  if (p.epilogue == Epilogue::kMask) return bit.is_set() ? sum : 0.0;
+  bit.Set(sum > 0.0);
+  return std::max(sum, 0.0);
+}
+
+void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const void* b, void* c,
+              void* mask) {
   const int64_t a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
   const int64_t b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
   const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
@@ -62,8 +94,7 @@ void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const
         const int64_t at = g * batch.c_batch_stride + i * c_stride + j;
         sum *= p.alpha;
         if (p.accumulate) sum += ElementOf(p.c, c, at);
-        if (p.relu) sum = std::max(sum, 0.0);
-        StoreElement(p.c, c, at, static_cast<float>(sum));
+        StoreElement(p.c, c, at, static_cast<float>(Finish(p, sum, j, i, mask)));
       }
     }
   }
@@ -71,10 +102,10 @@ void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const
 
 }  // namespace
 
-void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
-               std::byte*) const {
+void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c, std::byte*,
+               void* mask) const {
   simt::Give(call.stream,
-             [plan = *plan_, a, b, c] { Multiply(plan.problem, plan.batch, a, b, c); });
+             [plan = *plan_, a, b, c, mask] { Multiply(plan.problem, plan.batch, a, b, c, mask); });
 }
 
 }  // namespace syntra::gpu

@@ -7,13 +7,16 @@
 namespace syntra {
 namespace {
 
+constexpr int64_t kMostLogits = 64 << 20;  // on a GPU
+
 gpu::LogitChunks ChunksOf(int64_t tokens, int64_t vocabulary) {
   constexpr int64_t kWidth = 19;
   return gpu::LogitChunks(
       {{{"scale", 1.0}},
        {{DType::kBF16, {1, tokens, kWidth}}, {DType::kF32, {vocabulary, kWidth}}},
        {},
-       {}});
+       {}},
+      kMostLogits);
 }
 
 TEST(LogitChunks, AreWholeTilesThatCoverAllTokens) {
@@ -31,7 +34,7 @@ TEST(LogitChunks, AreWholeTilesThatCoverAllTokens) {
         next += chunks.size(i);
       }
       EXPECT_EQ(next, tokens);
-      EXPECT_LE(chunks.rows * vocabulary, std::max<int64_t>(64 << 20, 128 * vocabulary));
+      EXPECT_LE(chunks.rows * vocabulary, std::max<int64_t>(kMostLogits, 128 * vocabulary));
     }
   }
 }

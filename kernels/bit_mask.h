@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks of bits, one for each element of a matrix [.., N]: i32 [.., W], where bit j % 32 of word
+// j / 32 is element j's. Rows are whole multiples of 128 bits, as cuBLASLt wants them; bits beyond
+// the N of a row are 0.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace syntra {
+
+inline constexpr int64_t kMaskRowBits = 128;
+
+// From one row of a mask to the next, in bytes; then bit j % 8 of byte j / 8 is element j's.
+inline int64_t MaskStride(int64_t columns) {
+  static_assert(std::endian::native == std::endian::little);
+  return (columns + kMaskRowBits - 1) / kMaskRowBits * (kMaskRowBits / 8);
+}
+
+// The type of a mask for matrices of this shape.
+inline TensorType MaskOf(const Shape& shape) {
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims.back() = MaskStride(shape[-1]) / static_cast<int64_t>(sizeof(int32_t));
+  return {DType::kI32, Shape(dims)};
+}
+
+}  // namespace syntra

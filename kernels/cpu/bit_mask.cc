@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/bit_mask.h"
+
+#include "core/simd_targets.h"
+#include "kernels/bit_mask.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/bit_mask.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syntra {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kWord = 64;  // elements whose bits are treated at once
+
+// Elements by their bits, as integers: those of positive numbers are positive. A NaN counts as
+// positive or not by its sign.
+template <typename Body>
+void WithBits(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) {
+    body(int16_t{});
+  } else {
+    body(int32_t{});
+  }
+}
+
+template <typename Bits>
+HWY_INLINE void WriteWord(const Bits* from, uint64_t* word) {
+  const hn::ScalableTag<Bits> d;
+  constexpr int64_t kLanes = hn::MaxLanes(d);
+  if constexpr (kLanes % 8 == 0) {
+    for (int64_t k = 0; k < kWord; k += kLanes) {
+      const auto positive = hn::Gt(hn::LoadU(d, from + k), hn::Zero(d));
+      hn::StoreMaskBits(d, positive, reinterpret_cast<uint8_t*>(word) + k / 8);
+    }
+  } else {
+    *word = 0;
+    for (int64_t k = 0; k < kWord; ++k) *word |= uint64_t{from[k] > 0} << k;
+  }
+}
+
+template <typename Bits>
+HWY_INLINE void ApplyWord(uint64_t word, Bits* in) {
+  const hn::ScalableTag<Bits> d;
+  for (int64_t k = 0; k < kWord; k += hn::MaxLanes(d)) {
+    const uint64_t bits = word >> k;
+    const auto kept = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits));
+    hn::StoreU(hn::IfThenElseZero(kept, hn::LoadU(d, in + k)), d, in + k);
+  }
+}
+
+// Calls body(word, elements) for the words of a mask and the elements of a matrix that they are
+// for. At the end of a row those are copies, with zeros behind them; written back if `writes`.
+template <bool writes, typename Word, typename Bits, typename Body>
+HWY_INLINE void ForEachWord(const Shape& shape, Word* mask, Bits* matrix, const Body& body) {
+  const int64_t columns = shape[-1], words = MaskStride(columns) * 8 / kWord;
+  ParallelFor(shape.rows(), RowGrain(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t w = 0; w < words; ++w) {
+        const int64_t left = std::clamp<int64_t>(columns - w * kWord, 0, kWord);
+        Bits* elements = matrix + row * columns + w * kWord;
+        if (left == kWord) {
+          body(mask + row * words + w, elements);
+          continue;
+        }
+        std::remove_const_t<Bits> copies[kWord] = {};
+        std::memcpy(copies, elements, left * sizeof(Bits));
+        body(mask + row * words + w, copies);
+        if constexpr (writes) std::memcpy(elements, copies, left * sizeof(Bits));
+      }
+    }
+  });
+}
+
+void WriteMask(const TensorType& type, const void* matrix, uint64_t* mask) {
+  WithBits(type.dtype, [&](auto element) {
+    using Bits = decltype(element);
+    ForEachWord<false>(type.shape, mask, static_cast<const Bits*>(matrix),
+                       [](uint64_t* word, const Bits* from) { WriteWord(from, word); });
+  });
+}
+
+void ApplyMask(const TensorType& type, const uint64_t* mask, void* matrix) {
+  WithBits(type.dtype, [&](auto element) {
+    using Bits = decltype(element);
+    ForEachWord<true>(type.shape, mask, static_cast<Bits*>(matrix),
+                      [](const uint64_t* word, Bits* in) { ApplyWord(*word, in); });
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syntra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syntra {
+
+HWY_EXPORT(WriteMask);
+HWY_EXPORT(ApplyMask);
+
+void WriteMask(const TensorType& type, const void* matrix, void* mask) {
+  HWY_DYNAMIC_DISPATCH(WriteMask)(type, matrix, static_cast<uint64_t*>(mask));
+}
+
+void ApplyMask(const TensorType& type, const void* mask, void* matrix) {
+  HWY_DYNAMIC_DISPATCH(ApplyMask)(type, static_cast<const uint64_t*>(mask), matrix);
+}
+
+}  // namespace syntra
+#endif

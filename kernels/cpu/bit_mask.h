@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and applies masks of bits (kernels/bit_mask.h).
+#pragma once
+
+#include "core/tensor.h"
+
+namespace syntra {
+
+// `matrix` holds elements of a type that is f32 or bf16.
+void WriteMask(const TensorType& type, const void* matrix, void* mask);  // of what is positive
+void ApplyMask(const TensorType& type, const void* mask, void* matrix);  // 0 where it has no bit
+
+}  // namespace syntra

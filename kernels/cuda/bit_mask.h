@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and applies masks of bits (kernels/bit_mask.h), where no product does it.
+#pragma once
+
+#include "kernels/op.h"
+
+namespace syntra::gpu {
+
+// Enqueued on the call's stream. `matrix` holds elements of a type that is f32 or bf16.
+void WriteMask(const KernelArguments& call, const TensorType& type, const void* matrix,
+               void* mask);  // of what is positive
+void ApplyMask(const KernelArguments& call, const TensorType& type, const void* mask,
+               void* matrix);  // 0 where it has no bit
+
+}  // namespace syntra::gpu

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of matmul_relu share.
+#pragma once
+
+#include <array>
+
+#include "core/buffer.h"
+#include "kernels/op.h"
+
+namespace syntra {
+
+// Binds a call by bind(call), which needs y: where nobody else does, y is in the workspace.
+template <typename Bind>
+std::optional<BoundKernel> BindMatmulRelu(OpCall call, const Bind& bind) {
+  if (call.outputs[0].present()) return bind(call);
+  call.outputs[0] = GetOp("matmul").infer(call.attributes, call.inputs)[0];
+  std::optional<BoundKernel> kernel = bind(call);
+  if (!kernel) return std::nullopt;
+  const size_t place = AlignUp(kernel->workspace_bytes);
+  kernel->workspace_bytes = place + call.outputs[0].bytes();
+  kernel->run = [run = std::move(kernel->run), place](const KernelArguments& arguments) {
+    const std::array<void*, 2> outputs = {arguments.workspace + place, arguments.outputs[1]};
+    KernelArguments inside = arguments;
+    inside.outputs = outputs;
+    run(inside);
+  };
+  return kernel;
+}
+
+}  // namespace syntra
