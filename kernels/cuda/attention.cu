@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention on the GPU. A block computes 64 or 128 queries of one (example, head). It loops over
 // tiles of keys, updates an online softmax and adds the products with the values
-// (attention_forward.h). The shared class has its own kernels (attention_shared.h), which leave only
-// a few examples to these.
+// (attention_forward.h). Two kinds of calls have kernels of their own: the shared class
+// (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products of
+// queries and keys (attention_hopper.h).
 #include "kernels/cuda/attention_forward.h"
+#include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/attention_shared.h"
 #include "kernels/cuda/attention_step.h"
 
@@ -121,6 +123,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);
+  const bool hopper = dtype == DType::kBF16 && HopperServes(z);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
@@ -143,6 +146,9 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
         forward.terms.examples = scores.left;
       }
       prepared.Run(arguments, forward.terms);
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        if (hopper && forward.terms.AreProducts()) return RunOnHopper(arguments, forward);
+      }
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
         const int64_t tiles = (z.queries + Tile::kQueries - 1) / Tile::kQueries;
         const Grid grid = ItemGrid(forward.terms, z.batch * z.heads * tiles, memory->bytes);
