@@ -119,6 +119,7 @@ class HopperBlock {
   __device__ __forceinline__ bool Start(const Turn& turn) {
     WaitFor(memory_.full[turn.stage], turn.parity);
     place_ = memory_.places[turn.stage];
+    place_.mask.pattern = false;  // there is none, which the compiler cannot know
     if (place_.passing == kNoTile) return false;
     StartScores<false>(terms_, b_, h_, place_, scores_);
     return true;
