@@ -82,9 +82,9 @@ class HopperBlock {
   __device__ __forceinline__ void Produce() {
     const int column = h_ * kColumns;
     Place place{first_query_, -kKeys, {}};
-    bool more = true, first = true;
-    for (Turn turn; more; turn = turn.Next(), first = false) {
-      more = FindNext<false>(terms_, b_, h_, kQueries, place);
+    bool first = true;
+    for (Turn turn;; turn = turn.Next(), first = false) {
+      const bool more = FindNext<false>(terms_, b_, h_, kQueries, place);
       if (!more) place.passing = kNoTile;
       WaitFor(memory_.empty[turn.stage], turn.parity ^ 1);
       memory_.places[turn.stage] = place;
@@ -136,7 +136,7 @@ class HopperBlock {
       MultiplyAsync(scores_[0], TileDescriptor(queries + k), TileDescriptor(keys + k));
     }
     CommitProducts();
-    WaitForProducts<0>(scores_[0]);
+    WaitForProducts(scores_[0]);
   }
 
   // Adds the products of weights and values to y.
@@ -155,15 +155,14 @@ class HopperBlock {
       MultiplyAsync(y, weights[k], TileDescriptor(values + 16 * k * kColumns));
     }
     CommitProducts();
-    WaitForProducts<0>(y);
+    WaitForProducts(y);
   }
 
   const HopperCall& call_;
   const Forward<BFloat16>& forward_;
   const Terms<BFloat16>& terms_ = forward_.terms;
   HopperMemory& memory_;
-  int b_, h_;
-  int first_query_;
+  int b_, h_, first_query_;
   Place place_;
   Fragment scores_[1][kFragments];
   ForwardRows<BFloat16, 1, 1> rows_;

@@ -156,11 +156,10 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], const Fragmen
 __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Waits for all groups of products that this warp has committed, except the last kLeft. `sums` are
-// those of products that are then complete; before, nothing may access them.
-template <int kLeft>
+// Waits for all products that this warp has committed. `sums` are theirs: before, nothing may
+// access them.
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
-  asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums) : "n"(kLeft) : "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" : SYNTRA_SUMS(sums)::"memory");
 }
 
 #undef SYNTRA_FRAGMENT
@@ -187,10 +186,7 @@ inline void MultiplyAsync(Fragment (&sums)[8], const FragmentA& a, uint64_t b) {
   simt::Multiply(sums[0].sum, a.pair, 0, b);
 }
 inline void CommitProducts() { simt::CommitProducts(); }
-template <int kLeft>
-void WaitForProducts(Fragment (&)[8]) {
-  simt::WaitForProducts(kLeft);
-}
+inline void WaitForProducts(Fragment (&)[8]) { simt::WaitForProducts(); }
 
 #endif
 

@@ -330,10 +330,10 @@ void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b) {
 
 void CommitProducts() { ++TheLane().group; }
 
-void WaitForProducts(int left) {
+void WaitForProducts() {
   Lane& lane = TheLane();
   lane.fenced = false;
-  while (!lane.products.empty() && lane.products.front().group + left < lane.group) {
+  while (!lane.products.empty() && lane.products.front().group < lane.group) {
     ShuffleFrom(0, 0);  // all lanes have come
     if (ThreadIndex() % kWarp == 0) {
       Compute(std::span(the_block.lanes).subspan(ThreadIndex(), kWarp));

@@ -41,7 +41,7 @@ void FenceProducts();
 // of rows. B: a descriptor, of rows if A is in shared memory and otherwise of columns.
 void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b);
 void CommitProducts();
-void WaitForProducts(int left);
+void WaitForProducts();
 
 namespace hopper {
 // Call these before and after the threads of a block run. EndBlock reports what was never waited

@@ -102,7 +102,7 @@ __global__ void MultiplyTwice(const BFloat16* s, const TensorMap __grid_constant
       MultiplyAsync(inner, descriptor(shared.scale + k), descriptor(tiles.rows + k));
     }
     CommitProducts();
-    if (fault != Fault::kNoProductWait) WaitForProducts<0>(inner);
+    if (fault != Fault::kNoProductWait) WaitForProducts(inner);
     FragmentA weights[4];
     for (int k = 0; k < 4; ++k) weights[k] = RowsOf(inner[2 * k], inner[2 * k + 1]);
     FenceProducts(sums, weights);
@@ -114,7 +114,7 @@ __global__ void MultiplyTwice(const BFloat16* s, const TensorMap __grid_constant
     if (fault == Fault::kEarlyRelease) SyncWarp();
     if (fault == Fault::kEarlyChange) weights[2].pair[1] ^= 1;
     if (fault == Fault::kEarlySum) sums[2].sum[1] = 0.0f;
-    WaitForProducts<0>(sums);
+    WaitForProducts(sums);
     if (fault != Fault::kEarlyRelease && LaneIndex() == 0) Arrive(shared.empty[stage]);
   }
   for (int n = 0; n < 8; ++n) {
