@@ -1,65 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention on the GPU. A block computes 64 or 128 queries of one (example, head). It loops over
-// tiles of keys, updates an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022,
-// FlashAttention, algorithm 1) and adds the products with the values. The shared class has its own
-// kernels (attention_shared.h), which leave only a few examples to these.
-#include "kernels/cuda/attention_scores.h"
+// tiles of keys, updates an online softmax and adds the products with the values
+// (attention_forward.h). Two kinds of calls have kernels of their own: the shared class
+// (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products of
+// queries and keys (attention_hopper.h).
+#include "kernels/cuda/attention_forward.h"
+#include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/attention_shared.h"
 #include "kernels/cuda/attention_step.h"
 
 namespace syntra {
 namespace attention {
 namespace {
-
-template <typename T>
-struct Forward {
-  Terms<T> terms;
-  T* y;                // null: not needed
-  float* log_sum_exp;  // null: not needed
-  bool accumulate_y, accumulate_log_sum_exp;
-};
-
-// A lane's state of the softmax of a row.
-struct RowState {
-  float largest = -INFINITY, sum = 0.0f;
-};
-
-__device__ float QuadMax(float value) {
-  value = fmaxf(value, ShuffleXor(value, 1));
-  return fmaxf(value, ShuffleXor(value, 2));
-}
-__device__ float QuadSum(float value) {
-  value += ShuffleXor(value, 1);
-  return value + ShuffleXor(value, 2);
-}
-
-// Turns the scores of row `half` (0: the lane's upper row, 1: the lower) into exponentials relative
-// to the row's largest score so far. Returns the factor by which older sums of the row must be
-// multiplied.
-template <typename T, int kN>
-__device__ __forceinline__ float UpdateRow(Fragment (&scores)[kN], int half, RowState& state) {
-  float largest = state.largest;
-#pragma unroll
-  for (const Fragment& fragment : scores) {
-    largest = fmaxf(largest, fmaxf(fragment.sum[2 * half], fragment.sum[2 * half + 1]));
-  }
-  largest = QuadMax(largest);
-  // If no key was allowed so far, any finite reference gives zeros.
-  const float offset = largest == -INFINITY ? 0.0f : OffsetOf<T>(largest);
-  float sum = 0.0f;
-#pragma unroll
-  for (Fragment& fragment : scores) {
-#pragma unroll
-    for (int k = 2 * half; k < 2 * half + 2; ++k) {
-      fragment.sum[k] = Exponential<T>(fragment.sum[k], offset);
-      sum += fragment.sum[k];
-    }
-  }
-  const float factor = Exponential<T>(state.largest, offset);
-  state.sum = state.sum * factor + sum;  // lanes add up their sums after the last tile
-  state.largest = largest;
-  return factor;
-}
 
 // A tile for heads of up to kHead columns. A warp has 16 kM queries: as many as registers allow,
 // because it uses each key that it loads for all of them.
@@ -90,80 +42,23 @@ class AttentionTile {
   __device__ void Use(int stage) {
     AddProducts(keys_, own_, Stage(stage), scores_);
     MaskScores<false>(terms_, b_, h_, place_, scores_);
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float factor = UpdateRow<T>(scores_[m], half, state_[m][half]);
-#pragma unroll
-        for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-          for (Fragment& fragment : y_[c][m]) {
-            fragment.sum[2 * half] *= factor;
-            fragment.sum[2 * half + 1] *= factor;
-          }
-        }
-      }
-    }
+    rows_.Weigh(scores_);
     const T* values = Stage(stage) + keys_.Scores() * kPassingTile<T>;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      if (c < keys_.value.TileCount()) AddMixed(scores_, values + c * kPassingTile<T>, y_[c]);
+      if (c < keys_.value.TileCount()) AddMixed(scores_, values + c * kPassingTile<T>, rows_.y[c]);
     }
   }
 
   // Call it when no stage is in use any more.
   __device__ void Store() {
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) FinishRow(m, half);
-      if (call_.y == nullptr) continue;
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) StoreY(m, c);
-    }
+    rows_.Store(call_, b_, h_, next_.own,
+                reinterpret_cast<RowsOfSums*>(stages_)->of_warp[WarpIndex()]);
   }
 
  private:
   __device__ T* Stage(int stage) const {
     return stages_ + stage * keys_.TileCount() * kPassingTile<T>;
-  }
-  __device__ int RowOf(int m) const { return next_.own + (WarpIndex() * kM + m) * 16; }
-
-  // Whether query i counts (TileMask).
-  __device__ bool Counts(int i) const {
-    return i < terms_.queries && (terms_.query_segments == nullptr ||
-                                  terms_.query_segments[b_ * terms_.queries + i] != 0);
-  }
-
-  // Divides the row by its sum and stores its log_sum_exp.
-  __device__ void FinishRow(int m, int half) {
-    const int i = RowOf(m) + FragmentRow(2 * half);
-    const float sum = QuadSum(state_[m][half].sum);
-    const bool none = !Counts(i) || sum == 0.0f;  // no key is allowed
-    const float inverse = none ? 0.0f : 1.0f / sum;
-    if (call_.log_sum_exp != nullptr && LaneIndex() % 4 == 0 && i < terms_.queries) {
-      StoreResult(none ? -INFINITY : state_[m][half].largest + logf(sum),
-                  call_.log_sum_exp + (b_ * terms_.heads + h_) * terms_.queries + i,
-                  call_.accumulate_log_sum_exp);
-    }
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-      for (Fragment& fragment : y_[c][m]) {
-#pragma unroll
-        for (int k = 2 * half; k < 2 * half + 2; ++k) {
-          fragment.sum[k] = none ? 0.0f : fragment.sum[k] * inverse;
-        }
-      }
-    }
-  }
-
-  __device__ void StoreY(int m, int c) {
-    StoreTile(
-        *reinterpret_cast<RowsOfSums*>(stages_), y_[c][m],
-        TargetAt(terms_, call_.y, terms_.queries, terms_.head_size, b_, h_, call_.accumulate_y),
-        RowOf(m), c * kColumns);
   }
 
   const Forward<T>& call_;
@@ -172,8 +67,8 @@ class AttentionTile {
   T *own_, *stages_;
   Side<T> keys_;
   Place next_, place_;
-  Fragment scores_[kM][kN], y_[kChunks][kM][kFragments] = {};
-  RowState state_[kM][2];
+  Fragment scores_[kM][kN];
+  ForwardRows<T, kM, kChunks> rows_;
 };
 
 template <typename Tile, bool kPlain, typename T>
@@ -228,6 +123,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
   WorkspaceLayout layout;
   const std::optional<SharedAttention> shared = SharedAttention::For(z, call.inputs, layout);
   const PreparedTerms prepared(z, call.inputs, layout);
+  const bool hopper = dtype == DType::kBF16 && HopperServes(z);
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
@@ -250,6 +146,9 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
         forward.terms.examples = scores.left;
       }
       prepared.Run(arguments, forward.terms);
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        if (hopper && forward.terms.AreProducts()) return RunOnHopper(arguments, forward);
+      }
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
         const int64_t tiles = (z.queries + Tile::kQueries - 1) / Tile::kQueries;
         const Grid grid = ItemGrid(forward.terms, z.batch * z.heads * tiles, memory->bytes);

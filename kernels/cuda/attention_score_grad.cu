@@ -89,7 +89,7 @@ class TableTile {
       for (int k = 0; k < 4; ++k) sums_[n].sum[k] += pair_.d_scores[0][n].sum[k];
     }
   }
-  __device__ void Store(RowsOfSums& staged, float* to, int stride) {
+  __device__ void Store(SumsBuffer& staged, float* to, int stride) {
     StoreTile(staged, sums_,
               Target<float>{to, static_cast<int>(work_.call.terms.queries), stride, stride, false},
               next_.own + WarpIndex() * 16, next_.passing);
@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     TableTile<T> sums(work, memory, h, place, FirstOfPart(examples, part, parts),
                       FirstOfPart(examples, part + 1, parts));
     if (place.passing < terms.keys) PassStages(stages, sums);
-    sums.Store(*reinterpret_cast<RowsOfSums*>(memory), work.TableSums(part, h, 0),
-               static_cast<int>(Chunks(terms.keys)) * kColumns);
+    sums.Store(reinterpret_cast<RowsOfSums*>(memory)->of_warp[WarpIndex()],
+               work.TableSums(part, h, 0), static_cast<int>(Chunks(terms.keys)) * kColumns);
   });
 }
 

@@ -156,7 +156,9 @@ class SideGradients {
     return kOfKeys && work_.bias_lines != nullptr && chunk_ == 0;
   }
   __device__ int OwnRow() const { return next_.own + WarpIndex() * 16; }
-  __device__ RowsOfSums& Staged() const { return *reinterpret_cast<RowsOfSums*>(stages_); }
+  __device__ SumsBuffer& Staged() const {
+    return reinterpret_cast<RowsOfSums*>(stages_)->of_warp[WarpIndex()];
+  }
   __device__ T* Stage(int stage) const {
     constexpr int kStatistics = kOfKeys ? kPassing<T> * sizeof(RowStatistics) / sizeof(T) : 0;
     return stages_ + stage * (side_.TileCount() * kPassingTile<T> + kStatistics);

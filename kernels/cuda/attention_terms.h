@@ -118,20 +118,26 @@ struct Terms {
   // Whether the table's rows and columns correspond to those of the scores.
   bool ByRow() const { return query_positions == nullptr && key_positions == nullptr; }
 
-  // Whether scores are those of a Transformer: products of queries and keys, perhaps with a bias,
-  // and masked by order and segments alone. There are kernels for these calls alone (AssumePlain).
-  bool IsPlain() const {
-    return query != nullptr && u == nullptr && a == nullptr && table == nullptr &&
-           prefix_ends == nullptr && query_start == nullptr && !pattern.is_window() &&
-           key_blocks == nullptr && examples == nullptr;
+  // Whether scores are products of queries and keys, perhaps with a bias and a table, and masked by
+  // order and segments alone. There are kernels for these calls alone (AssumeProducts).
+  bool AreProducts() const {
+    return query != nullptr && u == nullptr && a == nullptr && prefix_ends == nullptr &&
+           query_start == nullptr && !pattern.is_window() && key_blocks == nullptr &&
+           examples == nullptr;
   }
+  // Whether they are those of a Transformer: products without a table (AssumePlain).
+  bool IsPlain() const { return AreProducts() && table == nullptr; }
 
-  // In a kernel for plain calls: tells the compiler what they lack.
-  __device__ void AssumePlain() {
+  // In a kernel for such calls: tells the compiler what they lack.
+  __device__ void AssumeProducts() {
     u = a = b = a_units = b_units = position_rows = nullptr;
-    positions = table = nullptr;
+    positions = nullptr;
     prefix_ends = query_start = key_blocks = examples = nullptr;
     pattern.window = 0;
+  }
+  __device__ void AssumePlain() {
+    AssumeProducts();
+    table = nullptr;
   }
 
   // Whether queries of a block of head h read keys of another.

@@ -219,18 +219,21 @@ __device__ __forceinline__ void AddMixed(const Fragment (&weights)[kM][kN], cons
   }
 }
 
-// A buffer for 16 rows of sums of each warp, from which they are stored as 16-byte lines.
+// A buffer for 16 rows of a warp's sums, from which they are stored as 16-byte lines.
 constexpr int kSumsStride = kColumns + 8;
+struct SumsBuffer {
+  alignas(16) float element[16 * kSumsStride];
+};
 struct RowsOfSums {
-  alignas(16) float of_warp[kTileWarps][16 * kSumsStride];
+  SumsBuffer of_warp[kTileWarps];
 };
 
 // Calls store(row, column, values) for each eight columns of 16 rows of sums.
 template <int kN, typename Store>
-__device__ __forceinline__ void StoreRowsOfSums(RowsOfSums& staged, const Fragment (&sums)[kN],
+__device__ __forceinline__ void StoreRowsOfSums(SumsBuffer& staged, const Fragment (&sums)[kN],
                                                 const Store& store) {
   constexpr int kRowsAtOnce = kWarp / kN;
-  float* own = staged.of_warp[WarpIndex()];
+  float* own = staged.element;
   SyncWarp();  // all lanes have read the previous sums
 #pragma unroll
   for (int n = 0; n < kN; ++n) {
@@ -258,7 +261,7 @@ struct Target {
 
 // Stores the sums of the warp's own rows to 64 columns of rows from `row` on.
 template <int kN, typename T>
-__device__ __forceinline__ void StoreTile(RowsOfSums& staged, const Fragment (&sums)[kN],
+__device__ __forceinline__ void StoreTile(SumsBuffer& staged, const Fragment (&sums)[kN],
                                           const Target<T>& target, int row, int column) {
   StoreRowsOfSums(staged, sums, [&](int own, int piece, const Eight& values) {
     const int left = target.width - column - piece;

@@ -44,7 +44,7 @@ __device__ __forceinline__ T ShuffleXor(T value, int mask) {
 }
 
 __device__ __forceinline__ std::byte* SharedBytes() {
-  extern __shared__ __align__(128) std::byte memory[];
+  extern __shared__ __align__(1024) std::byte memory[];
   return memory;
 }
 
@@ -101,6 +101,7 @@ T ShuffleXor(T value, int mask) {
 }
 
 inline std::byte* SharedBytes() { return simt::SharedMemory(); }
+inline uint32_t SharedAddress(const void* pointer) { return simt::SharedAddress(pointer); }
 
 inline void CopyAsync(void* to, const void* from, bool there) {
   simt::CopyAsync(to, there ? from : nullptr);

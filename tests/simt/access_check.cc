@@ -2,14 +2,12 @@
 #include "tests/simt/access_check.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
-#include "tests/simt/simt.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -19,21 +17,25 @@ namespace syntra::simt::access_check {
 namespace {
 
 // When a thread accessed a byte: the number of the interval between two barriers, counted through
-// all blocks of all grids (0: never), the number of barriers of its warp in that interval, and the
-// thread's index in the block. It is a single word, since every access compares some of them. It
-// does not change until the thread passes a barrier.
+// all blocks of all grids (0: never), the thread's step in that interval, whether the access is
+// asynchronous, and the thread's index in the block. It is a single word, since every access
+// compares some of them. It does not change until the thread's next step: a barrier, or whatever
+// else orders its accesses before and after.
 using Moment = uint64_t;
-constexpr int kThreadBits = 10, kWarpBarrierBits = 22, kStretchBits = 32;
+constexpr int kThreadBits = 10, kAsyncBits = 1, kStepBits = 21, kStretchBits = 32;
+constexpr int kStepAt = kThreadBits + kAsyncBits, kStretchAt = kStepAt + kStepBits;
 constexpr Moment kThreadMask = (Moment{1} << kThreadBits) - 1;
-constexpr Moment kWarpBarrierMask = ((Moment{1} << kWarpBarrierBits) - 1) << kThreadBits;
-static_assert(kMostThreads <= 1 << kThreadBits);
+constexpr Moment kAsync = Moment{1} << kThreadBits;
+static_assert(kMostThreads <= 1 << kThreadBits && kStretchAt + kStretchBits == 64);
 
-Moment MomentOf(uint64_t stretch, uint64_t warp_barriers, int thread) {
-  return stretch << (kThreadBits + kWarpBarrierBits) | warp_barriers << kThreadBits |
-         static_cast<Moment>(thread);
+Moment MomentOf(uint64_t stretch, uint64_t step, int thread) {
+  return stretch << kStretchAt | step << kStepAt | static_cast<Moment>(thread);
 }
 int ThreadOf(Moment moment) { return static_cast<int>(moment & kThreadMask); }
 int WarpOf(Moment moment) { return ThreadOf(moment) / kWarp; }
+uint32_t StepOf(Moment moment) {
+  return static_cast<uint32_t>(moment >> kStepAt) & ((1u << kStepBits) - 1);
+}
 
 // Instead of a write: no thread may access the bytes.
 constexpr Moment kForbidden = ~Moment{0};
@@ -64,8 +66,13 @@ struct State {
   Moment now = 0;
   Moment grid = 0, block = 0;  // the first moment of this grid and of this block
   std::vector<Moment> blocks;  // the first moment of each block of this grid so far
+  int threads = 0;             // of the block
   uint64_t stretch = 0;
-  uint64_t warp_barriers[kMostThreads / kWarp] = {};
+  // Of each thread: its step, and the step after the last barrier of its warp.
+  uint32_t steps[kMostThreads] = {}, warp_steps[kMostThreads] = {};
+  Clock* known = nullptr;  // what each thread knows of others; null: nothing
+  std::unordered_map<const Cell*, std::vector<Moment>> reads;  // of this block (KeepRead)
+  Moment fenced[kMostThreads] = {};  // the moment after each thread's last FenceAsync
   Range shared, stacks;
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
   // A cache of pages, indexed by page number.
@@ -76,14 +83,21 @@ struct State {
 };
 State the_state;
 
+// Whether the access at `before`, in this stretch, is one that the clock knows.
+bool Knows(const Clock& clock, Moment before) {
+  return clock.stretch == the_state.stretch && StepOf(before) < clock.steps[ThreadOf(before)];
+}
+
 // Whether nothing orders the access at `before` and the current one. Grids are ordered. Each block
 // has its own shared memory.
 [[gnu::always_inline]] inline bool Concurrent(Moment before, Moment now, bool shared) {
   if (before < the_state.grid) return false;
   if (before < the_state.block) return !shared;
   const Moment other = before ^ now;
-  if (other >> (kThreadBits + kWarpBarrierBits) != 0 || (other & kThreadMask) == 0) return false;
-  return WarpOf(before) != WarpOf(now) || (other & kWarpBarrierMask) == 0;
+  if (other >> kStretchAt != 0 || (other & kThreadMask) == 0) return false;
+  const int thread = ThreadOf(before);
+  if (WarpOf(before) == WarpOf(now) && StepOf(before) < the_state.warp_steps[thread]) return false;
+  return the_state.known == nullptr || !Knows(the_state.known[ThreadOf(now)], before);
 }
 
 std::string NameOf(Moment moment) {
@@ -111,6 +125,18 @@ std::string PlaceOf(uintptr_t address) {
                        write ? "writes" : "reads", PlaceOf(address)));
 }
 
+// Whether a thread of this block has written at this moment and not fenced since.
+bool Unfenced(Moment write) {
+  return write >= the_state.block && (write & kAsync) == 0 &&
+         write >= the_state.fenced[ThreadOf(write)];
+}
+
+[[gnu::cold]] void ReportUnfenced(uintptr_t address, Moment write) {
+  const Aside aside;
+  Complain(fmt::format("{} starts an asynchronous access of what {} wrote without a fence, {}",
+                       NameOf(the_state.now), NameOf(write), PlaceOf(address)));
+}
+
 [[gnu::noinline]] Page* FindPage(uintptr_t number) {
   const Aside aside;
   std::unique_ptr<Page>& page = the_state.pages[number];
@@ -124,7 +150,22 @@ Page* PageOf(uintptr_t number) {
   return near.number == number && near.page != nullptr ? near.page : FindPage(number);
 }
 
+// Once threads know of others by clocks, two reads of a cell of shared memory do not stand for all:
+// every read since the last write is kept.
+[[gnu::noinline]] void KeepRead(const Cell& cell, Moment now) {
+  const Aside aside;
+  the_state.reads[&cell].push_back(now);
+}
+[[gnu::noinline]] void CheckKeptReads(const Cell& cell, uintptr_t address) {
+  const Aside aside;
+  for (const Moment read : the_state.reads[&cell]) {
+    if (Concurrent(read, the_state.now, true)) Report("a read and a write", address, read);
+  }
+  the_state.reads.erase(&cell);
+}
+
 void NoteRead(Cell& cell, Moment now, bool shared) {
+  if (shared && the_state.known != nullptr) return KeepRead(cell, now);
   // Keeps one read of this thread's warp and one of another warp, if possible. If a later write
   // conflicts with any read, it conflicts with one of these.
   for (Moment& read : cell.reads) {
@@ -137,6 +178,7 @@ void NoteRead(Cell& cell, Moment now, bool shared) {
 }
 
 void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
+  if (shared && the_state.known != nullptr) CheckKeptReads(cell, address);
   for (const Moment read : cell.reads) {
     if (Concurrent(read, now, shared)) Report("a read and a write", address, read);
   }
@@ -144,10 +186,10 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
 }
 
 // Compiled for each size and kind of access, since kernels spend most of their time here.
-[[gnu::always_inline]] inline void NoteRange(uintptr_t address, size_t bytes, bool write) {
+[[gnu::always_inline]] inline void NoteRange(uintptr_t address, size_t bytes, bool write,
+                                             Moment now) {
   if (the_state.stacks.Holds(address)) return;
   const bool shared = the_state.shared.Holds(address);
-  const Moment now = the_state.now;
   const uintptr_t end = (address + bytes - 1) / kCellBytes + 1;
   Page* page = nullptr;
   for (uintptr_t i = address / kCellBytes; i < end; ++i) {
@@ -160,6 +202,7 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
       ReportForbidden(i * kCellBytes, write);
       continue;
     }
+    if ((now & kAsync) != 0 && Unfenced(cell.write)) ReportUnfenced(i * kCellBytes, cell.write);
     if (Concurrent(cell.write, now, shared)) {
       Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write);
     }
@@ -174,12 +217,36 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
 // An access by instrumented code.
 [[gnu::always_inline]] inline void Access(const void* at, size_t bytes, bool write) {
   if (!the_state.running || the_state.aside) return;
-  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write);
+  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write, the_state.now);
 }
 
 void NextStretch() {
   SYNTRA_CHECK(++the_state.stretch >> kStretchBits == 0, "too many barriers to tell apart");
-  std::memset(the_state.warp_barriers, 0, sizeof(the_state.warp_barriers));
+  std::fill_n(the_state.steps, the_state.threads, 0);
+  std::fill_n(the_state.warp_steps, the_state.threads, 0);
+}
+
+void Step(int thread) {
+  SYNTRA_CHECK(++the_state.steps[thread] >> kStepBits == 0, "too many steps to tell apart");
+}
+
+// The running thread's next step.
+void StepOn() {
+  const int thread = ThreadOf(the_state.now);
+  Step(thread);
+  the_state.now = MomentOf(the_state.stretch, the_state.steps[thread], thread);
+}
+
+void Raise(uint32_t& step, uint32_t to) { step = std::max(step, to); }
+
+// Adds what is known to a clock.
+void Merge(const Clock& from, Clock& to) {
+  if (from.stretch != the_state.stretch) return;
+  if (to.stretch != from.stretch) {
+    to = from;
+    return;
+  }
+  for (int i = 0; i < kMostThreads; ++i) Raise(to.steps[i], from.steps[i]);
 }
 
 Range RangeOf(std::span<const std::byte> memory) {
@@ -198,7 +265,35 @@ void Fill(std::span<const std::byte> memory, Moment write) {
 
 void Note(const void* at, size_t bytes, bool write) {
   if (!the_state.running) return;
-  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write);
+  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write, the_state.now);
+}
+
+void NoteAsync(const void* at, size_t bytes, bool write) {
+  if (!the_state.running) return;
+  NoteRange(reinterpret_cast<uintptr_t>(at), bytes, write, the_state.now | kAsync);
+}
+
+void FenceAsync() {
+  if (!the_state.running) return;
+  StepOn();
+  the_state.fenced[ThreadOf(the_state.now)] = the_state.now;
+}
+
+void Release(Clock& clock) {
+  if (!the_state.running) return;
+  const int thread = ThreadOf(the_state.now), first = thread / kWarp * kWarp;
+  if (clock.stretch != the_state.stretch) clock = {.stretch = the_state.stretch};
+  if (the_state.known != nullptr) Merge(the_state.known[thread], clock);
+  for (int i = first; i < first + kWarp; ++i) Raise(clock.steps[i], the_state.warp_steps[i]);
+  StepOn();
+  clock.steps[thread] = the_state.steps[thread];
+}
+
+void Acquire(const Clock& clock) {
+  if (!the_state.running) return;
+  static const auto clocks = std::make_unique<Clock[]>(kMostThreads);
+  the_state.known = clocks.get();
+  Merge(clock, clocks[ThreadOf(the_state.now)]);
 }
 
 Aside::Aside() : before_(the_state.aside) { the_state.aside = true; }
@@ -221,12 +316,15 @@ Unchecked::Unchecked() : before_(the_state.unchecked) { the_state.unchecked = tr
 Unchecked::~Unchecked() { the_state.unchecked = before_; }
 
 void StartGrid() {
+  the_state.known = nullptr;
   the_state.grid = MomentOf(the_state.stretch + 1, 0, 0);
   the_state.blocks.clear();
 }
 
-void StartBlock(std::span<const std::byte> shared, std::span<const std::byte> stacks) {
+void StartBlock(int threads, std::span<const std::byte> shared, std::span<const std::byte> stacks) {
+  the_state.threads = threads;
   NextStretch();
+  the_state.reads.clear();
   the_state.block = MomentOf(the_state.stretch, 0, 0);
   the_state.blocks.push_back(the_state.block);
   the_state.shared = RangeOf(shared);
@@ -234,14 +332,21 @@ void StartBlock(std::span<const std::byte> shared, std::span<const std::byte> st
 }
 
 void Enter(int thread) {
-  the_state.now = MomentOf(the_state.stretch, the_state.warp_barriers[thread / kWarp], thread);
+  the_state.now = MomentOf(the_state.stretch, the_state.steps[thread], thread);
   the_state.running = !the_state.unchecked;
 }
 void Leave() { the_state.running = false; }
 void PassBarrier() { NextStretch(); }
 void PassWarpBarrier(int warp) {
-  SYNTRA_CHECK(++the_state.warp_barriers[warp] >> kWarpBarrierBits == 0,
-               "too many barriers of a warp to tell apart");
+  const int first = warp * kWarp, end = first + kWarp;
+  for (int i = first; i < end; ++i) {
+    Step(i);
+    the_state.warp_steps[i] = the_state.steps[i];
+  }
+  if (the_state.known == nullptr) return;
+  Clock& all = the_state.known[first];
+  for (int i = first + 1; i < end; ++i) Merge(the_state.known[i], all);
+  for (int i = first + 1; i < end; ++i) Merge(all, the_state.known[i]);
 }
 
 }  // namespace syntra::simt::access_check

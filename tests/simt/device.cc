@@ -96,8 +96,8 @@ class SimtDevice final : public Device {
   explicit SimtDevice(int index)
       : identity_(fmt::format("GPU {} of {}", index, HostName())),
         memory_(std::make_shared<Memory>(Number("SYNTRA_SIMT_MEMORY", int64_t{4} << 30))) {
-    const int64_t capability = Number("SYNTRA_SIMT_CAPABILITY", 90);
-    RequireCapability(name(), static_cast<int>(capability / 10), static_cast<int>(capability % 10));
+    SetCapability(static_cast<int>(Number("SYNTRA_SIMT_CAPABILITY", 90)));
+    RequireCapability(name(), Capability() / 10, Capability() % 10);
   }
 
   std::string_view name() const override { return "the simulated GPU"; }

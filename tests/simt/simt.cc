@@ -10,6 +10,7 @@
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <numeric>
@@ -18,8 +19,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/buffer.h"
 #include "kernels/bfloat16.h"
 #include "tests/simt/access_check.h"
+#include "tests/simt/hopper.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -77,7 +80,7 @@ struct KeepStack {
   void deallocate(context::stack_context&) {}
 };
 
-enum class State : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kInExchange, kDone };
+enum class State : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kInExchange, kUntil, kDone };
 
 // An asynchronous copy of 16 bytes that is not complete.
 struct Copy {
@@ -90,7 +93,8 @@ struct Thread {
   context::fiber fiber;
   context::fiber scheduler;
   std::deque<Copy> copies;
-  int64_t group = 0;  // the group of its next copy
+  int64_t group = 0;            // the group of its next copy
+  std::function<bool()> until;  // what it waits for in kUntil
 };
 
 // The values that the lanes of a warp exchange. One half is read while the other is written.
@@ -122,11 +126,13 @@ class Block {
 
   const Grid& grid() const { return grid_; }
   int64_t index() const { return index_; }
+  size_t AddressOf(const void* pointer) const;
   int current() const { return current_; }
   std::byte* shared() const { return shared_; }
 
   void WaitAtBarrier() { Wait(State::kAtBarrier); }
   void WaitAtWarpBarrier() { Wait(State::kAtWarpBarrier); }
+  void WaitUntil(std::function<bool()> ready);
   // Passes a value to the other lanes of the warp and waits for theirs.
   Slots Exchange(const void* value, size_t bytes);
   void CopyAsync(std::byte* to, const std::byte* from);
@@ -138,6 +144,7 @@ class Block {
   void Resume(int thread);
   bool ReleaseBarrier();
   bool ReleaseWarps();
+  bool ReleaseUntil();
   void GiveUp() const;
 
   Grid grid_;
@@ -153,6 +160,7 @@ class Block {
 struct World {
   Order order = Order::kForward;
   size_t most_shared_bytes = 227 << 10;
+  int capability = 90;
   std::string complaints;
   Stacks stacks;
   Block* block = nullptr;
@@ -213,6 +221,19 @@ void Block::Wait(State state) {
   Thread& thread = threads_[current_];
   states_[current_] = state;
   thread.scheduler = std::move(thread.scheduler).resume();
+}
+
+void Block::WaitUntil(std::function<bool()> ready) {
+  threads_[current_].until = std::move(ready);
+  Wait(State::kUntil);
+}
+
+size_t Block::AddressOf(const void* pointer) const {
+  const auto address = static_cast<size_t>(static_cast<const std::byte*>(pointer) - shared_);
+  if (address >= grid_.shared_bytes) {
+    Complain(fmt::format("thread {} takes what is not shared memory for it", current_));
+  }
+  return address;
 }
 
 Slots Block::Exchange(const void* value, size_t bytes) {
@@ -287,17 +308,27 @@ bool Block::ReleaseWarps() {
   return any;
 }
 
+bool Block::ReleaseUntil() {
+  bool any = false;
+  for (size_t i = 0; i < threads_.size(); ++i) {
+    if (states_[i] != State::kUntil || !threads_[i].until()) continue;
+    states_[i] = State::kReady;
+    any = true;
+  }
+  return any;
+}
+
 void Block::GiveUp() const {
   const auto count = [&](State state) { return std::ranges::count(states_, state); };
-  Complain(
-      fmt::format("block {} cannot go on: {} threads wait at a barrier, {} for lanes of their "
-                  "warp, {} are done",
-                  index_, count(State::kAtBarrier),
-                  count(State::kAtWarpBarrier) + count(State::kInExchange), count(State::kDone)));
+  Complain(fmt::format(
+      "block {} cannot go on: {} threads wait at a barrier, {} for lanes of their warp, {} for a "
+      "phase of a barrier in shared memory, {} are done",
+      index_, count(State::kAtBarrier), count(State::kAtWarpBarrier) + count(State::kInExchange),
+      count(State::kUntil), count(State::kDone)));
 }
 
 bool Block::Run() {
-  access_check::StartBlock({shared_, grid_.shared_bytes}, the_world.stacks.memory());
+  access_check::StartBlock(grid_.threads, {shared_, grid_.shared_bytes}, the_world.stacks.memory());
   while (!std::ranges::all_of(states_, [](State state) { return state == State::kDone; })) {
     bool moved = false;
     for (const int thread : order_) {
@@ -307,6 +338,8 @@ bool Block::Run() {
     }
     moved = ReleaseWarps() || moved;
     moved = ReleaseBarrier() || moved;
+    // What these threads wait for happens only when no other thread can go on.
+    moved = moved || ReleaseUntil();
     if (!moved) {
       GiveUp();
       return false;
@@ -323,7 +356,9 @@ bool RunBlock(const Grid& grid, int64_t index, const std::function<void()>& kern
               std::byte* shared) {
   Block block(grid, index, kernel, shared);
   the_world.block = &block;
+  hopper::StartBlock(grid.threads);
   const bool done = block.Run();
+  hopper::EndBlock();
   the_world.block = nullptr;
   return done;
 }
@@ -334,6 +369,8 @@ void SetOrder(Order order) { the_world.order = order; }
 
 size_t MostSharedBytes() { return the_world.most_shared_bytes; }
 void SetMostSharedBytes(size_t bytes) { the_world.most_shared_bytes = bytes; }
+int Capability() { return the_world.capability; }
+void SetCapability(int capability) { the_world.capability = capability; }
 
 void Run(const Grid& grid, const std::function<void()>& kernel) {
   SYNTRA_CHECK(the_world.block == nullptr, "a kernel within a kernel");
@@ -350,7 +387,10 @@ void Run(const Grid& grid, const std::function<void()>& kernel) {
   access_check::StartGrid();
   // All blocks use the same memory, so that no other object gets its addresses.
   using access_check::kGuardBytes;
-  const std::unique_ptr<std::byte[]> shared(new std::byte[grid.shared_bytes + kGuardBytes]);
+  constexpr size_t kAlignment = 1024;  // that of gpu.h's SharedBytes
+  const size_t bytes = AlignUp(grid.shared_bytes + kGuardBytes, kAlignment);
+  const std::unique_ptr<std::byte, decltype(&std::free)> shared(
+      static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)), &std::free);
   const access_check::Forbidden guard({shared.get() + grid.shared_bytes, kGuardBytes});
   for (int64_t i = 0; i < grid.blocks; ++i) {
     if (!RunBlock(grid, i, kernel, shared.get())) the_world.stacks.Forget();
@@ -371,8 +411,12 @@ int ThreadCount() { return TheBlock().grid().threads; }
 int64_t BlockIndex() { return TheBlock().index(); }
 int64_t BlockCount() { return TheBlock().grid().blocks; }
 std::byte* SharedMemory() { return TheBlock().shared(); }
+uint32_t SharedAddress(const void* pointer) {
+  return static_cast<uint32_t>(TheBlock().AddressOf(pointer));
+}
 void SyncThreads() { TheBlock().WaitAtBarrier(); }
 void SyncWarp() { TheBlock().WaitAtWarpBarrier(); }
+void WaitUntil(std::function<bool()> ready) { TheBlock().WaitUntil(std::move(ready)); }
 void CopyAsync(void* to, const void* from) {
   TheBlock().CopyAsync(static_cast<std::byte*>(to), static_cast<const std::byte*>(from));
 }

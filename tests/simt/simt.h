@@ -37,9 +37,12 @@ struct Grid {
 enum class Order { kForward, kBackward, kShuffled };
 void SetOrder(Order order);
 
-// The most shared memory that a block may have. By default it is that of an H100.
+// The most shared memory that a block may have, and ten times the compute capability. By default
+// they are those of an H100.
 size_t MostSharedBytes();
 void SetMostSharedBytes(size_t bytes);
+int Capability();
+void SetCapability(int capability);
 
 // Runs the kernel for every thread of the grid, block after block. TakeComplaints returns the
 // errors.
@@ -57,10 +60,15 @@ void Complain(const std::string& what);
 
 // The block's shared memory. All bits are ones (NaN) when a block starts.
 [[gnu::const]] std::byte* SharedMemory();
+// The address within it.
+uint32_t SharedAddress(const void* pointer);
 
 // Barriers of the block and of the warp. They order memory between the threads that they wait for.
 void SyncThreads();
 void SyncWarp();
+
+// Waits until `ready`, which the scheduler calls, returns true. It orders no memory.
+void WaitUntil(std::function<bool()> ready);
 
 // In what follows all lanes of a warp wait for each other. That orders no memory, since CUDA
 // promises it of barriers alone.

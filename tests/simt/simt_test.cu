@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda.h"
-#include "kernels/cuda/attention_scores.h"
+#include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.h"
 #include "tests/simt/access_check.h"
@@ -221,6 +221,18 @@ TEST(Attention, TilesTakeNoMoreSharedMemoryThanTheGpuHas) {
       last = stages;
     }
   }
+}
+
+TEST(Attention, HopperHasItsOwnKernel) {
+  const int before = simt::Capability();
+  attention::Dimensions heads{};
+  for (const int capability : {80, 86, 89, 90, 100, 120}) {
+    simt::SetCapability(capability);
+    for (heads.head_size = 32; heads.head_size <= 128; heads.head_size *= 2) {
+      EXPECT_EQ(attention::HopperServes(heads), capability == 90 && heads.head_size == 64);
+    }
+  }
+  simt::SetCapability(before);
 }
 
 TEST(Gpu, BlockSumReachesEveryThread) {

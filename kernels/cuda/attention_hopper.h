@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention's forward pass on Hopper GPUs, for heads of 64 columns in bf16 whose scores are
+// products of queries and keys, perhaps with a bias and a table (Terms::AreProducts).
+#pragma once
+
+#include "kernels/cuda/attention_forward.h"
+
+namespace syntra::attention {
+
+// Whether this thread's GPU has the kernel and the kernel takes heads of this size.
+bool HopperServes(const Dimensions& z);
+
+// `forward.terms` are prepared (PreparedTerms), and products.
+void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward);
+
+}  // namespace syntra::attention

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of Hopper GPUs: barriers in shared memory, copies of tiles that arrive at them, and
+// products of four warps whose operands are in shared memory. A kernel that uses them is declared
+// with SYNTRA_HOPPER_BOUNDS, and does nothing unless kHopperCode.
+//
+// Copies and products access shared memory by another way than the threads do (PTX ISA, "async
+// proxy"), and after the instruction that starts them. What orders them:
+//   a copy after earlier accesses of its target: a barrier at which the accessing threads arrive
+//     and for which the copying thread waits;
+//   reads after a copy: a wait for the barrier at which it arrives;
+//   writes after a product that reads the same memory or registers: a wait for the product;
+//   a copy or product after writes by threads: FenceAsync in each of these threads, then a barrier.
+#pragma once
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/mma.h"
+#include "kernels/cuda/tensor_map.h"
+
+#if !defined(__CUDACC__)
+#include "simt/hopper.h"
+#endif
+
+namespace syntra::gpu {
+
+// Whether this is code for sm_90a. In code for other GPUs the kernels are empty, and their blocks
+// have at most a warp, by which HasHopperCode knows them.
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr bool kHopperCode = true;
+#define SYNTRA_HOPPER_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#else
+inline constexpr bool kHopperCode = false;
+#define SYNTRA_HOPPER_BOUNDS(threads, blocks) __launch_bounds__(::syntra::gpu::kWarp)
+#endif
+
+// Whether this thread's GPU is a Hopper (compute capability 9.0) and the program has the kernel's
+// code for it (sm_90a).
+template <typename... Parameters>
+bool HasHopperCode(void (*kernel)(Parameters...)) {
+#if defined(__CUDACC__)
+  cudaFuncAttributes code;
+  SYNTRA_CUDA(cudaFuncGetAttributes(&code, kernel));
+  return code.binaryVersion == 90 && code.maxThreadsPerBlock > kWarp;
+#else
+  static_cast<void>(kernel);
+  return simt::Capability() == 90;
+#endif
+}
+
+// The warps that compute a product together. The first is a multiple of them.
+inline constexpr int kProductWarps = 4;
+
+// A barrier in shared memory (PTX ISA, mbarrier). Its phases follow each other: one is complete
+// when as many threads have arrived as the barrier was made for, and as many bytes as they expect.
+struct Barrier {
+  uint64_t state;
+};
+
+#if defined(__CUDACC__)
+
+// Makes a barrier for so many arrivals. Then FenceAsync and a barrier of the block come before its
+// use.
+__device__ __forceinline__ void MakeBarrier(Barrier& barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(&barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ __forceinline__ void Arrive(Barrier& barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(&barrier))
+               : "memory");
+}
+// Arrives and expects so many bytes of copies.
+__device__ __forceinline__ void ArriveExpecting(Barrier& barrier, int bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(&barrier)),
+      "r"(bytes)
+      : "memory");
+}
+// Waits until the phase of this parity is complete: that before the current one, or the current
+// one. The first phase has parity 0.
+__device__ __forceinline__ void WaitFor(Barrier& barrier, int parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(SharedAddress(&barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+__device__ __forceinline__ void FenceAsync() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Starts to copy a tile of a mapped tensor to shared memory, to a multiple of 1024 bytes. Elements
+// outside the tensor become zero. Row r of the tile is at byte 128 r, and its sixteen bytes p are
+// in the place of its sixteen bytes p ^ r % 8. One thread calls it; the copy arrives at the
+// barrier.
+__device__ __forceinline__ void CopyTileAsync(BFloat16* to, const TensorMap& map, int column,
+                                              int row, int64_t example, Barrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(SharedAddress(to)),
+      "l"(&map), "r"(column), "r"(row), "r"(static_cast<int>(example)), "r"(SharedAddress(&barrier))
+      : "memory");
+}
+
+#define SYNTRA_FRAGMENT(f) "+f"(f.sum[0]), "+f"(f.sum[1]), "+f"(f.sum[2]), "+f"(f.sum[3])
+#define SYNTRA_SUMS(s)                                                                        \
+  SYNTRA_FRAGMENT(s[0]), SYNTRA_FRAGMENT(s[1]), SYNTRA_FRAGMENT(s[2]), SYNTRA_FRAGMENT(s[3]), \
+      SYNTRA_FRAGMENT(s[4]), SYNTRA_FRAGMENT(s[5]), SYNTRA_FRAGMENT(s[6]), SYNTRA_FRAGMENT(s[7])
+#define SYNTRA_SUM_OPERANDS                                       \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, " \
+  "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+
+// Comes between the last access of the registers of a product by their threads and the product.
+__device__ __forceinline__ void FenceProducts(Fragment (&sums)[8]) {
+  asm volatile("wgmma.fence.sync.aligned;" : SYNTRA_SUMS(sums)::"memory");
+}
+__device__ __forceinline__ void FenceProducts(Fragment (&sums)[8], FragmentA (&a)[4]) {
+#pragma unroll
+  for (FragmentA& each : a) {
+#pragma unroll
+    for (uint32_t& pair : each.pair) asm volatile("" : "+r"(pair)::"memory");
+  }
+  FenceProducts(sums);
+}
+
+// sums += A B^T for 64 rows of A, sixteen of each warp, and 64 rows of B, over 16 columns of both
+// (PTX ISA, wgmma.m64n64k16). A warp's sums are those of eight mma.m16n8k16.
+__device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.eq.u32 add, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " SYNTRA_SUM_OPERANDS
+      "%32, %33, add, 1, 1, 0, 0;\n"
+      "}"
+      : SYNTRA_SUMS(sums)
+      : "l"(a), "l"(b));
+}
+// sums += A B for 64 rows of A in registers, sixteen of each warp, and 16 rows of B with 64
+// columns.
+__device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], const FragmentA& a, uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.eq.u32 add, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " SYNTRA_SUM_OPERANDS
+      "{%32, %33, %34, %35}, %36, add, 1, 1, 1;\n"
+      "}"
+      : SYNTRA_SUMS(sums)
+      : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "l"(b));
+}
+__device__ __forceinline__ void CommitProducts() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Waits for all products that this warp has committed. `sums` are theirs: before, nothing may
+// access them.
+__device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" : SYNTRA_SUMS(sums)::"memory");
+}
+
+#undef SYNTRA_FRAGMENT
+#undef SYNTRA_SUMS
+#undef SYNTRA_SUM_OPERANDS
+
+#else
+
+inline void MakeBarrier(Barrier& barrier, int arrivals) { simt::MakeBarrier(&barrier, arrivals); }
+inline void Arrive(Barrier& barrier) { simt::Arrive(&barrier, 0); }
+inline void ArriveExpecting(Barrier& barrier, int bytes) { simt::Arrive(&barrier, bytes); }
+inline void WaitFor(Barrier& barrier, int parity) { simt::WaitFor(&barrier, parity); }
+inline void FenceAsync() { simt::FenceAsync(); }
+inline void CopyTileAsync(BFloat16* to, const TensorMap& map, int column, int row, int64_t example,
+                          Barrier& barrier) {
+  simt::CopyTile(to, map.opaque, {column, row, example}, &barrier);
+}
+inline void FenceProducts(Fragment (&)[8]) { simt::FenceProducts(); }
+inline void FenceProducts(Fragment (&)[8], FragmentA (&)[4]) { simt::FenceProducts(); }
+inline void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
+  simt::Multiply(sums[0].sum, nullptr, a, b);
+}
+inline void MultiplyAsync(Fragment (&sums)[8], const FragmentA& a, uint64_t b) {
+  simt::Multiply(sums[0].sum, a.pair, 0, b);
+}
+inline void CommitProducts() { simt::CommitProducts(); }
+inline void WaitForProducts(Fragment (&)[8]) { simt::WaitForProducts(); }
+
+#endif
+
+// The descriptor of rows or columns of a tile that CopyTileAsync has copied (PTX ISA, wgmma, matrix
+// descriptor): its swizzling, and groups of eight rows 1024 bytes apart. `from` is the first
+// element, in a row that is a multiple of eight and in a column that is a multiple of 16.
+__device__ __forceinline__ uint64_t TileDescriptor(const BFloat16* from) {
+  constexpr uint64_t kSwizzled128 = uint64_t{1} << 62, kGroups = uint64_t{1024 >> 4} << 32;
+  return kSwizzled128 | kGroups | (SharedAddress(from) & 0x3FFFF) >> 4;
+}
+
+}  // namespace syntra::gpu

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simt/hopper.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/simt/access_check.h"
+#include "tests/simt/simt.h"
+
+namespace syntra::simt {
+namespace {
+
+using access_check::Aside;
+
+constexpr int kGroupWarps = 4;  // of a warpgroup
+constexpr size_t kPieceBytes = 16, kRowBytes = 128, kPatternBytes = 1024;
+// Of a product: the rows of a warp, the columns of B, and the inner elements.
+constexpr int kRows = 16, kColumns = 64, kInner = 16, kSums = kRows * kColumns / kWarp;
+constexpr auto kUnwritten = std::byte{0xFF};
+
+struct TileCopy {
+  std::byte* to;
+  MappedTensor tensor;
+  TilePlace place;
+
+  int64_t bytes() const { return static_cast<int64_t>(kRowBytes) * tensor.tile_rows; }
+};
+
+struct BarrierState {
+  int arrivals = 0;   // that a phase needs
+  int missing = 0;    // of the current phase
+  int parity = 0;     // of the current phase
+  int64_t bytes = 0;  // that the current phase expects and that have not arrived
+  std::deque<TileCopy> copies;
+  // What the threads that arrived had done, in all phases and in those that are complete.
+  access_check::Clock arrived, complete;
+};
+
+// The sums of a lane that products in flight add to.
+struct Sums {
+  float* registers;
+  std::array<float, kSums> values;
+};
+
+struct Product {
+  float* sums;
+  const uint32_t* a_registers;  // null: A is in shared memory
+  std::array<uint32_t, 4> a_pairs;
+  uint64_t a, b;
+  int64_t group;
+};
+
+struct Lane {
+  std::vector<Product> products;
+  std::vector<Sums> sums;
+  int64_t group = 0;  // of its next product
+  int64_t count = 0;  // of its products
+  bool fenced = false;
+};
+
+// Of the running block.
+struct BlockState {
+  std::map<const void*, BarrierState> barriers;
+  std::vector<Lane> lanes;
+};
+BlockState the_block;
+
+Lane& TheLane() { return the_block.lanes[ThreadIndex()]; }
+
+BarrierState& BarrierAt(const void* barrier) {
+  const Aside aside;
+  const auto found = the_block.barriers.find(barrier);
+  if (found != the_block.barriers.end()) return found->second;
+  Complain(fmt::format("thread {} uses a barrier that nobody has made", ThreadIndex()));
+  return the_block.barriers[barrier];
+}
+
+// The bits of an address that select a piece of 16 bytes are combined with the number of the row in
+// a pattern (PTX ISA, swizzling modes of 128, 64 and 32 bytes, and none).
+size_t Swizzled(size_t address, int bits) {
+  const size_t row = address / kRowBytes % (size_t{1} << bits);
+  return address ^ row * kPieceBytes;
+}
+
+void Deliver(const TileCopy& copy) {
+  const MappedTensor& tensor = copy.tensor;
+  const size_t first = SharedAddress(copy.to);
+  for (int row = 0; row < tensor.tile_rows; ++row) {
+    for (size_t piece = 0; piece < kRowBytes / kPieceBytes; ++piece) {
+      const size_t at = Swizzled(first + row * kRowBytes + piece * kPieceBytes, 3);
+      std::array<BFloat16, 8> elements{};
+      const int64_t column = copy.place.column + static_cast<int64_t>(piece * elements.size());
+      const int64_t source_row = copy.place.row + row;
+      for (int64_t e = 0; e < std::ssize(elements); ++e) {
+        if (source_row >= tensor.rows || column + e >= tensor.columns) continue;
+        elements[e] = tensor.from[(copy.place.example * tensor.rows + source_row) * tensor.columns +
+                                  column + e];
+      }
+      std::memcpy(SharedMemory() + at, elements.data(), kPieceBytes);
+    }
+  }
+}
+
+// Completes the current phase if everything has arrived.
+void TryComplete(BarrierState& barrier) {
+  if (barrier.missing > 0) return;
+  while (barrier.bytes > 0 && !barrier.copies.empty()) {
+    Deliver(barrier.copies.front());
+    barrier.bytes -= barrier.copies.front().bytes();
+    barrier.copies.pop_front();
+  }
+  if (barrier.bytes < 0 || (barrier.bytes == 0 && !barrier.copies.empty())) {
+    Complain("a barrier expects fewer bytes than are copied");
+  }
+  if (barrier.bytes != 0) return;
+  barrier.parity ^= 1;
+  barrier.missing = barrier.arrivals;
+  barrier.complete = barrier.arrived;
+}
+
+}  // namespace
+
+void MakeBarrier(void* barrier, int arrivals) {
+  const Aside aside;
+  access_check::Note(barrier, sizeof(uint64_t), true);
+  the_block.barriers[barrier] = {.arrivals = arrivals, .missing = arrivals};
+}
+
+void Arrive(void* barrier, int64_t expected_bytes) {
+  const Aside aside;
+  BarrierState& state = BarrierAt(barrier);
+  access_check::Note(barrier, sizeof(uint64_t), false);
+  access_check::Release(state.arrived);
+  state.bytes += expected_bytes;
+  if (--state.missing < 0) {
+    Complain(
+        fmt::format("thread {} arrives at a barrier at which all have arrived", ThreadIndex()));
+  }
+  if (state.bytes == 0) TryComplete(state);
+}
+
+void WaitFor(void* barrier, int parity) {
+  BarrierState& state = BarrierAt(barrier);
+  access_check::Note(barrier, sizeof(uint64_t), false);
+  if (state.parity == parity) {
+    WaitUntil([&state, parity] {
+      TryComplete(state);
+      return state.parity != parity;
+    });
+  }
+  access_check::Acquire(state.complete);
+}
+
+void FenceAsync() { access_check::FenceAsync(); }
+
+void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, void* barrier) {
+  const Aside aside;
+  BarrierState& state = BarrierAt(barrier);
+  TileCopy copy{static_cast<std::byte*>(to), {}, place};
+  std::memcpy(&copy.tensor, map.data(), sizeof(copy.tensor));
+  const MappedTensor& tensor = copy.tensor;
+  if (SharedAddress(to) % kPatternBytes != 0) {
+    return Complain(fmt::format("thread {} copies to a tile that is not aligned", ThreadIndex()));
+  }
+  access_check::NoteAsync(barrier, sizeof(uint64_t), false);
+  access_check::NoteAsync(to, copy.bytes(), true);
+  const int64_t columns = std::min<int64_t>(kColumns, tensor.columns - place.column);
+  const int64_t rows = std::min<int64_t>(tensor.tile_rows, tensor.rows - place.row);
+  for (int64_t row = 0; row < rows && columns > 0; ++row) {
+    access_check::Note(tensor.from +
+                           (place.example * tensor.rows + place.row + row) * tensor.columns +
+                           place.column,
+                       columns * sizeof(BFloat16), false);
+  }
+  // Whoever waits for the barrier sees the copy.
+  access_check::Release(state.arrived);
+  std::fill_n(copy.to, copy.bytes(), kUnwritten);
+  state.copies.push_back(copy);
+}
+
+namespace {
+
+// A matrix in shared memory (PTX ISA, wgmma, matrix descriptor and canonical layouts). `outer` is
+// the index that is not summed over. Rows: inner elements are contiguous; columns: outer ones.
+class Operand {
+ public:
+  Operand(uint64_t descriptor, bool columns) : columns_(columns) {
+    first_ = (descriptor & 0x3FFF) << 4;
+    leading_ = (descriptor >> 16 & 0x3FFF) << 4;
+    stride_ = (descriptor >> 32 & 0x3FFF) << 4;
+    constexpr int kBits[] = {0, 3, 2, 1};
+    bits_ = kBits[descriptor >> 62];
+    if ((descriptor >> 49 & 7) != 0) Complain("a matrix descriptor with a base offset");
+  }
+
+  const std::byte* At(int outer, int inner) const {
+    const size_t at = Swizzled(first_ + Offset(outer, inner), bits_);
+    return SharedMemory() + at;
+  }
+  float operator()(int outer, int inner) const {
+    BFloat16 element;
+    std::memcpy(&element, At(outer, inner), sizeof(element));
+    return ToFloat(element);
+  }
+  // Notes that a product may read the matrix now.
+  void NoteReads(int first_outer, int outers) const {
+    constexpr int kElements = kPieceBytes / sizeof(BFloat16);
+    for (int o = first_outer; o < first_outer + outers; o += columns_ ? kElements : 1) {
+      for (int i = 0; i < kInner; i += columns_ ? 1 : kElements) {
+        access_check::NoteAsync(At(o, i), kPieceBytes, false);
+      }
+    }
+  }
+
+ private:
+  size_t Offset(int outer, int inner) const {
+    const size_t pieces = size_t{1} << bits_;  // of a row of the pattern
+    const int contiguous = columns_ ? outer : inner, other = columns_ ? inner : outer;
+    const size_t element = contiguous % 8 * sizeof(BFloat16);
+    const size_t piece = contiguous / 8, row = other % 8 * pieces * kPieceBytes, group = other / 8;
+    if (bits_ == 0) {
+      return element + row +
+             (columns_ ? piece * stride_ + group * leading_ : piece * leading_ + group * stride_);
+    }
+    // Without columns, both pieces of the inner elements are in the same row of the pattern.
+    return element + row + piece % pieces * kPieceBytes + piece / pieces * leading_ +
+           group * stride_;
+  }
+
+  size_t first_, leading_, stride_;
+  int bits_;
+  bool columns_;
+};
+
+int FirstRow() { return ThreadIndex() / kWarp % kGroupWarps * kRows; }
+
+void NoteReads(const Product& product) {
+  if (product.a_registers == nullptr) Operand(product.a, false).NoteReads(FirstRow(), kRows);
+  Operand(product.b, product.a_registers != nullptr).NoteReads(0, kColumns);
+}
+
+Sums& SumsOf(Lane& lane, const float* registers) {
+  const auto found = std::ranges::find(lane.sums, registers, &Sums::registers);
+  SYNTRA_CHECK(found != lane.sums.end(), "sums of no product");
+  return *found;
+}
+
+bool AreNan(const float* registers) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(registers);
+  return std::all_of(bytes, bytes + kSums * sizeof(float),
+                     [](std::byte byte) { return byte == kUnwritten; });
+}
+
+// Computes the product that is the first of each lane of the warp.
+void Compute(std::span<Lane> warp) {
+  const Aside aside;
+  const Product& product = warp.front().products.front();
+  NoteReads(product);
+  float a[kRows][kInner], b[kColumns][kInner];
+  for (int i = 0; i < kRows * kInner; ++i) {
+    const int row = i / kInner, inner = i % kInner;
+    if (product.a_registers == nullptr) {
+      a[row][inner] = Operand(product.a, false)(FirstRow() + row, inner);
+      continue;
+    }
+    const Product& of_lane = warp[row % 8 * 4 + inner % 8 / 2].products.front();
+    const uint32_t pair = of_lane.a_registers[row / 8 + inner / 8 * 2];
+    a[row][inner] = ToFloat(BFloat16{static_cast<uint16_t>(pair >> inner % 2 * 16)});
+  }
+  const Operand operand_b(product.b, product.a_registers != nullptr);
+  for (int i = 0; i < kColumns * kInner; ++i) {
+    b[i / kInner][i % kInner] = operand_b(i / kInner, i % kInner);
+  }
+  for (int lane = 0; lane < kWarp; ++lane) {
+    Sums& sums = SumsOf(warp[lane], warp[lane].products.front().sums);
+    for (int s = 0; s < kSums; ++s) {
+      const int row = lane / 4 + s / 2 % 2 * 8, column = s / 4 * 8 + lane % 4 * 2 + s % 2;
+      for (int inner = 0; inner < kInner; ++inner) {
+        sums.values[s] += a[row][inner] * b[column][inner];
+      }
+    }
+  }
+}
+
+// Gives the lane the sums of its first product back, unless others add to them.
+void Finish(Lane& lane) {
+  const Aside aside;
+  const Product product = lane.products.front();
+  lane.products.erase(lane.products.begin());
+  if (product.a_registers != nullptr &&
+      !std::ranges::equal(product.a_pairs, std::span(product.a_registers, 4))) {
+    Complain(fmt::format("thread {} changes an operand of a product before it waits for it",
+                         ThreadIndex()));
+  }
+  if (std::ranges::count(lane.products, product.sums, &Product::sums) > 0) return;
+  if (!AreNan(product.sums)) {
+    Complain(
+        fmt::format("thread {} writes sums of a product before it waits for it", ThreadIndex()));
+  }
+  std::ranges::copy(SumsOf(lane, product.sums).values, product.sums);
+  std::erase_if(lane.sums, [&](const Sums& sums) { return sums.registers == product.sums; });
+}
+
+}  // namespace
+
+void FenceProducts() { TheLane().fenced = true; }
+
+void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b) {
+  const Aside aside;
+  Lane& lane = TheLane();
+  if (!lane.fenced) {
+    Complain(fmt::format("thread {} computes a product without a fence", ThreadIndex()));
+  }
+  Product product{sums, a_pairs, {}, a, b, lane.group};
+  if (a_pairs != nullptr) std::copy_n(a_pairs, product.a_pairs.size(), product.a_pairs.begin());
+  if (std::ranges::find(lane.sums, sums, &Sums::registers) == lane.sums.end()) {
+    Sums& before = lane.sums.emplace_back(Sums{sums, {}});
+    std::copy_n(sums, kSums, before.values.begin());
+    std::fill_n(reinterpret_cast<std::byte*>(sums), kSums * sizeof(float), kUnwritten);
+  }
+  lane.products.push_back(product);
+  ++lane.count;
+  if (ThreadIndex() % kWarp == 0) NoteReads(product);
+}
+
+void CommitProducts() { ++TheLane().group; }
+
+void WaitForProducts() {
+  Lane& lane = TheLane();
+  lane.fenced = false;
+  while (!lane.products.empty() && lane.products.front().group < lane.group) {
+    ShuffleFrom(0, 0);  // all lanes have come
+    if (ThreadIndex() % kWarp == 0) {
+      Compute(std::span(the_block.lanes).subspan(ThreadIndex(), kWarp));
+    }
+    ShuffleFrom(0, 0);  // it is computed
+    Finish(lane);
+  }
+}
+
+namespace hopper {
+
+void StartBlock(int threads) {
+  the_block.barriers.clear();
+  the_block.lanes.assign(threads, {});
+}
+
+void EndBlock() {
+  for (const auto& [address, barrier] : the_block.barriers) {
+    if (!barrier.copies.empty()) Complain("nobody waited for a copy of a tile");
+  }
+  for (size_t i = 0; i < the_block.lanes.size(); ++i) {
+    const Lane& lane = the_block.lanes[i];
+    if (!lane.products.empty()) {
+      Complain(
+          fmt::format("thread {} never waited for {} of its products", i, lane.products.size()));
+    }
+    if (lane.count != the_block.lanes[i / (kGroupWarps * kWarp) * kGroupWarps * kWarp].count) {
+      Complain(fmt::format("thread {} computes other products than its warpgroup", i));
+      return;
+    }
+  }
+}
+
+}  // namespace hopper
+}  // namespace syntra::simt

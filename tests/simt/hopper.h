@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated GPU's barriers in shared memory, copies of tiles, and products by warpgroups
+// (kernels/cuda/hopper.h, PTX ISA). All of it happens as late as the PTX ISA allows:
+//   copies arrive when a thread waits for their barrier and no other thread can run. Until then the
+//     target is NaN;
+//   products read their operands and add to the sums when their warp waits for them. Until then the
+//     sums are NaN.
+// The simulation reports barriers that expect fewer bytes than arrive, registers that are written
+// while a product uses them, products without a fence, warps of a warpgroup that compute different
+// products, and, through access_check.h, memory that threads have written without FenceAsync.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/bfloat16.h"
+
+namespace syntra::simt {
+
+void MakeBarrier(void* barrier, int arrivals);
+void Arrive(void* barrier, int64_t expected_bytes);
+void WaitFor(void* barrier, int parity);
+void FenceAsync();
+
+// A tensor [batch, rows, columns] whose tiles have 64 columns.
+struct MappedTensor {
+  const BFloat16* from;
+  int64_t batch, rows, columns;
+  int tile_rows;
+};
+struct TilePlace {
+  int column, row;
+  int64_t example;
+};
+// `map`: the bytes of a MappedTensor.
+void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, void* barrier);
+
+void FenceProducts();
+// Adds a product to the lane's 32 sums of a 16 x 64 tile. A: the lane's four pairs, or a descriptor
+// of rows. B: a descriptor, of rows if A is in shared memory and otherwise of columns.
+void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b);
+void CommitProducts();
+void WaitForProducts();
+
+namespace hopper {
+// Call these before and after the threads of a block run. EndBlock reports what was never waited
+// for.
+void StartBlock(int threads);
+void EndBlock();
+}  // namespace hopper
+
+}  // namespace syntra::simt
