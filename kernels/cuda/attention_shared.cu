@@ -3,7 +3,8 @@
 // exponentials with their sums, and their products with activations. A block of a product computes
 // 128 rows and 128 columns: the head's columns of one, two or four examples side by side. The
 // blocks of a head, which share its exponentials, follow each other.
-#include "kernels/cuda/attention_shared.h"
+#include "kernels/cuda/attention_mix.h"
+#include "kernels/cuda/attention_shared_hopper.h"
 
 namespace syntra::attention {
 namespace {
@@ -159,30 +160,26 @@ __global__ void ListKernel(SharedScores<T> scores) {
   }
 }
 
-// The product with E or, if kTransposed, its transpose. Rows of the result are queries and those of
-// the other operand keys; if transposed, the other way round.
+// The product with E or, if kTransposed, its transpose.
 template <typename T, int kHead, bool kTransposed>
 class Mixing {
  public:
   static constexpr int kExamples = kSide / kHead;  // side by side
   using A = OperandTile<T, kTransposed>;
   using B = OperandTile<T, true>;
+  using Tile = MixTile<T, kTransposed, kExamples>;
 
   __device__ Mixing(const SharedScores<T>& scores, const Mixed<T>& mixed)
-      : scores_(scores), mixed_(mixed) {
-    const int64_t tiles = (Rows() + kSide - 1) / kSide;
-    const int64_t groups = (scores.batch + kExamples - 1) / kExamples;
-    first_row_ = static_cast<int>(BlockIndex() % tiles * kSide);
-    first_example_ = BlockIndex() / tiles % groups * kExamples;
-    h_ = BlockIndex() / tiles / groups;
-    FindInner();
+      : scores_(scores), mixed_(mixed), tile_(TileOfBlock(scores)) {
     FindOperands();
   }
 
-  __device__ int Pieces() const { return (inner_end_ - inner_begin_ + kInner<T> - 1) / kInner<T>; }
+  __device__ int Pieces() const {
+    return (tile_.inner_end - tile_.inner_begin + kInner<T> - 1) / kInner<T>;
+  }
 
   __device__ void Copy(int piece, A& a, B& b) const {
-    const int inner = inner_begin_ + piece * kInner<T>;
+    const int inner = tile_.inner_begin + piece * kInner<T>;
     const int64_t row_stride = scores_.heads * scores_.head_size;
     b.Copy(from_ + inner * row_stride, row_stride, inner_rows_ - inner);
     if constexpr (kTransposed) {
@@ -194,7 +191,6 @@ class Mixing {
 
   __device__ void Add(int, const A& a, const B& b, WarpSums& sums) const { AddTiles(a, b, sums); }
 
-  // Divides by the sums of exponentials, or sets the rows of padded keys to zero.
   __device__ void Scale(WarpSums& sums) const {
     constexpr int kColumns = (kHead < kWarpSide ? kHead : kWarpSide) / 8;  // of one example
 #pragma unroll
@@ -205,7 +201,7 @@ class Mixing {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int row = WarpRow() + 16 * m + FragmentRow(2 * half);
-          const float factor = Factor(b, first_row_ + row);
+          const float factor = tile_.Factor(b, tile_.first_row + row);
 #pragma unroll
           for (int n = first; n < first + kColumns; ++n) {
 #pragma unroll
@@ -220,64 +216,47 @@ class Mixing {
     const int64_t b = ExampleOf(StagedColumn());
     const int column = StagedColumn() % kHead;
     const int left = static_cast<int>(scores_.head_size) - column;
-    const bool there = left > 0 && Fits(b);
-    T* to = mixed_.to + ElementOf(there ? b : 0, first_row_, Rows(), column);
+    const bool there = left > 0 && tile_.Fits(b);
+    T* to = mixed_.to + tile_.ElementOf(there ? b : 0, tile_.first_row, tile_.Rows(), column);
     StoreSums(staged, sums, [&](int row, const Eight& values) {
-      if (!there || first_row_ + row >= Rows()) return;
+      if (!there || tile_.first_row + row >= tile_.Rows()) return;
       StoreResult(values, to + row * scores_.heads * scores_.head_size,
                   left < kEight ? left : kEight, mixed_.accumulate);
     });
   }
 
  private:
-  __device__ int64_t Rows() const { return kTransposed ? scores_.keys : scores_.queries; }
-  __device__ int64_t InnerRows() const { return kTransposed ? scores_.queries : scores_.keys; }
-  __device__ int64_t ExampleOf(int column) const { return first_example_ + column / kHead; }
-  __device__ bool Fits(int64_t b) const { return b < scores_.batch && scores_.Fits(b); }
-  __device__ int64_t ElementOf(int64_t b, int64_t row, int64_t rows, int64_t column) const {
-    return ((b * rows + row) * scores_.heads + h_) * scores_.head_size + column;
+  __device__ static Tile TileOfBlock(const SharedScores<T>& scores) {
+    const int64_t rows = kTransposed ? scores.keys : scores.queries;
+    const int64_t tiles = (rows + kSide - 1) / kSide;
+    const int64_t groups = (scores.batch + kExamples - 1) / kExamples;
+    return {scores, BlockIndex() / tiles / groups, static_cast<int>(BlockIndex() % tiles * kSide),
+            BlockIndex() / tiles % groups * kExamples};
   }
-  __device__ float Factor(int64_t b, int64_t row) const {
-    if (b >= scores_.batch || row >= Rows()) return 0.0f;
-    if constexpr (kTransposed) return row < scores_.key_lengths[b] ? 1.0f : 0.0f;
-    return scores_.inverse_sums[scores_.RowOf(b, h_, row)];
-  }
-
-  // Finds the range of inner elements in which E and the examples are not all zero.
-  __device__ void FindInner() {
-    inner_begin_ = kTransposed && scores_.causal ? first_row_ : 0;
-    inner_end_ = inner_begin_;
-    for (int64_t b = first_example_; b < first_example_ + kExamples && b < scores_.batch; ++b) {
-      int end = scores_.key_lengths[b];
-      if (kTransposed) end = end > first_row_ ? scores_.query_lengths[b] : 0;
-      if (end > inner_end_) inner_end_ = end;
-    }
-    const int seen = first_row_ + kSide;  // number of keys that the block's last query sees
-    if (!kTransposed && scores_.causal && seen < inner_end_) inner_end_ = seen;
-  }
+  __device__ int64_t ExampleOf(int column) const { return tile_.first_example + column / kHead; }
 
   // The thread's own columns of both operands.
   __device__ void FindOperands() {
     const int64_t b = ExampleOf(B::Column()), column = B::Column() % kHead;
-    const bool there = column < scores_.head_size && Fits(b);
-    inner_rows_ = !there ? 0 : kTransposed ? scores_.query_lengths[b] : scores_.key_lengths[b];
-    from_ = mixed_.from + ElementOf(there ? b : 0, B::Row(), InnerRows(), there ? column : 0);
-    exponentials_ = scores_.Exponentials(h_, A::Row() + (kTransposed ? 0 : first_row_));
+    const bool there = column < scores_.head_size && tile_.Fits(b);
+    inner_rows_ = there ? tile_.InnerRowsOf(b) : 0;
+    from_ = mixed_.from +
+            tile_.ElementOf(there ? b : 0, B::Row(), tile_.InnerRows(), there ? column : 0);
+    exponentials_ = scores_.Exponentials(tile_.h, A::Row() + (kTransposed ? 0 : tile_.first_row));
     exponential_rows_ = static_cast<int>(scores_.queries);
     if constexpr (kTransposed) {
-      const bool in_row = first_row_ + A::Column() < scores_.stride;
+      const bool in_row = tile_.first_row + A::Column() < scores_.stride;
       if (!in_row) exponential_rows_ = 0;
-      exponentials_ += in_row ? first_row_ + A::Column() : 0;
+      exponentials_ += in_row ? tile_.first_row + A::Column() : 0;
     } else {
-      exponential_rows_ -= first_row_;
+      exponential_rows_ -= tile_.first_row;
       exponentials_ += A::Column();
     }
   }
 
   const SharedScores<T>& scores_;
   const Mixed<T>& mixed_;
-  int first_row_, inner_begin_, inner_end_;
-  int64_t first_example_, h_;
+  Tile tile_;
   const T *from_, *exponentials_;
   int inner_rows_, exponential_rows_;  // number of rows of those columns that are used
 };
@@ -295,6 +274,11 @@ __global__ void __launch_bounds__(kProductThreads, 2)
 
 template <bool kTransposed, typename T>
 void Mix(const KernelArguments& arguments, const SharedScores<T>& scores, const Mixed<T>& mixed) {
+  if constexpr (sizeof(T) == sizeof(BFloat16)) {
+    if (HopperMixes<kTransposed>(scores)) {
+      return MixOnHopper<kTransposed>(arguments, scores, mixed);
+    }
+  }
   WithHeadSize(scores.head_size, [&](auto head) {
     constexpr int64_t kExamples = kSide / head();
     const int64_t rows = kTransposed ? scores.keys : scores.queries;

@@ -8,7 +8,7 @@
 // The sum over the batch is the inner dimension of one product. g is rounded to T before it is used
 // in both terms of dS, so that they cancel exactly. If there are few tiles of scores, the batch is
 // split into parts, which are added in order when dtable and dbias are computed.
-#include "kernels/cuda/attention_shared.h"
+#include "kernels/cuda/attention_mix.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -251,22 +251,6 @@ void SumLines(const KernelArguments& arguments, const LineGradient<T>& call) {
   Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
 }
 
-// The number of parts of the batch with which the blocks, two at a time on each multiprocessor of
-// an H100, are done first. A wave of blocks takes as long as a block's examples, and as long as
-// storing and adding up its sums: about the time of eight examples.
-int64_t PartsFor(int64_t batch, int64_t tiles) {
-  constexpr int64_t kAtOnce = 132 * 2, kSumsTime = 8;
-  const auto time = [&](int64_t parts) {
-    const int64_t waves = (tiles * parts + kAtOnce - 1) / kAtOnce;
-    return waves * ((batch + parts - 1) / parts + kSumsTime);
-  };
-  int64_t best = 1;
-  for (int64_t parts = 2; parts <= batch; ++parts) {
-    if (time(parts) < time(best)) best = parts;
-  }
-  return best;
-}
-
 int64_t ScoreTiles(const Dimensions& z) {
   return z.heads * ((z.queries + kSide - 1) / kSide) * ((z.keys + kSide - 1) / kSide);
 }
@@ -275,7 +259,10 @@ int64_t ScoreTiles(const Dimensions& z) {
 
 SharedGradients::SharedGradients(const OpCall& call, const Dimensions& z,
                                  const SharedAttention& shared, WorkspaceLayout& layout)
-    : z_(z), parts_(PartsFor(z.batch, ScoreTiles(z))) {
+    : z_(z) {
+  // Two blocks at a time on each multiprocessor. Storing and adding up a block's sums takes about
+  // the time of eight examples.
+  parts_ = PartsFor(z.batch, ScoreTiles(z), 2 * Multiprocessors(), 8);
   scaled_ = layout.Place(call.inputs[kGivenDY].bytes());
   means_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
   const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();

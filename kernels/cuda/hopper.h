@@ -127,6 +127,11 @@ __device__ __forceinline__ void FenceProducts(Fragment (&sums)[8], FragmentA (&a
   FenceProducts(sums);
 }
 
+__device__ __forceinline__ void FenceProducts(Fragment (&sums)[2][8]) {
+  asm volatile("" : SYNTRA_SUMS(sums[1])::"memory");
+  FenceProducts(sums[0]);
+}
+
 // sums += A B^T for 64 rows of A, sixteen of each warp, and 64 rows of B, over 16 columns of both
 // (PTX ISA, wgmma.m64n64k16). A warp's sums are those of eight mma.m16n8k16.
 __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
@@ -153,6 +158,24 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], const Fragmen
       : SYNTRA_SUMS(sums)
       : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "l"(b));
 }
+// sums += A B for 64 rows of A and 128 columns of B, in two tiles side by side, over 16 inner
+// elements. B's tiles have a row for each inner element, and so has A's with kAAcross; otherwise it
+// has one for each row of A.
+template <bool kAAcross>
+__device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.eq.u32 add, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+      "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
+      "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
+      "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, add, 1, 1, %66, 1;\n"
+      "}"
+      : SYNTRA_SUMS(sums[0]), SYNTRA_SUMS(sums[1])
+      : "l"(a), "l"(b), "n"(kAAcross ? 1 : 0));
+}
 __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -160,6 +183,13 @@ __device__ __forceinline__ void CommitProducts() {
 // access them.
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
   asm volatile("wgmma.wait_group.sync.aligned 0;" : SYNTRA_SUMS(sums)::"memory");
+}
+
+// The same, except the last kLeft groups: those may still add to the sums.
+template <int kLeft>
+__device__ __forceinline__ void WaitForProducts(Fragment (&sums)[2][8]) {
+  asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums[0]) : "n"(kLeft) : "memory");
+  asm volatile("" : SYNTRA_SUMS(sums[1])::"memory");
 }
 
 #undef SYNTRA_FRAGMENT
@@ -179,23 +209,38 @@ inline void CopyTileAsync(BFloat16* to, const TensorMap& map, int column, int ro
 }
 inline void FenceProducts(Fragment (&)[8]) { simt::FenceProducts(); }
 inline void FenceProducts(Fragment (&)[8], FragmentA (&)[4]) { simt::FenceProducts(); }
+inline void FenceProducts(Fragment (&)[2][8]) { simt::FenceProducts(); }
 inline void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
-  simt::Multiply(sums[0].sum, nullptr, a, b);
+  simt::Multiply(sums[0].sum, nullptr, a, b, {});
 }
 inline void MultiplyAsync(Fragment (&sums)[8], const FragmentA& a, uint64_t b) {
-  simt::Multiply(sums[0].sum, a.pair, 0, b);
+  simt::Multiply(sums[0].sum, a.pair, 0, b, {.b_across = true});
+}
+template <bool kAAcross>
+void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
+  simt::Multiply(sums[0][0].sum, nullptr, a, b, {128, kAAcross, true});
 }
 inline void CommitProducts() { simt::CommitProducts(); }
-inline void WaitForProducts(Fragment (&)[8]) { simt::WaitForProducts(); }
+inline void WaitForProducts(Fragment (&)[8]) { simt::WaitForProducts(0); }
+template <int kLeft>
+void WaitForProducts(Fragment (&)[2][8]) {
+  simt::WaitForProducts(kLeft);
+}
 
 #endif
 
-// The descriptor of rows or columns of a tile that CopyTileAsync has copied (PTX ISA, wgmma, matrix
-// descriptor): its swizzling, and groups of eight rows 1024 bytes apart. `from` is the first
-// element, in a row that is a multiple of eight and in a column that is a multiple of 16.
-__device__ __forceinline__ uint64_t TileDescriptor(const BFloat16* from) {
+// The descriptor of rows or columns of a tile in the layout of CopyTileAsync (PTX ISA, wgmma,
+// matrix descriptor): its swizzling, and groups of eight rows 1024 bytes apart. `from` is the first
+// element, in a row that is a multiple of eight and in a column that is a multiple of 16. `apart`:
+// the bytes from a tile to the one at its side, if the product has two.
+__device__ __forceinline__ uint64_t TileDescriptor(const BFloat16* from, int apart = 0) {
   constexpr uint64_t kSwizzled128 = uint64_t{1} << 62, kGroups = uint64_t{1024 >> 4} << 32;
-  return kSwizzled128 | kGroups | (SharedAddress(from) & 0x3FFFF) >> 4;
+  return kSwizzled128 | kGroups | uint64_t(apart >> 4) << 16 | (SharedAddress(from) & 0x3FFFF) >> 4;
+}
+
+// Where the sixteen bytes `piece` of a row of such a tile are, in elements.
+__device__ __forceinline__ int PlaceInTile(int row, int piece) {
+  return row * 64 + (piece ^ row % 8) * 8;
 }
 
 }  // namespace syntra::gpu

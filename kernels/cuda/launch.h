@@ -33,6 +33,18 @@ inline size_t MostSharedBytes() {
 #endif
 }
 
+// The number of multiprocessors of this thread's GPU: 132 on an H100 or H200 of SXM form.
+inline int64_t Multiprocessors() {
+#if defined(__CUDACC__)
+  int gpu = 0, count = 0;
+  SYNTRA_CUDA(cudaGetDevice(&gpu));
+  SYNTRA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu));
+  return count;
+#else
+  return simt::kMultiprocessors;
+#endif
+}
+
 struct Grid {
   int64_t blocks;
   int threads;

@@ -19,8 +19,8 @@ using access_check::Aside;
 
 constexpr int kGroupWarps = 4;  // of a warpgroup
 constexpr size_t kPieceBytes = 16, kRowBytes = 128, kPatternBytes = 1024;
-// Of a product: the rows of a warp, the columns of B, and the inner elements.
-constexpr int kRows = 16, kColumns = 64, kInner = 16, kSums = kRows * kColumns / kWarp;
+// Of a tile: its columns. Of a product: the rows of a warp, the inner elements, the most sums.
+constexpr int kColumns = 64, kRows = 16, kInner = 16, kMostSums = 64;
 constexpr auto kUnwritten = std::byte{0xFF};
 
 struct TileCopy {
@@ -44,7 +44,8 @@ struct BarrierState {
 // The sums of a lane that products in flight add to.
 struct Sums {
   float* registers;
-  std::array<float, kSums> values;
+  int count;
+  std::array<float, kMostSums> values;
 };
 
 struct Product {
@@ -52,7 +53,10 @@ struct Product {
   const uint32_t* a_registers;  // null: A is in shared memory
   std::array<uint32_t, 4> a_pairs;
   uint64_t a, b;
+  ProductShape shape;
   int64_t group;
+
+  int sum_count() const { return kRows * shape.columns / kWarp; }
 };
 
 struct Lane {
@@ -239,9 +243,12 @@ class Operand {
 
 int FirstRow() { return ThreadIndex() / kWarp % kGroupWarps * kRows; }
 
+Operand OperandA(const Product& product) { return {product.a, product.shape.a_across}; }
+Operand OperandB(const Product& product) { return {product.b, product.shape.b_across}; }
+
 void NoteReads(const Product& product) {
-  if (product.a_registers == nullptr) Operand(product.a, false).NoteReads(FirstRow(), kRows);
-  Operand(product.b, product.a_registers != nullptr).NoteReads(0, kColumns);
+  if (product.a_registers == nullptr) OperandA(product).NoteReads(FirstRow(), kRows);
+  OperandB(product).NoteReads(0, product.shape.columns);
 }
 
 Sums& SumsOf(Lane& lane, const float* registers) {
@@ -250,9 +257,9 @@ Sums& SumsOf(Lane& lane, const float* registers) {
   return *found;
 }
 
-bool AreNan(const float* registers) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(registers);
-  return std::all_of(bytes, bytes + kSums * sizeof(float),
+bool AreNan(const Sums& sums) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(sums.registers);
+  return std::all_of(bytes, bytes + sums.count * sizeof(float),
                      [](std::byte byte) { return byte == kUnwritten; });
 }
 
@@ -261,24 +268,26 @@ void Compute(std::span<Lane> warp) {
   const Aside aside;
   const Product& product = warp.front().products.front();
   NoteReads(product);
-  float a[kRows][kInner], b[kColumns][kInner];
+  const int columns = product.shape.columns;
+  float a[kRows][kInner];
+  std::vector<std::array<float, kInner>> b(columns);
   for (int i = 0; i < kRows * kInner; ++i) {
     const int row = i / kInner, inner = i % kInner;
     if (product.a_registers == nullptr) {
-      a[row][inner] = Operand(product.a, false)(FirstRow() + row, inner);
+      a[row][inner] = OperandA(product)(FirstRow() + row, inner);
       continue;
     }
     const Product& of_lane = warp[row % 8 * 4 + inner % 8 / 2].products.front();
     const uint32_t pair = of_lane.a_registers[row / 8 + inner / 8 * 2];
     a[row][inner] = ToFloat(BFloat16{static_cast<uint16_t>(pair >> inner % 2 * 16)});
   }
-  const Operand operand_b(product.b, product.a_registers != nullptr);
-  for (int i = 0; i < kColumns * kInner; ++i) {
+  const Operand operand_b = OperandB(product);
+  for (int i = 0; i < columns * kInner; ++i) {
     b[i / kInner][i % kInner] = operand_b(i / kInner, i % kInner);
   }
   for (int lane = 0; lane < kWarp; ++lane) {
     Sums& sums = SumsOf(warp[lane], warp[lane].products.front().sums);
-    for (int s = 0; s < kSums; ++s) {
+    for (int s = 0; s < sums.count; ++s) {
       const int row = lane / 4 + s / 2 % 2 * 8, column = s / 4 * 8 + lane % 4 * 2 + s % 2;
       for (int inner = 0; inner < kInner; ++inner) {
         sums.values[s] += a[row][inner] * b[column][inner];
@@ -298,11 +307,12 @@ void Finish(Lane& lane) {
                          ThreadIndex()));
   }
   if (std::ranges::count(lane.products, product.sums, &Product::sums) > 0) return;
-  if (!AreNan(product.sums)) {
+  const Sums& sums = SumsOf(lane, product.sums);
+  if (!AreNan(sums)) {
     Complain(
         fmt::format("thread {} writes sums of a product before it waits for it", ThreadIndex()));
   }
-  std::ranges::copy(SumsOf(lane, product.sums).values, product.sums);
+  std::copy_n(sums.values.begin(), sums.count, product.sums);
   std::erase_if(lane.sums, [&](const Sums& sums) { return sums.registers == product.sums; });
 }
 
@@ -310,18 +320,20 @@ void Finish(Lane& lane) {
 
 void FenceProducts() { TheLane().fenced = true; }
 
-void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b) {
+void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b,
+              const ProductShape& shape) {
   const Aside aside;
   Lane& lane = TheLane();
   if (!lane.fenced) {
     Complain(fmt::format("thread {} computes a product without a fence", ThreadIndex()));
   }
-  Product product{sums, a_pairs, {}, a, b, lane.group};
+  Product product{sums, a_pairs, {}, a, b, shape, lane.group};
+  const int count = product.sum_count();
   if (a_pairs != nullptr) std::copy_n(a_pairs, product.a_pairs.size(), product.a_pairs.begin());
   if (std::ranges::find(lane.sums, sums, &Sums::registers) == lane.sums.end()) {
-    Sums& before = lane.sums.emplace_back(Sums{sums, {}});
-    std::copy_n(sums, kSums, before.values.begin());
-    std::fill_n(reinterpret_cast<std::byte*>(sums), kSums * sizeof(float), kUnwritten);
+    Sums& before = lane.sums.emplace_back(Sums{sums, count, {}});
+    std::copy_n(sums, count, before.values.begin());
+    std::fill_n(reinterpret_cast<std::byte*>(sums), count * sizeof(float), kUnwritten);
   }
   lane.products.push_back(product);
   ++lane.count;
@@ -330,10 +342,10 @@ void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b) {
 
 void CommitProducts() { ++TheLane().group; }
 
-void WaitForProducts() {
+void WaitForProducts(int left) {
   Lane& lane = TheLane();
   lane.fenced = false;
-  while (!lane.products.empty() && lane.products.front().group < lane.group) {
+  while (!lane.products.empty() && lane.products.front().group + left < lane.group) {
     ShuffleFrom(0, 0);  // all lanes have come
     if (ThreadIndex() % kWarp == 0) {
       Compute(std::span(the_block.lanes).subspan(ThreadIndex(), kWarp));

@@ -37,11 +37,19 @@ struct TilePlace {
 void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, void* barrier);
 
 void FenceProducts();
-// Adds a product to the lane's 32 sums of a 16 x 64 tile. A: the lane's four pairs, or a descriptor
-// of rows. B: a descriptor, of rows if A is in shared memory and otherwise of columns.
-void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b);
+// Of a product: the columns of B, and which operands in shared memory have a row for each inner
+// element.
+struct ProductShape {
+  int columns = 64;
+  bool a_across = false, b_across = false;
+};
+// Adds a product to the lane's sums of a tile of 16 rows. A: the lane's four pairs, or a
+// descriptor. B: a descriptor.
+void Multiply(float* sums, const uint32_t* a_pairs, uint64_t a, uint64_t b,
+              const ProductShape& shape);
 void CommitProducts();
-void WaitForProducts();
+// Waits for all groups of products that the lane has committed, except the last `left`.
+void WaitForProducts(int left);
 
 namespace hopper {
 // Call these before and after the threads of a block run. EndBlock reports what was never waited

@@ -43,6 +43,8 @@ size_t MostSharedBytes();
 void SetMostSharedBytes(size_t bytes);
 int Capability();
 void SetCapability(int capability);
+// Few multiprocessors, so that small calls have blocks with much to do.
+inline constexpr int kMultiprocessors = 4;
 
 // Runs the kernel for every thread of the grid, block after block. TakeComplaints returns the
 // errors.
