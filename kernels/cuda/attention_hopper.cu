@@ -69,21 +69,12 @@ class HopperBlock {
   static constexpr int kStageBytes = sizeof(Stage), kQueryBytes = sizeof(HopperMemory::queries);
   static constexpr int kNoTile = -1;  // instead of a place's first key: there are no more tiles
 
-  // The stage of a tile, and the parity of its barriers' phases.
-  struct Turn {
-    int stage = 0, parity = 0;
-
-    __device__ Turn Next() const {
-      return stage + 1 < kStages ? Turn{stage + 1, parity} : Turn{0, parity ^ 1};
-    }
-  };
-
   // Copies the queries, and the tiles of keys and values that FindNext finds.
   __device__ __forceinline__ void Produce() {
     const int column = h_ * kColumns;
     Place place{first_query_, -kKeys, {}};
     bool first = true;
-    for (Turn turn;; turn = turn.Next(), first = false) {
+    for (Turn<kStages> turn;; turn = turn.Next(), first = false) {
       const bool more = FindNext<false>(terms_, b_, h_, kQueries, place);
       if (!more) place.passing = kNoTile;
       WaitFor(memory_.empty[turn.stage], turn.parity ^ 1);
@@ -100,7 +91,7 @@ class HopperBlock {
 
   // Computes the rows of a warp.
   __device__ __forceinline__ void Consume() {
-    Turn turn;
+    Turn<kStages> turn;
     bool more = Start(turn);
     while (more) {
       AddProducts(turn.stage);
@@ -116,7 +107,7 @@ class HopperBlock {
   }
 
   // Waits for a tile and starts its scores. Returns false if there is none.
-  __device__ __forceinline__ bool Start(const Turn& turn) {
+  __device__ __forceinline__ bool Start(const Turn<kStages>& turn) {
     WaitFor(memory_.full[turn.stage], turn.parity);
     place_ = memory_.places[turn.stage];
     place_.mask.pattern = false;  // there is none, which the compiler cannot know

@@ -60,17 +60,6 @@ struct Share {
   }
 };
 
-// The stage of a piece, and the parity of its barriers' phases.
-struct Turn {
-  int stage = 0, parity = 0;
-
-  __device__ void Next() {
-    if (++stage < kMixStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
 // Calls body(tile, inner) for the pieces of all pairs of examples, and done(tile) after each pair.
 template <bool kTransposed, typename Body, typename Done>
 __device__ __forceinline__ void ForPieces(const MixCall& call, const Share& share, const Body& body,
@@ -81,24 +70,6 @@ __device__ __forceinline__ void ForPieces(const MixCall& call, const Share& shar
       body(tile, inner);
     }
     done(tile);
-  }
-}
-
-// The sixteen bytes of a row that the thread copies.
-constexpr int kPieceElements = Line<BFloat16>::kElements, kPieces = kColumns / kPieceElements;
-__device__ __forceinline__ int PieceOfThread() { return ThreadIndex() % kPieces; }
-
-// Copies rows of 64 columns to a tile; those from `there` on are zero.
-template <int kRows>
-__device__ __forceinline__ void CopyRows(const BFloat16* from, int64_t stride, int there,
-                                         BFloat16* to) {
-  constexpr int kRowsAtOnce = kCopyThreads / kPieces;
-  const int row = ThreadIndex() % kCopyThreads / kPieces, piece = PieceOfThread();
-  from += row * stride + piece * kPieceElements;
-#pragma unroll
-  for (int r = 0; r < kRows; r += kRowsAtOnce) {
-    CopyAsync(to + PlaceInTile(row + r, piece), from, row + r < there);
-    from += kRowsAtOnce * stride;
   }
 }
 
@@ -125,6 +96,26 @@ class Copier {
  private:
   using Tile = MixTile<BFloat16, kTransposed, kExamples>;
 
+  static constexpr int kPieceElements = Line<BFloat16>::kElements;
+  static constexpr int kPieces = kColumns / kPieceElements;  // sixteen bytes of a row each
+
+  // The piece of a row that the thread copies.
+  __device__ static int PieceOfThread() { return ThreadIndex() % kPieces; }
+
+  // Copies rows of 64 columns to a tile; those from `there` on are zero.
+  template <int kRows>
+  __device__ __forceinline__ static void CopyRows(const BFloat16* from, int64_t stride, int there,
+                                                  BFloat16* to) {
+    constexpr int kRowsAtOnce = kCopyThreads / kPieces;
+    const int row = ThreadIndex() % kCopyThreads / kPieces, piece = PieceOfThread();
+    from += row * stride + piece * kPieceElements;
+#pragma unroll
+    for (int r = 0; r < kRows; r += kRowsAtOnce) {
+      CopyAsync(to + PlaceInTile(row + r, piece), from, row + r < there);
+      from += kRowsAtOnce * stride;
+    }
+  }
+
   __device__ void CopyExponentials() {
     const SharedScores<BFloat16>& scores = call_.scores;
     const auto queries = static_cast<int>(scores.queries), stride = static_cast<int>(scores.stride);
@@ -150,7 +141,7 @@ class Copier {
       CopyRows<kInnerRows>(call_.mixed.from + tile.ElementOf(b, inner, tile.InnerRows(), 0), stride,
                            tile.InnerRowsOf(b) - inner, memory_.mixed[next_.stage][e]);
     }
-    next_.Next();
+    next_ = next_.Next();
   }
 
   // Ends a group of copies, and waits for the one kAhead groups before.
@@ -161,13 +152,13 @@ class Copier {
     FenceAsync();
     if (committed_ == kAhead + 1) return Arrive(memory_.loaded);
     Arrive(memory_.full[arrived_.stage]);
-    arrived_.Next();
+    arrived_ = arrived_.Next();
   }
 
   const MixCall& call_;
   const Share& share_;
   MixMemory& memory_;
-  Turn next_, arrived_;
+  Turn<kMixStages> next_, arrived_;
   int committed_ = 0;
 };
 
@@ -204,7 +195,7 @@ class Consumer {
     WaitForProducts<1>(sums_);
     Release();
     used_ = next_.stage;
-    next_.Next();
+    next_ = next_.Next();
   }
 
   // The stage of the last products that are complete is free.
@@ -250,7 +241,7 @@ class Consumer {
   const MixCall& call_;
   const Share& share_;
   MixMemory& memory_;
-  Turn next_;
+  Turn<kMixStages> next_;
   int used_ = -1;  // the stage of products that have not been waited for; -1: there are none
   Fragment sums_[kExamples][kFragments] = {};
 };
@@ -258,24 +249,24 @@ class Consumer {
 template <bool kTransposed>
 __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
     HopperMixKernel(const MixCall __grid_constant__ call) {
-#if SYNTRA_HOPPER_CODE
-  auto& memory = Shared<MixMemory>();
-  if (ThreadIndex() == 0) {
-    MakeBarrier(memory.loaded, kCopyThreads);
-    for (int stage = 0; stage < kMixStages; ++stage) {
-      MakeBarrier(memory.full[stage], kCopyThreads);
-      MakeBarrier(memory.empty[stage], kConsumers);
+  if constexpr (kHopperCode) {
+    auto& memory = Shared<MixMemory>();
+    if (ThreadIndex() == 0) {
+      MakeBarrier(memory.loaded, kCopyThreads);
+      for (int stage = 0; stage < kMixStages; ++stage) {
+        MakeBarrier(memory.full[stage], kCopyThreads);
+        MakeBarrier(memory.empty[stage], kConsumers);
+      }
+      FenceAsync();
     }
-    FenceAsync();
+    SyncThreads();
+    const Share share(call, kTransposed ? call.scores.keys : call.scores.queries);
+    if (WarpIndex() < kConsumers) {
+      Consumer<kTransposed>(call, share, memory).Run();
+    } else {
+      Copier<kTransposed>(call, share, memory).Run();
+    }
   }
-  SyncThreads();
-  const Share share(call, kTransposed ? call.scores.keys : call.scores.queries);
-  if (WarpIndex() < kConsumers) {
-    Consumer<kTransposed>(call, share, memory).Run();
-  } else {
-    Copier<kTransposed>(call, share, memory).Run();
-  }
-#endif
 }
 
 }  // namespace

@@ -55,6 +55,16 @@ struct Barrier {
   uint64_t state;
 };
 
+// A stage of a ring of them, and the parity of its barriers' phases.
+template <int kStages>
+struct Turn {
+  int stage = 0, parity = 0;
+
+  __device__ Turn Next() const {
+    return stage + 1 < kStages ? Turn{stage + 1, parity} : Turn{0, parity ^ 1};
+  }
+};
+
 #if defined(__CUDACC__)
 
 // Makes a barrier for so many arrivals. Then FenceAsync and a barrier of the block come before its
