@@ -80,8 +80,8 @@ class GradientRule {
   virtual void Pass(int i, Value gradient) = 0;
 
   // The mask of the call whose result input i is (Op::masks), if nothing else reads that result;
-  // else absent. Who takes it contributes a gradient that is 0 where the mask has no bit, and so
-  // spares that call to mask it.
+  // else absent. Who takes it contributes a gradient that is 0 where the mask has no bit; that
+  // call then passes it on as it is.
   virtual Value TakeMask(int /*i*/) { return {}; }
   // Whether the mask of the call itself was taken.
   virtual bool mask_taken() const { return false; }

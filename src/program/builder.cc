@@ -172,7 +172,9 @@ void ProgramBuilder::LeaveOutUnread() {
       if (instruction.call.accumulate[k]) read[instruction.outputs[k].id] = true;
     }
   }
-  for (const auto& [name, value] : program_.outputs) read[value.id] = true;
+  for (const auto& [name, value] : program_.outputs) {
+    if (value) read[value.id] = true;
+  }
   const auto is_needed = [&](Value value) {
     return value && (read[value.id] || program_.info(value).kind != ValueKind::kTransient);
   };
