@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of E or its transpose with activations (attention_shared.h): what a block of one
-// computes, on all GPUs.
+// The products of shared attention (attention_shared.h) as all GPUs compute them: those of E or its
+// transpose with activations, and the sums of dS over the batch.
 #pragma once
 
 #include "kernels/cuda/attention_shared.h"
@@ -47,6 +47,39 @@ struct MixTile {
     if (b >= scores.batch || row >= Rows()) return 0.0f;
     if constexpr (kTransposed) return row < scores.key_lengths[b] ? 1.0f : 0.0f;
     return scores.inverse_sums[scores.RowOf(b, h, row)];
+  }
+};
+
+// The parts of the sums of dS, [parts, H, T, stride]. Tiles where E is zero everywhere are not
+// written.
+template <typename T>
+struct ScoreSums {
+  SharedScores<T> scores;
+  int64_t parts;
+  float* sums;
+
+  __device__ float* At(int64_t part, int64_t h, int64_t i) const {
+    return sums + ((part * scores.heads + h) * scores.queries + i) * scores.stride;
+  }
+  // dS of `count` keys. The first key is a multiple of eight.
+  __device__ Eight Gradients(int64_t h, int64_t i, int64_t key, int count) const {
+    const Eight e = LoadEight(scores.Exponentials(h, i) + key, count);
+    Eight result = {};
+    for (int64_t part = 0; part < parts; ++part) {
+      const Eight term = LoadEight(At(part, h, i) + key, count);
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) result[k] += term[k];
+    }
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) result[k] = e[k] > 0.0f ? result[k] * e[k] : 0.0f;
+    return result;
+  }
+  __device__ float Gradient(int64_t h, int64_t i, int64_t key) const {
+    const float e = ToFloat(scores.Exponentials(h, i)[key]);
+    float sum = 0.0f;
+    if (!(e > 0.0f)) return sum;
+    for (int64_t part = 0; part < parts; ++part) sum += At(part, h, i)[key];
+    return sum * e;
   }
 };
 

@@ -113,6 +113,7 @@ class SharedGradients {
 
  private:
   Dimensions z_;
+  bool on_hopper_;
   int64_t parts_;
   size_t scaled_, means_, sums_;
 };

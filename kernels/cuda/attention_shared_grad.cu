@@ -9,6 +9,7 @@
 // in both terms of dS, so that they cancel exactly. If there are few tiles of scores, the batch is
 // split into parts, which are added in order when dtable and dbias are computed.
 #include "kernels/cuda/attention_mix.h"
+#include "kernels/cuda/attention_shared_hopper.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -53,39 +54,6 @@ __global__ void ScaleKernel(SharedScores<T> scores, Scaled<T> scaled) {
     if (there && column == 0) scaled.delta[scores.RowOf(b, h, i)] = delta;
   }
 }
-
-// The parts of the sums of dS, [parts, H, T, stride]. Tiles where E is zero everywhere are not
-// written.
-template <typename T>
-struct ScoreSums {
-  SharedScores<T> scores;
-  int64_t parts;
-  float* sums;
-
-  __device__ float* At(int64_t part, int64_t h, int64_t i) const {
-    return sums + ((part * scores.heads + h) * scores.queries + i) * scores.stride;
-  }
-  // dS of `count` keys. The first key is a multiple of eight.
-  __device__ Eight Gradients(int64_t h, int64_t i, int64_t key, int count) const {
-    const Eight e = LoadEight(scores.Exponentials(h, i) + key, count);
-    Eight result = {};
-    for (int64_t part = 0; part < parts; ++part) {
-      const Eight term = LoadEight(At(part, h, i) + key, count);
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) result[k] += term[k];
-    }
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) result[k] = e[k] > 0.0f ? result[k] * e[k] : 0.0f;
-    return result;
-  }
-  __device__ float Gradient(int64_t h, int64_t i, int64_t key) const {
-    const float e = ToFloat(scores.Exponentials(h, i)[key]);
-    float sum = 0.0f;
-    if (!(e > 0.0f)) return sum;
-    for (int64_t part = 0; part < parts; ++part) sum += At(part, h, i)[key];
-    return sum * e;
-  }
-};
 
 // The product for a tile of 128 x 128 scores; its inner dimension loops over a part of the batch.
 template <typename T, int kHead>
@@ -259,10 +227,11 @@ int64_t ScoreTiles(const Dimensions& z) {
 
 SharedGradients::SharedGradients(const OpCall& call, const Dimensions& z,
                                  const SharedAttention& shared, WorkspaceLayout& layout)
-    : z_(z) {
+    : z_(z), on_hopper_(call.inputs[kValue].dtype == DType::kBF16 && HopperSums(z)) {
   // Two blocks at a time on each multiprocessor. Storing and adding up a block's sums takes about
   // the time of eight examples.
-  parts_ = PartsFor(z.batch, ScoreTiles(z), 2 * Multiprocessors(), 8);
+  parts_ =
+      on_hopper_ ? PartsOnHopper(z) : PartsFor(z.batch, ScoreTiles(z), 2 * Multiprocessors(), 8);
   scaled_ = layout.Place(call.inputs[kGivenDY].bytes());
   means_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
   const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();
@@ -281,12 +250,17 @@ void SharedGradients::Run(const KernelArguments& arguments, const SharedScores<T
   WithHeadSize(z_.head_size, [&](auto head) {
     const int64_t items = z_.batch * z_.queries * z_.heads * (head() / kEight);
     Launch(arguments, GridFor(items), ScaleKernel<T, head()>, scores, scaled);
-    if (of_scores) {
+    if (of_scores && !on_hopper_) {
       Launch(arguments,
              {ScoreTiles(z_) * parts_, kProductThreads, sizeof(PipelineStorage<T, false, false>)},
              ScoreSumsKernel<T, head()>, sums, scaled.g, terms.value, scaled.delta);
     }
   });
+  if constexpr (sizeof(T) == sizeof(BFloat16)) {
+    if (of_scores && on_hopper_) {
+      SumOnHopper(arguments, z_, sums, scaled.g, terms.value, scaled.delta);
+    }
+  }
   if (call.dvalue != nullptr) {
     MixGradients(arguments, scores, {scaled.g, call.dvalue, call.accumulate[kValue]});
   }

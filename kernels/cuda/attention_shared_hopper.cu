@@ -73,7 +73,7 @@ __device__ __forceinline__ void ForPieces(const MixCall& call, const Share& shar
   }
 }
 
-// Copies E and then all pieces. Reports at their barriers when they have arrived.
+// Copies E and then all pieces.
 template <bool kTransposed>
 class Copier {
  public:
@@ -82,54 +82,32 @@ class Copier {
 
   __device__ void Run() {
     CopyExponentials();
-    Commit();
     ForPieces<kTransposed>(
-        call_, share_,
-        [&](const auto& tile, int inner) {
-          CopyPiece(tile, inner);
-          Commit();
-        },
+        call_, share_, [&](const auto& tile, int inner) { CopyPiece(tile, inner); },
         [](const auto&) {});
-    for (int left = 0; left < kAhead; ++left) Commit();
+    groups_.Finish();
   }
 
  private:
   using Tile = MixTile<BFloat16, kTransposed, kExamples>;
 
-  static constexpr int kPieceElements = Line<BFloat16>::kElements;
-  static constexpr int kPieces = kColumns / kPieceElements;  // sixteen bytes of a row each
-
-  // The piece of a row that the thread copies.
-  __device__ static int PieceOfThread() { return ThreadIndex() % kPieces; }
-
-  // Copies rows of 64 columns to a tile; those from `there` on are zero.
-  template <int kRows>
-  __device__ __forceinline__ static void CopyRows(const BFloat16* from, int64_t stride, int there,
-                                                  BFloat16* to) {
-    constexpr int kRowsAtOnce = kCopyThreads / kPieces;
-    const int row = ThreadIndex() % kCopyThreads / kPieces, piece = PieceOfThread();
-    from += row * stride + piece * kPieceElements;
-#pragma unroll
-    for (int r = 0; r < kRows; r += kRowsAtOnce) {
-      CopyAsync(to + PlaceInTile(row + r, piece), from, row + r < there);
-      from += kRowsAtOnce * stride;
-    }
-  }
-
   __device__ void CopyExponentials() {
     const SharedScores<BFloat16>& scores = call_.scores;
     const auto queries = static_cast<int>(scores.queries), stride = static_cast<int>(scores.stride);
     const int inner_rows = kTransposed ? queries : static_cast<int>(scores.keys);
+    const int end_of_thread = (ThreadIndex() % 8 + 1) * Line<BFloat16>::kElements;  // in a row
     for (int inner = 0; inner < inner_rows; inner += kColumns) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int row = share_.first_row + half * kColumns;
         const int i = kTransposed ? inner : row, j = kTransposed ? row : inner;
-        const bool there = j + (PieceOfThread() + 1) * kPieceElements <= stride;
-        CopyRows<kColumns>(scores.Exponentials(share_.h, i) + j, stride, there ? queries - i : 0,
-                           memory_.exponentials[inner / kColumns][half]);
+        const bool there = j + end_of_thread <= stride;
+        CopyTileRows<kCopyThreads, kColumns>(scores.Exponentials(share_.h, i) + j, stride,
+                                             there ? queries - i : 0,
+                                             memory_.exponentials[inner / kColumns][half]);
       }
     }
+    groups_.Commit(&memory_.loaded);
   }
 
   __device__ void CopyPiece(const Tile& tile, int inner) {
@@ -138,28 +116,19 @@ class Copier {
 #pragma unroll
     for (int e = 0; e < kExamples; ++e) {
       const int64_t b = tile.first_example + e;
-      CopyRows<kInnerRows>(call_.mixed.from + tile.ElementOf(b, inner, tile.InnerRows(), 0), stride,
-                           tile.InnerRowsOf(b) - inner, memory_.mixed[next_.stage][e]);
+      CopyTileRows<kCopyThreads, kInnerRows>(
+          call_.mixed.from + tile.ElementOf(b, inner, tile.InnerRows(), 0), stride,
+          tile.InnerRowsOf(b) - inner, memory_.mixed[next_.stage][e]);
     }
+    groups_.Commit(&memory_.full[next_.stage]);
     next_ = next_.Next();
-  }
-
-  // Ends a group of copies, and waits for the one kAhead groups before.
-  __device__ void Commit() {
-    CommitCopies();
-    WaitForCopies<kAhead>();
-    if (++committed_ <= kAhead) return;
-    FenceAsync();
-    if (committed_ == kAhead + 1) return Arrive(memory_.loaded);
-    Arrive(memory_.full[arrived_.stage]);
-    arrived_ = arrived_.Next();
   }
 
   const MixCall& call_;
   const Share& share_;
   MixMemory& memory_;
-  Turn<kMixStages> next_, arrived_;
-  int committed_ = 0;
+  Turn<kMixStages> next_;
+  CopyGroups<kAhead> groups_;
 };
 
 // The rows of a warp.
@@ -188,8 +157,8 @@ class Consumer {
     FenceProducts(sums_);
 #pragma unroll
     for (int k = 0; k < kInnerRows; k += 16) {
-      MultiplyAsync<kTransposed>(sums_, TileDescriptor(exponentials + k * kStep),
-                                 TileDescriptor(mixed + k * kColumns, sizeof(MixedTile)));
+      MultiplyAsync<kTransposed, true>(sums_, TileDescriptor(exponentials + k * kStep),
+                                       TileDescriptor(mixed + k * kColumns, sizeof(MixedTile)));
     }
     CommitProducts();
     WaitForProducts<1>(sums_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of E with activations on Hopper GPUs, in bf16 for heads of 64 columns.
+// The products of shared attention on Hopper GPUs, in bf16 for heads of 64 columns.
 #pragma once
 
-#include "kernels/cuda/attention_shared.h"
+#include "kernels/cuda/attention_mix.h"
 
 namespace syntra::attention {
 
@@ -14,5 +14,14 @@ bool HopperMixes(const SharedScores<BFloat16>& scores);
 template <bool kTransposed>
 void MixOnHopper(const KernelArguments& arguments, const SharedScores<BFloat16>& scores,
                  const Mixed<BFloat16>& mixed);
+
+// Whether this thread's GPU has the kernel for sums of dS, and it takes a call of these sizes.
+bool HopperSums(const Dimensions& z);
+// The parts of the batch that it computes apart.
+int64_t PartsOnHopper(const Dimensions& z);
+// Computes the parts of the sums.
+void SumOnHopper(const KernelArguments& arguments, const Dimensions& z,
+                 const ScoreSums<BFloat16>& to, const BFloat16* g, const BFloat16* value,
+                 const float* delta);
 
 }  // namespace syntra::attention

@@ -169,9 +169,9 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], const Fragmen
       : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "l"(b));
 }
 // sums += A B for 64 rows of A and 128 columns of B, in two tiles side by side, over 16 inner
-// elements. B's tiles have a row for each inner element, and so has A's with kAAcross; otherwise it
-// has one for each row of A.
-template <bool kAAcross>
+// elements. With kAAcross A's tile has a row for each inner element, otherwise for each row of A;
+// likewise B's: without kBAcross they have a row for each column of B, and follow each other.
+template <bool kAAcross, bool kBAcross>
 __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
   asm volatile(
       "{\n"
@@ -181,10 +181,10 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
       "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
-      "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, add, 1, 1, %66, 1;\n"
+      "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, add, 1, 1, %66, %67;\n"
       "}"
       : SYNTRA_SUMS(sums[0]), SYNTRA_SUMS(sums[1])
-      : "l"(a), "l"(b), "n"(kAAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kAAcross ? 1 : 0), "n"(kBAcross ? 1 : 0));
 }
 __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -226,9 +226,9 @@ inline void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
 inline void MultiplyAsync(Fragment (&sums)[8], const FragmentA& a, uint64_t b) {
   simt::Multiply(sums[0].sum, a.pair, 0, b, {.b_across = true});
 }
-template <bool kAAcross>
+template <bool kAAcross, bool kBAcross>
 void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
-  simt::Multiply(sums[0][0].sum, nullptr, a, b, {128, kAAcross, true});
+  simt::Multiply(sums[0][0].sum, nullptr, a, b, {128, kAAcross, kBAcross});
 }
 inline void CommitProducts() { simt::CommitProducts(); }
 inline void WaitForProducts(Fragment (&)[8]) { simt::WaitForProducts(0); }
@@ -248,9 +248,47 @@ __device__ __forceinline__ uint64_t TileDescriptor(const BFloat16* from, int apa
   return kSwizzled128 | kGroups | uint64_t(apart >> 4) << 16 | (SharedAddress(from) & 0x3FFFF) >> 4;
 }
 
-// Where the sixteen bytes `piece` of a row of such a tile are, in elements.
-__device__ __forceinline__ int PlaceInTile(int row, int piece) {
-  return row * 64 + (piece ^ row % 8) * 8;
+// Starts to copy kRows rows of 64 columns to such a tile, by the threads themselves: kThreads of
+// them, a multiple of eight, whose first index is a multiple of their number. Rows from `there` on
+// become zero.
+template <int kThreads, int kRows>
+__device__ __forceinline__ void CopyTileRows(const BFloat16* from, int64_t stride, int there,
+                                             BFloat16* to) {
+  constexpr int kElements = Line<BFloat16>::kElements, kPieces = 64 / kElements;
+  constexpr int kRowsAtOnce = kThreads / kPieces;
+  const int first = ThreadIndex() % kThreads / kPieces, piece = ThreadIndex() % kPieces;
+  from += first * stride + piece * kElements;
+#pragma unroll
+  for (int row = first; row < first + kRows; row += kRowsAtOnce) {
+    CopyAsync(to + row * 64 + (piece ^ row % 8) * kElements, from, row < there);
+    from += kRowsAtOnce * stride;
+  }
 }
+
+// Groups of such copies under way, up to kAhead of them. When one is complete, the thread arrives
+// at its barrier.
+template <int kAhead>
+class CopyGroups {
+ public:
+  // Ends a group, and waits for the one kAhead groups before.
+  __device__ __forceinline__ void Commit(Barrier* barrier) {
+    CommitCopies();
+    WaitForCopies<kAhead>();
+    if (barriers_[0] != nullptr) {
+      FenceAsync();
+      Arrive(*barriers_[0]);
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead - 1; ++i) barriers_[i] = barriers_[i + 1];
+    barriers_[kAhead - 1] = barrier;
+  }
+  // Waits for all.
+  __device__ void Finish() {
+    for (int i = 0; i < kAhead; ++i) Commit(nullptr);
+  }
+
+ private:
+  Barrier* barriers_[kAhead] = {};
+};
 
 }  // namespace syntra::gpu

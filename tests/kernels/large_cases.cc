@@ -198,7 +198,7 @@ void AddSharedAttention(Cases& cases, DType dtype) {
   };
   add("shared_32", false, {5, 130, 130, 2, 32}, F32({2, 131, 140}), false);
   add("shared_64_causal", true, {3, 150, 150, 2, 64}, F32({2, 150, 150}), true);
-  if (dtype == DType::kBF16) add("shared_64", false, {5, 70, 330, 1, 64}, F32({1, 70, 330}), false);
+  if (dtype == DType::kBF16) add("shared_64", false, {9, 70, 330, 1, 64}, F32({1, 70, 330}), false);
   add("shared_128_cross", false, {4, 40, 170, 1, 128}, F32({1, 40, 170}), true);
   add("shared_40_bias", true, {4, 139, 70, 2, 40}, None(), true);
   add("shared_96_row", false, {3, 60, 133, 2, 96}, F32({2, 1, 140}), false);
