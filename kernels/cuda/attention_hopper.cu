@@ -27,7 +27,7 @@ struct HopperMemory {
   Stage stages[kStages];
   SumsBuffer sums[kConsumers];
   Place places[kStages];  // of the stages' tiles
-  Barrier full[kStages], empty[kStages];
+  Ring<kStages> ring;
 };
 
 struct HopperCall {
@@ -51,10 +51,7 @@ class HopperBlock {
   // All threads of the block call it.
   __device__ __forceinline__ void Run() {
     if (ThreadIndex() == 0) {
-      for (int stage = 0; stage < kStages; ++stage) {
-        MakeBarrier(memory_.full[stage], 1);
-        MakeBarrier(memory_.empty[stage], kConsumers);
-      }
+      memory_.ring.Make(1, kConsumers);
       FenceAsync();
     }
     SyncThreads();
@@ -77,9 +74,9 @@ class HopperBlock {
     for (Turn<kStages> turn;; turn = turn.Next(), first = false) {
       const bool more = FindNext<false>(terms_, b_, h_, kQueries, place);
       if (!more) place.passing = kNoTile;
-      WaitFor(memory_.empty[turn.stage], turn.parity ^ 1);
+      WaitFor(memory_.ring.empty[turn.stage], turn.parity ^ 1);
       memory_.places[turn.stage] = place;
-      Barrier& full = memory_.full[turn.stage];
+      Barrier& full = memory_.ring.full[turn.stage];
       ArriveExpecting(full, more ? kStageBytes + (first ? kQueryBytes : 0) : 0);
       if (!more) return;
       if (first) CopyTileAsync(memory_.queries, call_.queries, column, first_query_, b_, full);
@@ -99,7 +96,7 @@ class HopperBlock {
       rows_.Weigh(scores_);
       AddValues(turn.stage);
       SyncWarp();  // all lanes have read the place
-      if (LaneIndex() == 0) Arrive(memory_.empty[turn.stage]);
+      if (LaneIndex() == 0) Arrive(memory_.ring.empty[turn.stage]);
       turn = turn.Next();
       more = Start(turn);
     }
@@ -108,7 +105,7 @@ class HopperBlock {
 
   // Waits for a tile and starts its scores. Returns false if there is none.
   __device__ __forceinline__ bool Start(const Turn<kStages>& turn) {
-    WaitFor(memory_.full[turn.stage], turn.parity);
+    WaitFor(memory_.ring.full[turn.stage], turn.parity);
     place_ = memory_.places[turn.stage];
     place_.mask.pattern = false;  // there is none, which the compiler cannot know
     if (place_.passing == kNoTile) return false;

@@ -275,9 +275,8 @@ __global__ void __launch_bounds__(kProductThreads, 2)
 template <bool kTransposed, typename T>
 void Mix(const KernelArguments& arguments, const SharedScores<T>& scores, const Mixed<T>& mixed) {
   if constexpr (sizeof(T) == sizeof(BFloat16)) {
-    if (HopperMixes<kTransposed>(scores)) {
-      return MixOnHopper<kTransposed>(arguments, scores, mixed);
-    }
+    const int64_t parts = kTransposed ? scores.gradient_parts : scores.value_parts;
+    if (parts > 0) return MixOnHopper<kTransposed>(arguments, scores, mixed, parts);
   }
   WithHeadSize(scores.head_size, [&](auto head) {
     constexpr int64_t kExamples = kSide / head();
@@ -296,6 +295,10 @@ SharedAttention::SharedAttention(const Dimensions& z, DType dtype, bool segments
     : z_(z), segments_(segments) {
   stride_ = static_cast<int64_t>(
       AlignUp(z_.keys, dtype == DType::kBF16 ? kInner<BFloat16> : kInner<float>));
+  if (dtype == DType::kBF16) {
+    value_parts_ = MixPartsOnHopper<false>(z_);
+    gradient_parts_ = MixPartsOnHopper<true>(z_);
+  }
   exponentials_ = layout.Place(z_.heads * z_.queries * stride_ * SizeOf(dtype));
   largest_ = layout.Place(z_.heads * z_.queries * sizeof(float));
   inverse_sums_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
@@ -336,7 +339,9 @@ SharedScores<T> SharedAttention::In(std::byte* workspace) const {
           place(inverse_sums_, float{}),
           place(key_lengths_, int32_t{}),
           place(query_lengths_, int32_t{}),
-          place(left_, int32_t{})};
+          place(left_, int32_t{}),
+          value_parts_,
+          gradient_parts_};
 }
 
 template <typename T>

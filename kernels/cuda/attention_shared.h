@@ -37,6 +37,9 @@ struct SharedScores {
   int32_t* key_lengths;    // [B]: number of keys of an example; kLeft if the example does not fit
   int32_t* query_lengths;  // [B]: number of its queries before padding
   int32_t* left;           // the examples that do not fit, in the format of Terms::examples
+  // Of the batch, in products of E with values and with gradients on Hopper GPUs; 0: there are
+  // none.
+  int64_t value_parts, gradient_parts;
 
   __device__ int64_t RowOf(int64_t b, int64_t h, int64_t i) const {
     return (b * heads + h) * queries + i;
@@ -81,6 +84,7 @@ class SharedAttention {
   Dimensions z_;
   bool segments_;
   int64_t stride_;
+  int64_t value_parts_ = 0, gradient_parts_ = 0;  // SharedScores
   size_t exponentials_, largest_, inverse_sums_, key_lengths_, query_lengths_, left_;
 };
 
@@ -113,8 +117,8 @@ class SharedGradients {
 
  private:
   Dimensions z_;
-  bool on_hopper_;
   int64_t parts_;
+  bool on_hopper_;
   size_t scaled_, means_, sums_;
 };
 

@@ -227,11 +227,11 @@ int64_t ScoreTiles(const Dimensions& z) {
 
 SharedGradients::SharedGradients(const OpCall& call, const Dimensions& z,
                                  const SharedAttention& shared, WorkspaceLayout& layout)
-    : z_(z), on_hopper_(call.inputs[kValue].dtype == DType::kBF16 && HopperSums(z)) {
+    : z_(z), parts_(call.inputs[kValue].dtype == DType::kBF16 ? SumPartsOnHopper(z) : 0) {
+  on_hopper_ = parts_ > 0;
   // Two blocks at a time on each multiprocessor. Storing and adding up a block's sums takes about
   // the time of eight examples.
-  parts_ =
-      on_hopper_ ? PartsOnHopper(z) : PartsFor(z.batch, ScoreTiles(z), 2 * Multiprocessors(), 8);
+  if (!on_hopper_) parts_ = PartsFor(z.batch, ScoreTiles(z), 2 * Multiprocessors(), 8);
   scaled_ = layout.Place(call.inputs[kGivenDY].bytes());
   means_ = layout.Place(z_.batch * z_.heads * z_.queries * sizeof(float));
   const bool of_scores = call.outputs[kTable].present() || call.outputs[kBias].present();

@@ -16,7 +16,6 @@ constexpr int kSumThreads = (kConsumers + kCopiers) * kWarp, kCopyThreads = kCop
 constexpr int kPairs = 2;  // of tiles of 64 keys
 constexpr int kQueries = kSide, kKeys = kPairs * 2 * kColumns;
 constexpr int kAhead = 1, kSumStages = 3;
-static_assert(kSumStages >= kAhead + 2);
 
 using RowTile = BFloat16[kColumns * kColumns];  // in the layout of CopyTileAsync
 
@@ -27,7 +26,7 @@ struct SumStage {
 struct SumMemory {
   SumStage stages[kSumStages];
   SumsBuffer sums[kConsumers];
-  Barrier full[kSumStages], empty[kSumStages];
+  Ring<kSumStages> ring;
 };
 
 struct SumCall {
@@ -72,19 +71,18 @@ struct Share {
 class Copier {
  public:
   __device__ Copier(const SumCall& call, const Share& share, SumMemory& memory)
-      : call_(call), share_(share), memory_(memory) {}
+      : call_(call), share_(share), memory_(memory), ring_(memory.ring) {}
 
   __device__ void Run() {
     share_.ForExamples(call_.to.scores, [&](int64_t b) { Copy(b); });
-    groups_.Finish();
+    ring_.Finish();
   }
 
  private:
   __device__ void Copy(int64_t b) {
     const SharedScores<BFloat16>& scores = call_.to.scores;
     const int64_t stride = scores.heads * kColumns;
-    WaitFor(memory_.empty[next_.stage], next_.parity ^ 1);
-    SumStage& stage = memory_.stages[next_.stage];
+    SumStage& stage = memory_.stages[ring_.Next()];
     const auto copy = [&](const BFloat16* from, int64_t rows, int first, int there, RowTile& to) {
       CopyTileRows<kCopyThreads, kColumns>(
           from + ((b * rows + first) * scores.heads + share_.h) * kColumns, stride, there - first,
@@ -100,22 +98,20 @@ class Copier {
       copy(call_.value, scores.keys, share_.first_key + n * kColumns, scores.key_lengths[b],
            stage.values[n]);
     }
-    groups_.Commit(&memory_.full[next_.stage]);
-    next_ = next_.Next();
+    ring_.Commit();
   }
 
   const SumCall& call_;
   const Share& share_;
   SumMemory& memory_;
-  Turn<kSumStages> next_;
-  CopyGroups<kAhead> groups_;
+  RingWriter<kSumStages, kAhead> ring_;
 };
 
 // The rows of a warp.
 class Consumer {
  public:
   __device__ Consumer(const SumCall& call, const Share& share, SumMemory& memory)
-      : call_(call), share_(share), memory_(memory) {}
+      : call_(call), share_(share), memory_(memory), ring_(memory.ring) {}
 
   __device__ void Run() {
     share_.ForExamples(call_.to.scores, [&](int64_t b) { Add(b); });
@@ -137,8 +133,7 @@ class Consumer {
     }
     const int keys = scores.key_lengths[b] - share_.first_key;
     if (keys < kKeys) Subtract(delta, keys);
-    const SumStage& stage = memory_.stages[next_.stage];
-    WaitFor(memory_.full[next_.stage], next_.parity);
+    const SumStage& stage = memory_.stages[ring_.Next()];
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) FenceProducts(sums_[pair]);
 #pragma unroll
@@ -152,9 +147,7 @@ class Consumer {
     CommitProducts();
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) WaitForProducts<1>(sums_[pair]);
-    Release();
-    used_ = next_.stage;
-    next_ = next_.Next();
+    ring_.Committed();
     if (keys < kKeys) return;
 #pragma unroll
     for (int half = 0; half < 2; ++half) delta_[half] += delta[half];
@@ -172,13 +165,7 @@ class Consumer {
   __device__ __forceinline__ void Wait() {
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) WaitForProducts<0>(sums_[pair]);
-    Release();
-  }
-
-  // The stage of the last products that are complete is free.
-  __device__ __forceinline__ void Release() {
-    if (used_ >= 0 && LaneIndex() == 0) Arrive(memory_.empty[used_]);
-    used_ = -1;
+    ring_.Complete();
   }
 
   // Calls body(sum, column, half) for all sums; half: 0 in the lane's upper row, 1 in the lower.
@@ -208,8 +195,7 @@ class Consumer {
   const SumCall& call_;
   const Share& share_;
   SumMemory& memory_;
-  Turn<kSumStages> next_;
-  int used_ = -1;        // the stage of products that have not been waited for; -1: there are none
+  RingReader<kSumStages> ring_;
   float delta_[2] = {};  // of the examples of which all of the tile's keys count, for both rows
   Fragment sums_[kPairs][2][kFragments] = {};
 };
@@ -219,10 +205,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kSumThreads, 1)
   if constexpr (kHopperCode) {
     auto& memory = Shared<SumMemory>();
     if (ThreadIndex() == 0) {
-      for (int stage = 0; stage < kSumStages; ++stage) {
-        MakeBarrier(memory.full[stage], kCopyThreads);
-        MakeBarrier(memory.empty[stage], kConsumers);
-      }
+      memory.ring.Make(kCopyThreads, kConsumers);
       FenceAsync();
     }
     SyncThreads();
@@ -237,13 +220,10 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kSumThreads, 1)
 
 }  // namespace
 
-bool HopperSums(const Dimensions& z) {
-  return z.head_size == kColumns && HasHopperCode(HopperSumsKernel);
-}
-
-int64_t PartsOnHopper(const Dimensions& z) {
-  // Storing and adding up a block's sums takes about the time of twelve examples.
-  return PartsFor(z.batch, TilesOf(z), Multiprocessors(), 12);
+int64_t SumPartsOnHopper(const Dimensions& z) {
+  constexpr int64_t kStoring = 12;  // storing and adding up a block's sums takes so many examples
+  if (z.head_size != kColumns || !HasHopperCode(HopperSumsKernel)) return 0;
+  return PartsFor(z.batch, TilesOf(z), Multiprocessors(), kStoring);
 }
 
 void SumOnHopper(const KernelArguments& arguments, const Dimensions& z,

@@ -20,7 +20,6 @@ constexpr int kExamples = 2, kMostInner = 512;
 constexpr int kInnerRows = 32;  // of a piece
 // Copies of kAhead pieces may be under way, while products read one piece and the next is complete.
 constexpr int kAhead = 4, kMixStages = 7;
-static_assert(kMixStages >= kAhead + 2);
 
 // Tiles in the layout of CopyTileAsync.
 using ExponentialTile = BFloat16[kColumns * kColumns];
@@ -31,7 +30,8 @@ struct MixMemory {
   alignas(1024) ExponentialTile exponentials[kMostInner / kColumns][2];
   alignas(1024) MixedTile mixed[kMixStages][kExamples];
   SumsBuffer sums[kConsumers];
-  Barrier loaded, full[kMixStages], empty[kMixStages];
+  Barrier loaded;  // E
+  Ring<kMixStages> ring;
 };
 
 struct MixCall {
@@ -40,9 +40,7 @@ struct MixCall {
   int parts;  // of the batch
 };
 
-__host__ __device__ int64_t PairsOf(const SharedScores<BFloat16>& scores) {
-  return (scores.batch + kExamples - 1) / kExamples;
-}
+__host__ __device__ int64_t PairsOf(int64_t batch) { return (batch + kExamples - 1) / kExamples; }
 
 // A block's rows of E and its examples.
 struct Share {
@@ -54,7 +52,7 @@ struct Share {
     const int64_t tiles = (rows + kSide - 1) / kSide, rest = BlockIndex() / tiles;
     first_row = static_cast<int>(BlockIndex() % tiles) * kSide;
     h = rest / call.parts;
-    const int64_t part = rest % call.parts, pairs = PairsOf(call.scores);
+    const int64_t part = rest % call.parts, pairs = PairsOf(call.scores.batch);
     first_example = pairs * part / call.parts * kExamples;
     end = pairs * (part + 1) / call.parts * kExamples;
   }
@@ -78,14 +76,14 @@ template <bool kTransposed>
 class Copier {
  public:
   __device__ Copier(const MixCall& call, const Share& share, MixMemory& memory)
-      : call_(call), share_(share), memory_(memory) {}
+      : call_(call), share_(share), memory_(memory), ring_(memory.ring) {}
 
   __device__ void Run() {
     CopyExponentials();
     ForPieces<kTransposed>(
         call_, share_, [&](const auto& tile, int inner) { CopyPiece(tile, inner); },
         [](const auto&) {});
-    groups_.Finish();
+    ring_.Finish();
   }
 
  private:
@@ -107,28 +105,26 @@ class Copier {
                                              memory_.exponentials[inner / kColumns][half]);
       }
     }
-    groups_.Commit(&memory_.loaded);
+    ring_.Commit(&memory_.loaded);
   }
 
   __device__ void CopyPiece(const Tile& tile, int inner) {
-    WaitFor(memory_.empty[next_.stage], next_.parity ^ 1);
+    const int stage = ring_.Next();
     const int64_t stride = call_.scores.heads * call_.scores.head_size;
 #pragma unroll
     for (int e = 0; e < kExamples; ++e) {
       const int64_t b = tile.first_example + e;
       CopyTileRows<kCopyThreads, kInnerRows>(
           call_.mixed.from + tile.ElementOf(b, inner, tile.InnerRows(), 0), stride,
-          tile.InnerRowsOf(b) - inner, memory_.mixed[next_.stage][e]);
+          tile.InnerRowsOf(b) - inner, memory_.mixed[stage][e]);
     }
-    groups_.Commit(&memory_.full[next_.stage]);
-    next_ = next_.Next();
+    ring_.Commit();
   }
 
   const MixCall& call_;
   const Share& share_;
   MixMemory& memory_;
-  Turn<kMixStages> next_;
-  CopyGroups<kAhead> groups_;
+  RingWriter<kMixStages, kAhead> ring_;
 };
 
 // The rows of a warp.
@@ -136,7 +132,7 @@ template <bool kTransposed>
 class Consumer {
  public:
   __device__ Consumer(const MixCall& call, const Share& share, MixMemory& memory)
-      : call_(call), share_(share), memory_(memory) {}
+      : call_(call), share_(share), memory_(memory), ring_(memory.ring) {}
 
   __device__ void Run() {
     WaitFor(memory_.loaded, 0);
@@ -152,8 +148,7 @@ class Consumer {
     const BFloat16* exponentials =
         memory_.exponentials[inner / kColumns][WarpIndex() / kProductWarps] +
         inner % kColumns * kStep;
-    const BFloat16* mixed = memory_.mixed[next_.stage][0];
-    WaitFor(memory_.full[next_.stage], next_.parity);
+    const BFloat16* mixed = memory_.mixed[ring_.Next()][0];
     FenceProducts(sums_);
 #pragma unroll
     for (int k = 0; k < kInnerRows; k += 16) {
@@ -162,21 +157,13 @@ class Consumer {
     }
     CommitProducts();
     WaitForProducts<1>(sums_);
-    Release();
-    used_ = next_.stage;
-    next_ = next_.Next();
-  }
-
-  // The stage of the last products that are complete is free.
-  __device__ __forceinline__ void Release() {
-    if (used_ >= 0 && LaneIndex() == 0) Arrive(memory_.empty[used_]);
-    used_ = -1;
+    ring_.Committed();
   }
 
   template <typename Tile>
   __device__ __forceinline__ void Finish(const Tile& tile) {
     WaitForProducts<0>(sums_);
-    Release();
+    ring_.Complete();
     const int row = share_.first_row + WarpIndex() * 16;
     const auto rows = static_cast<int>(tile.Rows());
     const auto stride = static_cast<int>(call_.scores.heads * kColumns);
@@ -210,8 +197,7 @@ class Consumer {
   const MixCall& call_;
   const Share& share_;
   MixMemory& memory_;
-  Turn<kMixStages> next_;
-  int used_ = -1;  // the stage of products that have not been waited for; -1: there are none
+  RingReader<kMixStages> ring_;
   Fragment sums_[kExamples][kFragments] = {};
 };
 
@@ -222,10 +208,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
     auto& memory = Shared<MixMemory>();
     if (ThreadIndex() == 0) {
       MakeBarrier(memory.loaded, kCopyThreads);
-      for (int stage = 0; stage < kMixStages; ++stage) {
-        MakeBarrier(memory.full[stage], kCopyThreads);
-        MakeBarrier(memory.empty[stage], kConsumers);
-      }
+      memory.ring.Make(kCopyThreads, kConsumers);
       FenceAsync();
     }
     SyncThreads();
@@ -238,30 +221,32 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
   }
 }
 
+// Of the result: 128 rows of a head each.
+int64_t TilesOf(int64_t heads, int64_t rows) { return heads * ((rows + kSide - 1) / kSide); }
+
 }  // namespace
 
 template <bool kTransposed>
-bool HopperMixes(const SharedScores<BFloat16>& scores) {
-  const int64_t inner = kTransposed ? scores.queries : scores.keys;
-  return scores.head_size == kColumns && inner <= kMostInner &&
-         HasHopperCode(HopperMixKernel<kTransposed>);
+int64_t MixPartsOnHopper(const Dimensions& z) {
+  constexpr int64_t kLoading = 1;  // copying E takes as long as so many pairs of examples
+  const int64_t rows = kTransposed ? z.keys : z.queries, inner = kTransposed ? z.queries : z.keys;
+  const bool serves = z.head_size == kColumns && inner <= kMostInner;
+  if (!serves || !HasHopperCode(HopperMixKernel<kTransposed>)) return 0;
+  return PartsFor(PairsOf(z.batch), TilesOf(z.heads, rows), Multiprocessors(), kLoading);
 }
 
 template <bool kTransposed>
 void MixOnHopper(const KernelArguments& arguments, const SharedScores<BFloat16>& scores,
-                 const Mixed<BFloat16>& mixed) {
-  constexpr int64_t kLoading = 1;  // copying E takes as long as so many pairs of examples
-  const int64_t rows = kTransposed ? scores.keys : scores.queries;
-  const int64_t tiles = scores.heads * ((rows + kSide - 1) / kSide);
-  const int64_t parts = PartsFor(PairsOf(scores), tiles, Multiprocessors(), kLoading);
+                 const Mixed<BFloat16>& mixed, int64_t parts) {
+  const int64_t tiles = TilesOf(scores.heads, kTransposed ? scores.keys : scores.queries);
   Launch(arguments, {tiles * parts, kMixThreads, sizeof(MixMemory)}, HopperMixKernel<kTransposed>,
          MixCall{scores, mixed, static_cast<int>(parts)});
 }
 
 #define SYNTRA_FOR_DIRECTION(kTransposed)                                                       \
-  template bool HopperMixes<kTransposed>(const SharedScores<BFloat16>&);                        \
+  template int64_t MixPartsOnHopper<kTransposed>(const Dimensions&);                            \
   template void MixOnHopper<kTransposed>(const KernelArguments&, const SharedScores<BFloat16>&, \
-                                         const Mixed<BFloat16>&);
+                                         const Mixed<BFloat16>&, int64_t);
 SYNTRA_FOR_DIRECTION(false)
 SYNTRA_FOR_DIRECTION(true)
 #undef SYNTRA_FOR_DIRECTION

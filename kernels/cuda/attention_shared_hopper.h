@@ -6,20 +6,16 @@
 
 namespace syntra::attention {
 
-// Whether this thread's GPU has the kernel, and it takes a call of these sizes.
+// In how many parts of the batch each computes a call; 0 if this thread's GPU has no kernel for it.
 template <bool kTransposed>
-bool HopperMixes(const SharedScores<BFloat16>& scores);
+int64_t MixPartsOnHopper(const Dimensions& z);
+int64_t SumPartsOnHopper(const Dimensions& z);
 
 // MixValues or, if kTransposed, MixGradients.
 template <bool kTransposed>
 void MixOnHopper(const KernelArguments& arguments, const SharedScores<BFloat16>& scores,
-                 const Mixed<BFloat16>& mixed);
-
-// Whether this thread's GPU has the kernel for sums of dS, and it takes a call of these sizes.
-bool HopperSums(const Dimensions& z);
-// The parts of the batch that it computes apart.
-int64_t PartsOnHopper(const Dimensions& z);
-// Computes the parts of the sums.
+                 const Mixed<BFloat16>& mixed, int64_t parts);
+// The parts of the sums of dS.
 void SumOnHopper(const KernelArguments& arguments, const Dimensions& z,
                  const ScoreSums<BFloat16>& to, const BFloat16* g, const BFloat16* value,
                  const float* delta);

@@ -248,29 +248,88 @@ __device__ __forceinline__ uint64_t TileDescriptor(const BFloat16* from, int apa
   return kSwizzled128 | kGroups | uint64_t(apart >> 4) << 16 | (SharedAddress(from) & 0x3FFFF) >> 4;
 }
 
+// A ring of stages in shared memory, which some threads fill and others empty.
+template <int kStages>
+struct Ring {
+  Barrier full[kStages], empty[kStages];
+
+  // Makes the barriers, for so many arrivals at each. As for MakeBarrier.
+  __device__ void Make(int filling, int emptying) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      MakeBarrier(full[stage], filling);
+      MakeBarrier(empty[stage], emptying);
+    }
+  }
+};
+
+// Reads the stages of a ring, one behind the other, by asynchronous products of a warp.
+template <int kStages>
+class RingReader {
+ public:
+  __device__ explicit RingReader(Ring<kStages>& ring) : ring_(ring) {}
+
+  // Waits until the next stage is full.
+  __device__ __forceinline__ int Next() {
+    WaitFor(ring_.full[turn_.stage], turn_.parity);
+    return turn_.stage;
+  }
+  // The products of the next stage are committed, and those of the one before are complete.
+  __device__ __forceinline__ void Committed() {
+    Complete();
+    used_ = turn_.stage;
+    turn_ = turn_.Next();
+  }
+  // All products are complete, so that the stage of the last ones is empty.
+  __device__ __forceinline__ void Complete() {
+    if (used_ >= 0 && LaneIndex() == 0) Arrive(ring_.empty[used_]);
+    used_ = -1;
+  }
+
+ private:
+  Ring<kStages>& ring_;
+  Turn<kStages> turn_;
+  int used_ = -1;  // the stage of products that may not be complete; -1: there are none
+};
+
 // Starts to copy kRows rows of 64 columns to such a tile, by the threads themselves: kThreads of
 // them, a multiple of eight, whose first index is a multiple of their number. Rows from `there` on
 // become zero.
 template <int kThreads, int kRows>
 __device__ __forceinline__ void CopyTileRows(const BFloat16* from, int64_t stride, int there,
                                              BFloat16* to) {
-  constexpr int kElements = Line<BFloat16>::kElements, kPieces = 64 / kElements;
+  constexpr int kElements = Line<BFloat16>::kElements, kPieces = kMappedColumns / kElements;
   constexpr int kRowsAtOnce = kThreads / kPieces;
   const int first = ThreadIndex() % kThreads / kPieces, piece = ThreadIndex() % kPieces;
   from += first * stride + piece * kElements;
 #pragma unroll
   for (int row = first; row < first + kRows; row += kRowsAtOnce) {
-    CopyAsync(to + row * 64 + (piece ^ row % 8) * kElements, from, row < there);
+    CopyAsync(to + row * kMappedColumns + (piece ^ row % 8) * kElements, from, row < there);
     from += kRowsAtOnce * stride;
   }
 }
 
-// Groups of such copies under way, up to kAhead of them. When one is complete, the thread arrives
-// at its barrier.
-template <int kAhead>
-class CopyGroups {
+// Fills the stages of a ring, one behind the other, by such copies. Up to kAhead groups of them are
+// under way; when one is complete, the thread arrives at its barrier.
+template <int kStages, int kAhead>
+class RingWriter {
  public:
-  // Ends a group, and waits for the one kAhead groups before.
+  // A reader waits for a stage before it says that the one before is empty.
+  static_assert(kStages >= kAhead + 2);
+
+  __device__ explicit RingWriter(Ring<kStages>& ring) : ring_(ring) {}
+
+  // Waits until the next stage is empty.
+  __device__ __forceinline__ int Next() {
+    WaitFor(ring_.empty[turn_.stage], turn_.parity ^ 1);
+    return turn_.stage;
+  }
+  // Ends the group of the next stage.
+  __device__ __forceinline__ void Commit() {
+    Commit(&ring_.full[turn_.stage]);
+    turn_ = turn_.Next();
+  }
+  // Ends a group with a barrier of its own or, null, without one. Waits for the group kAhead
+  // before.
   __device__ __forceinline__ void Commit(Barrier* barrier) {
     CommitCopies();
     WaitForCopies<kAhead>();
@@ -288,6 +347,8 @@ class CopyGroups {
   }
 
  private:
+  Ring<kStages>& ring_;
+  Turn<kStages> turn_;
   Barrier* barriers_[kAhead] = {};
 };
 
