@@ -22,6 +22,7 @@
 #include "cli/config_options.h"
 #include "cli/step_bench.h"
 #include "core/thread.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -114,7 +115,7 @@ Action SetUpBench(CLI::App& app) {
       ->excludes(ops);
   return [options, form] {
     const Config config = options->Load(kForModel);
-    if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+    ChooseThreads(config.train());
     StepBench bench(config);
     bench.Step();
     const double to_first_step = SecondsSinceProcessStart();

@@ -6,11 +6,11 @@
 
 #include "base/digest.h"
 #include "cli/backend.h"
-#include "core/thread.h"
 #include "data/training_data.h"
 #include "train/agreement.h"
 #include "train/run_directory.h"
 #include "train/snapshot.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -66,8 +66,7 @@ LoadedModel CheckpointOptions::LoadOnRanks(const ConfigPurpose& purpose, Communi
                                            Watchdog& watchdog) const {
   const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0, BytesBelow(checkpoint));
   LoadedModel loaded = Load(purpose, &ranks);
-  const int threads = loaded.config.train().threads();
-  if (threads > 0) SetThreadCount(threads);
+  ChooseThreads(loaded.config.train());
   if (ranks.size() == 1) return loaded;
   CheckSameSettings(ranks, loaded.config, loaded.backend->device().is_host());
   CheckAgreement(

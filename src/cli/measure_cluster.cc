@@ -13,6 +13,7 @@
 #include "cli/step_bench.h"
 #include "core/thread.h"
 #include "train/step_work.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -130,7 +131,7 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
   const int cores = ProcessorCount();  // before each rank takes its own
   const Config one = OfOneRank(config, ranks.size());
   StepBench bench(one, &ranks);
-  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+  ChooseThreads(config.train());
   const StepWork work = StepWorkOf(bench.plan());
   const StepSeconds seconds = MeasureSteps(bench, ranks, keep_alive);
 

@@ -19,6 +19,7 @@
 #include "train/plan.h"
 #include "train/recompute_choices.h"
 #include "train/step_work.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -42,7 +43,7 @@ TimeEstimate EstimateTime(const TrainingPlan& plan) {
     estimate.unknown_because = "no speed on a GPU has been measured";
     return estimate;
   }
-  if (train.threads() > 0) SetThreadCount(train.threads());
+  ChooseThreads(train);
   const DType type = plan.planned_model().activations();
   estimate.peak = CpuBackend().PeakFlops(type);
   estimate.share = type == DType::kBF16 ? 0.75 : 0.80;

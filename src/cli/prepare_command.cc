@@ -5,11 +5,11 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "core/thread.h"
 #include "data/training_data.h"
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/signals.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -46,7 +46,7 @@ Action SetUpPrepare(CLI::App& app) {
            "nothing says where the token shards go; give --output DIR, data.prepared or "
            "train.directory");
     }
-    if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+    ChooseThreads(config.train());
     const Tokenizer tokenizer = OpenTokenizer(config);
     const Path prepared = output->empty() ? run.Prepared(data) : Path(*output);
     for (const PrepareOptions& split : Preparations(data, prepared)) Prepare(split, tokenizer);

@@ -17,6 +17,7 @@
 #include "train/hooks.h"
 #include "train/initial.h"
 #include "train/preflight.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -337,7 +338,7 @@ TrainingState::TrainingState(RunContext& run, TrainingData training_data)
 RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, Backend& backend,
                  Watchdog& watchdog, std::optional<InitialModel> initial) {
   const Clock::time_point started = Clock::now();
-  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+  ChooseThreads(config.train());
   std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
   PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.

@@ -21,6 +21,7 @@
 #include "train/initial.h"
 #include "train/run_tokenizer.h"
 #include "train/step.h"
+#include "train/threads.h"
 
 namespace syntra {
 namespace {
@@ -54,7 +55,7 @@ Json Summary() { return {{"peak_resident_bytes", PeakResidentBytes()}}; }
 ExitCode Evaluate(const CheckpointOptions& options) {
   LoadedModel loaded = options.Load({.tokenizer = true, .tasks = true});
   const Config& config = loaded.config;
-  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+  ChooseThreads(config.train());
   const Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<TaskData> tasks;
   tasks.push_back({.task = std::move(MakeTasks(config.data()).front())});
@@ -127,7 +128,7 @@ struct StepOptions {
 ExitCode Train(const StepOptions& options) {
   LoadedRun start = LoadForFinetuning(*options.config, {.initial = options.initial});
   const Config& config = start.config;
-  if (config.train().threads() > 0) SetThreadCount(config.train().threads());
+  ChooseThreads(config.train());
   const Tokenizer tokenizer = OpenTokenizer(config, start.initial);
   const uint64_t seed = config.train().seed();
   const TrainingData data(FinetuningData::Read(config, tokenizer).training,
