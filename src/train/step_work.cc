@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
+
 namespace syntra {
 namespace {
 
@@ -98,29 +100,25 @@ double LargestShare(const TrainingPlan& plan) {
   return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
 }
 
-// The types of what is there, one behind the other.
 std::string TextOf(const std::vector<TensorType>& types) {
-  std::string text;
+  std::vector<std::string> there;
   for (const TensorType& type : types) {
-    if (type.present()) text += (text.empty() ? "" : ", ") + ToString(type);
+    if (type.present()) there.push_back(ToString(type));
   }
-  return text;
+  return Join(there, ", ");
 }
 
 using OpsByOperands = std::map<std::pair<std::string, std::string>, OpWork>;
 
+// FLOPs and bytes are those of all calls together.
 void AddOps(const Program& program, double runs, OpsByOperands& ops) {
   for (const Instruction& instruction : program.instructions) {
     const OpCall& call = instruction.call;
     const std::string operands = TextOf(call.inputs) + " -> " + TextOf(call.outputs);
     OpWork& work = ops[{instruction.op->name, operands}];
-    // Calls with the same operands may differ in what they add to.
-    const double calls = work.calls + runs;
-    const auto mean = [&](double so_far, double more) {
-      return (so_far * work.calls + more * runs) / calls;
-    };
-    work = {instruction.op->name, operands, calls, mean(work.flops, FlopsOf(instruction)),
-            mean(work.bytes, BytesMoved(instruction))};
+    work.calls += runs;
+    work.flops += runs * FlopsOf(instruction);
+    work.bytes += runs * BytesMoved(instruction);
   }
 }
 
@@ -131,7 +129,10 @@ std::vector<OpWork> OpsOfStep(const TrainingPlan& plan) {
   AddOps(*plan.Training(), static_cast<double>(plan.partition().micro_batches_per_rank()), ops);
   AddOps(*plan.Update(plan.rank_with_most_state()), 1, ops);
   std::vector<OpWork> list;
-  for (auto& [key, work] : ops) list.push_back(std::move(work));
+  for (const auto& [key, work] : ops) {
+    list.push_back(
+        {key.first, key.second, work.calls, work.flops / work.calls, work.bytes / work.calls});
+  }
   std::ranges::stable_sort(list, std::greater<>(), [](const OpWork& work) {
     return std::pair(work.calls * work.flops, work.calls * work.bytes);
   });

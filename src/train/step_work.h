@@ -17,9 +17,10 @@ StepWork StepWorkOf(const TrainingPlan& plan);
 struct OpWork {
   std::string op, operands;  // "matmul", "bf16[2, 5, 8], f32[8, 4] -> bf16[2, 5, 4]"
   double calls = 0;          // of one rank in a step
-  // Of one call: the FLOPs of products, with what is recomputed; each operand once, of the type
-  // that the program gives it, what is added to or updated twice. So neither kernel nor library can
-  // do with less, but for parameters that a GPU reads in bf16.
+  // Of one call, the mean where calls differ in what they add to: the FLOPs of products, with what
+  // is recomputed; each operand once, of the type that the program gives it, what is added to or
+  // updated twice. So neither kernel nor library can do with less, but for parameters that a GPU
+  // reads in bf16.
   double flops = 0, bytes = 0;
 };
 // Of the rank with most state. What has most FLOPs, then bytes, comes first.
