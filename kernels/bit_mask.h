@@ -27,4 +27,16 @@ inline TensorType MaskOf(const Shape& shape) {
   return {DType::kI32, Shape(dims)};
 }
 
+struct MaskBit {
+  int64_t word;
+  uint32_t bit;  // of that word, alone
+};
+
+// Where a mask has the bit of an element, counted from the start of a matrix of so many columns.
+inline MaskBit MaskBitOf(int64_t element, int64_t columns) {
+  const int64_t words = MaskStride(columns) / static_cast<int64_t>(sizeof(int32_t));
+  const int64_t row = element / columns, column = element % columns;
+  return {row * words + column / 32, 1u << column % 32};
+}
+
 }  // namespace syntra

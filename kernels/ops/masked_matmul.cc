@@ -21,11 +21,10 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   GetOp("matmul").reference(call, inputs, outputs);
-  const int64_t columns = outputs[0].dim(-1), words = inputs[2].dim(-1);
   for (size_t i = 0; i < outputs[0].numbers.size(); ++i) {
-    const auto row = static_cast<int64_t>(i) / columns, j = static_cast<int64_t>(i) % columns;
-    const auto word = static_cast<uint32_t>(inputs[2].integers[row * words + j / 32]);
-    if ((word >> j % 32 & 1) == 0) outputs[0].numbers[i] = 0.0;
+    const auto [word, bit] = MaskBitOf(static_cast<int64_t>(i), outputs[0].dim(-1));
+    const auto bits = static_cast<uint32_t>(inputs[2].integers[word]);
+    if ((bits & bit) == 0) outputs[0].numbers[i] = 0.0;
   }
 }
 

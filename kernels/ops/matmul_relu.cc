@@ -22,13 +22,12 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
   GetOp("matmul").reference(call, inputs, outputs);
-  const int64_t columns = inputs[1].dim(-1), words = MaskOf(inputs[1].type.shape).shape[-1];
   for (size_t i = 0; i < outputs[0].numbers.size(); ++i) {
     double& y = outputs[0].numbers[i];
     y = y > 0.0 ? y : 0.0;
     if (y == 0.0 || !outputs[1].present()) continue;
-    const auto row = static_cast<int64_t>(i) / columns, j = static_cast<int64_t>(i) % columns;
-    outputs[1].integers[row * words + j / 32] |= static_cast<int32_t>(1u << j % 32);
+    const auto [word, bit] = MaskBitOf(static_cast<int64_t>(i), outputs[0].dim(-1));
+    outputs[1].integers[word] |= static_cast<int32_t>(bit);
   }
 }
 

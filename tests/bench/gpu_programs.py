@@ -8,14 +8,13 @@ import dataclasses
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from gpu_goals import STEPS_PER_TURN
-from measuring import HERE, ROOT, Stepper, children_by_parent
+from measuring import HERE, Stepper, children_by_parent, output_of
 
 
 class Deadline:
@@ -39,14 +38,8 @@ class Deadline:
             os.kill(process, signal.SIGKILL)
 
     def output(self, *command: str | Path) -> str:
-        """What a command prints. Its messages pass to ours."""
-        text = [str(part) for part in command]
-        result = subprocess.run(
-            text, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT, timeout=self.remaining()
-        )
-        if result.returncode != 0:
-            raise RuntimeError(f"failed ({result.returncode}): {' '.join(text)}")
-        return result.stdout
+        """What a command prints, in the time that remains."""
+        return output_of(*command, seconds=self.remaining())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -129,6 +129,15 @@ def first_line(*command: str | Path) -> str:
     return result.stdout.strip().split("\n", 1)[0]
 
 
+def output_of(*command: str | Path, seconds: float | None = None) -> str:
+    """What a command prints, run in the repository's root for so long at most. Its messages pass to ours."""
+    text = [str(part) for part in command]
+    result = subprocess.run(text, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT, timeout=seconds)
+    if result.returncode != 0:
+        raise RuntimeError(f"failed ({result.returncode}): {' '.join(text)}")
+    return result.stdout
+
+
 def machine_peak(program: Path, threads: int) -> dict[str, Any]:
     output = subprocess.run(
         [program, str(threads)], check=True, capture_output=True, text=True
@@ -323,3 +332,9 @@ def write_result(result: Mapping[str, Any], benchmark: str, directory: Path) -> 
     path = directory / f"{benchmark}-{'-'.join(machine)}-{date}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return path
+
+
+def results_of(benchmark: str, directory: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The results that write_result wrote there, of one machine the newest first."""
+    for path in sorted(directory.glob(f"{benchmark}-*.json"), reverse=True):
+        yield path, json.loads(path.read_text(encoding="utf-8"))

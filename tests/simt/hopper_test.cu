@@ -211,14 +211,11 @@ void ExpectComplaint(Fault fault, const std::string& what) {
 }
 
 TEST(Hopper, TilesAndWarpgroupsMakeProducts) {
-  using simt::Order;
-  for (Order order : {Order::kForward, Order::kBackward, Order::kShuffled}) {
-    simt::SetOrder(order);
+  simt::InEveryOrder([] {
     const Outcome outcome = RunWith(Fault::kNone);
     EXPECT_EQ(outcome.complaints, "");
     EXPECT_TRUE(outcome.right);
-  }
-  simt::SetOrder(Order::kForward);
+  });
 }
 
 TEST(Hopper, BarriersInSharedMemoryOrderIt) { EXPECT_EQ(ComplaintsOfHandover(true), ""); }

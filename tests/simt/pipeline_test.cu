@@ -113,14 +113,11 @@ Outcome RunWith(Fault fault) {
 }
 
 TEST(Simt, CopiesAndMatricesMakeAProduct) {
-  using simt::Order;
-  for (Order order : {Order::kForward, Order::kBackward, Order::kShuffled}) {
-    simt::SetOrder(order);
+  simt::InEveryOrder([] {
     const Outcome outcome = RunWith(Fault::kNone);
     EXPECT_EQ(outcome.complaints, "");
     EXPECT_TRUE(outcome.right);
-  }
-  simt::SetOrder(Order::kForward);
+  });
 }
 
 TEST(PlantedFaults, DataThatNobodyWaitedForAreNotThere) {

@@ -367,6 +367,13 @@ bool RunBlock(const Grid& grid, int64_t index, const std::function<void()>& kern
 
 void SetOrder(Order order) { the_world.order = order; }
 
+void InEveryOrder(const std::function<void()>& run) {
+  for (Order order : {Order::kBackward, Order::kShuffled, Order::kForward}) {
+    SetOrder(order);
+    run();
+  }
+}
+
 size_t MostSharedBytes() { return the_world.most_shared_bytes; }
 void SetMostSharedBytes(size_t bytes) { the_world.most_shared_bytes = bytes; }
 int Capability() { return the_world.capability; }

@@ -36,6 +36,7 @@ struct Grid {
 // The order in which the threads of a block run. Kernels must not depend on it.
 enum class Order { kForward, kBackward, kShuffled };
 void SetOrder(Order order);
+void InEveryOrder(const std::function<void()>& run);  // then forward again
 
 // The most shared memory that a block may have, and ten times the compute capability. By default
 // they are those of an H100.
