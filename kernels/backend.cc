@@ -15,21 +15,23 @@ namespace syntra {
 namespace {
 
 template <typename T, typename Add>
-void AddTo(void* to, const void* from, int64_t count, const Add& add) {
-  T* sum = static_cast<T*>(to);
-  const T* term = static_cast<const T*>(from);
-  for (int64_t i = 0; i < count; ++i) sum[i] = add(sum[i], term[i]);
+void AddTo(const TensorType& type, void* to, const void* from, const Add& add) {
+  const int64_t rows = type.pitch > 0 ? type.shape.rows() : 1, columns = type.shape.size() / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    T* sum = static_cast<T*>(to) + row * type.pitch;
+    const T* term = static_cast<const T*>(from) + row * type.pitch;
+    for (int64_t i = 0; i < columns; ++i) sum[i] = add(sum[i], term[i]);
+  }
 }
 
 void AddTensor(const TensorType& type, void* to, const void* from) {
-  const int64_t count = type.shape.size();
   switch (type.dtype) {
     case DType::kF32:
-      return AddTo<float>(to, from, count, std::plus<>());
+      return AddTo<float>(type, to, from, std::plus<>());
     case DType::kF64:
-      return AddTo<double>(to, from, count, std::plus<>());
+      return AddTo<double>(type, to, from, std::plus<>());
     case DType::kBF16:
-      return AddTo<BFloat16>(to, from, count, [](BFloat16 a, BFloat16 b) {
+      return AddTo<BFloat16>(type, to, from, [](BFloat16 a, BFloat16 b) {
         return ToBFloat16(ToFloat(a) + ToFloat(b));
       });
     default:
@@ -54,8 +56,8 @@ BoundKernel WithAccumulation(BoundKernel kernel, const OpCall& call) {
   wrapped.workspace_bytes = bytes;
   wrapped.accumulates = true;
   wrapped.run = [inner = std::move(kernel.run), call, place](const KernelArguments& arguments) {
-    // An op has few outputs; with a fixed array a run allocates nothing.
-    std::array<void*, 16> outputs{};
+    // With a fixed array a run allocates nothing.
+    std::array<void*, 1 + kMostJoined> outputs{};
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       outputs[i] = call.accumulate[i] ? arguments.workspace + place[i] : arguments.outputs[i];
     }

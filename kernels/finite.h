@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "kernels/bfloat16.h"
 
@@ -12,17 +13,24 @@ namespace syntra {
 // Of a tensor in the host's memory. Minus infinity passes: it is the logarithm of an empty sum
 // (attention where nothing is allowed).
 inline bool AllFinite(TensorView view) {
-  const auto finite = [](const auto& values, const auto& number) {
-    return std::ranges::all_of(
-        values, [&](auto v) { return number(v) < std::numeric_limits<double>::infinity(); });
+  const TensorType& type = view.type;
+  const auto finite = [&]<typename T>(T, const auto& number) {
+    const int64_t rows = type.pitch > 0 ? type.shape.rows() : 1;
+    for (int64_t row = 0; row < rows; ++row) {
+      const std::span values(static_cast<const T*>(view.data) + row * type.pitch,
+                             type.shape.size() / rows);
+      const auto ends = [&](T v) { return number(v) < std::numeric_limits<double>::infinity(); };
+      if (!std::ranges::all_of(values, ends)) return false;
+    }
+    return true;
   };
-  switch (view.type.dtype) {
+  switch (type.dtype) {
     case DType::kF32:
-      return finite(view.As<float>(), [](float v) { return v; });
+      return finite(float{}, [](float v) { return v; });
     case DType::kF64:
-      return finite(view.As<double>(), [](double v) { return v; });
+      return finite(double{}, [](double v) { return v; });
     case DType::kBF16:
-      return finite(view.As<BFloat16>(), [](BFloat16 v) { return ToFloat(v); });
+      return finite(BFloat16{}, [](BFloat16 v) { return ToFloat(v); });
     default:
       return true;
   }

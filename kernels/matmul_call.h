@@ -13,6 +13,7 @@ namespace syntra {
 struct MatmulCall {
   GemmProblem problem;
   int64_t groups = 1;
+  size_t b_parts = 1;  // B is so many matrices side by side, inputs 1, 2, ..
 
   static MatmulCall Of(const OpCall& call) {
     const TensorType &a = call.inputs[0], &b = call.inputs[1];
@@ -23,12 +24,27 @@ struct MatmulCall {
       problem.m = a.shape[-1];
       problem.k = a.shape.rows();
       problem.n = b.shape[-1];
+      problem.b_stride = b.pitch;
       return result;
     }
     problem.transpose_b = call.attributes.Flag("transpose_b");
     problem.m = a.shape.rows();
     problem.k = a.shape[-1];
     problem.n = problem.transpose_b ? b.shape[-2] : b.shape[-1];
+    return result;
+  }
+
+  // c = a [b_1 | b_2 | ..], or c = a [b_1 | b_2 | ..]^T.
+  static MatmulCall OfParts(const OpCall& call, bool transpose_b) {
+    MatmulCall result = WithTypes(call);
+    result.b_parts = call.inputs.size() - 1;
+    int64_t columns = 0;
+    for (size_t i = 1; i < call.inputs.size(); ++i) columns += call.inputs[i].shape[-1];
+    const int64_t rows = call.inputs[1].shape[0];
+    result.problem.transpose_b = transpose_b;
+    result.problem.m = call.inputs[0].shape.rows();
+    result.problem.n = transpose_b ? rows : columns;
+    result.problem.k = transpose_b ? columns : rows;
     return result;
   }
 

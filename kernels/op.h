@@ -101,6 +101,20 @@ struct OpCase {
   FillNumbers fill_numbers = {};
 };
 
+// Operands of a call: bit i is input i, or output i.
+struct OperandSet {
+  uint64_t inputs = 0, outputs = 0;
+};
+
+// `count` operands of a call from `first` on, of its inputs or of its outputs.
+struct OperandRange {
+  bool of_outputs;
+  size_t first, count;
+};
+
+// The most calls that a joint one does (Op::joint).
+inline constexpr size_t kMostJoined = 64;
+
 struct Op {
   std::string name;
   std::vector<TensorType> (*infer)(const Attributes&, std::span<const TensorType> inputs);
@@ -118,6 +132,16 @@ struct Op {
   bool masks = false;
   // Exchanges values with the other ranks that run the program (rank_group.h).
   bool collective = false;
+  // Operands that may be columns of a wider matrix (TensorType::pitch), at multiples of eight of
+  // its columns. Null: none.
+  OperandSet (*takes_columns)(const OpCall&) = nullptr;
+  // Operands that a call would have side by side, as columns of one matrix in their order. They are
+  // so all together, or none is. Null: there are none.
+  OperandRange (*side_by_side)(const OpCall&) = nullptr;
+  // The op of which one call does several calls of this one with equal attributes and the same
+  // input 0, or null. Its inputs are that one and then the others of each call; its outputs are
+  // theirs. Null: calls are not joined.
+  const char* (*joint)(const OpCall&) = nullptr;
 };
 
 // Throws Error(kInternal) for an unknown name.

@@ -2,6 +2,8 @@
 // Helpers to bind a kernel: checks of operand types, and typed access to operands at run time.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/op.h"
 
 namespace syntra {
@@ -10,6 +12,15 @@ inline bool IsActivation(const TensorType& type) {
   return type.dtype == DType::kF32 || type.dtype == DType::kBF16;
 }
 inline bool IsF32(const TensorType& type) { return type.dtype == DType::kF32; }
+
+// Whether all operands that are there are f32 or bf16.
+inline bool AreActivations(const OpCall& call) {
+  const auto is_activation = [](const TensorType& type) {
+    return !type.present() || IsActivation(type);
+  };
+  return std::ranges::all_of(call.inputs, is_activation) &&
+         std::ranges::all_of(call.outputs, is_activation);
+}
 
 // Whether the operand has type `dtype` or is absent.
 inline bool IsOptional(const TensorType& type, DType dtype) {

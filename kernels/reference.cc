@@ -24,42 +24,52 @@ std::vector<std::vector<double>> Copies(const std::vector<TensorType>& types) {
   return copies;
 }
 
-void ToDouble(const TensorType& type, const void* from, std::vector<double>& to) {
-  const int64_t count = type.shape.size();
-  to.resize(count);
-  for (int64_t i = 0; i < count; ++i) {
-    switch (type.dtype) {
-      case DType::kF32:
-        to[i] = static_cast<const float*>(from)[i];
-        break;
-      case DType::kBF16:
-        to[i] = ToFloat(static_cast<const BFloat16*>(from)[i]);
-        break;
-      case DType::kF64:
-        to[i] = static_cast<const double*>(from)[i];
-        break;
-      default:
-        break;
+// Calls body(i, place) for every element of a tensor: its number, and where it is in memory.
+template <typename Body>
+void ForElements(const TensorType& type, const Body& body) {
+  const int64_t rows = type.pitch > 0 ? type.shape.rows() : 1, columns = type.shape.size() / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      body(row * columns + column, row * type.pitch + column);
     }
   }
 }
 
-void FromDouble(const TensorType& type, const std::vector<double>& from, void* to) {
-  for (size_t i = 0; i < from.size(); ++i) {
+void ToDouble(const TensorType& type, const void* from, std::vector<double>& to) {
+  to.resize(type.shape.size());
+  ForElements(type, [&](int64_t i, int64_t place) {
     switch (type.dtype) {
       case DType::kF32:
-        static_cast<float*>(to)[i] = static_cast<float>(from[i]);
+        to[i] = static_cast<const float*>(from)[place];
         break;
       case DType::kBF16:
-        static_cast<BFloat16*>(to)[i] = ToBFloat16(static_cast<float>(from[i]));
+        to[i] = ToFloat(static_cast<const BFloat16*>(from)[place]);
         break;
       case DType::kF64:
-        static_cast<double*>(to)[i] = from[i];
+        to[i] = static_cast<const double*>(from)[place];
         break;
       default:
         break;
     }
-  }
+  });
+}
+
+void FromDouble(const TensorType& type, const std::vector<double>& from, void* to) {
+  ForElements(type, [&](int64_t i, int64_t place) {
+    switch (type.dtype) {
+      case DType::kF32:
+        static_cast<float*>(to)[place] = static_cast<float>(from[i]);
+        break;
+      case DType::kBF16:
+        static_cast<BFloat16*>(to)[place] = ToBFloat16(static_cast<float>(from[i]));
+        break;
+      case DType::kF64:
+        static_cast<double*>(to)[place] = from[i];
+        break;
+      default:
+        break;
+    }
+  });
 }
 
 ReferenceTensor Wrap(const TensorType& type, void* data, std::vector<double>& numbers) {

@@ -38,12 +38,4 @@ struct StridedCall {
   }
 };
 
-// Whether all operands that are there are f32 or bf16.
-inline bool AreActivations(const OpCall& call) {
-  for (const TensorType& type : call.inputs) {
-    if (type.present() && !IsActivation(type)) return false;
-  }
-  return IsActivation(call.outputs[0]);
-}
-
 }  // namespace syntra

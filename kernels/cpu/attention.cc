@@ -42,6 +42,7 @@ class Forward {
 
   Dimensions z_;
   DType dtype_;
+  HeadRows y_rows_;
   std::vector<bool> accumulate_;
   QueryBlocks blocks_;
   bool few_;
@@ -63,6 +64,7 @@ Forward::Forward(const OpCall& call)
       few_(z_.queries <= kFewQueries && !blocks_.AreRuns()),
       scores_(z_, call.inputs, blocks_, call_, thread_) {
   accumulate_.resize(kOutputCount, false);
+  if (call.outputs[kY].present()) y_rows_ = HeadRows(call.outputs[kY], z_.heads);
   product_bytes_ = scores_.product_bytes();
   whole_ = call_.Place(z_.batch);
   examples_ = call_.Place(z_.batch * sizeof(int64_t));
@@ -97,10 +99,8 @@ void Forward::StoreOutputs(const KernelArguments& arguments, int64_t b, int64_t 
                            const QueryBlock& block, const float* y, int64_t y_stride,
                            const float* scale, const float* log_sum_exp) const {
   if (arguments.outputs[kY]) {
-    StoreRows(
-        dtype_, y, y_stride, scale,
-        ElementOf(arguments.outputs[kY], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
-        z_.heads * z_.head_size * block.step, block.rows, z_.head_size, accumulate_[kY]);
+    StoreRows(dtype_, y, y_stride, scale, y_rows_.At(arguments.outputs[kY], b, block.first, h),
+              y_rows_.stride * block.step, block.rows, y_rows_.width, accumulate_[kY]);
   }
   if (arguments.outputs[kLogSumExp]) {
     float* out = static_cast<float*>(arguments.outputs[kLogSumExp]) +
@@ -121,8 +121,8 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
   auto* y = reinterpret_cast<float*>(w.thread + y_);
   auto* log_sum_exp = reinterpret_cast<float*>(w.thread + row_numbers_);
   const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
-  const std::byte* values =
-      ElementOf(arguments.inputs[kValue], z_, dtype_, z_.keys, z_.head_size, b, 0, h);
+  const HeadRows& value_rows = scores_.rows_of(kValue);
+  const std::byte* values = value_rows.At(arguments.inputs[kValue], b, 0, h);
   const auto gather = [&](std::span<const KeyRun> runs) {
     scores_.GatherKeys(arguments.inputs, b, h, runs, w.thread + value_, w);
   };
@@ -139,7 +139,7 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
     if (few_) {
       scores_.FillFew(arguments.inputs, b, h, block, tile, w);
       Softmax(terms, tile, nullptr, false, log_sum_exp, inverse_sum);
-      WeightRows(dtype_, tile, values, z_.heads * z_.head_size, z_.head_size, y);
+      WeightRows(dtype_, tile, values, value_rows.stride, value_rows.width, y);
     } else {
       scores_.Fill(arguments.inputs, b, h, block, tile, w);
       std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_tile_ : nullptr;
@@ -164,8 +164,8 @@ void Forward::RunShared(const KernelArguments& arguments, const int64_t* example
     auto* y = reinterpret_cast<float*>(w.thread + y_);
     const int64_t h = unit / groups, from = unit % groups * size;
     const int64_t members = std::min(size, count - from);
-    shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples + from, members, h,
-                         w.thread + value_);
+    shared_->GatherGroup(arguments.inputs[kValue], scores_.rows_of(kValue), examples + from,
+                         members, h, w.thread + value_);
     for (int64_t i = 0; i < blocks; ++i) {
       const QueryBlock& block = blocks_.all()[i];
       weigh_groups_[block.shape].Run(shared_->operand(h, i, w), w.thread + value_, y, w.products);

@@ -77,7 +77,7 @@ class Backward {
   float* BiasSums(const KernelArguments& arguments, int64_t h, int64_t slot) const;
   void SumBias(const KernelArguments& arguments) const;
   void SumHeads(const KernelArguments& arguments) const;
-  void Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i, int64_t h,
+  void Store(const KernelArguments& arguments, Input g, int64_t b, int64_t i, int64_t h,
              const float* from, int64_t from_stride, int64_t count, int64_t step = 1) const;
   void AddKeyProduct(const Gemm& product, const void* x, const void* y,
                      std::span<const KeyRun> runs, size_t sums, const Workspace& w) const;
@@ -90,6 +90,8 @@ class Backward {
 
   Dimensions z_;
   DType dtype_;
+  HeadRows y_rows_;                           // and those of dy
+  HeadRows gradients_[kGradientOutputCount];  // of activations
   bool wants_[kGradientOutputCount];
   bool accumulate_[kGradientOutputCount] = {};
   bool by_position_, sums_heads_, wants_scores_ = false, spreads_ = false;
@@ -116,6 +118,10 @@ Backward::Backward(const OpCall& call)
     wants_[g] = call.outputs[g].present();
     if (g < std::ssize(call.accumulate)) accumulate_[g] = call.accumulate[g];
     if (g != kValue && wants_[g]) wants_scores_ = true;
+  }
+  y_rows_ = HeadRows(call.inputs[kGivenY], z_.heads);
+  for (const Input g : {kQuery, kKey, kValue, kU, kA, kB}) {
+    if (wants(g)) gradients_[g] = HeadRows(call.outputs[g], z_.heads);
   }
   by_position_ = scores_.has(kKeyPositions);
   sums_heads_ = wants(kTable) || wants(kPositions) ||
@@ -228,12 +234,12 @@ Workspace Backward::WorkspaceOf(std::byte* base) const {
   return {base, thread, thread + thread_.bytes()};
 }
 
-// Stores f32 rows as rows i, i + step, ... of output g, an activation [B, rows, H * width].
-void Backward::Store(void* output, int g, int64_t rows, int64_t width, int64_t b, int64_t i,
-                     int64_t h, const float* from, int64_t from_stride, int64_t count,
-                     int64_t step) const {
-  StoreRows(dtype_, from, from_stride, nullptr, ElementOf(output, z_, dtype_, rows, width, b, i, h),
-            z_.heads * width * step, count, width, accumulate_[g]);
+// Stores f32 rows as rows i, i + step, ... of head h of output g, an activation.
+void Backward::Store(const KernelArguments& arguments, Input g, int64_t b, int64_t i, int64_t h,
+                     const float* from, int64_t from_stride, int64_t count, int64_t step) const {
+  const HeadRows& rows = gradients_[g];
+  StoreRows(dtype_, from, from_stride, nullptr, rows.At(arguments.outputs[g], b, i, h),
+            rows.stride * step, count, rows.width, accumulate_[g]);
 }
 
 // Adds x^T y, whose rows are the keys of a block, to the sums of all keys.
@@ -308,8 +314,7 @@ void Backward::FeatureGradients(const KernelArguments& arguments, int64_t b, int
   float* d_rows = Floats(w, d_rows_);
   if (wants(kU)) {
     p.d_u.Run(d_scores, scores_.positions(arguments.inputs, h, w), d_rows, w.products);
-    Store(arguments.outputs[kU], kU, z_.queries, z_.features, b, block.first, h, d_rows,
-          z_.features, block.rows);
+    Store(arguments, kU, b, block.first, h, d_rows, z_.features, block.rows);
   }
   if (d_positions) p.d_positions.Run(scores_.u(w), d_scores, d_positions, w.products);
 }
@@ -318,15 +323,13 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
                               const QueryBlock& block, const RowTerms& terms, const Tile& tile,
                               const HeadSums& sums, const Workspace& w) const {
   const BlockProducts& p = products_[block.shape];
-  const int64_t stride = z_.heads * z_.head_size;
   float *d_scores = Floats(w, d_tile_), *means = Floats(w, means_);
   p.d_probabilities.Run(w.thread + dy_, w.thread + value_, d_scores, w.products);
   const auto rows_of = [&](int input) {
-    return ElementOf(arguments.inputs[input], z_, dtype_, z_.queries, z_.head_size, b, block.first,
-                     h);
+    return y_rows_.At(arguments.inputs[input], b, block.first, h);
   };
-  RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), stride * block.step, block.rows,
-          z_.head_size, means);
+  RowDots(dtype_, rows_of(kGivenDY), rows_of(kGivenY), y_rows_.stride * block.step, block.rows,
+          y_rows_.width, means);
   std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
   ScoreGradient(tile, d_scores, means,
                 {.keep = spreads_ || !rounded || (wants(kBias) && blocks_.AreRuns()),
@@ -337,12 +340,8 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
   if (spreads_) {
     RowGradients gradients{
         .table = sums.table, .accumulate_a = accumulate_[kA], .accumulate_b = accumulate_[kB]};
-    if (wants(kA)) {
-      gradients.a = ElementOf(arguments.outputs[kA], z_, dtype_, z_.queries, z_.a_size, b, 0, h);
-    }
-    if (wants(kB)) {
-      gradients.b = ElementOf(arguments.outputs[kB], z_, dtype_, z_.queries, z_.b_size, b, 0, h);
-    }
+    if (wants(kA)) gradients.a = gradients_[kA].At(arguments.outputs[kA], b, 0, h);
+    if (wants(kB)) gradients.b = gradients_[kB].At(arguments.outputs[kB], b, 0, h);
     if (by_position_ && scores_.has(kU)) {
       gradients.position_scores = scores_.position_scores(w);
       features = gradients.position_scores;
@@ -352,8 +351,8 @@ void Backward::ScoreGradients(const KernelArguments& arguments, int64_t b, int64
   }
   if (wants(kQuery)) {
     p.d_query.Run(operand, scores_.key(w), Floats(w, d_rows_), w.products);
-    Store(arguments.outputs[kQuery], kQuery, z_.queries, z_.head_size, b, block.first, h,
-          Floats(w, d_rows_), z_.head_size, block.rows, block.step);
+    Store(arguments, kQuery, b, block.first, h, Floats(w, d_rows_), z_.head_size, block.rows,
+          block.step);
   }
   if (wants(kKey)) AddKeyProduct(p.d_key, operand, scores_.query(w), tile.runs, d_key_, w);
   if (scores_.has(kU)) FeatureGradients(arguments, b, h, block, features, sums.positions, w);
@@ -372,7 +371,7 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
                        const HeadSums& sums) const {
   const Workspace w = WorkspaceOf(arguments.workspace);
   const RowTerms terms = scores_.Terms(arguments.inputs, b, h, masked);
-  const int64_t size = z_.head_size, stride = z_.heads * size;
+  const int64_t size = z_.head_size;
   const auto* log_sum_exp = static_cast<const float*>(arguments.inputs[kGivenLogSumExp]) +
                             (b * z_.heads + h) * z_.queries;
   const auto gather = [&](std::span<const KeyRun> runs) {
@@ -388,10 +387,8 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
     scores_.Fill(arguments.inputs, b, h, block, tile, w);
     std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_ : nullptr;
     Probabilities(terms, tile, LogSumExp(log_sum_exp, block, w), rounded);
-    GatherRows(
-        dtype_,
-        ElementOf(arguments.inputs[kGivenDY], z_, dtype_, z_.queries, size, b, block.first, h),
-        stride * block.step, w.thread + dy_, size, block.rows, size);
+    GatherRows(dtype_, y_rows_.At(arguments.inputs[kGivenDY], b, block.first, h),
+               y_rows_.stride * block.step, w.thread + dy_, size, block.rows, size);
     if (wants(kValue)) {
       AddKeyProduct(products_[block.shape].d_value,
                     rounded ? static_cast<const void*>(rounded) : tile.scores, w.thread + dy_, runs,
@@ -399,13 +396,8 @@ void Backward::RunUnit(const KernelArguments& arguments, int64_t b, int64_t h, b
     }
     if (wants_scores_) ScoreGradients(arguments, b, h, block, terms, tile, sums, w);
   }
-  if (wants(kKey)) {
-    Store(arguments.outputs[kKey], kKey, z_.keys, size, b, 0, h, Floats(w, d_key_), size, z_.keys);
-  }
-  if (wants(kValue)) {
-    Store(arguments.outputs[kValue], kValue, z_.keys, size, b, 0, h, Floats(w, d_value_), size,
-          z_.keys);
-  }
+  if (wants(kKey)) Store(arguments, kKey, b, 0, h, Floats(w, d_key_), size, z_.keys);
+  if (wants(kValue)) Store(arguments, kValue, b, 0, h, Floats(w, d_value_), size, z_.keys);
 }
 
 // dV of a group of examples, and their part of the head's dP.
@@ -413,9 +405,10 @@ void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const
                               int64_t count, bool first, bool d_scores) const {
   const Workspace w = WorkspaceOf(arguments.workspace);
   const int64_t width = shared_->group_size() * z_.head_size;
-  shared_->GatherGroup(arguments.inputs[kGivenDY], z_.queries, examples, count, h, w.thread + dy_);
+  shared_->GatherGroup(arguments.inputs[kGivenDY], y_rows_, examples, count, h, w.thread + dy_);
   if (d_scores) {
-    shared_->GatherGroup(arguments.inputs[kValue], z_.keys, examples, count, h, w.thread + value_);
+    shared_->GatherGroup(arguments.inputs[kValue], scores_.rows_of(kValue), examples, count, h,
+                         w.thread + value_);
   }
   if (wants(kValue)) std::fill_n(Floats(w, d_value_), z_.keys * width, 0.0f);
   for (int64_t i = 0; i < std::ssize(blocks_.all()); ++i) {
@@ -431,8 +424,8 @@ void Backward::RunSharedGroup(const KernelArguments& arguments, int64_t h, const
     }
   }
   for (int64_t g = 0; wants(kValue) && g < count; ++g) {
-    Store(arguments.outputs[kValue], kValue, z_.keys, z_.head_size, examples[g], 0, h,
-          Floats(w, d_value_) + g * z_.head_size, width, z_.keys);
+    Store(arguments, kValue, examples[g], 0, h, Floats(w, d_value_) + g * z_.head_size, width,
+          z_.keys);
   }
 }
 
@@ -445,7 +438,7 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
   }
   float *means = Floats(w, means_), *dots = means + z_.queries;
   const auto row_of = [&](int input, int64_t example, int64_t i) {
-    return ElementOf(arguments.inputs[input], z_, dtype_, z_.queries, z_.head_size, example, i, h);
+    return y_rows_.At(arguments.inputs[input], example, i, h);
   };
   const RowTerms terms = scores_.Terms(arguments.inputs, 0, h, false);
   for (int64_t i = 0; i < std::ssize(blocks_.all()); ++i) {
@@ -453,8 +446,8 @@ void Backward::RunSharedHead(const KernelArguments& arguments, int64_t h, const 
     std::fill_n(means, block.rows, 0.0f);
     for (int64_t e = 0; e < count; ++e) {
       RowDots(dtype_, row_of(kGivenDY, examples[e], block.first),
-              row_of(kGivenY, examples[e], block.first), z_.heads * z_.head_size, block.rows,
-              z_.head_size, dots);
+              row_of(kGivenY, examples[e], block.first), y_rows_.stride, block.rows, y_rows_.width,
+              dots);
       AddTo(means, dots, block.rows);
     }
     const Tile tile = scores_.TileOf(block, {}, shared_->exact(h, i, w), w);

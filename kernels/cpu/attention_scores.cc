@@ -11,6 +11,9 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
                              WorkspaceLayout& thread)
     : z_(z), dtype_(inputs[kValue].dtype), blocks_(blocks) {
   for (int i = 0; i < kSharedInputs; ++i) present_[i] = inputs[i].present();
+  for (const Input i : {kQuery, kKey, kValue, kU, kA, kB}) {
+    if (has(i)) rows_[i] = HeadRows(inputs[i], z_.heads);
+  }
   // In attention_grad this input number means another operand.
   present_[kQueryStart] = inputs.size() == kInputCount && inputs[kQueryStart].present();
   by_position_ = present_[kKeyPositions];
@@ -82,15 +85,16 @@ std::span<const KeyRun> ScoreProducts::RunsOf(const Inputs& inputs, int64_t h,
 
 void ScoreProducts::Gather(const Inputs& inputs, Input input, int64_t b, int64_t h,
                            std::span<const KeyRun> runs, std::byte* to) const {
-  const int64_t width = z_.head_size, stride = z_.heads * width;
+  const HeadRows& rows = rows_[input];
+  const int64_t width = rows.width;
   const KeyRun all{0, z_.keys};
   for (const KeyRun& run : runs.empty() ? std::span(&all, 1) : runs) {
     const int64_t bytes = run.count * width * static_cast<int64_t>(SizeOf(dtype_));
     if (run.first < 0) {
       std::fill_n(to, bytes, std::byte{0});
     } else {
-      GatherRows(dtype_, ElementOf(inputs[input], z_, dtype_, z_.keys, width, b, run.first, h),
-                 stride * run.step, to, width, run.count, width);
+      GatherRows(dtype_, rows.At(inputs[input], b, run.first, h), rows.stride * run.step, to, width,
+                 run.count, width);
     }
     to += bytes;
   }
@@ -106,15 +110,15 @@ void ScoreProducts::GatherKeys(const Inputs& inputs, int64_t b, int64_t h,
 void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
                          Tile& tile, const Workspace& w) const {
   if (has(kQuery)) {
-    GatherRows(
-        dtype_, ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
-        z_.heads * z_.head_size * block.step, query(w), z_.head_size, block.rows, z_.head_size);
+    const HeadRows& rows = rows_[kQuery];
+    GatherRows(dtype_, rows.At(inputs[kQuery], b, block.first, h), rows.stride * block.step,
+               query(w), rows.width, block.rows, rows.width);
     dot_[block.shape].Run(query(w), key(w), tile.scores, w.products);
   }
   if (has(kU)) {
-    GatherRows(dtype_,
-               ElementOf(inputs[kU], z_, dtype_, z_.queries, z_.features, b, block.first, h),
-               z_.heads * z_.features, u(w), z_.features, block.rows, z_.features);
+    const HeadRows& rows = rows_[kU];
+    GatherRows(dtype_, rows.At(inputs[kU], b, block.first, h), rows.stride, u(w), rows.width,
+               block.rows, rows.width);
     feature_[block.shape].Run(u(w), positions(inputs, h, w),
                               by_position_ ? tile.position_scores : tile.scores, w.products);
   }
@@ -126,11 +130,9 @@ void ScoreProducts::Fill(const Inputs& inputs, int64_t b, int64_t h, const Query
 void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const QueryBlock& block,
                             Tile& tile, const Workspace&) const {
   if (has(kQuery)) {
-    const int64_t stride = z_.heads * z_.head_size;
-    DotRows(dtype_,
-            ElementOf(inputs[kQuery], z_, dtype_, z_.queries, z_.head_size, b, block.first, h),
-            stride, ElementOf(inputs[kKey], z_, dtype_, z_.keys, z_.head_size, b, 0, h), stride,
-            z_.head_size, tile);
+    const HeadRows &queries = rows_[kQuery], &keys = rows_[kKey];
+    DotRows(dtype_, queries.At(inputs[kQuery], b, block.first, h), queries.stride,
+            keys.At(inputs[kKey], b, 0, h), keys.stride, z_.head_size, tile);
   } else {
     std::fill_n(tile.scores, block.rows * tile.stride, 0.0f);
   }
@@ -138,19 +140,18 @@ void ScoreProducts::FillFew(const Inputs& inputs, int64_t b, int64_t h, const Qu
   if (by_position_) std::fill_n(tile.position_scores, block.rows * extent_, 0.0f);
   const float* p = static_cast<const float*>(inputs[kPositions]) +
                    (z_.positions_per_head ? h * z_.features * z_.position_extent : 0);
-  AddFeatureRows(
-      dtype_, ElementOf(inputs[kU], z_, dtype_, z_.queries, z_.features, b, block.first, h),
-      z_.heads * z_.features, p, z_.position_extent, z_.features,
-      by_position_ ? tile.position_scores : tile.scores, by_position_ ? extent_ : tile.stride,
-      block.rows, by_position_ ? extent_ : tile.keys);
+  AddFeatureRows(dtype_, rows_[kU].At(inputs[kU], b, block.first, h), rows_[kU].stride, p,
+                 z_.position_extent, z_.features, by_position_ ? tile.position_scores : tile.scores,
+                 by_position_ ? extent_ : tile.stride, block.rows,
+                 by_position_ ? extent_ : tile.keys);
 }
 
 RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool masked) const {
   RowTerms terms{.dtype = dtype_,
                  .a_size = z_.a_size,
                  .b_size = z_.b_size,
-                 .a_stride = z_.heads * z_.a_size,
-                 .b_stride = z_.heads * z_.b_size,
+                 .a_stride = rows_[kA].stride,
+                 .b_stride = rows_[kB].stride,
                  .extent = extent_,
                  .start = 0,
                  .pattern = z_.pattern,
@@ -166,8 +167,8 @@ RowTerms ScoreProducts::Terms(const Inputs& inputs, int64_t b, int64_t h, bool m
         static_cast<const float*>(inputs[kBias]) + h * (z_.queries + z_.keys - 1) + z_.queries - 1;
   }
   if (has(kA)) {
-    terms.a = ElementOf(inputs[kA], z_, dtype_, z_.queries, z_.a_size, b, 0, h);
-    terms.b = ElementOf(inputs[kB], z_, dtype_, z_.queries, z_.b_size, b, 0, h);
+    terms.a = rows_[kA].At(inputs[kA], b, 0, h);
+    terms.b = rows_[kB].At(inputs[kB], b, 0, h);
   }
   if (masked) {
     terms.query_segments = static_cast<const int32_t*>(inputs[kQuerySegments]) + b * z_.queries;

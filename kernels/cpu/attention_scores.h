@@ -17,11 +17,24 @@
 
 namespace syntra::attention {
 
-// The element at (example b, row i, head h, 0) of an activation [B, rows, H * width].
-inline std::byte* ElementOf(void* base, const Dimensions& z, DType dtype, int64_t rows,
-                            int64_t width, int64_t b, int64_t i, int64_t h) {
-  return static_cast<std::byte*>(base) + ((b * rows + i) * z.heads + h) * width * SizeOf(dtype);
-}
+// An activation [B, rows, H * width], whose rows may be columns of a wider matrix.
+struct HeadRows {
+  int64_t rows = 0, width = 0;
+  int64_t stride = 0;  // elements from one row to the next
+  size_t element = 0;  // bytes
+
+  HeadRows() = default;  // absent
+  HeadRows(const TensorType& type, int64_t heads)
+      : rows(type.shape[1]),
+        width(type.shape[2] / heads),
+        stride(type.row_pitch()),
+        element(SizeOf(type.dtype)) {}
+
+  // Where head h of row i of example b begins.
+  std::byte* At(void* base, int64_t b, int64_t i, int64_t h) const {
+    return static_cast<std::byte*>(base) + ((b * rows + i) * stride + h * width) * element;
+  }
+};
 
 // The workspace of the call and of the calling thread.
 struct Workspace {
@@ -69,6 +82,8 @@ class ScoreProducts {
   int64_t extent() const { return extent_; }
   size_t product_bytes() const { return product_bytes_; }
   bool has(Input input) const { return present_[input]; }
+  // Of an activation: query, key, value, u, a or b.
+  const HeadRows& rows_of(Input input) const { return rows_[input]; }
 
  private:
   void Gather(const Inputs& inputs, Input input, int64_t b, int64_t h, std::span<const KeyRun> runs,
@@ -78,6 +93,7 @@ class ScoreProducts {
   DType dtype_;
   QueryBlocks blocks_;
   bool present_[kInputCount] = {};
+  HeadRows rows_[kInputCount];
   bool by_position_ = false;
   int64_t extent_ = 0;
   std::vector<Gemm> dot_, feature_;  // per shape

@@ -59,15 +59,14 @@ float* SharedProbabilities::log_sum_exp(int64_t h, const Workspace& w) const {
   return reinterpret_cast<float*>(w.call + log_sum_exp_) + h * z_.queries;
 }
 
-void SharedProbabilities::GatherGroup(void* activation, int64_t rows, const int64_t* examples,
-                                      int64_t count, int64_t h, std::byte* out) const {
-  const size_t element = SizeOf(dtype_);
-  const int64_t stride = group_size_ * z_.head_size;
-  if (count < group_size_) std::memset(out, 0, rows * stride * element);
+void SharedProbabilities::GatherGroup(void* activation, const HeadRows& rows,
+                                      const int64_t* examples, int64_t count, int64_t h,
+                                      std::byte* out) const {
+  const int64_t stride = group_size_ * rows.width;
+  if (count < group_size_) std::memset(out, 0, rows.rows * stride * rows.element);
   for (int64_t g = 0; g < count; ++g) {
-    GatherRows(dtype_, ElementOf(activation, z_, dtype_, rows, z_.head_size, examples[g], 0, h),
-               z_.heads * z_.head_size, out + g * z_.head_size * element, stride, rows,
-               z_.head_size);
+    GatherRows(dtype_, rows.At(activation, examples[g], 0, h), rows.stride,
+               out + g * rows.width * rows.element, stride, rows.rows, rows.width);
   }
 }
 

@@ -33,7 +33,7 @@ class SharedProbabilities {
   int64_t group_size() const { return group_size_; }
   // Copies the rows of head h of `count` <= group_size() examples side by side to `out`, which is
   // [rows, group_size() * K]. The columns of missing examples become 0.
-  void GatherGroup(void* activation, int64_t rows, const int64_t* examples, int64_t count,
+  void GatherGroup(void* activation, const HeadRows& rows, const int64_t* examples, int64_t count,
                    int64_t h, std::byte* out) const;
 
  private:

@@ -25,13 +25,14 @@ std::optional<BoundKernel> cpu_batch_matmul(const OpCall& call) {
       !IsActivation(call.outputs[0])) {
     return std::nullopt;
   }
-  const auto [problem, groups] = MatmulCall::OfBatch(call);
+  const MatmulCall matmul = MatmulCall::OfBatch(call);
+  const GemmProblem& problem = matmul.problem;
   const size_t size = SizeOf(problem.ab);
   WorkspaceLayout layout;
   Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
   Converted b(call.inputs[1], problem.ab, cpu_copy, layout);
   Products products(problem,
-                    {.inner = groups,
+                    {.inner = matmul.groups,
                      .inner_strides = {problem.m * problem.k * size, problem.k * problem.n * size,
                                        problem.m * problem.n * SizeOf(problem.c)}});
   BoundKernel kernel;

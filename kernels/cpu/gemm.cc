@@ -265,13 +265,16 @@ namespace {
 // library and are used for the layouts that they know.
 class Packer {
  public:
-  Packer(const GemmProblem& p, DType stored, const memory::desc& wanted, GemmThreads threads)
-      : own_{.k = p.k, .n = p.n, .transposed = p.transpose_b, .stored = stored, .packed = p.ab} {
+  Packer(const GemmProblem& p, DType stored, const memory::desc& wanted, GemmThreads threads,
+         std::span<const int64_t> parts) {
     const auto tag =
         p.ab == DType::kBF16 ? memory::format_tag::BA16a64b2a : memory::format_tag::BA16a64b;
-    if (p.b_stride == 0 && CanPack(own_) && wanted == memory::desc({p.k, p.n}, TypeOf(p.ab), tag)) {
+    const int64_t row = p.transpose_b ? p.k : p.n;
+    if (wanted == memory::desc({p.k, p.n}, TypeOf(p.ab), tag) &&
+        PackByParts(p, stored, parts.empty() ? std::span(&row, 1) : parts)) {
       return;
     }
+    parts_.clear();
     const memory::desc from = MatrixDesc(p.k, p.n, stored, p.transpose_b, p.b_stride);
     const int thread_limit = threads == GemmThreads::kCaller ? 1 : ThreadCount();
     const ThreadLimit guard(thread_limit);
@@ -286,17 +289,40 @@ class Packer {
                                                   {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
   }
 
+  size_t parts() const { return reorder_ ? 1 : parts_.size(); }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  void Run(const void* b, std::byte* packed, std::byte* workspace) const {
-    if (reorder_) {
-      reorder_->Run({b, packed, workspace, nullptr});
-    } else {
-      Pack(own_, b, packed);
-    }
+  void Run(std::span<const void* const> b, std::byte* packed, std::byte* workspace) const {
+    SYNTRA_CHECK(b.size() == parts(), "{} parts of {}", b.size(), parts());
+    if (reorder_) return reorder_->Run({b[0], packed, workspace, nullptr});
+    for (size_t i = 0; i < b.size(); ++i) Pack(parts_[i].own, b[i], packed + parts_[i].offset);
   }
 
  private:
-  Packing own_;
+  struct Part {
+    Packing own;
+    size_t offset;  // bytes
+  };
+
+  // A block of 64 columns is contiguous. So a part's columns are, and of a part's rows those in 64
+  // columns.
+  bool PackByParts(const GemmProblem& p, DType stored, std::span<const int64_t> lengths) {
+    int64_t before = 0;
+    for (const int64_t length : lengths) {
+      const Packing own{.k = p.transpose_b ? length : p.k,
+                        .n = p.transpose_b ? p.n : length,
+                        .transposed = p.transpose_b,
+                        .stored = stored,
+                        .packed = p.ab,
+                        .stride = p.b_stride,
+                        .whole_k = p.k};
+      parts_.push_back({own, before * (p.transpose_b ? 64 : p.k) * SizeOf(p.ab)});
+      before += length;
+      if (!CanPack(own)) return false;
+    }
+    return true;
+  }
+
+  std::vector<Part> parts_;
   std::optional<Runner> reorder_;
   size_t workspace_bytes_ = 0;
 };
@@ -315,25 +341,28 @@ PackedGemm::PackedGemm(PackedGemm&&) noexcept = default;
 PackedGemm& PackedGemm::operator=(PackedGemm&&) noexcept = default;
 PackedGemm::~PackedGemm() = default;
 
-PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads) {
+PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads,
+                       std::span<const int64_t> parts) {
   const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
   const dnnl::matmul::primitive_desc product = Describe(
       bands.problem, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, bands.plan_threads());
   plan_ = std::make_unique<Plan>(Plan{bands, product.weights_desc().get_size(),
                                       AlignUp(product.scratchpad_desc().get_size()),
-                                      Packer(p, stored_b, product.weights_desc(), threads),
+                                      Packer(p, stored_b, product.weights_desc(), threads, parts),
                                       MatmulRunner(product, bands.plan_threads(), bands.threads)});
 }
 
+bool PackedGemm::packs_parts() const { return plan_->packer.parts() > 1; }
 size_t PackedGemm::packed_bytes() const { return plan_->packed_bytes; }
 size_t PackedGemm::workspace_bytes() const {
   return std::max(plan_->bands.workspace_bytes(plan_->runner_bytes),
                   plan_->packer.workspace_bytes());
 }
 
-void PackedGemm::Pack(const void* b, std::byte* packed, std::byte* workspace) const {
-  plan_->packer.Run(b, packed, workspace);
+void PackedGemm::Pack(std::span<const void* const> parts, std::byte* packed,
+                      std::byte* workspace) const {
+  plan_->packer.Run(parts, packed, workspace);
 }
 
 void PackedGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,

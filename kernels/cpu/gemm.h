@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "kernels/gemm_problem.h"
 
@@ -46,16 +47,23 @@ class Gemm {
 class PackedGemm {
  public:
   PackedGemm();  // unbound
-  // `stored_b`: the element type of B as Pack reads it.
-  PackedGemm(const GemmProblem& problem, DType stored_b, GemmThreads threads);
+  // `stored_b`: the element type of B as Pack reads it. `parts`: if B is stored as several matrices
+  // that would be B side by side, the length of their rows.
+  PackedGemm(const GemmProblem& problem, DType stored_b, GemmThreads threads,
+             std::span<const int64_t> parts = {});
   PackedGemm(PackedGemm&&) noexcept;
   PackedGemm& operator=(PackedGemm&&) noexcept;
   ~PackedGemm();
 
   bool bound() const { return plan_ != nullptr; }
+  // Whether Pack reads the parts of B; if not, it reads B as one matrix.
+  bool packs_parts() const;
   size_t packed_bytes() const;     // size of the packed B, which is 64-byte aligned
   size_t workspace_bytes() const;  // for Pack and for Run, not both at once
-  void Pack(const void* b, std::byte* packed, std::byte* workspace) const;
+  void Pack(std::span<const void* const> parts, std::byte* packed, std::byte* workspace) const;
+  void Pack(const void* b, std::byte* packed, std::byte* workspace) const {
+    Pack(std::span(&b, 1), packed, workspace);
+  }
   void Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,
            void* mask = nullptr) const;
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul with oneDNN. Operands of another element type than the product's are first
 // converted into the workspace. B is packed into the library's blocked layout if that is faster.
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "kernels/converted.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/strided.h"
+#include "kernels/joined.h"
 #include "kernels/matmul_call.h"
 #include "kernels/operands.h"
 
@@ -22,19 +26,42 @@ bool AllActivations(const OpCall& call) {
          IsActivation(call.outputs[0]);
 }
 
+// Where an operand is, once it is in the form that the product wants.
+using Operand = std::function<const void*(const KernelArguments&)>;
+
+std::span<const TensorType> PartsOfB(const OpCall& call, const MatmulCall& matmul) {
+  return std::span(call.inputs).subspan(1, matmul.b_parts);
+}
+
+// B as one matrix with dense rows.
+Operand WholeB(const OpCall& call, const MatmulCall& matmul, WorkspaceLayout& layout) {
+  const DType wanted = matmul.problem.ab;
+  if (matmul.b_parts == 1 && call.inputs[1].pitch == 0) {
+    return [b = Converted(call.inputs[1], wanted, cpu_copy, layout)](
+               const KernelArguments& arguments) { return b.Run(arguments, 1); };
+  }
+  return [b = Joined(PartsOfB(call, matmul), wanted, layout)](const KernelArguments& arguments) {
+    return b.Join(arguments, 1, [](const StridedCall& copy, void* to, const void* from) {
+      RunStrided(copy, to, from, nullptr);
+    });
+  };
+}
+
 struct Product {
   MatmulCall call;
-  Converted a, b;
+  Converted a;
+  Operand b;
   Gemm gemm;
   size_t scratch_offset;
 };
 
 BoundKernel BindProduct(const OpCall& call, const MatmulCall& matmul) {
-  const GemmProblem& problem = matmul.problem;
+  GemmProblem problem = matmul.problem;
+  problem.b_stride = 0;
   BoundKernel kernel;
   WorkspaceLayout layout;
   Converted a(call.inputs[0], problem.ab, cpu_copy, layout);
-  Converted b(call.inputs[1], problem.ab, cpu_copy, layout);
+  Operand b = WholeB(call, matmul, layout);
   Gemm gemm(problem, GemmThreads::kPool);
   const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
   kernel.workspace_bytes = layout.bytes();
@@ -42,8 +69,8 @@ BoundKernel BindProduct(const OpCall& call, const MatmulCall& matmul) {
       Product{matmul, std::move(a), std::move(b), std::move(gemm), scratch_offset});
   kernel.accumulates = problem.epilogue == Epilogue::kNone;
   kernel.run = [product](const KernelArguments& arguments) {
-    product->gemm.Run(product->a.Run(arguments, 0), product->b.Run(arguments, 1),
-                      arguments.outputs[0], arguments.workspace + product->scratch_offset,
+    product->gemm.Run(product->a.Run(arguments, 0), product->b(arguments), arguments.outputs[0],
+                      arguments.workspace + product->scratch_offset,
                       product->call.MaskIn(arguments));
   };
   return kernel;
@@ -53,6 +80,7 @@ BoundKernel BindProduct(const OpCall& call, const MatmulCall& matmul) {
 struct PackedProduct {
   MatmulCall call;
   Converted a;
+  Operand whole_b;         // null: B's parts are packed from where they are
   PackedGemm first, next;  // the slabs after the first add to its result
   int64_t slabs;
   size_t a_bytes, b_bytes;  // from one slab to the next
@@ -61,12 +89,19 @@ struct PackedProduct {
   void Run(const KernelArguments& arguments) const {
     std::byte* workspace = arguments.workspace;
     const auto* left = static_cast<const std::byte*>(a.Run(arguments, 0));
-    const auto* right = static_cast<const std::byte*>(arguments.inputs[1]);
+    std::array<const void*, kMostJoined> b;
+    const size_t parts = whole_b ? 1 : call.b_parts;
+    if (whole_b) {
+      b[0] = whole_b(arguments);
+    } else {
+      std::copy_n(arguments.inputs.begin() + 1, parts, b.begin());
+    }
     for (int64_t slab = 0; slab < slabs; ++slab) {
       const PackedGemm& gemm = slab == 0 ? first : next;
-      gemm.Pack(right + slab * b_bytes, workspace + packed_offset, workspace + scratch_offset);
+      gemm.Pack(std::span(b).first(parts), workspace + packed_offset, workspace + scratch_offset);
       gemm.Run(left + slab * a_bytes, workspace + packed_offset, arguments.outputs[0],
                workspace + scratch_offset, call.MaskIn(arguments));
+      for (size_t i = 0; i < parts; ++i) b[i] = static_cast<const std::byte*>(b[i]) + b_bytes;
     }
   }
 };
@@ -89,17 +124,25 @@ BoundKernel BindPacked(const OpCall& call, const MatmulCall& matmul) {
   const DType stored_b = call.inputs[1].dtype;
   GemmProblem slab = problem;
   slab.k /= slabs;
-  PackedGemm first(slab, stored_b, GemmThreads::kPool), next;
+  std::vector<int64_t> lengths;
+  for (const TensorType& part : PartsOfB(call, matmul)) lengths.push_back(part.shape[-1]);
+  PackedGemm first(slab, stored_b, GemmThreads::kPool, lengths), next;
+  Operand whole_b;
+  if (matmul.b_parts > 1 && !first.packs_parts()) {
+    whole_b = WholeB(call, matmul, layout);
+    first = PackedGemm(slab, problem.ab, GemmThreads::kPool);
+  }
   slab.accumulate = true;
   if (slabs > 1) next = PackedGemm(slab, stored_b, GemmThreads::kPool);
   const size_t packed_offset = layout.Place(first.packed_bytes());
   const size_t scratch_offset =
       layout.Place(std::max(first.workspace_bytes(), slabs > 1 ? next.workspace_bytes() : 0));
   kernel.workspace_bytes = layout.bytes();
+  const int64_t b_row = call.inputs[1].row_pitch();
   const auto product = std::make_shared<const PackedProduct>(
-      PackedProduct{matmul, std::move(a), std::move(first), std::move(next), slabs,
-                    slab.k * problem.m * SizeOf(problem.ab), slab.k * problem.n * SizeOf(stored_b),
-                    packed_offset, scratch_offset});
+      PackedProduct{matmul, std::move(a), std::move(whole_b), std::move(first), std::move(next),
+                    slabs, slab.k * problem.m * SizeOf(problem.ab),
+                    slab.k * b_row * SizeOf(stored_b), packed_offset, scratch_offset});
   kernel.accumulates = problem.epilogue == Epilogue::kNone;
   kernel.run = [product](const KernelArguments& arguments) { product->Run(arguments); };
   return kernel;

@@ -162,16 +162,16 @@ HWY_INLINE auto PairsOf(const T* first, const T* second) {
   return hn::Or(low, hn::ShiftLeft<16>(high));
 }
 
-// Packs a block of B [k, n], given the address of its first element.
+// Packs a block of B stored as [k, n], given the address of its first element.
 template <typename T>
-void PackRows(const T* from, int64_t n, bool pairs, uint32_t* to) {
+void PackRows(const T* from, int64_t stride, bool pairs, uint32_t* to) {
   const hn::RebindToUnsigned<FloatTag> d32;
   for (int64_t row = 0; row < kBlockRows; ++row, to += kBlockColumns) {
     if (!pairs) {
-      std::memcpy(to, from + row * n, kBlockColumns * sizeof(T));
+      std::memcpy(to, from + row * stride, kBlockColumns * sizeof(T));
       continue;
     }
-    const T *first = from + 2 * row * n, *second = first + n;
+    const T *first = from + 2 * row * stride, *second = first + stride;
     for (int64_t i = 0; i < kBlockColumns; i += static_cast<int64_t>(hn::Lanes(d32))) {
       hn::StoreU(PairsOf(first + i, second + i), d32, to + i);
     }
@@ -180,23 +180,23 @@ void PackRows(const T* from, int64_t n, bool pairs, uint32_t* to) {
 
 // Packs a block of B stored as [n, k], given the address of its first element: transposes words.
 template <typename T>
-void PackColumns(const T* from, int64_t k, bool pairs, uint32_t* to) {
+void PackColumns(const T* from, int64_t stride, bool pairs, uint32_t* to) {
   constexpr int64_t kLine = kLineBytes / sizeof(uint32_t);
   HWY_ALIGN BFloat16 rounded[2 * kLine * kLine];
   for (int64_t column = 0; column < kBlockColumns; column += kLine) {
-    const T* lines = from + column * k;
+    const T* lines = from + column * stride;
     const void* words = lines;
-    int64_t stride = k * static_cast<int64_t>(sizeof(T) / sizeof(BFloat16)) / 2;
+    int64_t words_stride = stride * static_cast<int64_t>(sizeof(T) / sizeof(BFloat16)) / 2;
     if (pairs && std::is_same_v<T, float>) {
       for (int64_t line = 0; line < kLine; ++line) {
         VectorLoop(2 * kLine, [&](int64_t i, auto lanes) {
-          Store(Load(lines + line * k + i, lanes), rounded + line * 2 * kLine + i, lanes);
+          Store(Load(lines + line * stride + i, lanes), rounded + line * 2 * kLine + i, lanes);
         });
       }
       words = rounded;
-      stride = kLine;
+      words_stride = kLine;
     }
-    TransposeLines(static_cast<const uint32_t*>(words), stride, to + column, kBlockColumns);
+    TransposeLines(static_cast<const uint32_t*>(words), words_stride, to + column, kBlockColumns);
   }
 }
 
@@ -210,6 +210,8 @@ class Blocks {
         pairs_(shape.packed == DType::kBF16),
         rows_(pairs_ ? 2 * kBlockRows : kBlockRows),
         row_blocks_(shape.k / rows_),
+        panel_blocks_((shape.whole_k > 0 ? shape.whole_k : shape.k) / rows_),
+        stride_(shape.stored_stride()),
         inner_(shape.transposed ? row_blocks_ : shape.n / kBlockColumns) {}
 
   int64_t count() const { return row_blocks_ * (shape_.n / kBlockColumns); }
@@ -219,16 +221,15 @@ class Blocks {
     const T* from = Source(i);
     const int64_t rows = shape_.transposed ? kBlockColumns : rows_;
     const int64_t columns = shape_.transposed ? rows_ : kBlockColumns;
-    const int64_t stride = shape_.transposed ? shape_.k : shape_.n;
-    for (int64_t row = 0; row < rows; ++row) PrefetchRow(from + row * stride, columns * sizeof(T));
+    for (int64_t row = 0; row < rows; ++row) PrefetchRow(from + row * stride_, columns * sizeof(T));
   }
 
   void Pack(int64_t i, uint32_t* to) const {
-    to += (Column(i) * row_blocks_ + Row(i)) * kBlockRows * kBlockColumns;
+    to += (Column(i) * panel_blocks_ + Row(i)) * kBlockRows * kBlockColumns;
     if (shape_.transposed) {
-      PackColumns(Source(i), shape_.k, pairs_, to);
+      PackColumns(Source(i), stride_, pairs_, to);
     } else {
-      PackRows(Source(i), shape_.n, pairs_, to);
+      PackRows(Source(i), stride_, pairs_, to);
     }
   }
 
@@ -237,13 +238,15 @@ class Blocks {
   int64_t Column(int64_t i) const { return shape_.transposed ? i / inner_ : i % inner_; }
   const T* Source(int64_t i) const {
     const int64_t row = Row(i) * rows_, column = Column(i) * kBlockColumns;
-    return b_ + (shape_.transposed ? column * shape_.k + row : row * shape_.n + column);
+    return b_ + (shape_.transposed ? column * stride_ + row : row * stride_ + column);
   }
 
   Packing shape_;
   const T* b_;
   bool pairs_;
-  int64_t rows_, row_blocks_, inner_;
+  int64_t rows_, row_blocks_;
+  int64_t panel_blocks_;  // from one block of columns to the next
+  int64_t stride_, inner_;
 };
 
 template <typename T>
@@ -281,6 +284,8 @@ void Transpose(const Transposition& shape, const void* from, void* to) {
 
 bool CanPack(const Packing& shape) {
   const bool pairs = shape.packed == DType::kBF16;
+  // Pairs of bf16 are moved as words.
+  if (pairs && shape.transposed && shape.stored_stride() % 2 != 0) return false;
   return (pairs || shape.stored == DType::kF32) && shape.n % 64 == 0 &&
          shape.k % (pairs ? 32 : 16) == 0;
 }

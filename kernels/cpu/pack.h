@@ -23,6 +23,10 @@ struct Packing {
   int64_t k, n;
   bool transposed;       // B is stored as [n, k]
   DType stored, packed;  // f32 is rounded if packed as bf16
+  int64_t stride = 0;    // elements from one stored row to the next; 0: rows are dense
+  int64_t whole_k = 0;   // if this is some rows of a larger B: how many that has; 0: it is all
+
+  int64_t stored_stride() const { return stride > 0 ? stride : transposed ? k : n; }
 };
 bool CanPack(const Packing& packing);
 void Pack(const Packing& packing, const void* b, std::byte* to);

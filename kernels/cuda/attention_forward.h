@@ -97,7 +97,8 @@ class ForwardRows {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
         StoreTile(staged, y[c][m],
-                  TargetAt(terms, call.y, terms.queries, terms.head_size, b, h, call.accumulate_y),
+                  TargetAt(call.y, DenseRows(terms, terms.queries, terms.head_size), b, h,
+                           call.accumulate_y),
                   row, c * kColumns);
       }
     }

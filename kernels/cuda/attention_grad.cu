@@ -123,7 +123,12 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
   BoundKernel kernel;
   kernel.accumulates = true;
   kernel.workspace_bytes = layout.bytes();
-  kernel.run = [=, accumulate = call.accumulate](const KernelArguments& arguments) {
+  const auto pitch = [&](attention::Input g) {
+    return call.outputs[g].present() ? static_cast<int>(call.outputs[g].row_pitch()) : 0;
+  };
+  kernel.run = [=, accumulate = call.accumulate, query_pitch = pitch(kQuery),
+                key_pitch = pitch(kKey),
+                value_pitch = pitch(kValue)](const KernelArguments& arguments) {
     WithActivation(dtype, [&](auto type) {
       using T = decltype(type);
       const auto out = [&]<typename Element>(int g, Element) {
@@ -142,6 +147,9 @@ std::optional<BoundKernel> cuda_attention_grad(const OpCall& call) {
                            out(kPositions, float{}),
                            out(kTable, float{}),
                            out(kBias, float{}),
+                           query_pitch,
+                           key_pitch,
+                           value_pitch,
                            {}};
       for (size_t g = 0; g < accumulate.size(); ++g) backward.accumulate[g] = accumulate[g];
       if (shared) {

@@ -178,11 +178,12 @@ bool HopperServes(const Dimensions& z) {
 
 void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forward) {
   const Terms<BFloat16>& z = forward.terms;
-  const auto map = [&](const BFloat16* from, int64_t rows, int tile_rows) {
-    return MapTiles(from, z.batch, rows, z.heads * z.head_size, tile_rows);
+  const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
+    return MapTiles({from, z.batch, rows, z.heads * z.head_size, pitch}, tile_rows);
   };
-  const HopperCall call{map(z.query, z.queries, kQueries), map(z.key, z.keys, kKeys),
-                        map(z.value, z.keys, kKeys), forward};
+  const HopperCall call{map(z.query, z.queries, z.query_pitch, kQueries),
+                        map(z.key, z.keys, z.key_pitch, kKeys),
+                        map(z.value, z.keys, z.value_pitch, kKeys), forward};
   const int64_t tiles = (z.queries + kQueries - 1) / kQueries;
   const Grid grid{z.batch * z.heads * tiles, kHopperThreads, sizeof(HopperMemory)};
   WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperKernel<plain()>, call); });

@@ -47,20 +47,31 @@ struct Side {
   }
 };
 
-// The rows of example b and head h of an activation [B, rows, heads * width].
+// The rows of an activation [B, rows, heads * width].
+struct HeadRows {
+  int64_t rows, width;
+  int pitch;  // elements from one row to the next
+
+  __device__ int64_t At(int64_t b, int64_t h) const { return b * rows * pitch + h * width; }
+};
+
+// Those of an activation whose rows are dense.
 template <typename T>
-__device__ Source<T> RowsAt(const Terms<T>& terms, const T* from, int64_t rows, int64_t width,
-                            int64_t b, int64_t h) {
+__device__ HeadRows DenseRows(const Terms<T>& terms, int64_t rows, int64_t width) {
+  return {rows, width, static_cast<int>(terms.heads * width)};
+}
+
+// The rows of example b and head h.
+template <typename T>
+__device__ Source<T> RowsAt(const T* from, const HeadRows& all, int64_t b, int64_t h) {
   if (from == nullptr) return {};
-  return {from + (b * rows * terms.heads + h) * width, static_cast<int>(rows),
-          static_cast<int>(width), static_cast<int>(terms.heads * width)};
+  return {from + all.At(b, h), static_cast<int>(all.rows), static_cast<int>(all.width), all.pitch};
 }
 
 template <typename T>
-__device__ Target<T> TargetAt(const Terms<T>& terms, T* to, int64_t rows, int64_t width, int64_t b,
-                              int64_t h, bool accumulate) {
-  return {to + (b * rows * terms.heads + h) * width, static_cast<int>(rows),
-          static_cast<int>(width), static_cast<int>(terms.heads * width), accumulate};
+__device__ Target<T> TargetAt(T* to, const HeadRows& all, int64_t b, int64_t h, bool accumulate) {
+  return {to + all.At(b, h), static_cast<int>(all.rows), static_cast<int>(all.width), all.pitch,
+          accumulate};
 }
 
 // The width of rows that are padded to multiples of 16 bytes.
@@ -82,11 +93,12 @@ __device__ Source<T> PositionRows(const Terms<T>& terms, const T* rows, int64_t 
 // The queries, u, a, b and, in the backward pass, dy.
 template <typename T>
 __device__ Side<T> Queries(const Terms<T>& terms, const T* dy, int64_t b, int64_t h) {
-  return {RowsAt(terms, terms.query, terms.queries, terms.head_size, b, h),
-          RowsAt(terms, terms.u, terms.queries, terms.features, b, h),
-          RowsAt(terms, terms.a, terms.queries, terms.a_size, b, h),
-          RowsAt(terms, terms.b, terms.queries, terms.b_size, b, h),
-          RowsAt(terms, dy, terms.queries, terms.head_size, b, h)};
+  const auto dense = [&](const T* from, int64_t width) {
+    return RowsAt(from, DenseRows(terms, terms.queries, width), b, h);
+  };
+  return {RowsAt(terms.query, {terms.queries, terms.head_size, terms.query_pitch}, b, h),
+          dense(terms.u, terms.features), dense(terms.a, terms.a_size),
+          dense(terms.b, terms.b_size), dense(dy, terms.head_size)};
 }
 
 // The keys, their columns of the table of positions, the unit vectors that pick their elements of a
@@ -95,10 +107,10 @@ template <typename T>
 __device__ Side<T> Keys(const Terms<T>& terms, int64_t b, int64_t h) {
   Source<T> dense = PositionRows(terms, terms.position_rows, terms.features, b);
   if (terms.positions_per_head) dense.from += h * terms.position_extent * dense.width;
-  return {RowsAt(terms, terms.key, terms.keys, terms.head_size, b, h), dense,
+  return {RowsAt(terms.key, {terms.keys, terms.head_size, terms.key_pitch}, b, h), dense,
           PositionRows(terms, terms.a_units, terms.a_size, b),
           PositionRows(terms, terms.b_units, terms.b_size, b),
-          RowsAt(terms, terms.value, terms.keys, terms.head_size, b, h)};
+          RowsAt(terms.value, {terms.keys, terms.head_size, terms.value_pitch}, b, h)};
 }
 
 __device__ inline SegmentRange RangeOf(const SegmentRange* ranges, int64_t b, int64_t rows,

@@ -124,18 +124,23 @@ class SideGradients {
     const Backward<T>& call = work_.call;
     const int64_t width = terms_.head_size;
     if constexpr (kOfKeys) {
-      Store(value_, call.dvalue, kValue, terms_.keys, width);
-      if constexpr (Pass::kDot) Store(dot_, call.dkey, kKey, terms_.keys, width);
+      Store(value_, call.dvalue, kValue, {terms_.keys, width, call.dvalue_pitch});
+      if constexpr (Pass::kDot) Store(dot_, call.dkey, kKey, {terms_.keys, width, call.dkey_pitch});
     } else {
-      if constexpr (Pass::kDot) Store(dot_, call.dquery, kQuery, terms_.queries, width);
+      const auto dense = [&](int64_t columns) {
+        return DenseRows(terms_, terms_.queries, columns);
+      };
+      if constexpr (Pass::kDot) {
+        Store(dot_, call.dquery, kQuery, {terms_.queries, width, call.dquery_pitch});
+      }
       if constexpr (Pass::kDense) {
-        Store(dense_, call.du, kU, terms_.queries, terms_.features);
+        Store(dense_, call.du, kU, dense(terms_.features));
 #pragma unroll
         for (Fragment& fragment : dense_[0]) fragment = {};
       }
       if constexpr (Pass::kFactors) {
-        Store(of_a_, call.da, kA, terms_.queries, terms_.a_size);
-        Store(of_b_, call.db, kB, terms_.queries, terms_.b_size);
+        Store(of_a_, call.da, kA, dense(terms_.a_size));
+        Store(of_b_, call.db, kB, dense(terms_.b_size));
       }
     }
   }
@@ -181,11 +186,10 @@ class SideGradients {
     AddMixed(scores_, TileOf(passing, first, units), sums, units.width - chunk_ * kColumns);
   }
 
-  __device__ void Store(const Fragment (&sums)[1][kFragments], T* to, Input input, int64_t rows,
-                        int64_t width) {
-    if (to == nullptr || chunk_ >= Chunks(width)) return;
-    StoreTile(Staged(), sums[0],
-              TargetAt(terms_, to, rows, width, b_, h_, work_.call.accumulate[input]), OwnRow(),
+  __device__ void Store(const Fragment (&sums)[1][kFragments], T* to, Input input,
+                        const HeadRows& rows) {
+    if (to == nullptr || chunk_ >= Chunks(rows.width)) return;
+    StoreTile(Staged(), sums[0], TargetAt(to, rows, b_, h_, work_.call.accumulate[input]), OwnRow(),
               chunk_ * kColumns);
   }
 

@@ -42,11 +42,11 @@ __device__ float BlockMax(float value, float* scratch) {
 template <typename T>
 __device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
   const int lane = ThreadIndex() % kKeyLanes;
-  const T* query = terms.query + (b * terms.heads + h) * terms.head_size;
+  const T* query = terms.query + b * terms.query_pitch + h * terms.head_size;
   for (int64_t first = 0; first < terms.keys; first += kDecodeThreads / kKeyLanes) {
     const int64_t j = first + ThreadIndex() / kKeyLanes;
-    const T* key = terms.key + ((b * terms.keys + (j < terms.keys ? j : 0)) * terms.heads + h) *
-                                   terms.head_size;
+    const T* key = terms.key + (b * terms.keys + (j < terms.keys ? j : 0)) * terms.key_pitch +
+                   h * terms.head_size;
     float sum = 0.0f;
     for (int64_t k = lane * kEight; k < terms.head_size; k += kKeyLanes * kEight) {
       const auto left = static_cast<int>(terms.head_size - k);
@@ -109,8 +109,8 @@ __device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, const
   Eight sum = {};
   if (part < parts) {
     for (int64_t j = part; j < terms.keys; j += parts) {
-      const Eight value = LoadEight(
-          terms.value + ((b * terms.keys + j) * terms.heads + h) * terms.head_size + column, count);
+      const T* row = terms.value + (b * terms.keys + j) * terms.value_pitch;
+      const Eight value = LoadEight(row + h * terms.head_size + column, count);
 #pragma unroll
       for (int e = 0; e < kEight; ++e) sum[e] += weights[j] * value[e];
     }

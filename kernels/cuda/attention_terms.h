@@ -33,7 +33,8 @@ template <typename T>
 struct Terms {
   int64_t batch, queries, keys, heads, head_size, features;
   const T *query, *key, *value, *u;
-  const float* positions;  // [F, N] or [H, F, N]
+  int query_pitch, key_pitch, value_pitch;  // elements from one row to the next
+  const float* positions;                   // [F, N] or [H, F, N]
   int64_t position_extent;
   bool positions_per_head;
   const T *a, *b;
@@ -70,6 +71,9 @@ struct Terms {
             in(kKey, T{}),
             in(kValue, T{}),
             in(kU, T{}),
+            static_cast<int>(z.query_pitch),
+            static_cast<int>(z.key_pitch),
+            static_cast<int>(z.value_pitch),
             in(kPositions, float{}),
             z.position_extent,
             z.positions_per_head,
@@ -192,6 +196,7 @@ struct Backward {
   const float* log_sum_exp;                  // [B, H, T]
   T *dquery, *dkey, *dvalue, *du, *da, *db;  // null: not needed
   float *dpositions, *dtable, *dbias;
+  int dquery_pitch, dkey_pitch, dvalue_pitch;  // elements from one row to the next
   bool accumulate[kGradientOutputCount];
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul with cuBLASLt. Operands of another element type than the product's are
-// first converted into the workspace.
+// matmul with cuBLASLt. Operands of another element type than the product's are first converted
+// into the workspace.
 #include "kernels/cuda/matmul.h"
 
 #include <memory>
@@ -9,12 +9,39 @@
 #include "kernels/cuda/bit_mask.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/strided.h"
+#include "kernels/joined.h"
 
 namespace syntra {
 namespace {
 
+// B where the product wants it: in place, converted, or its parts side by side in the workspace.
+class OperandB {
+ public:
+  OperandB(const OpCall& call, const MatmulCall& matmul, WorkspaceLayout& layout) {
+    const std::span parts = std::span(call.inputs).subspan(1, matmul.b_parts);
+    if (matmul.b_parts > 1) {
+      joined_ = Joined(parts, matmul.problem.ab, layout);
+    } else {
+      converted_.emplace(parts[0], matmul.problem.ab, cuda_copy, layout);
+    }
+  }
+
+  const void* Run(const KernelArguments& arguments) const {
+    if (converted_) return converted_->Run(arguments, 1);
+    return joined_.Join(arguments, 1, [&](const StridedCall& copy, void* to, const void* from) {
+      gpu::RunStrided(arguments, copy, to, from, nullptr);
+    });
+  }
+
+ private:
+  std::optional<Converted> converted_;
+  Joined joined_;
+};
+
 struct Product {
-  Converted a, b;
+  Converted a;
+  OperandB b;
   gpu::Gemm gemm;
   size_t scratch_offset;
 };
@@ -30,7 +57,7 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   BoundKernel kernel;
   WorkspaceLayout layout;
   Converted a(call.inputs[0], problem.ab, cuda_copy, layout);
-  Converted b(call.inputs[1], problem.ab, cuda_copy, layout);
+  OperandB b(call, matmul, layout);
   gpu::Gemm gemm(problem, batch);
   const size_t scratch_offset = layout.Place(gemm.workspace_bytes());
   kernel.workspace_bytes = layout.bytes();
@@ -39,7 +66,7 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   kernel.accumulates = matmul.problem.epilogue == Epilogue::kNone;
   kernel.run = [product, matmul, masks, type = call.outputs[0]](const KernelArguments& arguments) {
     void *c = arguments.outputs[0], *mask = matmul.MaskIn(arguments);
-    product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments, 1), c,
+    product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments), c,
                       arguments.workspace + product->scratch_offset, masks ? mask : nullptr);
     if (masks || !mask) return;
     if (matmul.problem.epilogue == Epilogue::kReluMask) {

@@ -34,10 +34,10 @@ auto Encoder() {
 
 }  // namespace
 
-TensorMap MapTiles(const BFloat16* from, int64_t batch, int64_t rows, int64_t columns,
-                   int tile_rows) {
+TensorMap MapTiles(const MappedTensor& tensor, int tile_rows) {
+  const auto& [from, batch, rows, columns, pitch] = tensor;
   const auto size = [](int64_t n) { return static_cast<cuuint64_t>(n); };
-  const cuuint64_t row_bytes = size(columns) * sizeof(BFloat16);
+  const cuuint64_t row_bytes = size(pitch) * sizeof(BFloat16);
   const cuuint64_t sizes[] = {size(columns), size(rows), size(batch)};
   const cuuint64_t strides[] = {row_bytes, row_bytes * size(rows)};
   const cuuint32_t tile[] = {kMappedColumns, static_cast<cuuint32_t>(tile_rows), 1};
@@ -48,9 +48,10 @@ TensorMap MapTiles(const BFloat16* from, int64_t batch, int64_t rows, int64_t co
       strides, tile, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
-    Fail(ExitCode::kResources,
-         "the NVIDIA driver refuses a map of [{}, {}, {}] bf16 in tiles of {} rows (error {})",
-         batch, rows, columns, tile_rows, static_cast<int>(status));
+    Fail(
+        ExitCode::kResources,
+        "the NVIDIA driver refuses a map of [{}, {}, {} of {}] bf16 in tiles of {} rows (error {})",
+        batch, rows, columns, pitch, tile_rows, static_cast<int>(status));
   }
   return std::bit_cast<TensorMap>(map);
 }

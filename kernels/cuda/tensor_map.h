@@ -17,10 +17,14 @@ struct alignas(128) TensorMap {
   std::byte opaque[128];
 };
 
-// A map of a tensor [batch, rows, columns] whose tiles have `tile_rows` <= 256 rows. The tensor
-// begins at a multiple of 16 bytes, and so do its rows. Throws Error(kResources) if the driver
-// refuses it.
-TensorMap MapTiles(const BFloat16* from, int64_t batch, int64_t rows, int64_t columns,
-                   int tile_rows);
+// A tensor [batch, rows, columns], with `pitch` elements from one row to the next.
+struct MappedTensor {
+  const BFloat16* from;
+  int64_t batch, rows, columns, pitch;
+};
+
+// A map of a tensor whose tiles have `tile_rows` <= 256 rows. The tensor begins at a multiple of 16
+// bytes, and so do its rows. Throws Error(kResources) if the driver refuses it.
+TensorMap MapTiles(const MappedTensor& tensor, int tile_rows);
 
 }  // namespace syntra::gpu

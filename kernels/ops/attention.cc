@@ -173,6 +173,16 @@ double ScoreAndValueFlops(const OpCall& call) {
 // Each product of the forward pass has two gradients. Recomputed scores are not counted.
 double GradientFlops(const OpCall& call) { return 2.0 * ScoreAndValueFlops(call); }
 
+// A layer's queries, keys and values come from one product, and so do their gradients.
+constexpr uint64_t kProjected = 1 << kQuery | 1 << kKey | 1 << kValue;
+OperandSet Columns(const OpCall& call) {
+  return {call.inputs[kQuery].present() ? kProjected : 0, 0};
+}
+OperandSet GradientColumns(const OpCall& call) {
+  const uint64_t set = call.inputs[kQuery].present() ? kProjected : 0;
+  return {set, set};
+}
+
 }  // namespace
 
 Attributes AttributesOf(int64_t heads, const Pattern& pattern, int64_t block) {
@@ -192,11 +202,14 @@ Dimensions DimensionsOf(const Attributes& attributes, std::span<const TensorType
                .keys = value[1],
                .heads = attributes.Int("heads"),
                .head_size = value[2] / attributes.Int("heads"),
+               .value_pitch = inputs[kValue].row_pitch(),
                .pattern = {.causal = attributes.Flag("causal"),
                            .window = attributes.Int("window"),
                            .dilation = attributes.Int("dilation"),
                            .globals = attributes.Int("globals")},
                .block = attributes.Int("block")};
+  if (inputs[kQuery].present()) z.query_pitch = inputs[kQuery].row_pitch();
+  if (inputs[kKey].present()) z.key_pitch = inputs[kKey].row_pitch();
   if (inputs[kU].present()) z.features = inputs[kU].shape[2] / z.heads;
   if (inputs[kPositions].present()) {
     z.position_extent = inputs[kPositions].shape[-1];
@@ -225,13 +238,15 @@ Op op_attention() {
           .reference = &attention::Reference,
           .gradient = &attention::Gradient,
           .cases = &attention::Cases,
-          .flops = &attention::ScoreAndValueFlops};
+          .flops = &attention::ScoreAndValueFlops,
+          .takes_columns = &attention::Columns};
 }
 
 Op op_attention_grad() {
   return {.infer = &attention::InferGradient,
           .reference = &attention::ReferenceGradient,
-          .flops = &attention::GradientFlops};
+          .flops = &attention::GradientFlops,
+          .takes_columns = &attention::GradientColumns};
 }
 
 }  // namespace syntra

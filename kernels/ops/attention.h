@@ -41,9 +41,11 @@ inline constexpr int kGradientOutputCount = kBias + 1;
 struct Dimensions {
   int64_t batch, queries, keys, heads;  // B, T, S, H
   int64_t head_size;                    // K
-  int64_t features = 0;                 // F, 0 without u
-  int64_t a_size = 0, b_size = 0;       // Na, Nb
-  int64_t position_extent = 0;          // N of positions
+  // Elements from one row of these operands to the next; 0 without them.
+  int64_t query_pitch = 0, key_pitch = 0, value_pitch = 0;
+  int64_t features = 0;            // F, 0 without u
+  int64_t a_size = 0, b_size = 0;  // Na, Nb
+  int64_t position_extent = 0;     // N of positions
   int64_t table_heads = 0, table_queries = 0, table_keys = 0;
   bool positions_per_head = false;
   Pattern pattern;

@@ -30,8 +30,9 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
                std::span<const ReferenceTensor> outputs) {
-  const auto [p, groups] = MatmulCall::OfBatch(call);
-  for (int64_t group = 0; group < groups; ++group) {
+  const MatmulCall matmul = MatmulCall::OfBatch(call);
+  const GemmProblem& p = matmul.problem;
+  for (int64_t group = 0; group < matmul.groups; ++group) {
     const auto a = inputs[0].numbers.subspan(group * p.m * p.k, p.m * p.k);
     const auto b = inputs[1].numbers.subspan(group * p.k * p.n, p.k * p.n);
     const auto c = outputs[0].numbers.subspan(group * p.m * p.n, p.m * p.n);
@@ -74,8 +75,9 @@ void Gradient(GradientRule& rule) {
 }
 
 double Flops(const OpCall& call) {
-  const auto [p, groups] = MatmulCall::OfBatch(call);
-  return 2.0 * static_cast<double>(groups * p.m) * static_cast<double>(p.k * p.n);
+  const MatmulCall matmul = MatmulCall::OfBatch(call);
+  const GemmProblem& p = matmul.problem;
+  return 2.0 * static_cast<double>(matmul.groups * p.m) * static_cast<double>(p.k * p.n);
 }
 
 std::vector<OpCase> Cases() {

@@ -117,11 +117,20 @@ std::vector<OpCase> Cases() {
   return cases;
 }
 
+// Products of activations with weights are done together.
+const char* Joint(const OpCall& call) {
+  return TransposeA(call.attributes) || TransposeB(call.attributes) ? nullptr : "joint_matmul";
+}
+
 }  // namespace
 
 Op op_matmul() {
-  return {
-      .infer = Infer, .reference = Reference, .gradient = Gradient, .cases = Cases, .flops = Flops};
+  return {.infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases,
+          .flops = Flops,
+          .joint = Joint};
 }
 
 }  // namespace syntra

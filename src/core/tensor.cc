@@ -10,7 +10,9 @@ std::string ToString(const TensorType& type) {
     if (i > 0) text += ", ";
     text += std::to_string(type.shape[i]);
   }
-  return text + ']';
+  text += ']';
+  if (type.pitch > 0) text += " of " + std::to_string(type.pitch);
+  return text;
 }
 
 }  // namespace syntra

@@ -18,25 +18,34 @@ namespace syntra {
 struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
+  // Of columns of a wider matrix: the elements from one row (of the last axis) to the next. 0: rows
+  // follow each other. Only operands of bound calls are such columns (Op::takes_columns).
+  int64_t pitch = 0;
 
   bool present() const { return dtype != DType::kNone; }
-  size_t bytes() const { return shape.size() * SizeOf(dtype); }
+  int64_t row_pitch() const { return pitch > 0 ? pitch : shape[-1]; }
+  // From the first element to behind the last.
+  size_t bytes() const {
+    const int64_t gaps = pitch > 0 ? (shape.rows() - 1) * (pitch - shape[-1]) : 0;
+    return (shape.size() + gaps) * SizeOf(dtype);
+  }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-std::string ToString(const TensorType& type);  // "bf16[4, 512, 768]"
+std::string ToString(const TensorType& type);  // "bf16[4, 512, 768]", "bf16[4, 512, 768] of 2304"
 
 // bfloat16 storage; arithmetic happens in float.
 struct BFloat16 {
   uint16_t bits;
 };
 
-// Dense and row-major.
+// Row-major.
 struct TensorView {
   void* data = nullptr;
   TensorType type;
   Device* device = &Host();
 
+  // All elements, which must follow each other.
   template <typename T>
   std::span<T> As() const;
 };
@@ -62,8 +71,9 @@ constexpr DType DTypeOf<BFloat16>() {
 
 template <typename T>
 std::span<T> TensorView::As() const {
-  SYNTRA_CHECK(device->is_host() && type.dtype == DTypeOf<std::remove_const_t<T>>(),
-               "view of {} read as {}", ToString(type), NameOf(DTypeOf<std::remove_const_t<T>>()));
+  SYNTRA_CHECK(
+      device->is_host() && type.dtype == DTypeOf<std::remove_const_t<T>>() && type.pitch == 0,
+      "view of {} read as {}", ToString(type), NameOf(DTypeOf<std::remove_const_t<T>>()));
   return {static_cast<T*>(data), static_cast<size_t>(type.shape.size())};
 }
 

@@ -6,59 +6,114 @@
 namespace syntra {
 namespace {
 
-// The instructions that write a value, in ascending order, and the last that uses it.
+// An operand of an instruction.
+struct Touch {
+  size_t instruction, operand;
+  bool writes;
+};
+
+// What touches a value, in the order of the program.
 struct Uses {
-  std::vector<size_t> writes;
-  size_t last = 0;
+  std::vector<Touch> touches;
+  size_t last = 0;  // the last instruction that uses it
+  bool is_output = false;
 
   size_t FirstWriteAfter(size_t instruction) const {
-    const auto next = std::ranges::upper_bound(writes, instruction);
-    return next == writes.end() ? SIZE_MAX : *next;
+    const auto next = std::ranges::find_if(
+        touches, [&](const Touch& t) { return t.writes && t.instruction > instruction; });
+    return next == touches.end() ? SIZE_MAX : next->instruction;
   }
 };
 
 std::vector<Uses> UsesOf(const Program& program) {
   std::vector<Uses> uses(program.values.size());
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    for (const Value input : program.instructions[i].inputs) {
-      if (input) uses[input.id].last = i;
-    }
-    for (const Value output : program.instructions[i].outputs) {
-      if (!output) continue;
-      uses[output.id].writes.push_back(i);
-      uses[output.id].last = i;
-    }
+    const auto touch = [&](const std::vector<Value>& operands, bool writes) {
+      for (size_t k = 0; k < operands.size(); ++k) {
+        if (!operands[k]) continue;
+        uses[operands[k].id].touches.push_back({i, k, writes});
+        uses[operands[k].id].last = i;
+      }
+    };
+    touch(program.instructions[i].inputs, false);
+    touch(program.instructions[i].outputs, true);
   }
   for (const auto& [name, value] : program.outputs) {
-    if (value) uses[value.id].last = program.instructions.size();
+    if (!value) continue;
+    uses[value.id].last = program.instructions.size();
+    uses[value.id].is_output = true;
   }
   return uses;
 }
 
+bool IsTransient(const Program& program, Value value) {
+  return program.info(value).kind == ValueKind::kTransient;
+}
+
+// Whether an operand may be columns of a wider matrix.
+bool TakesColumns(const Program& program, const Touch& touch) {
+  const Instruction& instruction = program.instructions[touch.instruction];
+  if (!instruction.op->takes_columns || touch.operand >= 64) return false;
+  const OperandSet set = instruction.op->takes_columns(instruction.call);
+  return ((touch.writes ? set.outputs : set.inputs) >> touch.operand & 1) != 0;
+}
+
+// Places what instruction i would have side by side so, if everything else can deal with that.
+void PlaceSideBySide(const Program& program, const std::vector<Uses>& uses, size_t i,
+                     std::vector<Place>& places) {
+  const Instruction& instruction = program.instructions[i];
+  const OperandRange range = instruction.op->side_by_side(instruction.call);
+  const std::vector<Value>& all = range.of_outputs ? instruction.outputs : instruction.inputs;
+  const std::span members(all.begin() + static_cast<ptrdiff_t>(range.first), range.count);
+  const auto rows = [&](Value member) { return program.info(member).type.shape.rows(); };
+  const auto fits = [&](Value member) {
+    if (!member || !IsTransient(program, member) || places[member.id].pitch > 0) return false;
+    const Uses& own = uses[member.id];
+    // Columns at multiples of eight elements begin at multiples of 16 bytes.
+    return !own.is_output && std::ranges::count(all, member) == 1 &&
+           program.info(member).type.shape[-1] % 8 == 0 && rows(member) == rows(members[0]) &&
+           std::ranges::all_of(own.touches, [&](const Touch& touch) {
+             return touch.instruction == i || TakesColumns(program, touch);
+           });
+  };
+  if (members.size() < 2 || !std::ranges::all_of(members, fits)) return;
+  int64_t columns = 0;
+  for (const Value member : members) {
+    places[member.id] = {members[0], columns, 0};
+    columns += program.info(member).type.shape[-1];
+  }
+  for (const Value member : members) places[member.id].pitch = columns;
+}
+
 }  // namespace
+
+TensorType Place::MemoryOf(const TensorType& type) const {
+  if (pitch == 0) return type;
+  return {type.dtype, {type.shape.rows(), pitch}};
+}
 
 Aliases FindAliases(const Program& program) {
   const std::vector<Uses> uses = UsesOf(program);
   Aliases aliases{{}, std::vector<bool>(program.instructions.size())};
   std::vector<std::vector<int>> sharers(program.values.size());  // of the memory of each value
   for (int v = 0; v < std::ssize(program.values); ++v) {
-    aliases.holder.push_back({v});
+    aliases.places.push_back({{v}});
     sharers[v] = {v};
   }
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
+    if (instruction.op->side_by_side) PlaceSideBySide(program, uses, i, aliases.places);
     if (!instruction.op->keeps_elements || instruction.call.accumulate[0]) continue;
     const Value input = instruction.inputs[0], output = instruction.outputs[0];
-    if (program.info(input).kind != ValueKind::kTransient) continue;
-    if (program.info(output).kind != ValueKind::kTransient) continue;
-    std::vector<int>& others = sharers[aliases.holder[input.id].id];
+    if (!IsTransient(program, input) || !IsTransient(program, output)) continue;
+    std::vector<int>& others = sharers[aliases.places[input.id].holder.id];
     const Uses& own = uses[output.id];
     aliases.idle[i] = std::ranges::all_of(others, [&](int other) {
       return uses[other].FirstWriteAfter(i) > own.last && own.FirstWriteAfter(i) > uses[other].last;
     });
     if (!aliases.idle[i]) continue;
     others.push_back(output.id);
-    aliases.holder[output.id] = aliases.holder[input.id];
+    aliases.places[output.id] = aliases.places[input.id];
   }
   return aliases;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that share memory: the result of an op that keeps all elements in their order (a reshape)
-// lies where its input does, unless one of the two is written while the other is still needed.
+// Values that share memory. The result of an op that keeps all elements in their order (a reshape)
+// lies where its input does, unless one of the two is written while the other is still needed. What
+// an op would have side by side (Op::side_by_side) is columns of one matrix, if all that read or
+// write it can deal with columns.
 #pragma once
 
 #include <vector>
@@ -9,9 +11,19 @@
 
 namespace syntra {
 
+// Where a value lies.
+struct Place {
+  Value holder;        // the value whose memory it shares, or itself
+  int64_t column = 0;  // of the holder's memory, where it begins
+  int64_t pitch = 0;   // if it is columns of a matrix: how many that has (TensorType::pitch)
+
+  // The type of the memory of a holder of values of `type`.
+  TensorType MemoryOf(const TensorType& type) const;
+};
+
 struct Aliases {
-  std::vector<Value> holder;  // of each value: the one in whose memory it lies, or itself
-  std::vector<bool> idle;     // of each instruction: whether that leaves it nothing to do
+  std::vector<Place> places;  // of each value
+  std::vector<bool> idle;     // of each instruction: whether it is left nothing to do
 };
 
 Aliases FindAliases(const Program& program);

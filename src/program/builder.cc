@@ -156,6 +156,7 @@ void ProgramBuilder::Region(bool recompute, const std::function<void()>& record)
 }
 
 void ProgramBuilder::EndForwardHalf() {
+  JoinCalls();
   program_.backward_begin = program_.instructions.size();
   for (const Instruction& instruction : program_.instructions) {
     if (instruction.op->flops) program_.forward_flops += instruction.op->flops(instruction.call);

@@ -61,6 +61,7 @@ class ProgramBuilder final : public Recorder {
   Value AddConstant(ValueInfo info);
   // The value of that name; names are unique over all kinds.
   Value Named(ValueInfo info);
+  void JoinCalls();
   void EndForwardHalf();
   void LeaveOutUnread();
   Instruction MakeInstruction(std::string_view op, Attributes attributes,

@@ -2,11 +2,8 @@
 #include "program/executable.h"
 
 #include <algorithm>
-#include <set>
 
-#include "base/text.h"
 #include "kernels/finite.h"
-#include "program/aliases.h"
 #include "program/collectives.h"
 
 namespace syntra {
@@ -46,117 +43,6 @@ void WriteConstant(const ConstantValue& constant, TensorView view) {
   CopyElements<int32_t>(std::get<std::vector<int32_t>>(constant), view);
 }
 
-bool IsParameter(const Program& program, Value value) {
-  return value && program.info(value).kind == ValueKind::kParameter;
-}
-
-// The instruction after the last of those from `first` on that are updates by one op, none of which
-// uses what another changes.
-size_t EndOfUpdates(const Program& program, size_t first) {
-  const Op* op = program.instructions[first].op;
-  std::set<int> used, changed;
-  size_t end = first;
-  for (; op->updates && end < program.instructions.size() && program.instructions[end].op == op;
-       ++end) {
-    const Instruction& instruction = program.instructions[end];
-    const auto meets = [](const std::vector<Value>& values, const std::set<int>& others) {
-      return std::ranges::any_of(values, [&](Value v) { return v && others.contains(v.id); });
-    };
-    if (meets(instruction.inputs, changed) || meets(instruction.outputs, changed) ||
-        meets(instruction.outputs, used)) {
-      break;
-    }
-    for (const Value input : instruction.inputs) used.insert(input.id);
-    for (const Value output : instruction.outputs) changed.insert(output.id);
-  }
-  return end;
-}
-
-// The call as the backend binds it. With bf16 copies of the parameters, kernels that would round
-// parameters read the copies, and the update of a parameter has its copy as one more output.
-OpCall HeldCall(const Program& program, const Instruction& instruction, Backend& backend,
-                bool rounded) {
-  OpCall call = instruction.call;
-  for (TensorType& type : call.inputs) type = backend.Held(type);
-  for (TensorType& type : call.outputs) type = backend.Held(type);
-  const bool reads_copies = rounded && backend.RoundsParameters(*instruction.op, call);
-  for (size_t i = 0; reads_copies && i < call.inputs.size(); ++i) {
-    if (IsParameter(program, instruction.inputs[i])) call.inputs[i].dtype = DType::kBF16;
-  }
-  if (rounded && instruction.op->updates && IsParameter(program, instruction.outputs[0])) {
-    call.outputs.push_back({DType::kBF16, call.outputs[0].shape});
-  }
-  return call;
-}
-
-// One kernel for the updates [first, end), if the backend has such.
-std::optional<BoundKernel> BindUpdates(const Program& program, size_t first, size_t end,
-                                       Backend& backend, bool rounded) {
-  if (end - first < 2) return std::nullopt;
-  std::vector<OpCall> calls;
-  for (size_t i = first; i < end; ++i) {
-    calls.push_back(HeldCall(program, program.instructions[i], backend, rounded));
-  }
-  return backend.BindMultiTensor(*program.instructions[first].op, calls);
-}
-
-// The kernels of all instructions; throws Error(kResources) naming the ops that have none.
-std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
-                                                 bool rounded) {
-  const std::vector<bool> idle = FindAliases(program).idle;
-  std::vector<InstructionKernels> kernels;
-  std::set<int> written;
-  std::set<std::string> missing;
-  const auto bind = [&](const Op& op, const OpCall& call) {
-    ErrorContext context([&] { return fmt::format("binding {}", op.name); });
-    std::optional<BoundKernel> kernel = backend.Bind(op, call);
-    if (!kernel) missing.insert(op.name + " {" + call.attributes.ToString() + "}");
-    return kernel.value_or(BoundKernel());
-  };
-  size_t alone_before = 0;  // updates that no one kernel does
-  while (kernels.size() < program.instructions.size()) {
-    const size_t i = kernels.size();
-    if (i >= alone_before) {
-      const size_t end = EndOfUpdates(program, i);
-      if (auto updates = BindUpdates(program, i, end, backend, rounded)) {
-        kernels.push_back({*std::move(updates), {}, end - i});
-        kernels.resize(end, {.instructions = 0});
-        continue;
-      }
-      alone_before = end;
-    }
-    const Instruction& instruction = program.instructions[i];
-    if (idle[i]) {
-      kernels.push_back({});
-      continue;
-    }
-    OpCall call = HeldCall(program, instruction, backend, rounded);
-    InstructionKernels& bound =
-        kernels.emplace_back(InstructionKernels{bind(*instruction.op, call), {}});
-    bool first = false;
-    for (size_t k = 0; k < instruction.outputs.size(); ++k) {
-      const Value output = instruction.outputs[k];
-      if (!output || program.info(output).kind != ValueKind::kGradient) continue;
-      if (!written.insert(output.id).second) continue;
-      call.accumulate[k] = false;
-      first = true;
-    }
-    if (first) bound.replace = bind(*instruction.op, call);
-  }
-  if (!missing.empty()) {
-    Fail(ExitCode::kResources, "no {} kernel for:\n  {}", backend.name(),
-         Join(std::vector(missing.begin(), missing.end()), "\n  "));
-  }
-  return kernels;
-}
-
-std::vector<size_t> WorkspacesOf(const std::vector<InstructionKernels>& kernels) {
-  std::vector<size_t> bytes;
-  bytes.reserve(kernels.size());
-  for (const InstructionKernels& kernel : kernels) bytes.push_back(kernel.workspace_bytes());
-  return bytes;
-}
-
 }  // namespace
 
 Executable::Executable(std::shared_ptr<const Program> program, Backend& backend,
@@ -193,8 +79,9 @@ void Executable::PaintTransients() {
   SYNTRA_CHECK(device_.is_host(), "painted transients in the memory of {}", device_.name());
   std::vector<size_t> used;
   for (const Allocation& allocation : plan_.allocations) {
-    used.push_back(allocation.value ? View(allocation.value).type.bytes()
-                                    : instructions_[allocation.first].kernels.workspace_bytes());
+    const Value value = allocation.value;
+    used.push_back(value ? plan_.places[value.id].MemoryOf(HeldType(value)).bytes()
+                         : instructions_[allocation.first].kernels.workspace_bytes());
   }
   painter_ = std::make_unique<Painter>(plan_, used, transients_.data());
 }
@@ -208,8 +95,11 @@ void Executable::PlaceTransients() {
       instructions_[allocation.first].workspace = transients_at_ + allocation.offset;
     }
   }
-  for (size_t i = 0; i < address_.size(); ++i) {
-    if (const size_t holder = plan_.holder[i].id; holder != i) address_[i] = address_[holder];
+  for (int i = 0; i < std::ssize(address_); ++i) {
+    const auto& [holder, column, pitch] = plan_.places[i];
+    if (holder.id == i) continue;
+    address_[i] =
+        static_cast<std::byte*>(address_[holder.id]) + column * SizeOf(HeldType({i}).dtype);
   }
 }
 
@@ -300,7 +190,9 @@ void Executable::ConnectInstructions() {
     for (size_t j = i; j < i + instructions_[i].kernels.instructions; ++j) {
       const Instruction& instruction = program_->instructions[j];
       std::optional<OpCall> held;
-      if (rounded_) held = HeldCall(*program_, instruction, backend_, /*rounded=*/true);
+      if (rounded_) {
+        held = HeldCall(*program_, instruction, plan_.places, backend_, /*rounded=*/true);
+      }
       for (size_t k = 0; k < instruction.inputs.size(); ++k) {
         const Value v = instruction.inputs[k];
         const bool rounded =
@@ -316,12 +208,18 @@ void Executable::ConnectInstructions() {
   }
 }
 
+TensorType Executable::HeldType(Value value) const {
+  TensorType type = backend_.Held(program_->info(value).type);
+  type.pitch = plan_.places[value.id].pitch;
+  return type;
+}
+
 TensorView Executable::View(Value value) const {
-  return {address_[value.id], backend_.Held(program_->info(value).type), &device_};
+  return {address_[value.id], HeldType(value), &device_};
 }
 
 TensorView Executable::HostView(Value value) const {
-  return {host_address_[value.id], backend_.Held(program_->info(value).type)};
+  return {host_address_[value.id], HeldType(value)};
 }
 
 Value Executable::InputNamed(std::string_view name) const {

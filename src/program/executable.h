@@ -15,7 +15,7 @@
 
 #include "core/buffer.h"
 #include "core/transient_buffer.h"
-#include "kernels/backend.h"
+#include "program/bind.h"
 #include "program/memory.h"
 #include "program/paint.h"
 
@@ -53,20 +53,6 @@ struct RunTimes {
 };
 // Of the runs whose marks there are, by the names of ops.
 std::map<std::string, double> SecondsByOp(const RunTimes& times);
-
-// The kernels of an instruction: `add` adds to the gradients that it writes; `replace`, if it is
-// the first of its program to write them, overwrites what the arena held.
-struct InstructionKernels {
-  BoundKernel add;
-  std::optional<BoundKernel> replace;
-  // How many instructions, from this one on, `add` executes; 0 if an earlier one's kernel does this
-  // one.
-  size_t instructions = 1;
-
-  size_t workspace_bytes() const {
-    return std::max(add.workspace_bytes, replace ? replace->workspace_bytes : 0);
-  }
-};
 
 class Executable {
  public:
@@ -145,6 +131,7 @@ class Executable {
   bool RunInstruction(size_t i, Gradients gradients = Gradients::kAdd);
   void CheckInstruction(size_t i) const;
   Value InputNamed(std::string_view name) const;
+  TensorType HeldType(Value value) const;
   TensorView View(Value value) const;
   TensorView HostView(Value value) const;
   template <typename T>

@@ -5,24 +5,24 @@
 
 #include "base/checked.h"
 #include "core/buffer.h"
-#include "program/aliases.h"
 #include "program/occupancy.h"
 
 namespace syntra {
 namespace {
 
-std::vector<Allocation> Lifetimes(const Program& program, const std::vector<Value>& holder,
+std::vector<Allocation> Lifetimes(const Program& program, const std::vector<Place>& places,
                                   const Backend& backend) {
   std::vector<Allocation> allocations;
   std::vector<int> allocation_of(program.values.size(), -1);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const auto touch = [&](Value value) {
       if (!value || program.info(value).kind != ValueKind::kTransient) return;
-      value = holder[value.id];
+      const Place& place = places[value.id];
+      value = place.holder;
       if (allocation_of[value.id] < 0) {
         allocation_of[value.id] = static_cast<int>(allocations.size());
-        allocations.push_back(
-            {value, AlignUp(backend.Held(program.info(value).type).bytes()), i, i, 0});
+        const TensorType memory = place.MemoryOf(backend.Held(program.info(value).type));
+        allocations.push_back({value, AlignUp(memory.bytes()), i, i, 0});
       }
       allocations[allocation_of[value.id]].last = i;
     };
@@ -31,7 +31,7 @@ std::vector<Allocation> Lifetimes(const Program& program, const std::vector<Valu
   }
   for (const auto& [name, value] : program.outputs) {
     if (!value || program.info(value).kind != ValueKind::kTransient) continue;
-    allocations[allocation_of[holder[value.id].id]].last = program.instructions.size();
+    allocations[allocation_of[places[value.id].holder.id]].last = program.instructions.size();
   }
   return allocations;
 }
@@ -62,8 +62,8 @@ void FindPeak(size_t instructions, MemoryPlan& plan) {
 MemoryPlan PlanMemory(const Program& program, const std::vector<size_t>& workspace,
                       const Backend& backend, size_t guard_bytes) {
   MemoryPlan plan;
-  plan.holder = FindAliases(program).holder;
-  plan.allocations = Lifetimes(program, plan.holder, backend);
+  plan.places = FindAliases(program).places;
+  plan.allocations = Lifetimes(program, plan.places, backend);
   for (size_t i = 0; i < workspace.size(); ++i) {
     if (workspace[i] > 0) plan.allocations.push_back({{}, AlignUp(workspace[i]), i, i, 0});
   }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/backend.h"
-#include "program/program.h"
+#include "program/aliases.h"
 
 namespace syntra {
 
@@ -17,7 +17,7 @@ struct Allocation {
 };
 
 struct MemoryPlan {
-  std::vector<Value> holder;  // of each value: the one in whose memory it lies
+  std::vector<Place> places;  // of each value
   std::vector<Allocation>
       allocations;  // transients, then one workspace per instruction that wants one
   size_t arena_bytes = 0;

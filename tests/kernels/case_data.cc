@@ -14,8 +14,8 @@ constexpr int64_t kHyperExtent = 8;  // more elements are a tensor, not hyperpar
 
 // Ops whose kernels round the f32 operands of products to bf16.
 bool Multiplies(const std::string& op) {
-  for (const char* prefix : {"matmul", "masked_matmul", "batch_matmul", "head_matmul",
-                             "shared_matmul", "linear_", "attention"}) {
+  for (const char* prefix : {"matmul", "masked_matmul", "joint_matmul", "batch_matmul",
+                             "head_matmul", "shared_matmul", "linear_", "attention"}) {
     if (op.starts_with(prefix)) return true;
   }
   return false;

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <set>
 
 #include "core/buffer.h"
@@ -24,7 +25,7 @@ constexpr uint64_t kSeed = 20;
 constexpr auto kPattern = std::byte{0xFF};
 constexpr size_t kGuard = kTestedGuard;
 
-// Memory of one operand between guards.
+// Memory between guards.
 class GuardedMemory {
  public:
   explicit GuardedMemory(size_t bytes)
@@ -33,7 +34,7 @@ class GuardedMemory {
   }
 
   std::byte* data() const { return buffer_.data() + kGuard; }
-  std::vector<std::byte> Contents() const { return {data(), data() + bytes_}; }
+  size_t size() const { return bytes_; }
 
   bool GuardsIntact() const {
     const auto intact = [](std::byte b) { return b == kPattern; };
@@ -46,19 +47,130 @@ class GuardedMemory {
   Buffer buffer_;
 };
 
-void Store(const CaseTensor& tensor, std::byte* to) {
+// The inputs or the outputs of a call in guarded memory. Columns have guards at their sides, except
+// those that lie side by side.
+class Operands {
+ public:
+  // `together`: which of them lie side by side, if they have a pitch.
+  Operands(const std::vector<TensorType>& types, size_t first_together, size_t count_together) {
+    for (size_t i = 0; i < types.size(); ++i) {
+      const TensorType& type = types[i];
+      if (!type.present()) {
+        places_.push_back({type, nullptr, nullptr});
+        continue;
+      }
+      const bool together = i >= first_together && i < first_together + count_together;
+      const size_t element = SizeOf(type.dtype);
+      if (type.pitch > 0 && together && i > first_together) {
+        const Place& before = places_.back();
+        places_.push_back({type, before.memory, before.data + before.type.shape[-1] * element});
+        continue;
+      }
+      const size_t rows = type.pitch > 0 ? type.shape.rows() * type.pitch : type.shape.size();
+      auto memory = std::make_shared<GuardedMemory>(rows * element);
+      std::byte* data = memory->data() + (type.pitch > 0 && !together ? kBefore * element : 0);
+      places_.push_back({type, std::move(memory), data});
+    }
+  }
+
+  static constexpr int64_t kBefore = 8, kBeside = 24;  // columns before an operand's, and in all
+
+  std::vector<void*> pointers() const {
+    std::vector<void*> all;
+    for (const Place& place : places_) all.push_back(place.data);
+    return all;
+  }
+
+  void Set(size_t i, const std::vector<std::byte>& contents) {
+    ForRows(i, [&](std::byte* row, size_t bytes, size_t n) {
+      std::copy_n(contents.data() + n * bytes, bytes, row);
+    });
+  }
+  // The elements of an operand, without gaps.
+  std::vector<std::byte> Contents(size_t i) const {
+    std::vector<std::byte> contents;
+    ForRows(i, [&](const std::byte* row, size_t bytes, size_t) {
+      contents.insert(contents.end(), row, row + bytes);
+    });
+    return contents;
+  }
+  // Whether nothing was written beside operand i. Overwrites the operand.
+  bool Intact(size_t i) {
+    if (!places_[i].memory) return true;
+    for (size_t j = 0; j < places_.size(); ++j) {
+      if (places_[j].memory != places_[i].memory) continue;
+      ForRows(j, [](std::byte* row, size_t bytes, size_t) { std::fill_n(row, bytes, kPattern); });
+    }
+    const GuardedMemory& memory = *places_[i].memory;
+    return memory.GuardsIntact() && std::all_of(memory.data(), memory.data() + memory.size(),
+                                                [](std::byte b) { return b == kPattern; });
+  }
+
+ private:
+  struct Place {
+    TensorType type;
+    std::shared_ptr<GuardedMemory> memory;
+    std::byte* data;
+  };
+
+  template <typename Body>
+  void ForRows(size_t i, const Body& body) const {
+    const auto& [type, memory, data] = places_[i];
+    if (!memory) return;
+    const size_t rows = type.pitch > 0 ? type.shape.rows() : 1, element = SizeOf(type.dtype);
+    for (size_t row = 0; row < rows; ++row) {
+      body(data + row * type.pitch * element, type.shape.size() / rows * element, row);
+    }
+  }
+
+  std::vector<Place> places_;
+};
+
+// The call with columns for operands, where the op takes them; nullopt where not.
+std::optional<OpCall> AsColumns(const Op& op, const OpCall& call) {
+  OpCall wide = call;
+  bool any = false;
+  const auto fits = [](const TensorType& t) { return t.present() && t.shape[-1] % 8 == 0; };
+  const OperandSet taken = op.takes_columns ? op.takes_columns(call) : OperandSet{};
+  const auto widen = [&](std::vector<TensorType>& types, uint64_t set) {
+    for (size_t i = 0; i < types.size() && i < 64; ++i) {
+      if ((set >> i & 1) == 0 || !fits(types[i])) continue;
+      types[i].pitch = types[i].shape[-1] + Operands::kBeside;
+      any = true;
+    }
+  };
+  widen(wide.inputs, taken.inputs);
+  widen(wide.outputs, taken.outputs);
+  if (op.side_by_side) {
+    const auto [of_outputs, first, count] = op.side_by_side(call);
+    const std::span all((of_outputs ? wide.outputs : wide.inputs).data() + first, count);
+    if (count > 1 && std::ranges::all_of(all, fits)) {
+      int64_t columns = 0;
+      for (const TensorType& type : all) columns += type.shape[-1];
+      for (TensorType& type : all) type.pitch = columns;
+      any = true;
+    }
+  }
+  return any ? std::optional(wide) : std::nullopt;
+}
+
+// The elements of a tensor as they are stored.
+std::vector<std::byte> Stored(const CaseTensor& tensor) {
   const DType dtype = tensor.type.dtype;
+  std::vector<std::byte> contents(tensor.type.present() ? tensor.type.bytes() : 0);
+  std::byte* to = contents.data();
   if (dtype == DType::kI32) std::memcpy(to, tensor.integers.data(), tensor.type.bytes());
   for (size_t i = 0; i < tensor.numbers.size(); ++i) {
     const auto value = static_cast<float>(tensor.numbers[i]);
     if (dtype == DType::kF32) reinterpret_cast<float*>(to)[i] = value;
     if (dtype == DType::kBF16) reinterpret_cast<BFloat16*>(to)[i] = ToBFloat16(value);
   }
+  return contents;
 }
 
 CaseTensor Load(const TensorType& type, const std::vector<std::byte>& from) {
-  CaseTensor tensor = MakeTensor(type);
-  if (type.dtype == DType::kI32) std::memcpy(tensor.integers.data(), from.data(), type.bytes());
+  CaseTensor tensor = MakeTensor({type.dtype, type.shape});
+  if (type.dtype == DType::kI32) std::memcpy(tensor.integers.data(), from.data(), from.size());
   for (size_t i = 0; i < tensor.numbers.size(); ++i) {
     if (type.dtype == DType::kF32) {
       tensor.numbers[i] = reinterpret_cast<const float*>(from.data())[i];
@@ -72,37 +184,33 @@ CaseTensor Load(const TensorType& type, const std::vector<std::byte>& from) {
 using Contents = std::vector<std::vector<std::byte>>;
 
 // The outputs of a kernel that starts from `outputs` where it reads them and from NaN where not.
-Contents RunGuarded(const BoundKernel& kernel, const OpCall& call,
+Contents RunGuarded(const BoundKernel& kernel, const Op& op, const OpCall& call,
                     const std::vector<CaseTensor>& inputs, const std::vector<CaseTensor>& outputs,
                     bool reads_outputs) {
-  std::vector<GuardedMemory> input_memory, output_memory;
-  std::vector<void*> input_pointers, output_pointers;
-  for (const CaseTensor& input : inputs) {
-    Store(input, input_memory.emplace_back(input.type.present() ? input.type.bytes() : 0).data());
-    input_pointers.push_back(input.type.present() ? input_memory.back().data() : nullptr);
-  }
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    const TensorType& type = call.outputs[i];
-    output_memory.emplace_back(type.present() ? type.bytes() : 0);
-    if (type.present() && reads_outputs) Store(outputs[i], output_memory.back().data());
-    output_pointers.push_back(type.present() ? output_memory.back().data() : nullptr);
+  const OperandRange together = op.side_by_side ? op.side_by_side(call) : OperandRange{};
+  Operands read(call.inputs, together.first, together.of_outputs ? 0 : together.count);
+  Operands written(call.outputs, together.first, together.of_outputs ? together.count : 0);
+  for (size_t i = 0; i < inputs.size(); ++i) read.Set(i, Stored(inputs[i]));
+  for (size_t i = 0; reads_outputs && i < call.outputs.size(); ++i) {
+    written.Set(i, Stored(outputs[i]));
   }
   const GuardedMemory workspace(kernel.workspace_bytes);
-  kernel.run({input_pointers, output_pointers, workspace.data()});
+  const std::vector<void*> from = read.pointers(), to = written.pointers();
+  kernel.run({from, to, workspace.data()});
 
   EXPECT_EQ(TakeComplaints(), "");
   EXPECT_TRUE(workspace.GuardsIntact()) << "wrote outside the workspace";
   for (size_t i = 0; i < inputs.size(); ++i) {
-    EXPECT_TRUE(input_memory[i].GuardsIntact()) << "wrote beside input " << i;
     if (!inputs[i].type.present()) continue;
-    GuardedMemory fresh(inputs[i].type.bytes());
-    Store(inputs[i], fresh.data());
-    EXPECT_EQ(input_memory[i].Contents(), fresh.Contents()) << "changed input " << i;
+    EXPECT_EQ(read.Contents(i), Stored(inputs[i])) << "changed input " << i;
   }
   Contents contents;
-  for (size_t i = 0; i < output_memory.size(); ++i) {
-    EXPECT_TRUE(output_memory[i].GuardsIntact()) << "wrote beside output " << i;
-    contents.push_back(output_memory[i].Contents());
+  for (size_t i = 0; i < call.outputs.size(); ++i) contents.push_back(written.Contents(i));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_TRUE(read.Intact(i)) << "wrote beside input " << i;
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    EXPECT_TRUE(written.Intact(i)) << "wrote beside output " << i;
   }
   return contents;
 }
@@ -177,7 +285,7 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
     const std::optional<BoundKernel> kernel = BindTested(op_, call);
     EXPECT_TRUE(kernel) << "a kernel for all results but none for some";
     if (!kernel) return {};
-    return RunGuarded(*kernel, call, inputs_, before, reads_outputs);
+    return RunGuarded(*kernel, op_, call, inputs_, before, reads_outputs);
   }
 
   void ExpectResults(const OpCall& call, const Contents& contents) {
@@ -188,6 +296,29 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
     }
   }
 
+  // Of a call that adds to its outputs.
+  void ExpectSums(const BoundKernel& kernel, const OpCall& call) {
+    std::vector<CaseTensor> before = before_;
+    for (size_t i = 0; i < before.size(); ++i) {
+      FillNormal(before[i], kSeed + 300 + i);
+      for (size_t j = 0; j < before[i].numbers.size(); ++j) {
+        want_[i].numbers[j] += before[i].numbers[j];
+      }
+    }
+    const Contents contents = RunGuarded(kernel, op_, call, inputs_, before, true);
+    for (size_t i = 0; i < contents.size(); ++i) {
+      if (!call.outputs[i].present()) continue;
+      Tolerance tolerance = ToleranceOf(op_, call, call.outputs[i]);
+      // A sum may be smaller than its terms, and may be rounded twice.
+      if (call.outputs[i].dtype == DType::kBF16) {
+        tolerance.absolute = std::max(tolerance.absolute, 0x1p-8);
+      }
+      tolerance.norm *= 2;
+      ExpectClose(Load(call.outputs[i], contents[i]), want_[i], tolerance,
+                  "output " + std::to_string(i));
+    }
+  }
+
   Trial trial_;
   const Op& op_;
   const OpCall& call_;
@@ -195,6 +326,20 @@ class KernelSweep : public testing::TestWithParam<SweepCase> {
   const std::vector<CaseTensor>& before_;
   std::vector<CaseTensor> want_;
 };
+
+using KernelColumns = KernelSweep;
+
+// The trials whose operands may be columns of wider matrices.
+std::vector<SweepCase> TrialsWithColumns() {
+  std::vector<SweepCase> trials;
+  for (const SweepCase& sweep : AllTrials()) {
+    const Op& op = GetOp(sweep.op);
+    if (!op.takes_columns && !op.side_by_side) continue;
+    const Trial trial = MakeTrial(sweep, kSeed);
+    if (AsColumns(trial.op, trial.call)) trials.push_back(sweep);
+  }
+  return trials;
+}
 
 TEST_P(KernelSweep, AgreesWithTheReferenceHoweverItRuns) {
   const Contents first = RunWith(call_, before_, op_.updates);
@@ -212,25 +357,17 @@ TEST_P(KernelSweep, AccumulatesWhereItSaysSo) {
   }
   const std::optional<BoundKernel> kernel = BindTested(op_, call);
   if (!kernel || !kernel->accumulates) GTEST_SKIP() << "the caller accumulates";
-  std::vector<CaseTensor> before = before_;
-  for (size_t i = 0; i < before.size(); ++i) {
-    FillNormal(before[i], kSeed + 300 + i);
-    for (size_t j = 0; j < before[i].numbers.size(); ++j) {
-      want_[i].numbers[j] += before[i].numbers[j];
-    }
+  ExpectSums(*kernel, call);
+}
+
+// Once with sums, once without: of those that take columns, all kernels can add.
+TEST_P(KernelColumns, AreWhatDenseOperandsAre) {
+  OpCall call = *AsColumns(op_, call_);
+  ExpectResults(call, RunWith(call, before_, false));
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    call.accumulate[i] = IsFloat(call.outputs[i].dtype);
   }
-  const Contents contents = RunGuarded(*kernel, call, inputs_, before, true);
-  for (size_t i = 0; i < contents.size(); ++i) {
-    if (!call.outputs[i].present()) continue;
-    Tolerance tolerance = ToleranceOf(op_, call, call.outputs[i]);
-    // A sum may be smaller than its terms, and may be rounded twice.
-    if (call.outputs[i].dtype == DType::kBF16) {
-      tolerance.absolute = std::max(tolerance.absolute, 0x1p-8);
-    }
-    tolerance.norm *= 2;
-    ExpectClose(Load(call.outputs[i], contents[i]), want_[i], tolerance,
-                "output " + std::to_string(i));
-  }
+  ExpectSums(*BindTested(op_, call), call);
 }
 
 // As few subsets of n results as suffice so that of any two results, each is in one without the
@@ -284,6 +421,7 @@ std::string TestName(const testing::TestParamInfo<SweepCase>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, KernelSweep, testing::ValuesIn(AllTrials()), TestName);
+INSTANTIATE_TEST_SUITE_P(AllOps, KernelColumns, testing::ValuesIn(TrialsWithColumns()), TestName);
 
 // The failures that `body` reports.
 template <typename Body>
@@ -312,7 +450,7 @@ std::string FailuresOfCopy(void (*spoil)(const KernelArguments&)) {
     spoil(arguments);
   };
   return FailuresOf([&] {
-    const Contents contents = RunGuarded(kernel, call, {x}, {x}, false);
+    const Contents contents = RunGuarded(kernel, Op{}, call, {x}, {x}, false);
     ExpectClose(Load(x.type, contents[0]), x, {2e-6, 0.0, 8e-6}, "the copy");
   });
 }

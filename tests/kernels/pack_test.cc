@@ -49,22 +49,34 @@ float Read(float value) { return value; }
 float Read(BFloat16 value) { return ToFloat(value); }
 
 template <typename Stored, typename Packed>
-void CheckPack(const Packing& shape, int64_t pair) {
-  std::vector<Stored> b(shape.k * shape.n);
+void CheckPackOf(const Packing& shape, int64_t pair) {
+  const int64_t stride = shape.stored_stride(),
+                whole_k = shape.whole_k > 0 ? shape.whole_k : shape.k;
+  std::vector<Stored> b((shape.transposed ? shape.n : shape.k) * stride);
   for (size_t i = 0; i < b.size(); ++i)
     b[i] = As<Stored>(1.0f + 0.001f * static_cast<float>(i % 997));
-  std::vector<Packed> to(b.size());
+  std::vector<Packed> to(whole_k * shape.n);
   ASSERT_TRUE(CanPack(shape));
   Pack(shape, b.data(), reinterpret_cast<std::byte*>(to.data()));
   for (int64_t k = 0; k < shape.k; ++k) {
     for (int64_t n = 0; n < shape.n; ++n) {
-      const Stored value = b[shape.transposed ? n * shape.k + k : k * shape.n + n];
+      const Stored value = b[shape.transposed ? n * stride + k : k * stride + n];
       const int64_t block_rows = 16 * pair;
-      const int64_t block = n / 64 * (shape.k / block_rows) + k / block_rows;
+      const int64_t block = n / 64 * (whole_k / block_rows) + k / block_rows;
       const int64_t place = ((block * 16 + k % block_rows / pair) * 64 + n % 64) * pair + k % pair;
       ASSERT_EQ(Read(to[place]), Read(As<Packed>(Read(value)))) << "row " << k << ", column " << n;
     }
   }
+}
+
+// Of a matrix, of columns of a wider one, and of rows of a larger B.
+template <typename Stored, typename Packed>
+void CheckPack(Packing shape, int64_t pair) {
+  CheckPackOf<Stored, Packed>(shape, pair);
+  shape.stride = shape.stored_stride() + 24;
+  CheckPackOf<Stored, Packed>(shape, pair);
+  shape.whole_k = 3 * shape.k;
+  CheckPackOf<Stored, Packed>(shape, pair);
 }
 
 TEST(Pack, LaysOutBlocks) {

@@ -23,7 +23,7 @@ class Sketch {
     return Call("affine", {{"scale", 2.0}, {"shift", 0.0}}, to, from, accumulate);
   }
   Name HolderOf(Name name) const {
-    return static_cast<Name>(FindAliases(program_).holder[name].id);
+    return static_cast<Name>(FindAliases(program_).places[name].holder.id);
   }
   bool DoesNothing(size_t instruction) const { return FindAliases(program_).idle[instruction]; }
 

@@ -25,10 +25,10 @@ constexpr auto kUnwritten = std::byte{0xFF};
 
 struct TileCopy {
   std::byte* to;
-  MappedTensor tensor;
+  MappedTiles tiles;
   TilePlace place;
 
-  int64_t bytes() const { return static_cast<int64_t>(kRowBytes) * tensor.tile_rows; }
+  int64_t bytes() const { return static_cast<int64_t>(kRowBytes) * tiles.tile_rows; }
 };
 
 struct BarrierState {
@@ -92,9 +92,9 @@ size_t Swizzled(size_t address, int bits) {
 }
 
 void Deliver(const TileCopy& copy) {
-  const MappedTensor& tensor = copy.tensor;
+  const auto& [tensor, tile_rows] = copy.tiles;
   const size_t first = SharedAddress(copy.to);
-  for (int row = 0; row < tensor.tile_rows; ++row) {
+  for (int row = 0; row < tile_rows; ++row) {
     for (size_t piece = 0; piece < kRowBytes / kPieceBytes; ++piece) {
       const size_t at = Swizzled(first + row * kRowBytes + piece * kPieceBytes, 3);
       std::array<BFloat16, 8> elements{};
@@ -102,8 +102,7 @@ void Deliver(const TileCopy& copy) {
       const int64_t source_row = copy.place.row + row;
       for (int64_t e = 0; e < std::ssize(elements); ++e) {
         if (source_row >= tensor.rows || column + e >= tensor.columns) continue;
-        elements[e] = tensor.from[(copy.place.example * tensor.rows + source_row) * tensor.columns +
-                                  column + e];
+        elements[e] = *copy.tiles.At(copy.place.example, source_row, column + e);
       }
       std::memcpy(SharedMemory() + at, elements.data(), kPieceBytes);
     }
@@ -166,19 +165,17 @@ void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, 
   const Aside aside;
   BarrierState& state = BarrierAt(barrier);
   TileCopy copy{static_cast<std::byte*>(to), {}, place};
-  std::memcpy(&copy.tensor, map.data(), sizeof(copy.tensor));
-  const MappedTensor& tensor = copy.tensor;
+  std::memcpy(&copy.tiles, map.data(), sizeof(copy.tiles));
+  const auto& [tensor, tile_rows] = copy.tiles;
   if (SharedAddress(to) % kPatternBytes != 0) {
     return Complain(fmt::format("thread {} copies to a tile that is not aligned", ThreadIndex()));
   }
   access_check::NoteAsync(barrier, sizeof(uint64_t), false);
   access_check::NoteAsync(to, copy.bytes(), true);
   const int64_t columns = std::min<int64_t>(kColumns, tensor.columns - place.column);
-  const int64_t rows = std::min<int64_t>(tensor.tile_rows, tensor.rows - place.row);
+  const int64_t rows = std::min<int64_t>(tile_rows, tensor.rows - place.row);
   for (int64_t row = 0; row < rows && columns > 0; ++row) {
-    access_check::Note(tensor.from +
-                           (place.example * tensor.rows + place.row + row) * tensor.columns +
-                           place.column,
+    access_check::Note(copy.tiles.At(place.example, place.row + row, place.column),
                        columns * sizeof(BFloat16), false);
   }
   // Whoever waits for the barrier sees the copy.

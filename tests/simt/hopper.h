@@ -15,6 +15,7 @@
 #include <span>
 
 #include "kernels/bfloat16.h"
+#include "kernels/cuda/tensor_map.h"
 
 namespace syntra::simt {
 
@@ -23,17 +24,21 @@ void Arrive(void* barrier, int64_t expected_bytes);
 void WaitFor(void* barrier, int parity);
 void FenceAsync();
 
-// A tensor [batch, rows, columns] whose tiles have 64 columns.
-struct MappedTensor {
-  const BFloat16* from;
-  int64_t batch, rows, columns;
+// A tensor in tiles of 64 columns.
+struct MappedTiles {
+  gpu::MappedTensor tensor;
   int tile_rows;
+
+  // Where an element of it is.
+  const BFloat16* At(int64_t example, int64_t row, int64_t column) const {
+    return tensor.from + (example * tensor.rows + row) * tensor.pitch + column;
+  }
 };
 struct TilePlace {
   int column, row;
   int64_t example;
 };
-// `map`: the bytes of a MappedTensor.
+// `map`: the bytes of MappedTiles.
 void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, void* barrier);
 
 void FenceProducts();

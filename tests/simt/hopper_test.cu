@@ -198,8 +198,10 @@ Outcome RunWith(Fault fault) {
       }
     }
   }
-  const TensorMap map_a = MapTiles(a[0].element, kPieces, kSide, kSide, kSide);
-  const TensorMap map_b = MapTiles(b[0].element, kPieces, kSide, kSide, kSide);
+  const auto map = [](const BFloat16* from) {
+    return MapTiles({from, kPieces, kSide, kSide, kSide}, kSide);
+  };
+  const TensorMap map_a = map(a[0].element), map_b = map(b[0].element);
   Launch(KernelArguments{}, {1, 5 * kWarp, sizeof(Tiles)}, MultiplyTwice, s[0].element, map_a,
          map_b, z.data(), fault);
   return {z == want, simt::TakeComplaints()};

@@ -9,20 +9,20 @@
 namespace syntra::gpu {
 
 // Refuses what the driver would.
-TensorMap MapTiles(const BFloat16* from, int64_t batch, int64_t rows, int64_t columns,
-                   int tile_rows) {
+TensorMap MapTiles(const MappedTensor& tensor, int tile_rows) {
+  const auto& [from, batch, rows, columns, pitch] = tensor;
   constexpr size_t kAlignment = 16;
   constexpr int kMostRows = 256;
   if (reinterpret_cast<uintptr_t>(from) % kAlignment != 0 ||
-      columns * sizeof(BFloat16) % kAlignment != 0 || batch < 1 || rows < 1 || columns < 1 ||
-      tile_rows < 1 || tile_rows > kMostRows) {
-    Fail(ExitCode::kResources, "no map of [{}, {}, {}] bf16 at {} in tiles of {} rows", batch, rows,
-         columns, static_cast<const void*>(from), tile_rows);
+      pitch * sizeof(BFloat16) % kAlignment != 0 || pitch < columns || batch < 1 || rows < 1 ||
+      columns < 1 || tile_rows < 1 || tile_rows > kMostRows) {
+    Fail(ExitCode::kResources, "no map of [{}, {}, {} of {}] bf16 at {} in tiles of {} rows", batch,
+         rows, columns, pitch, static_cast<const void*>(from), tile_rows);
   }
-  const simt::MappedTensor tensor{from, batch, rows, columns, tile_rows};
+  const simt::MappedTiles tiles{tensor, tile_rows};
   TensorMap map{};
-  static_assert(sizeof(tensor) <= sizeof(map.opaque));
-  std::memcpy(map.opaque, &tensor, sizeof(tensor));
+  static_assert(sizeof(tiles) <= sizeof(map.opaque));
+  std::memcpy(map.opaque, &tiles, sizeof(tiles));
   return map;
 }
 

@@ -283,7 +283,7 @@ TEST(Sizes, FilesStayShort) {
 TEST(Sizes, TheProgramStaysSmall) {
   size_t lines = 0;
   for (const fs::path& path : CodeBelow("src/program")) lines += Lines(Root() / path).size();
-  EXPECT_LE(lines, 1900u);
+  EXPECT_LE(lines, 2100u);
 }
 
 TEST(Files, StartWithLicenseAndWhatTheyAre) {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins calls that multiply the same value with different parameters (Op::joint): a layer's
+// queries, keys and values, and the keys and values of all layers that read the encoder's output.
+// One large product runs faster than several small ones, reads the value once, and its gradient is
+// one sum in f32 instead of several that are rounded.
+//
+// Calls are joined only if all that reads their results takes columns, so that the results are
+// columns of one matrix and nothing is copied.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "program/builder.h"
+
+namespace syntra {
+namespace {
+
+// For each value, whether all instructions that read it take columns, and there are any.
+std::vector<bool> ReadAsColumns(const Program& program) {
+  std::vector<bool> columns(program.values.size(), true), read(program.values.size());
+  for (const Instruction& instruction : program.instructions) {
+    const uint64_t taken =
+        instruction.op->takes_columns ? instruction.op->takes_columns(instruction.call).inputs : 0;
+    for (size_t k = 0; k < instruction.inputs.size(); ++k) {
+      const Value input = instruction.inputs[k];
+      if (!input) continue;
+      read[input.id] = true;
+      if (k >= 64 || (taken >> k & 1) == 0) columns[input.id] = false;
+    }
+  }
+  for (const auto& [name, value] : program.outputs) columns[value.id] = false;
+  for (size_t i = 0; i < read.size(); ++i) columns[i] = columns[i] && read[i];
+  return columns;
+}
+
+// The calls of a group, in the order of the program.
+using Group = std::vector<size_t>;
+
+}  // namespace
+
+void ProgramBuilder::JoinCalls() {
+  std::vector<Instruction>& instructions = program_.instructions;
+  const std::vector<bool> columns = ReadAsColumns(program_);
+  // By op, attributes and first input.
+  std::map<std::tuple<std::string, std::string, int>, Group> groups;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction& call = instructions[i];
+    const char* joint = call.op->joint ? call.op->joint(call.call) : nullptr;
+    const auto is_parameter = [&](Value v) {
+      return v && program_.info(v).kind == ValueKind::kParameter;
+    };
+    const auto is_columns = [&](Value v) {
+      return v && columns[v.id] && TypeOf(v).shape[-1] % 8 == 0;
+    };
+    if (!joint || !std::all_of(call.inputs.begin() + 1, call.inputs.end(), is_parameter) ||
+        !std::ranges::all_of(call.outputs, is_columns)) {
+      continue;
+    }
+    Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id}];
+    if (group.size() == kMostJoined) continue;
+    // A gradient has one place for each parameter.
+    const bool again = std::ranges::any_of(
+        group, [&](size_t other) { return instructions[other].inputs[1] == call.inputs[1]; });
+    if (!again) group.push_back(i);
+  }
+  std::set<size_t> joined;  // those that are done by the first of their group
+  for (const auto& [key, group] : groups) {
+    if (group.size() < 2) continue;
+    std::vector<Value> inputs = {instructions[group[0]].inputs[0]}, outputs;
+    for (const size_t i : group) {
+      const Instruction& call = instructions[i];
+      inputs.insert(inputs.end(), call.inputs.begin() + 1, call.inputs.end());
+      outputs.insert(outputs.end(), call.outputs.begin(), call.outputs.end());
+      if (i != group[0]) joined.insert(i);
+    }
+    // What several regions share is kept, so that the bits do not depend on what is recomputed.
+    const auto region = [&](size_t i) { return region_of_instruction_[i]; };
+    if (std::ranges::any_of(group, [&](size_t i) { return region(i) != region(group[0]); })) {
+      region_of_instruction_[group[0]] = -1;
+    }
+    Instruction& first = instructions[group[0]];
+    first = MakeInstruction(std::get<0>(key), first.call.attributes, std::move(inputs));
+    first.outputs = std::move(outputs);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    if (joined.contains(i)) continue;
+    region_of_instruction_[kept] = region_of_instruction_[i];
+    if (kept != i) instructions[kept] = std::move(instructions[i]);
+    ++kept;
+  }
+  instructions.resize(kept);
+  region_of_instruction_.resize(kept);
+}
+
+}  // namespace syntra

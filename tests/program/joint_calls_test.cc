@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of one value with several weights become one, where all that reads them takes columns.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "program/compositions.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kInner = 16;  // of two heads
+
+struct Network {
+  bool joined = true;
+  int layers = 1;          // that read the same value
+  bool recompute = false;  // each layer is a region
+  bool own = false;        // in which it reads a copy of the value
+  DType type = DType::kF32;
+  int64_t inner = kInner;
+  bool frozen_keys = false;
+};
+
+// Layers of attention from x, or from their own queries to x. An output by name makes a product
+// dense, and so keeps it alone.
+Sketch Record(const Network& network) {
+  Sketch s;
+  const Value x = s.One("copy", {{"dtype", std::string(NameOf(network.type))}}, {s.X()});
+  Value sum;
+  for (int layer = 0; layer < network.layers; ++layer) {
+    const std::string prefix = "layer" + std::to_string(layer) + "/";
+    s.builder.Region(network.recompute, [&] {
+      const std::string type(NameOf(network.type));
+      const Value read = network.own ? s.One("copy", {{"dtype", type}}, {x}) : x;
+      const auto project = [&](const std::string& name, bool trainable) {
+        const Value weight = s.Parameter(prefix + name, {kWidth, network.inner}, trainable);
+        const Value y =
+            s.One("matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", type}},
+                  {read, weight});
+        if (!network.joined) s.builder.Output(prefix + name, y);
+        return y;
+      };
+      const Value query = project("query", true), key = project("key", !network.frozen_keys);
+      const Value value = project("value", true);
+      const Value y = s.SelfAttention(query, key, value);
+      sum = sum ? s.One("add", {}, {sum, y}) : y;
+    });
+  }
+  const Value single = s.One("copy", {{"dtype", std::string("f32")}}, {sum});
+  s.builder.Differentiate(s.Loss(single));
+  return s;
+}
+
+// How many matrices the calls of an op multiply with.
+std::vector<size_t> Matrices(const Program& program, std::string_view op) {
+  std::vector<size_t> matrices;
+  for (const Instruction& each : program.instructions) {
+    if (each.op->name != op) continue;
+    matrices.push_back(op == "joint_matmul" ? each.inputs.size() - 1
+                                            : (each.inputs.size() - 1) / 2);
+  }
+  return matrices;
+}
+
+using Counts = std::vector<size_t>;
+
+void ExpectTheSeparateProducts(Network network, double tolerance) {
+  for (Backend& backend : Backends()) {
+    network.joined = true;
+    Sketch sketch = Record(network);
+    Running joined(
+        std::move(sketch), backend,
+        backend.device().is_host() ? TransientMemory::kPainted : TransientMemory::kPlain);
+    EXPECT_FALSE(Matrices(joined.executable.program(), "joint_matmul").empty());
+    network.joined = false;
+    Running separate(Record(network), backend);
+    EXPECT_TRUE(Matrices(separate.executable.program(), "joint_matmul").empty());
+    for (int run = 0; run < 2; ++run) {  // the second adds to the gradients
+      joined.executable.Run();
+      separate.executable.Run();
+    }
+    EXPECT_NEAR(joined.executable.Scalar("loss"), separate.executable.Scalar("loss"), tolerance);
+    for (const Parameter& p : separate.parameters.all()) {
+      const auto got = joined.Gradient(p.name), want = separate.Gradient(p.name);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_NEAR(got[i], want[i], tolerance) << p.name << "[" << i << "] on " << backend.name();
+      }
+    }
+  }
+}
+
+TEST(JointCalls, GiveWhatTheSeparateCallsDo) {
+  ExpectTheSeparateProducts({}, 1e-5);
+  ExpectTheSeparateProducts({.layers = 3}, 1e-5);
+  ExpectTheSeparateProducts({.layers = 2, .recompute = true}, 1e-5);
+  ExpectTheSeparateProducts({.layers = 2, .recompute = true, .own = true}, 1e-5);
+  ExpectTheSeparateProducts({.frozen_keys = true}, 1e-5);
+  ExpectTheSeparateProducts({.type = DType::kBF16}, 0.1);
+}
+
+TEST(JointCalls, AreOneForAllThatReadTheSameValue) {
+  const Program one = std::move(Record({}).builder).Build();
+  EXPECT_EQ(Matrices(one, "joint_matmul"), Counts{3});
+  EXPECT_EQ(Matrices(one, "joint_matmul_grad"), Counts{3});
+  const Program three = std::move(Record({.layers = 3}).builder).Build();
+  EXPECT_EQ(Matrices(three, "joint_matmul"), Counts{9});
+  EXPECT_EQ(Matrices(three, "joint_matmul_grad"), Counts{9});
+}
+
+// So what is computed again has the same bits as what is kept.
+TEST(JointCalls, AreTheSameWhateverIsComputedAgain) {
+  const auto matrices = [](const Network& network, std::string_view op) {
+    return Matrices(std::move(Record(network).builder).Build(), op);
+  };
+  const Network shared{.layers = 2, .recompute = true},
+      own{.layers = 2, .recompute = true, .own = true};
+  EXPECT_EQ(matrices(shared, "joint_matmul"), Counts{6});  // is kept
+  EXPECT_EQ(matrices(shared, "joint_matmul_grad"), Counts{6});
+  EXPECT_EQ(matrices(own, "joint_matmul"), (Counts{3, 3, 3, 3}));  // twice each
+  EXPECT_EQ(matrices(own, "joint_matmul_grad"), (Counts{3, 3}));
+}
+
+// Columns begin at multiples of 16 bytes.
+TEST(JointCalls, AreNotOfOtherWidths) {
+  const Program program = std::move(Record({.inner = 12}).builder).Build();
+  EXPECT_TRUE(Matrices(program, "joint_matmul").empty());
+}
+
+TEST(JointCalls, AreNotOfResultsThatOthersRead) {
+  Sketch s;
+  const Value x = s.X(), query = s.Linear("query", x, kInner), key = s.Linear("key", x, kInner);
+  const Value value = s.Linear("value", x, kInner);
+  s.builder.Differentiate(s.Loss(s.One("add", {}, {s.SelfAttention(query, key, value), value})));
+  EXPECT_EQ(Matrices(std::move(s.builder).Build(), "joint_matmul"), Counts{2});
+}
+
+TEST(JointCalls, AreOfDifferentWeights) {
+  Sketch s;
+  const Value x = s.X(), query = s.Linear("same", x, kInner), key = s.Linear("same", x, kInner);
+  s.builder.Differentiate(s.Loss(s.SelfAttention(query, key, s.Linear("value", x, kInner))));
+  EXPECT_EQ(Matrices(std::move(s.builder).Build(), "joint_matmul"), Counts{2});
+}
+
+TEST(JointCalls, LieSideBySide) {
+  const Program program = std::move(Record({}).builder).Build();
+  const Aliases aliases = FindAliases(program);
+  for (const Instruction& each : program.instructions) {
+    if (each.op->name != "joint_matmul") continue;
+    for (size_t i = 0; i < each.outputs.size(); ++i) {
+      const Place& place = aliases.places[each.outputs[i].id];
+      EXPECT_EQ(place.holder, each.outputs[0]);
+      EXPECT_EQ(place.column, static_cast<int64_t>(i) * kInner);
+      EXPECT_EQ(place.pitch, 3 * kInner);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syntra
