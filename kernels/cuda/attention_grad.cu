@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_grad.h"
 
+#include "kernels/cuda/attention_grad_hopper.h"
 #include "kernels/cuda/attention_shared.h"
 
 namespace syntra {
@@ -53,6 +54,7 @@ int64_t PartsFor(int64_t batch, int64_t blocks) {
 // The offsets of a call's Recomputation in the workspace.
 struct RecomputationLayout {
   int64_t parts, table_parts;
+  bool on_hopper;
   size_t statistics, dense_parts, bias_lines, table_sums;
 
   RecomputationLayout(const OpCall& call, const Dimensions& z, WorkspaceLayout& layout) {
@@ -62,14 +64,20 @@ struct RecomputationLayout {
       return wanted ? layout.Place(floats * sizeof(float)) : 0;
     };
     const bool dense = call.outputs[kPositions].present();
+    const int64_t parts_on_hopper = GradientPartsOnHopper(z, call.inputs);
+    on_hopper = parts_on_hopper > 0;
     // If positions differ between examples, sums over examples have no common rows.
-    parts = dense && !by_row ? z.batch : PartsFor(z.batch, z.heads * keys);
+    parts = on_hopper          ? parts_on_hopper
+            : dense && !by_row ? z.batch
+                               : PartsFor(z.batch, z.heads * keys);
     table_parts = PartsFor(z.batch, z.heads * rows * keys);
     statistics = layout.Place(z.batch * z.heads * rows * kColumns * sizeof(RowStatistics));
     dense_parts = place(dense, parts * z.heads * keys * kColumns * Chunks(z.features) * kColumns);
-    bias_lines =
-        place(call.outputs[kBias].present(),
-              parts * z.heads * keys * kTileWarps * Recomputation<float>::LineLength(z.queries));
+    Recomputation<float> sizes{.parts = parts, .on_hopper = on_hopper};
+    sizes.call.terms.heads = z.heads;
+    sizes.call.terms.queries = z.queries;
+    sizes.call.terms.keys = z.keys;
+    bias_lines = place(call.outputs[kBias].present(), parts * sizes.LineFloats());
     table_sums = place(call.outputs[kTable].present() && by_row,
                        table_parts * z.heads * z.queries * keys * kColumns);
   }
@@ -84,6 +92,7 @@ struct RecomputationLayout {
             parts,
             at(call.dpositions != nullptr, dense_parts),
             at(call.dbias != nullptr, bias_lines),
+            on_hopper,
             table_parts,
             at(call.dtable != nullptr, table_sums)};
   }
@@ -94,6 +103,12 @@ void Run(const KernelArguments& arguments, const Recomputation<T>& work) {
   const Terms<T>& z = work.call.terms;
   Launch(arguments, GridFor(z.batch * z.heads * Chunks(z.queries) * kColumns * kRowLanes),
          StatisticsKernel<T>, work);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (work.on_hopper) {
+      RunSidesOnHopper(arguments, work);
+      return RunScores(arguments, work);
+    }
+  }
   RunSides(arguments, work);
   RunScores(arguments, work);
 }

@@ -14,7 +14,8 @@
 //
 // If a forward pass computes 2 products, the pass of the queries computes 3 and that of the keys 4.
 // One pass for both would compute 5, but would move 8 bytes of partial sums for each element of dQ
-// and 64 keys, which takes longer than 2 products.
+// and 64 keys, which takes longer than 2 products. Hopper GPUs have enough shared memory to keep
+// dQ there, and a kernel that does (attention_grad_hopper.cu).
 #pragma once
 
 #include "kernels/cuda/attention_scores.h"
@@ -41,7 +42,8 @@ struct Recomputation {
   // each part.
   int64_t parts;
   float* dense_parts;  // dp^T, [parts, H, S and F up to multiples of 64]
-  float* bias_lines;   // diagonals, [parts, H, chunks of 64 keys, warps, LineLength()]
+  float* bias_lines;   // diagonals, [parts, H, LineTiles(), LineWarps(), LineLength()]
+  bool on_hopper;      // its kernel computes the call: bias lines are of all keys, else of 64
   int64_t table_parts;
   float* table_sums;  // dS, [table_parts, H, T, S up to a multiple of 64]
 
@@ -54,24 +56,89 @@ struct Recomputation {
                              Chunks(terms.features) * kColumns;
   }
   __device__ float* BiasLine(int64_t part, int64_t h, int64_t tile, int64_t warp) const {
-    const int64_t block = (part * call.terms.heads + h) * Chunks(call.terms.keys) + tile;
-    return bias_lines + (block * kTileWarps + warp) * LineLength(call.terms.queries);
+    const int64_t block = (part * call.terms.heads + h) * LineTiles() + tile;
+    return bias_lines + (block * LineWarps() + warp) * LineLength();
   }
   __device__ float* TableSums(int64_t part, int64_t h, int64_t i) const {
     return table_sums + ((part * call.terms.heads + h) * call.terms.queries + i) *
                             Chunks(call.terms.keys) * kColumns;
   }
 
-  // The length of the bias line of a warp's 16 keys and all queries. Key j of the 16 and query i
-  // add to entry i - j + 15. The entries of a lane are 32 apart.
-  static constexpr int64_t LineLength(int64_t queries) {
-    return Chunks(queries) * kColumns + kWarp;
+  // Bias lines. Of a warp's 16 keys key j and query i add to entry i - j + 15. A line of all keys
+  // begins with the last ones of the last tile: there key j and query i of an example add to entry
+  // i - j + PaddedKeys() - 1. The entries of a lane are 32 apart.
+  __host__ __device__ int64_t LineTiles() const { return on_hopper ? 1 : Chunks(call.terms.keys); }
+  __host__ __device__ int64_t LineWarps() const { return on_hopper ? 2 * kTileWarps : kTileWarps; }
+  __host__ __device__ int64_t LineLength() const {
+    return (on_hopper ? PaddedKeys() : 0) + Chunks(call.terms.queries) * kColumns + kWarp;
   }
+  __host__ __device__ int64_t PaddedKeys() const {
+    return (call.terms.keys + 2 * kColumns - 1) / (2 * kColumns) * (2 * kColumns);
+  }
+  // The floats of all lines of a part.
+  int64_t LineFloats() const { return call.terms.heads * LineTiles() * LineWarps() * LineLength(); }
 };
+
+// The rows of a warp's tile, each shifted so that diagonals become columns.
+template <typename T>
+struct SkewedRows {
+  static constexpr int kWidth = 8 * (kPassingFragments<T> + 1);
+  float row[8][kWidth];
+};
+
+// Adds the diagonals of dS, whose rows are keys, to `line`. The lower rows of a fragment and the
+// upper rows of the one 8 columns further on add to the same entries.
+template <typename T>
+__device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassingFragments<T>],
+                                             SkewedRows<T>& skewed, float* line) {
+  constexpr int kN = kPassingFragments<T>;
+  constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
+  float entry[(kEntries + kWarp - 1) / kWarp];
+#pragma unroll
+  for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+    entry[e] = x < kEntries ? line[x] : 0.0f;
+  }
+#pragma unroll
+  for (int n = 0; n <= kN; ++n) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      skewed.row[FragmentRow(0)][8 * n + FragmentColumn(e)] =
+          (n > 0 ? d_scores[n > 0 ? n - 1 : 0].sum[e] : 0.0f) +
+          (n < kN ? d_scores[n < kN ? n : 0].sum[2 + e] : 0.0f);
+    }
+  }
+  SyncWarp();
+#pragma unroll
+  for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
+#pragma unroll
+    for (int r = 0; r < 8; ++r) {
+      const int column = x + r - 7;
+      if (column >= 0 && column < kWidth) entry[e] += skewed.row[r][column];
+    }
+    if (x < kEntries) line[x] = entry[e];
+  }
+  SyncWarp();
+}
 
 // P or dS in registers: the elements of a warp's 16 own rows.
 template <typename T>
 using RowScores = Fragment[1][kPassingFragments<T>];
+
+// Computes P and dS from S, which is masked, and dP.
+template <typename T, typename Statistics>
+__device__ __forceinline__ void FinishScores(const Statistics& statistics, RowScores<T>& scores,
+                                             RowScores<T>& d_scores) {
+#pragma unroll
+  for (int n = 0; n < kPassingFragments<T>; ++n) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const RowStatistics row = statistics(n, k);
+      float& p = scores[0][n].sum[k];
+      p = Exponential<T>(p, row.offset);
+      d_scores[0][n].sum[k] = p * (d_scores[0][n].sum[k] - row.mean);
+    }
+  }
+}
 
 // Computes P and dS. `scores` must hold the terms that are not products. `own` and `passing` are
 // the tiles of both sides in the order in which Side copies them. statistics(n, k) returns those of
@@ -88,16 +155,7 @@ __device__ __forceinline__ void FinishScores(const Terms<T>& terms, int64_t b, i
   const int first = side.Scores();
   AddScoresOfTiles(side.value.TileCount(), own + first * kOwnTile<T, 1>,
                    passing + first * kPassingTile<T>, d_scores);
-#pragma unroll
-  for (int n = 0; n < kPassingFragments<T>; ++n) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const RowStatistics row = statistics(n, k);
-      float& p = scores[0][n].sum[k];
-      p = Exponential<T>(p, row.offset);
-      d_scores[0][n].sum[k] = p * (d_scores[0][n].sum[k] - row.mean);
-    }
-  }
+  FinishScores<T>(statistics, scores, d_scores);
 }
 
 // The numbers of tiles of a call.

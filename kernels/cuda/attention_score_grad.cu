@@ -180,11 +180,12 @@ struct BiasLines {
 
   __device__ float Term(int64_t h, int64_t line, int64_t item) const {
     const int64_t difference = line - (work.call.terms.queries - 1);
-    const int64_t tiles = Chunks(work.call.terms.keys);
-    const int64_t warp = item % kTileWarps, tile = item / kTileWarps % tiles;
-    const int64_t x = tile * kOwnRows + warp * 16 + 15 - difference;
-    if (x < 0 || x >= work.LineLength(work.call.terms.queries)) return 0.0f;
-    return work.BiasLine(item / kTileWarps / tiles, h, tile, warp)[x];
+    const int64_t tiles = work.LineTiles(), warps = work.LineWarps();
+    const int64_t warp = item % warps, tile = item / warps % tiles;
+    const int64_t last = work.on_hopper ? work.PaddedKeys() - 1 : tile * kOwnRows + warp * 16 + 15;
+    const int64_t x = last - difference;
+    if (x < 0 || x >= work.LineLength()) return 0.0f;
+    return work.BiasLine(item / warps / tiles, h, tile, warp)[x];
   }
 };
 
@@ -358,7 +359,7 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   if (call.dbias != nullptr) {
     SumLines(arguments, z.heads,
              BiasLines<T>{work, call.dbias, call.accumulate[kBias], z.queries + z.keys - 1,
-                          work.parts * Chunks(z.keys) * kTileWarps});
+                          work.parts * work.LineTiles() * work.LineWarps()});
   }
 }
 

@@ -6,12 +6,8 @@
 namespace syntra::attention {
 namespace {
 
-// The rows of a warp's tile, each shifted so that diagonals become columns.
 template <typename T>
-struct SkewedRows {
-  static constexpr int kWidth = 8 * (kPassingFragments<T> + 1);
-  float row[kTileWarps][8][kWidth];
-};
+constexpr size_t kSkewedBytes = kTileWarps * sizeof(SkewedRows<T>);
 
 // The results that a pass computes besides dV.
 template <bool kKeys, bool kWithDot, bool kWithDense, bool kWithFactors = false>
@@ -43,20 +39,19 @@ template <typename T, typename Pass>
 class SideGradients {
  public:
   static constexpr bool kOfKeys = Pass::kOfKeys;
-  static constexpr int kN = kPassingFragments<T>;
 
   __device__ SideGradients(const Recomputation<T>& work, std::byte* memory, int64_t h, int own,
                            int chunk)
       : work_(work), terms_(work.call.terms), h_(h), chunk_(chunk) {
     next_.own = own;
     skewed_ = reinterpret_cast<SkewedRows<T>*>(memory);
-    own_ = reinterpret_cast<T*>(memory + (AddsToLine() ? sizeof(SkewedRows<T>) : 0));
+    own_ = reinterpret_cast<T*>(memory + (AddsToLine() ? kSkewedBytes<T> : 0));
   }
 
   __device__ void StartPart(int64_t part) {
     if (!AddsToLine()) return;
     line_ = work_.BiasLine(part, h_, next_.own / kOwnRows, WarpIndex());
-    for (int64_t x = LaneIndex(); x < work_.LineLength(terms_.queries); x += kWarp) line_[x] = 0;
+    for (int64_t x = LaneIndex(); x < work_.LineLength(); x += kWarp) line_[x] = 0;
   }
 
   __device__ void StartExample(int64_t b) {
@@ -116,7 +111,9 @@ class SideGradients {
       AddFactor(passing, side_.b, b, side_.a, a, of_a_);
       AddFactor(passing, side_.a, a, side_.b, b, of_b_);
     }
-    if (AddsToLine()) AddToLine();
+    if (AddsToLine()) {
+      AddDiagonals<T>(d_scores_[0], skewed_[WarpIndex()], line_ + place_.passing);
+    }
   }
 
   // Call it when no stage is in use any more.
@@ -193,40 +190,6 @@ class SideGradients {
               chunk_ * kColumns);
   }
 
-  // Adds the diagonals of dS, whose rows are keys, to the warp's line. The lower rows of a fragment
-  // and the upper rows of the one 8 columns further on add to the same entries.
-  __device__ void AddToLine() {
-    constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
-    float* line = line_ + place_.passing;
-    float entry[(kEntries + kWarp - 1) / kWarp];
-#pragma unroll
-    for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
-      entry[e] = x < kEntries ? line[x] : 0.0f;
-    }
-    const auto& d_scores = d_scores_[0];
-    auto& row = skewed_->row[WarpIndex()];
-#pragma unroll
-    for (int n = 0; n <= kN; ++n) {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        row[FragmentRow(0)][8 * n + FragmentColumn(e)] =
-            (n > 0 ? d_scores[n > 0 ? n - 1 : 0].sum[e] : 0.0f) +
-            (n < kN ? d_scores[n < kN ? n : 0].sum[2 + e] : 0.0f);
-      }
-    }
-    SyncWarp();
-#pragma unroll
-    for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
-#pragma unroll
-      for (int r = 0; r < 8; ++r) {
-        const int column = x + r - 7;
-        if (column >= 0 && column < kWidth) entry[e] += row[r][column];
-      }
-      if (x < kEntries) line[x] = entry[e];
-    }
-    SyncWarp();
-  }
-
   const Recomputation<T>& work_;
   const Terms<T>& terms_;
   int64_t h_, b_;
@@ -296,7 +259,7 @@ void WithPass(bool dot, bool dense, const Body& body) {
 
 template <typename T>
 std::optional<TileMemory> SideMemory(const GradientTiles<T>& tile_counts, bool bias) {
-  return TileMemory::For(tile_counts.own_bytes() + (bias ? sizeof(SkewedRows<T>) : 0),
+  return TileMemory::For(tile_counts.own_bytes() + (bias ? kSkewedBytes<T> : 0),
                          tile_counts.passing_bytes() + kPassing<T> * sizeof(RowStatistics));
 }
 

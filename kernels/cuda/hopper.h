@@ -99,6 +99,17 @@ __device__ __forceinline__ void WaitFor(Barrier& barrier, int parity) {
       : "memory");
 }
 
+// The threads of these four warps get, or give back, so many registers that each has kCount: a
+// multiple of eight. What some get others must have given back.
+template <int kCount>
+__device__ __forceinline__ void GetRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ __forceinline__ void GiveRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
 __device__ __forceinline__ void FenceAsync() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -142,18 +153,21 @@ __device__ __forceinline__ void FenceProducts(Fragment (&sums)[2][8]) {
   FenceProducts(sums[0]);
 }
 
-// sums += A B^T for 64 rows of A, sixteen of each warp, and 64 rows of B, over 16 columns of both
-// (PTX ISA, wgmma.m64n64k16). A warp's sums are those of eight mma.m16n8k16.
+// sums += A B for 64 rows of A, sixteen of each warp, and 64 columns of B, over 16 inner elements
+// (PTX ISA, wgmma.m64n64k16). A warp's sums are those of eight mma.m16n8k16. With kAAcross A's tile
+// has a row for each inner element, otherwise for each row of A; likewise B's: without kBAcross it
+// has a row for each column of B.
+template <bool kAAcross = false, bool kBAcross = false>
 __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
   asm volatile(
       "{\n"
       ".reg .pred add;\n"
       "setp.eq.u32 add, 0, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " SYNTRA_SUM_OPERANDS
-      "%32, %33, add, 1, 1, 0, 0;\n"
+      "%32, %33, add, 1, 1, %34, %35;\n"
       "}"
       : SYNTRA_SUMS(sums)
-      : "l"(a), "l"(b));
+      : "l"(a), "l"(b), "n"(kAAcross ? 1 : 0), "n"(kBAcross ? 1 : 0));
 }
 // sums += A B for 64 rows of A in registers, sixteen of each warp, and 16 rows of B with 64
 // columns.
@@ -168,9 +182,8 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[8], const Fragmen
       : SYNTRA_SUMS(sums)
       : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "l"(b));
 }
-// sums += A B for 64 rows of A and 128 columns of B, in two tiles side by side, over 16 inner
-// elements. With kAAcross A's tile has a row for each inner element, otherwise for each row of A;
-// likewise B's: without kBAcross they have a row for each column of B, and follow each other.
+// The same for 128 columns of B, in two tiles side by side; without kBAcross they follow each
+// other.
 template <bool kAAcross, bool kBAcross>
 __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
   asm volatile(
@@ -189,13 +202,12 @@ __device__ __forceinline__ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a
 __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Waits for all products that this warp has committed. `sums` are theirs: before, nothing may
-// access them.
+// Waits for all products that this warp has committed, except the last kLeft groups. `sums` are
+// theirs: before, nothing may access them.
+template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" : SYNTRA_SUMS(sums)::"memory");
+  asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums) : "n"(kLeft) : "memory");
 }
-
-// The same, except the last kLeft groups: those may still add to the sums.
 template <int kLeft>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[2][8]) {
   asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums[0]) : "n"(kLeft) : "memory");
@@ -212,6 +224,10 @@ inline void MakeBarrier(Barrier& barrier, int arrivals) { simt::MakeBarrier(&bar
 inline void Arrive(Barrier& barrier) { simt::Arrive(&barrier, 0); }
 inline void ArriveExpecting(Barrier& barrier, int bytes) { simt::Arrive(&barrier, bytes); }
 inline void WaitFor(Barrier& barrier, int parity) { simt::WaitFor(&barrier, parity); }
+template <int kCount>
+void GetRegisters() {}
+template <int kCount>
+void GiveRegisters() {}
 inline void FenceAsync() { simt::FenceAsync(); }
 inline void CopyTileAsync(BFloat16* to, const TensorMap& map, int column, int row, int64_t example,
                           Barrier& barrier) {
@@ -220,8 +236,9 @@ inline void CopyTileAsync(BFloat16* to, const TensorMap& map, int column, int ro
 inline void FenceProducts(Fragment (&)[8]) { simt::FenceProducts(); }
 inline void FenceProducts(Fragment (&)[8], FragmentA (&)[4]) { simt::FenceProducts(); }
 inline void FenceProducts(Fragment (&)[2][8]) { simt::FenceProducts(); }
-inline void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
-  simt::Multiply(sums[0].sum, nullptr, a, b, {});
+template <bool kAAcross = false, bool kBAcross = false>
+void MultiplyAsync(Fragment (&sums)[8], uint64_t a, uint64_t b) {
+  simt::Multiply(sums[0].sum, nullptr, a, b, {64, kAAcross, kBAcross});
 }
 inline void MultiplyAsync(Fragment (&sums)[8], const FragmentA& a, uint64_t b) {
   simt::Multiply(sums[0].sum, a.pair, 0, b, {.b_across = true});
@@ -231,7 +248,10 @@ void MultiplyAsync(Fragment (&sums)[2][8], uint64_t a, uint64_t b) {
   simt::Multiply(sums[0][0].sum, nullptr, a, b, {128, kAAcross, kBAcross});
 }
 inline void CommitProducts() { simt::CommitProducts(); }
-inline void WaitForProducts(Fragment (&)[8]) { simt::WaitForProducts(0); }
+template <int kLeft = 0>
+void WaitForProducts(Fragment (&)[8]) {
+  simt::WaitForProducts(kLeft);
+}
 template <int kLeft>
 void WaitForProducts(Fragment (&)[2][8]) {
   simt::WaitForProducts(kLeft);

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block computes a head of some examples, one after the other. The tiles of 128 keys pass one
+// after the other, and with each of them the tiles of 64 queries that may read it: five products,
+//
+//   S^T = K Q^T, dP^T = V dY^T, dV += P^T dY, dK += dS^T Q, dQ += dS K.
+//
+// dQ of all queries stays in shared memory in f32, so no tile is computed twice, no block waits for
+// another, and all sums have a fixed order. That is why there may be no more than 512 queries.
+//
+// One thread copies tiles to stages of shared memory. Two groups of four warps compute 64 keys
+// each; a warp has 16 of them, and P and dS of its keys are in its registers, where dV and dK take
+// them from. dQ takes dS from shared memory, and the groups add to it by turns.
+#include "kernels/cuda/attention_grad_hopper.h"
+
+#include "kernels/cuda/attention_mix.h"
+#include "kernels/cuda/hopper.h"
+
+namespace syntra::attention {
+namespace {
+
+constexpr int kGroups = 2, kConsumers = kGroups * kProductWarps;  // warps
+constexpr int kKeys = kGroups * kColumns, kQueries = kPassing<BFloat16>;
+constexpr int kGradientThreads = (kConsumers + kProductWarps) * kWarp;
+// Registers of a thread: what the threads that compute get is what those around the copying thread
+// give back, of the 168 that each has at first.
+constexpr int kComputing = 232, kCopying = 40;
+constexpr int kMostQueries = 512, kStages = 2;
+constexpr int kSteps = kColumns / 16;  // of a product's inner elements
+
+// Tiles in the layout of CopyTileAsync.
+using RowTile = BFloat16[kColumns * kColumns];
+
+struct Stage {
+  alignas(1024) RowTile queries, dy;
+};
+
+struct alignas(16) Sums {
+  Fragment of_lane[kWarp];
+};
+
+struct GradientMemory {
+  alignas(1024) RowTile keys[kGroups], values[kGroups];
+  Stage stages[kStages];
+  alignas(1024) RowTile d_scores[kGroups];  // dS^T: a row for each key
+  // dQ, by tile of queries, warp of a group and fragment: each lane's own sums.
+  Sums d_queries[kMostQueries / kQueries][kProductWarps][kFragments];
+  SkewedRows<BFloat16> skewed[kConsumers];
+  Place places[kStages];  // of the stages' tiles
+  Ring<kStages> ring;
+  Barrier keys_full, keys_empty;
+  Barrier written[kGroups];  // a group's dS
+  Barrier added[kGroups];    // to dQ, by a group
+  Barrier together;          // of all consumers
+};
+
+struct GradientCall {
+  TensorMap queries, dy, keys, values;
+  Recomputation<BFloat16> work;
+};
+
+constexpr int kNoTile = -1;  // instead of a place's first query: there are no more tiles
+
+// A block's head and examples.
+struct Share {
+  int h, part, first, end;
+
+  __device__ explicit Share(const Recomputation<BFloat16>& work) {
+    const auto parts = static_cast<int>(work.parts);
+    const auto examples = static_cast<int>(work.call.terms.batch);
+    h = static_cast<int>(BlockIndex()) / parts;
+    part = static_cast<int>(BlockIndex()) % parts;
+    first = FirstOfPart(examples, part, parts);
+    end = FirstOfPart(examples, part + 1, parts);
+  }
+};
+
+// Copies the tiles. One thread runs it.
+class Producer {
+ public:
+  __device__ Producer(const GradientCall& call, const Terms<BFloat16>& terms, const Share& share,
+                      GradientMemory& memory)
+      : call_(call), terms_(terms), share_(share), memory_(memory) {}
+
+  __device__ void Run() {
+    for (int b = share_.first; b < share_.end; ++b) {
+      for (int own = 0; own < terms_.keys; own += kKeys) CopyKeysAndQueries(b, own);
+    }
+  }
+
+ private:
+  __device__ void CopyKeysAndQueries(int b, int own) {
+    Place place{own, -kQueries, {}};
+    bool more = FindNext<true>(terms_, b, share_.h, kKeys, place);
+    if (more) CopyKeys(b, own);
+    for (;; more = FindNext<true>(terms_, b, share_.h, kKeys, place)) {
+      if (!more) place.passing = kNoTile;
+      WaitFor(memory_.ring.empty[turn_.stage], turn_.parity ^ 1);
+      memory_.places[turn_.stage] = place;
+      Barrier& full = memory_.ring.full[turn_.stage];
+      ArriveExpecting(full, more ? static_cast<int>(sizeof(Stage)) : 0);
+      if (more) {
+        Stage& stage = memory_.stages[turn_.stage];
+        CopyTileAsync(stage.queries, call_.queries, Column(), place.passing, b, full);
+        CopyTileAsync(stage.dy, call_.dy, Column(), place.passing, b, full);
+      }
+      turn_ = turn_.Next();
+      if (!more) return;
+    }
+  }
+
+  __device__ void CopyKeys(int b, int own) {
+    WaitFor(memory_.keys_empty, keys_parity_ ^ 1);
+    ArriveExpecting(memory_.keys_full, static_cast<int>(2 * sizeof(memory_.keys)));
+    CopyTileAsync(memory_.keys[0], call_.keys, Column(), own, b, memory_.keys_full);
+    CopyTileAsync(memory_.values[0], call_.values, Column(), own, b, memory_.keys_full);
+    keys_parity_ ^= 1;
+  }
+
+  __device__ int Column() const { return share_.h * kColumns; }
+
+  const GradientCall& call_;
+  const Terms<BFloat16>& terms_;
+  const Share& share_;
+  GradientMemory& memory_;
+  Turn<kStages> turn_;
+  int keys_parity_ = 0;
+};
+
+// Computes the rows of a warp.
+class Consumer {
+ public:
+  // `backward`: the call's, of which the compiler knows what it lacks.
+  __device__ Consumer(const GradientCall& call, const Backward<BFloat16>& backward,
+                      const Share& share, GradientMemory& memory)
+      : work_(call.work), call_(backward), share_(share), memory_(memory) {}
+
+  __device__ __forceinline__ void Run() {
+    StartLine();
+    for (int tile = group_; tile < kMostQueries / kQueries; tile += kGroups) SetZero(tile);
+    for (b_ = share_.first; b_ < share_.end; ++b_) {
+      WaitTogether();
+      for (int own = 0; own < terms_.keys; own += kKeys) ComputeKeys(own);
+      WaitTogether();
+      StoreQueries();
+    }
+  }
+
+ private:
+  using WarpSums = Fragment[1][kFragments];
+
+  __device__ __forceinline__ void ComputeKeys(int own) {
+#pragma unroll
+    for (int n = 0; n < kFragments; ++n) d_keys_[n] = d_values_[n] = {};
+    bool any = false;
+    while (FindTile()) {
+      if (!any) WaitFor(memory_.keys_full, keys_parity_);
+      any = true;
+      ComputeTile();
+    }
+    if (any) {
+      keys_parity_ ^= 1;
+      ArriveOnce(memory_.keys_empty);
+    }
+    StoreRows(d_values_,
+              {call_.dvalue, static_cast<int>(terms_.keys), kColumns, call_.dvalue_pitch,
+               call_.accumulate[kValue]},
+              own);
+    StoreRows(d_keys_,
+              {call_.dkey, static_cast<int>(terms_.keys), kColumns, call_.dkey_pitch,
+               call_.accumulate[kKey]},
+              own);
+  }
+
+  // Waits for the next tile of queries. Returns false if there is none.
+  __device__ __forceinline__ bool FindTile() {
+    WaitFor(memory_.ring.full[turn_.stage], turn_.parity);
+    place_ = memory_.places[turn_.stage];
+    place_.mask.pattern = false;  // there is none, which the compiler cannot know
+    if (place_.passing != kNoTile) return true;
+    Release();
+    return false;
+  }
+
+  __device__ __forceinline__ void ComputeTile() {
+    const Stage& stage = memory_.stages[turn_.stage];
+    WarpSums scores, d_scores;
+    StartScores<true>(terms_, b_, share_.h, place_, scores);
+#pragma unroll
+    for (Fragment& fragment : d_scores[0]) fragment = {};
+    MultiplyByRows(memory_.keys[group_], stage.queries, scores[0]);
+    MultiplyByRows(memory_.values[group_], stage.dy, d_scores[0]);
+    WaitForProducts<1>(scores[0]);
+    MaskScores<true>(terms_, b_, share_.h, place_, scores);
+    WaitForProducts<0>(d_scores[0]);
+    const RowStatistics* rows = work_.StatisticsOf(b_, share_.h) + place_.passing;
+    FinishScores<BFloat16>([&](int n, int k) { return rows[8 * n + FragmentColumn(k)]; }, scores,
+                           d_scores);
+    if (line_ != nullptr) {
+      const int from = static_cast<int>(work_.PaddedKeys()) - 16 - place_.own - WarpIndex() * 16;
+      AddDiagonals<BFloat16>(d_scores[0], memory_.skewed[WarpIndex()],
+                             line_ + from + place_.passing);
+    }
+    FragmentA weights[kSteps], gradients[kSteps];
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      weights[k] = RowsOf(scores[0][2 * k], scores[0][2 * k + 1]);
+      gradients[k] = RowsOf(d_scores[0][2 * k], d_scores[0][2 * k + 1]);
+    }
+    if (call_.dvalue != nullptr) MultiplyRegisters(weights, stage.dy, d_values_);
+    if (call_.dkey != nullptr) MultiplyRegisters(gradients, stage.queries, d_keys_);
+    if (call_.dquery != nullptr) AddToQueries(gradients);
+    WaitForProducts<0>(d_values_);
+    WaitForProducts<0>(d_keys_);
+    Release();
+  }
+
+  // Starts sums += A B^T, for 64 rows of both.
+  __device__ __forceinline__ static void MultiplyByRows(const RowTile& a, const RowTile& b,
+                                                        Fragment (&sums)[kFragments]) {
+    FenceProducts(sums);
+#pragma unroll
+    for (int k = 0; k < kColumns; k += 16) {
+      MultiplyAsync(sums, TileDescriptor(a + k), TileDescriptor(b + k));
+    }
+    CommitProducts();
+  }
+  // Starts sums += A B, of which A is in registers and B has a row for each of its columns.
+  __device__ __forceinline__ static void MultiplyRegisters(FragmentA (&a)[kSteps], const RowTile& b,
+                                                           Fragment (&sums)[kFragments]) {
+    FenceProducts(sums, a);
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      MultiplyAsync(sums, a[k], TileDescriptor(b + 16 * k * kColumns));
+    }
+    CommitProducts();
+  }
+
+  // dQ += dS K, over the group's keys.
+  __device__ __forceinline__ void AddToQueries(const FragmentA (&gradients)[kSteps]) {
+    RowTile& d_scores = memory_.d_scores[group_];
+    StorePairs(gradients, d_scores);
+    FenceAsync();
+    ArriveOnce(memory_.written[group_]);
+    Fragment sums[kFragments] = {};
+    WaitFor(memory_.written[group_], step_parity_);
+    FenceProducts(sums);
+#pragma unroll
+    for (int k = 0; k < kColumns; k += 16) {
+      MultiplyAsync<true, true>(sums, TileDescriptor(d_scores + k * kColumns),
+                                TileDescriptor(memory_.keys[group_] + k * kColumns));
+    }
+    CommitProducts();
+    WaitForProducts<0>(sums);
+    // The first group waits for what the last one added in the step before.
+    WaitFor(memory_.added[group_ ^ 1], group_ == 0 ? step_parity_ ^ 1 : step_parity_);
+    Sums* all = memory_.d_queries[place_.passing / kQueries][WarpIndex() % kProductWarps];
+#pragma unroll
+    for (int n = 0; n < kFragments; ++n) {
+      Fragment& to = all[n].of_lane[LaneIndex()];
+      Fragment sum = to;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum.sum[i] += sums[n].sum[i];
+      to = sum;
+    }
+    ArriveOnce(memory_.added[group_]);
+    step_parity_ ^= 1;
+  }
+
+  // Stores operand A as the warp's rows of its group's tile, once the products of the group's other
+  // warps have read what was there.
+  __device__ __forceinline__ void StorePairs(const FragmentA (&rows)[kSteps], RowTile& tile) {
+    WaitFor(memory_.added[group_], step_parity_ ^ 1);
+    SyncWarp();  // all lanes have read it, too
+    const int first = WarpIndex() % kProductWarps * 16;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const int row = first + FragmentRow(r % 2 * 2);
+        BFloat16* to = At(tile, row, 2 * k + r / 2) + FragmentColumn(0);
+        *reinterpret_cast<uint32_t*>(to) = rows[k].pair[r];
+      }
+    }
+  }
+  // The place of eight columns of a row of a tile.
+  __device__ static BFloat16* At(RowTile& tile, int row, int piece) {
+    return tile + row * kColumns + (piece ^ row % 8) * kEight;
+  }
+
+  // Stores the warp's 16 rows of its group's 64 from `first` on. Rounds them first.
+  __device__ __forceinline__ void StoreRows(const Fragment (&sums)[kFragments],
+                                            const Target<BFloat16>& target, int first) {
+    if (target.to == nullptr) return;
+    StoreWarpRows(sums, target, first + WarpIndex() * 16);
+  }
+  __device__ __forceinline__ void StoreWarpRows(const Fragment (&sums)[kFragments],
+                                                const Target<BFloat16>& target, int first) {
+    FragmentA rows[kSteps];
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) rows[k] = RowsOf(sums[2 * k], sums[2 * k + 1]);
+    RowTile& tile = memory_.d_scores[group_];
+    StorePairs(rows, tile);
+    SyncWarp();
+    BFloat16* head = target.to + (int64_t{b_} * target.rows + first) * target.stride +
+                     share_.h * kColumns + LaneIndex() % 8 * kEight;
+#pragma unroll
+    for (int row = LaneIndex() / 8; row < 16; row += kWarp / 8) {
+      const int own = WarpIndex() % kProductWarps * 16 + row;
+      const Eight values = LoadWholeEight(At(tile, own, LaneIndex() % 8));
+      if (first + row >= target.rows) continue;
+      StoreResult(values, head + int64_t{row} * target.stride, kEight, target.accumulate);
+    }
+  }
+
+  // Stores dQ of the example, of which each group has every other tile, and sets it to zero.
+  __device__ __forceinline__ void StoreQueries() {
+    if (call_.dquery == nullptr) return;
+    const auto queries = static_cast<int>(terms_.queries);
+    const Target<BFloat16> target{call_.dquery, queries, kColumns, call_.dquery_pitch,
+                                  call_.accumulate[kQuery]};
+    for (int tile = group_; tile * kQueries < queries; tile += kGroups) {
+      const int warp = WarpIndex() % kProductWarps;
+      Fragment sums[kFragments];
+#pragma unroll
+      for (int n = 0; n < kFragments; ++n) {
+        sums[n] = memory_.d_queries[tile][warp][n].of_lane[LaneIndex()];
+      }
+      StoreWarpRows(sums, target, tile * kQueries + warp * 16);
+      SetZero(tile);
+    }
+  }
+  __device__ __forceinline__ void SetZero(int tile) {
+    for (Sums& sums : memory_.d_queries[tile][WarpIndex() % kProductWarps]) {
+      sums.of_lane[LaneIndex()] = {};
+    }
+  }
+
+  // The warp's line of dbias, whose entry PaddedKeys() - 1 - d is that of difference d.
+  __device__ void StartLine() {
+    if (work_.bias_lines == nullptr) return;
+    line_ = work_.BiasLine(share_.part, share_.h, 0, WarpIndex());
+    for (int64_t x = LaneIndex(); x < work_.LineLength(); x += kWarp) line_[x] = 0;
+    SyncWarp();
+  }
+
+  __device__ static void ArriveOnce(Barrier& barrier) {
+    SyncWarp();
+    if (LaneIndex() == 0) Arrive(barrier);
+  }
+  // The stage's products are complete, and all lanes have read its place.
+  __device__ __forceinline__ void Release() {
+    ArriveOnce(memory_.ring.empty[turn_.stage]);
+    turn_ = turn_.Next();
+  }
+  // Waits for all consumers.
+  __device__ void WaitTogether() {
+    ArriveOnce(memory_.together);
+    WaitFor(memory_.together, together_parity_);
+    together_parity_ ^= 1;
+  }
+
+  const Recomputation<BFloat16>& work_;
+  const Backward<BFloat16>& call_;
+  const Terms<BFloat16>& terms_ = call_.terms;
+  const Share& share_;
+  GradientMemory& memory_;
+  const int group_ = WarpIndex() / kProductWarps;
+  int b_ = 0;
+  Turn<kStages> turn_;
+  int keys_parity_ = 0, step_parity_ = 0, together_parity_ = 0;
+  float* line_ = nullptr;
+  Place place_;
+  Fragment d_keys_[kFragments], d_values_[kFragments];
+};
+
+template <bool kPlain>
+__global__ void SYNTRA_HOPPER_BOUNDS(kGradientThreads, 1)
+    HopperGradientKernel(const GradientCall __grid_constant__ call) {
+  if constexpr (kHopperCode) {
+    auto& memory = Shared<GradientMemory>();
+    if (ThreadIndex() == 0) {
+      memory.ring.Make(1, kConsumers);
+      MakeBarrier(memory.keys_full, 1);
+      MakeBarrier(memory.keys_empty, kConsumers);
+      for (int group = 0; group < kGroups; ++group) {
+        MakeBarrier(memory.written[group], kProductWarps);
+        MakeBarrier(memory.added[group], kProductWarps);
+      }
+      MakeBarrier(memory.together, kConsumers);
+      FenceAsync();
+    }
+    SyncThreads();
+    Backward<BFloat16> backward = call.work.call;
+    if constexpr (kPlain) {
+      backward.terms.AssumePlain();
+    } else {
+      backward.terms.AssumeProducts();
+    }
+    const Share share(call.work);
+    if (WarpIndex() < kConsumers) {
+      GetRegisters<kComputing>();
+      Consumer(call, backward, share, memory).Run();
+    } else {
+      GiveRegisters<kCopying>();
+      if (ThreadIndex() == kConsumers * kWarp) {
+        Producer(call, backward.terms, share, memory).Run();
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs) {
+  const bool others = inputs[kU].present() || inputs[kA].present() || inputs[kPrefixEnds].present();
+  const bool products = inputs[kQuery].present() && !others && !z.IsSparse();
+  if (!products || inputs[kValue].dtype != DType::kBF16 || z.head_size != kColumns ||
+      z.queries > kMostQueries || sizeof(GradientMemory) > MostSharedBytes() ||
+      !HasHopperCode(HopperGradientKernel<true>)) {
+    return 0;
+  }
+  return PartsFor(z.batch, z.heads, Multiprocessors(), 0);
+}
+
+void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work) {
+  const Terms<BFloat16>& z = work.call.terms;
+  const int64_t columns = z.heads * kColumns;
+  const auto map = [&](const BFloat16* from, int64_t rows, int64_t pitch, int tile_rows) {
+    return MapTiles({from, z.batch, rows, columns, pitch}, tile_rows);
+  };
+  const GradientCall call{map(z.query, z.queries, z.query_pitch, kQueries),
+                          map(work.call.dy, z.queries, columns, kQueries),
+                          map(z.key, z.keys, z.key_pitch, kKeys),
+                          map(z.value, z.keys, z.value_pitch, kKeys), work};
+  const Grid grid{z.heads * work.parts, kGradientThreads, sizeof(GradientMemory)};
+  WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperGradientKernel<plain()>, call); });
+}
+
+}  // namespace syntra::attention

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention_grad's passes over queries and keys on Hopper GPUs, in one: for heads of 64 columns in
+// bf16 whose scores are products of queries and keys, perhaps with a bias and a table.
+#pragma once
+
+#include "kernels/cuda/attention_grad.h"
+
+namespace syntra::attention {
+
+// In how many parts of the batch (Recomputation::parts) the kernel computes a call; 0 if it does
+// not. `inputs` are those of attention_grad.
+int64_t GradientPartsOnHopper(const Dimensions& z, std::span<const TensorType> inputs);
+
+// Computes dQ, dK, dV, and parts of dbias. `work.on_hopper` is set.
+void RunSidesOnHopper(const KernelArguments& arguments, const Recomputation<BFloat16>& work);
+
+}  // namespace syntra::attention
