@@ -117,9 +117,12 @@ std::vector<OpCase> Cases() {
   return cases;
 }
 
-// Products of activations with weights are done together.
+// Products of activations with weights are done together, unless they have so few rows that to put
+// the weights side by side would take longer.
 const char* Joint(const OpCall& call) {
-  return TransposeA(call.attributes) || TransposeB(call.attributes) ? nullptr : "joint_matmul";
+  constexpr int64_t kFewestRows = 256;
+  const bool transposes = TransposeA(call.attributes) || TransposeB(call.attributes);
+  return transposes || call.inputs[0].shape.rows() < kFewestRows ? nullptr : "joint_matmul";
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the GPU's attention and norm kernels as T5-base and its Synthesizers call them: the
 // cases that the goals name, and those of training, whose rows have segments and whose targets are
-// 114 long; and what a ReLU and its mask add to the products of a feed-forward network. Prints a
-// line of JSON for the device and one for each case:
+// 114 long; what a ReLU and its mask add to the products of a feed-forward network; and three
+// projections, one by one and as one product. Prints a line of JSON for the device and one for each
+// case:
 //   {"name": "shared attention", "op": "attention", "seconds": 1e-4, "samples": [...],
 //    "flops": 1.0e11, "bytes": 2e8, "tflops_per_second": 1000.0, "gbytes_per_second": 2000.0}
 // seconds is the median sample; a sample is the mean of several consecutive runs, timed by events.
@@ -131,7 +132,28 @@ double Bytes(const std::vector<TensorType>& types) {
   return bytes;
 }
 
-// One op call bound to operands in the GPU's memory.
+// Operands that lie side by side, in the types of one side of a call.
+class Columns {
+ public:
+  Columns(std::vector<TensorType>& types, size_t first, size_t count)
+      : first_(first), end_(first + count) {
+    for (size_t i = first_; i < end_; ++i) columns_ += types[i].shape[-1];
+    for (size_t i = first_; i < end_; ++i) types[i].pitch = columns_;
+  }
+
+  // Whether operand i lies in the memory of the one before.
+  bool Follows(size_t i) const { return i > first_ && i < end_; }
+  // What an operand that does not needs.
+  TensorType MemoryOf(const TensorType& type) const {
+    return type.pitch > 0 ? TensorType{type.dtype, {type.shape.rows(), columns_}} : type;
+  }
+
+ private:
+  size_t first_, end_;
+  int64_t columns_ = 0;
+};
+
+// One op call bound to operands in the GPU's memory. What the op would have side by side is so.
 class Workload {
  public:
   // Operands come from `given` (null: random, or segments of ones). Throws Error(kInternal) if
@@ -140,16 +162,31 @@ class Workload {
       : op_(GetOp(op)), call_(std::move(call)) {
     call_.outputs = op_.infer(call_.attributes, call_.inputs);
     call_.accumulate.assign(call_.outputs.size(), false);
+    bytes_ = Bytes(call_.inputs) + Bytes(call_.outputs);
+    const auto [of_outputs, first, count] =
+        op_.side_by_side ? op_.side_by_side(call_) : OperandRange{};
+    const Columns read(call_.inputs, first, of_outputs ? 0 : count);
+    const Columns written(call_.outputs, first, of_outputs ? count : 0);
     std::optional<BoundKernel> kernel = BindCudaKernel(op_, call_);
     SYNTRA_CHECK(kernel.has_value(), "no CUDA kernel for {}", op);
     kernel_ = std::move(*kernel);
     given.resize(call_.inputs.size(), nullptr);
     for (size_t i = 0; i < call_.inputs.size(); ++i) {
-      buffers_.push_back(given[i] ? DeviceBuffer() : RandomTensor(call_.inputs[i]));
+      if (read.Follows(i)) {
+        inputs_.push_back(After(inputs_.back(), call_.inputs[i - 1]));
+        continue;
+      }
+      buffers_.push_back(given[i] ? DeviceBuffer() : RandomTensor(read.MemoryOf(call_.inputs[i])));
       inputs_.push_back(given[i] ? given[i] : buffers_.back().data());
     }
-    for (const TensorType& type : call_.outputs) results_.emplace_back(type.bytes());
-    for (const DeviceBuffer& result : results_) outputs_.push_back(result.data());
+    for (size_t i = 0; i < call_.outputs.size(); ++i) {
+      if (written.Follows(i)) {
+        outputs_.push_back(After(outputs_.back(), call_.outputs[i - 1]));
+        continue;
+      }
+      buffers_.emplace_back(written.MemoryOf(call_.outputs[i]).bytes());
+      outputs_.push_back(buffers_.back().data());
+    }
     workspace_ = DeviceBuffer(kernel_.workspace_bytes);
   }
 
@@ -177,20 +214,24 @@ class Workload {
     const std::vector<double> samples = Samples();
     const double seconds = samples[samples.size() / 2];
     const double flops = op_.flops ? op_.flops(call_) : 0;
-    const double bytes = Bytes(call_.inputs) + Bytes(call_.outputs);
     const Json line = {{"name", name},
                        {"op", op_.name},
                        {"seconds", seconds},
                        {"samples", samples},
                        {"flops", flops},
-                       {"bytes", bytes},
+                       {"bytes", bytes_},
                        {"tflops_per_second", 1e-12 * flops / seconds},
-                       {"gbytes_per_second", 1e-9 * bytes / seconds}};
+                       {"gbytes_per_second", 1e-9 * bytes_ / seconds}};
     fmt::print("{}\n", JsonText(line));
     std::fflush(stdout);
   }
 
  private:
+  // Where the columns behind those of `type` begin.
+  static void* After(void* data, const TensorType& type) {
+    return static_cast<std::byte*>(data) + type.shape[-1] * SizeOf(type.dtype);
+  }
+
   double Mean(int runs) const {
     Event start, end;
     start.Record(stream_.get());
@@ -203,7 +244,8 @@ class Workload {
   OpCall call_;
   BoundKernel kernel_;
   Stream stream_;
-  std::vector<DeviceBuffer> buffers_, results_;
+  double bytes_ = 0;
+  std::vector<DeviceBuffer> buffers_;
   DeviceBuffer workspace_;
   std::vector<void*> inputs_, outputs_;
 };
@@ -331,6 +373,17 @@ void ReportHidden(const Sizes& sizes) {
       .Report("gradient of hidden values");
 }
 
+// One of a layer's projections, and three of them as one product.
+void ReportProjections(const Sizes& sizes) {
+  const TensorType x = sizes.activation(sizes.length), weights{DType::kF32, {kWidth, kWidth}};
+  const Attributes straight{{"transpose_a", false}, {"transpose_b", false}, {"dtype", "bf16"}};
+  Workload("matmul", {straight, {x, weights}, {}, {}}).Report("a projection");
+  Workload("joint_matmul", {straight, {x, weights, weights, weights}, {}, {}})
+      .Report("three projections");
+  Workload("joint_matmul_grad", {{}, {x, weights, weights, weights, x, x, x}, {}, {}})
+      .Report("three projections");
+}
+
 void ReportDevice() {
   cudaDeviceProp device;
   int driver = 0, runtime = 0;
@@ -369,6 +422,7 @@ int Main(int argc, char** argv) {
   for (const AttentionCase& each : AttentionCases(sizes)) ReportAttention(each, sizes);
   ReportNorm(sizes);
   ReportHidden(sizes);
+  ReportProjections(sizes);
   return 0;
 }
 
