@@ -42,8 +42,8 @@ using Group = std::vector<size_t>;
 void ProgramBuilder::JoinCalls() {
   std::vector<Instruction>& instructions = program_.instructions;
   const std::vector<bool> columns = ReadAsColumns(program_);
-  // By op, attributes and first input.
-  std::map<std::tuple<std::string, std::string, int>, Group> groups;
+  // By op, attributes, first input and region: what is computed again is joined within its region.
+  std::map<std::tuple<std::string, std::string, int, int>, Group> groups;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& call = instructions[i];
     const char* joint = call.op->joint ? call.op->joint(call.call) : nullptr;
@@ -57,7 +57,8 @@ void ProgramBuilder::JoinCalls() {
         !std::ranges::all_of(call.outputs, is_columns)) {
       continue;
     }
-    Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id}];
+    Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id,
+                           region_of_instruction_[i]}];
     if (group.size() == kMostJoined) continue;
     // A gradient has one place for each parameter.
     const bool again = std::ranges::any_of(
@@ -73,11 +74,6 @@ void ProgramBuilder::JoinCalls() {
       inputs.insert(inputs.end(), call.inputs.begin() + 1, call.inputs.end());
       outputs.insert(outputs.end(), call.outputs.begin(), call.outputs.end());
       if (i != group[0]) joined.insert(i);
-    }
-    // What several regions share is kept, so that the bits do not depend on what is recomputed.
-    const auto region = [&](size_t i) { return region_of_instruction_[i]; };
-    if (std::ranges::any_of(group, [&](size_t i) { return region(i) != region(group[0]); })) {
-      region_of_instruction_[group[0]] = -1;
     }
     Instruction& first = instructions[group[0]];
     first = MakeInstruction(std::get<0>(key), first.call.attributes, std::move(inputs));

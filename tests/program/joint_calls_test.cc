@@ -21,7 +21,6 @@ struct Network {
   bool joined = true;
   int layers = 1;          // that read the same value
   bool recompute = false;  // each layer is a region
-  bool own = false;        // in which it reads a copy of the value
   DType type = DType::kF32;
   int64_t inner = kInner, rows = kRows;
   bool frozen_keys = false;
@@ -38,12 +37,11 @@ Sketch Record(const Network& network) {
     const std::string prefix = "layer" + std::to_string(layer) + "/";
     s.builder.Region(network.recompute, [&] {
       const std::string type(NameOf(network.type));
-      const Value read = network.own ? s.One("copy", {{"dtype", type}}, {x}) : x;
       const auto project = [&](const std::string& name, bool trainable) {
         const Value weight = s.Parameter(prefix + name, {kWidth, network.inner}, trainable);
         const Value y =
             s.One("matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", type}},
-                  {read, weight});
+                  {x, weight});
         if (!network.joined) s.builder.Output(prefix + name, y);
         return y;
       };
@@ -103,7 +101,6 @@ TEST(JointCalls, GiveWhatTheSeparateCallsDo) {
   ExpectTheSeparateProducts({}, 1e-5);
   ExpectTheSeparateProducts({.layers = 3}, 1e-5);
   ExpectTheSeparateProducts({.layers = 2, .recompute = true}, 1e-5);
-  ExpectTheSeparateProducts({.layers = 2, .recompute = true, .own = true}, 1e-5);
   ExpectTheSeparateProducts({.frozen_keys = true}, 1e-5);
   ExpectTheSeparateProducts({.type = DType::kBF16}, 0.1);
 }
@@ -117,17 +114,10 @@ TEST(JointCalls, AreOneForAllThatReadTheSameValue) {
   EXPECT_EQ(Matrices(three, "joint_matmul_grad"), Counts{9});
 }
 
-// So what is computed again has the same bits as what is kept.
-TEST(JointCalls, AreTheSameWhateverIsComputedAgain) {
-  const auto matrices = [](const Network& network, std::string_view op) {
-    return Matrices(std::move(Record(network).builder).Build(), op);
-  };
-  const Network shared{.layers = 2, .recompute = true},
-      own{.layers = 2, .recompute = true, .own = true};
-  EXPECT_EQ(matrices(shared, "joint_matmul"), Counts{6});  // is kept
-  EXPECT_EQ(matrices(shared, "joint_matmul_grad"), Counts{6});
-  EXPECT_EQ(matrices(own, "joint_matmul"), (Counts{3, 3, 3, 3}));  // twice each
-  EXPECT_EQ(matrices(own, "joint_matmul_grad"), (Counts{3, 3}));
+TEST(JointCalls, StayWithinWhatIsComputedAgain) {
+  const Program program = std::move(Record({.layers = 2, .recompute = true}).builder).Build();
+  EXPECT_EQ(Matrices(program, "joint_matmul"), (Counts{3, 3, 3, 3}));  // twice each
+  EXPECT_EQ(Matrices(program, "joint_matmul_grad"), (Counts{3, 3}));
 }
 
 // Columns begin at multiples of 16 bytes.
