@@ -61,13 +61,13 @@ Value SumTo(const Scope& scope, Value x, Attributes::Integers shape, Value facto
 
 // The index of the larger of the bound and x, which is the bound's if they are equal.
 Value IsAbove(const Scope& scope, Value x, double bound) {
-  const auto shape = scope.TypeOf(x).shape.dims();
-  const Value column = Reshape(scope, x, {scope.TypeOf(x).shape.size(), 1});
+  const Shape shape = scope.TypeOf(x).shape;  // a copy: recording moves the types
+  const Value column = Reshape(scope, x, {shape.size(), 1});
   const Value bounds = scope.program().FillConstant(scope.TypeOf(column), bound);
   const Value pairs = Concatenate(scope, 1, {bounds, column});
   const Value larger = scope.program().Record("reduce_max", {}, {pairs})[1];
   return Reshape(scope, scope.One("cast", {{"dtype", std::string("f32")}}, {larger}),
-                 {shape.begin(), shape.end()});
+                 {shape.dims().begin(), shape.dims().end()});
 }
 
 Value InHeads(const Scope& scope, Value x, int64_t heads) {

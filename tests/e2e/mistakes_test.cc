@@ -108,6 +108,9 @@ TEST_F(Mistake, BatchesThatDoNotDivide) {
 
 // Before anything is tokenized, saved or evaluated.
 TEST_F(Mistake, BatchesThatDoNotFit) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer needs more address space than the limit";
+#endif
   const Outcome outcome =
       Run(Pretrain("run", {"train.batch_size=200000"}),
           {.wrapper = {"bash", "-c", "ulimit -v 3000000; exec \"$@\"", "bash"}});

@@ -53,7 +53,8 @@ TEST(Submission, FilesHaveTheServersNames) {
   EXPECT_EQ(names.size(), BenchmarkKinds().size());
   for (const auto& [kind, files] : names) {
     std::vector<std::string> found;
-    for (const TaskSplit& split : TaskOf(kind + " {}")->traits().splits) {
+    const std::unique_ptr<Task> task = TaskOf(kind + " {}");
+    for (const TaskSplit& split : task->traits().splits) {
       if (!split.submission.empty()) found.push_back(split.submission);
     }
     EXPECT_EQ(found, files) << kind;
