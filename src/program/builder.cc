@@ -148,11 +148,16 @@ void ProgramBuilder::Output(const std::string& name, Value value) {
 }
 
 void ProgramBuilder::Region(bool recompute, const std::function<void()>& record) {
-  if (!recompute) return record();
-  SYNTRA_CHECK(open_region_ < 0, "recompute regions do not nest");
-  open_region_ = regions_++;
+  SYNTRA_CHECK(!recompute || open_region_ < 0, "recompute regions do not nest");
+  const int outer = open_region_, number = regions_++;
+  // Numbers below -1 are of regions that are kept. Within one that is not, nothing is.
+  if (recompute) {
+    open_region_ = number;
+  } else if (outer < 0) {
+    open_region_ = -2 - number;
+  }
   record();
-  open_region_ = -1;
+  open_region_ = outer;
 }
 
 void ProgramBuilder::EndForwardHalf() {

@@ -72,7 +72,7 @@ class ProgramBuilder final : public Recorder {
   std::vector<Value> constants_;
   std::vector<bool> trainable_;     // per value: a parameter that learns
   std::vector<int> gradient_slot_;  // per value: index of the parameter's gradient value, or -1
-  std::vector<int> region_of_instruction_;  // -1: always kept
+  std::vector<int> region_of_instruction_;  // negative: always kept; -1: in no region
   int regions_ = 0;
   int open_region_ = -1;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins calls that multiply the same value with different parameters (Op::joint): a layer's
-// queries, keys and values, and the keys and values of all layers that read the encoder's output.
-// One large product runs faster than several small ones, reads the value once, and its gradient is
-// one sum in f32 instead of several that are rounded.
+// queries, keys and values, and the keys and values that it makes of the encoder's output. One
+// large product runs faster than several small ones, reads the value once, and its gradient is one
+// sum in f32 instead of several that are rounded.
 //
 // Calls are joined only if all that reads their results takes columns, so that the results are
 // columns of one matrix and nothing is copied.
@@ -42,7 +42,9 @@ using Group = std::vector<size_t>;
 void ProgramBuilder::JoinCalls() {
   std::vector<Instruction>& instructions = program_.instructions;
   const std::vector<bool> columns = ReadAsColumns(program_);
-  // By op, attributes, first input and region: what is computed again is joined within its region.
+  // By op, attributes, first input and region, whether that is computed again or not: so
+  // recomputing changes no bit, and results and their gradients are not kept for longer than a
+  // layer needs them.
   std::map<std::tuple<std::string, std::string, int, int>, Group> groups;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& call = instructions[i];

@@ -20,7 +20,8 @@ Value Rows(Sketch& s, int64_t rows = kRows) {
 struct Network {
   bool joined = true;
   int layers = 1;          // that read the same value
-  bool recompute = false;  // each layer is a region
+  bool regions = false;    // each layer is one
+  bool recompute = false;  // these are computed again
   DType type = DType::kF32;
   int64_t inner = kInner, rows = kRows;
   bool frozen_keys = false;
@@ -35,7 +36,7 @@ Sketch Record(const Network& network) {
   Value sum;
   for (int layer = 0; layer < network.layers; ++layer) {
     const std::string prefix = "layer" + std::to_string(layer) + "/";
-    s.builder.Region(network.recompute, [&] {
+    const auto record = [&] {
       const std::string type(NameOf(network.type));
       const auto project = [&](const std::string& name, bool trainable) {
         const Value weight = s.Parameter(prefix + name, {kWidth, network.inner}, trainable);
@@ -49,7 +50,12 @@ Sketch Record(const Network& network) {
       const Value value = project("value", true);
       const Value y = s.SelfAttention(query, key, value);
       sum = sum ? s.One("add", {}, {sum, y}) : y;
-    });
+    };
+    if (network.regions) {
+      s.builder.Region(network.recompute, record);
+    } else {
+      record();
+    }
   }
   const Value single = s.One("copy", {{"dtype", std::string("f32")}}, {sum});
   s.builder.Differentiate(s.Loss(single));
@@ -100,7 +106,7 @@ void ExpectTheSeparateProducts(Network network, double tolerance) {
 TEST(JointCalls, GiveWhatTheSeparateCallsDo) {
   ExpectTheSeparateProducts({}, 1e-5);
   ExpectTheSeparateProducts({.layers = 3}, 1e-5);
-  ExpectTheSeparateProducts({.layers = 2, .recompute = true}, 1e-5);
+  ExpectTheSeparateProducts({.layers = 2, .regions = true, .recompute = true}, 1e-5);
   ExpectTheSeparateProducts({.frozen_keys = true}, 1e-5);
   ExpectTheSeparateProducts({.type = DType::kBF16}, 0.1);
 }
@@ -114,10 +120,17 @@ TEST(JointCalls, AreOneForAllThatReadTheSameValue) {
   EXPECT_EQ(Matrices(three, "joint_matmul_grad"), Counts{9});
 }
 
-TEST(JointCalls, StayWithinWhatIsComputedAgain) {
-  const Program program = std::move(Record({.layers = 2, .recompute = true}).builder).Build();
-  EXPECT_EQ(Matrices(program, "joint_matmul"), (Counts{3, 3, 3, 3}));  // twice each
-  EXPECT_EQ(Matrices(program, "joint_matmul_grad"), (Counts{3, 3}));
+// So recomputing changes no bit.
+TEST(JointCalls, StayWithinARegionWhetherItIsComputedAgainOrNot) {
+  const auto matrices = [](bool recompute, std::string_view op) {
+    Sketch sketch = Record({.layers = 2, .regions = true, .recompute = recompute});
+    return Matrices(std::move(sketch.builder).Build(), op);
+  };
+  EXPECT_EQ(matrices(false, "joint_matmul"), (Counts{3, 3}));
+  EXPECT_EQ(matrices(true, "joint_matmul"), (Counts{3, 3, 3, 3}));  // twice each
+  for (const bool recompute : {false, true}) {
+    EXPECT_EQ(matrices(recompute, "joint_matmul_grad"), (Counts{3, 3}));
+  }
 }
 
 // Columns begin at multiples of 16 bytes.
