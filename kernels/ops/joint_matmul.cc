@@ -76,7 +76,7 @@ void ReferenceGradient(const OpCall& call, std::span<const ReferenceTensor> inpu
 
 void Gradient(GradientRule& rule) {
   const int matrices = rule.inputs() - 1;
-  std::vector<Value> inputs, gradients;
+  std::vector<Value> inputs;
   std::vector<int> targets = {0};
   for (int i = 0; i < rule.inputs(); ++i) inputs.push_back(rule.input(i));
   for (int i = 0; i < matrices; ++i) {

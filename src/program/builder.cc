@@ -150,7 +150,7 @@ void ProgramBuilder::Output(const std::string& name, Value value) {
 void ProgramBuilder::Region(bool recompute, const std::function<void()>& record) {
   SYNTRA_CHECK(!recompute || open_region_ < 0, "recompute regions do not nest");
   const int outer = open_region_, number = regions_++;
-  // Numbers below -1 are of regions that are kept. Within one that is not, nothing is.
+  // Regions that are kept have numbers below -1. A region within a recomputed one is a part of it.
   if (recompute) {
     open_region_ = number;
   } else if (outer < 0) {
