@@ -16,12 +16,11 @@ namespace {
 
 template <typename T, typename Add>
 void AddTo(const TensorType& type, void* to, const void* from, const Add& add) {
-  const int64_t rows = type.pitch > 0 ? type.shape.rows() : 1, columns = type.shape.size() / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    T* sum = static_cast<T*>(to) + row * type.pitch;
-    const T* term = static_cast<const T*>(from) + row * type.pitch;
-    for (int64_t i = 0; i < columns; ++i) sum[i] = add(sum[i], term[i]);
-  }
+  type.ForEachRun([&](int64_t place, int64_t count) {
+    T* sum = static_cast<T*>(to) + place;
+    const T* term = static_cast<const T*>(from) + place;
+    for (int64_t i = 0; i < count; ++i) sum[i] = add(sum[i], term[i]);
+  });
 }
 
 void AddTensor(const TensorType& type, void* to, const void* from) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 
 #include "kernels/bfloat16.h"
 
@@ -15,14 +14,13 @@ namespace syntra {
 inline bool AllFinite(TensorView view) {
   const TensorType& type = view.type;
   const auto finite = [&]<typename T>(T, const auto& number) {
-    const int64_t rows = type.pitch > 0 ? type.shape.rows() : 1;
-    for (int64_t row = 0; row < rows; ++row) {
-      const std::span values(static_cast<const T*>(view.data) + row * type.pitch,
-                             type.shape.size() / rows);
+    bool all = true;
+    type.ForEachRun([&](int64_t place, int64_t count) {
+      const T* run = static_cast<const T*>(view.data) + place;
       const auto ends = [&](T v) { return number(v) < std::numeric_limits<double>::infinity(); };
-      if (!std::ranges::all_of(values, ends)) return false;
-    }
-    return true;
+      all &= std::all_of(run, run + count, ends);
+    });
+    return all;
   };
   switch (type.dtype) {
     case DType::kF32:

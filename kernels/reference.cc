@@ -27,12 +27,10 @@ std::vector<std::vector<double>> Copies(const std::vector<TensorType>& types) {
 // Calls body(i, place) for every element of a tensor: its number, and where it is in memory.
 template <typename Body>
 void ForElements(const TensorType& type, const Body& body) {
-  const int64_t rows = type.pitch > 0 ? type.shape.rows() : 1, columns = type.shape.size() / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < columns; ++column) {
-      body(row * columns + column, row * type.pitch + column);
-    }
-  }
+  int64_t number = 0;
+  type.ForEachRun([&](int64_t place, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) body(number++, place + i);
+  });
 }
 
 void ToDouble(const TensorType& type, const void* from, std::vector<double>& to) {

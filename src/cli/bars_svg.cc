@@ -12,9 +12,8 @@
 namespace syntra {
 namespace {
 
-constexpr double kWidth = 760, kLeft = 160, kRight = 680, kTop = 10;
-constexpr double kBarHeight = 24, kBarDistance = 36;
-constexpr double kLegendColumn = 180;
+constexpr double kBarsEnd = 680, kBarHeight = 24, kBarDistance = 36;
+constexpr double kPartColumn = 180;  // of the legend
 
 double SumOf(const NamedBar& bar) {
   return std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0,
@@ -24,7 +23,7 @@ double SumOf(const NamedBar& bar) {
 std::string Number(double value) { return fmt::format("{:.4g}", value); }
 
 void DrawBar(const NamedBar& bar, double y, const Scale& x, const std::string& unit, Svg* svg) {
-  svg->Text(kLeft - 8, y + 0.7 * kBarHeight, "end", Fitting(bar.name, kLeft - 8));
+  svg->Text(Svg::kNames - 8, y + 0.7 * kBarHeight, "end", Fitting(bar.name, Svg::kNames - 8));
   double begin = 0;
   for (size_t i = 0; i < bar.parts.size(); ++i) {
     const double end = begin + bar.parts[i].value;
@@ -40,20 +39,21 @@ void DrawBar(const NamedBar& bar, double y, const Scale& x, const std::string& u
 std::string BarsSvg(std::span<const NamedBar> bars, const std::string& unit) {
   double most = 0;
   for (const NamedBar& bar : bars) most = std::max(most, SumOf(bar));
-  const Scale x{Widened({0, most}), {kLeft, kRight}};
+  const Scale x{Widened({0, most}), {Svg::kNames, kBarsEnd}};
   std::vector<std::string> legend, sums;
   for (const NamedValue& part : bars.front().parts) legend.push_back(part.name);
   for (const NamedBar& bar : bars) sums.push_back(bar.name + " " + Number(SumOf(bar)));
-  const double bottom = kTop + kBarDistance * static_cast<double>(bars.size());
-  Svg svg(kWidth, bottom + Svg::kAxisHeight + LegendHeight(legend.size(), kLegendColumn, kWidth),
+  const double bottom = Svg::kTop + kBarDistance * static_cast<double>(bars.size());
+  Svg svg(Svg::kWidth,
+          bottom + Svg::kAxisHeight + LegendHeight(legend.size(), kPartColumn, Svg::kWidth),
           fmt::format("{}, cut into {}: {}", unit, Join(legend, ", "), Join(sums, ", ")));
-  svg.XAxis(x, kTop, bottom, unit);
-  double y = kTop + (kBarDistance - kBarHeight) / 2;
+  svg.XAxis(x, Svg::kTop, bottom, unit);
+  double y = Svg::kTop + (kBarDistance - kBarHeight) / 2;
   for (const NamedBar& bar : bars) {
     DrawBar(bar, y, x, unit, &svg);
     y += kBarDistance;
   }
-  svg.Legend(legend, kLegendColumn, bottom + Svg::kAxisHeight);
+  svg.Legend(legend, kPartColumn, bottom + Svg::kAxisHeight);
   return std::move(svg).Finish();
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using State = Finding::State;
 
-const char* NameOf(State state) {
+const char* StateName(State state) {
   switch (state) {
     case State::kGood:
       return "ok";
@@ -51,7 +51,7 @@ std::shared_ptr<Backend> OpenDevice(const Config& config, std::vector<Finding>* 
 void Print(const std::vector<Finding>& findings, bool as_json) {
   Json json;
   for (const Finding& finding : findings) {
-    const char* state = NameOf(finding.state);
+    const char* state = StateName(finding.state);
     json[finding.subject] = {
         {"ok", finding.state != State::kFailed}, {"state", state}, {"detail", finding.detail}};
     if (!as_json) fmt::print("{:8} {:16} {}\n", state, finding.subject, finding.detail);

@@ -11,7 +11,7 @@
 namespace syntra {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 420;
+constexpr double kHeight = 420;
 constexpr double kLeft = 76, kRight = 540, kTop = 20, kBottom = 370;  // of the axes
 constexpr double kLegendText = kRight + 42;
 constexpr size_t kMostPoints = 480;  // of a curve: more than there are pixels would be a band
@@ -37,7 +37,7 @@ void DrawCurve(const NamedCurve& curve, size_t index, const Scale& x, const Scal
   svg->Line(kRight + 14, height - 4, kRight + 36, height - 4, style);
   const std::string value = "  " + ValueText(last);
   svg->Text(kLegendText, height, "start",
-            Fitting(curve.name, kWidth - kLegendText - WidthOf(value)) + value);
+            Fitting(curve.name, Svg::kWidth - kLegendText - WidthOf(value)) + value);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ std::string CurvesSvg(std::span<const NamedCurve> curves, const std::string& x_n
   for (const NamedCurve& curve : curves) names.push_back(curve.name);
   // As high as a legend of so many curves needs.
   const double legend = 2 * kTop + Svg::kLegendLine * static_cast<double>(curves.size());
-  Svg svg(kWidth, std::max(kHeight, legend),
+  Svg svg(Svg::kWidth, std::max(kHeight, legend),
           fmt::format("{} against {}: {}", y_name, x_name, Join(names, ", ")));
   svg.XAxis(x, kTop, kBottom, x_name, x_kind);
   svg.YAxis(y, kLeft, kRight, y_name);

@@ -13,8 +13,8 @@
 namespace syntra {
 namespace {
 
-constexpr double kWidth = 760, kLeft = 160, kRight = 740, kTop = 10;
-constexpr double kRowHeight = 36, kRowDistance = 50, kLegendColumn = 120;
+constexpr double kRowsEnd = 740, kRowHeight = 36, kRowDistance = 50;
+constexpr double kKindColumn = 120;  // of the legend
 
 // In the order in which they first come.
 std::vector<std::string> KindsOf(std::span<const NamedEvents> runs) {
@@ -29,8 +29,8 @@ std::vector<std::string> KindsOf(std::span<const NamedEvents> runs) {
 
 void DrawRow(const NamedEvents& run, std::span<const std::string> kinds, double y, const Scale& x,
              Svg* svg) {
-  svg->Text(kLeft - 8, y + kRowHeight / 2 + 4, "end", Fitting(run.name, kLeft - 8));
-  svg->Line(kLeft, y + kRowHeight / 2, kRight, y + kRowHeight / 2, kGridStyle);
+  svg->Text(Svg::kNames - 8, y + kRowHeight / 2 + 4, "end", Fitting(run.name, Svg::kNames - 8));
+  svg->Line(Svg::kNames, y + kRowHeight / 2, kRowsEnd, y + kRowHeight / 2, kGridStyle);
   // Each kind at its own height: a save and an evaluation often share their step.
   const double height = kRowHeight / static_cast<double>(kinds.size());
   for (size_t i = 0; i < kinds.size(); ++i) {
@@ -53,21 +53,22 @@ std::string EventsSvg(std::span<const NamedEvents> runs) {
       steps.high = std::max(steps.high, static_cast<double>(event.step));
     }
   }
-  const Scale x{Widened(steps), {kLeft, kRight}};
+  const Scale x{Widened(steps), {Svg::kNames, kRowsEnd}};
   const std::vector<std::string> kinds = KindsOf(runs);
-  const double bottom = kTop + kRowDistance * static_cast<double>(runs.size());
+  const double bottom = Svg::kTop + kRowDistance * static_cast<double>(runs.size());
   std::vector<std::string> names;
   for (const NamedEvents& run : runs) names.push_back(run.name);
-  Svg svg(kWidth, bottom + Svg::kAxisHeight + LegendHeight(kinds.size(), kLegendColumn, kWidth),
+  Svg svg(Svg::kWidth,
+          bottom + Svg::kAxisHeight + LegendHeight(kinds.size(), kKindColumn, Svg::kWidth),
           fmt::format("At which training steps there were {}: {}", Join(kinds, ", "),
                       Join(names, ", ")));
-  svg.XAxis(x, kTop, bottom, "training steps");
-  double y = kTop + (kRowDistance - kRowHeight) / 2;
+  svg.XAxis(x, Svg::kTop, bottom, "training steps");
+  double y = Svg::kTop + (kRowDistance - kRowHeight) / 2;
   for (const NamedEvents& run : runs) {
     DrawRow(run, kinds, y, x, &svg);
     y += kRowDistance;
   }
-  svg.Legend(kinds, kLegendColumn, bottom + Svg::kAxisHeight);
+  svg.Legend(kinds, kKindColumn, bottom + Svg::kAxisHeight);
   return std::move(svg).Finish();
 }
 

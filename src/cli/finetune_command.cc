@@ -26,7 +26,7 @@ Json ResultsIn(const std::string& directory) {
 }
 
 // Means and standard deviations over the runs of several seeds.
-Json Spread(std::span<const Json> runs) {
+Json SpreadOfRuns(std::span<const Json> runs) {
   Json all = runs.front();
   const auto spread_of = [&](const auto& value_in) {
     std::vector<double> values;
@@ -77,7 +77,7 @@ std::string TableOf(const Json& results) {
   return ResultsTable(rows);
 }
 
-std::string Describe(const Json& results, const Config& config) {
+std::string ResultText(const Json& results, const Config& config) {
   return fmt::format("{}run directory {}\n", TableOf(results), config.train().directory());
 }
 
@@ -99,10 +99,10 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communic
   if (ranks.rank() != 0) return ExitCode::kDone;
   Json all = results.front();
   if (options.seeds > 1) {
-    all = Spread(results);
+    all = SpreadOfRuns(results);
     ReplaceFileDurably(Path(config.train().directory()) / kResultsFile, JsonText(all, 1) + "\n");
   }
-  PrintResult(Describe(all, config));
+  PrintResult(ResultText(all, config));
   return ExitCode::kDone;
 }
 

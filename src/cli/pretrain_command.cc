@@ -19,7 +19,7 @@ double LogPerplexityIn(const NamedValues& values) {
   return it == values.end() ? NAN : it->value;
 }
 
-std::string Describe(const RunOutcome& outcome, const Config& config) {
+std::string OutcomeText(const RunOutcome& outcome, const Config& config) {
   if (outcome.was_done) {
     return fmt::format("the run in {} is done: {} of {} steps\n", config.train().directory(),
                        WithThousands(*outcome.step), WithThousands(config.train().steps()));
@@ -51,7 +51,7 @@ Action SetUpPretrain(CLI::App& app) {
       },
       [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
         const RunOutcome outcome = Pretrain(start.config, sums, backend, watchdog);
-        if (sums.rank() == 0) PrintResult(Describe(outcome, start.config));
+        if (sums.rank() == 0) PrintResult(OutcomeText(outcome, start.config));
         return outcome.code;
       });
 }

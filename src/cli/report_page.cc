@@ -57,7 +57,7 @@ std::string Throughput(const Reports& reports) {
   return CurvesNamed(reports, "tokens a second", "tokens_per_second");
 }
 
-std::string LearningRate(const Reports& reports) {
+std::string LearningRatePicture(const Reports& reports) {
   return CurvesNamed(reports, "learning rate", "learning_rate");
 }
 
@@ -118,7 +118,7 @@ constexpr NamedPicture kPictures[] = {
     {"phases", "Phases of a step", Phases},
     {"time", "Where the time went", Time},
     {"events", "Events", Events},
-    {"learning_rate", "Learning rate", LearningRate},
+    {"learning_rate", "Learning rate", LearningRatePicture},
     {"gradient_norm", "Norm of the gradients before clipping", GradientNorm},
 };
 

@@ -95,10 +95,10 @@ struct Question {
   auto operator<=>(const Question&) const = default;
 };
 // By step, then by the number of the run.
-using Outputs = std::map<int64_t, std::map<size_t, std::string>>;
+using OutputsByStep = std::map<int64_t, std::map<size_t, std::string>>;
 
-std::map<Question, Outputs> OutputsOf(const Reports& reports) {
-  std::map<Question, Outputs> questions;
+std::map<Question, OutputsByStep> OutputsOf(const Reports& reports) {
+  std::map<Question, OutputsByStep> questions;
   for (size_t i = 0; i < reports.size(); ++i) {
     for (const SampleLine& sample : reports[i].samples) {
       questions[{sample.example, sample.input, sample.target}][sample.step][i] = sample.output;
@@ -108,7 +108,7 @@ std::map<Question, Outputs> OutputsOf(const Reports& reports) {
 }
 
 // At most this many of the steps, spread evenly, the first and the last among them.
-std::set<int64_t> SomeSteps(const Outputs& outputs) {
+std::set<int64_t> SomeSteps(const OutputsByStep& outputs) {
   constexpr size_t kMost = 12;
   std::vector<int64_t> all;
   for (const auto& [step, of_runs] : outputs) all.push_back(step);
@@ -118,7 +118,7 @@ std::set<int64_t> SomeSteps(const Outputs& outputs) {
   return some;
 }
 
-std::string SampleTable(const Reports& reports, const Outputs& outputs) {
+std::string SampleTable(const Reports& reports, const OutputsByStep& outputs) {
   std::set<size_t> runs;  // that have some
   for (const auto& [step, of_runs] : outputs) {
     for (const auto& [run, text] : of_runs) runs.insert(run);
@@ -193,7 +193,7 @@ std::string EventTable(const Reports& reports) {
 }
 
 std::string SampleTables(const Reports& reports) {
-  const std::map<Question, Outputs> questions = OutputsOf(reports);
+  const std::map<Question, OutputsByStep> questions = OutputsOf(reports);
   if (questions.empty()) return "";
   std::string html = HtmlHeading("Samples over time");
   for (const auto& [question, outputs] : questions) {

@@ -40,7 +40,7 @@ double LastIn(const RunHistory& history, const std::string& name) {
 }
 
 // At most `columns` wide, whatever it holds.
-std::string Fitting(const std::string& text, int columns) {
+std::string FittingLine(const std::string& text, int columns) {
   const std::string printable = Printable(text);
   if (static_cast<int>(CodePointCount(printable)) <= columns) return printable;
   return Printable(printable, std::max(columns - 3, 1));  // and an ellipsis
@@ -90,7 +90,7 @@ class View {
  private:
   // `text` may come from anywhere.
   void Add(const std::string& text, const char* color = "") {
-    const std::string fitting = Fitting(text, options_.columns - 1);
+    const std::string fitting = FittingLine(text, options_.columns - 1);
     const bool colored = options_.colored && *color;
     lines_.push_back(colored ? color + fitting + "\033[0m" : fitting);
   }

@@ -26,7 +26,7 @@ std::string Rate(double bytes_per_second) {
   return fmt::format("{:.4g} GB/s", 1e-9 * bytes_per_second);
 }
 
-std::string Place(const ScalingPoint& point) {
+std::string LayoutText(const ScalingPoint& point) {
   const Layout& layout = point.layout;
   return fmt::format("{}, {} each", Plural(layout.nodes, "node"),
                      Plural(layout.ranks_per_node, point.cluster.has_gpus() ? "GPU" : "rank"));
@@ -86,7 +86,7 @@ PlotPoint PlaceOf(const ScalingPoint& point) {
 
 std::string PredictionText(const ScalingPoint& point) {
   std::string text =
-      fmt::format("predicted on {}: {}\n", Printable(point.cluster.name), Place(point));
+      fmt::format("predicted on {}: {}\n", Printable(point.cluster.name), LayoutText(point));
   const auto line = [&](const char* name, const std::string& value) {
     text += fmt::format("{:22} {:>18}\n", name, value);
   };

@@ -53,7 +53,7 @@ std::string ProblemOfName(const std::string& text) {
 
 // This program as another process can start it: as it was called or, in a bundle, by its start
 // script.
-Path Program() {
+Path ProgramPath() {
   const std::vector<std::string> words = CommandLineWords();
   const Path called = words.empty() ? "syntra" : words.front();
   const Path folder = called.parent_path();
@@ -120,7 +120,7 @@ std::string ScriptFor(const SlurmOptions& options) {
   const bool names_tasks = NamesTasks(*options.config);
   const Config config = LoadChecked(options, names_tasks, job.nodes * job.ranks_per_node);
   const RunDirectory directory{config.train().directory()};
-  const Path program = Program();
+  const Path program = ProgramPath();
   job.name = JobName(directory.root);
   for (const std::string& word : CommandLineWords()) {
     job.made_by += (job.made_by.empty() ? "" : " ") + ShellWord(word);

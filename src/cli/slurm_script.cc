@@ -63,7 +63,7 @@ std::string Options(const SlurmJob& job) {
 }
 
 // The words of the command as an array of the shell, an option with its value on a line.
-std::string Command(const SlurmJob& job) {
+std::string CommandLines(const SlurmJob& job) {
   std::string text = "command=(";
   for (size_t i = 0; i < job.command.size(); ++i) {
     const std::string& word = job.command[i];
@@ -116,7 +116,7 @@ std::string SlurmScript(const SlurmJob& job) {
       "SLURM_JOB_END_TIME=$(SLURM_TIME_FORMAT=%s squeue --noheader --jobs=\"$job\" --format=%e) || "
       "true\n"
       "export SLURM_JOB_END_TIME\n\n";
-  text += Command(job);
+  text += CommandLines(job);
   text += kWait;
   text += "# The program assigns a node's cores to its ranks.\n";
   text += Launcher(job) + " \"${command[@]}\" &\n";

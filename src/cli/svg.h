@@ -52,6 +52,9 @@ class Svg {
 
   std::string Finish() && { return std::move(text_) + "</svg>\n"; }
 
+  static constexpr double kWidth = 760;  // of all pictures
+  static constexpr double kTop = 10;     // free above bars and rows
+  static constexpr double kNames = 160;  // what their names take on the left
   static constexpr double kAxisHeight = 50;
   static constexpr double kLegendLine = 22;  // the height of a line of a legend
 

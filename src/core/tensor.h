@@ -29,6 +29,13 @@ struct TensorType {
     const int64_t gaps = pitch > 0 ? (shape.rows() - 1) * (pitch - shape[-1]) : 0;
     return (shape.size() + gaps) * SizeOf(dtype);
   }
+  // Calls body(place, count) for elements that follow each other, the first of them `place`
+  // elements behind the first of all: once, or for each row of columns.
+  template <typename Body>
+  void ForEachRun(const Body& body) const {
+    if (pitch == 0) return body(int64_t{0}, shape.size());
+    for (int64_t row = 0; row < shape.rows(); ++row) body(row * pitch, shape[-1]);
+  }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 

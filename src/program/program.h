@@ -3,6 +3,7 @@
 // recorded once per shape and not rewritten afterwards.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
 #include <variant>
@@ -36,7 +37,7 @@ struct Instruction {
 };
 
 struct Program {
-  std::vector<ValueInfo> values;
+  std::deque<ValueInfo> values;  // references to them hold while more are recorded
   std::vector<Instruction> instructions;
   std::map<std::string, Value> outputs;  // named results, alive until the end of a run
   size_t backward_begin = 0;             // instructions before it are the forward half

@@ -29,13 +29,13 @@ std::string Shortened(const std::string& value) {
   return value.size() <= kLongestValue ? value : value.substr(0, kLongestValue) + "...";
 }
 
-std::string ToText(const Facts& facts) { return JsonText(Json(facts)); }
+std::string FactsText(const Facts& facts) { return JsonText(Json(facts)); }
 Facts ToFacts(const std::string& text) { return ParseJson(text).get<Facts>(); }
 
 // What each rank says, and in which order it is told.
-class Comparison {
+class FactsComparison {
  public:
-  explicit Comparison(const std::vector<std::string>& texts) {
+  explicit FactsComparison(const std::vector<std::string>& texts) {
     // Most ranks say the same, so each text is read once.
     std::map<std::string, std::vector<int>> ranks_by_text;
     for (size_t rank = 0; rank < texts.size(); ++rank) {
@@ -126,13 +126,13 @@ bool AgreeOnDigest(Communicator& ranks, uint64_t digest) {
 void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, const std::string& what,
                     const std::string& remedy) {
   if (ranks.size() == 1) return;
-  const std::string text = ToText(facts);
+  const std::string text = FactsText(facts);
   if (AgreeOnDigest(ranks, XXH3_64bits(text.data(), text.size()))) return;
   const std::vector<std::string> texts = ranks.Gather(text);
   if (ranks.rank() != 0) {
     Fail(code, "the ranks of this job have different {}; rank 0 tells which", what);
   }
-  std::vector<std::string> lines = Comparison(texts).Lines();
+  std::vector<std::string> lines = FactsComparison(texts).Lines();
   const size_t count = lines.size();
   if (count > kMostLines) {
     lines.resize(kMostLines);

@@ -11,7 +11,7 @@ namespace syntra {
 namespace {
 
 // Where a run would compute, and what it may take there.
-struct Place {
+struct RunPlace {
   int ranks;
   int ranks_on_host;
   Backend& backend;
@@ -49,7 +49,7 @@ bool CanBeShared(const TrainConfig& config, int ranks) {
 }
 
 // The largest micro-batch, at most `rows`, with which the run fits; 0: none.
-int64_t FittingRows(Config config, int64_t rows, const Place& place) {
+int64_t FittingRows(Config config, int64_t rows, const RunPlace& place) {
   const int64_t per_rank = config.train().batch_size() / place.ranks;
   for (; rows > 0; --rows) {
     if (per_rank % rows != 0) continue;
@@ -61,7 +61,7 @@ int64_t FittingRows(Config config, int64_t rows, const Place& place) {
   return 0;
 }
 
-std::string Remedy(const TrainingPlan& plan, const Place& place) {
+std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
   Config config = plan.config();
   const int64_t planned_rows = plan.shape().rows;
   if (const int64_t rows = FittingRows(config, planned_rows - 1, place); rows > 0) {
@@ -121,7 +121,7 @@ std::string Parts(const TrainingPlan& plan) {
 
 std::string CheckFits(const TrainingPlan& plan, int ranks_on_host,
                       const std::vector<MemoryLimit>& host_limits) {
-  Place place{plan.ranks(), ranks_on_host, plan.backend(), host_limits};
+  RunPlace place{plan.ranks(), ranks_on_host, plan.backend(), host_limits};
   if (!place.on_host()) {
     const Device& device = plan.backend().device();
     place.limits = {{static_cast<int64_t>(device.free_bytes()),

@@ -31,12 +31,13 @@ constexpr double kMetricsBytesPerStep = 700;
 
 using State = Finding::State;
 
-struct Result {
+struct CheckResult {
   std::string text;
   State state = State::kGood;
 
-  Result(const char* text) : text(text) {}  // NOLINT: a check that is all right returns its text
-  Result(std::string text, State state = State::kGood) : text(std::move(text)), state(state) {}
+  CheckResult(const char* text)
+      : text(text) {}  // NOLINT: a check that is all right returns its text
+  CheckResult(std::string text, State state = State::kGood) : text(std::move(text)), state(state) {}
 };
 
 // Throws Error(kResources) unless `path` is a directory that can be written, or can be made.
@@ -106,7 +107,7 @@ class Checks {
       }
     }
     try {
-      const Result result = subject();
+      const CheckResult result = subject();
       findings_.push_back({name, result.state, result.text});
     } catch (const Error& error) {
       findings_.push_back({name, State::kFailed, error.what(), error.code()});
@@ -172,7 +173,7 @@ class Checks {
 
   // Shards of a directory that the user named are made again if they do not do, but not in silence:
   // another run may be waiting for the ones that are there.
-  Result CheckShards() const {
+  CheckResult CheckShards() const {
     const Path prepared = directory_.Prepared(config_.data());
     if (std::filesystem::exists(prepared / kCorpusIndexName) &&
         !std::filesystem::exists(splits_.at(0).directory)) {
@@ -201,7 +202,7 @@ class Checks {
     return text;
   }
 
-  Result CheckCheckpoints() {
+  CheckResult CheckCheckpoints() {
     checkpoint_ = NewestSummary(directory_.checkpoints());
     if (!checkpoint_) return "none yet";
     RunIdentity identity;
@@ -221,7 +222,7 @@ class Checks {
     return others.empty() ? text : fmt::format("{}; changed: {}", text, others);
   }
 
-  Result CheckInitial() {
+  CheckResult CheckInitial() {
     if (config_.checkpoint().initial().empty()) return "checkpoint.initial is not set";
     if (!initial_) initial_ = InitialOf(config_);
     return initial_ ? initial_->path.string() : "not used, since the run has checkpoints";
@@ -252,7 +253,7 @@ class Checks {
          right == now.end() ? "nothing" : *right, left == before.end() ? "nothing" : *left);
   }
 
-  Result CheckSpace() const {
+  CheckResult CheckSpace() const {
     const CheckpointConfig& how = config_.checkpoint();
     const int64_t done = checkpoint_ ? checkpoint_->info.step : 0;
     const int64_t left = std::max<int64_t>(0, config_.train().steps() - done);

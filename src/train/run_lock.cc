@@ -68,7 +68,7 @@ Path LockOf(const Path& run_directory) { return run_directory / "LOCK"; }
        run_directory.string(), holder);
 }
 
-FileLock Take(const Path& run_directory) {
+FileLock TakeLock(const Path& run_directory) {
   // RequireFree of another process holds the lock for a moment.
   for (int attempt = 1; attempt <= 5; ++attempt) {
     if (attempt > 1) usleep(20000);
@@ -105,7 +105,7 @@ void RunLock::RequireFree(const Path& run_directory) {
 }
 
 RunLock::RunLock(const Path& run_directory)
-    : directory_(run_directory), lock_(Take(run_directory)) {
+    : directory_(run_directory), lock_(TakeLock(run_directory)) {
   struct stat status;
   if (stat(directory_.c_str(), &status) != 0) {
     Fail(ExitCode::kResources, "cannot look at {}: {}", directory_.string(),

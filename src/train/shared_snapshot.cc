@@ -13,7 +13,7 @@ namespace syntra {
 namespace {
 
 // A line before a text.
-std::string Joined(std::string_view line, std::string_view text) {
+std::string WithFirstLine(std::string_view line, std::string_view text) {
   return fmt::format("{}\n{}", line, text);
 }
 
@@ -24,7 +24,7 @@ std::pair<std::string, std::string> SplitOff(const std::string& joined) {
 }
 
 std::string Answer(ExitCode code, std::string_view text) {
-  return Joined(std::to_string(static_cast<int>(code)), text);
+  return WithFirstLine(std::to_string(static_cast<int>(code)), text);
 }
 
 // Of whole tensors.
@@ -43,7 +43,7 @@ std::string SharedSnapshot::Begin(const RunPosition& position, std::span<const H
       run_.directory.checkpoints(), InfoOf(run_.identity, position), *frame_,
       OptionsOf(run_.config.checkpoint()),
       std::vector<FileRecord>{{kTokenizerFile, run_.identity.tokenizer_model}});
-  return Joined(save_->directory().filename().string(), ToText(frame_->outline));
+  return WithFirstLine(save_->directory().filename().string(), ToText(frame_->outline));
 }
 
 std::string SharedSnapshot::WritePart(const std::string& begun,

@@ -51,7 +51,7 @@ void Handle(int signal, void (*handler)(int)) {
 }
 
 // True if the file was there.
-bool Take(const Path& path) {
+bool TakeFile(const Path& path) {
   if (unlink(path.c_str()) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   // It cannot be removed, so it would be found again at every step; it was made to be obeyed, so
@@ -78,8 +78,8 @@ StopRequest PollSignals() {
 }
 
 StopRequest PollRequestFiles(const Path& run_directory) {
-  const bool save = Take(run_directory / "SAVE");
-  if (Take(run_directory / "STOP")) return StopRequest::kSaveAndStop;
+  const bool save = TakeFile(run_directory / "SAVE");
+  if (TakeFile(run_directory / "STOP")) return StopRequest::kSaveAndStop;
   return save ? StopRequest::kSave : StopRequest::kNone;
 }
 

@@ -21,7 +21,7 @@ double BytesOf(std::span<const TensorType> types) {
 }
 
 // The parameters that an instruction reads or whose gradients it makes.
-std::string ParametersOf(const Program& program, const Instruction& instruction) {
+std::string ParameterNames(const Program& program, const Instruction& instruction) {
   std::vector<std::string> names;
   for (const auto* values : {&instruction.inputs, &instruction.outputs}) {
     for (const Value value : *values) {
@@ -43,7 +43,7 @@ Json FactsOf(const Program& program, const RunTimes::Mark& mark) {
     bytes += BytesOf(done.inputs) + BytesOf(done.outputs);
   }
   Json facts{{"inputs", TypesOf(call.inputs)}, {"outputs", TypesOf(call.outputs)}};
-  const std::string names = ParametersOf(program, instruction);
+  const std::string names = ParameterNames(program, instruction);
   if (!names.empty()) facts["names"] = names;
   if (!call.attributes.empty()) facts["attributes"] = call.attributes.ToString();
   if (instruction.op->flops) facts["flops"] = instruction.op->flops(call);

@@ -34,8 +34,6 @@ namespace {
 namespace context = boost::context;
 
 constexpr size_t kStackBytes = 64 << 10;
-// The initial value of shared memory in a block.
-constexpr auto kUnwritten = std::byte{0xFF};
 
 // All stacks are in one range of memory, by which addresses on them are recognised. Before each
 // stack there is a guard page; a thread that overflows its stack ends the program.

@@ -95,8 +95,9 @@ void MultiplyMatrices(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)
 
 // Copies 16 bytes (zeros if `from` is null) to the block's shared memory. They arrive as late as
 // CUDA allows: when the thread waits for the group that it committed them with. Until then the
-// target is NaN.
+// target holds kUnwritten: NaN, as all shared memory of a block at first.
 inline constexpr size_t kCopyBytes = 16;
+inline constexpr auto kUnwritten = std::byte{0xFF};
 void CopyAsync(void* to, const void* from);
 void CommitCopies();
 // Waits for all groups that the thread has committed, except the last `left`.

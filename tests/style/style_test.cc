@@ -384,6 +384,53 @@ TEST(Names, OfOneGenerationOnly) {
   }
 }
 
+// The name that a line declares at a file's outermost level, or nothing.
+std::string DeclaredName(const std::string& line) {
+  static const std::regex type(R"(^(?:struct|class|enum class|enum|using) (\w+) *[:={].*)");
+  static const std::regex other(
+      R"(^(?:\[\[\w+\]\] )?(?!return|namespace|template|TEST)\w[\w:<>,&* ]*[ *&](\w+)[({=;\[ ].*)");
+  std::smatch match;
+  if (std::regex_match(line, match, type) || std::regex_match(line, match, other)) return match[1];
+  return "";
+}
+
+// Where several files are compiled as one (syntra_library), a local name that a header has too
+// would hide that in all of them, without a word from the compiler.
+TEST(Names, DifferWhereFilesAreCompiledTogether) {
+  std::map<std::string, fs::path> headers;
+  for (const fs::path& path : Files()) {
+    const std::string folder = path.parent_path().string();
+    // Below kernels/ names stand in namespaces of their own.
+    if (path.extension() != ".h" || folder.starts_with("tests") || folder.starts_with("kernels/")) {
+      continue;
+    }
+    for (const std::string& line : Lines(Root() / path)) headers[DeclaredName(line)] = path;
+  }
+  headers.erase("");
+  for (const char* name : {"Error", "Fail", "kManifestName"}) ASSERT_TRUE(headers.contains(name));
+  int local_names = 0;
+  for (const fs::path& list : Files()) {
+    if (list.filename() != "CMakeLists.txt" || list.parent_path().empty() ||
+        Read(Root() / list).find(" TOGETHER\n") == std::string::npos) {
+      continue;
+    }
+    for (const fs::path& path : CodeBelow(list.parent_path().string())) {
+      bool local = false;
+      for (const std::string& line : Lines(Root() / path)) {
+        if (line == "namespace {") local = true;
+        if (line == "}  // namespace") local = false;
+        const std::string name = local ? DeclaredName(line) : "";
+        if (name.empty()) continue;
+        ++local_names;
+        const auto at = headers.find(name);
+        if (at == headers.end()) continue;
+        ADD_FAILURE() << path << ": " << name << " is a name in " << at->second;
+      }
+    }
+  }
+  EXPECT_GT(local_names, 100);
+}
+
 TEST(Comments, PutNothingOff) {
   ExpectNowhere(std::regex(R"(\b(TO)"
                            R"(DO|FIX)"
