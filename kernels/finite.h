@@ -18,7 +18,7 @@ inline bool AllFinite(TensorView view) {
     type.ForEachRun([&](int64_t place, int64_t count) {
       const T* run = static_cast<const T*>(view.data) + place;
       const auto ends = [&](T v) { return number(v) < std::numeric_limits<double>::infinity(); };
-      all &= std::all_of(run, run + count, ends);
+      all = all && std::all_of(run, run + count, ends);
     });
     return all;
   };

@@ -23,7 +23,7 @@ constexpr int64_t kLongSum = int64_t{64} << 20, kShortSum = int64_t{16} << 10;  
 constexpr size_t kWritten = size_t{64} << 20;
 constexpr char kInside[] = "shared_memory";
 
-double Median(std::vector<double> values) {
+double UpperMedian(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
@@ -45,7 +45,7 @@ StepSeconds MeasureSteps(StepBench& bench, Communicator& ranks,
     compute.push_back(seconds[0] / ranks.size());
     update.push_back(seconds[1] / ranks.size());
   }
-  return {Median(compute), Median(update)};
+  return {UpperMedian(compute), UpperMedian(update)};
 }
 
 double MeasureSum(Communicator& ranks, int64_t bytes, int times) {
@@ -60,7 +60,7 @@ double MeasureSum(Communicator& ranks, int64_t bytes, int times) {
     ranks.AllReduceSum(view);
     seconds.push_back(SecondsSince(start));
   }
-  double median = Median(seconds);
+  double median = UpperMedian(seconds);
   ranks.AllReduceMax(std::span(&median, 1));
   return median;
 }
@@ -95,7 +95,7 @@ double MeasureStorage(const Path& directory) {
     seconds.push_back(SecondsSince(start));
   }
   std::filesystem::remove(file);
-  return static_cast<double>(kWritten) / Median(seconds);
+  return static_cast<double>(kWritten) / UpperMedian(seconds);
 }
 
 double NodeMemory() {

@@ -47,12 +47,12 @@ std::string FittingLine(const std::string& text, int columns) {
 }
 
 // What the run is doing, and whether that is as it should be.
-struct State {
+struct RunState {
   std::string text;
   bool bad = false;
 };
 
-State StateOf(const WatchedRun& run) {
+RunState StateOf(const WatchedRun& run) {
   if (!run.holder.empty()) return {"running: " + run.holder};
   if (run.report.done) return {"done"};
   const auto& events = run.report.events;
@@ -110,7 +110,7 @@ class View {
     }
     // A path may be longer than the terminal is wide.
     Add(text + "  " + run_.report.directory.string(), "\033[1m");
-    const State state = StateOf(run_);
+    const RunState state = StateOf(run_);
     Add("  " + state.text, state.bad ? "\033[31m" : "");
   }
 

@@ -10,8 +10,6 @@
 namespace syntra {
 namespace {
 
-double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
-
 double ArenaBytes(const TrainingPlan& plan, const Program& program) {
   return static_cast<double>(PlanOn(plan.backend(), program, plan.keeps_rounded()).arena_bytes);
 }

@@ -9,6 +9,9 @@ namespace syntra {
 
 class TrainingPlan;
 
+// Of elements in fp32.
+inline double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
+
 // In bytes; of several ranks that share the optimizer's state, of the one with most of it.
 struct MemoryNeeds {
   int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree

@@ -35,8 +35,8 @@ struct CheckResult {
   std::string text;
   State state = State::kGood;
 
-  CheckResult(const char* text)
-      : text(text) {}  // NOLINT: a check that is all right returns its text
+  // A check that is all right returns its text.
+  CheckResult(const char* text) : text(text) {}  // NOLINT
   CheckResult(std::string text, State state = State::kGood) : text(std::move(text)), state(state) {}
 };
 

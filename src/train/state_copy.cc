@@ -8,7 +8,7 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 20;  // bytes
+constexpr int64_t kCopyGrain = int64_t{1} << 20;  // bytes
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void StateCopy::Take(std::span<const HostTensor> tensors) {
   std::byte* to = memory_.data();
   for (TensorRecord& record : records) {
     const size_t size = record.type.bytes();
-    ParallelFor(static_cast<int64_t>(size), kGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(static_cast<int64_t>(size), kCopyGrain, [&](int64_t begin, int64_t end) {
       std::memcpy(to + begin, record.data + begin, static_cast<size_t>(end - begin));
     });
     record.data = to;

@@ -14,7 +14,7 @@ std::string TypesOf(std::span<const TensorType> types) {
   return Join(texts, ", ");
 }
 
-double BytesOf(std::span<const TensorType> types) {
+double TensorBytes(std::span<const TensorType> types) {
   double bytes = 0;
   for (const TensorType& type : types) bytes += static_cast<double>(type.bytes());
   return bytes;
@@ -40,7 +40,7 @@ Json FactsOf(const Program& program, const RunTimes::Mark& mark) {
   double bytes = 0;
   for (size_t i = first; i < first + mark.instructions; ++i) {
     const OpCall& done = program.instructions[i].call;
-    bytes += BytesOf(done.inputs) + BytesOf(done.outputs);
+    bytes += TensorBytes(done.inputs) + TensorBytes(done.outputs);
   }
   Json facts{{"inputs", TypesOf(call.inputs)}, {"outputs", TypesOf(call.outputs)}};
   const std::string names = ParameterNames(program, instruction);

@@ -10,8 +10,6 @@
 namespace syntra {
 namespace {
 
-double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
-
 // Products alone count.
 double FlopsOf(const Instruction& instruction) {
   const Op& op = *instruction.op;
@@ -27,7 +25,7 @@ std::vector<double> FlopsUpTo(const Program& program) {
   return sums;
 }
 
-double BytesOf(const TensorType& type) {
+double TensorBytes(const TensorType& type) {
   return type.present() ? static_cast<double>(type.bytes()) : 0;
 }
 
@@ -39,11 +37,11 @@ double BytesMoved(const Instruction& instruction) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto before = inputs.begin() + static_cast<std::ptrdiff_t>(i);
     const bool again = std::find(inputs.begin(), before, inputs[i]) != before;
-    if (!again) bytes += BytesOf(call.inputs[i]);
+    if (!again) bytes += TensorBytes(call.inputs[i]);
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const bool adds = i < call.accumulate.size() && call.accumulate[i];
-    bytes += (instruction.op->updates || adds ? 2 : 1) * BytesOf(call.outputs[i]);
+    bytes += (instruction.op->updates || adds ? 2 : 1) * TensorBytes(call.outputs[i]);
   }
   return bytes;
 }
