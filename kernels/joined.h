@@ -15,8 +15,7 @@ class Joined {
   Joined() = default;  // there is nothing to join
   // `parts`: the matrices, which may have a pitch; `wanted`: the element type of the whole.
   Joined(std::span<const TensorType> parts, DType wanted, WorkspaceLayout& layout) {
-    int64_t columns = 0;
-    for (const TensorType& part : parts) columns += part.shape[-1];
+    const int64_t columns = ColumnsSideBySide(parts);
     for (const TensorType& part : parts) {
       const Shape shape = {part.shape.rows(), part.shape[-1]};
       StridedCall& copy = copies_.emplace_back(

@@ -22,9 +22,7 @@ inline size_t JointMatrices(std::span<const TensorType> inputs) {
 
 // The matrix of which these are columns.
 inline TensorType SideBySide(std::span<const TensorType> types) {
-  int64_t columns = 0;
-  for (const TensorType& type : types) columns += type.shape[-1];
-  return {types[0].dtype, {types[0].shape.rows(), columns}};
+  return {types[0].dtype, {types[0].shape.rows(), ColumnsSideBySide(types)}};
 }
 
 // One product of the call: the call of matmul, whose B may have several parts, and which inputs and

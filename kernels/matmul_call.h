@@ -38,8 +38,7 @@ struct MatmulCall {
   static MatmulCall OfParts(const OpCall& call, bool transpose_b) {
     MatmulCall result = WithTypes(call);
     result.b_parts = call.inputs.size() - 1;
-    int64_t columns = 0;
-    for (size_t i = 1; i < call.inputs.size(); ++i) columns += call.inputs[i].shape[-1];
+    const int64_t columns = ColumnsSideBySide(std::span(call.inputs).subspan(1));
     const int64_t rows = call.inputs[1].shape[0];
     result.problem.transpose_b = transpose_b;
     result.problem.m = call.inputs[0].shape.rows();

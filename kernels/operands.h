@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "kernels/op.h"
 
@@ -25,6 +26,13 @@ inline bool AreActivations(const OpCall& call) {
 // Whether the operand has type `dtype` or is absent.
 inline bool IsOptional(const TensorType& type, DType dtype) {
   return !type.present() || type.dtype == dtype;
+}
+
+// The columns of matrices that lie side by side.
+inline int64_t ColumnsSideBySide(std::span<const TensorType> matrices) {
+  int64_t columns = 0;
+  for (const TensorType& matrix : matrices) columns += matrix.shape[-1];
+  return columns;
 }
 
 template <typename T>

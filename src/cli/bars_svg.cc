@@ -44,8 +44,7 @@ std::string BarsSvg(std::span<const NamedBar> bars, const std::string& unit) {
   for (const NamedValue& part : bars.front().parts) legend.push_back(part.name);
   for (const NamedBar& bar : bars) sums.push_back(bar.name + " " + Number(SumOf(bar)));
   const double bottom = Svg::kTop + kBarDistance * static_cast<double>(bars.size());
-  Svg svg(Svg::kWidth,
-          bottom + Svg::kAxisHeight + LegendHeight(legend.size(), kPartColumn, Svg::kWidth),
+  Svg svg(bottom + Svg::kAxisHeight + LegendHeight(legend.size(), kPartColumn),
           fmt::format("{}, cut into {}: {}", unit, Join(legend, ", "), Join(sums, ", ")));
   svg.XAxis(x, Svg::kTop, bottom, unit);
   double y = Svg::kTop + (kBarDistance - kBarHeight) / 2;

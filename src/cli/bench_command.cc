@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/median.h"
 #include "base/memory_limits.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -82,12 +83,6 @@ void Print(const StepParts& parts) {
 
 double Total(const std::array<double, 2>& phases) {
   return std::accumulate(phases.begin(), phases.end(), 0.0);
-}
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 void PrintLine(const Json& json) {

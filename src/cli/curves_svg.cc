@@ -56,7 +56,7 @@ std::string CurvesSvg(std::span<const NamedCurve> curves, const std::string& x_n
   for (const NamedCurve& curve : curves) names.push_back(curve.name);
   // As high as a legend of so many curves needs.
   const double legend = 2 * kTop + Svg::kLegendLine * static_cast<double>(curves.size());
-  Svg svg(Svg::kWidth, std::max(kHeight, legend),
+  Svg svg(std::max(kHeight, legend),
           fmt::format("{} against {}: {}", y_name, x_name, Join(names, ", ")));
   svg.XAxis(x, kTop, kBottom, x_name, x_kind);
   svg.YAxis(y, kLeft, kRight, y_name);

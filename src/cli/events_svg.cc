@@ -58,8 +58,7 @@ std::string EventsSvg(std::span<const NamedEvents> runs) {
   const double bottom = Svg::kTop + kRowDistance * static_cast<double>(runs.size());
   std::vector<std::string> names;
   for (const NamedEvents& run : runs) names.push_back(run.name);
-  Svg svg(Svg::kWidth,
-          bottom + Svg::kAxisHeight + LegendHeight(kinds.size(), kKindColumn, Svg::kWidth),
+  Svg svg(bottom + Svg::kAxisHeight + LegendHeight(kinds.size(), kKindColumn),
           fmt::format("At which training steps there were {}: {}", Join(kinds, ", "),
                       Join(names, ", ")));
   svg.XAxis(x, Svg::kTop, bottom, "training steps");

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/median.h"
 #include "base/memory_limits.h"
 #include "cli/step_bench.h"
 #include "core/thread.h"
@@ -22,11 +23,6 @@ constexpr int kWarmUps = 2, kSteps = 9;
 constexpr int64_t kLongSum = int64_t{64} << 20, kShortSum = int64_t{16} << 10;  // bytes
 constexpr size_t kWritten = size_t{64} << 20;
 constexpr char kInside[] = "shared_memory";
-
-double UpperMedian(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 struct StepSeconds {
   double compute = 0, update = 0;
@@ -45,7 +41,7 @@ StepSeconds MeasureSteps(StepBench& bench, Communicator& ranks,
     compute.push_back(seconds[0] / ranks.size());
     update.push_back(seconds[1] / ranks.size());
   }
-  return {UpperMedian(compute), UpperMedian(update)};
+  return {Median(compute), Median(update)};
 }
 
 double MeasureSum(Communicator& ranks, int64_t bytes, int times) {
@@ -60,7 +56,7 @@ double MeasureSum(Communicator& ranks, int64_t bytes, int times) {
     ranks.AllReduceSum(view);
     seconds.push_back(SecondsSince(start));
   }
-  double median = UpperMedian(seconds);
+  double median = Median(seconds);
   ranks.AllReduceMax(std::span(&median, 1));
   return median;
 }
@@ -95,7 +91,7 @@ double MeasureStorage(const Path& directory) {
     seconds.push_back(SecondsSince(start));
   }
   std::filesystem::remove(file);
-  return static_cast<double>(kWritten) / UpperMedian(seconds);
+  return static_cast<double>(kWritten) / Median(seconds);
 }
 
 double NodeMemory() {

@@ -21,8 +21,8 @@ constexpr double kLegendMargin = 20;
 // About as wide as a letter is at the pictures' size.
 constexpr double kLetter = 7.5;
 
-size_t LegendColumns(double column, double width) {
-  return static_cast<size_t>((width - kLegendMargin) / column);
+size_t LegendColumns(double column) {
+  return static_cast<size_t>((Svg::kWidth - kLegendMargin) / column);
 }
 
 // A distance of 1, 2 or 5 times a power of ten that cuts the range into at most eight.
@@ -54,14 +54,13 @@ std::string SafeText(const std::string& text) { return XmlText(Printable(text));
 
 }  // namespace
 
-Svg::Svg(double width, double height, const std::string& label)
-    : width_(width),
-      text_(fmt::format(
+Svg::Svg(double height, const std::string& label)
+    : text_(fmt::format(
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
           "height=\"{1}\" font-family=\"sans-serif\" font-size=\"13\" role=\"img\" "
           "aria-label=\"{2}\">\n"
           "<rect class=\"paper\" width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-          width, height, SafeText(label))) {}
+          kWidth, height, SafeText(label))) {}
 
 void Svg::Line(double x1, double y1, double x2, double y2, const std::string& style) {
   text_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1,
@@ -113,7 +112,7 @@ void Svg::YAxis(const Scale& y, double left, double right, const std::string& na
 }
 
 void Svg::Legend(std::span<const std::string> names, double column, double top) {
-  const size_t columns = LegendColumns(column, width_);
+  const size_t columns = LegendColumns(column);
   for (size_t i = 0; i < names.size(); ++i) {
     const double x = kLegendMargin + column * static_cast<double>(i % columns);
     const double y = top + kLegendLine * static_cast<double>(i / columns);
@@ -122,8 +121,8 @@ void Svg::Legend(std::span<const std::string> names, double column, double top) 
   }
 }
 
-double LegendHeight(size_t names, double column, double width) {
-  const size_t columns = LegendColumns(column, width);
+double LegendHeight(size_t names, double column) {
+  const size_t columns = LegendColumns(column);
   return Svg::kLegendLine * static_cast<double>((names + columns - 1) / columns);
 }
 

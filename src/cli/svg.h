@@ -27,7 +27,7 @@ class Svg {
  public:
   // `label` says in words what the picture shows, for who does not see it. Texts may come from
   // anywhere, here and below.
-  Svg(double width, double height, const std::string& label);
+  Svg(double height, const std::string& label);
 
   void Line(double x1, double y1, double x2, double y2, const std::string& style);
   // `tip` is shown where a mouse rests on it.
@@ -59,12 +59,11 @@ class Svg {
   static constexpr double kLegendLine = 22;  // the height of a line of a legend
 
  private:
-  double width_;
   std::string text_;
 };
 
-// What such a legend takes in a picture of this width.
-double LegendHeight(size_t names, double column, double width);
+// What such a legend takes.
+double LegendHeight(size_t names, double column);
 
 // About how much room a text takes.
 double WidthOf(const std::string& text);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/median.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -15,13 +16,6 @@ namespace {
 
 // Of a normal distribution, the standard deviation over the median absolute deviation.
 constexpr double kNormal = 1.4826;
-
-// The upper one where there are two.
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 }  // namespace
 

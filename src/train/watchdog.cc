@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "base/median.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -240,10 +241,7 @@ double Watchdog::AllowedLocked(RunPhase phase, double bytes) const {
 
 double Watchdog::AllowedByMedian(const std::deque<double>& measured, double least) const {
   if (measured.size() < kNeededForMedian) return std::max(least, first_steps_);
-  std::vector<double> seconds(measured.begin(), measured.end());
-  const auto middle = seconds.begin() + seconds.size() / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return std::max(least, options_.limits.step_medians * *middle);
+  return std::max(least, options_.limits.step_medians * Median({measured.begin(), measured.end()}));
 }
 
 std::string Watchdog::Describe() const {
