@@ -53,6 +53,9 @@ struct GradientMemory {
   Barrier together;          // of all consumers
 };
 
+// What a block of an H100 can have.
+static_assert(sizeof(GradientMemory) <= 227 << 10);
+
 struct GradientCall {
   TensorMap queries, dy, keys, values;
   Recomputation<BFloat16> work;
@@ -207,8 +210,10 @@ class Consumer {
       gradients[k] = RowsOf(d_scores[0][2 * k], d_scores[0][2 * k + 1]);
     }
     if (call_.dvalue != nullptr) MultiplyRegisters(weights, stage.dy, d_values_);
+    // Before a product has their registers: until it is complete nobody may read these.
+    if (call_.dquery != nullptr) ShareScores(gradients);
     if (call_.dkey != nullptr) MultiplyRegisters(gradients, stage.queries, d_keys_);
-    if (call_.dquery != nullptr) AddToQueries(gradients);
+    if (call_.dquery != nullptr) AddToQueries();
     WaitForProducts<0>(d_values_);
     WaitForProducts<0>(d_keys_);
     Release();
@@ -235,12 +240,16 @@ class Consumer {
     CommitProducts();
   }
 
-  // dQ += dS K, over the group's keys.
-  __device__ __forceinline__ void AddToQueries(const FragmentA (&gradients)[kSteps]) {
-    RowTile& d_scores = memory_.d_scores[group_];
-    StorePairs(gradients, d_scores);
+  // Puts the warp's rows of dS where the group's products read them.
+  __device__ __forceinline__ void ShareScores(const FragmentA (&gradients)[kSteps]) {
+    StorePairs(gradients, memory_.d_scores[group_]);
     FenceAsync();
     ArriveOnce(memory_.written[group_]);
+  }
+
+  // dQ += dS K, over the group's keys.
+  __device__ __forceinline__ void AddToQueries() {
+    const RowTile& d_scores = memory_.d_scores[group_];
     Fragment sums[kFragments] = {};
     WaitFor(memory_.written[group_], step_parity_);
     FenceProducts(sums);

@@ -284,11 +284,17 @@ __global__ void __launch_bounds__(kTileThreads) ScatterTableKernel(Recomputation
   const auto add = [&](int64_t b, int64_t h, int64_t first_query, int64_t first_key) {
     ShareScoreGradients(pair, terms, b, h,
                         {static_cast<int>(first_query), static_cast<int>(first_key)}, shared);
-    for (int i = 0; i < kOwnRows && first_query + i < terms.queries; ++i) {
+    static_assert(kPassing<T> <= 64);
+    uint64_t owned = 0;  // the thread's keys
+    for (int j = 0; j < kPassing<T> && first_key + j < terms.keys; ++j) {
+      const bool is_own = terms.KeyPosition(b, first_key + j) % kTileThreads == ThreadIndex();
+      owned |= static_cast<uint64_t>(is_own) << j;
+    }
+    for (int i = 0; i < kOwnRows && first_query + i < terms.queries && owned != 0; ++i) {
       const int64_t m = terms.table_queries == 1 ? 0 : terms.QueryPosition(b, first_query + i);
-      for (int j = 0; j < kPassing<T> && first_key + j < terms.keys; ++j) {
-        const int64_t n = terms.KeyPosition(b, first_key + j);
-        if (n % kTileThreads == ThreadIndex()) table[m * terms.table_keys + n] += shared.row[i][j];
+      for (uint64_t left = owned; left != 0; left &= left - 1) {
+        const int j = LowestBit(left);
+        table[m * terms.table_keys + terms.KeyPosition(b, first_key + j)] += shared.row[i][j];
       }
     }
     SyncThreads();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // depthwise_conv and its gradient: a thread sums eight neighbouring columns of a row over the taps,
-// however many these are. A weight that all positions share is summed by a block, one of a long
-// filter by a thread.
+// however many these are. A weight that all positions share is summed over parts of the rows, one
+// of a long filter by a thread.
+#include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/depthwise_call.h"
 #include "kernels/operands.h"
@@ -29,8 +30,9 @@ struct SumTaps {
       if (!call.Reads(segments, row, offset)) continue;
       const Eight value = LoadEight(from + (row + offset) * call.columns + column, count);
       const float* of_row = weights + call.weights_of(kInput ? row + offset : row) + tap;
-      for (int k = 0; k < count; ++k) {
-        sum[k] += of_row[call.group_of(column + k) * call.taps] * value[k];
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) {
+        if (k < count) sum[k] += of_row[call.group_of(column + k) * call.taps] * value[k];
       }
     }
     StoreResult(sum, to + row * call.columns + column, count, accumulate);
@@ -55,22 +57,72 @@ struct WeightGrad {
   }
 };
 
-struct WarpSums {
-  float of_warp[kThreads / kWarp];
+// The gradients of weights that all positions share: first of parts of the rows, a filter for each
+// column; then over the parts and the columns of a group.
+struct SharedWeights {
+  static constexpr int64_t kTapsAtOnce = 8;  // by a thread
+  static constexpr int64_t kMostParts = 16;  // with a few hundred columns they fill a GPU
+
+  int64_t parts, column_blocks, tap_blocks;
+
+  static SharedWeights Of(const DepthwiseCall& call) {
+    constexpr int64_t kLeastRows = kThreads;  // of a part
+    return {.parts = std::clamp<int64_t>(call.rows() / kLeastRows, 1, kMostParts),
+            .column_blocks = (call.columns + kWarp - 1) / kWarp,
+            .tap_blocks = (call.taps + kTapsAtOnce - 1) / kTapsAtOnce};
+  }
+  int64_t blocks() const { return parts * column_blocks * tap_blocks; }
 };
 
-// One block for each weight that all positions share.
+// partial[part, tap, column]. The lanes of a warp have neighbouring columns, and the warps of a
+// block take turns with the rows.
 template <typename T>
-__global__ void SharedWeightGradKernel(WeightGrad<T> grad) {
+__global__ void WeightPartsKernel(WeightGrad<T> grad, SharedWeights shared, float* partial) {
+  const DepthwiseCall& call = grad.call;
+  const int64_t column = BlockIndex() % shared.column_blocks * kWarp + LaneIndex();
+  const int64_t block = BlockIndex() / shared.column_blocks;
+  const int64_t first_tap = block % shared.tap_blocks * SharedWeights::kTapsAtOnce;
+  const int64_t part = block / shared.tap_blocks;
+  const int64_t end = column < call.columns ? call.rows() * (part + 1) / shared.parts : 0;
+  int64_t row = call.rows() * part / shared.parts + WarpIndex();
+  int64_t position = row % call.length;
+  float sums[SharedWeights::kTapsAtOnce] = {};
+  for (; row < end; row += WarpCount()) {
+    const float dy = ToFloat(grad.dy[row * call.columns + column]);
+    const int32_t segment = grad.segments ? grad.segments[row] : 1;
+#pragma unroll
+    for (int k = 0; k < SharedWeights::kTapsAtOnce; ++k) {
+      const int64_t offset = first_tap + k - call.left;
+      const bool is_there = first_tap + k < call.taps && position + offset >= 0 &&
+                            position + offset < call.length && segment != 0;
+      if (!is_there || (grad.segments && grad.segments[row + offset] != segment)) continue;
+      sums[k] += dy * ToFloat(grad.x[(row + offset) * call.columns + column]);
+    }
+    position += WarpCount();
+    while (position >= call.length) position -= call.length;
+  }
+#pragma unroll
+  for (int k = 0; k < SharedWeights::kTapsAtOnce; ++k) {
+    const float sum = SumOverWarps(sums[k], Shared<ColumnStorage>());
+    if (WarpIndex() == 0 && column < call.columns && first_tap + k < call.taps) {
+      partial[(part * call.taps + first_tap + k) * call.columns + column] = sum;
+    }
+    SyncThreads();
+  }
+}
+
+// One warp for each weight.
+template <typename T>
+__global__ void FinishWeightsKernel(WeightGrad<T> grad, int64_t parts, const float* partial) {
   const DepthwiseCall& call = grad.call;
   const int64_t group = BlockIndex() / call.taps, tap = BlockIndex() % call.taps;
   const int64_t width = call.group_columns();
   float sum = 0.0f;
-  for (int64_t i = ThreadIndex(); i < call.rows() * width; i += ThreadCount()) {
-    sum += grad.Term(i / width, tap, group * width + i % width);
+  for (int64_t i = LaneIndex(); i < parts * width; i += kWarp) {
+    sum += partial[(i / width * call.taps + tap) * call.columns + group * width + i % width];
   }
-  sum = BlockSum(sum, Shared<WarpSums>().of_warp);
-  if (ThreadIndex() == 0) StoreResult(sum, grad.result + BlockIndex(), grad.accumulate);
+  sum = WarpSum(sum);
+  if (LaneIndex() == 0) StoreResult(sum, grad.result + BlockIndex(), grad.accumulate);
 }
 
 // One thread for each weight of long filters, which neighbouring columns have of their own.
@@ -133,6 +185,11 @@ std::optional<BoundKernel> cuda_depthwise_conv_grad(const OpCall& call) {
   const bool wants_x = call.outputs[0].present(), wants_weights = call.outputs[1].present();
   BoundKernel kernel;
   kernel.accumulates = true;
+  const bool shares = wants_weights && !depthwise.dynamic && !depthwise.is_long;
+  const SharedWeights shared = SharedWeights::Of(depthwise);
+  if (shares) {
+    kernel.workspace_bytes = shared.parts * depthwise.taps * depthwise.columns * sizeof(float);
+  }
   kernel.run = [=, dtype = call.inputs[0].dtype, of_x = Accumulates(call, 0),
                 of_weights = Accumulates(call, 1)](const KernelArguments& arguments) {
     WithActivation(dtype, [&](auto type) {
@@ -153,7 +210,10 @@ std::optional<BoundKernel> cuda_depthwise_conv_grad(const OpCall& call) {
       } else if (depthwise.is_long) {
         Launch(arguments, GridFor(weights), LongWeightGradKernel<T>, grad);
       } else {
-        Launch(arguments, {weights, kThreads, sizeof(WarpSums)}, SharedWeightGradKernel<T>, grad);
+        auto* partial = reinterpret_cast<float*>(arguments.workspace);
+        Launch(arguments, {shared.blocks(), kThreads, sizeof(ColumnStorage)}, WeightPartsKernel<T>,
+               grad, shared, partial);
+        Launch(arguments, {weights, kWarp}, FinishWeightsKernel<T>, grad, shared.parts, partial);
       }
     });
   };

@@ -271,8 +271,8 @@ void CudaFailed(cudaError_t status, const char* call) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
       return fail(
-          "; this build has no code for this GPU: build with -DCMAKE_CUDA_ARCHITECTURES=native "
-          "on its machine");
+          "; this build has no code for this GPU: build without CMAKE_CUDA_ARCHITECTURES, which "
+          "gives code for compute capability 8.0 and newer");
     case cudaErrorUnsupportedPtxVersion:
       return fail("; update the NVIDIA driver, or build with -DCMAKE_CUDA_ARCHITECTURES=native");
     case cudaErrorDevicesUnavailable:

@@ -331,12 +331,13 @@ bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
   return !Plan(problem, batch).Candidates(status).empty();
 }
 
-size_t Gemm::workspace_bytes() const { return plan_->workspace_bytes; }
+size_t Gemm::workspace_bytes() const { return LibraryWorkspace::Reserved(plan_->workspace_bytes); }
 
 void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
                std::byte* workspace, void* mask) const {
   if (mask) plan_->SetMask(mask);
-  CheckCublas(plan_->Enqueue(a, b, c, workspace, static_cast<cudaStream_t>(call.stream)),
+  void* scratch = plan_->workspace_bytes > 0 ? LibraryWorkspace::In(workspace) : nullptr;
+  CheckCublas(plan_->Enqueue(a, b, c, scratch, static_cast<cudaStream_t>(call.stream)),
               "cublasLtMatmul");
 }
 

@@ -3,9 +3,11 @@
 // workspace are then fixed, so that a training step can be captured as a CUDA graph.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/file.h"
+#include "core/buffer.h"
 #include "kernels/gemm_problem.h"
 #include "kernels/op.h"
 
@@ -23,6 +25,23 @@ struct GemmBatch {
 // remember which, so that everything that reads them computes the same bits.
 // SYNTRA_ALGORITHMS=first in the environment takes the library's first choice instead.
 void KeepAlgorithms(const Path& file);
+
+// cublasLtMatmul takes a workspace only at a multiple of 256 bytes; a kernel's parts of its
+// workspace are at multiples of 64.
+class LibraryWorkspace {
+ public:
+  static constexpr size_t kAlignment = 256;
+
+  // What a kernel must reserve for `bytes`.
+  static size_t Reserved(size_t bytes) {
+    return bytes == 0 ? 0 : bytes + kAlignment - Buffer::kAlignment;
+  }
+  // Where the library's workspace begins in what was reserved.
+  static std::byte* In(std::byte* reserved) {
+    const auto address = reinterpret_cast<uintptr_t>(reserved);
+    return reserved + ((address + kAlignment - 1) / kAlignment * kAlignment - address);
+  }
+};
 
 class Gemm {
  public:

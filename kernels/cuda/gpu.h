@@ -4,6 +4,7 @@
 // one dimension. The number of threads of a block is a multiple of a warp.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -68,6 +69,11 @@ __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
+// The number of the lowest bit that is set; there must be one.
+__device__ __forceinline__ int LowestBit(uint64_t bits) {
+  return __ffsll(static_cast<long long>(bits)) - 1;
+}
+
 // 2^power with an error of at most two units in the last place. Results below 2^-126 are zero.
 __device__ __forceinline__ float Exp2(float power) {
   float result;
@@ -112,6 +118,7 @@ void WaitForCopies() {
   simt::WaitForCopies(kLeft);
 }
 
+inline int LowestBit(uint64_t bits) { return std::countr_zero(bits); }
 inline float Exp2(float power) { return std::exp2(power); }
 
 using syntra::ToBFloat16;

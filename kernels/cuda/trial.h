@@ -44,26 +44,33 @@ class Trial {
     return memory;
   }
 
-  // Of the fastest of a few runs, after one that loads what is needed. enqueue() gives work to the
-  // stream; false: it cannot, which takes forever.
+  // Of the fastest of a few samples, after a run that loads what is needed. enqueue() enqueues work
+  // on the stream; false: it cannot, which takes forever. A sample of short work has several runs,
+  // between which the stream does not wait for the host.
   template <typename Enqueue>
   double Seconds(const Enqueue& enqueue) {
-    constexpr int kRuns = 5;
+    constexpr int kSamples = 5;
+    constexpr double kMostRuns = 20, kSampleSeconds = 2e-4;
     if (!enqueue()) return std::numeric_limits<double>::infinity();
-    float fastest = std::numeric_limits<float>::infinity();
-    for (int run = 0; run < kRuns; ++run) {
-      SYNTRA_CUDA(cudaEventRecord(events_[0], stream_));
-      enqueue();
-      SYNTRA_CUDA(cudaEventRecord(events_[1], stream_));
-      SYNTRA_CUDA(cudaEventSynchronize(events_[1]));
-      float milliseconds = 0;
-      SYNTRA_CUDA(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
-      fastest = std::min(fastest, milliseconds);
-    }
-    return 1e-3 * fastest;
+    double fastest = Mean(enqueue, 1);
+    const auto runs = static_cast<int>(std::clamp(kSampleSeconds / fastest, 1.0, kMostRuns));
+    if (runs > 1) fastest = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kSamples; ++i) fastest = std::min(fastest, Mean(enqueue, runs));
+    return fastest;
   }
 
  private:
+  template <typename Enqueue>
+  double Mean(const Enqueue& enqueue, int runs) {
+    SYNTRA_CUDA(cudaEventRecord(events_[0], stream_));
+    for (int i = 0; i < runs; ++i) enqueue();
+    SYNTRA_CUDA(cudaEventRecord(events_[1], stream_));
+    SYNTRA_CUDA(cudaEventSynchronize(events_[1]));
+    float milliseconds = 0;
+    SYNTRA_CUDA(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]));
+    return std::max(1e-3 * static_cast<double>(milliseconds) / runs, 1e-9);
+  }
+
   cudaStream_t stream_ = nullptr;
   cudaEvent_t events_[2] = {};
   std::vector<void*> memory_;

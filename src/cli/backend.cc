@@ -24,17 +24,13 @@ bool UsesGpu(TrainConfig::Device device, const GpuReport& found) {
 std::shared_ptr<Backend> ChooseBackend(TrainConfig::Device device, Communicator* ranks) {
   const GpuReport found = device == TrainConfig::CPU ? GpuReport() : FindGpus();
   const bool on_gpu = UsesGpu(device, found);
-  const int rank = ranks ? ranks->rank_on_host() : 0, count = ranks ? ranks->ranks_on_host() : 1;
+  const int rank = ranks ? ranks->rank_on_host() : 0;
   const int gpu = on_gpu ? rank % found.count : 0;
   // Before anything is allocated: memory is of the NUMA node of the core that first touches it.
   if (ranks) TakeCores(*ranks, on_gpu ? found.addresses[gpu] : "");
   if (!on_gpu) return {&CpuBackend(), [](Backend*) {}};
   std::shared_ptr<Backend> backend = OpenGpu(gpu);
   Log().info("computing on {}", backend->device().name());
-  if (rank == 0 && count > found.count) {
-    Log().warn("{} ranks of this host share {} GPU{}; start one rank a GPU", count, found.count,
-               found.count > 1 ? "s" : "");
-  }
   return backend;
 }
 

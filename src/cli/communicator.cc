@@ -33,7 +33,9 @@ std::string FirstObstacle(const std::string& obstacle, Communicator& ranks, cons
   for (size_t rank = 0; rank < obstacles.size(); ++rank) {
     if (!obstacles[rank].empty()) return fmt::format("rank {}: {}", rank, obstacles[rank]);
     const auto [other, is_new] = first_with.emplace(devices[rank], rank);
-    if (!is_new) return fmt::format("ranks {} and {} share a GPU", other->second, rank);
+    if (!is_new) {
+      return fmt::format("ranks {} and {} share a GPU; start one rank a GPU", other->second, rank);
+    }
   }
   return "";
 }
@@ -55,7 +57,9 @@ std::shared_ptr<Communicator> ChooseCommunicator(const TrainConfig& config, Comm
     return nccl;
   }
   if (with_gpus && ranks.rank() == 0) {
-    Log().info("MPI sums the gradients through the host's memory, not NCCL: {}", obstacle);
+    const bool is_wanted = config.reduction() == TrainConfig::EXACT;
+    Log().log(is_wanted ? spdlog::level::info : spdlog::level::warn,
+              "MPI sums the gradients through the host's memory, not NCCL: {}", obstacle);
   }
   return through_host;
 }

@@ -423,6 +423,8 @@ std::string WhyNoGpu(bool one_each) {
                      found.count);
 }
 
+constexpr int kSkipped = 77;
+
 int TestOnGpu(bool with_nccl) {
   if (const std::string reason = WhyNoGpu(with_nccl); !reason.empty()) {
     if (communicator->rank() == 0) fmt::print("[  SKIPPED ] {}\n", reason);
@@ -431,7 +433,14 @@ int TestOnGpu(bool with_nccl) {
   const std::unique_ptr<Backend> gpu = OpenGpu(communicator->rank_on_host() % FindGpus().count);
   device = &gpu->device();
   if (!with_nccl) return TestOnAllRanks(*communicator);
-  NcclCommunicator nccl(*communicator, *device, nccl::Load());
+  const nccl::Library* library = nullptr;
+  try {
+    library = &nccl::Load();
+  } catch (const Error& error) {
+    if (communicator->rank() == 0) fmt::print("[  SKIPPED ] {}\n", error.what());
+    return kSkipped;
+  }
+  NcclCommunicator nccl(*communicator, *device, *library);
   communicator = &nccl;
   return TestOnAllRanks(*communicator);
 }

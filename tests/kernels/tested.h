@@ -23,6 +23,10 @@ inline bool IsReference(const Backend& backend) { return &backend == &ReferenceB
 inline constexpr size_t kTestedGuard = 16 * Buffer::kAlignment;
 std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call);
 
+// Whether a product has the same bits whatever the op applies to its result. A library that chooses
+// an algorithm for each may sum in another order.
+bool SumsProductsAlike();
+
 // Calls `run` in several ways that must give bitwise equal results: with different numbers of
 // threads, or with the threads scheduled in different orders. `run` binds its kernels anew each
 // time.

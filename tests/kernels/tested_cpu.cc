@@ -10,6 +10,8 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
   return BindCpuKernel(op, call);
 }
 
+bool SumsProductsAlike() { return true; }
+
 void InSeveralWays(const std::function<void(const std::string& way)>& run) {
   const int saved = ThreadCount();
   for (const int threads : {1, 2, 3}) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products on the host instead of cuBLASLt: sums in double, rounded once.
+// Matrix products on the host instead of cuBLASLt: sums in double, rounded once. They also fill a
+// workspace, which therefore must be theirs alone.
 #include "kernels/cuda/gemm.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/bfloat16.h"
 #include "kernels/bit_mask.h"
@@ -48,9 +50,14 @@ bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
   return !HasMask(problem.epilogue) || (problem.n % kMaskRowBits == 0 && batch.count == 1);
 }
 
-size_t Gemm::workspace_bytes() const { return 0; }
-
 namespace {
+
+constexpr size_t kWorkspaceBytes = 1000;
+
+void FillWorkspace(std::byte* workspace) {
+  SYNTRA_CHECK(workspace, "a product without its workspace");
+  std::memset(LibraryWorkspace::In(workspace), 0xff, kWorkspaceBytes);
+}
 
 // A bit of a mask of C^T, which is column-major as all matrices of the library: the mask has a
 // column of bits for each of its columns, and of a byte's bits the lowest comes first.
@@ -72,7 +79,7 @@ double Finish(const GemmProblem& p, double sum, int64_t row, int64_t column, voi
   if (p.epilogue == Epilogue::kRelu) return std::max(sum, 0.0);
   const MaskBit bit = MaskBit::At(mask, p.n, row, column);
   if (p.epilogue == Epilogue::kMask) return bit.is_set() ? sum : 0.0;
-  bit.Set(sum > 0.0);
+  bit.Set(sum >= 0.0);  // of a sum of 0, too, as in CUTLASS's kernels
   return std::max(sum, 0.0);
 }
 
@@ -102,10 +109,14 @@ void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const
 
 }  // namespace
 
-void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c, std::byte*,
-               void* mask) const {
-  simt::Give(call.stream,
-             [plan = *plan_, a, b, c, mask] { Multiply(plan.problem, plan.batch, a, b, c, mask); });
+size_t Gemm::workspace_bytes() const { return LibraryWorkspace::Reserved(kWorkspaceBytes); }
+
+void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* c,
+               std::byte* workspace, void* mask) const {
+  simt::Give(call.stream, [plan = *plan_, a, b, c, workspace, mask] {
+    FillWorkspace(workspace);
+    Multiply(plan.problem, plan.batch, a, b, c, mask);
+  });
 }
 
 }  // namespace syntra::gpu
