@@ -97,7 +97,10 @@ ExitCode RunReported(const CLI::App& root, const Action& action) {
 }
 
 ExitCode ParseAndRun(int argc, const char* const* argv) {
-  CLI::App root("Syntra pretrains T5-style encoder-decoders with synthetic attention.", "syntra");
+  CLI::App root(
+      "Syntra pretrains and finetunes encoder-decoders, decoders and encoders with attention, "
+      "Synthesizers and other token mixers.",
+      "syntra");
   root.footer(
       "\"syntra COMMAND --help\" says more of a command; \"syntra config explain\" lists all "
       "fields.");
