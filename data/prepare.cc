@@ -10,6 +10,7 @@
 #include <span>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -23,12 +24,10 @@
 namespace syntra {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Documents are read, tokenized and written in blocks of this size: large enough for many threads,
 // small enough for memory and for a quick stop.
 constexpr size_t kBlockDocuments = 1000;
-constexpr size_t kBlockBytes = size_t{4} << 20;
+constexpr size_t kBlockTextBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kClockTick{2};
 constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
@@ -147,7 +146,7 @@ class Preparation {
     const ErrorContext context([&] { return "preparing " + task.source.string(); });
     try {
       File file = OpenCorpusFile(task.source);
-      const Digest source = DigestOfRest(file);
+      const Digest source = DigestOfRest(file, [this] { Report(); });
       std::optional<Digest> content;
       if (IsFinished(task, {file.Size(), source}, &content)) return false;
       if (content) {
@@ -232,7 +231,7 @@ class Preparation {
   static size_t ReadBlock(RecordReader* reader, BadRecordLedger* ledger,
                           std::span<Document> block) {
     size_t count = 0, bytes = 0;
-    for (Record record; count < block.size() && bytes < kBlockBytes && reader->Next(&record);) {
+    for (Record record; count < block.size() && bytes < kBlockTextBytes && reader->Next(&record);) {
       if (record.fault != RecordFault::kNone) {
         ledger->CountBad(record);
         continue;

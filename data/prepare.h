@@ -27,8 +27,9 @@ struct PrepareOptions {
   Path directory;
   std::string text_field = "text";
   BadRecordPolicy on_bad_record;
-  // Called on the calling thread after every few hundred documents, and more often while waiting
-  // for other processes' shards. May throw to stop.
+  // Called on the calling thread after every few hundred documents and every few MB of a file that
+  // is compared with its shard, and more often while waiting for other processes' shards. May throw
+  // to stop.
   std::function<void(const PrepareProgress&)> on_progress;
   // For a run that has already trained on these shards. If the bytes of a corpus file have changed,
   // its shard is replaced only by one with the same content (when the file was merely compressed

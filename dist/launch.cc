@@ -26,7 +26,6 @@ Launch DetectLaunch(const Environment& get) {
   // mpirun first: inside a Slurm job its ranks see Slurm's variables too.
   if (const int ranks = Number(get("OMPI_COMM_WORLD_SIZE"))) {
     return {.use_mpi = true,
-            .under_mpirun = true,
             .expected_ranks = ranks,
             .rank = Number(get("OMPI_COMM_WORLD_RANK")),
             .job_directory = directory,

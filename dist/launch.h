@@ -11,9 +11,8 @@ namespace syntra {
 
 struct Launch {
   bool use_mpi = false;
-  bool under_mpirun = false;  // Open MPI's mpirun is the parent
-  int expected_ranks = 1;     // 0: the launcher does not say
-  int rank = 0;               // as the launcher numbers them; 0 if it does not say
+  int expected_ranks = 1;  // 0: the launcher does not say
+  int rank = 0;            // as the launcher numbers them; 0 if it does not say
   // The launcher's directory for this job on this machine, which it removes when the job ends.
   // Empty if there is none.
   std::string job_directory;

@@ -47,10 +47,13 @@ Digest DigestOf(std::span<const std::byte> bytes) {
 Digest DigestOf(std::string_view text) { return DigestOf(std::as_bytes(std::span(text))); }
 
 // Read in blocks: a mapped file that another process cuts short would end this one by SIGBUS.
-Digest DigestOfRest(File& file) {
+Digest DigestOfRest(File& file, const std::function<void()>& after_block) {
   DigestStream stream;
   const DirectBlock block(size_t{4} << 20);
-  while (const size_t count = file.Read(block.bytes())) stream.Add(block.bytes().first(count));
+  while (const size_t count = file.Read(block.bytes())) {
+    stream.Add(block.bytes().first(count));
+    if (after_block) after_block();
+  }
   return stream.Finish();
 }
 

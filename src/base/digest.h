@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,8 +19,9 @@ using Digest = std::array<uint8_t, 16>;
 
 Digest DigestOf(std::span<const std::byte> bytes);
 Digest DigestOf(std::string_view text);
-// The digest of the rest of the file, from where it is read next to its end.
-Digest DigestOfRest(File& file);
+// The digest of the rest of the file, from where it is read next to its end. `after_block` is
+// called after each few MB.
+Digest DigestOfRest(File& file, const std::function<void()>& after_block = {});
 // 32 lower-case hexadecimal digits.
 std::string ToHex(const Digest& digest);
 inline std::string HexDigestOf(std::span<const std::byte> bytes) { return ToHex(DigestOf(bytes)); }

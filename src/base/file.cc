@@ -351,12 +351,10 @@ void RenameDurably(const Path& from, const Path& to) {
   SyncDirectory(to.parent_path());
 }
 
-void Exchange(const Path& a, const Path& b) {
-  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
-    const int error_number = errno;
-    Fail(ExitCode::kResources, "cannot replace the existing {}: {}; move it away", b.string(),
-         SystemErrorText(error_number));
-  }
+bool Exchange(const Path& a, const Path& b) {
+  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) return false;
+  FailSystem("replace", b);
 }
 
 void RemoveAll(const Path& path) {

@@ -110,9 +110,9 @@ void CreateDirectoriesDurably(const Path& path);
 void SyncDirectory(const Path& path);
 // rename(2) followed by fsync of the directory that holds `to`.
 void RenameDurably(const Path& from, const Path& to);
-// Two existing paths change places in one step; the caller syncs their directories. Fails on file
-// systems that cannot do it.
-void Exchange(const Path& a, const Path& b);
+// Two existing paths change places in one step; the caller syncs their directories. False on file
+// systems that cannot do it, as NFS and Lustre.
+bool Exchange(const Path& a, const Path& b);
 void RemoveAll(const Path& path);
 
 // What a file system has left for this user.

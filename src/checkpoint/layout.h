@@ -32,6 +32,7 @@ inline constexpr const char* kCheckpointsFolder = "checkpoints";
 // Entries of a root that are not checkpoints: being written, being deleted, found to be damaged.
 inline constexpr std::string_view kBuildingPrefix = ".tmp-";
 inline constexpr std::string_view kTrashPrefix = ".trash-";
+inline constexpr std::string_view kReplacedPrefix = ".replaced-";
 inline constexpr std::string_view kBadPrefix = ".bad-";
 
 std::string StepName(int64_t step);  // "step-0000012300"

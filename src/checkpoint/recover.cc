@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/log.h"
+#include "checkpoint/retention.h"
 
 namespace syntra {
 namespace {
@@ -36,6 +37,11 @@ void SetAside(const CheckpointRef& bad) {
   }
 }
 
+void PassOver(const Rejected& bad, Recovery mode) {
+  Log().warn("passed over checkpoint {}: {}", bad.checkpoint.path.string(), bad.reason);
+  if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
+}
+
 bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
 
 [[noreturn]] void FailAllRejected(const Path& root, const std::vector<Rejected>& rejected) {
@@ -56,16 +62,14 @@ Path RootAt(const Path& path) {
 }  // namespace
 
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode) {
+  if (mode == Recovery::kSetAside && Exists(root)) RemoveLeftovers(root);
   std::vector<CheckpointRef> checkpoints = ListCheckpoints(root);
   std::reverse(checkpoints.begin(), checkpoints.end());
   std::vector<Rejected> rejected;
   for (const CheckpointRef& candidate : checkpoints) {
     try {
       Checkpoint found(candidate.path, VerifyDirectory(candidate.path, candidate.step));
-      for (const Rejected& bad : rejected) {
-        Log().warn("passed over checkpoint {}: {}", bad.checkpoint.path.string(), bad.reason);
-        if (mode == Recovery::kSetAside && bad.damaged) SetAside(bad.checkpoint);
-      }
+      for (const Rejected& bad : rejected) PassOver(bad, mode);
       return found;
     } catch (const UnsupportedFormat&) {
       throw;
@@ -95,16 +99,18 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step) {
   std::vector<CheckpointRef> candidates(checkpoints.begin(), first_late);
   std::ranges::reverse(candidates);
   candidates.insert(candidates.end(), first_late, checkpoints.end());
+  std::vector<Rejected> rejected;
   for (const CheckpointRef& candidate : candidates) {
     try {
       VerifyDirectory(candidate.path, candidate.step);
+      for (const Rejected& bad : rejected) PassOver(bad, Recovery::kSetAside);
       return candidate.step;
     } catch (const Error& error) {
       if (error.code() != ExitCode::kCheckpoint) throw;
-      Log().warn("passed over checkpoint {}: {}", candidate.path.string(), error.what());
+      rejected.push_back({candidate, error.what(), true});
     }
   }
-  Fail(ExitCode::kCheckpoint, "no usable checkpoint in {}", root.string());
+  FailAllRejected(root, rejected);
 }
 
 Path WithoutCheckpointFile(const Path& path) {

@@ -13,7 +13,7 @@ namespace syntra {
 
 enum class Recovery {
   kSetAside,  // the owner of the run: damaged checkpoints that were passed over are renamed
-              // .bad-...
+              // .bad-..., and what interrupted saves left is cleared away first
   kReadOnly,  // everyone else: nothing is changed
 };
 
@@ -25,8 +25,9 @@ enum class Recovery {
 std::optional<Checkpoint> FindNewestValid(const Path& root, Recovery mode);
 
 // The step of the checkpoint to which a run that has diverged goes back: the newest valid one from
-// before `first_bad_step` was trained, or else the oldest valid one. Throws Error(kCheckpoint) if
-// none is valid. Changes nothing.
+// before `first_bad_step` was trained, or else the oldest valid one. For the owner of the run:
+// damaged ones that were passed over are renamed .bad-... Throws Error(kCheckpoint) if none is
+// valid, and leaves all in place.
 int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step);
 
 // The newest valid checkpoint below `path`: a checkpoint (its MANIFEST and its tensors.h5 stand for

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,26 +18,32 @@
 namespace syntra {
 namespace {
 
-// Names of leftovers end with the process id of their maker. One save runs at a time in a process,
-// so its own leftovers are stale too.
-bool IsStale(std::string_view name) {
-  for (const std::string_view prefix : {kBuildingPrefix, kTrashPrefix}) {
+// What a name of OwnPath tells.
+struct Leftover {
+  std::string_view prefix, checkpoint;
+  int64_t process = 0;
+
+  // One save runs at a time in a process, so its own leftovers are stale too.
+  bool is_stale() const { return process == getpid() || !Alive(static_cast<pid_t>(process)); }
+};
+
+std::optional<Leftover> ParseLeftover(std::string_view name) {
+  for (const std::string_view prefix : {kBuildingPrefix, kTrashPrefix, kReplacedPrefix}) {
     const size_t dash = name.rfind('-');
-    int64_t process;
-    if (!name.starts_with(prefix) || dash < prefix.size() ||
-        !ParseStepName(name.substr(prefix.size(), dash - prefix.size())) ||
-        !ParseInt64(name.substr(dash + 1), &process) || process <= 0) {
+    if (!name.starts_with(prefix) || dash < prefix.size()) continue;
+    Leftover found{prefix, name.substr(prefix.size(), dash - prefix.size())};
+    if (!ParseStepName(found.checkpoint) || !ParseInt64(name.substr(dash + 1), &found.process) ||
+        found.process <= 0) {
       continue;
     }
-    return process == getpid() || !Alive(static_cast<pid_t>(process));
+    return found;
   }
-  return false;
+  return std::nullopt;
 }
 
 // After the rename no reader can find a directory that is half deleted.
 void RemoveCheckpoint(const Path& path) {
-  const Path trash =
-      path.parent_path() / fmt::format("{}{}-{}", kTrashPrefix, path.filename().string(), getpid());
+  const Path trash = OwnPath(kTrashPrefix, path);
   RenameDurably(path, trash);
   RemoveQuietly(trash);
 }
@@ -51,10 +58,22 @@ void RemoveQuietly(const Path& path) noexcept {
   }
 }
 
+Path OwnPath(std::string_view prefix, const Path& checkpoint) {
+  return checkpoint.parent_path() /
+         fmt::format("{}{}-{}", prefix, checkpoint.filename().string(), getpid());
+}
+
 void RemoveLeftovers(const Path& root) noexcept {
   try {
     for (const std::string& name : DirectoryNames(root)) {
-      if (IsStale(name)) RemoveQuietly(root / name);
+      const std::optional<Leftover> found = ParseLeftover(name);
+      if (!found) continue;
+      const Path checkpoint = root / found->checkpoint;
+      if (found->prefix == kReplacedPrefix && !Exists(checkpoint)) {
+        RenameDurably(root / name, checkpoint);
+      } else if (found->is_stale()) {
+        RemoveQuietly(root / name);
+      }
     }
   } catch (const std::exception& error) {
     Log().warn("leftovers of interrupted saves stay: {}", error.what());

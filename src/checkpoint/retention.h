@@ -13,6 +13,9 @@ namespace syntra {
 // own.
 void RemoveLeftovers(const Path& root) noexcept;
 
+// A name beside a checkpoint's, which tells RemoveLeftovers of what and by which process it is.
+Path OwnPath(std::string_view prefix, const Path& checkpoint);
+
 // Keeps the `keep` newest checkpoints up to and including `newest_step`, positive multiples of
 // `milestone_every` (0: none), and all that are newer. A checkpoint leaves by rename, then is
 // deleted.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/save_steps.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -41,21 +39,36 @@ FileDigest WriteDurably(const Path& path, Parts parts) {
   return writer.Finish();
 }
 
-void Commit(const Path& building, const Path& final_path) {
-  const bool replaces = Exists(final_path);
+// In between neither has the name: should the process end there, RemoveLeftovers gives it back to
+// the old one.
+void ReplaceInTwoSteps(const Path& building, const Path& final_path) {
+  const Path replaced = OwnPath(kReplacedPrefix, final_path);
+  RenameDurably(final_path, replaced);
   try {
-    if (replaces) {
-      // A directory cannot be renamed over a full one, and removing the old one first would leave a
-      // moment with neither.
-      Exchange(building, final_path);
-    } else {
+    RenameDurably(building, final_path);
+  } catch (...) {
+    if (!Exists(final_path)) RenameDurably(replaced, final_path);
+    throw;
+  }
+  RemoveQuietly(replaced);
+}
+
+// A directory cannot be renamed over a full one, and removing the old one first would leave a
+// moment with neither.
+void Commit(const Path& building, const Path& final_path) {
+  bool exchanged = false;
+  try {
+    if (!Exists(final_path)) {
       RenameDurably(building, final_path);
-      return;
+    } else {
+      exchanged = Exchange(building, final_path);
+      if (!exchanged) ReplaceInTwoSteps(building, final_path);
     }
   } catch (...) {
     RemoveQuietly(building);
     throw;
   }
+  if (!exchanged) return;
   // Until this succeeds a crash may bring the old one back, so it is kept.
   SyncDirectory(final_path.parent_path());
   RemoveQuietly(building);
@@ -114,7 +127,7 @@ void PrepareRoot(const Path& root, int64_t bytes, size_t shards,
 }
 
 Path BuildingPath(const Path& root, int64_t step) {
-  return root / fmt::format("{}{}-{}", kBuildingPrefix, StepName(step), getpid());
+  return OwnPath(kBuildingPrefix, root / StepName(step));
 }
 
 void WriteContent(const Path& directory, const std::string& name, Parts parts, Manifest* manifest) {

@@ -148,8 +148,8 @@ void SharedSave::Commit(std::vector<FilePart> written) {
   }
   FinishDirectory(directory_, files_, &manifest);
   VerifyDirectory(directory_, info_.step, ReadFrom::kDisk);
+  committed_ = true;  // from here on what is at directory_ may be the checkpoint that was replaced
   CommitDirectory(directory_, root_, manifest, options_, start_);
-  committed_ = true;
 }
 
 }  // namespace syntra

@@ -7,19 +7,9 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "checkpoint/hdf5_contents.h"
+#include "checkpoint/superblock.h"
 
 namespace syntra {
-namespace {
-
-bool IsHdf5(std::span<const std::byte> bytes) {
-  static constexpr unsigned char kSignature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  return bytes.size() >= sizeof(kSignature) &&
-         std::equal(std::begin(kSignature), std::end(kSignature),
-                    reinterpret_cast<const unsigned char*>(bytes.data()));
-}
-
-}  // namespace
-
 Checkpoint OpenTensorFile(const Path& path) {
   const ErrorContext context([&] { return "reading the tensors of " + path.string(); });
   if (!std::filesystem::is_regular_file(path)) {

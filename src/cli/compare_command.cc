@@ -168,7 +168,7 @@ Action SetUpCompare(CLI::App& app) {
   const auto mixers = std::make_shared<std::vector<ComparedMixer>>();
   return TrainingAction(
       "compare",
-      [options, mixers] {
+      [options, mixers](Watchdog&) {
         *mixers = ReadMixers(*options);
         return LoadedRun{mixers->front().config, std::nullopt};
       },

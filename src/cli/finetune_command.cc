@@ -123,7 +123,13 @@ Action SetUpFinetune(CLI::App& app) {
                  "results are their mean and standard deviation")
       ->check(CLI::Range(1, 1000));
   return TrainingAction(
-      "finetune", [options] { return LoadForFinetuning(*options->config, options->start); },
+      "finetune",
+      [options](Watchdog& watchdog) {
+        // All of the model is read that it starts from.
+        const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0,
+                                    BytesBelow(options->start.initial));
+        return LoadForFinetuning(*options->config, options->start);
+      },
       [options](LoadedRun start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
         return FinetuneSeeds(*options, std::move(start), sums, backend, watchdog);
       });

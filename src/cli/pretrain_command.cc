@@ -46,7 +46,7 @@ Action SetUpPretrain(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   return TrainingAction(
       "pretrain",
-      [options] {
+      [options](Watchdog&) {
         return LoadedRun{LoadForPretraining(*options), std::nullopt};
       },
       [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {

@@ -31,6 +31,14 @@ class Set {
 
   hwloc_bitmap_t get() const { return bits_; }
   int count() const { return hwloc_bitmap_weight(bits_); }
+  bool Has(int cpu) const { return hwloc_bitmap_isset(bits_, static_cast<unsigned>(cpu)) != 0; }
+  std::vector<int> elements() const {
+    std::vector<int> found;
+    for (int i = hwloc_bitmap_first(bits_); i >= 0; i = hwloc_bitmap_next(bits_, i)) {
+      found.push_back(i);
+    }
+    return found;
+  }
   bool Meets(const Set& other) const { return hwloc_bitmap_intersects(bits_, other.bits_) != 0; }
   Set And(const Set& other) const {
     Set both;
@@ -158,13 +166,29 @@ Topology ThisMachine() {
 
 RankPlace ThisPlace(const std::string& gpu) { return {MachineName(), AllowedCpus(), gpu}; }
 
+// How many threads a rank starts on these where other ranks of the machine may use some of them,
+// too: its share of each.
+int FairThreads(hwloc_topology& topology, const Set& cpus, std::span<const RankPlace> others) {
+  std::vector<Set> sets;
+  for (const RankPlace& other : others) sets.push_back(AllowedTo(other, topology));
+  double share = 0;
+  for (const int cpu : cpus.elements()) {
+    share += 1.0 / static_cast<double>(1 + std::ranges::count_if(
+                                               sets, [&](const Set& set) { return set.Has(cpu); }));
+  }
+  constexpr double kRounding = 1e-6;
+  return std::max(1, static_cast<int>(share + kRounding));
+}
+
 RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, size_t rank) {
   const Set mine = CandidatesOf(places[rank], topology);
   const Set allowed = AllowedTo(places[rank], topology);
   size_t alike = 0, before = 0;
   bool crosses = false;  // with a rank that may use only some of mine
+  std::vector<RankPlace> others;
   for (size_t other = 0; other < places.size(); ++other) {
     if (places[other].machine != places[rank].machine) continue;
+    if (other != rank) others.push_back(places[other]);
     const Set theirs = CandidatesOf(places[other], topology);
     alike += theirs == mine;
     before += theirs == mine && other < rank;
@@ -175,7 +199,7 @@ RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, s
   const Set& cpus = part ? *part : allowed;
   return {.cpus = cpus.List(),
           .nodes = NodesOf(topology, cpus),
-          .threads = part ? cpus.count() : std::max(1, cpus.count() / static_cast<int>(alike)),
+          .threads = part ? cpus.count() : FairThreads(topology, cpus, others),
           .are_near_gpu = part && !(mine == allowed)};
 }
 

@@ -32,7 +32,7 @@ RankPlace ThisPlace(const std::string& gpu);  // of this process
 struct RankCores {
   std::string cpus;   // to compute on
   std::string nodes;  // of NUMA, that they are in: "0", "0-1"
-  int threads = 1;    // as many as compute there, and no other rank does
+  int threads = 1;    // a share of those that other ranks may use, too
   bool are_near_gpu = false;
 };
 // Of one of these ranks. The topology is that of its machine.

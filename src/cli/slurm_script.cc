@@ -30,9 +30,17 @@ wait "$ranks" || code=$?
 # 75: stopped on request; 7: a rank hung; 137: one was killed; 205: mpirun lost a node. The same command continues,
 # so the job is queued again. One that was cancelled is not RUNNING any more, nor is one that Slurm itself has
 # queued again.
-if [[ $code =~ ^(7|75|137|205)$ && $(squeue --noheader --jobs="$job" --format=%T) == RUNNING ]]; then
-  echo "The ranks ended with code $code; the job is queued again and continues."
-  scontrol requeue "$job"
+if [[ $code =~ ^(7|75|137|205)$ ]]; then
+  state=unknown
+  for _ in {1..30}; do  # a busy Slurm may not answer at once
+    state=$(squeue --noheader --jobs="$job" --format=%T) && break
+    state=unknown
+    sleep 2
+  done
+  if [[ $state == RUNNING || $state == unknown ]]; then
+    echo "The ranks ended with code $code; the job is queued again and continues."
+    scontrol requeue "$job"
+  fi
 fi
 exit "$code"
 )";

@@ -21,7 +21,7 @@ struct LoadedRun {
 
 // Joins the ranks of the job, calls `load` on each and, once all have the same configuration,
 // `train` with what sums gradients and what computes.
-using LoadRun = std::function<LoadedRun()>;
+using LoadRun = std::function<LoadedRun(Watchdog& watchdog)>;
 using TrainRun =
     std::function<ExitCode(LoadedRun, Communicator& sums, Backend&, Watchdog& watchdog)>;
 Action TrainingAction(std::string command, LoadRun load, TrainRun train);

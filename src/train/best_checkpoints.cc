@@ -30,8 +30,7 @@ void BestCheckpoints::Keep(const std::string& task, int64_t step) {
   CreateDirectoriesDurably(directory);
   RemoveLeftovers(directory);
   if (!Exists(to)) {
-    const Path building =
-        directory / fmt::format("{}{}-{}", kBuildingPrefix, StepName(step), getpid());
+    const Path building = OwnPath(kBuildingPrefix, to);
     CreateDirectories(building);
     for (const Path& file : ListDirectory(from)) LinkOrCopy(file, building / file.filename());
     SyncDirectory(building);

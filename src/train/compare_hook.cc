@@ -32,13 +32,17 @@ class CompareHook : public Hook {
     const OddRanks odd = Compare(report.step);
     if (odd.text.empty()) return true;
     const std::string hosts = Join(odd.hosts, ",");
-    Fail(ExitCode::kDiverged,
-         "the replicas of the ranks differ after step {}: {}. A machine computes wrongly{}",
-         report.step, odd.text,
-         hosts.empty() ? ""
-                       : fmt::format("; continue without {0} (in Slurm: --exclude={0} of srun, "
-                                     "sbatch and syntra slurm)",
-                                     hosts));
+    const std::string advice = hosts.empty()
+                                   ? ""
+                                   : fmt::format(
+                                         "; continue without {0} (in Slurm: --exclude={0} of srun, "
+                                         "sbatch and syntra slurm)",
+                                         hosts);
+    throw CommonError(
+        ExitCode::kDiverged,
+        fmt::format(
+            "the replicas of the ranks differ after step {}: {}. A machine computes wrongly{}",
+            report.step, odd.text, advice));
   }
 
  private:

@@ -42,6 +42,7 @@ class Finetuning : public Workload {
   bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
   void WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
+  void Judge(int64_t step, bool is_saved);
   void WriteResults() const;
 
   RunDirectory directory_;
@@ -140,8 +141,15 @@ void Finetuning::WriteResults() const {
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
 
-void Finetuning::Evaluated(RunContext& run, TrainingState&, int64_t step) {
-  if (!run.is_chief()) return;
+void Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) {
+  // Where the file system has no links, a best checkpoint is copied.
+  const Watchdog::Phase phase(run.watchdog, RunPhase::kSave, step,
+                              state.replica.plan().checkpoint_bytes());
+  if (run.is_chief()) Judge(step, state.saved_step == step);
+  run.ranks.Barrier();
+}
+
+void Finetuning::Judge(int64_t step, bool is_saved) {
   if (!results_) {
     std::vector<std::string> names;
     for (const TaskData& task : data_.tasks) names.push_back(task.name());
@@ -152,8 +160,11 @@ void Finetuning::Evaluated(RunContext& run, TrainingState&, int64_t step) {
       if (has_one) majority_[task.name()] = MajorityOf(task);
     }
   }
+  if (!is_saved) {
+    Log().warn("the evaluation at step {} does not count as the best: its checkpoint failed", step);
+  }
   for (const TaskEvaluator* evaluator : evaluators_) {
-    if (results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
+    if (is_saved && results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
   }
   WriteResults();
 }
@@ -201,7 +212,9 @@ bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskDa
   for (const TaskSplit& split : data.task->traits().splits) {
     if (split.use != TaskSplit::Use::kTest || FilesOf(split, folder.directory).empty()) continue;
     if (!loaded) {
-      Checkpoint checkpoint = OpenNewest(ModelFor(data.task->traits()));
+      const Path model = ModelFor(data.task->traits());
+      const Watchdog::Phase load(run.watchdog, RunPhase::kLoad, state.step, BytesBelow(model));
+      Checkpoint checkpoint = OpenNewest(model);
       LoadParameters(checkpoint, state.replica);
       loaded = true;
     }

@@ -30,8 +30,9 @@ class Hook {
   virtual bool ReadsParametersAfter(const StepReport&) const { return true; }
   // The run stops here on request; the same command continues.
   virtual void Stop(int64_t) {}
-  // The run has diverged and goes back to an earlier checkpoint, with other hooks.
-  virtual void GoBack() {}
+  // The run ends by an error of all ranks, or goes back to an earlier checkpoint with other hooks:
+  // what was begun beside training is finished.
+  virtual void Settle() {}
   // All steps are done.
   virtual bool End(int64_t) { return true; }
 };

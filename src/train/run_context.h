@@ -50,7 +50,7 @@ struct Chief {
 
 struct RunContext {
   // Takes the directory; collective. The preflight's warnings go to the run's log. Throws
-  // Error(kBusy) on rank 0 if another run has the directory.
+  // Error(kLocked) on rank 0 if another run has the directory.
   RunContext(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
              PassedPreflight preflight);
 

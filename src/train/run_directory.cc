@@ -35,6 +35,10 @@ std::string ExistingRunId(const Path& file) {
 double BytesBelow(const Path& directory) {
   double bytes = 0;
   std::error_code code;
+  if (std::filesystem::is_regular_file(directory, code)) {
+    const auto size = std::filesystem::file_size(directory, code);
+    return code ? 0 : static_cast<double>(size);
+  }
   for (auto entry = std::filesystem::recursive_directory_iterator(directory, code);
        !code && entry != std::filesystem::recursive_directory_iterator(); entry.increment(code)) {
     std::error_code gone;

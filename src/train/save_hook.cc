@@ -5,6 +5,7 @@
 #include <future>
 
 #include "base/clock.h"
+#include "base/failure.h"
 #include "base/log.h"
 #include "checkpoint/layout.h"
 #include "core/thread.h"
@@ -32,10 +33,12 @@ class SaveHook : public Hook {
         shared_(run) {}
 
   // The run ends by an error, but a save that was begun is worth its time; not one for which other
-  // ranks are needed.
+  // ranks are needed, of which only the own part is waited for.
   ~SaveHook() override {
-    if (!saving_.valid()) return;
+    if (!saving_.valid() && !part_.valid()) return;
     const Watchdog::Phase phase = Phase(saving_step_);
+    if (part_.valid()) part_.wait();
+    if (!saving_.valid()) return;
     try {
       saving_.get();
     } catch (const std::exception& error) {
@@ -62,10 +65,16 @@ class SaveHook : public Hook {
 
   void Stop(int64_t step) override { Save(step, SaveMode::kMustSucceed); }
 
-  // The checkpoint to which the run goes back must not depend on how fast one was written.
-  void GoBack() override {
+  // The checkpoint to which a run goes back must not depend on how fast one was written; and no
+  // rank may end the job while another writes.
+  void Settle() override {
     const Watchdog::Phase phase = Phase(saving_step_);
-    FinishLast();
+    try {
+      FinishLast();
+    } catch (const Error& error) {  // there is a worse one already
+      Log().error("checkpoint at step {} failed: {}", saving_step_, error.what());
+    }
+    run_.ranks.Barrier();
   }
 
   bool End(int64_t step) override {
@@ -179,7 +188,7 @@ class SaveHook : public Hook {
       part_ = Launch(mode, [this, begun, part = StateToWrite(mode)] {
         return shared_.WritePart(begun, part);
       });
-    } catch (const Error&) {  // no memory for a copy
+    } catch (const std::exception&) {  // no memory for a copy, or no thread
       std::promise<std::string> failed;
       failed.set_value(SharedSnapshot::Failed());
       part_ = failed.get_future();
@@ -228,15 +237,16 @@ class SaveHook : public Hook {
       save();
       waited_ += SecondsSince(start);
       return true;
-    } catch (const Error& error) {
+    } catch (const std::exception&) {  // memory and threads can be refused anywhere
+      const Failure failure = CurrentFailure();
       ++failed_in_a_row_;
       const double waited = std::exchange(waited_, 0) + SecondsSince(start);
       run_.chief->RecordEvent("save_failed", saving_step_,
-                              {{"seconds", waited}, {"error", error.what()}});
+                              {{"seconds", waited}, {"error", failure.message}});
       const bool ends = mode == SaveMode::kMustSucceed || failed_in_a_row_ >= most;
-      if (ends || error.code() == ExitCode::kDiverged) throw;
+      if (ends || failure.code == ExitCode::kDiverged) throw;
       Log().error("checkpoint at step {} failed ({} of {} in a row): {}", saving_step_,
-                  failed_in_a_row_, most, error.what());
+                  failed_in_a_row_, most, failure.message);
       return false;
     }
   }

@@ -13,11 +13,17 @@
 
 namespace syntra {
 
+// An error that all ranks have at the same moment, so that they can still do something together.
+class CommonError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Too many steps were bad. The run cannot go on from here, but perhaps from an earlier checkpoint.
-class Divergence : public Error {
+class Divergence : public CommonError {
  public:
   Divergence(int64_t first_bad_step, const std::string& message)
-      : Error(ExitCode::kDiverged, message), first_bad_step_(first_bad_step) {}
+      : CommonError(ExitCode::kDiverged, message), first_bad_step_(first_bad_step) {}
   // Of those that were counted.
   int64_t first_bad_step() const { return first_bad_step_; }
 

@@ -36,6 +36,7 @@ class Trainer {
 
  private:
   Rollbacks GoBack(const Divergence& divergence);
+  void Settle();
   ExitCode Run();
   void Begin();
   std::optional<Checkpoint> FindNewest();
@@ -66,11 +67,7 @@ std::optional<Checkpoint> Trainer::FindNewest() {
   const Path root = run_.directory.checkpoints();
   // The chief sets damaged checkpoints aside before the others look.
   std::optional<Checkpoint> found;
-  if (run_.is_chief()) {
-    // A run that is done saves nothing more, which would remove them.
-    if (Exists(root)) RemoveLeftovers(root);
-    found = FindNewestValid(root, Recovery::kSetAside);
-  }
+  if (run_.is_chief()) found = FindNewestValid(root, Recovery::kSetAside);
   run_.ranks.Barrier();
   if (!run_.is_chief()) found = FindNewestValid(root, Recovery::kReadOnly);
   const std::string newest = found ? std::to_string(found->info().step) : "none";
@@ -201,7 +198,8 @@ void Trainer::Evaluated(int64_t step, const NamedValues& values) {
 void Trainer::Begin() {
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, 0,
                               BytesBelow(run_.directory.Prepared(run_.config.data())) +
-                                  BytesBelow(run_.directory.checkpoints()));
+                                  BytesBelow(run_.directory.checkpoints()) +
+                                  BytesBelow(run_.config.checkpoint().initial()));
   TrainingData data = workload_.Open(run_);
   CheckSameData(run_.ranks, run_.identity);
   state_.emplace(run_, std::move(data));
@@ -277,6 +275,10 @@ RunOutcome Trainer::Train() {
     outcome_.code = Run();
   } catch (const Divergence&) {
     throw;  // the run may go back
+  } catch (const CommonError&) {
+    Settle();
+    RecordFailure();
+    throw;
   } catch (...) {
     RecordFailure();
     throw;
@@ -285,6 +287,12 @@ RunOutcome Trainer::Train() {
   outcome_.step = state_->step;
   if (run_.is_chief()) RecordEnd();
   return outcome_;
+}
+
+// All ranks leave the loop together, by an error.
+void Trainer::Settle() {
+  state_->runner.FinishGathers();
+  for (const auto& hook : hooks_) hook->Settle();
 }
 
 Rollbacks Trainer::RollBack(const Divergence& divergence) {
@@ -297,6 +305,7 @@ Rollbacks Trainer::RollBack(const Divergence& divergence) {
 }
 
 Rollbacks Trainer::GoBack(const Divergence& divergence) {
+  Settle();
   const int64_t most = run_.config.train().max_rollbacks();
   const int64_t done = state_->rollbacks.count();
   if (!workload_.may_roll_back() || most == 0) throw divergence;
@@ -304,8 +313,6 @@ Rollbacks Trainer::GoBack(const Divergence& divergence) {
     Fail(ExitCode::kDiverged, "{}. The run has gone back {} times (train.max_rollbacks is {})",
          divergence.what(), done, most);
   }
-  state_->runner.FinishGathers();
-  for (const auto& hook : hooks_) hook->GoBack();
   hooks_.clear();
   const Path root = run_.directory.checkpoints();
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step, BytesBelow(root));
@@ -339,7 +346,8 @@ RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, 
                  Watchdog& watchdog, std::optional<InitialModel> initial) {
   const Clock::time_point started = Clock::now();
   ChooseThreads(config.train());
-  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare);
+  std::optional<Watchdog::Phase> phase(std::in_place, watchdog, RunPhase::kPrepare, 0,
+                                       BytesBelow(config.checkpoint().initial()));
   PassedPreflight preflight = PreflightOfRanks(config, ranks, backend, std::move(initial));
   // The others wait in the constructor until rank 0 comes, or ends the job.
   try {

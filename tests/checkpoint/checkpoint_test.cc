@@ -213,10 +213,14 @@ TEST(GoingBack, ToTheNewestFromBeforeOrTheOldest) {
   std::filesystem::remove(root / StepName(10) / "tensors.h5");
   EXPECT_EQ(StepToGoBackTo(root, 21), 20);
   EXPECT_EQ(StepToGoBackTo(root, 15), 20);
+  // The damaged one that was passed over is kept where nothing removes it.
+  const std::string aside = ".bad-" + StepName(10);
+  EXPECT_THAT(DirectoryNames(root), ElementsAre(aside, StepName(20), StepName(30)));
   for (const int64_t step : {20, 30}) {
     std::filesystem::remove(root / StepName(step) / "tensors.h5");
   }
   EXPECT_THROW(StepToGoBackTo(root, 25), Error);
+  EXPECT_THAT(DirectoryNames(root), ElementsAre(aside, StepName(20), StepName(30)));
   std::filesystem::remove_all(root);
 }
 

@@ -54,6 +54,7 @@ class TracedSave : public testing::Test {
   int Save(int64_t step, const std::vector<std::string>& strace_options, const Path& root) {
     std::vector<std::string> arguments = {"strace", "-o", trace_.string()};
     arguments.insert(arguments.end(), strace_options.begin(), strace_options.end());
+    if (!exchanges_) arguments.insert(arguments.end(), {"-e", "inject=renameat2:error=EINVAL"});
     arguments.insert(arguments.end(), {SYNTRA_SAVE_ONCE, root.string(), std::to_string(step),
                                        std::to_string(writers_)});
     return RunProcess(arguments, output_);
@@ -62,7 +63,7 @@ class TracedSave : public testing::Test {
   int SaveInjected(int64_t step, const SystemCall& call, const std::string& effect,
                    const char* when = "") {
     return Save(step,
-                {"-e", "trace=" + call.name, "-e",
+                {"-e", "trace=renameat2," + call.name, "-e",
                  fmt::format("inject={}:{}:when={}{}", call.name, effect, call.ordinal, when)});
   }
 
@@ -88,7 +89,8 @@ class TracedSave : public testing::Test {
   }
 
   Path root_, output_, trace_;
-  int writers_ = 1;  // of the child's saves
+  int writers_ = 1;        // of the child's saves
+  bool exchanges_ = true;  // directories change places, as the file system of the child allows
 };
 
 }  // namespace syntra

@@ -89,7 +89,7 @@ TEST(RankCores, WhatRanksMayUseIsNeverWidened) {
   // Those that overlap stay as they are.
   const std::vector<RankPlace> crossed = Places({"0-7", "4-11"});
   EXPECT_EQ(CpusOf(machine, crossed), (Lists{"0-7", "4-11"}));
-  EXPECT_EQ(CoresOf(*machine, crossed, 0).threads, 8);
+  EXPECT_EQ(CoresOf(*machine, crossed, 0).threads, 6);  // four of its own, and half of four
 }
 
 TEST(RankCores, MoreRanksThanCoresShareThem) {
@@ -166,6 +166,17 @@ TEST(RankCores, RanksTakeCoresNearTheirGpus) {
   EXPECT_TRUE(CoresOf(*machine, all, 0).are_near_gpu);
   EXPECT_EQ(CoresOf(*machine, all, 0).nodes, "1");
   EXPECT_EQ(CpusOf(machine, WithGpusAt({"0000:04:00.0"}, "0-7")), (Lists{"4-7"}));
+}
+
+// A GPU of which no place is known may be anywhere: then no rank is bound, and they share all.
+TEST(RankCores, ThreadsAreNoMoreThanTheCores) {
+  const Topology machine = WithGpus();
+  const std::vector<RankPlace> places =
+      WithGpusAt({"0000:01:00.0", "0000:0a:00.0", "0000:04:00.0", "0000:0b:00.0"}, "0-7");
+  EXPECT_EQ(CpusOf(machine, places), (Lists{"0-7", "0-7", "0-7", "0-7"}));
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    EXPECT_EQ(CoresOf(*machine, places, rank).threads, 2);
+  }
 }
 
 TEST(RankCores, GpusThatAreFarOrNotKnownDoNotMatter) {

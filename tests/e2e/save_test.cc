@@ -110,7 +110,9 @@ class SavesBesideTraining : public TinyRun {
       const bool saved = NewestStep("run") == step;
       const std::string told =
           fmt::format("checkpoint at step {} failed (1 of 3 in a row): {}", step, writer);
-      EXPECT_TRUE(saved || run.Errors().find(told) != std::string::npos) << run.Errors();
+      // The launcher passes lines on when it comes to it.
+      EXPECT_TRUE(WaitUntil([&] { return saved || run.Errors().find(told) != std::string::npos; }))
+          << run.Errors();
       ASSERT_EQ(NewestValid(), saved ? step : step - 2);
       *failed += !saved;
       kill(process, SIGCONT);
@@ -260,6 +262,21 @@ TEST_F(SavesBesideTraining, OneOfTwoWritersMeetsAFullDisk) {
   EXPECT_EQ(failed, 4);
   run.Kill();
   ExpectEndsAsStraight(shared_, 2);
+}
+
+// An error that all ranks have ends the job once what was begun is saved, and rank 0 has told it,
+// however long the disk takes.
+TEST_F(SavesBesideTraining, AreFinishedBeforeAnErrorOfAllRanks) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  // The first rename of every thread takes seven seconds, longer than other ranks wait for rank 0.
+  StartOptions slow = With("rename", "delay_enter=7000000:when=1");
+  slow.ranks = 2;
+  slow.environment = {"SYNTRA_FAILPOINT=lost_state@3:1"};
+  const Outcome outcome =
+      Run(Pretrain("run", {"checkpoint.every=2", "train.compare_replicas_every=4"}), slow);
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(outcome.Says("no majority agrees: rank 0 on ")) << outcome.err;
+  EXPECT_EQ(NewestValid(), 2) << outcome.err;
 }
 
 // A state that is not finite is found by a thread of any rank that has some of it, and ends the

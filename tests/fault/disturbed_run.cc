@@ -133,7 +133,8 @@ void DisturbedRun::ExpectNoProcesses() const {
 void DisturbedRun::ExpectNoLeftovers() const {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_)) {
     const std::string name = entry.path().filename();
-    if (name.find(".tmp-") != name.npos || name.starts_with(".trash-")) {
+    if (name.find(".tmp-") != name.npos || name.starts_with(kTrashPrefix) ||
+        name.starts_with(kReplacedPrefix)) {
       Violate("{} is left", entry.path().string());
     }
   }
