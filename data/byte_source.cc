@@ -12,10 +12,6 @@
 namespace syntra {
 namespace {
 
-// The first block is small because some callers only look at a file's first records.
-constexpr size_t kFirstBlockBytes = size_t{16} << 10;
-constexpr size_t kBlockBytes = size_t{1} << 20;
-
 class PlainSource : public ByteSource {
  public:
   explicit PlainSource(File file) : ByteSource(std::move(file)) {}
@@ -31,7 +27,7 @@ class PlainSource : public ByteSource {
   }
 };
 
-std::string_view ReasonOf(int code) {
+std::string_view DecompressorsReason(int code) {
   switch (code) {
     case ISAL_INVALID_BLOCK:
       return "damaged gzip data (invalid deflate block)";
@@ -72,7 +68,7 @@ class GzipSource : public ByteSource {
       const int code = isal_inflate(&state_);
       const size_t produced = wanted - state_.avail_out;
       filled += produced;
-      if (code < 0 || code == ISAL_NEED_DICT) FailAt(ReasonOf(code));
+      if (code < 0 || code == ISAL_NEED_DICT) FailAt(DecompressorsReason(code));
       const bool stuck = produced == 0 && state_.avail_in == available;
       if (state_.block_state != ISAL_BLOCK_FINISH && at_end_ && state_.avail_in == 0 &&
           produced < wanted) {

@@ -11,6 +11,10 @@
 
 namespace syntra {
 
+// A file is read in blocks. The first is small because some callers only look at the first records.
+inline constexpr size_t kFirstBlockBytes = size_t{16} << 10;
+inline constexpr size_t kBlockBytes = size_t{1} << 20;
+
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

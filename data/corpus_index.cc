@@ -10,11 +10,11 @@ namespace syntra {
 namespace {
 
 constexpr char kFormat[] = "syntra token corpus";
-constexpr int kVersion = 1;
+constexpr int kIndexVersion = 1;
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
 
 // A count of documents, tokens or bytes; so small that no sum over an index overflows.
-int64_t CountOf(const Json& value) {
+int64_t NonNegative(const Json& value) {
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t count = IntegerOf(value);
   if (count < 0 || count > kMost) {
@@ -78,7 +78,7 @@ void WriteIndex(const Path& directory, const CorpusIndex& index) {
                       {"source_time", entry.source_time}});
   }
   const Json root = {{"format", kFormat},
-                     {"version", kVersion},
+                     {"version", kIndexVersion},
                      {"tokenizer", index.tokenizer},
                      {"settings", index.settings},
                      {"shards", std::move(shards)}};
@@ -93,19 +93,19 @@ CorpusIndex ReadIndex(const Path& directory) {
   }
   try {
     const Json root = ParseJson(ReadWholeFile(path, kMaxBytes));
-    if (root.at("format") != kFormat || root.at("version") != kVersion) {
-      Fail(ExitCode::kData, "{} is not a version {} \"{}\"", path.string(), kVersion, kFormat);
+    if (root.at("format") != kFormat || root.at("version") != kIndexVersion) {
+      Fail(ExitCode::kData, "{} is not a version {} \"{}\"", path.string(), kIndexVersion, kFormat);
     }
     CorpusIndex index{
         .tokenizer = root.at("tokenizer"), .settings = root.at("settings"), .shards = {}};
     for (const Json& item : root.at("shards")) {
       IndexEntry entry{.file = item.at("file"),
                        .source = item.at("source"),
-                       .documents = CountOf(item.at("documents")),
-                       .tokens = CountOf(item.at("tokens")),
-                       .empty_documents = CountOf(item.at("empty_documents")),
-                       .bad_records = CountOf(item.at("bad_records")),
-                       .source_bytes = CountOf(item.at("source_bytes")),
+                       .documents = NonNegative(item.at("documents")),
+                       .tokens = NonNegative(item.at("tokens")),
+                       .empty_documents = NonNegative(item.at("empty_documents")),
+                       .bad_records = NonNegative(item.at("bad_records")),
+                       .source_bytes = NonNegative(item.at("source_bytes")),
                        .digest = item.at("digest"),
                        .file_time = IntegerOf(item.value("file_time", Json(0))),
                        .source_time = IntegerOf(item.value("source_time", Json(0)))};

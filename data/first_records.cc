@@ -18,7 +18,7 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kNamedAtMost = 10;
+constexpr int64_t kFaultsNamedAtMost = 10;
 
 struct Fault {
   ExitCode code;
@@ -72,10 +72,11 @@ void CheckFirstRecords(const DataConfig& config) {
       faults, [](const Fault& fault) { return fault.code == ExitCode::kResources; });
   const int64_t count = std::ssize(faults);
   std::vector<std::string> lines;
-  for (const Fault& fault : std::span(faults).first(std::min(count, kNamedAtMost))) {
+  for (const Fault& fault : std::span(faults).first(std::min(count, kFaultsNamedAtMost))) {
     lines.push_back(fault.message);
   }
-  if (count > kNamedAtMost) lines.push_back(fmt::format("... and {} more", count - kNamedAtMost));
+  if (count > kFaultsNamedAtMost)
+    lines.push_back(fmt::format("... and {} more", count - kFaultsNamedAtMost));
   Fail(resources ? ExitCode::kResources : ExitCode::kData,
        "{} of {} corpus files cannot be used (data.text_field is \"{}\"):\n  {}", count, files,
        config.text_field(), Join(lines, "\n  "));

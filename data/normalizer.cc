@@ -10,7 +10,6 @@
 namespace syntra {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 // The fields of a unit of the trie.
@@ -20,7 +19,7 @@ uint32_t ValueOf(uint32_t unit) { return unit & ~(1u << 31); }
 uint32_t OffsetOf(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
 
 // The size of the well-formed UTF-8 character that `text` starts with; 0 if there is none.
-size_t CharacterBytes(std::string_view text) {
+size_t WellFormedBytes(std::string_view text) {
   const auto lead = static_cast<uint8_t>(text[0]);
   if (lead < 0x80) return 1;
   const size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
@@ -106,7 +105,7 @@ Normalizer::Replacement Normalizer::First(std::string_view text) const {
   }
   if (symbol > 0) return {text.substr(0, symbol), symbol};
   if (const Replacement rule = FindRule(text); rule.bytes > 0) return rule;
-  if (const size_t bytes = CharacterBytes(text)) return {text.substr(0, bytes), bytes};
+  if (const size_t bytes = WellFormedBytes(text)) return {text.substr(0, bytes), bytes};
   return {kReplacement, 1};
 }
 

@@ -17,6 +17,9 @@ namespace tokenizer {
 class ModelFile;
 }
 
+// What a model has in the place of a space, unless it keeps spaces: U+2581.
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
 class Normalizer {
  public:
   // Throws Error(kData) if the model's rules are damaged.

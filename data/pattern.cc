@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kDigits = 5;
 constexpr std::string_view kOf = "-of-";
-constexpr int64_t kNamedAtMost = 5;
+constexpr int64_t kMissingNamedAtMost = 5;
 
 bool IsWildcard(std::string_view pattern) {
   return pattern.find_first_of("*?[") != std::string_view::npos;
@@ -88,9 +88,9 @@ void CheckSetsAreWhole(const std::string& pattern, const std::vector<std::string
     }
     if (missing.empty()) continue;
     const int64_t total = static_cast<int64_t>(missing.size());
-    missing.resize(std::min(total, kNamedAtMost));
+    missing.resize(std::min(total, kMissingNamedAtMost));
     Fail(ExitCode::kData, "{} of the {} shards that {} asks for are missing: {}{}", total,
-         set.count, pattern, Join(missing, ", "), total > kNamedAtMost ? ", ..." : "");
+         set.count, pattern, Join(missing, ", "), total > kMissingNamedAtMost ? ", ..." : "");
   }
 }
 

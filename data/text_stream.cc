@@ -10,10 +10,6 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-// The first block is small because some callers only look at a file's first records.
-constexpr size_t kFirstBlockBytes = size_t{16} << 10;
-constexpr size_t kBlockBytes = size_t{1} << 20;
-
 }  // namespace
 
 TextStream::TextStream(std::unique_ptr<ByteSource> source)

@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "shards are little-endian");
 
 constexpr char kMagic[8] = {'S', 'Y', 'N', 'T', 'O', 'K', 'E', 'N'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kShardVersion = 1;
 constexpr size_t kFlushBytes = size_t{1} << 20;
 constexpr size_t kAlignment = 64;
 
@@ -60,7 +60,7 @@ TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
       vocabulary_size_(vocabulary_size) {
   Preamble preamble{};
   std::memcpy(preamble.magic, kMagic, sizeof kMagic);
-  preamble.version = kVersion;
+  preamble.version = kShardVersion;
   preamble.token_bytes = token_bytes_;
   WriteBytes(BytesOf(preamble));
 }
@@ -138,9 +138,9 @@ TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kDa
   Preamble preamble;
   std::memcpy(&preamble, bytes.data(), sizeof preamble);
   if (std::memcmp(preamble.magic, kMagic, sizeof kMagic) != 0) FailShard(path, "not a token shard");
-  if (preamble.version != kVersion) {
+  if (preamble.version != kShardVersion) {
     FailShard(path, fmt::format("token shard of version {}, this program reads {}",
-                                preamble.version, kVersion));
+                                preamble.version, kShardVersion));
   }
   if (preamble.token_bytes != 2 && preamble.token_bytes != 4) {
     FailShard(path, fmt::format("{} bytes a token", preamble.token_bytes));

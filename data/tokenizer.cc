@@ -28,7 +28,7 @@ std::string SentinelText(int32_t k) { return fmt::format("{}{}>", kSentinelOpen,
 
 // A SentencePiece status as a message for users: without "./src/file.cc(12) [condition]". After
 // that there is a text or, if the file cannot be parsed, nothing.
-std::string ReasonOf(std::string_view message) {
+std::string ProblemOf(std::string_view message) {
   if (message.find(".cc(") != std::string_view::npos) {
     const size_t condition_end = message.rfind(']');
     message = condition_end == std::string_view::npos ? "" : message.substr(condition_end + 1);
@@ -80,7 +80,7 @@ Tokenizer::Tokenizer(const Path& model, std::string model_content, int32_t extra
   if (content.empty() || !status.ok()) {
     Fail(ExitCode::kData,
          "{} is not a SentencePiece model: {}; give the .model file as SentencePiece wrote it",
-         model.string(), content.empty() ? "it is empty" : ReasonOf(status.message()));
+         model.string(), content.empty() ? "it is empty" : ProblemOf(status.message()));
   }
   const ErrorContext context([&] { return "reading " + model.string(); });
   tokenizer::ModelFile file;
@@ -130,7 +130,7 @@ void Tokenizer::EncodePlainly(std::string_view text, std::vector<int32_t>* ids) 
   static_assert(std::is_same_v<int, int32_t>);
   const CrashGuard guard(ExitCode::kData, kModel, path_.c_str());
   const auto status = implementation_->processor.Encode(text, ids);
-  if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", ReasonOf(status.message()));
+  if (!status.ok()) Fail(ExitCode::kData, "cannot tokenize text: {}", ProblemOf(status.message()));
   for (int32_t& id : *ids) id += first_piece_id_;
 }
 

@@ -18,7 +18,6 @@ namespace {
 
 using tokenizer::ModelFile;
 
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 // Largest number of words in the caches of all threads together: three quarters of 64 MiB. In an
 // English corpus words that are not among the first are rare.
 constexpr size_t kMaxWords = size_t{3} << 18;
@@ -32,7 +31,7 @@ constexpr size_t kMostUnsummed = 4096;  // ids; roundings of so many are far bel
 
 bool IsPrintableAscii(char c) { return c > 0x20 && c < 0x7f; }
 
-uint64_t Load(const char* bytes) {
+uint64_t LoadEight(const char* bytes) {
   uint64_t word;
   std::memcpy(&word, bytes, sizeof word);
   return word;
@@ -119,12 +118,12 @@ std::string_view WordCache::NextWord(std::string_view text, size_t* at) const {
 WordKey WordCache::NextShortWord(std::string_view text, size_t* at) const {
   if (text.size() - *at < WordKey::kMostBytes + 2) return {};
   const char* begin = text.data() + *at;
-  WordKey key{Load(begin), 0};
+  WordKey key{LoadEight(begin), 0};
   int bytes = FirstLow(key.low);
   if (bytes < 8) {
     key.low = FirstBytes(key.low, bytes);
   } else {
-    const uint64_t rest = Load(begin + 8);
+    const uint64_t rest = LoadEight(begin + 8);
     const int more = FirstLow(rest);
     key.high = FirstBytes(rest, more);
     bytes += more;

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gaps.h"
 
+#include "data/normalizer.h"
+
 namespace syntra {
-namespace {
-
-// What stands for the space before a word in SentencePiece's pieces, U+2581.
-constexpr std::string_view kSpaceMark = "\u2581";
-
-}  // namespace
 
 DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text) {
   return {tokenizer.EncodeWithSentinels(text), {}};

@@ -15,9 +15,9 @@ bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') 
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool StartsCharacter(char byte) { return (byte & 0xC0) != 0x80; }
 
-class Tokenizer {
+class Scanner {
  public:
-  Tokenizer(const std::string& source, std::string_view text, Problems* problems)
+  Scanner(const std::string& source, std::string_view text, Problems* problems)
       : source_(source), text_(text), problems_(problems) {}
 
   std::vector<Token> Run() {
@@ -166,7 +166,7 @@ int TakeDigits(std::string_view* text, int base, int most) {
 }  // namespace
 
 std::vector<Token> Tokenize(const std::string& source, std::string_view text, Problems* problems) {
-  return Tokenizer(source, text, problems).Run();
+  return Scanner(source, text, problems).Run();
 }
 
 bool Unescape(std::string_view literal, std::string* content, std::string* message) {

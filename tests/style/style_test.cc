@@ -7,133 +7,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/style/source_tree.h"
+
 namespace syntra {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr const char* kLicense = "// SPDX-License-Identifier: Apache-2.0\n";
-
-const fs::path& Root() {
-  static const fs::path root = SYNTRA_SOURCE_DIR;
-  return root;
-}
-
-std::string Read(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> Lines(const fs::path& path) {
-  std::stringstream text(Read(path));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
-}
-
-bool IsSource(const fs::path& path) {
-  return path.extension() == ".cc" || path.extension() == ".cu";
-}
-bool IsCode(const fs::path& path) { return IsSource(path) || path.extension() == ".h"; }
-
-// Files of the tree, relative to its root; nothing hidden, nothing built.
-const std::vector<fs::path>& Files() {
-  static const std::vector<fs::path> files = [] {
-    std::vector<fs::path> found;
-    for (auto entry = fs::recursive_directory_iterator(Root());
-         entry != fs::recursive_directory_iterator(); ++entry) {
-      const std::string name = entry->path().filename().string();
-      // Folders of builds, some of which have only begun.
-      const bool built =
-          entry->is_directory() && (fs::exists(entry->path() / "CMakeCache.txt") ||
-                                    (entry.depth() == 0 && name.starts_with("build")));
-      if (name.starts_with(".") || built) {
-        entry.disable_recursion_pending();
-        continue;
-      }
-      if (entry->is_regular_file()) found.push_back(fs::relative(entry->path(), Root()));
-    }
-    std::ranges::sort(found);
-    return found;
-  }();
-  return files;
-}
-
-std::vector<fs::path> CodeBelow(const std::string& folder) {
-  std::vector<fs::path> found;
-  for (const fs::path& path : Files()) {
-    if (IsCode(path) && path.string().starts_with(folder + "/")) found.push_back(path);
-  }
-  return found;
-}
-
-// Names between backquotes in one cell of a table: "`src/nn`, `src/optim`".
-std::vector<std::string> Quoted(const std::string& cell) {
-  std::vector<std::string> names;
-  static const std::regex quoted("`([^`]+)`");
-  for (std::sregex_iterator it(cell.begin(), cell.end(), quoted), end; it != end; ++it) {
-    names.push_back((*it)[1]);
-  }
-  return names;
-}
-
-// "src/nn" is spoken of as "nn", "configs/schema" as "schema".
-std::string ShortName(const std::string& folder) { return fs::path(folder).filename().string(); }
-
-struct Folder {
-  std::string path;
-  int layer = 0;
-  std::set<std::string> may_use;  // short names
-};
-
-// The table of src/README.md by short name, what may be used of the used ones included.
-std::map<std::string, Folder> Arrows() {
-  std::map<std::string, Folder> folders;
-  std::map<std::string, std::string> uses;
-  static const std::regex row(R"(\| (\d+) \| ([^|]+) \| ([^|]+) \|.*)");
-  for (const std::string& line : Lines(Root() / "src/README.md")) {
-    std::smatch cells;
-    if (!std::regex_match(line, cells, row)) continue;
-    for (const std::string& path : Quoted(cells[2])) {
-      folders[ShortName(path)] = {path, std::stoi(cells[1]), {}};
-      uses[ShortName(path)] = cells[3];
-    }
-  }
-  static const std::regex word(R"(\w+)"), aside(R"(\((\w+): \+ (\w+)\))");
-  for (auto& [name, folder] : folders) {
-    std::string text = uses[name];
-    std::smatch extra;
-    if (std::regex_search(text, extra, aside)) {
-      if (extra[1] == name) folder.may_use.insert(extra[2]);
-      text = extra.prefix();
-    }
-    for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) {
-      for (const auto& [other, below] : folders) {
-        const bool all_below = it->str() == "everything" && below.layer < folder.layer;
-        if (all_below || it->str() == other) folder.may_use.insert(other);
-      }
-    }
-  }
-  for (size_t pass = 0; pass < folders.size(); ++pass) {
-    for (auto& [name, folder] : folders) {
-      for (const std::string& used : std::set<std::string>(folder.may_use)) {
-        const std::set<std::string>& more = folders.at(used).may_use;
-        folder.may_use.insert(more.begin(), more.end());
-      }
-    }
-  }
-  return folders;
-}
 
 TEST(Arrows, TheTableNamesEveryFolderOnceAndPointsDown) {
   const std::map<std::string, Folder> folders = Arrows();
@@ -354,6 +238,37 @@ TEST(Readme, StandsInEveryFolder) {
   EXPECT_EQ(missing, "") << "folders without a README.md:" << missing;
 }
 
+// Whether the names in a page tell of a file: `name`, `name.h`, `name.{h,cc}`, or a pattern that
+// its name ends like: `*_name`.
+bool IsTold(const std::string& stem, const std::vector<std::string>& names) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const std::string told = name.substr(0, name.find('.'));
+    return told.starts_with('*') ? stem.ends_with(told.substr(1)) : stem == told;
+  });
+}
+
+// A page with a table of files leaves none of its folder out.
+TEST(Readme, TablesOfFilesNameThemAll) {
+  static const std::regex table(R"(\| files? \|.*)");
+  size_t tables = 0;
+  for (const fs::path& page : Files()) {
+    if (page.filename() != "README.md") continue;
+    bool has_table = false;
+    std::vector<std::string> names;
+    for (const std::string& line : Lines(Root() / page)) {
+      has_table |= std::regex_match(line, table);
+      std::ranges::copy(Quoted(line), std::back_inserter(names));
+    }
+    if (!has_table) continue;
+    ++tables;
+    for (const fs::path& path : Files()) {
+      if (path.parent_path() != page.parent_path() || !IsCode(path)) continue;
+      EXPECT_TRUE(IsTold(path.stem().string(), names)) << page << " does not name " << path;
+    }
+  }
+  EXPECT_GE(tables, 10u);
+}
+
 // Words that this file must not contain itself are put together here.
 void ExpectNowhere(const std::regex& pattern, const std::string& what) {
   for (const fs::path& path : Files()) {
@@ -386,7 +301,8 @@ TEST(Names, OfOneGenerationOnly) {
 
 // The name that a line declares at a file's outermost level, or nothing.
 std::string DeclaredName(const std::string& line) {
-  static const std::regex type(R"(^(?:struct|class|enum class|enum|using) (\w+) *[:={].*)");
+  static const std::regex type(
+      R"(^(?:struct|class|enum class|enum|using) (\w+)(?: final)? *[:={].*)");
   static const std::regex other(
       R"(^(?:\[\[\w+\]\] )?(?!return|namespace|template|TEST)\w[\w:<>,&* ]*[ *&](\w+)[({=;\[ ].*)");
   std::smatch match;
@@ -394,17 +310,14 @@ std::string DeclaredName(const std::string& line) {
   return "";
 }
 
-// Where several files are compiled as one (syntra_library), a local name that a header has too
-// would hide that in all of them, without a word from the compiler.
+// Where several files are compiled as one (syntra_library), a local name that a header of theirs
+// has too would hide that in all of them, without a word from the compiler.
 TEST(Names, DifferWhereFilesAreCompiledTogether) {
-  std::map<std::string, fs::path> headers;
+  const std::map<std::string, Folder> folders = Arrows();
+  std::map<std::string, std::set<fs::path>> headers;
   for (const fs::path& path : Files()) {
-    const std::string folder = path.parent_path().string();
-    // Below kernels/ names stand in namespaces of their own.
-    if (path.extension() != ".h" || folder.starts_with("tests") || folder.starts_with("kernels/")) {
-      continue;
-    }
-    for (const std::string& line : Lines(Root() / path)) headers[DeclaredName(line)] = path;
+    if (path.extension() != ".h") continue;
+    for (const std::string& line : Lines(Root() / path)) headers[DeclaredName(line)].insert(path);
   }
   headers.erase("");
   for (const char* name : {"Error", "Fail", "kManifestName"}) ASSERT_TRUE(headers.contains(name));
@@ -414,7 +327,14 @@ TEST(Names, DifferWhereFilesAreCompiledTogether) {
         Read(Root() / list).find(" TOGETHER\n") == std::string::npos) {
       continue;
     }
-    for (const fs::path& path : CodeBelow(list.parent_path().string())) {
+    const Folder& folder = folders.at(ShortName(list.parent_path().string()));
+    const auto may_include = [&](const fs::path& header) {
+      const std::string of = header.parent_path().string();
+      return of == folder.path ||
+             (folders.contains(ShortName(of)) && folders.at(ShortName(of)).path == of &&
+              folder.may_use.contains(ShortName(of)));
+    };
+    for (const fs::path& path : CodeBelow(folder.path)) {
       bool local = false;
       for (const std::string& line : Lines(Root() / path)) {
         if (line == "namespace {") local = true;
@@ -422,9 +342,11 @@ TEST(Names, DifferWhereFilesAreCompiledTogether) {
         const std::string name = local ? DeclaredName(line) : "";
         if (name.empty()) continue;
         ++local_names;
-        const auto at = headers.find(name);
-        if (at == headers.end()) continue;
-        ADD_FAILURE() << path << ": " << name << " is a name in " << at->second;
+        for (const fs::path& header : headers[name]) {
+          if (may_include(header)) {
+            ADD_FAILURE() << path << ": " << name << " is a name in " << header;
+          }
+        }
       }
     }
   }
