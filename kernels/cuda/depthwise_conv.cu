@@ -66,7 +66,7 @@ struct SharedWeights {
   int64_t parts, column_blocks, tap_blocks;
 
   static SharedWeights Of(const DepthwiseCall& call) {
-    constexpr int64_t kLeastRows = kThreads;  // of a part
+    constexpr int64_t kLeastRows = kThreads / kWarp;  // of a part: one for each warp
     return {.parts = std::clamp<int64_t>(call.rows() / kLeastRows, 1, kMostParts),
             .column_blocks = (call.columns + kWarp - 1) / kWarp,
             .tap_blocks = (call.taps + kTapsAtOnce - 1) / kTapsAtOnce};
