@@ -75,8 +75,9 @@ void CheckFirstRecords(const DataConfig& config) {
   for (const Fault& fault : std::span(faults).first(std::min(count, kFaultsNamedAtMost))) {
     lines.push_back(fault.message);
   }
-  if (count > kFaultsNamedAtMost)
+  if (count > kFaultsNamedAtMost) {
     lines.push_back(fmt::format("... and {} more", count - kFaultsNamedAtMost));
+  }
   Fail(resources ? ExitCode::kResources : ExitCode::kData,
        "{} of {} corpus files cannot be used (data.text_field is \"{}\"):\n  {}", count, files,
        config.text_field(), Join(lines, "\n  "));

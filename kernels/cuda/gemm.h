@@ -39,7 +39,7 @@ class LibraryWorkspace {
   // Where the library's workspace begins in what was reserved.
   static std::byte* In(std::byte* reserved) {
     const auto address = reinterpret_cast<uintptr_t>(reserved);
-    return reserved + ((address + kAlignment - 1) / kAlignment * kAlignment - address);
+    return reserved + (AlignUp(address, kAlignment) - address);
   }
 };
 

@@ -43,8 +43,8 @@ FileDigest WriteDurably(const Path& path, Parts parts) {
 // the old one.
 void ReplaceInTwoSteps(const Path& building, const Path& final_path) {
   const Path replaced = OwnPath(kReplacedPrefix, final_path);
-  RenameDurably(final_path, replaced);
   try {
+    RenameDurably(final_path, replaced);
     RenameDurably(building, final_path);
   } catch (...) {
     if (!Exists(final_path)) RenameDurably(replaced, final_path);
@@ -56,19 +56,13 @@ void ReplaceInTwoSteps(const Path& building, const Path& final_path) {
 // A directory cannot be renamed over a full one, and removing the old one first would leave a
 // moment with neither.
 void Commit(const Path& building, const Path& final_path) {
-  bool exchanged = false;
   try {
-    if (!Exists(final_path)) {
-      RenameDurably(building, final_path);
-    } else {
-      exchanged = Exchange(building, final_path);
-      if (!exchanged) ReplaceInTwoSteps(building, final_path);
-    }
+    if (!Exists(final_path)) return RenameDurably(building, final_path);
+    if (!Exchange(building, final_path)) return ReplaceInTwoSteps(building, final_path);
   } catch (...) {
     RemoveQuietly(building);
     throw;
   }
-  if (!exchanged) return;
   // Until this succeeds a crash may bring the old one back, so it is kept.
   SyncDirectory(final_path.parent_path());
   RemoveQuietly(building);

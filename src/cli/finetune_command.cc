@@ -11,6 +11,7 @@
 #include "cli/training.h"
 #include "metrics/average.h"
 #include "train/finetune.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 namespace {

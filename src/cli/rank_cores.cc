@@ -119,6 +119,20 @@ Set CandidatesOf(const RankPlace& place, hwloc_topology& topology) {
   return near.count() > 0 ? near : allowed;
 }
 
+// A rank's share of these, each of which it shares with those of `ranks` that may use it, too. It
+// is one of them.
+int FairThreads(hwloc_topology& topology, const Set& cpus, std::span<const RankPlace> ranks) {
+  std::vector<Set> sets;
+  for (const RankPlace& rank : ranks) sets.push_back(AllowedTo(rank, topology));
+  double share = 0;
+  for (const int cpu : cpus.elements()) {
+    const auto has = [&](const Set& set) { return set.Has(cpu); };
+    share += 1.0 / static_cast<double>(std::ranges::count_if(sets, has));
+  }
+  constexpr double kRounding = 1e-6;
+  return std::max(1, static_cast<int>(share + kRounding));
+}
+
 std::string NodesOf(hwloc_topology& topology, const Set& cpus) {
   Set nodes;
   hwloc_cpuset_to_nodeset(&topology, cpus.get(), nodes.get());
@@ -166,29 +180,15 @@ Topology ThisMachine() {
 
 RankPlace ThisPlace(const std::string& gpu) { return {MachineName(), AllowedCpus(), gpu}; }
 
-// How many threads a rank starts on these where other ranks of the machine may use some of them,
-// too: its share of each.
-int FairThreads(hwloc_topology& topology, const Set& cpus, std::span<const RankPlace> others) {
-  std::vector<Set> sets;
-  for (const RankPlace& other : others) sets.push_back(AllowedTo(other, topology));
-  double share = 0;
-  for (const int cpu : cpus.elements()) {
-    share += 1.0 / static_cast<double>(1 + std::ranges::count_if(
-                                               sets, [&](const Set& set) { return set.Has(cpu); }));
-  }
-  constexpr double kRounding = 1e-6;
-  return std::max(1, static_cast<int>(share + kRounding));
-}
-
 RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, size_t rank) {
   const Set mine = CandidatesOf(places[rank], topology);
   const Set allowed = AllowedTo(places[rank], topology);
   size_t alike = 0, before = 0;
-  bool crosses = false;  // with a rank that may use only some of mine
-  std::vector<RankPlace> others;
+  bool crosses = false;         // with a rank that may use only some of mine
+  std::vector<RankPlace> here;  // the ranks of this machine
   for (size_t other = 0; other < places.size(); ++other) {
     if (places[other].machine != places[rank].machine) continue;
-    if (other != rank) others.push_back(places[other]);
+    here.push_back(places[other]);
     const Set theirs = CandidatesOf(places[other], topology);
     alike += theirs == mine;
     before += theirs == mine && other < rank;
@@ -199,7 +199,7 @@ RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, s
   const Set& cpus = part ? *part : allowed;
   return {.cpus = cpus.List(),
           .nodes = NodesOf(topology, cpus),
-          .threads = part ? cpus.count() : FairThreads(topology, cpus, others),
+          .threads = part ? cpus.count() : FairThreads(topology, cpus, here),
           .are_near_gpu = part && !(mine == allowed)};
 }
 

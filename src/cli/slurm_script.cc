@@ -29,7 +29,7 @@ wait "$ranks" || code=$?
 
 # 75: stopped on request; 7: a rank hung; 137: one was killed; 205: mpirun lost a node. The same command continues,
 # so the job is queued again. One that was cancelled is not RUNNING any more, nor is one that Slurm itself has
-# queued again.
+# queued again. Where Slurm does not say, it decides itself whether the job can be queued.
 if [[ $code =~ ^(7|75|137|205)$ ]]; then
   state=unknown
   for _ in {1..30}; do  # a busy Slurm may not answer at once

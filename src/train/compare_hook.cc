@@ -31,18 +31,15 @@ class CompareHook : public Hook {
     if (!ReadsParametersAfter(report)) return true;
     const OddRanks odd = Compare(report.step);
     if (odd.text.empty()) return true;
-    const std::string hosts = Join(odd.hosts, ",");
-    const std::string advice = hosts.empty()
-                                   ? ""
-                                   : fmt::format(
-                                         "; continue without {0} (in Slurm: --exclude={0} of srun, "
-                                         "sbatch and syntra slurm)",
-                                         hosts);
-    throw CommonError(
-        ExitCode::kDiverged,
-        fmt::format(
-            "the replicas of the ranks differ after step {}: {}. A machine computes wrongly{}",
-            report.step, odd.text, advice));
+    std::string message = fmt::format(
+        "the replicas of the ranks differ after step {}: {}. A machine computes wrongly",
+        report.step, odd.text);
+    if (!odd.hosts.empty()) {
+      message += fmt::format(
+          "; continue without {0} (in Slurm: --exclude={0} of srun, sbatch and syntra slurm)",
+          Join(odd.hosts, ","));
+    }
+    throw CommonError(ExitCode::kDiverged, message);
   }
 
  private:

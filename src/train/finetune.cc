@@ -160,11 +160,12 @@ void Finetuning::Judge(int64_t step, bool is_saved) {
       if (has_one) majority_[task.name()] = MajorityOf(task);
     }
   }
-  if (!is_saved) {
+  if (is_saved) {
+    for (const TaskEvaluator* evaluator : evaluators_) {
+      if (results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
+    }
+  } else {
     Log().warn("the evaluation at step {} does not count as the best: its checkpoint failed", step);
-  }
-  for (const TaskEvaluator* evaluator : evaluators_) {
-    if (is_saved && results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
   }
   WriteResults();
 }

@@ -32,14 +32,14 @@ std::string ExistingRunId(const Path& file) {
 
 }  // namespace
 
-double BytesBelow(const Path& directory) {
+double BytesBelow(const Path& path) {
   double bytes = 0;
   std::error_code code;
-  if (std::filesystem::is_regular_file(directory, code)) {
-    const auto size = std::filesystem::file_size(directory, code);
+  if (std::filesystem::is_regular_file(path, code)) {
+    const auto size = std::filesystem::file_size(path, code);
     return code ? 0 : static_cast<double>(size);
   }
-  for (auto entry = std::filesystem::recursive_directory_iterator(directory, code);
+  for (auto entry = std::filesystem::recursive_directory_iterator(path, code);
        !code && entry != std::filesystem::recursive_directory_iterator(); entry.increment(code)) {
     std::error_code gone;
     const auto size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;

@@ -27,9 +27,9 @@ struct RunDirectory {
   }
 };
 
-// The size of all files in the directory and below; 0 if there is no directory. An estimate, since
-// files may come and go meanwhile.
-double BytesBelow(const Path& directory);
+// The size of all files in the directory and below, or of the file; 0 if there is neither. An
+// estimate, since files may come and go meanwhile.
+double BytesBelow(const Path& path);
 
 // The id of the run that lives in the directory, or a new one.
 std::string RunIdOf(const RunDirectory& directory);

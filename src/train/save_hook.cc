@@ -71,7 +71,7 @@ class SaveHook : public Hook {
     const Watchdog::Phase phase = Phase(saving_step_);
     try {
       FinishLast();
-    } catch (const Error& error) {  // there is a worse one already
+    } catch (const std::exception& error) {  // there is a worse one already
       Log().error("checkpoint at step {} failed: {}", saving_step_, error.what());
     }
     run_.ranks.Barrier();
