@@ -12,8 +12,8 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kLoggedOneByOne = 10;
-// A file in another format than its name says is refused after this many bad records, not at its
-// end.
+// A file whose first records are all bad is in another format than its name says: refused after
+// this many, not at its end.
 constexpr int64_t kCheckedEarly = 1000;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::string_view ReasonOf(RecordFault fault) {
     case RecordFault::kEmptyLine:
       return "line is empty";
     case RecordFault::kNotJson:
-      return "line is not valid JSON";
+      return "line cannot be read as JSON";
     case RecordFault::kNotAnObject:
       return "line is JSON but not an object";
     case RecordFault::kMissingText:
@@ -79,7 +79,11 @@ void BadRecordLedger::CountBad(const Record& record) {
   if (policy_.fail) Fail(ExitCode::kData, "{}", message);
   if (bad_ == 1) first_ = message;
   if (bad_ <= kLoggedOneByOne && logs_ == Logs::kAll) Log().warn("skipped: {}", message);
-  if (bad_ >= kCheckedEarly && bad_ > policy_.Limit(records_)) Finish();
+  if (bad_ == kCheckedEarly && bad_ == records_ && bad_ > policy_.Limit(records_)) {
+    Fail(ExitCode::kData,
+         "{}: its first {} records are all bad: {}; data.max_bad_fraction is {}; the first is {}",
+         file_.string(), bad_, Summary(), policy_.max_fraction, first_);
+  }
 }
 
 std::string BadRecordLedger::Summary() const {

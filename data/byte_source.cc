@@ -27,6 +27,8 @@ class PlainSource : public ByteSource {
   }
 };
 
+constexpr std::string_view kTruncated = "gzip data ends early (truncated file)";
+
 std::string_view DecompressorsReason(int code) {
   switch (code) {
     case ISAL_INVALID_BLOCK:
@@ -51,9 +53,8 @@ class GzipSource : public ByteSource {
  public:
   explicit GzipSource(File file) : ByteSource(std::move(file)), input_(kFirstBlockBytes) {
     isal_inflate_init(&state_);
-    state_.crc_flag = ISAL_GZIP;
     state_.next_in = input_.data();
-    CheckHeader();
+    ReadHeader();
   }
 
   size_t Read(std::span<std::byte> bytes) override {
@@ -72,7 +73,7 @@ class GzipSource : public ByteSource {
       const bool stuck = produced == 0 && state_.avail_in == available;
       if (state_.block_state != ISAL_BLOCK_FINISH && at_end_ && state_.avail_in == 0 &&
           produced < wanted) {
-        FailAt("gzip data ends early (truncated file)");
+        FailAt(kTruncated);
       }
       // ISA-L buffers bits internally. Without this check, a round that makes no progress while
       // input is left would loop for ever.
@@ -88,14 +89,27 @@ class GzipSource : public ByteSource {
   bool StartNextMember() {
     Refill();
     if (state_.avail_in == 0) return false;
-    CheckHeader();
     uint8_t* const next_in = state_.next_in;
     const uint32_t avail_in = state_.avail_in;
     isal_inflate_reset(&state_);
-    state_.crc_flag = ISAL_GZIP;
     state_.next_in = next_in;
     state_.avail_in = avail_in;
+    ReadHeader();
     return true;
+  }
+
+  // Reads a member's header, which may be in several blocks of input. isal_inflate would forget in
+  // the second which fields the first has announced.
+  void ReadHeader() {
+    CheckHeader();
+    isal_gzip_header header;
+    isal_gzip_header_init(&header);
+    for (int code; (code = isal_read_gzip_header(&state_, &header)) != ISAL_DECOMP_OK;) {
+      if (code != ISAL_END_INPUT) FailAt(DecompressorsReason(code));
+      Refill();
+      if (state_.avail_in == 0) FailAt(kTruncated);
+    }
+    state_.crc_flag = ISAL_GZIP_NO_HDR_VER;  // the header is read, the trailer not
   }
 
   // The beginning of a member. ISA-L passes over flags that have no meaning yet, which RFC 1952

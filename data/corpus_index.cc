@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/corpus_index.h"
 
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -13,11 +14,11 @@ constexpr char kFormat[] = "syntra token corpus";
 constexpr int kIndexVersion = 1;
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
 
-// A count of documents, tokens or bytes; so small that no sum over an index overflows.
-int64_t NonNegative(const Json& value) {
-  constexpr int64_t kMost = int64_t{1} << 40;
+// A count of documents, tokens or bytes; so small that no sum over the shards overflows.
+int64_t NonNegative(const Json& value, size_t shards) {
+  const int64_t most = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(shards);
   const int64_t count = IntegerOf(value);
-  if (count < 0 || count > kMost) {
+  if (count < 0 || count > most) {
     throw Json::out_of_range::create(406, fmt::format("{} is no count", count), nullptr);
   }
   return count;
@@ -98,14 +99,18 @@ CorpusIndex ReadIndex(const Path& directory) {
     }
     CorpusIndex index{
         .tokenizer = root.at("tokenizer"), .settings = root.at("settings"), .shards = {}};
-    for (const Json& item : root.at("shards")) {
+    const Json& shards = root.at("shards");
+    for (const Json& item : shards) {
+      const auto count = [&](const char* name) {
+        return NonNegative(item.at(name), shards.size());
+      };
       IndexEntry entry{.file = item.at("file"),
                        .source = item.at("source"),
-                       .documents = NonNegative(item.at("documents")),
-                       .tokens = NonNegative(item.at("tokens")),
-                       .empty_documents = NonNegative(item.at("empty_documents")),
-                       .bad_records = NonNegative(item.at("bad_records")),
-                       .source_bytes = NonNegative(item.at("source_bytes")),
+                       .documents = count("documents"),
+                       .tokens = count("tokens"),
+                       .empty_documents = count("empty_documents"),
+                       .bad_records = count("bad_records"),
+                       .source_bytes = count("source_bytes"),
                        .digest = item.at("digest"),
                        .file_time = IntegerOf(item.value("file_time", Json(0))),
                        .source_time = IntegerOf(item.value("source_time", Json(0)))};

@@ -127,8 +127,7 @@ class DelimitedReader : public RecordReader {
     fields_ = 0;
     field_.clear();
     std::ranges::fill(values_, std::nullopt);
-    ScanRow(*row);
-    if (stream_.offset() - row->offset > kMaxRowBytes) {
+    if (ScanRow(*row) > kMost) {
       row->fault = RecordFault::kLineTooLong;
     } else if (state_ == State::kMalformed) {
       row->fault = RecordFault::kBadQuotes;
@@ -152,8 +151,8 @@ class DelimitedReader : public RecordReader {
     }
   }
 
-  // Reads one row and its newline.
-  void ScanRow(const Record& row) {
+  // Reads one row and its newline. Returns its bytes without that.
+  int64_t ScanRow(const Record& row) {
     do {
       const std::string_view text = stream_.unread();
       size_t at = 0;
@@ -165,10 +164,10 @@ class DelimitedReader : public RecordReader {
       stream_.Take(at);
       if (ended) {
         ++line_;
-        return;
+        return stream_.offset() - row.offset - 1;
       }
       // All column names of the header row are kept.
-      if (header_ && stream_.offset() > kMaxRowBytes) {
+      if (header_ && stream_.offset() - row.offset > kMost) {
         Fail(ExitCode::kData, "{}: its header row is longer than 64 MiB", path().string());
       }
     } while (stream_.ReadMore());
@@ -178,6 +177,7 @@ class DelimitedReader : public RecordReader {
            "file, or a quote too many)",
            path().string(), row.offset, row.line);
     }
+    return stream_.offset() - row.offset;
   }
 
   // Reads one character of a row, or a run of characters with the same meaning. Returns how many.
@@ -259,8 +259,7 @@ class DelimitedReader : public RecordReader {
   }
 
   static constexpr int64_t kMaxColumns = 10000;
-  // Its newline included.
-  static constexpr int64_t kMaxRowBytes = static_cast<int64_t>(kMaxRecordBytes) + 1;
+  static constexpr auto kMost = static_cast<int64_t>(kMaxRecordBytes);  // bytes of a row
 
   TextStream stream_;
   Dialect dialect_;

@@ -68,7 +68,12 @@ class JsonReader : public RecordReader {
     simdjson::dom::element root;
     const simdjson::error_code code =
         parser_.parse(line.text.data(), line.text.size(), /*realloc_if_needed=*/false).get(root);
-    if (code != simdjson::SUCCESS) return FaultOf(code, line);
+    if (code != simdjson::SUCCESS) {
+      const RecordFault fault = FaultOf(code, line);
+      // Not all of these lines break JSON's rules: numbers may be larger than the parser reads.
+      if (fault == RecordFault::kNotJson) record->detail = simdjson::error_message(code);
+      return fault;
+    }
     simdjson::dom::object object;
     if (root.get(object) != simdjson::SUCCESS) return RecordFault::kNotAnObject;
     return Take(object, record);

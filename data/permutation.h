@@ -10,7 +10,8 @@ namespace syntra {
 
 // A six-round Feistel network over the smallest even power of two that is at least `size`. A value
 // outside [0, size) is encrypted again until it is inside (cycle walking, Black and Rogaway 2002).
-// The domain is less than four times `size`, so that takes fewer than four rounds on average.
+// The domain is less than four times `size`, but at least 256, so that takes fewer than four rounds
+// on average, and more where a few values are permuted.
 class KeyedPermutation {
  public:
   KeyedPermutation(int64_t size, RandomKey key);

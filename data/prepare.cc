@@ -33,6 +33,13 @@ constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 constexpr std::chrono::seconds kBetweenTouches{1};
 
+// As it was when its bytes were digested.
+struct CorpusFile {
+  int64_t bytes;
+  Digest digest;
+  int64_t time;  // ChangeTime
+};
+
 struct Document {
   std::string text;
   std::vector<int32_t> ids;
@@ -145,19 +152,26 @@ class Preparation {
   bool BuildUnlessFinished(const ShardTask& task) {
     const ErrorContext context([&] { return "preparing " + task.source.string(); });
     try {
-      File file = OpenCorpusFile(task.source);
-      const Digest source = DigestOfRest(file, [this] { Report(); });
+      RemoveAll(AsideOf(task.shard));
+      const CorpusFile source = DigestNow(task.source);
       std::optional<Digest> content;
-      if (IsFinished(task, {file.Size(), source}, &content)) return false;
+      if (IsFinished(task, {source.bytes, source.digest}, &content)) return false;
       if (content) {
-        BuildIfContentIsEqual(task, source, file.Size(), *content);
+        BuildIfContentIsEqual(task, source, *content);
       } else {
-        Build(task, task.shard, source, file.Size());
+        Build(task, task.shard, source);
       }
       return true;
     } catch (const std::bad_alloc&) {
       Fail(ExitCode::kResources, "out of memory");
     }
+  }
+
+  CorpusFile DigestNow(const Path& path) {
+    const int64_t time = ChangeTime(path);
+    File file = OpenCorpusFile(path);
+    const Digest digest = DigestOfRest(file, [this] { Report(); });
+    return {file.Size(), digest, time};
   }
 
   // `content`: what a shard that is made in its place must say, if that matters.
@@ -189,10 +203,13 @@ class Preparation {
     warned_ = true;
   }
 
-  void BuildIfContentIsEqual(const ShardTask& task, const Digest& source, int64_t source_bytes,
+  // Where a shard is made that may not replace the one there. A process that is killed leaves it.
+  static Path AsideOf(const Path& shard) { return shard.string() + ".again"; }
+
+  void BuildIfContentIsEqual(const ShardTask& task, const CorpusFile& source,
                              const Digest& content) {
-    const Path aside = task.shard.string() + ".again";
-    Build(task, aside, source, source_bytes);
+    const Path aside = AsideOf(task.shard);
+    Build(task, aside, source);
     if (TokenShard(aside).content() == content) return RenameDurably(aside, task.shard);
     RemoveAll(aside);
     Fail(ExitCode::kCheckpoint,
@@ -201,7 +218,7 @@ class Preparation {
          task.source.string(), task.shard.string());
   }
 
-  void Build(const ShardTask& task, const Path& shard, const Digest& source, int64_t source_bytes) {
+  void Build(const ShardTask& task, const Path& shard, const CorpusFile& source) {
     RemoveLeftovers(shard);
     const std::unique_ptr<RecordReader> reader = OpenRecordReader(task.source, options_.text_field);
     BadRecordLedger ledger(task.source, options_.on_bad_record);
@@ -219,9 +236,13 @@ class Preparation {
       Report();
     }
     ledger.Finish();
+    // A file that is still being written or copied.
+    if (ChangeTime(task.source) != source.time && DigestNow(task.source).digest != source.digest) {
+      Fail(ExitCode::kData, "it changed while it was read; start again when it is complete");
+    }
     ShardFacts facts{.bad_records = static_cast<uint64_t>(ledger.bad()),
-                     .source_bytes = static_cast<uint64_t>(source_bytes),
-                     .source = source,
+                     .source_bytes = static_cast<uint64_t>(source.bytes),
+                     .source = source.digest,
                      .tokenizer = tokenizer_.digest(),
                      .settings = settings_};
     writer.Commit(&facts);

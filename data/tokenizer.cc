@@ -143,14 +143,14 @@ std::vector<SentinelPlace> Tokenizer::FindSentinels(std::string_view text) const
   std::vector<SentinelPlace> places;
   for (size_t at = text.find(kSentinelOpen); at != std::string_view::npos;
        at = text.find(kSentinelOpen, at + 1)) {
-    const size_t digits = at + kSentinelOpen.size();
-    const size_t close = text.find('>', digits);
-    if (close == std::string_view::npos) break;
+    constexpr size_t kMostDigits = 10;
+    const std::string_view behind = text.substr(at + kSentinelOpen.size(), kMostDigits + 1);
     int64_t number = 0;
-    if (!ParseInt64(text.substr(digits, close - digits), &number)) continue;
+    if (!ParseInt64(behind.substr(0, behind.find('>')), &number)) continue;
     if (number < 0 || number >= extra_ids_) continue;
     const auto k = static_cast<int32_t>(number);
-    if (text.substr(at, close + 1 - at) == SentinelText(k)) places.push_back({at, close + 1, k});
+    const std::string sentinel = SentinelText(k);
+    if (text.substr(at).starts_with(sentinel)) places.push_back({at, at + sentinel.size(), k});
   }
   return places;
 }

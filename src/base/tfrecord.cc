@@ -65,12 +65,13 @@ bool TfRecordIsWhole(std::span<const std::byte> data_and_footer) {
 
 bool EndsWithTfRecord(std::span<const std::byte> bytes) {
   constexpr size_t kAroundData = kTfRecordHeaderBytes + kTfRecordFooterBytes;
+  constexpr int kMostHeaders = 16;  // by chance or ill will; each costs a checksum up to the end
+  int headers = 0;
   for (size_t length = 0; length + kAroundData <= bytes.size(); ++length) {
     const auto frame = bytes.last(length + kAroundData);
-    if (ReadAt<uint64_t>(frame, 0) == length && TfRecordLength(frame) == length &&
-        TfRecordIsWhole(frame.subspan(kTfRecordHeaderBytes))) {
-      return true;
-    }
+    if (ReadAt<uint64_t>(frame, 0) != length || TfRecordLength(frame) != length) continue;
+    if (TfRecordIsWhole(frame.subspan(kTfRecordHeaderBytes))) return true;
+    if (++headers == kMostHeaders) break;
   }
   return false;
 }

@@ -25,8 +25,8 @@ std::optional<uint64_t> TfRecordLength(std::span<const std::byte> bytes);
 // Whether the checksum in the footer is that of the data. `data_and_footer` holds both.
 bool TfRecordIsWhole(std::span<const std::byte> data_and_footer);
 
-// Whether a whole frame ends where `bytes` ends. Looks for its header from the end on, so that this
-// takes no longer than the frame is long.
+// Whether a whole frame ends where `bytes` ends. Looks for its header from the end on and passes
+// over a few that are followed by something else, so that this takes time in proportion to `bytes`.
 bool EndsWithTfRecord(std::span<const std::byte> bytes);
 
 }  // namespace syntra

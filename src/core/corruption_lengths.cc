@@ -44,6 +44,11 @@ CorruptionLengths LengthsFor(int64_t input_length, double density, double mean_s
     if (next.inputs > input_length) break;
     lengths = next;
   }
+  // T5's random_spans_helper: at this density one token less makes the targets as long as the
+  // inputs.
+  if (density == 0.5 && lengths.targets > lengths.inputs) {
+    lengths = NominalLengths(lengths.tokens - 1, density, mean_span);
+  }
   // Short spans at a high density lengthen the inputs; then the segment must shrink instead.
   while (lengths.tokens > 2 &&
          LengthsOfSegment(lengths.tokens, density, mean_span).inputs > input_length) {

@@ -54,5 +54,20 @@ TEST(TfRecord, FindsTheLastFrameFromTheEnd) {
   EXPECT_FALSE(EndsWithTfRecord({}));
 }
 
+// Data may hold headers of frames that would end there, too. Each costs a checksum, so that only a
+// few are passed over.
+TEST(TfRecord, LooksBehindAFewFalseHeaders) {
+  for (const size_t headers : {3, 100}) {
+    std::string data;
+    for (size_t behind = headers; behind-- > 0;) {
+      const std::string rest(behind * kTfRecordHeaderBytes + kTfRecordFooterBytes, 'x');
+      data += FrameTfRecord(rest).substr(0, kTfRecordHeaderBytes);
+    }
+    // What ends the frame of each false header is the checksum of the whole data.
+    data += std::string(kTfRecordFooterBytes, 'x');
+    EXPECT_EQ(EndsWithTfRecord(Bytes(FrameTfRecord(data))), headers == 3);
+  }
+}
+
 }  // namespace
 }  // namespace syntra

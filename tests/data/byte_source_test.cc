@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/byte_source.h"
 
+#include <isa-l/crc.h>
+
 #include <numeric>
 
 #include "data/record_reader.h"
@@ -9,7 +11,7 @@
 namespace syntra {
 namespace {
 
-std::string ReadAll(const Path& path, size_t block = 1000) {
+std::string AllBytes(const Path& path, size_t block = 1000) {
   const std::unique_ptr<ByteSource> source = OpenByteSource(path);
   std::string text;
   std::vector<std::byte> bytes(block);
@@ -33,13 +35,13 @@ std::string LongText() {
 TEST(ByteSource, ReadsPlainAndGzip) {
   const Path directory = ScratchDirectory("plain_gzip");
   const std::string text = LongText();
-  EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt", text)), text);
+  EXPECT_EQ(AllBytes(WriteScratch(directory / "a.txt", text)), text);
   const std::string zipped = Gzip(text);
   for (const size_t block : {size_t{1} << 22, size_t{65536}, size_t{777}}) {
-    EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt.gz", zipped), block), text);
+    EXPECT_EQ(AllBytes(WriteScratch(directory / "a.txt.gz", zipped), block), text);
   }
-  EXPECT_EQ(ReadAll(WriteScratch(directory / "empty.txt.gz", Gzip(""))), "");
-  EXPECT_EQ(ReadAll(WriteScratch(directory / "empty.txt", "")), "");
+  EXPECT_EQ(AllBytes(WriteScratch(directory / "empty.txt.gz", Gzip(""))), "");
+  EXPECT_EQ(AllBytes(WriteScratch(directory / "empty.txt", "")), "");
 }
 
 TEST(ByteSource, ReadsAllMembers) {
@@ -47,7 +49,7 @@ TEST(ByteSource, ReadsAllMembers) {
   const std::string text = LongText();
   const Path path = WriteScratch(directory / "m.txt.gz",
                                  Gzip("first\n") + Gzip("") + Gzip(text) + Gzip("last\n"));
-  EXPECT_EQ(ReadAll(path), "first\n" + text + "last\n");
+  EXPECT_EQ(AllBytes(path), "first\n" + text + "last\n");
 }
 
 // A member that ends just before a block of the reader's input does.
@@ -67,9 +69,43 @@ TEST(ByteSource, ReadsMembersAcrossInputBlocks) {
       std::string zipped = Gzip(start);
       while (zipped.size() + Gzip("").size() < border + cut) zipped += Gzip("");
       zipped += last;
-      EXPECT_EQ(ReadAll(WriteScratch(directory / "b.gz", zipped)), start + noise);
+      EXPECT_EQ(AllBytes(WriteScratch(directory / "b.gz", zipped)), start + noise);
     }
   }
+}
+
+// A member with every optional field (RFC 1952, section 2.3).
+std::string WithFields(const std::string& text, size_t extra, size_t name) {
+  std::string header = Gzip(text).substr(0, 10);
+  header[3] = 0x1e;  // FHCRC, FEXTRA, FNAME, FCOMMENT
+  header += static_cast<char>(extra & 0xff);
+  header += static_cast<char>(extra >> 8);
+  header += std::string(extra, 'e') + std::string(name, 'n') + '\0' + "comment" + '\0';
+  const uint32_t crc =
+      crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(header.data()), header.size());
+  header += static_cast<char>(crc & 0xff);
+  header += static_cast<char>(crc >> 8 & 0xff);
+  return header + Gzip(text).substr(10);
+}
+
+TEST(ByteSource, ReadsHeadersAcrossInputBlocks) {
+  const Path directory = ScratchDirectory("header_borders");
+  const std::string last = WithFields("last\n", 4, 8);
+  const size_t least = WithFields("first\n", 0, 0).size();
+  for (size_t cut = 0; cut <= last.size(); ++cut) {
+    // The first block of input ends behind so many bytes of the last member.
+    const std::string first = WithFields("first\n", 0, (size_t{16} << 10) - cut - least);
+    ASSERT_EQ(first.size() + cut, size_t{16} << 10);
+    EXPECT_EQ(AllBytes(WriteScratch(directory / "h.gz", first + last)), "first\nlast\n") << cut;
+    for (const size_t missing : {size_t{1}, last.size() - 5}) {
+      const Path path =
+          WriteScratch(directory / "t.gz", first + last.substr(0, last.size() - missing));
+      DataErrorOf([&] { AllBytes(path); });
+    }
+  }
+  // Longer than the first block.
+  const Path path = WriteScratch(directory / "l.gz", WithFields("first\n", 60000, 100000) + last);
+  EXPECT_EQ(AllBytes(path), "first\nlast\n");
 }
 
 TEST(ByteSource, NeverTakesATruncatedFileForAWholeOne) {
@@ -78,7 +114,7 @@ TEST(ByteSource, NeverTakesATruncatedFileForAWholeOne) {
   int refused = 0;
   const auto try_length = [&](size_t length) {
     const Path path = WriteScratch(directory / "t.json.gz", whole.substr(0, length));
-    const std::string message = DataErrorOf([&] { ReadAll(path, 1 << 16); });
+    const std::string message = DataErrorOf([&] { AllBytes(path, 1 << 16); });
     EXPECT_NE(message.find("t.json.gz: byte "), std::string::npos) << message;
     ++refused;
   };
@@ -89,12 +125,12 @@ TEST(ByteSource, NeverTakesATruncatedFileForAWholeOne) {
   const std::string two = Gzip("first\n") + whole;
   for (size_t cut = 1; cut < 30; ++cut) {
     const Path path = WriteScratch(directory / "two.gz", two.substr(0, two.size() - cut));
-    DataErrorOf([&] { ReadAll(path); });
+    DataErrorOf([&] { AllBytes(path); });
   }
   const size_t border = Gzip("first\n").size();
   for (size_t extra = 1; extra < 25; ++extra) {
     const Path path = WriteScratch(directory / "two.gz", two.substr(0, border + extra));
-    DataErrorOf([&] { ReadAll(path); });
+    DataErrorOf([&] { AllBytes(path); });
   }
 }
 
@@ -102,7 +138,7 @@ TEST(ByteSource, NamesTruncationAndItsPlace) {
   const Path directory = ScratchDirectory("truncation_message");
   const std::string whole = Gzip(LongText());
   const Path path = WriteScratch(directory / "t.json.gz", whole.substr(0, 5000));
-  EXPECT_EQ(DataErrorOf([&] { ReadAll(path); }),
+  EXPECT_EQ(DataErrorOf([&] { AllBytes(path); }),
             path.string() + ": byte 5000: gzip data ends early (truncated file)");
 }
 
@@ -116,32 +152,32 @@ TEST(ByteSource, FindsFlippedBytes) {
     std::string flipped = whole;
     flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
     const Path path = WriteScratch(directory / "f.gz", flipped);
-    DataErrorOf([&] { ReadAll(path); });
+    DataErrorOf([&] { AllBytes(path); });
   }
   std::string wrong_crc = whole;
   wrong_crc[whole.size() - 8] ^= 1;
   const Path path = WriteScratch(directory / "crc.gz", wrong_crc);
-  EXPECT_NE(DataErrorOf([&] { ReadAll(path); }).find("gzip checksum does not match the data"),
+  EXPECT_NE(DataErrorOf([&] { AllBytes(path); }).find("gzip checksum does not match the data"),
             std::string::npos);
 }
 
 TEST(ByteSource, RefusesOtherContent) {
   const Path directory = ScratchDirectory("other_content");
   const Path plain = WriteScratch(directory / "plain.json.gz", "{\"text\":\"a\"}\n");
-  EXPECT_EQ(DataErrorOf([&] { ReadAll(plain); }),
+  EXPECT_EQ(DataErrorOf([&] { AllBytes(plain); }),
             plain.string() + ": byte 0: not a gzip file, although its name ends in .gz");
   const Path nothing = WriteScratch(directory / "nothing.json.gz", "");
-  EXPECT_EQ(DataErrorOf([&] { ReadAll(nothing); }),
+  EXPECT_EQ(DataErrorOf([&] { AllBytes(nothing); }),
             nothing.string() + ": byte 0: empty file, although its name ends in .gz");
   const std::string zipped = Gzip("abc\n");
   for (const std::string junk : {"x", "junk", "\x1f"}) {
     const Path path = WriteScratch(directory / "junk.gz", zipped + junk);
-    EXPECT_EQ(DataErrorOf([&] { ReadAll(path); }),
+    EXPECT_EQ(DataErrorOf([&] { AllBytes(path); }),
               fmt::format("{}: byte {}: bytes after the last gzip member that are not gzip",
                           path.string(), zipped.size()));
   }
   const Path zeros = WriteScratch(directory / "zeros.gz", zipped + std::string(600, '\0'));
-  EXPECT_NE(DataErrorOf([&] { ReadAll(zeros); }).find("not gzip"), std::string::npos);
+  EXPECT_NE(DataErrorOf([&] { AllBytes(zeros); }).find("not gzip"), std::string::npos);
   EXPECT_NE(DataErrorOf([&] { OpenByteSource(directory); }).find("directory"), std::string::npos);
 }
 

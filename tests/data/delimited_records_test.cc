@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comma- and tab-separated tables.
-#include "data/record_reader.h"
 #include "tests/data/corpus_files.h"
+#include "tests/data/read_records.h"
 
 namespace syntra {
 namespace {
 
-struct Row {
-  std::string text;
-  int64_t offset, line;
-  RecordFault fault = RecordFault::kNone;
-  std::string detail{};
-  bool operator==(const Row&) const = default;
-};
-
-void PrintTo(const Row& row, std::ostream* out) {
-  *out << fmt::format("{{\"{}\" at {}, line {}, {} {}}}", row.text, row.offset, row.line,
-                      ReasonOf(row.fault), row.detail);
-}
-
-std::vector<Row> ReadAll(const Path& path, const std::string& column = "text") {
-  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, column);
-  std::vector<Row> rows;
-  for (Record record; reader->Next(&record);) {
-    rows.push_back(
-        {std::string(record.text), record.offset, record.line, record.fault, record.detail});
-  }
-  return rows;
-}
-
-std::vector<std::string> TextsOf(const std::vector<Row>& rows) {
+std::vector<std::string> TextsOf(const std::vector<ReadRecord>& rows) {
   std::vector<std::string> texts;
-  for (const Row& row : rows) {
+  for (const ReadRecord& row : rows) {
     EXPECT_EQ(row.fault, RecordFault::kNone) << ReasonOf(row.fault);
     texts.push_back(row.text);
   }
   return texts;
 }
 
-std::vector<Row> ReadCsv(std::string_view content, const std::string& column = "text") {
+std::vector<ReadRecord> ReadCsv(std::string_view content, const std::string& column = "text") {
   return ReadAll(WriteScratch(ScratchDirectory("csv") / "a.csv", content), column);
 }
 
@@ -61,12 +38,12 @@ TEST(Csv, ReadsWhatRfc4180Describes) {
 
 TEST(Csv, GivesPlaces) {
   const std::string content = "id,text\n1,\"a\nb\"\n\n2,c\n";
-  const std::vector<Row> expected = {{"a\nb", 8, 2}, {"c", 17, 5}};
+  const std::vector<ReadRecord> expected = {{"a\nb", 8, 2}, {"c", 17, 5}};
   EXPECT_EQ(ReadCsv(content), expected);
   const Path directory = ScratchDirectory("csv_places");
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.csv.gz", Gzip(content))), expected);
-  const std::vector<Row> marked = ReadCsv("\xEF\xBB\xBF" + content);
-  EXPECT_EQ(marked, (std::vector<Row>{{"a\nb", 11, 2}, {"c", 20, 5}}));
+  const std::vector<ReadRecord> marked = ReadCsv("\xEF\xBB\xBF" + content);
+  EXPECT_EQ(marked, (std::vector<ReadRecord>{{"a\nb", 11, 2}, {"c", 20, 5}}));
 }
 
 // However the file is cut into blocks, the rows are the same.
@@ -85,12 +62,12 @@ TEST(Csv, RowsMayCrossBlocks) {
 }
 
 TEST(Csv, MalformedRowsAreBadRecords) {
-  const std::vector<Row> rows =
+  const std::vector<ReadRecord> rows =
       ReadCsv("id,text\n1,\"a\"b\"\n2\n3,x,y\n4,\xff\n5,\"a\"\rb\n6,good\n");
   ASSERT_EQ(rows.size(), 6u);
-  EXPECT_EQ(rows[0], (Row{"", 8, 2, RecordFault::kBadQuotes}));
-  EXPECT_EQ(rows[1], (Row{"", 16, 3, RecordFault::kFieldCount, "1 fields for 2 columns"}));
-  EXPECT_EQ(rows[2], (Row{"", 18, 4, RecordFault::kFieldCount, "3 fields for 2 columns"}));
+  EXPECT_EQ(rows[0], (ReadRecord{"", 8, 2, RecordFault::kBadQuotes}));
+  EXPECT_EQ(rows[1], (ReadRecord{"", 16, 3, RecordFault::kFieldCount, "1 fields for 2 columns"}));
+  EXPECT_EQ(rows[2], (ReadRecord{"", 18, 4, RecordFault::kFieldCount, "3 fields for 2 columns"}));
   EXPECT_EQ(rows[3].fault, RecordFault::kNotUtf8);
   EXPECT_EQ(rows[4].fault, RecordFault::kBadQuotes);
   EXPECT_EQ(rows[5].text, "good");
@@ -110,11 +87,23 @@ TEST(Csv, LongRowsAreSkippedNotKept) {
   std::string content = "id,text\n1,before\n2,\"";
   content.append(kMaxRecordBytes, 'x');
   content += "\n,y\"\n3,after\n";
-  const std::vector<Row> rows = ReadCsv(content);
+  const std::vector<ReadRecord> rows = ReadCsv(content);
   ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[1], (Row{"", 17, 3, RecordFault::kLineTooLong}));
+  EXPECT_EQ(rows[1], (ReadRecord{"", 17, 3, RecordFault::kLineTooLong}));
   EXPECT_EQ(rows[2].text, "after");
   EXPECT_EQ(rows[2].line, 5);
+}
+
+// The row's end may be that of the file.
+TEST(Csv, TheLimitIsOfTheRowWithoutItsEnd) {
+  for (const size_t size : {kMaxRecordBytes, kMaxRecordBytes + 1}) {
+    for (const std::string end : {"\n", ""}) {
+      const std::vector<ReadRecord> rows = ReadCsv("text\n" + std::string(size, 'x') + end);
+      ASSERT_EQ(rows.size(), 1u);
+      EXPECT_EQ(rows[0].fault == RecordFault::kNone, size == kMaxRecordBytes);
+      EXPECT_EQ(rows[0].text.size(), size == kMaxRecordBytes ? size : 0);
+    }
+  }
 }
 
 TEST(Csv, ColumnsThatAreNotThereAreNamed) {
@@ -141,7 +130,7 @@ TEST(Csv, ColumnsThatAreNotThereAreNamed) {
 TEST(Tsv, FieldsAreTakenAsTheyAre) {
   const Path directory = ScratchDirectory("tsv");
   const std::string content = "id\ttext\r\n1\t\"a\" said, \"\"b\r\n2\t\\t\n\n3\n";
-  const std::vector<Row> expected = {
+  const std::vector<ReadRecord> expected = {
       {"\"a\" said, \"\"b", 9, 2},
       {"\\t", 26, 3},
       {"", 32, 5, RecordFault::kFieldCount, "1 fields for 2 columns"}};

@@ -53,8 +53,9 @@ TEST(FirstRecords, FollowsThePolicyForBadRecords) {
   DataConfig config = ConfigOf({path});
   EXPECT_NO_THROW(CheckFirstRecords(config));
   config.set_on_bad_record(DataConfig::FAIL);
-  EXPECT_NE(DataErrorOf([&] { CheckFirstRecords(config); }).find("line 1: line is not valid JSON"),
-            std::string::npos);
+  EXPECT_NE(
+      DataErrorOf([&] { CheckFirstRecords(config); }).find("line 1: line cannot be read as JSON"),
+      std::string::npos);
   WriteScratch(path, "@\n@\n");
   config.set_on_bad_record(DataConfig::SKIP);
   EXPECT_NE(DataErrorOf([&] { CheckFirstRecords(config); }).find("2 of 2 records are bad"),

@@ -85,7 +85,7 @@ class MemoryShortage : public testing::Test {
   }
 };
 
-void ReadAll(const Path& path) {
+void ReadThree(const Path& path) {
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, "text");
   int64_t good = 0;
   for (Record record; reader->Next(&record);) {
@@ -98,20 +98,20 @@ void ReadAll(const Path& path) {
 TEST_F(MemoryShortage, EndsReadingWithThePlace) {
   const Path directory = ScratchDirectory("shortage");
   const Path json = WriteCorpus(directory, "a.jsonl", "{\"text\":\"", "\"}\n");
-  const Ending plenty = RunShortOfMemory(1000, [&] { ReadAll(json); });
+  const Ending plenty = RunShortOfMemory(1000, [&] { ReadThree(json); });
   EXPECT_EQ(plenty.code, 0) << plenty.message;
   // Enough for the line, not for its parser.
-  const Ending parser = RunShortOfMemory(250, [&] { ReadAll(json); });
+  const Ending parser = RunShortOfMemory(250, [&] { ReadThree(json); });
   EXPECT_EQ(parser.code, 4) << parser.message;
   EXPECT_EQ(parser.message,
             json.string() + ": out of memory while reading the record at byte 15, line 2");
   // Not enough for the line.
-  const Ending line = RunShortOfMemory(20, [&] { ReadAll(json); });
+  const Ending line = RunShortOfMemory(20, [&] { ReadThree(json); });
   EXPECT_EQ(line.code, 4) << line.message;
   EXPECT_EQ(line.message,
             json.string() + ": out of memory while reading the record behind byte 0, line 1");
   const Path text = WriteCorpus(directory, "a.txt", "", "\n");
-  EXPECT_EQ(RunShortOfMemory(20, [&] { ReadAll(text); }).code, 4);
+  EXPECT_EQ(RunShortOfMemory(20, [&] { ReadThree(text); }).code, 4);
 }
 
 TEST_F(MemoryShortage, LeavesNoShard) {

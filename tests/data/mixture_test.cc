@@ -13,13 +13,13 @@
 namespace syntra {
 namespace {
 
-using Sources = std::vector<std::shared_ptr<const ExampleSource>>;
+using SourceList = std::vector<std::shared_ptr<const ExampleSource>>;
 
 // Ids of source k begin at 1,000,000 (k + 1).
 constexpr int32_t kIdsOfSource = 1000000;
 
-Sources SourcesOf(const std::vector<int64_t>& sizes) {
-  Sources sources;
+SourceList SourcesOf(const std::vector<int64_t>& sizes) {
+  SourceList sources;
   for (const int64_t size : sizes) {
     sources.push_back(std::make_shared<NumberedSource>(
         fmt::format("source {}", sources.size()),

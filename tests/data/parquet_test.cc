@@ -2,22 +2,12 @@
 // Parquet files, in builds with and without Apache Arrow.
 #include "data/record_formats.h"
 #include "tests/data/corpus_files.h"
+#include "tests/data/read_records.h"
 
 namespace syntra {
 namespace {
 
 Path Fixture(const char* name) { return Path(SYNTRA_SOURCE_DIR) / "tests/data/parquet" / name; }
-
-std::vector<std::pair<std::string, RecordFault>> ReadAll(const Path& path,
-                                                         const std::string& column) {
-  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, column);
-  std::vector<std::pair<std::string, RecordFault>> rows;
-  for (Record record; reader->Next(&record);) {
-    EXPECT_EQ(record.line, std::ssize(rows) + 1);
-    rows.emplace_back(record.text, record.fault);
-  }
-  return rows;
-}
 
 class Parquet : public testing::Test {
  protected:
@@ -27,19 +17,22 @@ class Parquet : public testing::Test {
 };
 
 TEST_F(Parquet, ReadsAColumnOverRowGroups) {
-  const auto rows = ReadAll(Fixture("documents.parquet"), "text");
+  const auto rows = ReadAll(Fixture("documents.parquet"));
   ASSERT_EQ(rows.size(), 26u);
   for (size_t i = 0; i < 20; ++i) {
-    EXPECT_EQ(rows[i], std::pair(fmt::format("document {}", i), RecordFault::kNone));
+    EXPECT_EQ(rows[i].text, fmt::format("document {}", i));
+    EXPECT_EQ(rows[i].fault, RecordFault::kNone);
   }
-  EXPECT_EQ(rows[20], std::pair(std::string(), RecordFault::kNullText));
-  EXPECT_EQ(rows[21], std::pair(std::string(), RecordFault::kNone));
-  EXPECT_EQ(rows[22].first, "zwölf Boxkämpfer");
-  EXPECT_EQ(rows[25].first, "same");
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].line, i + 1);
+  EXPECT_EQ(rows[20].fault, RecordFault::kNullText);
+  EXPECT_EQ(rows[21].text, "");
+  EXPECT_EQ(rows[21].fault, RecordFault::kNone);
+  EXPECT_EQ(rows[22].text, "zwölf Boxkämpfer");
+  EXPECT_EQ(rows[25].text, "same");
   EXPECT_EQ(ReadAll(Fixture("documents.parquet"), "meta.lang").size(), 26u);
   const auto required = ReadAll(Fixture("required.parquet"), "content");
   ASSERT_EQ(required.size(), 2u);
-  EXPECT_EQ(required[1].first, "two");
+  EXPECT_EQ(required[1].text, "two");
 }
 
 TEST_F(Parquet, TheContentTellsWhereTheNameDoesNot) {
@@ -64,11 +57,11 @@ TEST_F(Parquet, OtherColumnsAreNamed) {
 // Cut anywhere, or with any byte of a page changed, the file is refused or read as it was.
 TEST_F(Parquet, DamageIsRefused) {
   const std::string whole = ReadWholeFile(Fixture("documents.parquet"));
-  const auto rows = ReadAll(Fixture("documents.parquet"), "text");
+  const auto rows = ReadAll(Fixture("documents.parquet"));
   const Path path = ScratchDirectory("parquet_damage") / "a.parquet";
   for (size_t length = 0; length < whole.size(); length += 1 + whole.size() / 100) {
     WriteScratch(path, whole.substr(0, length));
-    DataErrorOf([&] { ReadAll(path, "text"); });
+    DataErrorOf([&] { ReadAll(path); });
   }
   int refused = 0;
   for (size_t i = 4; i < whole.size(); i += 1 + whole.size() / 300) {
@@ -77,8 +70,8 @@ TEST_F(Parquet, DamageIsRefused) {
     WriteScratch(path, flipped);
     try {
       // The file's description has no checksum, so a name in it may change; texts may not.
-      for (const auto& row : ReadAll(path, "text")) {
-        EXPECT_NE(std::find(rows.begin(), rows.end(), row), rows.end()) << row.first;
+      for (const auto& row : ReadAll(path)) {
+        EXPECT_NE(std::find(rows.begin(), rows.end(), row), rows.end()) << row.text;
       }
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::kData) << error.what();

@@ -96,10 +96,54 @@ TEST(Prepare, AShardThatMustKeepItsContentDoes) {
   }
   EXPECT_EQ(ReadWholeFile(shard), bytes);
   EXPECT_FALSE(std::filesystem::exists(shard.string() + ".again"));
+  // As a process leaves it that is killed.
+  WriteScratch(shard.string() + ".again", "part");
+  WriteScratch(source, zipped);
+  EXPECT_EQ(PrepareCorpus(options, T5()).built, 0);
+  EXPECT_FALSE(std::filesystem::exists(shard.string() + ".again"));
   // Two members of gzip in the place of one: other bytes, the same text.
   WriteScratch(source, zipped + Gzip(""));
   EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
   EXPECT_EQ(TokenShard(shard).token_count(), PrepareCorpus(options, T5()).index.tokens());
+}
+
+// A download that goes on. A change of the time alone does not matter.
+TEST(Prepare, AFileThatChangesMeanwhileIsNotTaken) {
+  for (const bool grows : {false, true}) {
+    const Path corpus = ScratchDirectory("growing") / "corpus";
+    CreateDirectories(corpus);
+    const Path source = WriteScratch(corpus / "c-0.txt", "one line\n");
+    PrepareOptions options = OptionsFor(corpus);
+    bool changed = false;
+    options.on_progress = [&](const PrepareProgress& progress) {
+      if (progress.documents == 0 || std::exchange(changed, true)) return;
+      if (grows) WriteScratch(source, "one line\ntwo lines\n");
+      std::filesystem::last_write_time(
+          source, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+    };
+    if (!grows) {
+      EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+      continue;
+    }
+    EXPECT_NE(DataErrorOf([&] { PrepareCorpus(options, T5()); }).find("changed while it was read"),
+              std::string::npos);
+    options.on_progress = {};
+    EXPECT_EQ(PrepareCorpus(options, T5()).built, 1);
+  }
+}
+
+TEST(Prepare, AnIndexHoldsTheLargestFiles) {
+  const Path directory = ScratchDirectory("large");
+  const CorpusIndex index{.tokenizer = "t",
+                          .settings = "s",
+                          .shards = {{.file = "a.tokens",
+                                      .source = "a.jsonl",
+                                      .documents = int64_t{1} << 42,
+                                      .tokens = int64_t{1} << 45,
+                                      .source_bytes = int64_t{1} << 47,
+                                      .digest = "d"}}};
+  WriteIndex(directory, index);
+  EXPECT_TRUE(ReadIndex(directory) == index);
 }
 
 using Time = std::filesystem::file_time_type;

@@ -6,37 +6,17 @@
 #include "base/tfrecord.h"
 #include "data/line_reader.h"
 #include "tests/data/corpus_files.h"
+#include "tests/data/read_records.h"
 
 namespace syntra {
 namespace {
 
 using std::string_literals::operator""s;
 
-struct Read {
-  std::string text;
-  int64_t offset, line;
-  RecordFault fault;
-  bool operator==(const Read&) const = default;
-};
-
-void PrintTo(const Read& read, std::ostream* out) {
-  *out << fmt::format("{{\"{}\" at {}, line {}, {}}}", read.text, read.offset, read.line,
-                      ReasonOf(read.fault));
-}
-
-std::vector<Read> ReadAll(const Path& path, const std::string& field = "text") {
-  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, field);
-  std::vector<Read> reads;
-  for (Record record; reader->Next(&record);) {
-    reads.push_back({std::string(record.text), record.offset, record.line, record.fault});
-  }
-  return reads;
-}
-
 RecordFault FaultOfLine(std::string_view line) {
   const Path path = ScratchDirectory("fault") / "a.json";
   WriteScratch(path, line);
-  const std::vector<Read> reads = ReadAll(path);
+  const std::vector<ReadRecord> reads = ReadAll(path);
   EXPECT_EQ(reads.size(), 1u);
   return reads.empty() ? RecordFault::kNone : reads[0].fault;
 }
@@ -46,9 +26,9 @@ TEST(JsonReader, GivesTextAndPlace) {
   const std::string content =
       "{\"text\":\"one\",\"url\":\"u\"}\n{\"url\":\"u\",\"text\":\"tw\\u00f6\\n\"}\n{\"text\":"
       "\"\"}";
-  const std::vector<Read> expected = {{"one", 0, 1, RecordFault::kNone},
-                                      {"twö\n", 25, 2, RecordFault::kNone},
-                                      {"", 57, 3, RecordFault::kNone}};
+  const std::vector<ReadRecord> expected = {{"one", 0, 1, RecordFault::kNone},
+                                            {"twö\n", 25, 2, RecordFault::kNone},
+                                            {"", 57, 3, RecordFault::kNone}};
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.json", content)), expected);
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.jsonl", content)), expected);
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.json.gz", Gzip(content))), expected);
@@ -86,9 +66,9 @@ TEST(LineReader, SkipsLinesBeyondItsCap) {
   content.append(kMaxRecordBytes, 'x');
   content += "\"}\n{\"text\":\"after\"}\n";
   const Path path = WriteScratch(directory / "long.json", content);
-  const std::vector<Read> reads = ReadAll(path);
+  const std::vector<ReadRecord> reads = ReadAll(path);
   ASSERT_EQ(reads.size(), 3u);
-  EXPECT_EQ(reads[1], (Read{"", 18, 2, RecordFault::kLineTooLong}));
+  EXPECT_EQ(reads[1], (ReadRecord{"", 18, 2, RecordFault::kLineTooLong}));
   EXPECT_EQ(reads[2].text, "after");
   EXPECT_EQ(reads[2].line, 3);
   EXPECT_EQ(reads[2].offset, static_cast<int64_t>(content.size()) - 17);
@@ -109,11 +89,11 @@ TEST(LineReader, TakesALineOfExactlyTheCap) {
 TEST(TextReader, GivesADocumentALine) {
   const Path directory = ScratchDirectory("text");
   const std::string content = "one\r\n\n \t\ntwo\nbad\xff\na"s + '\0' + "b\nlast";
-  const std::vector<Read> expected = {{"one", 0, 1, RecordFault::kNone},
-                                      {"two", 9, 4, RecordFault::kNone},
-                                      {"", 13, 5, RecordFault::kNotUtf8},
-                                      {"", 18, 6, RecordFault::kNulCharacter},
-                                      {"last", 22, 7, RecordFault::kNone}};
+  const std::vector<ReadRecord> expected = {{"one", 0, 1, RecordFault::kNone},
+                                            {"two", 9, 4, RecordFault::kNone},
+                                            {"", 13, 5, RecordFault::kNotUtf8},
+                                            {"", 18, 6, RecordFault::kNulCharacter},
+                                            {"last", 22, 7, RecordFault::kNone}};
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt", content)), expected);
   EXPECT_EQ(ReadAll(WriteScratch(directory / "a.txt.gz", Gzip(content))), expected);
   EXPECT_TRUE(ReadAll(WriteScratch(directory / "empty.txt", "")).empty());
@@ -130,14 +110,14 @@ TEST(ByteOrderMark, IsSkippedAtTheStart) {
       {"a.txt", "one\ntwo\n"},
       {"content_tells", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n"}};
   for (const auto& [name, content] : contents) {
-    const std::vector<Read> plain = ReadAll(WriteScratch(directory / name, content));
+    const std::vector<ReadRecord> plain = ReadAll(WriteScratch(directory / name, content));
     const std::string marked = std::string(kMark) + content;
     for (const std::string& bytes : {marked, Gzip(marked), Gzip("") + Gzip(marked)}) {
-      const std::vector<Read> reads = ReadAll(WriteScratch(directory / name, bytes));
+      const std::vector<ReadRecord> reads = ReadAll(WriteScratch(directory / name, bytes));
       ASSERT_EQ(reads.size(), 2u) << name;
       for (size_t i = 0; i < 2; ++i) {
-        EXPECT_EQ(reads[i],
-                  (Read{plain[i].text, plain[i].offset + 3, plain[i].line, RecordFault::kNone}));
+        EXPECT_EQ(reads[i], (ReadRecord{plain[i].text, plain[i].offset + 3, plain[i].line,
+                                        RecordFault::kNone}));
       }
     }
   }
@@ -224,9 +204,9 @@ TEST(TfRecordReader, GivesTextAndPlace) {
                               FrameTfRecord("\xff\xff") + FrameTfRecord(TfExample("text", "\xff")) +
                               FrameTfRecord(TfExample("text", "end"));
   for (const char* name : {"c4-train.tfrecord-00000-of-00008", "content_tells"}) {
-    const std::vector<Read> reads = ReadAll(WriteScratch(directory / name, content));
+    const std::vector<ReadRecord> reads = ReadAll(WriteScratch(directory / name, content));
     ASSERT_EQ(reads.size(), 5u);
-    EXPECT_EQ(reads[0], (Read{"one", 0, 1, RecordFault::kNone}));
+    EXPECT_EQ(reads[0], (ReadRecord{"one", 0, 1, RecordFault::kNone}));
     EXPECT_EQ(reads[1].fault, RecordFault::kMissingText);
     EXPECT_EQ(reads[1].offset, static_cast<int64_t>(first.size()));
     EXPECT_EQ(reads[2].fault, RecordFault::kNotAnExample);
@@ -266,13 +246,13 @@ TEST(RecordReader, SampleHoldsItsDocuments) {
 TEST(RecordReader, TfRecordsAndJsonOfC4HoldTheSameTexts) {
   SYNTRA_NEEDS_SHARED_DATA();
   std::vector<std::string> json, records;
-  for (const Read& read : ReadAll(SamplePath("c4-train.00000-of-00001.json.gz"))) {
+  for (const ReadRecord& read : ReadAll(SamplePath("c4-train.00000-of-00001.json.gz"))) {
     json.push_back(read.text);
   }
   for (int shard = 0; shard < 8; ++shard) {
     const Path path =
         SharedDataPath() / "c4/tfrecord" / fmt::format("c4-train.tfrecord-{:05}-of-00008", shard);
-    for (const Read& read : ReadAll(path)) {
+    for (const ReadRecord& read : ReadAll(path)) {
       EXPECT_EQ(read.fault, RecordFault::kNone);
       records.push_back(read.text);
     }
@@ -282,6 +262,18 @@ TEST(RecordReader, TfRecordsAndJsonOfC4HoldTheSameTexts) {
 
 Record BadRecord(int64_t offset, int64_t line, RecordFault fault) {
   return {.offset = offset, .line = line, .fault = fault};
+}
+
+// What the parser cannot hold is no damage, so the reason says what it met.
+TEST(JsonReader, SaysWhyItCannotReadALine) {
+  for (const char* number : {"10000000000000000000000000", "1e400"}) {
+    const Path path = WriteScratch(ScratchDirectory("numbers") / "a.json",
+                                   fmt::format("{{\"id\":{},\"text\":\"a\"}}\n", number));
+    const std::vector<ReadRecord> records = ReadAll(path);
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0].fault, RecordFault::kNotJson);
+    EXPECT_NE(records[0].detail.find("number"), std::string::npos) << records[0].detail;
+  }
 }
 
 TEST(BadRecordLedger, AppliesItsPolicy) {
@@ -304,16 +296,24 @@ TEST(BadRecordLedger, AppliesItsPolicy) {
   some.CountBad(BadRecord(3, 3, RecordFault::kNotUtf8));
   const std::string message = DataErrorOf([&] { some.Finish(); });
   EXPECT_NE(message.find("3 of 101 records are bad"), std::string::npos) << message;
-  EXPECT_NE(message.find("2 x \"text is not well-formed UTF-8\", 1 x \"line is not valid JSON\""),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("2 x \"text is not well-formed UTF-8\", 1 x \"line cannot be read as JSON\""),
+      std::string::npos)
       << message;
 
   BadRecordLedger early("f.json", {.max_fraction = 0.02});
   EXPECT_NE(DataErrorOf([&] {
               for (int i = 0; i < 100000; ++i)
                 early.CountBad(BadRecord(i, i, RecordFault::kNotJson));
-            }).find("1000 of 1000 records are bad"),
+            }).find("its first 1000 records are all bad"),
             std::string::npos);
+
+  // The order of the records does not decide.
+  BadRecordLedger late("f.json", {.max_fraction = 0.02});
+  late.CountGood();
+  for (int i = 0; i < 1500; ++i) late.CountBad(BadRecord(i, i, RecordFault::kNotJson));
+  for (int i = 0; i < 100000; ++i) late.CountGood();
+  EXPECT_NO_THROW(late.Finish());
 }
 
 }  // namespace

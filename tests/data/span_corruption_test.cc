@@ -24,10 +24,13 @@ TEST(SpanCorruption, LengthsOfT5) {
     double density, mean_span;
     int64_t tokens, targets, noise, spans;
   };
-  for (const Case& c : {Case{512, 0.15, 3, 568, 114, 85, 28}, Case{64, 0.15, 3, 70, 14, 10, 3},
-                        Case{128, 0.15, 3, 141, 29, 21, 7}, Case{256, 0.15, 3, 284, 58, 43, 14},
-                        Case{1024, 0.15, 3, 1137, 229, 171, 57}, Case{64, 0.2, 2, 70, 22, 14, 7},
-                        Case{64, 0.2, 1, 63, 27, 13, 13}}) {
+  for (const Case& c :
+       {Case{512, 0.15, 3, 568, 114, 85, 28}, Case{64, 0.15, 3, 70, 14, 10, 3},
+        Case{128, 0.15, 3, 141, 29, 21, 7}, Case{256, 0.15, 3, 284, 58, 43, 14},
+        Case{1024, 0.15, 3, 1137, 229, 171, 57}, Case{64, 0.2, 2, 70, 22, 14, 7},
+        Case{64, 0.2, 1, 63, 27, 13, 13}, Case{64, 0.5, 3, 94, 64, 47, 16},
+        Case{128, 0.5, 3, 190, 128, 95, 32}, Case{256, 0.5, 3, 382, 256, 191, 64},
+        Case{512, 0.5, 3, 766, 512, 383, 128}, Case{1024, 0.5, 3, 1534, 1024, 767, 256}}) {
     const CorruptionLengths lengths = LengthsFor(c.input_length, c.density, c.mean_span);
     EXPECT_EQ(lengths.tokens, c.tokens) << c.input_length;
     EXPECT_EQ(lengths.inputs, c.input_length);

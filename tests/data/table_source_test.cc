@@ -16,7 +16,7 @@ TableSource TableOf(const std::vector<TextPair>& pairs, const ExampleLengths& ro
 }
 
 // What an epoch gives as example i, inputs and targets.
-std::pair<Ids, Ids> ExampleOf(const ExampleEpoch& epoch, int64_t i) {
+std::pair<Ids, Ids> InputsAndTargets(const ExampleEpoch& epoch, int64_t i) {
   const ExampleLengths lengths = epoch.LengthsOf(i);
   Ids inputs(lengths.inputs), targets(lengths.targets);
   epoch.Write(i, {inputs, targets});
@@ -50,7 +50,7 @@ TEST(TableSource, GivesThePairsCutAndEnded) {
   int64_t cut = 0;
   for (int64_t i = 0; i < 1000; ++i) {
     const Ids inputs = T5().Encode(pairs[i].inputs), targets = T5().Encode(pairs[i].targets);
-    const auto [given_inputs, given_targets] = ExampleOf(*epoch, i);
+    const auto [given_inputs, given_targets] = InputsAndTargets(*epoch, i);
     EXPECT_EQ(given_inputs, TrimmedWithEos(inputs, row.inputs));
     EXPECT_EQ(given_targets, TrimmedWithEos(targets, row.targets));
     cut += inputs.size() + 1 > 40 || targets.size() + 1 > 12;
@@ -62,7 +62,7 @@ TEST(TableSource, GivesThePairsCutAndEnded) {
 // T5's ids of a label, as its tasks have them.
 TEST(TableSource, ALabelIsItsPiecesAndEos) {
   const TableSource table = TableOf({{"sst2 sentence: it 's fine .", "positive"}}, {512, 84});
-  const auto [inputs, targets] = ExampleOf(*table.Epoch(0), 0);
+  const auto [inputs, targets] = InputsAndTargets(*table.Epoch(0), 0);
   EXPECT_EQ(targets, (Ids{1465, 1}));
   EXPECT_EQ(inputs.back(), kEos);
   EXPECT_EQ(table.cut_count(), 0);

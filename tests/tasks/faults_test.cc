@@ -113,7 +113,7 @@ TEST(TaskFiles, BadRowsAreNamedWithPlaceAndReason) {
             {"no column \"sentence2\"", "\"index\", \"sentence1\", \"label\""});
   ExpectHas(fault("boolq", "BoolQ/val.jsonl",
                   "{\"passage\":\"p\",\"question\":\"q\",\"label\":true}\n{\"passage\":\"p\"\n"),
-            {"line 2", "not valid JSON"});
+            {"line 2", "cannot be read as JSON"});
   ExpectHas(fault("boolq", "BoolQ/val.jsonl", "{\"passage\":\"p\",\"label\":true}\n"),
             {"line 1", "a field is missing", "\"question\""});
   ExpectHas(
