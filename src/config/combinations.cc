@@ -174,21 +174,26 @@ void MixersTakePackedRows(const Report& report) {
   }
 }
 
-// In a decoder what a position must not see tells it where it is.
-void EncoderSeesOrder(const Report& report) {
+// What a position must not see tells it where it is: so a decoder sees order, unless its inputs
+// read each other.
+void OrderIsSeen(const Report& report) {
   const ModelConfig& model = report.config().model();
-  if (model.has_positions() || !HasSide(model, Side::kEncoder)) return;
-  const std::vector<LayerGroup> groups = LayersOf(model, Side::kEncoder);
-  if (std::ranges::any_of(groups, [](const LayerGroup& group) {
-        return MakeMixer(group.mixer)->traits().sees_order;
-      })) {
-    return;
+  if (model.has_positions()) return;
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    if (!HasSide(model, side)) continue;
+    if (side == Side::kDecoder && !model.bidirectional_prefix()) continue;
+    const std::vector<LayerGroup> groups = LayersOf(model, side);
+    if (std::ranges::any_of(groups, [](const LayerGroup& group) {
+          return MakeMixer(group.mixer)->traits().sees_order;
+        })) {
+      continue;
+    }
+    const std::string path = "model." + groups.front().mixer_path;
+    report.Add({path, "model.positions"},
+               fmt::format("{} does not see the order of tokens, nor does anything else in the "
+                           "{}; add e.g. model.positions {{ sinusoidal {{}} }}",
+                           path, side == Side::kEncoder ? "encoder" : "bidirectional prefix"));
   }
-  const std::string path = "model." + groups.front().mixer_path;
-  report.Add({path, "model.positions"},
-             fmt::format("{} does not see the order of tokens, nor does anything else in the "
-                         "encoder; add e.g. model.positions {{ sinusoidal {{}} }}",
-                         path));
 }
 
 void VocabularyIsEven(const Report& report) {
@@ -439,7 +444,7 @@ constexpr void (*kCombinations[])(const Report&) = {
     ModelTakesTheSequences,
     ClassesHaveRowsOfTheirOwn,
     MixersTakePackedRows,
-    EncoderSeesOrder,
+    OrderIsSeen,
     VocabularyIsEven,
     VocabularyHoldsSentinels,
     SentinelsSuffice,

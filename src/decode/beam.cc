@@ -50,6 +50,10 @@ struct Search {
   bool done = false;
 };
 
+double ScoreOf(double log_probability, int64_t length, double alpha) {
+  return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
+}
+
 class Beam final : public Strategy {
  public:
   explicit Beam(const DecodingConfig& config)
@@ -88,7 +92,7 @@ class Beam final : public Strategy {
 
  private:
   double Score(double log_probability, int64_t length) const {
-    return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha_);
+    return ScoreOf(log_probability, length, alpha_);
   }
 
   // The 2 * size most probable continuations; of equals that of the better beginning, then of the
@@ -148,11 +152,35 @@ class Beam final : public Strategy {
   int64_t outputs_;
 };
 
+// Greedy decoding with the scores of a beam.
+class BeamOfOne final : public Strategy {
+ public:
+  explicit BeamOfOne(const DecodingConfig& config)
+      : greedy_(strategy_greedy(config)), alpha_(config.beam().alpha()) {}
+
+  NextTokens next_tokens() const override { return greedy_->next_tokens(); }
+
+  std::vector<Hypotheses> Decode(DecodeSession& session, const DecodeBatch& batch) const override {
+    std::vector<Hypotheses> outputs = greedy_->Decode(session, batch);
+    for (Hypotheses& output : outputs) {
+      Hypothesis& best = output.front();
+      const auto tokens = static_cast<int64_t>(best.ids.size());
+      const bool ended = tokens < session.max_length();
+      best.score = ScoreOf(best.log_probability, tokens + ended, alpha_);
+    }
+    return outputs;
+  }
+
+ private:
+  std::unique_ptr<Strategy> greedy_;
+  double alpha_;
+};
+
 }  // namespace
 
-// A beam of 1 is greedy decoding, as in T5.
+// A beam of 1 is greedy decoding, as in T5, but for the score.
 std::unique_ptr<Strategy> strategy_beam(const DecodingConfig& config) {
-  if (config.beam().size() == 1) return strategy_greedy(config);
+  if (config.beam().size() == 1) return std::make_unique<BeamOfOne>(config);
   return std::make_unique<Beam>(config);
 }
 

@@ -37,12 +37,14 @@ class AttentionMixer final : public TokenMixer {
         .bias_heads = config_.relative_bias() ? heads : 0,
         .per_token = {{heads * config_.head_size(), {"attention.heads", "attention.head_size"}}}};
     bool indexed = false;
+    traits.sees_order = config_.relative_bias();
     for (int i = 0; i < config_.term_size(); ++i) {
       const TermKind* kind = FindTermKind(config_.term(i));
       if (!kind) continue;
       const TermTraits term = kind->traits(config_.term(i));
       const std::string path = FieldPath("attention", TermPath(i));
       indexed |= term.reads_positions;
+      traits.sees_order |= term.reads_positions || term.operands == TermOperands::kRelativeBias;
       if (term.limit) {
         traits.limits.push_back(
             {term.limit->length, FieldPath(path, term.limit->field), term.limit->value});

@@ -12,10 +12,12 @@
 namespace syntra {
 namespace {
 
-// Keys above it count as it, so that exp(k) is finite.
-constexpr double kLargestKey = 60;
-// Added to the sums that are divided by: a row that is all padding has sums of zero.
-constexpr double kEpsilon = 1e-30;
+// Keys farther from zero count as if they were so far: the square of a sum of exp(k), by which the
+// gradient divides, is a float then.
+constexpr double kFarthestKey = 25;
+// Added to the sums that are divided by: a row that is all padding has sums of zero. Others have at
+// least e^-25 over the row's length.
+constexpr double kDenominatorEpsilon = 1e-18;
 constexpr double kDeviation = 0.01;  // of the first values of the tables
 
 class AttentionFree final : public TokenMixer {
@@ -74,9 +76,11 @@ class AttentionFree final : public TokenMixer {
 
   Weighted Weigh(const Scope& scope, Value x) const {
     const Value key = ToHeads(scope, "key", x, config_.width());
-    const Value excess = Activation(scope, "relu", AffineMap(scope, key, 1, -kLargestKey));
-    const Value weights =
-        Activation(scope, "exp", Add(scope, key, AffineMap(scope, excess, -1, 0)));
+    const auto excess = [&](double sign) {
+      return Activation(scope, "relu", AffineMap(scope, key, sign, -kFarthestKey));
+    };
+    const Value above = Add(scope, key, AffineMap(scope, excess(1), -1, 0));
+    const Value weights = Activation(scope, "exp", Add(scope, above, excess(-1)));
     return {weights, Multiply(scope, weights, ToHeads(scope, "value", x, config_.width()))};
   }
 
@@ -121,7 +125,7 @@ class AttentionFree final : public TokenMixer {
     const auto sum = [&](Value over) {
       return scope.One("shared_matmul", {{"transpose", false}}, {map, over});
     };
-    const Value weight = AffineMap(scope, sum(weighted.weights), 1, kEpsilon);
+    const Value weight = AffineMap(scope, sum(weighted.weights), 1, kDenominatorEpsilon);
     const Value mean =
         Multiply(scope, sum(weighted.values), Activation(scope, "reciprocal", weight));
     const Value gate = Activation(scope, "sigmoid", ToHeads(scope, "query", x, config_.width()));

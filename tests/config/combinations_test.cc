@@ -125,6 +125,10 @@ TEST(Combinations, MapsOverPositions) {
        "e.g. model.positions { sinusoidal {} }"},
       {"model { mixer { linear_attention {} } positions { sinusoidal {} } } data { pack: false }",
        ""},
+      {encoder("attention { relative_bias: false }"),
+       "model.mixer does not see the order of tokens"},
+      {encoder("attention { relative_bias: false term { dot_product {} } term { random {} } }"),
+       ""},
       {"model { encoder { layers { mixer { performer {} } } layers {} } } data { pack: false }",
        ""},
       {"model { decoder_mixer { attention_free { window: 0 } } } data { pack: false }", ""},
@@ -286,6 +290,11 @@ TEST(Combinations, Architectures) {
       {"mixer { attention { term { random {} } } } } data { target_length: 14 task { cola {} } }",
        "random.max_length 512 is shorter than the 526 tokens of inputs and targets"},
       {"bidirectional_prefix: true } data { objective: PREFIX_LM }", ""},
+      {"bidirectional_prefix: true mixer { attention { relative_bias: false } } } data { "
+       "objective: "
+       "PREFIX_LM }",
+       "nor does anything else in the bidirectional prefix"},
+      {"mixer { attention { relative_bias: false } } } data { objective: PREFIX_LM }", ""},
       {"bidirectional_prefix: true decoder { layers {} layers { mixer { retention {} } } } } data "
        "{ "
        "objective: PREFIX_LM pack: false }",
