@@ -171,7 +171,8 @@ explain_build() {
 }
 
 # build DIRECTORY TARGETS [CMAKE_OPTION...]: builds with the log in DIRECTORY/build.log and shows the progress. TARGETS
-# is one argument of several words.
+# is one argument of several words. A new DIRECTORY compiles several files at a time, since what they include takes most of
+# the time.
 build() {
   local directory=$1 targets
   read -ra targets <<<"$2"
@@ -180,6 +181,7 @@ build() {
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
   check_tools
   need_disk "$PWD" 1500 "a build"
+  if [[ ! -e $directory/CMakeCache.txt ]]; then set -- -DCMAKE_UNITY_BUILD=ON "$@"; fi
   if ! cmake -G Ninja -S . -B "$directory" "$@" >"$log" 2>&1; then
     explain_build "$log" "configuring"
   fi

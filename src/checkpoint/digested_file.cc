@@ -6,11 +6,11 @@
 namespace syntra {
 namespace {
 
-constexpr size_t kBlock = size_t{256} << 10;  // is still in the cache when the digest reads it
+constexpr size_t kReadBlock = size_t{256} << 10;  // is still in the cache when the digest reads it
 
 }  // namespace
 
-DigestedFile::DigestedFile(File& file) : file_(file), ignored_(kBlock) { file.Rewind(); }
+DigestedFile::DigestedFile(File& file) : file_(file), ignored_(kReadBlock) { file.Rewind(); }
 
 bool DigestedFile::ReadBlock(std::span<std::byte> block) {
   while (!block.empty()) {
@@ -25,7 +25,7 @@ bool DigestedFile::ReadBlock(std::span<std::byte> block) {
 
 bool DigestedFile::Read(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto block = bytes.first(std::min(bytes.size(), kBlock));
+    const auto block = bytes.first(std::min(bytes.size(), kReadBlock));
     if (!ReadBlock(block)) return false;
     bytes = bytes.subspan(block.size());
   }
@@ -35,7 +35,7 @@ bool DigestedFile::Read(std::span<std::byte> bytes) {
 bool DigestedFile::SkipTo(int64_t offset) {
   while (at_ < offset) {
     const auto rest = static_cast<size_t>(offset - at_);
-    if (!ReadBlock(std::span(ignored_).first(std::min(rest, kBlock)))) return false;
+    if (!ReadBlock(std::span(ignored_).first(std::min(rest, kReadBlock)))) return false;
   }
   return at_ == offset;
 }
@@ -43,7 +43,7 @@ bool DigestedFile::SkipTo(int64_t offset) {
 std::string DigestedFile::DigestOfNext(int64_t bytes) {
   DigestStream digest;
   while (bytes > 0) {
-    const auto block = std::span(ignored_).first(std::min(static_cast<size_t>(bytes), kBlock));
+    const auto block = std::span(ignored_).first(std::min(static_cast<size_t>(bytes), kReadBlock));
     if (!ReadBlock(block)) return "";
     digest.Add(block);
     bytes -= std::ssize(block);

@@ -8,13 +8,14 @@ namespace syntra {
 namespace {
 
 // Large enough that a disk's latency does not count.
-constexpr size_t kBlock = size_t{4} << 20;
+constexpr size_t kWrittenBlock = size_t{4} << 20;
 // Is still in the processor's cache when the digest reads it.
 constexpr size_t kPiece = size_t{256} << 10;
 
 }  // namespace
 
-DigestedWriter::DigestedWriter(const Path& path) : file_(File::CreateNew(path)), block_(kBlock) {
+DigestedWriter::DigestedWriter(const Path& path)
+    : file_(File::CreateNew(path)), block_(kWrittenBlock) {
   BypassPageCache(file_);
 }
 
@@ -25,7 +26,7 @@ void DigestedWriter::Write(std::span<const std::byte> bytes) {
     std::memcpy(free.data(), piece.data(), piece.size());
     digest_.Add(free.first(piece.size()));
     used_ += piece.size();
-    if (used_ == kBlock) WriteBlock();
+    if (used_ == kWrittenBlock) WriteBlock();
     bytes = bytes.subspan(piece.size());
   }
 }

@@ -91,82 +91,82 @@ struct Row {
   Json (*give)(const HuggingFaceConfig& config);
 };
 
-using Value = const Json&;
+using Field = const Json&;
 using Given = const HuggingFaceConfig&;
 using Taken = HuggingFaceConfig&;
 
 // The values for missing fields are those of transformers' T5Config.
 const std::vector<Row>& Rows() {
   static const std::vector<Row> rows = {
-      {"model_type", "", [](Value v, Taken) { Require(v, "t5"); },
+      {"model_type", "", [](Field v, Taken) { Require(v, "t5"); },
        [](Given) -> Json { return "t5"; }},
-      {"is_encoder_decoder", true, [](Value v, Taken) { Require(v, true); },
+      {"is_encoder_decoder", true, [](Field v, Taken) { Require(v, true); },
        [](Given) -> Json { return true; }},
-      {"d_model", 512, [](Value v, Taken c) { c.model.set_width(Integer(v)); },
+      {"d_model", 512, [](Field v, Taken c) { c.model.set_width(Integer(v)); },
        [](Given c) -> Json { return c.model.width(); }},
       {"d_kv", 64,
-       [](Value v, Taken c) {
+       [](Field v, Taken c) {
          c.model.mutable_mixer()->mutable_attention()->set_head_size(Integer(v));
          c.model.mutable_cross_attention()->set_head_size(Integer(v));
        },
        [](Given c) -> Json { return c.model.mixer().attention().head_size(); }},
       {"d_ff", 2048,
-       [](Value v, Taken c) { c.model.mutable_feed_forward()->set_width(Integer(v)); },
+       [](Field v, Taken c) { c.model.mutable_feed_forward()->set_width(Integer(v)); },
        [](Given c) -> Json { return c.model.feed_forward().width(); }},
       {"num_layers", 6,
-       [](Value v, Taken c) {
+       [](Field v, Taken c) {
          c.model.set_encoder_layers(Integer(v));
          c.model.set_decoder_layers(Integer(v));
        },
        [](Given c) -> Json { return c.model.encoder_layers(); }},
       {"num_decoder_layers", nullptr,
-       [](Value v, Taken c) { c.model.set_decoder_layers(Integer(v)); },
+       [](Field v, Taken c) { c.model.set_decoder_layers(Integer(v)); },
        [](Given c) -> Json { return c.model.decoder_layers(); }},
       {"num_heads", 8,
-       [](Value v, Taken c) {
+       [](Field v, Taken c) {
          c.model.mutable_mixer()->mutable_attention()->set_heads(Integer(v));
          c.model.mutable_cross_attention()->set_heads(Integer(v));
        },
        [](Given c) -> Json { return c.model.mixer().attention().heads(); }},
       {"relative_attention_num_buckets", 32,
-       [](Value v, Taken c) { c.model.mutable_relative_bias()->set_buckets(Integer(v)); },
+       [](Field v, Taken c) { c.model.mutable_relative_bias()->set_buckets(Integer(v)); },
        [](Given c) -> Json { return c.model.relative_bias().buckets(); }},
       {"relative_attention_max_distance", 128,
-       [](Value v, Taken c) { c.model.mutable_relative_bias()->set_max_distance(Integer(v)); },
+       [](Field v, Taken c) { c.model.mutable_relative_bias()->set_max_distance(Integer(v)); },
        [](Given c) -> Json { return c.model.relative_bias().max_distance(); }},
       {"feed_forward_proj", "relu", TakeActivation,
        [](Given c) -> Json { return IsGated(c) ? "gated-gelu" : "relu"; }},
-      {"is_gated_act", nullptr, [](Value v, Taken c) { Require(v, IsGated(c)); },
+      {"is_gated_act", nullptr, [](Field v, Taken c) { Require(v, IsGated(c)); },
        [](Given c) -> Json { return IsGated(c); }},
-      {"dense_act_fn", nullptr, [](Value v, Taken c) { Require(v, ActivationName(c)); },
+      {"dense_act_fn", nullptr, [](Field v, Taken c) { Require(v, ActivationName(c)); },
        [](Given c) -> Json { return ActivationName(c); }},
-      {"vocab_size", 32128, [](Value v, Taken c) { c.model.set_vocabulary_size(Integer(v)); },
+      {"vocab_size", 32128, [](Field v, Taken c) { c.model.set_vocabulary_size(Integer(v)); },
        [](Given c) -> Json { return c.model.vocabulary_size(); }},
       {"tie_word_embeddings", true,
-       [](Value v, Taken c) {
+       [](Field v, Taken c) {
          c.shares_embeddings = Truth(v);
          c.model.set_tied_embeddings(c.shares_embeddings);
        },
        [](Given c) -> Json { return c.model.tied_embeddings(); }},
       {"scale_decoder_outputs", nullptr, TakeOutputScale, [](Given) -> Json { return nullptr; }},
-      {"layer_norm_epsilon", 1e-6, [](Value v, Taken c) { c.model.set_norm_epsilon(Number(v)); },
+      {"layer_norm_epsilon", 1e-6, [](Field v, Taken c) { c.model.set_norm_epsilon(Number(v)); },
        [](Given c) -> Json { return c.model.norm_epsilon(); }},
       {"dropout_rate", 0.1, TakeDropout, [](Given c) -> Json { return c.model.dropout(); }},
-      {"initializer_factor", nullptr, [](Value v, Taken) { Number(v); },
+      {"initializer_factor", nullptr, [](Field v, Taken) { Number(v); },
        [](Given) -> Json { return 1.0; }},
-      {"n_positions", nullptr, [](Value v, Taken c) { c.input_length = Integer(v); },
+      {"n_positions", nullptr, [](Field v, Taken c) { c.input_length = Integer(v); },
        [](Given c) -> Json { return c.input_length; }},
-      {"pad_token_id", 0, [](Value v, Taken) { Require(v, 0); }, [](Given) -> Json { return 0; }},
-      {"decoder_start_token_id", nullptr, [](Value v, Taken) { Require(v, 0); },
+      {"pad_token_id", 0, [](Field v, Taken) { Require(v, 0); }, [](Given) -> Json { return 0; }},
+      {"decoder_start_token_id", nullptr, [](Field v, Taken) { Require(v, 0); },
        [](Given) -> Json { return 0; }},
-      {"eos_token_id", 1, [](Value v, Taken c) { c.eos_id = Integer(v); },
+      {"eos_token_id", 1, [](Field v, Taken c) { c.eos_id = Integer(v); },
        [](Given c) -> Json { return c.eos_id; }},
       {"quantization_config", nullptr,
-       [](Value, Taken) { throw WrongValue{"nothing: weights must not be quantized"}; },
+       [](Field, Taken) { throw WrongValue{"nothing: weights must not be quantized"}; },
        [](Given) -> Json { return nullptr; }},
-      {"architectures", nullptr, [](Value, Taken) {},
+      {"architectures", nullptr, [](Field, Taken) {},
        [](Given) -> Json { return Json::array({"T5ForConditionalGeneration"}); }},
-      {"use_cache", nullptr, [](Value, Taken) {}, [](Given) -> Json { return true; }},
+      {"use_cache", nullptr, [](Field, Taken) {}, [](Given) -> Json { return true; }},
   };
   return rows;
 }

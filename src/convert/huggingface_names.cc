@@ -25,7 +25,7 @@ bool IsPlain(const ModelConfig& model) { return !IsGated(model); }
 
 // {stack} is encoder or decoder, {layer} counts from 0, {last} is the sublayer of the feed-forward
 // network: 1 in the encoder, 2 in the decoder.
-struct Row {
+struct NamePair {
   const char* ours;
   const char* theirs;
   bool transposed;
@@ -33,7 +33,7 @@ struct Row {
   bool (*exists)(const ModelConfig&) = Always;
 };
 
-constexpr Row kRows[] = {
+constexpr NamePair kNames[] = {
     {"embedding", "shared.weight", false, Count::kOnce},
     {"output_embedding", "lm_head.weight", false, Count::kOnce, IsUntied},
     {"{stack}/relative_bias",
@@ -86,13 +86,14 @@ std::vector<std::string> AliasesOf(const std::string& ours, const ModelConfig& m
   return aliases;
 }
 
-void AddRow(const Row& row, const char* stack, int layers, std::vector<HuggingFaceName>* names) {
+void AddNames(const NamePair& pair, const char* stack, int layers,
+              std::vector<HuggingFaceName>* names) {
   for (int layer = 0; layer < layers; ++layer) {
     const auto fill = [&](const char* pattern) {
       return fmt::format(fmt::runtime(pattern), fmt::arg("stack", stack), fmt::arg("layer", layer),
                          fmt::arg("last", stack == std::string_view("encoder") ? 1 : 2));
     };
-    names->push_back({fill(row.ours), fill(row.theirs), row.transposed, {}});
+    names->push_back({fill(pair.ours), fill(pair.theirs), pair.transposed, {}});
   }
 }
 
@@ -190,13 +191,13 @@ void AddListed(const char* what, const std::vector<std::string>& names, std::str
 
 std::vector<HuggingFaceName> HuggingFaceNames(const ModelConfig& model) {
   std::vector<HuggingFaceName> names;
-  for (const Row& row : kRows) {
-    if (!row.exists(model)) continue;
-    const bool layered = row.count == Count::kPerLayer || row.count == Count::kPerDecoderLayer;
-    if (row.count == Count::kPerLayer || row.count == Count::kPerStack) {
-      AddRow(row, "encoder", layered ? model.encoder_layers() : 1, &names);
+  for (const NamePair& pair : kNames) {
+    if (!pair.exists(model)) continue;
+    const bool layered = pair.count == Count::kPerLayer || pair.count == Count::kPerDecoderLayer;
+    if (pair.count == Count::kPerLayer || pair.count == Count::kPerStack) {
+      AddNames(pair, "encoder", layered ? model.encoder_layers() : 1, &names);
     }
-    AddRow(row, "decoder", layered ? model.decoder_layers() : 1, &names);
+    AddNames(pair, "decoder", layered ? model.decoder_layers() : 1, &names);
   }
   for (HuggingFaceName& name : names) name.aliases = AliasesOf(name.ours, model);
   return names;

@@ -15,7 +15,6 @@ namespace syntra {
 namespace {
 
 constexpr int64_t kMaxIndexBytes = int64_t{16} << 20;
-constexpr int kMostShown = 80;
 
 // IEEE 754 binary16, exactly.
 float FromHalf(uint16_t bits) {

@@ -21,7 +21,6 @@ static_assert(std::endian::native == std::endian::little, "the format's byte ord
 
 constexpr int64_t kLengthBytes = 8;
 constexpr std::string_view kMetadata = "__metadata__";
-constexpr int kMostShown = 80;  // characters of a name in messages
 
 struct TypeRow {
   SafetensorsType type;

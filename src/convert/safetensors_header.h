@@ -29,6 +29,8 @@ struct SafetensorsEntry {
   int64_t begin = 0, end = 0;  // bytes behind the header
 };
 
+inline constexpr int kMostShown = 80;  // characters of a foreign name in a message
+
 struct SafetensorsHeader {
   static constexpr int64_t kMaxBytes = 100'000'000;  // as in the format's own reader
   static constexpr size_t kMaxTensors = 1'000'000;

@@ -9,7 +9,7 @@ namespace {
 
 // Added to the sums that are divided by, as in the code of linear attention's authors: a row that
 // is all padding has sums of zero.
-constexpr double kEpsilon = 1e-6;
+constexpr double kFeatureEpsilon = 1e-6;
 
 }  // namespace
 
@@ -27,14 +27,14 @@ Value FeatureAttention::Build(const Scope& scope, const MixerInput& input) const
   ChunkedOperands operands = Operands(scope, input.x, input.causal ? Value{} : input.segments);
   operands.key = WithoutPadding(scope, operands.key, input.segments);
   return FromHeads(scope, "output",
-                   AttendNormalised(scope, Attention(input.causal), operands, kEpsilon),
+                   AttendNormalised(scope, Attention(input.causal), operands, kFeatureEpsilon),
                    scope.TypeOf(input.x).shape[2]);
 }
 
 Value FeatureAttention::BuildStep(const Scope& scope, const MixerStep& step) const {
   return FromHeads(scope, "output",
                    AttendNormalisedStep(scope, Attention(true), Operands(scope, step.x, {}),
-                                        kEpsilon, step.state),
+                                        kFeatureEpsilon, step.state),
                    scope.TypeOf(step.x).shape[2]);
 }
 

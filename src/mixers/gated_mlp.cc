@@ -13,7 +13,7 @@
 namespace syntra {
 namespace {
 
-constexpr double kEpsilon = 1e-5;  // of the gate's LayerNorm
+constexpr double kGateEpsilon = 1e-5;  // of the gate's LayerNorm
 
 class GatedMlp final : public TokenMixer {
  public:
@@ -92,7 +92,7 @@ class GatedMlp final : public TokenMixer {
       return scope.Parameter(name, {half}, {"mlp"}, Initializer::Constant(start));
     };
     const Value gate =
-        scope.program().Record("layer_norm", {{"epsilon", kEpsilon}},
+        scope.program().Record("layer_norm", {{"epsilon", kGateEpsilon}},
                                {Slice(scope, hidden, 2, half, half), parameter("gate_norm", 1),
                                 parameter("gate_norm_bias", 0)})[0];
     return {Slice(scope, hidden, 2, 0, half), gate};

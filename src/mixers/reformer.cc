@@ -19,7 +19,7 @@ namespace syntra {
 namespace {
 
 constexpr double kHidden = 1e9, kSelf = 1e5;  // what is subtracted from scores (section 2)
-constexpr double kEpsilon = 1e-6;             // of the keys' squared length
+constexpr double kLengthEpsilon = 1e-6;       // of the keys' squared length
 
 // The sum over the last axis, f32 with extent 1.
 Value SumOfLast(const Scope& scope, Value x, Value factor = {}) {
@@ -204,7 +204,7 @@ class Reformer final : public TokenMixer {
 
   // x over its length.
   static Value Unit(const Scope& scope, Value x) {
-    const Value square = AffineMap(scope, SumOfLast(scope, x, x), 1, kEpsilon);
+    const Value square = AffineMap(scope, SumOfLast(scope, x, x), 1, kLengthEpsilon);
     return Multiply(scope, x,
                     Activation(scope, "reciprocal", Activation(scope, "square_root", square)));
   }

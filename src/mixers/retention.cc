@@ -14,7 +14,7 @@
 namespace syntra {
 namespace {
 
-constexpr double kEpsilon = 1e-6;  // of the norm
+constexpr double kNormEpsilon = 1e-6;  // of the norm
 
 class Retention final : public TokenMixer {
  public:
@@ -101,7 +101,7 @@ class Retention final : public TokenMixer {
       return scope.program().FillConstant({DType::kF32, {size}}, value);
     };
     const Value normed = scope.program().Record(
-        "layer_norm", {{"epsilon", kEpsilon}},
+        "layer_norm", {{"epsilon", kNormEpsilon}},
         {InHeads(scope, mixed, config_.heads()), constant(1), constant(0)})[0];
     const Value gate = Activation(scope, "silu", ToHeads(scope, "gate", x, config_.heads() * size));
     return FromHeads(scope, "output", Multiply(scope, Joined(scope, normed), gate),

@@ -7,12 +7,10 @@
 
 #include <set>
 
-#include "config/config.h"
+#include "errors.h"
 
 namespace syntra {
 namespace {
-
-Config Parse(const std::string& text) { return ParseConfig("x", text, {}, kForModel); }
 
 void CollectOptions(const google::protobuf::Descriptor& message, const std::string& path,
                     std::set<std::string>* found) {
@@ -69,8 +67,8 @@ TEST(Change, IsThatOfTheFieldOrOfTheMessageAroundIt) {
 
 TEST(Change, DifferencesBySort) {
   const ConfigChanges changes =
-      ChangesBetween(Parse("train { steps: 100 log_every: 1 micro_batch_size: 2 seed: 1 }"),
-                     Parse("train { steps: 200 log_every: 5 micro_batch_size: 4 seed: 2 }"));
+      ChangesBetween(ConfigOfText("train { steps: 100 log_every: 1 micro_batch_size: 2 seed: 1 }"),
+                     ConfigOfText("train { steps: 200 log_every: 5 micro_batch_size: 4 seed: 2 }"));
   EXPECT_EQ(changes.refused, std::vector<std::string>{"train.seed: 1 -> 2"});
   EXPECT_EQ(changes.scheduled, std::vector<std::string>{"train.steps: 100 -> 200"});
   const std::vector<std::string> free{"train.micro_batch_size: 2 -> 4", "train.log_every: 1 -> 5"};
@@ -79,7 +77,7 @@ TEST(Change, DifferencesBySort) {
 
 TEST(Change, MicroBatchesAreTheLeavesOfAnExactSum) {
   const auto with = [](int rows) {
-    return Parse(fmt::format("train {{ reduction: EXACT micro_batch_size: {} }}", rows));
+    return ConfigOfText(fmt::format("train {{ reduction: EXACT micro_batch_size: {} }}", rows));
   };
   EXPECT_EQ(ChangesBetween(with(2), with(4)).refused,
             std::vector<std::string>{"train.micro_batch_size: 2 -> 4"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the parser on a text and returns the errors that it reports.
+// Runs the parser on a text and returns what it makes of it, or the errors that it reports.
 #pragma once
 
 #include <string>
@@ -10,6 +10,11 @@
 #include "config/config.h"
 
 namespace syntra {
+
+// `text` as file "x".
+inline Config ConfigOfText(const std::string& text) {
+  return ParseConfig("x", text, {}, kForModel);
+}
 
 // The lines of the error that is thrown when `text` is parsed as file "x"; empty if it is accepted.
 inline std::vector<std::string> ErrorLines(const std::string& text,

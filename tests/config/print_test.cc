@@ -11,23 +11,22 @@
 namespace syntra {
 namespace {
 
-Config Parse(const std::string& text) { return ParseConfig("x", text, {}, kForModel); }
-
 TEST(Print, MinimalLeavesDefaultsOut) {
-  EXPECT_EQ(MinimalConfigText(Parse("model { width: 512 dropout: 0 } train { seed: 2 }")),
+  EXPECT_EQ(MinimalConfigText(ConfigOfText("model { width: 512 dropout: 0 } train { seed: 2 }")),
             "train {\n  seed: 2\n}\n");
   EXPECT_EQ(
-      MinimalConfigText(Parse("model { mixer { attention { term { random { max_length: 512 } "
-                              "} } } }")),
+      MinimalConfigText(
+          ConfigOfText("model { mixer { attention { term { random { max_length: 512 } "
+                       "} } } }")),
       "model {\n  mixer {\n    attention {\n      term {\n        random {\n        }\n      }\n"
       "    }\n  }\n}\n");
 }
 
 // Runs and checkpoints of version 0.1 hold them; they are printed as they are called now.
 TEST(Print, FormerNamesOfValuesAreReadButNotPrinted) {
-  EXPECT_EQ(MinimalConfigText(Parse("train { recompute: true }")),
+  EXPECT_EQ(MinimalConfigText(ConfigOfText("train { recompute: true }")),
             "train {\n  recompute: LAYERS\n}\n");
-  EXPECT_EQ(MinimalConfigText(Parse("train { recompute: false }")), "");
+  EXPECT_EQ(MinimalConfigText(ConfigOfText("train { recompute: false }")), "");
   EXPECT_NE(Join(ErrorLines("train { recompute: yes }"), "")
                 .find("\"yes\" is not one of NOTHING, FEED_FORWARD, LAYERS"),
             std::string::npos);
@@ -37,9 +36,9 @@ TEST(Print, BothFormsReadBackAsTheSame) {
   for (const std::string& path : PresetPaths()) {
     const Config config = LoadConfig(std::vector<std::string>{path}, {}, kForModel);
     const std::string minimal = MinimalConfigText(config);
-    EXPECT_EQ(MinimalConfigText(Parse(minimal)), minimal) << path;
-    EXPECT_EQ(MinimalConfigText(Parse(FullConfigText(config))), minimal) << path;
-    EXPECT_TRUE(ConfigDifferences(config, Parse(FullConfigText(config))).empty()) << path;
+    EXPECT_EQ(MinimalConfigText(ConfigOfText(minimal)), minimal) << path;
+    EXPECT_EQ(MinimalConfigText(ConfigOfText(FullConfigText(config))), minimal) << path;
+    EXPECT_TRUE(ConfigDifferences(config, ConfigOfText(FullConfigText(config))).empty()) << path;
   }
 }
 
@@ -52,18 +51,18 @@ TEST(Print, FullNamesEveryDefault) {
 }
 
 TEST(Print, DifferencesCompareValuesNotPresence) {
-  const Config a = Parse("model { width: 512 }"), b = Parse("model { dropout: 0.1 }");
+  const Config a = ConfigOfText("model { width: 512 }"), b = ConfigOfText("model { dropout: 0.1 }");
   const std::vector<std::string> expected = {"model.dropout: 0 -> 0.1"};
   EXPECT_EQ(ConfigDifferences(a, b), expected);
   const std::vector<std::string> added = {"data.train[0]: (none) -> \"f\""};
-  EXPECT_EQ(ConfigDifferences(a, Parse("data { train: 'f' }")), added);
+  EXPECT_EQ(ConfigDifferences(a, ConfigOfText("data { train: 'f' }")), added);
 }
 
 TEST(Print, DigestIsOfTheMeaning) {
-  const std::string digest = ConfigDigest(Parse("model { width: 512 }"));
+  const std::string digest = ConfigDigest(ConfigOfText("model { width: 512 }"));
   EXPECT_EQ(digest.size(), 32u);
   EXPECT_EQ(digest, ConfigDigest(Config()));
-  EXPECT_NE(digest, ConfigDigest(Parse("model { width: 514 }")));
+  EXPECT_NE(digest, ConfigDigest(ConfigOfText("model { width: 514 }")));
 }
 
 TEST(Explain, FieldsMessagesAndEnums) {

@@ -15,7 +15,8 @@ namespace {
 
 using Integers = Attributes::Integers;
 
-constexpr int64_t kBatch = 2, kLength = 9, kHeads = 3, kHeadSize = 4, kWidth = kHeads * kHeadSize;
+constexpr int64_t kExamples = 2, kPositions = 9, kHeads = 3, kHeadSize = 4,
+                  kColumns = kHeads * kHeadSize;
 
 struct Operands {
   Value query, key, value, table;
@@ -56,10 +57,10 @@ Value Fused(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
 // -1e9 where a key is hidden.
 Value Hiding(ProgramBuilder& builder, const Mask& mask) {
   std::vector<float> hiding;
-  for (int64_t i = 0; i < kLength; ++i) {
-    for (int64_t j = 0; j < kLength; ++j) hiding.push_back(mask.allows(i, j) ? 0.0F : -1e9F);
+  for (int64_t i = 0; i < kPositions; ++i) {
+    for (int64_t j = 0; j < kPositions; ++j) hiding.push_back(mask.allows(i, j) ? 0.0F : -1e9F);
   }
-  return builder.Constant({kLength, kLength}, std::move(hiding));
+  return builder.Constant({kPositions, kPositions}, std::move(hiding));
 }
 
 Value Composed(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
@@ -68,7 +69,7 @@ Value Composed(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
   };
   const Attributes swap_heads = {{"axes", Integers{0, 2, 1, 3}}};
   const auto heads_first = [&](Value x) {
-    const Integers heads = {kBatch, kLength, kHeads, kHeadSize};
+    const Integers heads = {kExamples, kPositions, kHeads, kHeadSize};
     return one("transpose", swap_heads, {one("reshape", {{"shape", heads}}, {x})});
   };
   const auto product = [&](Value a, Value b, bool transpose_b) {
@@ -81,7 +82,7 @@ Value Composed(ProgramBuilder& builder, const Operands& of, const Mask& mask) {
   const Value terms = of.table ? one("add", {}, {dots, of.table}) : dots;
   const Value scores = one("add", {}, {terms, Hiding(builder, mask)});
   const Value mixed = product(one("softmax", {}, {scores}), heads_first(of.value), false);
-  return one("reshape", {{"shape", Integers{kBatch, kLength, kWidth}}},
+  return one("reshape", {{"shape", Integers{kExamples, kPositions, kColumns}}},
              {one("transpose", swap_heads, {mixed})});
 }
 
@@ -97,11 +98,11 @@ Results ResultsOf(Backend& backend, const Mask& mask, bool table,
     return builder.Parameter(
         parameters.Declare({name, shape, axes, Initializer::Normal(1.0), true}));
   };
-  const Shape rows = {kBatch, kLength, kWidth};
+  const Shape rows = {kExamples, kPositions, kColumns};
   const Value y =
       attend(builder,
              {parameter("query", rows), parameter("key", rows), parameter("value", rows),
-              table ? parameter("table", {kHeads, kLength, kLength}) : Value{}},
+              table ? parameter("table", {kHeads, kPositions, kPositions}) : Value{}},
              mask);
   builder.Output("y", y);
   const Value cotangent = builder.Input("cotangent", builder.TypeOf(y));

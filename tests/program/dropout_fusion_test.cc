@@ -19,7 +19,7 @@ const Fusion kRelu{"relu_dropout", 1, "activation", {{"kind", std::string("relu"
 const Fusion kGatedGelu{"gated_gelu_dropout", 2, "gated_gelu", {}};
 
 // A network whose hidden values, in `type`, are those of the fused op or of its composition.
-Sketch Network(const Fusion& fusion, bool fused, DType type, bool per_element) {
+Sketch NetworkOf(const Fusion& fusion, bool fused, DType type, bool per_element) {
   Sketch s;
   const auto product = [&](const std::string& name, Value x, int64_t out, DType to) {
     return s.One(
@@ -50,8 +50,8 @@ Sketch Network(const Fusion& fusion, bool fused, DType type, bool per_element) {
 void ExpectTheComposition(const Fusion& fusion, DType type) {
   for (Backend& backend : Backends()) {
     for (const bool per_element : {false, true}) {
-      Running fused(Network(fusion, true, type, per_element), backend);
-      Running composed(Network(fusion, false, type, per_element), backend);
+      Running fused(NetworkOf(fusion, true, type, per_element), backend);
+      Running composed(NetworkOf(fusion, false, type, per_element), backend);
       fused.executable.Run();
       composed.executable.Run();
       EXPECT_EQ(fused.executable.Scalar("loss"), composed.executable.Scalar("loss"));

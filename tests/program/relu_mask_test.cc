@@ -16,7 +16,7 @@ Value Product(Sketch& s, const char* op, const std::string& name, Value x, int64
       {x, s.Parameter(name, {s.builder.TypeOf(x).shape[-1], out})})[0];
 }
 
-struct Network {
+struct MaskedNetwork {
   bool fused = true;       // the ReLU is that of matmul_relu
   bool recompute = false;  // the hidden values are not kept
   int readers = 1;         // of the hidden values
@@ -24,7 +24,7 @@ struct Network {
   int64_t width = 128;  // of the hidden values; masks of others are not the library's on GPUs
 };
 
-Sketch Record(const Network& network) {
+Sketch Record(const MaskedNetwork& network) {
   Sketch s;
   Value y;
   s.builder.Region(network.recompute, [&] {
@@ -56,7 +56,7 @@ void ExpectAlike(double got, double want, DType type, const std::string& what) {
   }
 }
 
-void ExpectTheComposition(Network network) {
+void ExpectTheComposition(MaskedNetwork network) {
   for (Backend& backend : Backends()) {
     network.fused = true;
     Running fused(Record(network), backend);

@@ -28,7 +28,7 @@ T Number(std::string_view bytes) {
   return value;
 }
 
-std::vector<tensorboard::Event> ReadEvents(const Path& path) {
+std::vector<tensorboard::Event> EventsIn(const Path& path) {
   const std::string content = ReadWholeFile(path);
   std::vector<tensorboard::Event> events;
   for (std::string_view rest = content; !rest.empty();) {
@@ -62,7 +62,7 @@ TEST(EventFile, ReadsBack) {
   file.Write(11, {{"loss", 2.5}, {"grad_norm", 0}});
   file.Write(1000000000000, {{"validation/loss", -1e-3}});
 
-  const auto events = ReadEvents(file.path());
+  const auto events = EventsIn(file.path());
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].file_version(), "brain.Event:2");
   EXPECT_EQ(events[1].step(), 11);
@@ -82,7 +82,7 @@ TEST(EventFile, ReadsBack) {
 TEST(EventFile, WhatIsNotFiniteIsLeftOut) {
   EventFile file(ScratchDirectory("events-finite"), 1);
   file.Write(1, {{"mfu", NAN}, {"loss", 2}, {"grad_norm", INFINITY}});
-  const auto events = ReadEvents(file.path());
+  const auto events = EventsIn(file.path());
   ASSERT_EQ(events.back().summary().value_size(), 1);
   EXPECT_EQ(events.back().summary().value(0).tag(), "loss");
 }

@@ -5,18 +5,14 @@
 
 #include "base/text.h"
 #include "tests/base/scratch.h"
+#include "tests/train/fixed_time.h"
 
 namespace syntra {
 namespace {
 
-// A clock that stands at 2023-11-14 22:13:20.045.
-EventLog::Clock::time_point Now() {
-  return EventLog::Clock::time_point(std::chrono::milliseconds(1700000000045));
-}
-
 TEST(EventLog, StepTimeEventAndFacts) {
   const Path path = ScratchDirectory("events") / "events.jsonl";
-  EventLog log(path, Now);
+  EventLog log(path, FixedTime);
   log.Write("start", 0, {{"host", "a\"b"}, {"seconds", 0.5}});
   log.Write("skip", 3);
   EXPECT_EQ(ReadWholeFile(path),
@@ -36,7 +32,7 @@ TEST(EventLog, StepTimeEventAndFacts) {
 TEST(EventLog, GoesOnBehindALineThatWasCutShort) {
   const Path path = ScratchDirectory("events-cut") / "events.jsonl";
   {
-    EventLog log(path, Now);
+    EventLog log(path, FixedTime);
     EXPECT_TRUE(std::isnan(log.last_time()));
     log.Write("save", 5);
     log.Write("save", 10);
@@ -45,7 +41,7 @@ TEST(EventLog, GoesOnBehindALineThatWasCutShort) {
   const size_t second = whole.find('\n') + 1;
   for (size_t length = second; length <= whole.size(); ++length) {
     ReplaceFileDurably(path, whole.substr(0, length));
-    EventLog log(path, Now);
+    EventLog log(path, FixedTime);
     EXPECT_EQ(log.last_time(), 1700000000.045);
     EXPECT_EQ(log.earlier().at("save"), length == whole.size() ? 2 : 1);
     log.Write("done", 12);

@@ -9,20 +9,16 @@
 #include "base/text.h"
 #include "tests/base/scratch.h"
 #include "tests/train/child.h"
+#include "tests/train/fixed_time.h"
 
 namespace syntra {
 namespace {
 
 const NamedValues kValues = {{"loss", 2.5}, {"learning_rate", 1e-5}, {"seconds", 0.25}};
 
-// A clock that stands at 2023-11-14 22:13:20.045.
-MetricsLog::Clock::time_point Now() {
-  return MetricsLog::Clock::time_point(std::chrono::milliseconds(1700000000045));
-}
-
 TEST(MetricsLog, StepTimeAndValuesInTheirOrder) {
   const Path path = ScratchDirectory("metrics") / "metrics.jsonl";
-  MetricsLog log(path, 0, Now);
+  MetricsLog log(path, 0, FixedTime);
   NamedValues values = kValues;
   values.insert(values.end(), {{"data \"wait\"", 0.5}, {"skipped", NAN}});
   log.Write(1, values);
@@ -56,7 +52,7 @@ TEST(MetricsLog, ValuesSurviveARoundTrip) {
 TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   const Path path = ScratchDirectory("metrics-resume") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0, Now);
+    MetricsLog log(path, 0, FixedTime);
     for (int64_t step = 1; step <= 12; ++step) log.Write(step, kValues);
   }
   const std::string whole = ReadWholeFile(path);
@@ -64,7 +60,7 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   // The last line cut at every byte.
   for (size_t length = ten; length <= whole.size(); ++length) {
     ReplaceFileDurably(path, whole.substr(0, length));
-    MetricsLog log(path, 10, Now);
+    MetricsLog log(path, 10, FixedTime);
     ASSERT_EQ(ReadWholeFile(path), whole.substr(0, ten)) << length;
     log.Write(11, kValues);
     log.Write(12, kValues);
@@ -78,7 +74,7 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
 TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
   const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
   for (int round = 0; round < 2; ++round) {
-    MetricsLog log(path, 2, Now);
+    MetricsLog log(path, 2, FixedTime);
     if (round == 0) log.Write(1, {{"validation_log_perplexity", 4}});
     if (round == 0) log.Write(2, kValues);
     log.Write(2, {{"validation_log_perplexity", 3}});
@@ -103,16 +99,16 @@ TEST(MetricsLog, ResumeDropsTheTasksOfThatStep) {
 TEST(MetricsLog, TellsWhatWasLost) {
   const Path path = ScratchDirectory("metrics-lost") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0, Now);
+    MetricsLog log(path, 0, FixedTime);
     EXPECT_TRUE(std::isnan(log.last_time()));
     for (int64_t step = 1; step <= 4; ++step) log.Write(step, kValues);
     log.Write(4, {{"validation_log_perplexity", 3}});
   }
-  const MetricsLog log(path, 2, Now);
+  const MetricsLog log(path, 2, FixedTime);
   EXPECT_EQ(log.lost().steps, 2);
   EXPECT_EQ(log.lost().seconds, 0.5);
   EXPECT_EQ(log.last_time(), 1700000000.045);
-  EXPECT_EQ(MetricsLog(path, 2, Now).lost().steps, 0);
+  EXPECT_EQ(MetricsLog(path, 2, FixedTime).lost().steps, 0);
 }
 
 TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
