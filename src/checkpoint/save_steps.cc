@@ -53,9 +53,11 @@ void ReplaceInTwoSteps(const Path& building, const Path& final_path) {
   RemoveQuietly(replaced);
 }
 
+}  // namespace
+
 // A directory cannot be renamed over a full one, and removing the old one first would leave a
 // moment with neither.
-void Commit(const Path& building, const Path& final_path) {
+void PutInPlace(const Path& building, const Path& final_path) {
   try {
     if (!Exists(final_path)) return RenameDurably(building, final_path);
     if (!Exchange(building, final_path)) return ReplaceInTwoSteps(building, final_path);
@@ -67,8 +69,6 @@ void Commit(const Path& building, const Path& final_path) {
   SyncDirectory(final_path.parent_path());
   RemoveQuietly(building);
 }
-
-}  // namespace
 
 std::vector<Shard> PlanShards(std::span<TensorRecord> tensors, int64_t shard_bytes) {
   std::vector<TensorRecord*> sorted;
@@ -146,7 +146,7 @@ void CommitDirectory(const Path& building, const Path& root, const Manifest& man
                      const SaveOptions& options, std::chrono::steady_clock::time_point start) {
   const int64_t step = manifest.info.step;
   const Path final_path = root / StepName(step);
-  Commit(building, final_path);
+  PutInPlace(building, final_path);
   PruneCheckpoints(root, step, options.keep, options.milestone_every);
 
   int64_t bytes = 0;

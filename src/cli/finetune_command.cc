@@ -26,43 +26,41 @@ Json ResultsIn(const std::string& directory) {
   return ParseJson(ReadWholeFile(Path(directory) / kResultsFile));
 }
 
+// The number at this place of every run's results; nothing where one of them has none: a test file
+// may have come or changed between two runs.
+std::optional<syntra::Spread> SpreadAt(std::span<const Json> runs, const Json::json_pointer& at) {
+  std::vector<double> values;
+  for (const Json& run : runs) {
+    if (!run.contains(at) || !run.at(at).is_number()) return std::nullopt;
+    values.push_back(run.at(at).get<double>());
+  }
+  return SpreadOf(values);
+}
+
 // Means and standard deviations over the runs of several seeds.
 Json SpreadOfRuns(std::span<const Json> runs) {
   Json all = runs.front();
-  const auto spread_of = [&](const auto& value_in) {
-    std::vector<double> values;
-    for (const Json& run : runs) values.push_back(value_in(run));
-    return SpreadOf(values);
-  };
   Json deviations = Json::object();
-  for (auto& [task, values] : all["tasks"].items()) {
-    for (auto& [name, value] : values.items()) {
-      const auto in = [&task = task, &name = name](const Json& run) {
-        return run["tasks"][task][name].template get<double>();
-      };
-      const syntra::Spread spread = spread_of(in);
-      value = spread.mean;
-      deviations[task][name] = spread.deviation;
+  for (const char* part : {"tasks", "test"}) {
+    if (!all.contains(part)) continue;
+    Json means = Json::object();
+    for (const auto& [task, values] : all[part].items()) {
+      for (const auto& [name, value] : values.items()) {
+        const auto spread = SpreadAt(runs, Json::json_pointer() / part / task / name);
+        if (!spread) continue;
+        means[task][name] = spread->mean;
+        deviations[task][name] = spread->deviation;
+      }
     }
+    all[part] = std::move(means);
   }
-  const syntra::Spread average =
-      spread_of([](const Json& run) { return run["average"].template get<double>(); });
-  all["average"] = average.mean;
-  all["average_deviation"] = average.deviation;
+  const auto average = SpreadAt(runs, Json::json_pointer("/average"));
+  all["average"] = average ? Json(average->mean) : Json();
+  all["average_deviation"] = average ? Json(average->deviation) : Json();
   all["deviations"] = deviations;
   all["seeds"] = runs.size();
   all.erase("best_steps");
   return all;
-}
-
-// Null where a task has no majority class.
-Json AverageOf(const Json& majority, const Json& tasks) {
-  std::vector<NamedValues> all;
-  for (const auto& [task, values] : majority.items()) {
-    NamedValues& of_task = all.emplace_back();
-    for (const auto& [name, value] : values.items()) of_task.push_back({name, value});
-  }
-  return all.empty() || majority.size() != tasks.size() ? Json() : Json(BenchmarkAverage(all));
 }
 
 std::string TableOf(const Json& results) {
@@ -74,7 +72,7 @@ std::string TableOf(const Json& results) {
                   .deviations = results.value("deviations", Json())});
   rows.push_back({.name = "majority class",
                   .tasks = results["majority"],
-                  .average = AverageOf(results["majority"], results["tasks"])});
+                  .average = results.value("majority_average", Json())});
   return ResultsTable(rows);
 }
 

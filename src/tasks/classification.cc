@@ -11,11 +11,13 @@ class Classification : public LabelTask {
   Classification(TaskTraits traits, LabelledRow row, bool header)
       : LabelTask(std::move(traits), std::move(row)), header_(header) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
+    int64_t bad = 0;
     for (const Path& file : files) {
-      ReadTable(split, file, OwnFormat(file, header_), row(), policy, sink);
+      bad += ReadTable(split, file, OwnFormat(file, header_), row(), policy, sink);
     }
+    return bad;
   }
 
  private:

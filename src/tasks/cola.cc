@@ -16,8 +16,8 @@ class Cola : public LabelTask {
              .metrics = {"matthews"}},
             {.input = TextTemplate("cola sentence: {sentence}"), .label_values = {"0", "1"}}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     if (split.use == TaskSplit::Use::kTest) return LabelTask::Read(split, files, policy, sink);
     // Source, label, the author's mark, sentence.
     TableFormat format = kTsv;
@@ -26,7 +26,7 @@ class Cola : public LabelTask {
     LabelledRow numbered = row();
     numbered.input = TextTemplate("cola sentence: {4}");
     numbered.label = "2";
-    ReadTable(split, files[0], format, numbered, policy, sink);
+    return ReadTable(split, files[0], format, numbered, policy, sink);
   }
 };
 

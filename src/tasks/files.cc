@@ -18,6 +18,10 @@ bool AllThere(const std::vector<std::string>& files, const Path& directory) {
          std::ranges::all_of(files, [&](const auto& file) { return Exists(directory / file); });
 }
 
+bool MustBeThere(const TaskSplit& split) {
+  return split.use != TaskSplit::Use::kTest || split.is_named;
+}
+
 // What a split lacks. Of a single layout only the files that are not there.
 void AddMissing(const TaskSplit& split, const Path& directory, std::vector<std::string>* missing) {
   if (!FilesOf(split, directory).empty()) return;
@@ -46,6 +50,36 @@ std::string Place(const Path& directory) {
        missing.size() == 1 ? "is" : "are", Place(directory), Join(missing, "\n  "));
 }
 
+std::vector<Path> FilesThere(const TaskSplit& split, const Path& directory) {
+  std::vector<Path> files = FilesOf(split, directory);
+  if (!files.empty()) return files;
+  std::vector<std::string> missing;
+  AddMissing(split, directory, &missing);
+  FailMissing(missing, directory);
+}
+
+std::string Reading(const Task& task, const TaskSplit& split) {
+  return fmt::format("reading the {} split of task {}", split.name, task.traits().name);
+}
+
+void RequireExample(bool has_one, const Path& file) {
+  if (!has_one) Fail(ExitCode::kData, "{}: there is no example in it", file.string());
+}
+
+// Thrown by a sink that has what it wants.
+struct Enough {};
+
+// Reads on to the first one.
+bool HasExample(const Task& task, const TaskSplit& split, const Path& file,
+                const BadRecordPolicy& policy) {
+  try {
+    task.Read(split, {&file, 1}, policy, [](const TaskExample&) { throw Enough(); });
+    return false;
+  } catch (const Enough&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 TaskFolder TaskFolderOf(const DataConfig& config) {
@@ -66,12 +100,21 @@ std::vector<Path> FilesOf(const TaskSplit& split, const Path& directory) {
   return found;
 }
 
+std::vector<const TaskSplit*> TestSplits(const Task& task, const Path& directory) {
+  std::vector<const TaskSplit*> splits;
+  for (const TaskSplit& split : task.traits().splits) {
+    if (split.use != TaskSplit::Use::kTest) continue;
+    if (MustBeThere(split) || !FilesOf(split, directory).empty()) splits.push_back(&split);
+  }
+  return splits;
+}
+
 std::vector<std::string> MissingFiles(std::span<const std::unique_ptr<Task>> tasks,
                                       const Path& directory) {
   std::vector<std::string> missing;
   for (const std::unique_ptr<Task>& task : tasks) {
     for (const TaskSplit& split : task->traits().splits) {
-      if (split.use != TaskSplit::Use::kTest) AddMissing(split, directory, &missing);
+      if (MustBeThere(split)) AddMissing(split, directory, &missing);
     }
   }
   // Two splits may be in one file.
@@ -86,23 +129,24 @@ void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& dire
 }
 
 std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
-                                   const TaskFolder& folder) {
-  const std::vector<Path> files = FilesOf(split, folder.directory);
-  if (files.empty()) {
-    std::vector<std::string> missing;
-    AddMissing(split, folder.directory, &missing);
-    FailMissing(missing, folder.directory);
-  }
-  const ErrorContext context([&] {
-    return fmt::format("reading the {} split of task {}", split.name, task.traits().name);
-  });
+                                   const TaskFolder& folder, int64_t* left_out) {
+  const std::vector<Path> files = FilesThere(split, folder.directory);
+  const ErrorContext context([&] { return Reading(task, split); });
   std::vector<TaskExample> examples;
-  task.Read(split, files, folder.policy,
-            [&](TaskExample example) { examples.push_back(std::move(example)); });
-  if (examples.empty()) {
-    Fail(ExitCode::kData, "{}: there is no example in it", files.front().string());
-  }
+  const int64_t bad = task.Read(split, files, folder.policy, [&](TaskExample example) {
+    examples.push_back(std::move(example));
+  });
+  if (left_out) *left_out = bad;
+  RequireExample(!examples.empty(), files.front());
   return examples;
+}
+
+void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder) {
+  const std::vector<Path> files = FilesThere(split, folder.directory);
+  const ErrorContext context([&] { return Reading(task, split); });
+  bool has_one = false;
+  for (const Path& file : files) has_one |= HasExample(task, split, file, folder.policy);
+  RequireExample(has_one, files.front());
 }
 
 }  // namespace syntra

@@ -4,6 +4,15 @@
 #include <algorithm>
 
 namespace syntra {
+namespace {
+
+// What stands in the place of a label that a file does not give: an empty cell or, in exports of
+// TensorFlow Datasets and Hugging Face, "-1".
+bool IsPlaceholder(std::string_view label, const std::vector<std::string>& values) {
+  return (label.empty() || label == "-1") && std::ranges::find(values, label) == values.end();
+}
+
+}  // namespace
 
 LabelTask::LabelTask(TaskTraits task_traits, LabelledRow row)
     : Task(std::move(task_traits)), row_(std::move(row)) {
@@ -16,23 +25,26 @@ LabelTask::LabelTask(TaskTraits task_traits, LabelledRow row)
 }
 
 Json LabelTask::Submitted(const Prediction& prediction) const {
-  return row_.submitted[std::max(0, ClassOf(prediction.text))];
+  return row_.submitted[SubmittedClass(prediction.text)];
 }
 
-void LabelTask::Read(const TaskSplit& split, std::span<const Path> files,
-                     const BadRecordPolicy& policy, const Sink& sink) const {
+int64_t LabelTask::Read(const TaskSplit& split, std::span<const Path> files,
+                        const BadRecordPolicy& policy, const Sink& sink) const {
+  int64_t bad = 0;
   for (const Path& file : files) {
-    ReadTable(split, file, TableFormatOf(file).value_or(kTsv), row_, policy, sink);
+    bad += ReadTable(split, file, TableFormatOf(file).value_or(kTsv), row_, policy, sink);
   }
+  return bad;
 }
 
-void LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
-                          const LabelledRow& row, const BadRecordPolicy& policy, const Sink& sink,
-                          const Filter& filter) const {
+int64_t LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
+                             const LabelledRow& row, const BadRecordPolicy& policy,
+                             const Sink& sink, const Filter& filter) const {
+  const bool is_test = split.use == TaskSplit::Use::kTest;
   const size_t inputs = row.input.fields().size();
   std::vector<TableField> fields;
   for (const std::string& name : row.input.fields()) fields.push_back({name});
-  fields.push_back({row.label, /*optional=*/split.use == TaskSplit::Use::kTest});
+  fields.push_back({row.label, /*optional=*/is_test});
   fields.push_back({row.id, /*optional=*/true});
   std::ranges::copy(filter.fields, std::back_inserter(fields));
   const RowParser parse = [&](const Row& read) -> std::vector<TaskExample> {
@@ -40,7 +52,8 @@ void LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableF
     TaskExample example;
     example.inputs = row.input.Fill([&](size_t i) { return std::string_view(*read.fields[i]); });
     example.targets = kNoTarget;
-    if (const auto& label = read.fields[inputs]) {
+    const std::optional<std::string>& label = read.fields[inputs];
+    if (label && !(is_test && IsPlaceholder(*label, row.label_values))) {
       if (!row.left_out.empty() && *label == row.left_out) return {};
       const int index = IndexOf(*label, row_.label_values, row.label);
       example.expected = index;
@@ -49,7 +62,7 @@ void LabelTask::ReadTable(const TaskSplit& split, const Path& file, const TableF
     example.id = read.fields[inputs + 1].value_or(std::to_string(read.number));
     return {std::move(example)};
   };
-  ReadRows({file, format, std::move(fields)}, policy, parse, sink);
+  return ReadRows({file, format, std::move(fields)}, policy, parse, sink);
 }
 
 namespace {

@@ -23,20 +23,21 @@ class LabelTask : public Task {
   LabelTask(TaskTraits traits, LabelledRow row);
 
   // Every file is a table of the format that its name tells.
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override;
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override;
 
  protected:
-  // A file of another format, or with other columns. `keep`: fields beyond those of `row`, and
-  // whether the row with them belongs to the split.
+  // A file of another format, or with other columns; returns as Read does. `keep`: fields beyond
+  // those of `row`, and whether the row with them belongs to the split.
   struct Filter {
     std::vector<TableField> fields;
     std::function<bool(std::span<const std::optional<std::string>>)> keep;
   };
-  void ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
-                 const LabelledRow& row, const BadRecordPolicy& policy, const Sink& sink,
-                 const Filter& filter = {}) const;
+  int64_t ReadTable(const TaskSplit& split, const Path& file, const TableFormat& format,
+                    const LabelledRow& row, const BadRecordPolicy& policy, const Sink& sink,
+                    const Filter& filter = {}) const;
 
+  // The label of SubmittedClass.
   Json Submitted(const Prediction& prediction) const override;
   const LabelledRow& row() const { return row_; }
 

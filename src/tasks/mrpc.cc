@@ -48,18 +48,18 @@ class Mrpc : public LabelTask {
                    .label_values = {"0", "1"},
                    .label = "Quality"}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     if (files.size() == 1) {
       // Microsoft's test file has the answers; GLUE's server does not give them.
       return ReadTable(split, files[0], kTsv, row(), policy, sink);
     }
     const std::set<Pair> pairs = ReadPairs(files[1], policy);
     const bool wanted = split.use == TaskSplit::Use::kValidation;
-    ReadTable(split, files[0], kTsv, row(), policy, sink,
-              {.fields = {{"#1 ID"}, {"#2 ID"}}, .keep = [&](const auto& ids) {
-                 return pairs.contains({*ids[0], *ids[1]}) == wanted;
-               }});
+    return ReadTable(split, files[0], kTsv, row(), policy, sink,
+                     {.fields = {{"#1 ID"}, {"#2 ID"}}, .keep = [&](const auto& ids) {
+                        return pairs.contains({*ids[0], *ids[1]}) == wanted;
+                      }});
   }
 };
 

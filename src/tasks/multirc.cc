@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // MultiRC: which of the answers to a question about a passage are right? Each answer is an example.
 #include "base/text.h"
+#include "metrics/unicode_text.h"
 #include "tasks/label_task.h"
 
 namespace syntra {
 namespace {
 
-void ReplaceAll(std::string* text, std::string_view from, std::string_view to) {
-  for (size_t at = text->find(from); at != std::string::npos; at = text->find(from, at)) {
-    text->replace(at, from.size(), to);
-    at += to.size();
-  }
-}
+// What T5 puts in the place of the passages' tags.
+constexpr std::pair<std::string_view, std::string_view> kTags[] = {
+    {"<br>", " "}, {"<b>", ""}, {"</b>", ""}};
 
 class MultiRc : public Task {
  public:
@@ -22,10 +20,10 @@ class MultiRc : public Task {
               .labels = {"False", "True"},
               .metrics = {"multirc"}}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     const bool is_test = split.use == TaskSplit::Use::kTest;
-    ReadRows(
+    return ReadRows(
         {files[0], kJsonLines, {{"passage"}, {"idx"}}}, policy,
         [&](const Row& row) { return Parse(row, is_test); }, sink);
   }
@@ -47,8 +45,8 @@ class MultiRc : public Task {
         questions.push_back({{"idx", Number(id[1])}, {"answers", Json::array()}});
       }
       passage = id[0], question = id[1];
-      const int label = std::max(0, ClassOf(prediction.text));
-      questions.back()["answers"].push_back({{"idx", Number(id[2])}, {"label", label}});
+      questions.back()["answers"].push_back(
+          {{"idx", Number(id[2])}, {"label", SubmittedClass(prediction.text)}});
     }
     finish();
     return lines;
@@ -75,9 +73,9 @@ class MultiRc : public Task {
         example.inputs =
             fmt::format("multirc question: {} answer: {} paragraph: {}",
                         JsonString(question, "question"), JsonString(answer, "text"), text);
-        ReplaceAll(&example.inputs, "<br>", " ");
-        ReplaceAll(&example.inputs, "<b>", "");
-        ReplaceAll(&example.inputs, "</b>", "");
+        for (const auto& [tag, replacement] : kTags) {
+          example.inputs = Replaced(std::move(example.inputs), tag, replacement);
+        }
         example.targets = kNoTarget;
         if (!is_test || answer.contains("label")) {
           const std::string label = JsonText(JsonMember(answer, "label"));

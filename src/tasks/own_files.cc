@@ -88,7 +88,8 @@ TaskTraits OwnTraits(const std::string& name, const std::vector<std::string>& tr
   TaskTraits traits{.name = name, .benchmark = "", .splits = {}, .labels = {}, .metrics = {}};
   const auto add = [&](const char* split, Use use, const std::vector<std::string>& files) {
     for (const std::string& file : files) OwnFormat(file, true);
-    if (!files.empty()) traits.splits.push_back({.name = split, .use = use, .layouts = {files}});
+    if (files.empty()) return;
+    traits.splits.push_back({.name = split, .use = use, .layouts = {files}, .is_named = true});
   };
   add("train", Use::kTrain, train);
   add("validation", Use::kValidation, validation);

@@ -66,9 +66,9 @@ class ReCoRd : public Task {
               .labels = {},
               .metrics = {"squad"}}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
-    ReadRows(
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
+    return ReadRows(
         {files[0], kJsonLines, {{"passage"}, {"qas"}, {"idx"}}}, policy,
         [&](const Row& row) { return Parse(row, split.use); }, sink);
   }

@@ -5,8 +5,8 @@
 
 namespace syntra {
 
-void ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
-              const Task::Sink& sink) {
+int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
+                 const Task::Sink& sink) {
   const std::unique_ptr<RecordReader> reader = OpenTable(file.path, file.format, file.fields);
   BadRecordLedger ledger(file.path, policy);
   Record record;
@@ -27,6 +27,7 @@ void ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParse
     ledger.CountBad(record);
   }
   ledger.Finish();
+  return ledger.bad();
 }
 
 int IndexOf(std::string_view text, std::span<const std::string> values, std::string_view field) {

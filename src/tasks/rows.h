@@ -31,9 +31,10 @@ struct RowFile {
 // The examples of a row; throws BadRow.
 using RowParser = std::function<std::vector<TaskExample>(const Row&)>;
 
-// Gives the examples of all good rows of a file to `sink`; names and counts the others.
-void ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
-              const Task::Sink& sink);
+// Gives the examples of all good rows of a file to `sink`. Names the others, and returns how many
+// they are.
+int64_t ReadRows(const RowFile& file, const BadRecordPolicy& policy, const RowParser& parse,
+                 const Task::Sink& sink);
 
 inline constexpr TableFormat kTsv{.kind = TableFormat::Kind::kTsv};
 inline constexpr TableFormat kJsonLines{.kind = TableFormat::Kind::kJsonLines};

@@ -27,11 +27,12 @@ class Stsb : public Task {
               .labels = {},
               .metrics = {"pearson", "spearman"}}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     const bool is_test = split.use == TaskSplit::Use::kTest;
-    ReadRows({files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"score", is_test}, {"index", true}}},
-             policy, Parse, sink);
+    return ReadRows(
+        {files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"score", is_test}, {"index", true}}},
+        policy, Parse, sink);
   }
 
   Judgement Judge(const TaskExample& example, std::string_view text) const override {

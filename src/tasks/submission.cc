@@ -8,7 +8,22 @@
 namespace syntra {
 namespace {
 
-void ZipSubmission(const Benchmark& benchmark, const Path& directory) {
+// Warns of each file that is not whole. Returns whether there is one.
+bool WarnOfLackingRows(const Benchmark& benchmark, const LackingRows& lacking) {
+  bool lacks = false;
+  for (const std::string& file : benchmark.files) {
+    const auto found = lacking.find(file);
+    if (found == lacking.end()) continue;
+    lacks = true;
+    Log().warn(
+        "{} lacks the answers to {} bad row{} of its test file; {} takes only whole files. Mend "
+        "the rows that the log names, and finetune in a new directory",
+        file, found->second, found->second == 1 ? "" : "s", benchmark.server);
+  }
+  return lacks;
+}
+
+void ZipSubmission(const Benchmark& benchmark, const Path& directory, const LackingRows& lacking) {
   std::vector<ZipMember> members;
   std::vector<std::string> missing;
   for (const std::string& file : benchmark.files) {
@@ -21,9 +36,10 @@ void ZipSubmission(const Benchmark& benchmark, const Path& directory) {
   if (members.empty()) return;
   const Path archive = directory / (benchmark.name + ".zip");
   ReplaceFileDurably(archive, ZipOf(members));
-  if (missing.empty()) {
+  const bool lacks_rows = WarnOfLackingRows(benchmark, lacking);
+  if (missing.empty() && !lacks_rows) {
     Log().info("{} is a full submission for {}", archive.string(), benchmark.server);
-  } else {
+  } else if (!missing.empty()) {
     Log().info("{} has {} of the {} files that {} takes; a full submission also needs {}",
                archive.string(), members.size(), benchmark.files.size(), benchmark.server,
                Join(missing, ", "));
@@ -45,8 +61,8 @@ std::span<const Benchmark> Benchmarks() {
   return benchmarks;
 }
 
-void ZipSubmissions(const Path& directory) {
-  for (const Benchmark& benchmark : Benchmarks()) ZipSubmission(benchmark, directory);
+void ZipSubmissions(const Path& directory, const LackingRows& lacking) {
+  for (const Benchmark& benchmark : Benchmarks()) ZipSubmission(benchmark, directory, lacking);
 }
 
 }  // namespace syntra

@@ -2,6 +2,8 @@
 // What the servers of GLUE and SuperGLUE take: a zip archive with a file for each of their tasks.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,9 +19,14 @@ struct Benchmark {
 };
 std::span<const Benchmark> Benchmarks();
 
+// How many rows a submission's files lack, by their names: bad ones of the test files, which were
+// left out.
+using LackingRows = std::map<std::string, int64_t>;
+
 // Packs the files of each benchmark that lie in `directory` into <benchmark>.zip there, and logs
 // what a full submission still needs: a run that learns some of the tasks gives an archive with
-// their files, to be joined with those of other runs. A benchmark without files gets none.
-void ZipSubmissions(const Path& directory);
+// their files, to be joined with those of other runs; a file with `lacking` rows is not whole. A
+// benchmark without files gets none.
+void ZipSubmissions(const Path& directory, const LackingRows& lacking = {});
 
 }  // namespace syntra

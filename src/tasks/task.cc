@@ -30,7 +30,48 @@ const NameTable<Make>& Tasks() {
   return table;
 }
 
+std::vector<std::string> PredictionsOf(const TaskTraits& task) {
+  std::vector<std::string> names;
+  for (const TaskSplit& split : task.splits) {
+    if (split.use != TaskSplit::Use::kTrain) names.push_back(PredictionsName(task, split));
+  }
+  return names;
+}
+
+// Results and predictions have one place in a run directory for each name.
+void RequireOwnPlaces(const TaskTraits& task, const TaskTraits& other) {
+  if (task.name == other.name) {
+    Fail(ExitCode::kConfig,
+         "there are two tasks called \"{}\", but results have one place for them; remove one",
+         task.name);
+  }
+  const std::vector<std::string> taken = PredictionsOf(other);
+  for (const std::string& name : PredictionsOf(task)) {
+    if (std::ranges::find(taken, name) == taken.end()) continue;
+    Fail(ExitCode::kConfig,
+         "the tasks \"{}\" and \"{}\" would both write predictions/{}.jsonl; give one of them "
+         "another name",
+         other.name, task.name, name);
+  }
+}
+
 }  // namespace
+
+std::string SuffixOf(const TaskSplit& split) {
+  const size_t end = split.name.find('_');
+  return end == std::string::npos ? "" : split.name.substr(end + 1);
+}
+
+bool IsAnsweredBy(const TaskTraits& task, const TaskTraits& owner) {
+  const std::string& name = task.diagnoses.empty() ? task.name : task.diagnoses;
+  return owner.name == name && owner.benchmark == task.benchmark;
+}
+
+std::string PredictionsName(const TaskTraits& task, const TaskSplit& split) {
+  const bool is_test = split.use == TaskSplit::Use::kTest;
+  const std::string part = is_test ? split.name : SuffixOf(split);
+  return part.empty() ? task.name : task.name + "_" + part;
+}
 
 Judgement Task::Judge(const TaskExample& example, std::string_view text) const {
   return {.expected = example.expected,
@@ -71,6 +112,8 @@ int Task::ClassOf(std::string_view text) const {
   return found == traits_.labels.end() ? -1 : static_cast<int>(found - traits_.labels.begin());
 }
 
+int Task::SubmittedClass(std::string_view text) const { return std::max(0, ClassOf(text)); }
+
 std::unique_ptr<Task> MakeTask(const TaskConfig& config) {
   const std::string kind = KindOf(config);
   if (kind.empty()) {
@@ -84,13 +127,7 @@ std::vector<std::unique_ptr<Task>> MakeTasks(const DataConfig& config) {
   for (int i = 0; i < config.task_size(); ++i) {
     const ErrorContext context([&] { return fmt::format("reading data.task[{}]", i); });
     std::unique_ptr<Task> task = MakeTask(config.task(i));
-    const std::string& name = task->traits().name;
-    if (std::ranges::any_of(tasks,
-                            [&](const auto& other) { return other->traits().name == name; })) {
-      Fail(ExitCode::kConfig,
-           "there are two tasks called \"{}\", but results have one place for them; remove one",
-           name);
-    }
+    for (const auto& other : tasks) RequireOwnPlaces(task->traits(), other->traits());
     tasks.push_back(std::move(task));
   }
   return tasks;

@@ -43,7 +43,7 @@ struct TaskSplit {
   enum class Use {
     kTrain,
     kValidation,  // judged by the metrics
-    kTest,        // predicted, and judged where the file gives the answers; its files may be absent
+    kTest,        // predicted, and judged where the file gives the answers
   };
   std::string name;  // "train", "validation", "validation_matched", "test" ...
   Use use = Use::kTrain;
@@ -54,7 +54,12 @@ struct TaskSplit {
   std::vector<std::string> extras{};
   // Of a test split: the file that the benchmark's server takes ("MNLI-m.tsv"); else empty.
   std::string submission{};
+  // The configuration names the files. Those of a test split must then be there, too; of the
+  // official layouts they may be absent.
+  bool is_named{false};
 };
+// "matched" of "validation_matched"; empty for "validation".
+std::string SuffixOf(const TaskSplit& split);
 
 struct TaskTraits {
   std::string name;  // in results, files and logs; superglue_rte is "rte", as its benchmark says
@@ -63,9 +68,20 @@ struct TaskTraits {
   // The texts of the classes, by index. Empty where the answer is a number or free text.
   std::vector<std::string> labels;
   std::vector<std::string> metrics;  // names for FindMetric, in the order of the paper's tables
-  // Of a diagnosis, which has a test split alone: the task whose model answers it ("rte").
+  // Of a diagnosis, which has a test split alone: the task of the same benchmark whose model
+  // answers it ("rte").
   std::string diagnoses{};
+  // Whether it is part of a run's average. T5 and the paper leave WNLI out.
+  bool is_averaged{true};
 };
+
+// Whether the model that is the best at `owner` answers `task`: the task itself, or a diagnosis of
+// it. Both benchmarks have an "rte", but only SuperGLUE's has diagnoses.
+bool IsAnsweredBy(const TaskTraits& task, const TaskTraits& owner);
+
+// What the file of the answers to a validation or test split is called, without its ending: "mnli",
+// "mnli_mismatched", "mnli_test_matched".
+std::string PredictionsName(const TaskTraits& task, const TaskSplit& split);
 
 // An example, and what a model answered.
 struct Prediction {
@@ -84,9 +100,9 @@ class Task {
 
   // Reads `files`, those of a split that FilesOf has found, and gives every example to `sink` in
   // their order. Bad rows are named in the log and left out; more of them than the policy allows
-  // throw Error(kData).
-  virtual void Read(const TaskSplit& split, std::span<const Path> files,
-                    const BadRecordPolicy& policy, const Sink& sink) const = 0;
+  // throw Error(kData). Returns how many were left out.
+  virtual int64_t Read(const TaskSplit& split, std::span<const Path> files,
+                       const BadRecordPolicy& policy, const Sink& sink) const = 0;
 
   // What a metric reads of an answer. By default: the class of a label, -1 for any other text.
   virtual Judgement Judge(const TaskExample& example, std::string_view text) const;
@@ -103,11 +119,12 @@ class Task {
   virtual std::string Submission(std::span<const Prediction> predictions) const;
 
  protected:
-  // An answer as the benchmark's server takes it. By default the label; class 0 for any other text,
-  // since servers take nothing else. Of a task without labels the text.
+  // An answer as the benchmark's server takes it. By default the text.
   virtual Json Submitted(const Prediction& prediction) const;
   // The index of a label, or -1.
   int ClassOf(std::string_view text) const;
+  // The class to submit: 0 for a text that is no label, since servers take nothing else.
+  int SubmittedClass(std::string_view text) const;
 
  private:
   TaskTraits traits_;
@@ -115,7 +132,8 @@ class Task {
 
 // The task of a configuration. Throws Error(kConfig) if it names no kind or makes no sense.
 std::unique_ptr<Task> MakeTask(const TaskConfig& config);
-// Those of data.task. Throws Error(kConfig), also if two have the same name.
+// Those of data.task. Throws Error(kConfig), also if two have the same name or would write the same
+// file of predictions.
 std::vector<std::unique_ptr<Task>> MakeTasks(const DataConfig& config);
 
 // Where a task's files are looked for, and what is done about bad rows.
@@ -127,16 +145,24 @@ TaskFolder TaskFolderOf(const DataConfig& config);
 
 // The files of a split that are there; none if no layout of it is complete.
 std::vector<Path> FilesOf(const TaskSplit& split, const Path& directory);
-// The places of all files of training and validation splits that are not there, one text each:
-// "CoLA/train.tsv", or "MRPC/train.tsv, or MRPC/msr_paraphrase_train.txt and MRPC/dev_ids.tsv".
+// The test splits that a run answers: those whose files are there, or must be since the
+// configuration names them.
+std::vector<const TaskSplit*> TestSplits(const Task& task, const Path& directory);
+// The places of all files that must be there and are not, one text each: "CoLA/train.tsv", or
+// "MRPC/train.tsv, or MRPC/msr_paraphrase_train.txt and MRPC/dev_ids.tsv". They are those of
+// training and validation splits, and all that the configuration names.
 std::vector<std::string> MissingFiles(std::span<const std::unique_ptr<Task>> tasks,
                                       const Path& directory);
 // Throws one Error(kData) that lists them, with the folder in which they belong.
 void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& directory);
 
-// Reads a whole split. Throws Error(kData) if its files are not there.
+// Reads a whole split, and says how many of its rows were left out as bad. Throws Error(kData) if
+// its files are not there or give no example.
 std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,
-                                   const TaskFolder& folder);
+                                   const TaskFolder& folder, int64_t* left_out = nullptr);
+// Reads each file of a test split up to its first example. Throws what ReadSplit would for what
+// stands there.
+void CheckFirstExamples(const Task& task, const TaskSplit& split, const TaskFolder& folder);
 
 // The answer that is right most often: the label of the largest class of `train`, the first of
 // equals; of scores the most frequent target. Empty for free text.

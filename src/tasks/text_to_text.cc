@@ -17,17 +17,19 @@ class TextToText : public Task {
         target_(OwnTemplate(own.target())),
         header_(own.header()) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     const bool is_test = split.use == TaskSplit::Use::kTest;
     std::vector<TableField> fields;
     for (const std::string& name : input_.fields()) fields.push_back({name});
     for (const std::string& name : target_.fields()) fields.push_back({name, is_test});
+    int64_t bad = 0;
     for (const Path& file : files) {
-      ReadRows(
+      bad += ReadRows(
           {file, OwnFormat(file, header_), fields}, policy,
           [&](const Row& row) { return std::vector{Parse(row)}; }, sink);
     }
+    return bad;
   }
 
  private:

@@ -11,7 +11,8 @@ std::unique_ptr<Task> task_wnli(const TaskConfig& /*config*/) {
                  .benchmark = "glue",
                  .splits = GlueSplits("WNLI"),
                  .labels = {"not_entailment", "entailment"},
-                 .metrics = {"accuracy"}},
+                 .metrics = {"accuracy"},
+                 .is_averaged = false},
       LabelledRow{.input = TextTemplate("wnli sentence1: {sentence1} sentence2: {sentence2}"),
                   .label_values = {"0", "1"}});
 }

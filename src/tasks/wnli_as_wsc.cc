@@ -158,13 +158,15 @@ class WnliAsWsc : public ReferentTask {
                       .benchmark = "glue",
                       .splits = Splits(),
                       .labels = {},
-                      .metrics = {"accuracy"}}) {}
+                      .metrics = {"accuracy"},
+                      .is_averaged = false}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     const bool is_test = split.use == TaskSplit::Use::kTest;
-    ReadRows({files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"label", is_test}, {"index", true}}},
-             policy, Parse, sink);
+    return ReadRows(
+        {files[0], kTsv, {{"sentence1"}, {"sentence2"}, {"label", is_test}, {"index", true}}},
+        policy, Parse, sink);
   }
 
  protected:

@@ -83,8 +83,8 @@ class Wsc : public ReferentTask {
                       .labels = {},
                       .metrics = {"accuracy"}}) {}
 
-  void Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
-            const Sink& sink) const override {
+  int64_t Read(const TaskSplit& split, std::span<const Path> files, const BadRecordPolicy& policy,
+               const Sink& sink) const override {
     const bool is_test = split.use == TaskSplit::Use::kTest;
     const std::vector<TableField> fields = {{"text"},
                                             {"target.span1_text"},
@@ -93,10 +93,11 @@ class Wsc : public ReferentTask {
                                             {"target.span2_index"},
                                             {"label", is_test},
                                             {"idx", true}};
-    ReadRows(
+    int64_t bad = ReadRows(
         {files[0], kJsonLines, fields}, policy,
         [&](const Row& row) { return Parse(row, split.use); }, sink);
-    if (files.size() > 1) ReadDpr(files[1], policy, sink);
+    if (files.size() > 1) bad += ReadDpr(files[1], policy, sink);
+    return bad;
   }
 
  protected:
@@ -128,7 +129,7 @@ class Wsc : public ReferentTask {
 
   // Records of five lines: sentence, pronoun, two candidates with a comma between, the right one,
   // nothing.
-  static void ReadDpr(const Path& file, const BadRecordPolicy& policy, const Sink& sink) {
+  static int64_t ReadDpr(const Path& file, const BadRecordPolicy& policy, const Sink& sink) {
     LineReader lines(OpenByteSource(file));
     BadRecordLedger ledger(file, policy);
     int64_t count = 0;
@@ -152,6 +153,7 @@ class Wsc : public ReferentTask {
       }
     }
     ledger.Finish();
+    return ledger.bad();
   }
 
   static TaskExample ParseDpr(const std::vector<std::string>& lines) {

@@ -3,9 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
+#include "checkpoint/save_steps.h"
+#include "checkpoint/verify.h"
 
 namespace syntra {
 namespace {
@@ -22,6 +26,26 @@ void LinkOrCopy(const Path& from, const Path& to) {
   File::OpenForRead(to).Sync();
 }
 
+// Whether every file of `to` is one of `from`.
+bool IsLinked(const Path& from, const Path& to) {
+  const std::vector<std::string> names = DirectoryNames(from);
+  return DirectoryNames(to) == names && std::ranges::all_of(names, [&](const std::string& name) {
+           std::error_code code;  // then they are not known to be
+           return std::filesystem::equivalent(from / name, to / name, code);
+         });
+}
+
+// Whether `to` is a sound copy of `from`.
+bool IsCopied(const Path& from, const Path& to) {
+  try {
+    if (ReadWholeFile(from / kManifestName) != ReadWholeFile(to / kManifestName)) return false;
+    VerifyDirectory(to);
+    return true;
+  } catch (const Error&) {
+    return false;  // it is made anew
+  }
+}
+
 }  // namespace
 
 void BestCheckpoints::Keep(const std::string& task, int64_t step) {
@@ -29,12 +53,12 @@ void BestCheckpoints::Keep(const std::string& task, int64_t step) {
   const Path from = checkpoints_ / StepName(step), to = directory / StepName(step);
   CreateDirectoriesDurably(directory);
   RemoveLeftovers(directory);
-  if (!Exists(to)) {
+  if (!Exists(to) || !(IsLinked(from, to) || IsCopied(from, to))) {
     const Path building = OwnPath(kBuildingPrefix, to);
     CreateDirectories(building);
     for (const Path& file : ListDirectory(from)) LinkOrCopy(file, building / file.filename());
     SyncDirectory(building);
-    RenameDurably(building, to);
+    PutInPlace(building, to);
   }
   for (const CheckpointRef& other : ListCheckpoints(directory)) {
     if (other.step != step) RemoveQuietly(other.path);

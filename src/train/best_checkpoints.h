@@ -20,7 +20,9 @@ class BestCheckpoints {
 
   Path DirectoryOf(const std::string& task) const { return root_ / task; }
   // Puts the run's checkpoint of `step` in the place of the task's; files are copied where the file
-  // system has no hard links. Throws Error(kResources); then the task's old one is still there.
+  // system has no hard links. One of that step which is there already stays only if it is the same:
+  // it may be damaged, or of an earlier run in this directory. Throws Error(kResources); then the
+  // task's old one is still there.
   void Keep(const std::string& task, int64_t step);
 
  private:

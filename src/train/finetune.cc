@@ -2,6 +2,8 @@
 #include "train/finetune.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -38,11 +40,12 @@ class Finetuning : public Workload {
 
  private:
   void WritePredictions(const std::string& name, const Task& task, const Answers& answers) const;
-  Path ModelFor(const TaskTraits& traits) const;
+  Path ModelFor(const Task& task) const;
   bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
-  void WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers);
+  void WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
+                 int64_t left_out);
   void KeepBest(const TaskEvaluator& evaluator, int64_t step);
-  void Judge(int64_t step, bool is_saved);
+  void Judge(int64_t step);
   void WriteResults() const;
 
   RunDirectory directory_;
@@ -52,10 +55,22 @@ class Finetuning : public Workload {
   FinetuningData data_;
   std::optional<Answerer> answerer_;
   std::vector<TaskEvaluator*> evaluators_;  // of each task with a validation split
-  std::optional<TaskResults> results_;      // from the first evaluation on
-  Json majority_ = Json::object();          // the values of each task's commonest answer
-  Json test_ = Json::object();              // the values of test splits whose answers are known
+  TaskResults results_;
+  bool has_history_ = false;  // what was evaluated before the run continued is among the results
+  std::map<std::string, NamedValues> majority_;  // of each task's commonest answer
+  Json test_ = Json::object();                   // of test splits whose answers are known
+  LackingRows lacking_;                          // in files of submissions
 };
+
+TaskResults ResultsOf(std::span<const TaskData> tasks) {
+  std::vector<std::string> names;
+  std::set<std::string> not_averaged;
+  for (const TaskData& task : tasks) {
+    names.push_back(task.name());
+    if (!task.task->traits().is_averaged) not_averaged.insert(task.name());
+  }
+  return TaskResults(std::move(names), std::move(not_averaged));
+}
 
 TrainingData Finetuning::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
@@ -68,6 +83,7 @@ TrainingData Finetuning::Open(RunContext& run) {
                WithThousands(data_.cut_examples), config.input_length(),
                text ? fmt::format(" or data.target_length {}", config.target_length()) : "");
   }
+  results_ = ResultsOf(data_.tasks);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
   TrainingData training(data_.training, Packing::OfExamples(config, layout), seed);
   run.identity.tokenizer_identity = tokenizer_->identity();
@@ -97,9 +113,15 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
   std::vector<std::unique_ptr<Evaluator>> evaluators;
   for (const TaskData& task : data_.tasks) {
     if (task.validation.empty()) continue;  // the benchmarks' diagnostics have a test split alone
-    auto evaluator = std::make_unique<TaskEvaluator>(task, *answerer_);
+    auto evaluator = std::make_unique<TaskEvaluator>(
+        task, *answerer_, [&state](int64_t step) { return state.saved_step == step; });
     evaluators_.push_back(evaluator.get());
     evaluators.push_back(std::move(evaluator));
+  }
+  if (evaluators.empty()) {
+    Log().warn(
+        "no task has a validation split, so nothing is evaluated; the last model answers the test "
+        "splits");
   }
   return evaluators;
 }
@@ -119,24 +141,28 @@ void Finetuning::WritePredictions(const std::string& name, const Task& task,
 }
 
 // The metrics of the answer that is right most often, given to every example.
-Json MajorityOf(const TaskData& data) {
-  Json values = Json::object();
+NamedValues MajorityOf(const TaskData& data) {
+  NamedValues values;
   for (const TaskSplitData& split : data.validation) {
     Answers answers;
     for (const TaskExample& example : split.examples) {
       answers.push_back({example, data.majority_answer});
     }
-    for (const NamedValue& value :
-         MetricsOf(*data.task, JudgementsOf(*data.task, answers), SuffixOf(*split.split))) {
-      values[value.name] = value.value;
-    }
+    const NamedValues of_split =
+        MetricsOf(*data.task, JudgementsOf(*data.task, answers), SuffixOf(*split.split));
+    values.insert(values.end(), of_split.begin(), of_split.end());
   }
   return values;
 }
 
 void Finetuning::WriteResults() const {
-  Json json = results_->ToJson();
-  json["majority"] = majority_;
+  Json json = results_.ToJson();
+  Json& majority = json["majority"] = Json::object();
+  for (const TaskData& task : data_.tasks) {
+    const auto found = majority_.find(task.name());
+    if (found != majority_.end()) majority[task.name()] = ToJson(found->second);
+  }
+  json["majority_average"] = ToJson(results_.AverageOf(majority_));
   if (!test_.empty()) json["test"] = test_;
   ReplaceFileDurably(directory_.root / kResultsFile, JsonText(json, 1) + "\n");
 }
@@ -145,26 +171,24 @@ void Finetuning::Evaluated(RunContext& run, TrainingState& state, int64_t step) 
   // Where the file system has no links, a best checkpoint is copied.
   const Watchdog::Phase phase(run.watchdog, RunPhase::kSave, step,
                               state.replica.plan().checkpoint_bytes());
-  if (run.is_chief()) Judge(step, state.saved_step == step);
+  if (run.is_chief()) Judge(step);
   run.ranks.Barrier();
 }
 
-void Finetuning::Judge(int64_t step, bool is_saved) {
-  if (!results_) {
-    std::vector<std::string> names;
-    for (const TaskData& task : data_.tasks) names.push_back(task.name());
-    results_.emplace(names);
-    results_->AddHistory(directory_.metrics(), step);
+void Finetuning::Judge(int64_t step) {
+  if (!std::exchange(has_history_, true)) {
+    results_.AddHistory(directory_.metrics(), step);
     for (const TaskData& task : data_.tasks) {
       const bool has_one = !task.majority_answer.empty() && !task.validation.empty();
       if (has_one) majority_[task.name()] = MajorityOf(task);
     }
   }
-  if (is_saved) {
-    for (const TaskEvaluator* evaluator : evaluators_) {
-      if (results_->Add(step, evaluator->result())) KeepBest(*evaluator, step);
-    }
-  } else {
+  bool is_saved = true;  // the same for all of them
+  for (const TaskEvaluator* evaluator : evaluators_) {
+    is_saved = evaluator->result().is_saved;
+    if (results_.Add(step, evaluator->result())) KeepBest(*evaluator, step);
+  }
+  if (!is_saved) {
     Log().warn("the evaluation at step {} does not count as the best: its checkpoint failed", step);
   }
   WriteResults();
@@ -179,26 +203,32 @@ bool IsJudgeable(const Task& task, const TaskExample& example) {
   });
 }
 
-void Finetuning::WriteTest(const TaskData& data, const TaskSplit& split, const Answers& answers) {
-  WritePredictions(data.name() + "_" + split.name, *data.task, answers);
+void Finetuning::WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
+                           int64_t left_out) {
+  const std::string name = PredictionsName(task.traits(), split);
+  WritePredictions(name, task, answers);
   if (!split.submission.empty()) {
     CreateDirectoriesDurably(submission_);
-    ReplaceFileDurably(submission_ / split.submission, data.task->Submission(answers));
+    ReplaceFileDurably(submission_ / split.submission, task.Submission(answers));
+    if (left_out > 0) lacking_[split.submission] = left_out;
   }
   const auto is_judgeable = [&](const Prediction& answer) {
-    return IsJudgeable(*data.task, answer.example);
+    return IsJudgeable(task, answer.example);
   };
   if (answers.empty() || !std::ranges::all_of(answers, is_judgeable)) return;
-  for (const NamedValue& value : MetricsOf(*data.task, JudgementsOf(*data.task, answers))) {
-    test_[data.name() + "_" + split.name][value.name] = value.value;
-  }
+  test_[name] = ToJson(MetricsOf(task, JudgementsOf(task, answers)));
 }
 
 // The best checkpoint of the task or, of a diagnosis, of the task that it belongs to. The run's
 // last one where that has no validation split, or is none of the run's.
-Path Finetuning::ModelFor(const TaskTraits& traits) const {
-  const Path best = best_.DirectoryOf(traits.diagnoses.empty() ? traits.name : traits.diagnoses);
-  return Exists(best) ? best : directory_.checkpoints();
+Path Finetuning::ModelFor(const Task& task) const {
+  for (const TaskData& owner : data_.tasks) {
+    const bool is_judged = !owner.validation.empty();
+    if (!is_judged || !IsAnsweredBy(task.traits(), owner.task->traits())) continue;
+    const Path best = best_.DirectoryOf(owner.name());
+    if (Exists(best)) return best;
+  }
+  return directory_.checkpoints();
 }
 
 bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskData& data) {
@@ -210,19 +240,19 @@ bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskDa
   };
   const TaskFolder folder = TaskFolderOf(run.config.data());
   bool loaded = false;
-  for (const TaskSplit& split : data.task->traits().splits) {
-    if (split.use != TaskSplit::Use::kTest || FilesOf(split, folder.directory).empty()) continue;
+  for (const TaskSplit* split : TestSplits(*data.task, folder.directory)) {
     if (!loaded) {
-      const Path model = ModelFor(data.task->traits());
+      const Path model = ModelFor(*data.task);
       const Watchdog::Phase load(run.watchdog, RunPhase::kLoad, state.step, BytesBelow(model));
       Checkpoint checkpoint = OpenNewest(model);
       LoadParameters(checkpoint, state.replica);
       loaded = true;
     }
-    const std::vector<TaskExample> examples = ReadSplit(*data.task, split, folder);
+    int64_t left_out = 0;
+    const std::vector<TaskExample> examples = ReadSplit(*data.task, *split, folder, &left_out);
     const auto answers = answerer_->Answer(*data.task, examples, stop);
     if (!answers) return false;
-    if (run.is_chief()) WriteTest(data, split, *answers);
+    if (run.is_chief()) WriteTest(*data.task, *split, *answers, left_out);
   }
   return true;
 }
@@ -233,7 +263,7 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
     if (!PredictTest(run, state, data)) return false;
   }
   if (run.is_chief()) {
-    ZipSubmissions(submission_);
+    ZipSubmissions(submission_, lacking_);
     WriteResults();
   }
   return true;

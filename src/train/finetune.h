@@ -3,7 +3,8 @@
 // judged by their metrics on the validation splits.
 //
 // Beside what every run directory has:
-//   results.json             the best value of each task, in percent
+//   results.json             the best value of each task, in percent; none of a task without a
+//                            validation split
 //   predictions/<task>.jsonl what the model answered there
 //   predictions/<task>_<split>.jsonl, submission/<file>
 //                            the best model's answers to test splits whose files are there, also as

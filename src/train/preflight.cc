@@ -70,7 +70,10 @@ class Checks {
 
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
-    if (splits_.empty()) Check("task files", {}, [&] { return CheckTasks(); });
+    if (splits_.empty()) {
+      Check("task files", {}, [&] { return CheckTasks(); });
+      Check("test files", {"task files"}, [&] { return CheckTestFiles(); });
+    }
     Check("initial", {}, [&] { return CheckInitial(); });
     Check("tokenizer", {"initial"}, [&] { return CheckTokenizer(); });
     if (!splits_.empty()) CheckCorpora();
@@ -134,17 +137,30 @@ class Checks {
   }
 
   std::string CheckTasks() {
-    const std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config_.data());
-    judged_tasks_ = std::ranges::count_if(tasks, [](const std::unique_ptr<Task>& task) {
+    tasks_ = MakeTasks(config_.data());
+    judged_tasks_ = std::ranges::count_if(tasks_, [](const std::unique_ptr<Task>& task) {
       return std::ranges::count(task->traits().splits, TaskSplit::Use::kValidation,
                                 &TaskSplit::use) > 0;
     });
-    RequireFiles(tasks, TaskFolderOf(config_.data()).directory);
-    FirstClassIds(config_.model(), tasks);
+    RequireFiles(tasks_, TaskFolderOf(config_.data()).directory);
+    FirstClassIds(config_.model(), tasks_);
     std::vector<std::string> names;
-    names.reserve(tasks.size());
-    for (const std::unique_ptr<Task>& task : tasks) names.push_back(task->traits().name);
+    names.reserve(tasks_.size());
+    for (const std::unique_ptr<Task>& task : tasks_) names.push_back(task->traits().name);
     return "all there for " + Join(names, ", ");
+  }
+
+  // They are read when all is trained; the others before that.
+  std::string CheckTestFiles() const {
+    const TaskFolder folder = TaskFolderOf(config_.data());
+    std::vector<std::string> names;
+    for (const std::unique_ptr<Task>& task : tasks_) {
+      for (const TaskSplit* split : TestSplits(*task, folder.directory)) {
+        CheckFirstExamples(*task, *split, folder);
+        names.push_back(PredictionsName(task->traits(), *split));
+      }
+    }
+    return names.empty() ? "none" : "every file begins with examples: " + Join(names, ", ");
   }
 
   void CheckCorpora() {
@@ -297,6 +313,7 @@ class Checks {
   std::vector<Finding> findings_;
   // What earlier checks leave for later ones.
   std::shared_ptr<const TrainingPlan> plan_;
+  std::vector<std::unique_ptr<Task>> tasks_;
   int64_t judged_tasks_ = 0;  // those with a validation split: each keeps its best checkpoint
   std::optional<Tokenizer> tokenizer_;
   std::array<std::optional<PreparedState>, 2> states_;  // of training and validation data

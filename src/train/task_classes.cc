@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/task_classes.h"
 
-#include <map>
+#include <algorithm>
 
 #include "base/error.h"
 #include "model/architecture.h"
@@ -22,13 +22,13 @@ void CheckHasLabels(const TaskTraits& task, const ModelConfig& model) {
 std::vector<int32_t> FirstClassIds(const ModelConfig& model,
                                    std::span<const std::unique_ptr<Task>> tasks) {
   if (ArchitectureOf(model).outputs() != Outputs::kClasses) return {};
-  std::map<std::string, int32_t> first;  // of each task that is no diagnosis
+  std::vector<std::pair<const TaskTraits*, int32_t>> first;  // of each task that is no diagnosis
   int32_t next = 1;
   for (const std::unique_ptr<Task>& task : tasks) {
     const TaskTraits& traits = task->traits();
     CheckHasLabels(traits, model);
     if (!traits.diagnoses.empty()) continue;
-    first.emplace(traits.name, next);
+    first.emplace_back(&traits, next);
     next += static_cast<int32_t>(traits.labels.size());
   }
   if (next - 1 != model.classifier().classes()) {
@@ -40,11 +40,11 @@ std::vector<int32_t> FirstClassIds(const ModelConfig& model,
   std::vector<int32_t> ids;
   for (const std::unique_ptr<Task>& task : tasks) {
     const TaskTraits& traits = task->traits();
-    const std::string& owner = traits.diagnoses.empty() ? traits.name : traits.diagnoses;
-    const auto known = first.find(owner);
+    const auto known = std::ranges::find_if(
+        first, [&](const auto& owner) { return IsAnsweredBy(traits, *owner.first); });
     if (known == first.end()) {
-      Fail(ExitCode::kConfig, "{} has the classes of {}; list {} in data.task as well", traits.name,
-           owner, owner);
+      Fail(ExitCode::kConfig, "{} has the classes of {} of {}; list that task in data.task as well",
+           traits.name, traits.diagnoses, traits.benchmark);
     }
     ids.push_back(known->second);
   }

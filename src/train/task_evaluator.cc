@@ -17,11 +17,6 @@ std::string Summary(const TaskResult& result, size_t examples) {
 
 }  // namespace
 
-std::string SuffixOf(const TaskSplit& split) {
-  const size_t end = split.name.find('_');
-  return end == std::string::npos ? "" : split.name.substr(end + 1);
-}
-
 std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers) {
   std::vector<Judgement> judgements;
   for (const Prediction& answer : answers) {
@@ -52,26 +47,26 @@ std::string PredictionLines(const Task& task, const Answers& answers) {
   return lines;
 }
 
-std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t,
+std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t step,
                                                         const std::function<bool()>& stop) {
-  result_ = {data_.name(), {}};
+  result_ = {data_.name(), {}, is_saved_(step)};
   answers_.clear();
   std::vector<Judgement> judgements;
   for (const TaskSplitData& split : data_.validation) {
     std::optional<Answers> answers = answerer_.Answer(*data_.task, split.examples, stop);
     if (!answers) return std::nullopt;
-    const std::string suffix = SuffixOf(*split.split);
     const std::vector<Judgement> judged = JudgementsOf(*data_.task, *answers);
-    const NamedValues values = MetricsOf(*data_.task, judged, suffix);
+    const NamedValues values = MetricsOf(*data_.task, judged, SuffixOf(*split.split));
     result_.values.insert(result_.values.end(), values.begin(), values.end());
     judgements.insert(judgements.end(), judged.begin(), judged.end());
-    answers_[data_.name() + (suffix.empty() ? "" : "_" + suffix)] = std::move(*answers);
+    answers_[PredictionsName(data_.task->traits(), *split.split)] = std::move(*answers);
   }
   EvaluationResult result{{}, Summary(result_, judgements.size())};
   for (const NamedValue& value : result_.values) {
     result.values.push_back({MetricKey(data_.name(), value.name), value.value});
   }
   result.values.push_back({data_.name() + "_invalid", InvalidPercent(judgements)});
+  if (!result_.is_saved) result.values.push_back({UnsavedKey(data_.name()), 1});
   return result;
 }
 

@@ -21,31 +21,31 @@ std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers);
 NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
                       const std::string& suffix = "");
 
-// "matched" of "validation_matched"; empty for "validation".
-std::string SuffixOf(const TaskSplit& split);
-
 // The lines of a file of predictions.
 std::string PredictionLines(const Task& task, const Answers& answers);
 
 class TaskEvaluator : public Evaluator {
  public:
-  // Both must outlive it.
-  TaskEvaluator(const TaskData& data, Answerer& answerer) : data_(data), answerer_(answerer) {}
+  // Both must outlive it. `is_saved`: whether the model of this step is; the same on all ranks.
+  TaskEvaluator(const TaskData& data, Answerer& answerer,
+                std::function<bool(int64_t step)> is_saved)
+      : data_(data), answerer_(answerer), is_saved_(std::move(is_saved)) {}
 
   // Values are called MetricKey(task, value), and "cola_invalid" is the percentage of answers that
-  // are no label.
+  // are no label. There is an UnsavedKey where the model is not saved.
   std::optional<EvaluationResult> Evaluate(int64_t step,
                                            const std::function<bool()>& stop) override;
 
   const TaskData& data() const { return data_; }
   // Of the last evaluation.
   const TaskResult& result() const { return result_; }
-  // By the name of their file: "cola", "mnli_matched".
+  // By PredictionsName.
   const std::map<std::string, Answers>& answers() const { return answers_; }
 
  private:
   const TaskData& data_;
   Answerer& answerer_;
+  std::function<bool(int64_t step)> is_saved_;
   TaskResult result_;
   std::map<std::string, Answers> answers_;
 };

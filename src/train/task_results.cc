@@ -10,10 +10,21 @@ std::string MetricKey(const std::string& task, const std::string& value) {
   return task + "/" + value;
 }
 
+std::string UnsavedKey(const std::string& task) { return task + "_unsaved"; }
+
+Json ToJson(const NamedValues& values) {
+  Json json = Json::object();
+  for (const NamedValue& value : values) json[value.name] = value.value;
+  return json;
+}
+
+Json ToJson(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
 double TaskResult::Score() const { return BenchmarkAverage({&values, 1}); }
 
 bool TaskResults::Add(int64_t step, TaskResult result) {
   last_step_ = std::max(last_step_, step);
+  if (!result.is_saved) return false;
   const auto it = best_.find(result.task);
   // The later of equals: Matthews correlation is 0 for answers that are no label at all, as an
   // untrained model gives, and for a model that gives every example the same one.
@@ -34,7 +45,10 @@ void TaskResults::AddHistory(const Path& metrics, int64_t step) {
       result.task = key.substr(0, slash);
       result.values.push_back({key.substr(slash + 1), value});
     }
-    for (auto& [task, result] : results) Add(at, std::move(result));
+    for (auto& [task, result] : results) {
+      result.is_saved = !line.contains(UnsavedKey(task));
+      Add(at, std::move(result));
+    }
   });
 }
 
@@ -43,10 +57,23 @@ const BestResult* TaskResults::Find(const std::string& task) const {
   return it == best_.end() ? nullptr : &it->second;
 }
 
-double TaskResults::Average() const {
-  std::vector<NamedValues> values;
-  for (const auto& [task, best] : best_) values.push_back(best.result.values);
-  return values.empty() ? 0 : BenchmarkAverage(values);
+std::optional<double> TaskResults::Average() const {
+  std::map<std::string, NamedValues> values;
+  for (const auto& [task, best] : best_) values[task] = best.result.values;
+  return AverageOf(values);
+}
+
+std::optional<double> TaskResults::AverageOf(
+    const std::map<std::string, NamedValues>& values) const {
+  std::vector<NamedValues> averaged;
+  for (const auto& [task, best] : best_) {
+    if (not_averaged_.contains(task)) continue;
+    const auto found = values.find(task);
+    if (found == values.end()) return std::nullopt;
+    averaged.push_back(found->second);
+  }
+  if (averaged.empty()) return std::nullopt;
+  return BenchmarkAverage(averaged);
 }
 
 Json TaskResults::ToJson() const {
@@ -54,10 +81,13 @@ Json TaskResults::ToJson() const {
   for (const std::string& task : tasks_) {
     const BestResult* best = Find(task);
     if (!best) continue;
-    for (const NamedValue& value : best->result.values) tasks[task][value.name] = value.value;
+    tasks[task] = syntra::ToJson(best->result.values);
     steps[task] = best->step;
   }
-  return {{"tasks", tasks}, {"average", Average()}, {"step", last_step_}, {"best_steps", steps}};
+  return {{"tasks", tasks},
+          {"average", syntra::ToJson(Average())},
+          {"step", last_step_},
+          {"best_steps", steps}};
 }
 
 }  // namespace syntra

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace syntra {
 struct TaskResult {
   std::string task;
   NamedValues values;
+  bool is_saved = true;  // the model; else it cannot be kept as the best
 
   // What decides which checkpoint is the best: the mean of the values.
   double Score() const;
@@ -30,28 +33,42 @@ struct BestResult {
 
 class TaskResults {
  public:
-  // Takes part in the order of the tables: tasks in the order of `tasks`.
-  explicit TaskResults(std::vector<std::string> tasks) : tasks_(std::move(tasks)) {}
+  // `tasks` in the order of the tables; `not_averaged`: those of them that are no part of the
+  // average (TaskTraits::is_averaged).
+  explicit TaskResults(std::vector<std::string> tasks = {}, std::set<std::string> not_averaged = {})
+      : tasks_(std::move(tasks)), not_averaged_(std::move(not_averaged)) {}
 
-  // True if it is the task's best now: better than the others, or the later of equals.
+  // True if it is the task's best now: saved, and better than the others or the later of equals.
   bool Add(int64_t step, TaskResult result);
   // Adds what metrics.jsonl says of the evaluations before `step`.
   void AddHistory(const Path& metrics, int64_t step);
 
   int64_t last_step() const { return last_step_; }
   const BestResult* Find(const std::string& task) const;
-  // The mean over the tasks that have a result of the means of their values.
-  double Average() const;
+  // The mean over the tasks that have a result of the means of their values; nothing where none of
+  // them is averaged.
+  std::optional<double> Average() const;
+  // The same of other values of these tasks; nothing where those of one are missing, too, since
+  // averages over different tasks do not compare.
+  std::optional<double> AverageOf(const std::map<std::string, NamedValues>& values) const;
   // {"tasks": {"cola": {"matthews": 53.1}}, "average": 53.1, "step": 1000, "best_steps": {...}}.
+  // The average is null where there is none.
   Json ToJson() const;
 
  private:
   std::vector<std::string> tasks_;
+  std::set<std::string> not_averaged_;
   std::map<std::string, BestResult> best_;
   int64_t last_step_ = 0;
 };
 
 // The name of a task's value in metrics.jsonl: "cola/matthews".
 std::string MetricKey(const std::string& task, const std::string& value);
+// The name beside a task's values there which says that their model was not saved.
+std::string UnsavedKey(const std::string& task);
+
+// {"f1": 88.2, "accuracy": 84.1}, and null for nothing.
+Json ToJson(const NamedValues& values);
+Json ToJson(std::optional<double> value);
 
 }  // namespace syntra

@@ -53,7 +53,7 @@ class Workload {
   virtual bool saves_evaluated() const { return false; }
   // Whether a run that has diverged may go back to an earlier checkpoint.
   virtual bool may_roll_back() const { return true; }
-  // All evaluators have judged the model as it is after `step`.
+  // All evaluators have judged the model as it is after `step`; never called where there are none.
   virtual void Evaluated(RunContext&, TrainingState&, int64_t /*step*/) {}
   // Everything is trained, saved and evaluated; what the replica holds is not needed any more.
   // False if a rank was asked to stop.

@@ -300,6 +300,10 @@ TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
   EXPECT_NEAR(accuracy(results), (accuracy(first) + accuracy(second)) / 2, 1e-9);
   EXPECT_NEAR(results["deviations"]["toy"]["accuracy"].get<double>(),
               std::abs(accuracy(first) - accuracy(second)) / std::sqrt(2.0), 1e-9);
+  const auto tested = [](const Json& of) { return of["test"]["toy_test"]["f1"].get<double>(); };
+  EXPECT_NEAR(tested(results), (tested(first) + tested(second)) / 2, 1e-9);
+  EXPECT_NEAR(results["deviations"].at("toy_test").at("f1").get<double>(),
+              std::abs(tested(first) - tested(second)) / std::sqrt(2.0), 1e-9);
 }
 
 TEST_F(Finetune, FromScratchIsAskedFor) {
@@ -318,6 +322,96 @@ TEST_F(Finetune, FromScratchIsAskedFor) {
   EXPECT_EQ(scratch.code, 0) << scratch.err;
 }
 
+// Then the last model answers the test split.
+TEST_F(Finetune, WithoutAValidationSplitNothingIsEvaluated) {
+  const Arguments command =
+      Command("a", {"data.task=[{ classification { name: 'toy' train: 'train.tsv' test: 'test.tsv' "
+                    "label: ['ca', 'da'] } }]",
+                    "train.steps=2"});
+  const Outcome outcome = Run(command);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("no task has a validation split, so nothing is evaluated"))
+      << outcome.err;
+  const Json results = Results("a");
+  EXPECT_TRUE(results.at("tasks").empty());
+  EXPECT_TRUE(results.at("average").is_null());
+  EXPECT_TRUE(results.at("test").contains("toy_test"));
+  EXPECT_FALSE(Exists(Directory("a") / "best"));
+  const Outcome again = Run(command);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(again.Says("the run is done")) << again.err;
+}
+
+// What a run says of a model that could not be saved holds for the run that continues it.
+TEST_F(Finetune, AnEvaluationThatDoesNotCountStaysSo) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the leak check does not work under strace";
+#endif
+  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+  const auto run_without_8 = [&](const std::string& name,
+                                 const std::vector<std::string>& environment) {
+    // Of a rename strace sees only where it comes from; before it the save looks for an older one.
+    return Run(Command(name),
+               {.environment = environment,
+                .wrapper = {"strace", "-f", "-o", "/dev/null", "-P", CheckpointPath(name, 8), "-e",
+                            "inject=newfstatat:error=EIO"}});
+  };
+  const Outcome whole = run_without_8("whole", {});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_TRUE(whole.Says("the evaluation at step 8 does not count as the best")) << whole.err;
+  const Outcome stopped = run_without_8("parts", {"SYNTRA_FAILPOINT=stop_evaluation@12"});
+  ASSERT_EQ(stopped.code, 75) << stopped.err;
+  // Not even with the best values of all.
+  std::string log = File("parts", "metrics.jsonl");
+  const size_t unsaved = log.find(R"("toy_unsaved":1)");
+  ASSERT_NE(unsaved, std::string::npos) << log;
+  const std::string accuracy = R"("toy/accuracy":)";
+  log.insert(log.rfind(accuracy, unsaved) + accuracy.size(), "5");
+  ReplaceFileDurably(Directory("parts") / "metrics.jsonl", log);
+  const Outcome continued = Run(Command("parts"));
+  ASSERT_EQ(continued.code, 0) << continued.err;
+  EXPECT_EQ(File("whole", "results.json"), File("parts", "results.json"));
+}
+
+// RTE is a task of both benchmarks, and the diagnostics are SuperGLUE's.
+TEST_F(Finetune, DiagnosticsAreNotOfGluesTask) {
+  const std::string rows = "index\tsentence1\tsentence2\tlabel\n0\taa ba\tda ea\tentailment\n";
+  const Json row = {
+      {"premise", "aa ba"}, {"hypothesis", "da ea"}, {"label", "entailment"}, {"idx", 0}};
+  for (const char* folder : {"RTE", "AX-g"}) CreateDirectories(scratch_ / folder);
+  for (const char* file : {"RTE/train.tsv", "RTE/dev.tsv"}) {
+    ReplaceFileDurably(scratch_ / file, rows);
+  }
+  ReplaceFileDurably(scratch_ / "AX-g/AX-g.jsonl", JsonText(row) + "\n");
+  const auto run = [&](const char* steps) {
+    return Run(Command("a", {"data.task=[{ rte {} }, { axg {} }]", steps}));
+  };
+  const Outcome first = run("train.steps=1");
+  ASSERT_EQ(first.code, 0) << first.err;
+  // The first model stays the best, and what is kept of it cannot be read: nobody wants it.
+  std::string log = File("a", "metrics.jsonl");
+  const std::string accuracy = R"("rte/accuracy":)";
+  log.insert(log.find(accuracy) + accuracy.size(), "5");
+  ReplaceFileDurably(Directory("a") / "metrics.jsonl", log);
+  RemoveAll(Directory("a") / "best/rte");
+  CreateDirectories(Directory("a") / "best/rte" / StepName(0));
+  const Outcome second = run("train.steps=2");
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(Results("a")["best_steps"]["rte"], 0);
+}
+
+TEST_F(Finetune, ASubmissionSaysWhatItLacks) {
+  CreateDirectories(scratch_ / "CoLA");
+  for (const char* file : {"CoLA/train.tsv", "CoLA/dev.tsv"}) {
+    ReplaceFileDurably(scratch_ / file, "x\t1\t\taa ba\n");
+  }
+  ReplaceFileDurably(scratch_ / "CoLA/test.tsv", "index\tsentence\n0\taa ba\n1\n");
+  const Outcome outcome = Run(Command("a", {"data.task={ cola {} }", "train.steps=1"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("CoLA.tsv lacks the answers to 1 bad row of its test file"))
+      << outcome.err;
+}
+
 TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   const auto fails = [&](const Arguments& settings, int code, const std::string& says) {
     const Outcome outcome = Run(Command("a", settings));
@@ -328,6 +422,17 @@ TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   fails({"data.directory=/nowhere", "data.task={cola {}}"}, 3, "CoLA/train.tsv");
   fails({"data.task={classification {name: \"x\"}}"}, 2, "neither a train nor a validation file");
   fails({"checkpoint.initial=/nowhere"}, 5, "/nowhere does not exist");
+  const auto tested_by = [](const std::string& file) {
+    return "data.task=[{ classification { name: 'x' train: 'train.tsv' test: '" + file +
+           "' label: ['ca', 'da'] } }]";
+  };
+  fails({tested_by("nowhere.tsv")}, 3, "nowhere.tsv");
+  ReplaceFileDurably(scratch_ / "body.tsv", "body\nea ga ja\n");
+  fails({tested_by("body.tsv")}, 3, "no column \"text\"");
+  fails({"data.task=[{ classification { name: 'x' train: 'train.tsv' test: 'test.tsv' label: "
+         "['ca', 'da'] } }, { classification { name: 'x_test' validation: 'dev.tsv' label: "
+         "['ca', 'da'] } }]"},
+        2, "the tasks \"x\" and \"x_test\" would both write predictions/x_test.jsonl");
 }
 
 }  // namespace

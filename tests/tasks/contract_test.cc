@@ -59,8 +59,7 @@ TEST_P(EveryTask, DiagnosesAreOfATaskWithAModel) {
   EXPECT_EQ(traits_.splits.size(), 1u);
   EXPECT_TRUE(std::ranges::any_of(BenchmarkKinds(), [&](const std::string& kind) {
     const std::unique_ptr<Task> other = TaskOf(kind + " {}");
-    return other->traits().name == traits_.diagnoses &&
-           other->traits().benchmark == traits_.benchmark && other->traits().diagnoses.empty();
+    return IsAnsweredBy(traits_, other->traits()) && other->traits().diagnoses.empty();
   }));
 }
 
@@ -211,6 +210,24 @@ INSTANTIATE_TEST_SUITE_P(Tasks, EveryTask, testing::ValuesIn(BenchmarkKinds()),
 TEST(Tasks, EveryKindOfTheSchemaHasARow) {
   const auto* oneof = TaskConfig::descriptor()->FindOneofByName("kind");
   EXPECT_EQ(static_cast<size_t>(oneof->field_count()), BenchmarkKinds().size() + 2);
+}
+
+// GLUE's RTE has the same name.
+TEST(Tasks, OnlySuperGluesRteHasDiagnoses) {
+  const std::unique_ptr<Task> glue = TaskOf("rte {}"), super_glue = TaskOf("superglue_rte {}");
+  for (const char* kind : {"axb {}", "axg {}"}) {
+    const std::unique_ptr<Task> diagnosis = TaskOf(kind);
+    EXPECT_FALSE(IsAnsweredBy(diagnosis->traits(), glue->traits())) << kind;
+    EXPECT_TRUE(IsAnsweredBy(diagnosis->traits(), super_glue->traits())) << kind;
+  }
+  EXPECT_TRUE(IsAnsweredBy(glue->traits(), glue->traits()));
+}
+
+// As in T5's GLUE and in the paper's tables.
+TEST(Tasks, WnliIsNoPartOfAnAverage) {
+  for (const std::string& kind : BenchmarkKinds()) {
+    EXPECT_EQ(TaskOf(kind + " {}")->traits().is_averaged, !kind.starts_with("wnli")) << kind;
+  }
 }
 
 TEST(Tasks, TheLargestClassIsTheMajorityAnswer) {

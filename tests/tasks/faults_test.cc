@@ -185,6 +185,25 @@ TEST(TaskFiles, AShareOfBadRowsIsLet) {
             {"2 of 20 records are bad", "data.max_bad_fraction"});
 }
 
+TEST(TaskFiles, RowsThatAreLeftOutAreCounted) {
+  const Path directory = ScratchDirectory("left_out");
+  const auto left_out = [&](const std::string& kind, const std::string& file,
+                            const std::string& content) {
+    CreateDirectories((directory / file).parent_path());
+    WriteScratch(directory / file, content);
+    const std::unique_ptr<Task> task = TaskOf(kind + " {}");
+    int64_t count = -1;
+    ReadSplit(*task, SplitOf(*task, "test"),
+              {.directory = directory, .policy = {.fail = false, .max_fraction = 1}}, &count);
+    return count;
+  };
+  EXPECT_EQ(left_out("cola", "CoLA/test.tsv", "index\tsentence\n0\ta\n1\tb\n"), 0);
+  EXPECT_EQ(left_out("cola", "CoLA/test.tsv", "index\tsentence\n0\ta\n1\n2\n"), 2);
+  EXPECT_EQ(left_out("stsb", "STS-B/test.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n1\n"), 1);
+  EXPECT_EQ(left_out("boolq", "BoolQ/test.jsonl", "{\"passage\":\"p\",\"question\":\"q\"}\n{}\n"),
+            1);
+}
+
 TEST(TaskFiles, AnEmptySplitIsAnError) {
   ExpectHas(Files("cola").With("CoLA/dev.tsv", "").Fault(),
             {"CoLA/dev.tsv", "there is no example in it"});

@@ -2,6 +2,7 @@
 // Files that are not there, and several tasks at once.
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "tests/data/corpus_files.h"
 #include "tests/tasks/tasks.h"
 
@@ -37,6 +38,62 @@ TEST(RequireFiles, IsContentWithEitherLayout) {
             std::vector<std::string>());
 }
 
+// A task over a training file and test files of these contents.
+class NamedFiles {
+ public:
+  explicit NamedFiles(const std::vector<std::string>& contents) {
+    std::vector<std::string> tests;
+    for (size_t i = 0; i < contents.size(); ++i) {
+      tests.push_back(fmt::format("test: 'test_{}.tsv'", i));
+      WriteScratch(directory_ / fmt::format("test_{}.tsv", i), contents[i]);
+    }
+    WriteScratch(directory_ / "train.tsv", "text\tlabel\na\tx\n");
+    task_ = TaskOf("classification { name: 'news' train: 'train.tsv' label: ['x', 'y'] " +
+                   Join(tests, " ") + " }");
+  }
+
+  const Task& task() const { return *task_; }
+  const Path& directory() const { return directory_; }
+  std::vector<std::string> Missing() const { return MissingFiles({&task_, 1}, directory_); }
+  void CheckTest() const {
+    CheckFirstExamples(*task_, SplitOf(*task_, "test"),
+                       {.directory = directory_, .policy = {.fail = true, .max_fraction = 0}});
+  }
+
+ private:
+  Path directory_ = ScratchDirectory("named");
+  std::unique_ptr<Task> task_;
+};
+
+// Those of the official layouts may be absent.
+TEST(RequireFiles, TestFilesThatTheConfigurationNamesMustBeThere) {
+  const NamedFiles files({"text\na\n", "text\nb\n"});
+  EXPECT_TRUE(files.Missing().empty());
+  RemoveAll(files.directory() / "test_1.tsv");
+  EXPECT_EQ(files.Missing(), std::vector<std::string>{"test_1.tsv"});
+  EXPECT_EQ(TestSplits(files.task(), files.directory()).size(), 1u);
+  const Path nothing = ScratchDirectory("nothing");
+  EXPECT_TRUE(TestSplits(*TaskOf("cola {}"), nothing).empty());
+  const auto there = TestSplits(*TaskOf("mnli {}"), TaskSample());
+  EXPECT_FALSE(there.empty());
+  for (const TaskSplit* split : there) EXPECT_EQ(split->use, TaskSplit::Use::kTest);
+}
+
+TEST(CheckFirstExamples, LooksAtTheBeginningOfEachFile) {
+  const std::string good = "text\na\n";
+  EXPECT_NO_THROW(NamedFiles({good, good + "too\tmany\n"}).CheckTest());
+  const auto error_of = [&](const std::string& second) {
+    return DataErrorOf([&] { NamedFiles({good, second}).CheckTest(); });
+  };
+  const std::string column = error_of("body\nb\n");
+  EXPECT_NE(column.find("test_1.tsv"), std::string::npos) << column;
+  EXPECT_NE(column.find("no column \"text\""), std::string::npos) << column;
+  EXPECT_NE(column.find("reading the test split of task news"), std::string::npos) << column;
+  EXPECT_NE(error_of("text\ntoo\tmany\nb\n").find("line 2"), std::string::npos);
+  const std::string empty = DataErrorOf([] { NamedFiles({"text\n"}).CheckTest(); });
+  EXPECT_NE(empty.find("there is no example in it"), std::string::npos) << empty;
+}
+
 TEST(FilesOf, ExtrasAreReadWhereTheyAre) {
   const std::unique_ptr<Task> task = TaskOf("wsc {}"), without = TaskOf("wsc { use_dpr: false }");
   EXPECT_EQ(FilesOf(SplitOf(*task, "train"), TaskSample()).size(), 2u);
@@ -69,6 +126,44 @@ TEST(MakeTasks, TwoOfOneNameAreRefused) {
   config.clear_task();
   config.add_task();
   EXPECT_THROW(MakeTasks(config), Error);
+}
+
+// The test split of one task would have the place of the other's validation split.
+TEST(MakeTasks, TwoThatWriteTheSamePredictionsAreRefused) {
+  const auto add = [](const std::string& name, DataConfig* config) {
+    TextToTextTask* task = config->add_task()->mutable_text_to_text();
+    task->set_name(name);
+    task->add_train("a.tsv");
+    return task;
+  };
+  DataConfig config;
+  add("news", &config)->add_test("b.tsv");
+  TextToTextTask* second = add("news_test", &config);
+  EXPECT_EQ(MakeTasks(config).size(), 2u);
+  second->add_validation("c.tsv");
+  try {
+    MakeTasks(config);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what())
+                  .find("the tasks \"news\" and \"news_test\" would both write "
+                        "predictions/news_test.jsonl"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(PredictionsName, TellsTheSplitsOfATaskApart) {
+  const std::unique_ptr<Task> task = TaskOf("mnli {}");
+  const auto name_of = [&](const char* split) {
+    return PredictionsName(task->traits(), SplitOf(*task, split));
+  };
+  EXPECT_EQ(name_of("validation_matched"), "mnli_matched");
+  EXPECT_EQ(name_of("test_matched"), "mnli_test_matched");
+  EXPECT_EQ(name_of("ax"), "mnli_ax");
+  const std::unique_ptr<Task> cola = TaskOf("cola {}");
+  EXPECT_EQ(PredictionsName(cola->traits(), SplitOf(*cola, "validation")), "cola");
 }
 
 }  // namespace

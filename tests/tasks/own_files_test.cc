@@ -70,6 +70,35 @@ TEST(OwnFiles, TextToText) {
   EXPECT_EQ(test[0].targets, kNoTarget);
 }
 
+// Exports of TensorFlow Datasets and Hugging Face give every row of a test split a label.
+TEST(OwnFiles, APlaceholderForALabelIsNone) {
+  const auto read = [](const std::string& split) {
+    return ReadOwn(fmt::format("classification {{ name: 'topics' train: 'b.csv' {}: 'a.csv' "
+                               "label: ['no', 'yes'] label_value: ['0', '1'] }}",
+                               split),
+                   "a.csv", "text,label\na,-1\nb,\nc,1\n", split);
+  };
+  const auto test = read("test");
+  ASSERT_EQ(test.size(), 3u);
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(test[i].targets, kNoTarget);
+    EXPECT_EQ(test[i].expected, -1);
+  }
+  EXPECT_EQ(test[2].targets, "yes");
+  const std::string fault = DataErrorOf([&] { read("validation"); });
+  EXPECT_NE(fault.find("label is \"-1\"; must be 0 or 1"), std::string::npos) << fault;
+}
+
+TEST(OwnFiles, ALabelIsNoPlaceholder) {
+  const std::string task =
+      "classification { name: 'signs' train: 'b.csv' test: 'a.csv' label: ['minus', 'none'] "
+      "label_value: ['-1', ''] }";
+  const auto found = ReadOwn(task, "a.csv", "text,label\na,-1\nb,\n", "test");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].targets, "minus");
+  EXPECT_EQ(found[1].targets, "none");
+}
+
 // The error of a configuration that makes no sense.
 std::string Refusal(const std::string& task) {
   try {

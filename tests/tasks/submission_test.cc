@@ -109,6 +109,25 @@ TEST(Submission, ArchivesHoldTheFilesThatAreThere) {
                 "b'index\\tprediction\\n0\\tentailment\\n'\n");
 }
 
+// Rows of a test file that are bad have no answers, which a server would refuse.
+TEST(Submission, IsNotFullWhereAFileLacksRows) {
+  const Path directory = ScratchDirectory("submission");
+  for (const std::string& file : Benchmarks()[0].files) ReplaceFileDurably(directory / file, "x");
+  const auto said = [&](const LackingRows& lacking) {
+    testing::internal::CaptureStderr();
+    ZipSubmissions(directory, lacking);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string full = "is a full submission for gluebenchmark.com";
+  EXPECT_NE(said({{"AX-b.jsonl", 1}}).find(full), std::string::npos) << "of the other benchmark";
+  const std::string text = said({{"CoLA.tsv", 1}, {"AX.tsv", 12}});
+  EXPECT_EQ(text.find(full), std::string::npos) << text;
+  for (const char* part : {"CoLA.tsv lacks the answers to 1 bad row of its test file",
+                           "AX.tsv lacks the answers to 12 bad rows of its test file"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+}
+
 // At any time and in any zone.
 TEST(Submission, EqualFilesGiveEqualArchives) {
   const ZipMember members[] = {{"a.tsv", "one"}, {"empty", ""}};

@@ -386,6 +386,24 @@ TEST_F(Preflights, ValidationTakesTheMemoryThatTrainingDoesNot) {
   EXPECT_TRUE(more_with_validation("1"));
 }
 
+// A test split is read when all is trained: what is wrong with it is known before.
+TEST_F(Preflights, FilesOfATestSplit) {
+  Write("train.tsv", "text\tlabel\na\tx\n");
+  Write("test.tsv", "text\na\n");
+  Set("data.directory", '"' + scratch_.string() + '"');
+  Set("data.task",
+      "[{ classification { name: 'news' train: 'train.tsv' validation: 'train.tsv' "
+      "test: ['test.tsv', 'more.tsv'] label: ['x', 'y'] } }]");
+  ExpectFailure("task files", ExitCode::kData, "there must be:\n  more.tsv\n");
+  EXPECT_EQ(Of("test files").state, State::kSkipped);
+  Write("more.tsv", "body\nb\n");
+  EXPECT_EQ(Of("task files").state, State::kGood);
+  ExpectFailure("test files", ExitCode::kData, "no column \"text\"");
+  Write("more.tsv", "text\nb\n");
+  EXPECT_EQ(Of("test files").state, State::kGood) << Of("test files").detail;
+  EXPECT_NE(Of("test files").detail.find("news_test"), std::string::npos);
+}
+
 // One for each task that is judged, and none that is still among the newest checkpoints.
 TEST_F(Preflights, BestCheckpointsThatAreKept) {
   Set("data.task", "[{ superglue_rte {} }, { cb {} }, { axg {} }]");
