@@ -29,7 +29,7 @@ struct Network {
 
 // Layers of attention from x, or from their own queries to x. An output by name makes a product
 // dense, and so keeps it alone.
-Sketch Record(const Network& network) {
+Sketch RecordLayers(const Network& network) {
   Sketch s;
   const Value x =
       s.One("copy", {{"dtype", std::string(NameOf(network.type))}}, {Rows(s, network.rows)});
@@ -78,13 +78,13 @@ using Counts = std::vector<size_t>;
 void ExpectTheSeparateProducts(Network network, double tolerance) {
   for (Backend& backend : Backends()) {
     network.joined = true;
-    Sketch sketch = Record(network);
+    Sketch sketch = RecordLayers(network);
     Running joined(
         std::move(sketch), backend,
         backend.device().is_host() ? TransientMemory::kPainted : TransientMemory::kPlain);
     EXPECT_FALSE(Matrices(joined.executable.program(), "joint_matmul").empty());
     network.joined = false;
-    Running separate(Record(network), backend);
+    Running separate(RecordLayers(network), backend);
     EXPECT_TRUE(Matrices(separate.executable.program(), "joint_matmul").empty());
     for (int run = 0; run < 2; ++run) {  // the second adds to the gradients
       joined.executable.Run();
@@ -112,10 +112,10 @@ TEST(JointCalls, GiveWhatTheSeparateCallsDo) {
 }
 
 TEST(JointCalls, AreOneForAllThatReadTheSameValue) {
-  const Program one = std::move(Record({}).builder).Build();
+  const Program one = std::move(RecordLayers({}).builder).Build();
   EXPECT_EQ(Matrices(one, "joint_matmul"), Counts{3});
   EXPECT_EQ(Matrices(one, "joint_matmul_grad"), Counts{3});
-  const Program three = std::move(Record({.layers = 3}).builder).Build();
+  const Program three = std::move(RecordLayers({.layers = 3}).builder).Build();
   EXPECT_EQ(Matrices(three, "joint_matmul"), Counts{9});
   EXPECT_EQ(Matrices(three, "joint_matmul_grad"), Counts{9});
 }
@@ -123,7 +123,7 @@ TEST(JointCalls, AreOneForAllThatReadTheSameValue) {
 // So recomputing changes no bit.
 TEST(JointCalls, StayWithinARegionWhetherItIsComputedAgainOrNot) {
   const auto matrices = [](bool recompute, std::string_view op) {
-    Sketch sketch = Record({.layers = 2, .regions = true, .recompute = recompute});
+    Sketch sketch = RecordLayers({.layers = 2, .regions = true, .recompute = recompute});
     return Matrices(std::move(sketch.builder).Build(), op);
   };
   EXPECT_EQ(matrices(false, "joint_matmul"), (Counts{3, 3}));
@@ -135,12 +135,12 @@ TEST(JointCalls, StayWithinARegionWhetherItIsComputedAgainOrNot) {
 
 // Columns begin at multiples of 16 bytes.
 TEST(JointCalls, AreNotOfOtherWidths) {
-  const Program program = std::move(Record({.inner = 12}).builder).Build();
+  const Program program = std::move(RecordLayers({.inner = 12}).builder).Build();
   EXPECT_TRUE(Matrices(program, "joint_matmul").empty());
 }
 
 TEST(JointCalls, AreNotOfFewRows) {
-  const Program program = std::move(Record({.rows = kRows - 1}).builder).Build();
+  const Program program = std::move(RecordLayers({.rows = kRows - 1}).builder).Build();
   EXPECT_TRUE(Matrices(program, "joint_matmul").empty());
 }
 
@@ -160,7 +160,7 @@ TEST(JointCalls, AreOfDifferentWeights) {
 }
 
 TEST(JointCalls, LieSideBySide) {
-  const Program program = std::move(Record({}).builder).Build();
+  const Program program = std::move(RecordLayers({}).builder).Build();
   const Aliases aliases = FindAliases(program);
   for (const Instruction& each : program.instructions) {
     if (each.op->name != "joint_matmul") continue;

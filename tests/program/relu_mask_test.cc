@@ -24,7 +24,7 @@ struct MaskedNetwork {
   int64_t width = 128;  // of the hidden values; masks of others are not the library's on GPUs
 };
 
-Sketch Record(const MaskedNetwork& network) {
+Sketch RecordMasked(const MaskedNetwork& network) {
   Sketch s;
   Value y;
   s.builder.Region(network.recompute, [&] {
@@ -59,9 +59,9 @@ void ExpectAlike(double got, double want, DType type, const std::string& what) {
 void ExpectTheComposition(MaskedNetwork network) {
   for (Backend& backend : Backends()) {
     network.fused = true;
-    Running fused(Record(network), backend);
+    Running fused(RecordMasked(network), backend);
     network.fused = false;
-    Running composed(Record(network), backend);
+    Running composed(RecordMasked(network), backend);
     fused.executable.Run();
     composed.executable.Run();
     ExpectAlike(fused.executable.Scalar("loss"), composed.executable.Scalar("loss"), network.type,
@@ -82,7 +82,7 @@ TEST(ReluMasks, GiveTheBitsOfAMaskOfItsOwn) {
 
 TEST(ReluMasks, AreComputedAgainWithWhatIsNotKept) {
   ExpectTheComposition({.recompute = true});
-  const Program program = std::move(Record({.recompute = true}).builder).Build();
+  const Program program = std::move(RecordMasked({.recompute = true}).builder).Build();
   for (const Instruction& instruction : program.instructions) {
     if (instruction.op->name != "matmul_relu") continue;
     const bool again = &instruction >= &program.instructions[program.backward_begin];
@@ -92,7 +92,7 @@ TEST(ReluMasks, AreComputedAgainWithWhatIsNotKept) {
 }
 
 TEST(ReluMasks, AreAppliedOnce) {
-  const Program program = std::move(Record({}).builder).Build();
+  const Program program = std::move(RecordMasked({}).builder).Build();
   EXPECT_EQ(Calls(program, "masked_matmul"), 1);
   EXPECT_EQ(Calls(program, "activation_grad"), 0);
 }
@@ -100,7 +100,7 @@ TEST(ReluMasks, AreAppliedOnce) {
 // The sum of two gradients is masked as a whole, and nobody needs the bits.
 TEST(ReluMasks, AreNotForOneReaderOfSeveral) {
   ExpectTheComposition({.readers = 2});
-  const Program program = std::move(Record({.readers = 2}).builder).Build();
+  const Program program = std::move(RecordMasked({.readers = 2}).builder).Build();
   EXPECT_EQ(Calls(program, "masked_matmul"), 0);
   EXPECT_EQ(Calls(program, "activation_grad"), 1);
   EXPECT_FALSE(program.instructions[0].call.outputs[1].present());
