@@ -93,7 +93,7 @@ CorpusIndex ReadIndex(const Path& directory) {
          path.string());
   }
   try {
-    const Json root = ParseJson(ReadWholeFile(path, kMaxBytes));
+    const Json root = ParseJson(ReadWholeFile(path, kMaxBytes, ExitCode::kData));
     if (root.at("format") != kFormat || root.at("version") != kIndexVersion) {
       Fail(ExitCode::kData, "{} is not a version {} \"{}\"", path.string(), kIndexVersion, kFormat);
     }

@@ -65,7 +65,7 @@ struct Tokenizer::Implementation {
 };
 
 Tokenizer::Tokenizer(const Path& model, int32_t extra_ids)
-    : Tokenizer(model, ReadWholeFile(model, kMaxModelBytes), extra_ids) {}
+    : Tokenizer(model, ReadWholeFile(model, kMaxModelBytes, ExitCode::kData), extra_ids) {}
 
 Tokenizer::Tokenizer(const Path& model, std::string model_content, int32_t extra_ids)
     : path_(model),

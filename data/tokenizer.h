@@ -27,7 +27,8 @@ struct SentinelPlace {
 
 class Tokenizer {
  public:
-  // Throws Error(kData) if the file is larger than 256 MiB or not a SentencePiece model.
+  // Throws Error(kData) if the file cannot be read, is larger than 256 MiB or not a SentencePiece
+  // model.
   Tokenizer(const Path& model, int32_t extra_ids);
   // Takes the content of a model file; messages name the file `model`.
   Tokenizer(const Path& model, std::string content, int32_t extra_ids);

@@ -42,11 +42,27 @@ std::string Reason(int error_number, const Path& path) {
   return text + ": the file system has no inodes left for new files (df -i); remove some files";
 }
 
-[[noreturn]] void FailSystem(const char* action, const Path& path, int error_number = errno) {
+[[noreturn]] void FailSystem(const char* action, const Path& path, int error_number = errno,
+                             ExitCode code = ExitCode::kResources) {
   const std::string message =
       fmt::format("cannot {} {}: {}", action, path.string(), Reason(error_number, path));
   if (error_number == ENOMEM) throw OutOfMemory(message);
-  throw Error(ExitCode::kResources, message);
+  throw Error(code, message);
+}
+
+// Whether it is the path that is wrong, and not the machine that lacks something.
+bool IsOfThePath(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return true;
+    default:
+      return false;
+  }
 }
 
 const char* KindOf(const struct stat& status) {
@@ -95,7 +111,7 @@ int OpenOrFail(const Path& path, int flags, const char* action) {
 }
 
 int OpenRegularOrFail(const Path& path, int flags, const char* action,
-                      ExitCode not_regular = ExitCode::kResources) {
+                      ExitCode if_unusable = ExitCode::kResources) {
   // Without O_NONBLOCK a FIFO would wait for its other end; regular files know no difference.
   const int descriptor = Open(path, flags | O_NONBLOCK);
   const int error_number = errno;
@@ -103,23 +119,23 @@ int OpenRegularOrFail(const Path& path, int flags, const char* action,
   if (descriptor >= 0) {
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
     close(descriptor);
-    FailNotRegular(action, path, status, not_regular);
+    FailNotRegular(action, path, status, if_unusable);
   }
   // Some are refused by errors that do not name what they are.
   if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
       (error_number == ELOOP || error_number == ENXIO || error_number == EISDIR)) {
-    FailNotRegular(action, path, status, not_regular);
+    FailNotRegular(action, path, status, if_unusable);
   }
-  errno = error_number;
-  FailSystem(action, path);
+  FailSystem(action, path, error_number,
+             IsOfThePath(error_number) ? if_unusable : ExitCode::kResources);
 }
 
 }  // namespace
 
 File File::OpenForRead(const Path& path) { return {path, OpenOrFail(path, O_RDONLY, "read")}; }
 
-File File::OpenRegularForRead(const Path& path, ExitCode not_regular) {
-  return {path, OpenRegularOrFail(path, O_RDONLY, "read", not_regular)};
+File File::OpenRegularForRead(const Path& path, ExitCode if_unusable) {
+  return {path, OpenRegularOrFail(path, O_RDONLY, "read", if_unusable)};
 }
 
 File File::OpenOwnForRead(const Path& path) {
@@ -246,14 +262,13 @@ const Path& MappedFile::path() const { return mapping_->path; }
 
 namespace {
 
-std::string ReadAll(File file, int64_t limit) {
+std::string ReadAll(File file, int64_t limit, ExitCode too_large = ExitCode::kResources) {
   std::string content;
   content.reserve(std::clamp<int64_t>(file.Size(), 0, limit) + 1);
   std::byte block[65536];
   while (const size_t count = file.Read(block)) {
     if (static_cast<int64_t>(content.size() + count) > limit) {
-      Fail(ExitCode::kResources, "cannot read {}: larger than {} bytes", file.path().string(),
-           limit);
+      Fail(too_large, "cannot read {}: larger than {} bytes", file.path().string(), limit);
     }
     content.append(reinterpret_cast<const char*>(block), count);
   }
@@ -262,8 +277,8 @@ std::string ReadAll(File file, int64_t limit) {
 
 }  // namespace
 
-std::string ReadWholeFile(const Path& path, int64_t limit) {
-  return ReadAll(File::OpenRegularForRead(path), limit);
+std::string ReadWholeFile(const Path& path, int64_t limit, ExitCode if_unusable) {
+  return ReadAll(File::OpenRegularForRead(path, if_unusable), limit, if_unusable);
 }
 
 std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit) {

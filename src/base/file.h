@@ -29,9 +29,9 @@ using Path = std::filesystem::path;
 class File {
  public:
   static File OpenForRead(const Path& path);
-  // As OpenForRead, but only a regular file or a link to one. Throws Error(not_regular) for
-  // anything else.
-  static File OpenRegularForRead(const Path& path, ExitCode not_regular = ExitCode::kResources);
+  // As OpenForRead, but only a regular file or a link to one. Throws Error(if_unusable) for
+  // anything else, and where there is nothing that may be read.
+  static File OpenRegularForRead(const Path& path, ExitCode if_unusable = ExitCode::kResources);
   // Creates `path`, which must not exist yet (O_EXCL, mode 0644).
   static File CreateNew(const Path& path);
   // For the program's own files, which must be regular.
@@ -81,8 +81,10 @@ class MappedFile {
   std::unique_ptr<const Mapping> mapping_;
 };
 
-// The whole of a regular file, refused with Error(kResources) if it is larger than `limit` bytes.
-std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20);
+// The whole of a regular file. Throws Error(if_unusable) if there is none that may be read, or it
+// is larger than `limit` bytes.
+std::string ReadWholeFile(const Path& path, int64_t limit = int64_t{256} << 20,
+                          ExitCode if_unusable = ExitCode::kResources);
 // The same of one of the program's own files; empty if there is none.
 std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit);
 

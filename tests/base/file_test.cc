@@ -41,6 +41,23 @@ TEST(File, ErrorsNamePathAndReason) {
   }
 }
 
+// Where the user names the file, it is not the machine that lacks something.
+TEST(File, WhatCannotBeReadHasTheCodeOfItsReader) {
+  const Path path = Scratch("large.txt");
+  ReplaceFileDurably(path, "1234");
+  EXPECT_EQ(ReadWholeFile(path, 4, ExitCode::kData), "1234");
+  const std::pair<Path, int64_t> unusable[] = {
+      {path, 3}, {"/nonexistent/file", 9}, {path / "inside", 9}, {path.parent_path(), 9}};
+  for (const auto& [named, limit] : unusable) {
+    try {
+      ReadWholeFile(named, limit, ExitCode::kData);
+      ADD_FAILURE() << named;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kData) << error.what();
+    }
+  }
+}
+
 // Blocks, memory and the end of a file that the disk cannot write or read directly are written and
 // read all the same, and so is what follows them.
 TEST(File, PastThePageCacheOrNot) {
