@@ -16,6 +16,9 @@ stop() {
   exit "$code"
 }
 
+# callers PATH: prints a path of the caller, who was in the directory CALLER, as an absolute one.
+callers() { (cd "$CALLER" && realpath -m -- "$1"); }
+
 # show_end FILE: the last lines of a log.
 show_end() {
   say "--- last lines of $1" >&2

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# An mpirun that stays when its ranks have ended is killed by launch/ranks; one that ends gives its exit code at once.
+# launch/ranks, launch/test and launch/quickstart with programs that stand in for those that they start. An mpirun that stays
+# when its ranks have ended is killed by launch/ranks; one that ends gives its exit code at once. launch/test builds where the
+# caller says, and leaves no test behind. launch/quickstart shows the run that it trained.
 #   ranks_test.sh SOURCE
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -41,3 +43,119 @@ is_stuck=$!
 wait $no_ranks
 wait $hangs
 wait $is_stuck
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+# stand_in NAME: makes a program of standard input, first in PATH.
+stand_in() {
+  mkdir -p "$SCRATCH/path"
+  { printf '#!/usr/bin/env bash\n' && cat; } >"$SCRATCH/path/$1"
+  chmod +x "$SCRATCH/path/$1"
+}
+
+# printed_by CODE COMMAND...: its output goes to $printed.
+printed_by() {
+  local code=0
+  printed=$(PATH=$SCRATCH/path:$PATH CXX=true "${@:2}" 2>&1 </dev/null) || code=$?
+  if ((code != $1)); then fail "${*:2}: code $code, expected $1; printed:"$'\n'"$printed"; fi
+}
+
+# prints TEXT...
+prints() {
+  local text
+  for text in "$@"; do
+    if [[ $printed != *"$text"* ]]; then fail "\"$text\" is missing in:"$'\n'"$printed"; fi
+  done
+}
+
+readonly REPOSITORY=$SCRATCH/repository
+mkdir -p "$REPOSITORY/build/src/cli" "$SCRATCH/elsewhere"
+cp -r "$SOURCE/launch" "$REPOSITORY"
+for name in cmake ninja apt-get; do stand_in "$name" <<<'exit 0'; done
+stand_in dpkg-query <<<'echo installed'
+stand_in df <<<'printf "header\n/dev/x 1 1 99999 1%% /\n"'
+# Has one test, of the label fast, which lasts for ever where SCRATCH/endless is.
+stand_in ctest <<END
+label='' junit=''
+while ((\$#)); do
+  case \$1 in
+    -L) label=\$2 ;;
+    --output-junit) junit=\$2 ;;
+  esac
+  shift
+done
+if [[ \$label != '^fast\$' ]]; then exit; fi
+if [[ -e "$SCRATCH/endless" ]]; then
+  sleep 1000 &
+  echo \$! >"$SCRATCH/test.part" && mv "$SCRATCH/test.part" "$SCRATCH/test"
+  wait
+fi
+printf '<testcase name="one" status="run">\n</testcase>\n' >"\$junit"
+END
+
+builds_where_the_caller_says() {
+  printed_by 0 "$REPOSITORY/launch/test" "$SCRATCH/absolute"
+  prints '1 passed, 0 failed, 0 skipped'
+  cd "$SCRATCH/elsewhere"
+  printed_by 0 "$REPOSITORY/launch/test" relative
+  if [[ ! -s relative/results/fast.xml ]]; then fail "the tests are not in the caller's folder"; fi
+  printed_by 0 "$REPOSITORY/launch/test"
+  if [[ ! -s $REPOSITORY/build-test/results/fast.xml ]]; then fail "the tests are not in build-test"; fi
+  cd "$SOURCE"
+}
+
+# ends_tests SIGNAL CODE: no test goes on behind a signal. This shell starts it deaf to INT, which env mends.
+ends_tests() {
+  local started code=0
+  touch "$SCRATCH/endless"
+  rm -f "$SCRATCH/test"
+  PATH=$SCRATCH/path:$PATH CXX=true env --default-signal=INT "$REPOSITORY/launch/test" >"$SCRATCH/log" 2>&1 </dev/null &
+  started=$!
+  for ((i = 0; i < 600; ++i)); do
+    if [[ -e $SCRATCH/test ]]; then break; fi
+    sleep 0.1
+  done
+  kill -s "$1" "$started"
+  wait "$started" || code=$?
+  if ((code != $2)); then fail "launch/test ended with $code behind $1:"$'\n'"$(cat "$SCRATCH/log")"; fi
+  if kill -0 "$(cat "$SCRATCH/test")" 2>/dev/null && ! grep -q ') Z ' "/proc/$(cat "$SCRATCH/test")/stat"; then
+    fail "the test goes on behind $1"
+  fi
+  rm "$SCRATCH/endless"
+}
+
+shows_the_run_that_it_trained() {
+  stand_in mpirun <<'END'
+while [[ $1 != build/* ]]; do shift; done
+exec "$@"
+END
+  cat >"$REPOSITORY/build/src/cli/syntra" <<END
+#!/usr/bin/env bash
+directory=runs/quickstart
+for word; do if [[ \$word == train.directory=* ]]; then directory=\${word#*=}; fi; done
+case \$1 in
+  config) printf 'data {\n  directory: "glue"\n}\ntrain {\n  directory: "%s"\n}\n' "\$directory" ;;
+  pretrain) echo 'the run is done' ;;
+  report) echo "report of \$2" ;;
+  generate) echo "no text from \$3" >&2; exit "\$(cat "$SCRATCH/generated")" ;;
+esac
+END
+  chmod +x "$REPOSITORY/build/src/cli/syntra"
+  echo 0 >"$SCRATCH/generated"
+  printed_by 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
+  prints 'report of runs/quickstart'
+  printed_by 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart" --set train.directory=runs/other
+  prints 'report of runs/other' "go on: launch/quickstart '--set' 'train.directory=runs/other' --set train.steps="
+  echo 5 >"$SCRATCH/generated"
+  printed_by 5 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
+  prints 'no text from runs/quickstart' 'error: runs/quickstart is trained, but "build/src/cli/syntra generate' 'ended with code 5'
+  if [[ $printed == *'training ended'* ]]; then fail "training is blamed:"$'\n'"$printed"; fi
+}
+
+builds_where_the_caller_says
+ends_tests INT 130
+ends_tests TERM 143
+shows_the_run_that_it_trained
