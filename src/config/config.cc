@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "config/combinations.h"
 #include "config/override.h"
 #include "config/parser.h"
 #include "config/rules.h"
+#include "configs/schema/kind_of.h"
+#include "model/layers.h"
 
 namespace syntra {
 namespace {
@@ -51,7 +57,35 @@ Config Checked(Merged merged, const ConfigPurpose& purpose, Problems* problems) 
   // What an unreadable file would have set is unknown, so complaints about the rest could be wrong.
   if (merged.all_read) Validate(&merged.layer, merged.last_file, purpose, problems);
   problems->ThrowIfAny();
-  return merged.layer.config;
+  Config& config = merged.layer.config;
+  if (config.model().has_attention_dropout()) SpreadAttentionDropout(config.mutable_model());
+  return config;
+}
+
+// What a kind of mixer has learned means nothing to another kind.
+void CheckKeepsMixers(const BaseConfig& base, const ModelConfig& start, const Layer& merged,
+                      Problems* problems) {
+  const auto kind_of = [](const LayerGroup& group) {
+    const std::string kind = KindOf(group.mixer);
+    return kind.empty() ? "attention" : kind;
+  };
+  for (const Side side : {Side::kEncoder, Side::kDecoder}) {
+    const std::vector<LayerGroup> before = LayersOf(start, side),
+                                  now = LayersOf(merged.config.model(), side);
+    // Of lists group by group, which is enough to see that another model was meant.
+    for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+      if (kind_of(before[i]) == kind_of(now[i])) continue;
+      const std::string path = "model." + now[i].mixer_path;
+      AddFieldProblem(
+          merged, {base.source}, path,
+          fmt::format("{} is {}, but {} has {} (model.{}); leave {} out, and it is that "
+                      "of the start",
+                      path, kind_of(now[i]), base.source, kind_of(before[i]), before[i].mixer_path,
+                      path),
+          problems);
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -78,20 +112,21 @@ Config LoadConfigOver(const BaseConfig& base, std::span<const std::string> files
   Problems problems;
   Merged merged;
   ParseLayer(base.source, base.text, &merged.layer, &problems);
+  const Config start = merged.layer.config;
   MergeFiles(files, &merged, &problems);
   MergeOverrides(overrides, &merged.layer, &problems);
+  if (start.has_model()) CheckKeepsMixers(base, start.model(), merged.layer, &problems);
   return Checked(std::move(merged), purpose, &problems);
 }
 
 Config ParseConfig(const std::string& source, std::string_view text,
                    std::span<const std::string> overrides, const ConfigPurpose& purpose) {
   Problems problems;
-  Layer merged;
-  ParseLayer(source, text, &merged, &problems);
-  MergeOverrides(overrides, &merged, &problems);
-  Validate(&merged, {source, 1, 1}, purpose, &problems);
-  problems.ThrowIfAny();
-  return merged.config;
+  Merged merged;
+  merged.last_file = {source, 1, 1};
+  ParseLayer(source, text, &merged.layer, &problems);
+  MergeOverrides(overrides, &merged.layer, &problems);
+  return Checked(std::move(merged), purpose, &problems);
 }
 
 void ValidateConfig(const Config& config, const ConfigPurpose& purpose) {

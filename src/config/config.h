@@ -36,7 +36,7 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
 // What they say as far as it can be read. Nothing is checked, and no error is thrown.
 Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides);
 
-// Text that lies below all files.
+// Text that lies below all files: of a model that a run starts from, whose kinds of mixers stay.
 struct BaseConfig {
   std::string source;  // names it in errors
   std::string text;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/layer.h"
 
+#include "model/architecture.h"
+
 namespace syntra {
 namespace {
 
@@ -41,6 +43,45 @@ void ClearReplaced(const Message& upper, const FieldLocations& upper_locations,
   }
 }
 
+// Calls visit(message, field, path) for the `dropout` of every kind of attention that the model
+// names, set or not. It is the rate of attention's weights wherever a mixer has a field of the
+// name.
+template <typename Visit>
+void ForEachAttentionDropout(ModelConfig* model, Visit visit) {
+  const auto visit_in = [&](Message* owner, const std::string& path) {
+    const FieldDescriptor* field = owner->GetDescriptor()->FindFieldByName("dropout");
+    if (field) visit(owner, field, FieldPath(path, field->name()));
+  };
+  const auto visit_kind = [&](MixerConfig* mixer, const std::string& path) {
+    const Reflection& reflection = *mixer->GetReflection();
+    const OneofDescriptor* kinds = mixer->GetDescriptor()->FindOneofByName("kind");
+    const FieldDescriptor* kind = reflection.GetOneofFieldDescriptor(*mixer, kinds);
+    if (kind) visit_in(reflection.MutableMessage(mixer, kind), FieldPath(path, kind->name()));
+  };
+  const auto visit_layers = [&](StackConfig* stack, const std::string& path) {
+    for (int i = 0; i < stack->layers_size(); ++i) {
+      if (!stack->layers(i).has_mixer()) continue;
+      visit_kind(stack->mutable_layers(i)->mutable_mixer(), ElementPath(path, i) + ".mixer");
+    }
+  };
+  if (model->has_mixer()) visit_kind(model->mutable_mixer(), "model.mixer");
+  if (model->has_decoder_mixer()) visit_kind(model->mutable_decoder_mixer(), "model.decoder_mixer");
+  if (model->has_encoder()) visit_layers(model->mutable_encoder(), "model.encoder.layers");
+  if (model->has_decoder()) visit_layers(model->mutable_decoder(), "model.decoder.layers");
+  if (model->has_cross_attention()) {
+    visit_in(model->mutable_cross_attention(), "model.cross_attention");
+  }
+}
+
+void ClearAttentionDropout(Layer* layer) {
+  ForEachAttentionDropout(
+      layer->config.mutable_model(),
+      [&](Message* owner, const FieldDescriptor* field, const std::string& path) {
+        owner->GetReflection()->ClearField(owner, field);
+        layer->locations.EraseTree(path);
+      });
+}
+
 }  // namespace
 
 const Location* FieldLocations::Find(const std::string& path) const {
@@ -48,9 +89,23 @@ const Location* FieldLocations::Find(const std::string& path) const {
   return it == places_.end() ? nullptr : &it->second;
 }
 
-const Location* FieldLocations::Nearest(std::string path) const {
+void FieldLocations::Set(const std::string& path, const Location& where) {
+  places_[path] = where;
+  first_.emplace(path, where);
+}
+
+const Location* FieldLocations::Nearest(const std::string& path) const {
+  return NearestIn(places_, path);
+}
+
+const Location* FieldLocations::PlaceOfMissing(const std::string& path) const {
+  const Location* own = Find(path);
+  return own ? own : NearestIn(first_, path);
+}
+
+const Location* FieldLocations::NearestIn(const Places& places, std::string path) {
   for (;;) {
-    if (const Location* where = Find(path)) return where;
+    if (const auto it = places.find(path); it != places.end()) return &it->second;
     const size_t end = path.find_last_of(".[");
     if (end == std::string::npos) return nullptr;
     path.resize(end);
@@ -58,16 +113,22 @@ const Location* FieldLocations::Nearest(std::string path) const {
 }
 
 void FieldLocations::EraseTree(const std::string& path) {
-  std::erase_if(places_, [&](const auto& place) { return IsInside(place.first, path); });
+  const auto is_inside = [&](const auto& place) { return IsInside(place.first, path); };
+  std::erase_if(places_, is_inside);
+  std::erase_if(first_, is_inside);
 }
 
 void FieldLocations::MergeFrom(const FieldLocations& other) {
   for (const auto& [path, where] : other.places_) places_[path] = where;
+  first_.insert(other.first_.begin(), other.first_.end());
 }
 
 void FieldLocations::CopyTree(const FieldLocations& other, const std::string& path) {
   for (const auto& [inner, where] : other.places_) {
     if (IsInside(inner, path)) places_[inner] = where;
+  }
+  for (const auto& [inner, where] : other.first_) {
+    if (IsInside(inner, path)) first_.emplace(inner, where);
   }
 }
 
@@ -79,10 +140,24 @@ bool Layer::IsBroken(const std::string& path) const {
 }
 
 void MergeLayer(const Layer& upper, Layer* lower) {
+  if (upper.config.model().has_attention_dropout()) ClearAttentionDropout(lower);
   ClearReplaced(upper.config, upper.locations, "", &lower->config, &lower->locations);
   lower->config.MergeFrom(upper.config);
   lower->locations.MergeFrom(upper.locations);
   lower->broken.insert(upper.broken.begin(), upper.broken.end());
+}
+
+void SpreadAttentionDropout(ModelConfig* model) {
+  const double rate = model->attention_dropout();
+  model->clear_attention_dropout();
+  if (rate == 0) return;
+  // A model that names no mixer is a Transformer.
+  if (!model->has_mixer()) model->mutable_mixer()->mutable_attention();
+  if (HasCrossAttention(*model)) model->mutable_cross_attention();
+  ForEachAttentionDropout(model, [&](Message* owner, const FieldDescriptor* field, const auto&) {
+    const Reflection& reflection = *owner->GetReflection();
+    if (!reflection.HasField(*owner, field)) reflection.SetDouble(owner, field, rate);
+  });
 }
 
 }  // namespace syntra

@@ -18,10 +18,16 @@ namespace syntra {
 // Where each field was set, by path.
 class FieldLocations {
  public:
-  void Set(const std::string& path, const Location& where) { places_[path] = where; }
+  void Set(const std::string& path, const Location& where);
+  // The same of a message on the way to a field that an override sets: it says nothing of the
+  // message's other fields.
+  void SetOnTheWay(const std::string& path, const Location& where) { places_[path] = where; }
   const Location* Find(const std::string& path) const;
   // The place of the field or, if it is not set, of the innermost message around it that is.
-  const Location* Nearest(std::string path) const;
+  const Location* Nearest(const std::string& path) const;
+  // Where a field that lacks a value should have had one: its place or, if it is not set, where the
+  // innermost message around it was first written.
+  const Location* PlaceOfMissing(const std::string& path) const;
   // Forgets the field and all that is inside it.
   void EraseTree(const std::string& path);
   void MergeFrom(const FieldLocations& other);
@@ -29,7 +35,12 @@ class FieldLocations {
   void CopyTree(const FieldLocations& other, const std::string& path);
 
  private:
-  std::map<std::string, Location> places_;
+  using Places = std::map<std::string, Location>;
+
+  static const Location* NearestIn(const Places& places, std::string path);
+
+  Places places_;  // of each field the last
+  Places first_;   // of each the first that was not on the way to another
 };
 
 struct Layer {
@@ -42,7 +53,11 @@ struct Layer {
 };
 
 // Lays `upper` over `lower`: scalars and lists replace, messages merge, another member of a oneof
-// replaces the one that was set.
+// replaces the one that was set. model.attention_dropout replaces every rate that it stands for.
 void MergeLayer(const Layer& upper, Layer* lower);
+
+// Clears model.attention_dropout and sets what it stands for: `dropout` of every kind of attention
+// that does not set its own. To be called once all layers are merged.
+void SpreadAttentionDropout(ModelConfig* model);
 
 }  // namespace syntra

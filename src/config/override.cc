@@ -76,7 +76,7 @@ class Assignment {
   }
 
   void Enter(const FieldDescriptor* field) {
-    if (!layer_.locations.Find(owner_)) layer_.locations.Set(owner_, {source_});
+    if (!layer_.locations.Find(owner_)) layer_.locations.SetOnTheWay(owner_, {source_});
     const Reflection& reflection = *message_->GetReflection();
     message_ = reflection.MutableMessage(message_, field);
     below_ = below_ && reflection.HasField(*below_, field) ? &reflection.GetMessage(*below_, field)

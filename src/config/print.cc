@@ -122,6 +122,8 @@ Config Filled(const Config& config) {
   Config full = config;
   FillDefaults(&full);
   ClearForeignFields(full.mutable_model());
+  // The rates that it stands for are there.
+  full.mutable_model()->clear_attention_dropout();
   return full;
 }
 

@@ -132,7 +132,7 @@ class RuleCheck {
     const bool is_string = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
     if (field->is_repeated()) {
       const int size = reflection.FieldSize(message, field);
-      if (size == 0 && rule.required() && needed) Add(path, "must be set");
+      if (size == 0 && rule.required() && needed) AddMissing(path);
       for (int k = 0; k < size && is_string; ++k) {
         CheckString(rule, needed, reflection.GetRepeatedString(message, field, k),
                     ElementPath(path, k));
@@ -152,7 +152,7 @@ class RuleCheck {
     if (!IsUtf8(text)) {
       Add(path, "the string is not UTF-8");
     } else if (needed && rule.required() && text.empty()) {
-      Add(path, "must be set");
+      AddMissing(path);
     } else if (needed) {
       const std::string fault = FileFault(rule, text);
       if (!fault.empty()) Add(path, fault);
@@ -161,6 +161,14 @@ class RuleCheck {
 
   void Add(const std::string& path, const std::string& fault) {
     AddFieldProblem(*layer_, fallback_, path, fmt::format("{}: {}", path, fault), problems_);
+    layer_->broken.insert(path);
+  }
+
+  void AddMissing(const std::string& path) {
+    if (!layer_->IsBroken(path)) {
+      const Location* where = layer_->locations.PlaceOfMissing(path);
+      problems_->Add(where ? *where : fallback_, path + ": must be set");
+    }
     layer_->broken.insert(path);
   }
 

@@ -97,6 +97,95 @@ TEST(Layering, ErrorsNameTheLayerThatSetTheField) {
   }
 }
 
+// Rather where the message is written, or else where the file begins.
+TEST(Layering, MissingFieldsAreNotBlamedOnOverridesOfOthers) {
+  const auto error_of = [](const std::string& file, const std::vector<std::string>& overrides) {
+    try {
+      LoadConfig(std::vector{file}, overrides, {.training_data = true, .run = true});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string with = Write("with.textproto", "model {}\ndata { pack: true }\n"),
+                    without = Write("without.textproto", "model {}\n");
+  const std::vector<std::string> others = {"data.prepared=a", "train.steps=5"};
+  EXPECT_EQ(error_of(with, others), "error: " + with +
+                                        ":1:1: train.directory: must be set\nerror: " + with +
+                                        ":2:1: data.train: must be set\n2 errors");
+  EXPECT_EQ(error_of(without, others), "error: " + without +
+                                           ":1:1: data.train: must be set\nerror: " + without +
+                                           ":1:1: train.directory: must be set\n2 errors");
+  // What empties the field itself is to blame, and so is what writes the message alone.
+  EXPECT_EQ(error_of(with, {"data.train=[]", "train.directory="}),
+            "error: --set data.train=[]: data.train: must be set\nerror: --set train.directory=: "
+            "train.directory: must be set\n2 errors");
+  EXPECT_EQ(error_of(without, {"data.train=/", "data.train=[]", "train={ steps: 5 }"}),
+            "error: --set data.train=[]: data.train: must be set\nerror: --set train={ steps: 5 }: "
+            "train.directory: must be set\n2 errors");
+}
+
+TEST(Layering, AttentionDropoutStandsForTheRatesOfEveryAttention) {
+  const auto model_of = [](const std::string& text, const std::vector<std::string>& overrides) {
+    return Load({Write("model.textproto", "model { " + text + " }")}, overrides).model();
+  };
+  const std::vector<std::string> rate = {"model.attention_dropout=0.1"};
+  const ModelConfig plain = model_of("", rate);
+  EXPECT_EQ(plain.mixer().attention().dropout(), 0.1);
+  EXPECT_EQ(plain.cross_attention().dropout(), 0.1);
+  EXPECT_FALSE(plain.has_attention_dropout());  // so that checkpoints say what they always said
+  const ModelConfig kinds = model_of(
+      "mixer { light_conv {} } decoder_mixer { local_attention {} } "
+      "encoder { layers { mixer { reformer {} } } layers { repeat: 2 } } positions { sinusoidal {} "
+      "}",
+      rate);
+  EXPECT_EQ(kinds.mixer().light_conv().weight_dropout(), 0);
+  EXPECT_EQ(kinds.decoder_mixer().local_attention().dropout(), 0.1);
+  EXPECT_EQ(kinds.encoder().layers(0).mixer().reformer().dropout(), 0.1);
+  EXPECT_FALSE(kinds.encoder().layers(1).has_mixer());
+  const ModelConfig decoder =
+      model_of("architecture: DECODER_ONLY", {rate[0], "data.objective=CAUSAL_LM"});
+  EXPECT_EQ(decoder.mixer().attention().dropout(), 0.1);
+  EXPECT_FALSE(decoder.has_cross_attention());
+
+  // It replaces what lies below; a rate beside it or above it counts.
+  const std::string own = "mixer { attention { dropout: 0.3 } } cross_attention { dropout: 0.4 }";
+  EXPECT_EQ(model_of(own, rate).mixer().attention().dropout(), 0.1);
+  EXPECT_EQ(model_of(own, rate).cross_attention().dropout(), 0.1);
+  const ModelConfig beside = model_of(own + " attention_dropout: 0.1", {});
+  EXPECT_EQ(beside.mixer().attention().dropout(), 0.3);
+  EXPECT_EQ(model_of("attention_dropout: 0.1", {"model.cross_attention.dropout=0"})
+                .cross_attention()
+                .dropout(),
+            0);
+  EXPECT_EQ(model_of(own, {"model.attention_dropout=0"}).mixer().attention().dropout(), 0);
+  EXPECT_EQ(ConfigDigest(Load({}, {"model.attention_dropout=0"})), ConfigDigest(Config()));
+}
+
+TEST(Layering, AModelKeepsTheMixersOfItsStart) {
+  const std::string file =
+      Write("task.textproto", "model {\n  mixer { attention { dropout: 0.1 } }\n}\n");
+  const auto load_over = [&](const std::string& start) {
+    return LoadConfigOver({"the model of runs/a", "model { " + start + " }"}, std::vector{file}, {},
+                          kForModel);
+  };
+  const Config kept = load_over("mixer { attention { heads: 2 } } encoder_layers: 3");
+  EXPECT_EQ(kept.model().mixer().attention().heads(), 2);
+  EXPECT_EQ(kept.model().mixer().attention().dropout(), 0.1);
+  EXPECT_EQ(load_over("encoder_layers: 3").model().encoder_layers(), 3);  // attention by default
+  try {
+    load_over("mixer { light_conv { heads: 2 } }");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_EQ(error.what(),
+              "error: " + file +
+                  ":2:3: model.mixer is attention, but the model of runs/a has "
+                  "light_conv (model.mixer); leave model.mixer out, and it is that of "
+                  "the start\n1 error");
+  }
+}
+
 TEST(Layering, OverridesOfAFieldInsideAListElement) {
   const std::string a = Write("elements.textproto",
                               "model { mixer { attention {\n term { random {} }\n"

@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/file.h"
+#include "config/layer.h"
+#include "configs/schema/kind_of.h"
 #include "errors.h"
 
 namespace syntra {
@@ -193,8 +195,35 @@ TEST(Presets, LoadAndAgreeWithProtobuf) {
     const Config config = LoadConfig(std::vector<std::string>{path}, {}, kForModel);
     Config other;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(ReadWholeFile(path), &other)) << path;
+    if (other.model().has_attention_dropout()) SpreadAttentionDropout(other.mutable_model());
     EXPECT_EQ(config.SerializeAsString(), other.SerializeAsString()) << path;
     EXPECT_EQ(config.train().directory().empty(), !config.has_model()) << path;
+  }
+}
+
+// What they say of the model fits every kind of model that can learn tasks, and changes no sizes.
+TEST(Presets, ThoseOfTasksFitEveryStart) {
+  const std::string starts[] = {
+      "", "mixer { light_conv { heads: 4 } } encoder_layers: 3",
+      "mixer { linformer {} } decoder_mixer { local_attention {} }",
+      "architecture: DECODER_ONLY mixer { retention {} } decoder_layers: 3",
+      "architecture: ENCODER_ONLY mixer { attention { heads: 4 } } classifier {}"};
+  for (const std::string& path : PresetPaths()) {
+    if (path.find("/finetune/") == std::string::npos || path.ends_with("ag_news.textproto"))
+      continue;
+    for (const std::string& start : starts) {
+      Config before;
+      ASSERT_TRUE(
+          google::protobuf::TextFormat::ParseFromString("model { " + start + " }", &before));
+      // Not every mixer can have packed rows.
+      const Config config = LoadConfigOver({"start", before.DebugString()}, std::vector{path},
+                                           std::vector<std::string>{"data.pack=false"}, kForModel);
+      EXPECT_EQ(config.model().dropout(), 0.1) << path;
+      EXPECT_EQ(KindOf(config.model().mixer()),
+                before.model().has_mixer() ? KindOf(before.model().mixer()) : "attention")
+          << path;
+      EXPECT_EQ(config.model().has_cross_attention(), !before.model().has_architecture()) << path;
+    }
   }
 }
 
