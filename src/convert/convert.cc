@@ -42,6 +42,19 @@ class Building {
 Path EmptyOutput(const Path& output) {
   Path path = std::filesystem::absolute(output).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
+  if (std::filesystem::is_symlink(path)) {
+    Fail(ExitCode::kConfig,
+         "--output {} is a symbolic link, which a finished directory cannot replace; name the "
+         "directory that it leads to",
+         output.string());
+  }
+  if (std::error_code code; std::filesystem::equivalent(path, ".", code)) {
+    Fail(
+        ExitCode::kConfig,
+        "--output {} is the working directory, which a finished one cannot replace; name a new one "
+        "in it",
+        output.string());
+  }
   if (Exists(path) && (!std::filesystem::is_directory(path) || !ListDirectory(path).empty())) {
     Fail(ExitCode::kConfig, "--output {} is there already and is not empty; name a new directory",
          output.string());

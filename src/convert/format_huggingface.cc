@@ -31,7 +31,7 @@ int32_t ExtraIdsOf(const Path& directory) {
   const Path path = directory / kTokenizerConfig;
   if (!Exists(path)) return kDefaultExtraIds;
   try {
-    const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes));
+    const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes, ExitCode::kData));
     const int64_t count = IntegerOf(json.value("extra_ids", Json(kDefaultExtraIds)));
     if (count >= 0 && count <= std::numeric_limits<int32_t>::max()) {
       return static_cast<int32_t>(count);
@@ -43,17 +43,25 @@ int32_t ExtraIdsOf(const Path& directory) {
   }
 }
 
-void CheckTokenIds(const Tokenizer& tokenizer, const Path& directory, int32_t eos_id) {
+void CheckTokenIds(const Tokenizer& tokenizer, int32_t eos_id) {
   if (tokenizer.first_piece_id() != 0) {
     Fail(ExitCode::kData,
-         "piece 0 of the SentencePiece model in {} is no control piece, so text can give the id 0 "
-         "that config.json has for padding; this program cannot tell the two apart",
-         directory.string());
+         "piece 0 of {} is no control piece, so text can give the id 0 that config.json has for "
+         "padding; this program cannot tell the two apart",
+         tokenizer.path().string());
   }
   if (tokenizer.eos_id() != eos_id) {
-    Fail(ExitCode::kData, "{}: eos_token_id is {} in {}, but {} in the SentencePiece model",
-         directory.string(), eos_id, kConfigFile, tokenizer.eos_id());
+    Fail(ExitCode::kData, "eos_token_id is {} in {}, but {} in {}", eos_id, kConfigFile,
+         tokenizer.eos_id(), tokenizer.path().string());
   }
+}
+
+void WarnOfUnknownFields(const HuggingFaceConfig& config, const Path& directory) {
+  if (config.unknown.empty()) return;
+  Log().warn(
+      "{}: not known here and left out: {}. If one of them changes what the model computes, "
+      "it is another model here",
+      (directory / kConfigFile).string(), Join(config.unknown, ", "));
 }
 
 StoredModel Open(const Path& directory, const Path& tokenizer) {
@@ -61,13 +69,14 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
   model.path = directory;
   model.source = std::filesystem::absolute(directory).lexically_normal().string();
   const ErrorContext context([&] { return "reading the T5 in " + model.source; });
-  const HuggingFaceConfig config =
-      ParseHuggingFaceConfig(ReadWholeFile(directory / kConfigFile, kMaxJsonBytes));
+  const HuggingFaceConfig config = ParseHuggingFaceConfig(
+      ReadWholeFile(directory / kConfigFile, kMaxJsonBytes, ExitCode::kCheckpoint));
+  WarnOfUnknownFields(config, directory);
   *model.config.mutable_model() = config.model;
   model.config.mutable_data()->set_input_length(config.input_length);
   model.config.mutable_data()->set_extra_ids(ExtraIdsOf(directory));
-  model.tokenizer = ReadTokenizer(directory, kTokenizerModel, tokenizer);
-  CheckTokenIds(Complete(&model), directory, config.eos_id);
+  ReadTokenizer(directory, kTokenizerModel, tokenizer, &model);
+  CheckTokenIds(Complete(&model), config.eos_id);
   model.parameters = FromHuggingFaceNames(std::make_unique<SafetensorsSource>(directory),
                                           config.model, config.shares_embeddings);
   return model;

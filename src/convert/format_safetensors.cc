@@ -54,6 +54,7 @@ Json ModelToJson(ModelConfig model) {
   Json json = ToJson(model, /*defaults=*/true);
   // Numbers and flags are printed even where they are not set.
   for (const std::string& name : ArchitectureOf(model).foreign_fields()) json.erase(name);
+  json.erase("attention_dropout");  // short for rates that are there
   return json;
 }
 
@@ -79,7 +80,7 @@ void FromJson(const Json& json, const Path& path, google::protobuf::Message* mes
 Config ReadModelFile(const Path& path) {
   Config config;
   try {
-    const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes));
+    const Json json = ParseJson(ReadWholeFile(path, kMaxJsonBytes, ExitCode::kCheckpoint));
     if (json.at("format") != kFormatName) {
       Fail(ExitCode::kCheckpoint, "{} is of the format {}; this program reads \"{}\"",
            path.string(), Printable(JsonText(json.at("format")), 80), kFormatName);
@@ -112,7 +113,7 @@ StoredModel Open(const Path& directory, const Path& tokenizer) {
   model.path = directory;
   model.source = std::filesystem::absolute(directory).lexically_normal().string();
   model.config = ReadModelFile(directory / kModelFile);
-  model.tokenizer = ReadTokenizer(directory, kTokenizerFile, tokenizer);
+  ReadTokenizer(directory, kTokenizerFile, tokenizer, &model);
   Complete(&model);
   model.parameters = std::make_unique<SafetensorsSource>(directory);
   CheckParameters(*model.parameters, model.config.model(), directory);

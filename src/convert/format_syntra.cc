@@ -32,11 +32,12 @@ StoredModel Open(const Path& path, const Path& tokenizer) {
   model.run_id = checkpoint.info().run_id;
   model.config = ParseConfig(checkpoint.path().string(), AttributeOf(checkpoint, kConfigAttribute),
                              {}, kForModel);
-  if (std::optional<std::string> own = checkpoint.ReadFile(kTokenizerFile); own) {
-    model.tokenizer = tokenizer.empty() ? std::move(*own) : ReadTokenizer({}, "", tokenizer);
+  // The first checkpoints hold none.
+  if (tokenizer.empty() && checkpoint.HasFile(kTokenizerFile)) {
+    model.tokenizer = checkpoint.ReadFile(kTokenizerFile).value();
+    model.tokenizer_path = checkpoint.path() / kTokenizerFile;
   } else {
-    // The first checkpoints hold none.
-    model.tokenizer = ReadTokenizer(checkpoint.path(), kTokenizerFile, tokenizer);
+    ReadTokenizer(checkpoint.path(), kTokenizerFile, tokenizer, &model);
   }
   model.config.mutable_data()->clear_tokenizer();
   static_cast<StoredParameters&>(model) = ParametersOf(std::move(checkpoint));

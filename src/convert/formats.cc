@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "config/config.h"
+#include "config/problem.h"
 
 namespace syntra {
 namespace {
@@ -23,20 +24,25 @@ const ModelFormat* FindFormat(const Path& path) {
   return nullptr;
 }
 
-std::string ReadTokenizer(const Path& directory, const char* own, const Path& given) {
-  if (!given.empty()) return ReadWholeFile(given, kMaxTokenizerBytes);
-  if (Exists(directory / own)) return ReadWholeFile(directory / own, kMaxTokenizerBytes);
-  Fail(ExitCode::kData,
-       "{} has no {}, the SentencePiece model; give it with syntra convert --tokenizer FILE (a "
-       "tokenizer.json cannot take its place)",
-       directory.string(), own);
+void ReadTokenizer(const Path& directory, const char* own, const Path& given, StoredModel* model) {
+  model->tokenizer_path = given.empty() ? directory / own : given;
+  if (given.empty() && !Exists(model->tokenizer_path)) {
+    Fail(ExitCode::kData,
+         "{} has no {}, the SentencePiece model; give it with syntra convert --tokenizer FILE (a "
+         "tokenizer.json cannot take its place)",
+         directory.string(), own);
+  }
+  model->tokenizer = ReadWholeFile(model->tokenizer_path, kMaxTokenizerBytes, ExitCode::kData);
 }
 
 Tokenizer Complete(StoredModel* model) {
   const ErrorContext context([&] { return "reading " + model->path.string(); });
-  ValidateConfig(model->config, kForModel);
-  Tokenizer tokenizer(model->path / "tokenizer", model->tokenizer,
-                      model->config.data().extra_ids());
+  try {
+    ValidateConfig(model->config, kForModel);
+  } catch (const ConfigError& error) {
+    Fail(ExitCode::kCheckpoint, "what it says of its model cannot be:\n{}", error.what());
+  }
+  Tokenizer tokenizer(model->tokenizer_path, model->tokenizer, model->config.data().extra_ids());
   CheckCanTrain(tokenizer, model->config.model().vocabulary_size());
   const std::string identity = tokenizer.identity();
   if (!model->tokenizer_identity.empty() && identity != model->tokenizer_identity) {

@@ -34,12 +34,12 @@ extern const ModelFormat kHuggingFaceFormat;
 // Any model: model.safetensors under this program's names, model.json and tokenizer.model.
 extern const ModelFormat kSafetensorsFormat;
 
-// The tokenizer's bytes: of the file `given` or, where that is empty, of the first of the `own`
-// files that there is. Throws Error(kData) if there is none.
-std::string ReadTokenizer(const Path& directory, const char* own, const Path& given);
+// Sets the model's tokenizer: that in the file `given` or, where that is empty, in the directory's
+// `own`. Throws Error(kData) if there is none.
+void ReadTokenizer(const Path& directory, const char* own, const Path& given, StoredModel* model);
 
-// Holds the model's configuration to the rules and its tokenizer to the configuration and, where it
-// is known, to `tokenizer_identity`, which is set. The tokenizer.
+// Holds the model's configuration to the rules (Error(kCheckpoint)) and its tokenizer to the
+// configuration and, where it is known, to `tokenizer_identity`, which is set. The tokenizer.
 Tokenizer Complete(StoredModel* model);
 
 // Writes all tensors of a source.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/huggingface_config.h"
 
+#include <algorithm>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -24,11 +26,11 @@ struct WrongValue {
 int32_t Integer(const Json& value) {
   if (value.is_number_integer()) {
     const auto number = value.get<int64_t>();
-    if (number >= 0 && number <= std::numeric_limits<int32_t>::max()) {
+    if (number > 0 && number <= std::numeric_limits<int32_t>::max()) {
       return static_cast<int32_t>(number);
     }
   }
-  throw WrongValue{"a number from 0 to 2147483647"};
+  throw WrongValue{"a number from 1 to 2147483647"};
 }
 
 double Number(const Json& value) {
@@ -171,6 +173,60 @@ const std::vector<Row>& Rows() {
   return rows;
 }
 
+// What published T5s say besides, which does not bear on the values of the model: where it comes
+// from, what it was stored as, how transformers generates, heads that T5ForConditionalGeneration
+// does not have.
+constexpr std::string_view kHarmless[] = {
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_name_or_path",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "classifier_dropout",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "finetuning_task",
+    "gradient_checkpointing",
+    "id2label",
+    "is_decoder",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "prefix",
+    "problem_type",
+    "repetition_penalty",
+    "return_dict",
+    "task_specific_params",
+    "temperature",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "use_bfloat16",
+};
+
+// A field that is null says nothing.
+std::vector<std::string> UnknownFields(const Json& json) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, value] : json.items()) {
+    const bool known = value.is_null() || std::ranges::count(kHarmless, name) > 0 ||
+                       std::ranges::count(Rows(), name, &Row::name) > 0;
+    if (!known) unknown.push_back(Printable(name, 40));
+  }
+  return unknown;
+}
+
 void Canonicalise(MixerConfig& mixer) {
   if (!KindOf(mixer).empty() && !mixer.has_attention()) return;
   AttentionConfig& attention = *mixer.mutable_attention();
@@ -221,6 +277,7 @@ HuggingFaceConfig ParseHuggingFaceConfig(const std::string& text) {
            Printable(JsonText(value), 80), wrong.expected);
     }
   }
+  config.unknown = UnknownFields(json);
   return config;
 }
 

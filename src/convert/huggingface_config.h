@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "configs/schema/config.pb.h"
 
@@ -11,14 +12,15 @@ namespace syntra {
 
 struct HuggingFaceConfig {
   ModelConfig model;
-  int32_t input_length = 512;     // n_positions: longest input it was trained with
-  int32_t eos_id = 1;             // of the tokenizer
-  bool shares_embeddings = true;  // the output's matrix may be the embedding
+  int32_t input_length = 512;        // n_positions: longest input it was trained with
+  int32_t eos_id = 1;                // of the tokenizer
+  bool shares_embeddings = true;     // the output's matrix may be the embedding
+  std::vector<std::string> unknown;  // fields that are not known here, printable
 };
 
 // Throws Error(kCheckpoint), naming the field, for what is not a T5 or what this program has no
-// equal of: another activation, another padding id and so on. Fields that do not bear on the
-// model's values are passed over.
+// equal of: another activation, another padding id and so on. Fields that are known not to bear on
+// the model's values are passed over.
 HuggingFaceConfig ParseHuggingFaceConfig(const std::string& text);
 
 // The text of config.json, which transformers 4 and 5 read.

@@ -58,7 +58,7 @@ bool IsPlainName(const std::string& name) {
 // Of the JSON object "weight_map": tensors by the file that they are in. A file name with a folder
 // in it could lead anywhere.
 std::map<std::string, std::set<std::string>> ReadIndex(const Path& path) {
-  const std::string text = ReadWholeFile(path, kMaxIndexBytes);
+  const std::string text = ReadWholeFile(path, kMaxIndexBytes, ExitCode::kCheckpoint);
   std::map<std::string, std::set<std::string>> files;
   try {
     // The map that sorts: in the one that keeps the order, a million names would take hours.

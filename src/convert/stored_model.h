@@ -30,6 +30,7 @@ struct StoredModel : StoredParameters {
   std::string run_id;     // "": of no run
   Config config;          // the model; what is known of its data; no tokenizer file
   std::string tokenizer;  // the SentencePiece model's bytes
+  Path tokenizer_path;    // where they were, for messages
 };
 
 // Those of a checkpoint, or of a single file of tensors.

@@ -262,6 +262,38 @@ TEST_F(Converting, WhatIsInTheWayStays) {
   CreateDirectories(scratch_ / "empty");
   Convert(run, scratch_ / "empty/", kHuggingFaceFormat);
   EXPECT_TRUE(Exists(scratch_ / "empty/config.json"));
+  // A directory cannot take the place of these.
+  CreateDirectories(scratch_ / "target");
+  std::filesystem::create_symlink(scratch_ / "target", scratch_ / "link");
+  for (const char* link : {"link", "link/"}) {
+    EXPECT_THAT(Complaint(run, kHuggingFaceFormat, scratch_ / link, ExitCode::kConfig),
+                HasSubstr("is a symbolic link"));
+  }
+  EXPECT_THAT(Complaint(run, kHuggingFaceFormat, ".", ExitCode::kConfig),
+              HasSubstr("is the working directory"));
+}
+
+// Whose fault it is: of the file that was given, or of what describes the model.
+TEST_F(Converting, FilesThatAreWrongAreNamed) {
+  const Path hub = scratch_ / "hub", text = scratch_ / "text", out = scratch_ / "out";
+  std::filesystem::copy(Golden("t5_v1_0"), hub);
+  ReplaceFileDurably(text, "no tokenizer");
+  const auto complaint = [&](const Path& tokenizer, ExitCode code) {
+    try {
+      Convert(hub, out, kSyntraFormat, {}, tokenizer);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(complaint(text, ExitCode::kData), HasSubstr(text.string() + " is not a Sentence"));
+  EXPECT_THAT(complaint(scratch_ / "none", ExitCode::kData), HasSubstr("No such file"));
+  Json config = ParseJson(ReadWholeFile(hub / "config.json"));
+  config["dropout_rate"] = 2;
+  ReplaceFileDurably(hub / "config.json", JsonText(config));
+  EXPECT_THAT(complaint({}, ExitCode::kCheckpoint), HasSubstr("model.dropout: 2 is not allowed"));
+  EXPECT_FALSE(Exists(out));
 }
 
 TEST_F(Converting, RefusalsLeaveNothing) {

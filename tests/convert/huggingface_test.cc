@@ -56,6 +56,17 @@ TEST(HuggingFaceConfig, WhatIsMissingIsAsInTransformers) {
   EXPECT_EQ(config.model.dropout_noise(), PER_ELEMENT);
 }
 
+// As published T5s have them, and a field that null says nothing of.
+TEST(HuggingFaceConfig, UnknownFieldsAreThoseThatMayMatter) {
+  const HuggingFaceConfig config = ParseHuggingFaceConfig(
+      R"({"model_type": "t5", "_name_or_path": "google/flan-t5-base", "classifier_dropout": 0.0,
+          "n_positions": 512, "output_past": true, "tie_encoder_decoder": null,
+          "task_specific_params": {"summarization": {"num_beams": 4}}, "use_cache": true,
+          "torch_dtype": "float32", "transformers_version": "4.23.1",
+          "sliding_window": 8, "rope\u001b_theta": 1e4})");
+  EXPECT_THAT(config.unknown, testing::ElementsAre("sliding_window", "rope\\x1b_theta"));
+}
+
 // transformers 5 writes tie_word_embeddings: true for every T5.
 TEST(HuggingFaceConfig, AsTransformers5SavesAnUntiedOne) {
   const HuggingFaceConfig config = ParseHuggingFaceConfig(
@@ -75,6 +86,7 @@ TEST(HuggingFaceConfig, NamesWhatItCannotTake) {
       {R"("d_model": -4)", "d_model is -4"},
       {R"("d_model": 99999999999)", "d_model is 99999999999"},
       {R"("d_model": 16.5)", "d_model is 16.5"},
+      {R"("num_layers": 0)", "num_layers is 0, but must be a number from 1"},
       {R"("num_heads": "8")", "num_heads is \"8\", but must be a number"},
       {R"("tie_word_embeddings": 1)", "must be true or false"},
       {R"("tie_word_embeddings": false, "scale_decoder_outputs": true)", "scale_decoder_outputs"},
