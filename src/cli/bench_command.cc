@@ -20,7 +20,7 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
+#include "cli/run_config.h"
 #include "cli/step_bench.h"
 #include "core/thread.h"
 #include "train/threads.h"
@@ -109,7 +109,7 @@ Action SetUpBench(CLI::App& app) {
       ->excludes(steps)
       ->excludes(ops);
   return [options, form] {
-    const Config config = options->Load(kForModel);
+    const Config config = LoadForModel(*options);
     ChooseThreads(config.train());
     StepBench bench(config);
     bench.Step();
@@ -135,8 +135,8 @@ Action SetUpBench(CLI::App& app) {
       seconds.push_back(Total(bench.Step()));
       if (form->wait_for_line) PrintLine({{"seconds", seconds.back()}});
     }
-    const double median = seconds.empty() ? 0 : Median(seconds);
-    const double best = seconds.empty() ? 0 : *std::ranges::min_element(seconds);
+    const double median = seconds.empty() ? NAN : Median(seconds);
+    const double best = seconds.empty() ? NAN : *std::ranges::min_element(seconds);
     if (json) {
       Json last = {{"median", median},
                    {"best", best},

@@ -32,9 +32,6 @@ const char* StateName(State state) {
 }
 
 // The device that the run would compute on; the CPU in its place if it cannot be used here.
-// A run that names no model to start from is looked at, too: its files may be missing as well.
-const StartOptions kAnyStart{.from_scratch = true};
-
 std::shared_ptr<Backend> OpenDevice(const Config& config, std::vector<Finding>* findings) {
   try {
     std::shared_ptr<Backend> backend = ChooseBackend(config.train().device(), nullptr);
@@ -46,6 +43,13 @@ std::shared_ptr<Backend> OpenDevice(const Config& config, std::vector<Finding>* 
     findings->push_back({"device", State::kFailed, error.what(), error.code()});
     return ChooseBackend(TrainConfig::CPU, nullptr);
   }
+}
+
+// A run that names no model to start from is looked at, too: its files may be missing as well.
+void WarnOfLack(const std::string& lacks, std::vector<Finding>* findings) {
+  const auto initial = std::ranges::find(*findings, "initial", &Finding::subject);
+  if (lacks.empty() || initial == findings->end()) return;
+  *initial = {"initial", State::kWarning, lacks};
 }
 
 void Print(const std::vector<Finding>& findings, bool as_json) {
@@ -68,9 +72,10 @@ Action SetUpCheck(CLI::App& app) {
   app.add_option("--ranks-per-host", *ranks_per_host,
                  "How many of the ranks share a host and its memory; all, unless given")
       ->check(CLI::PositiveNumber);
-  return [options, form, ranks_per_host] {
-    LoadedRun start = NamesTasks(*options) ? LoadForFinetuning(*options, kAnyStart)
-                                           : LoadedRun{options->Load(kForTraining), std::nullopt};
+  const auto begin = std::make_shared<StartOptions>(StartOptions{.may_lack = true});
+  AddStartOptions(app, begin.get());
+  return [options, form, ranks_per_host, begin] {
+    LoadedRun start = LoadForTraining(*options, *begin);
     const Config& config = start.config;
     std::vector<Finding> findings{
         {"configuration", State::kGood, "digest " + ConfigDigest(config)}};
@@ -81,6 +86,7 @@ Action SetUpCheck(CLI::App& app) {
                             .backend = backend.get()};
     std::ranges::copy(Preflight(config, places, std::move(start.initial)).findings,
                       std::back_inserter(findings));
+    WarnOfLack(start.lacks, &findings);
     Print(findings, form->json);
     const auto failed = std::ranges::find(findings, State::kFailed, &Finding::state);
     return failed == findings.end() ? ExitCode::kDone : failed->code;

@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "base/digest.h"
+#include "base/failure.h"
 #include "cli/backend.h"
+#include "convert/formats.h"
 #include "data/training_data.h"
 #include "train/agreement.h"
 #include "train/run_directory.h"
@@ -40,10 +42,36 @@ Path PreparedOf(const Config& config) {
   return run.root.empty() ? Path(config.data().prepared()) : run.Prepared(config.data());
 }
 
+// Whose run directory is on a full or read-only disk can still be evaluated.
+void PrepareValidation(const PrepareOptions& options, const Tokenizer& tokenizer) {
+  try {
+    PrepareCorpus(options, tokenizer);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kResources) throw;
+    Fail(ExitCode::kResources,
+         "{}\nThe token shards of the validation data go there; give --set "
+         "data.prepared=DIRECTORY to put them elsewhere",
+         error.what());
+  }
+}
+
 }  // namespace
 
+Checkpoint OpenCheckpoint(const Path& path) {
+  const ModelFormat* format = FindFormat(path);
+  if (format && std::string_view(format->name) != kSyntraFormat.name) {
+    Fail(ExitCode::kCheckpoint,
+         "{0} holds a model of the format {1}; make a checkpoint of it first: syntra convert "
+         "--input {0} --output DIRECTORY --to {2}",
+         path.string(), format->name, kSyntraFormat.name);
+  }
+  return OpenNewest(path);
+}
+
 LoadedModel CheckpointOptions::Load(const ConfigPurpose& purpose, Communicator* ranks) const {
-  Checkpoint opened = OpenNewest(checkpoint);
+  Checkpoint opened = OpenCheckpoint(checkpoint);
   LoadedModel loaded{.path = opened.path(),
                      .step = opened.info().step,
                      .config = ConfigOf(opened, WithOwnPlaces(opened.path(), overrides), purpose),
@@ -95,7 +123,7 @@ ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
     if (now != previous) watchdog.Alive();
     previous = now;
   };
-  PrepareCorpus(options, *model.tokenizer);
+  PrepareValidation(options, *model.tokenizer);
   const RowLayout& layout = ArchitectureOf(model.config.model()).layout();
   ValidationData opened = ValidationData::Open(data, layout, *model.tokenizer, model.prepared);
   CheckAgreement(ranks, {{"data.validation, digest", ToHex(opened.ContentDigest())}},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/read.h"
 #include "cli/command.h"
 #include "config/config.h"
 #include "data/prepare.h"
@@ -42,6 +43,10 @@ struct CheckpointOptions {
   LoadedModel LoadOnRanks(const ConfigPurpose& purpose, Communicator& ranks,
                           Watchdog& watchdog) const;
 };
+
+// OpenNewest for a command that reads no other format: of a model in one, the error names
+// `convert`.
+Checkpoint OpenCheckpoint(const Path& path);
 
 // Collective. The validation split of the model's configuration, prepared with its tokenizer if it
 // is not yet. Throws Error(kConfig) if there is no place for the token shards, Error(kData) if the

@@ -96,6 +96,22 @@ ExitCode RunReported(const CLI::App& root, const Action& action) {
   }
 }
 
+// An empty path would count as not given, and often comes from a variable that is not set.
+void RefuseEmptyPaths(CLI::App& app) {
+  const CLI::Validator not_empty(
+      [](const std::string& text) {
+        return std::string(text.empty() ? "must not be empty; name one, or leave it out" : "");
+      },
+      "");
+  for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
+    const std::string type = option->get_type_name();
+    if (type == "FILE" || type == "DIR" || type == "NAME") option->check(not_empty);
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    RefuseEmptyPaths(*command);
+  }
+}
+
 ExitCode ParseAndRun(int argc, const char* const* argv) {
   CLI::App root(
       "Syntra pretrains and finetunes encoder-decoders, decoders and encoders with attention, "
@@ -111,6 +127,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
     CLI::App* app = AddCommand(root, command);
     commands.emplace_back(app, command.set_up(*app));
   }
+  RefuseEmptyPaths(root);
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -17,7 +17,7 @@ constexpr const char* kBashScript =
 _syntra() {
   mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" \
                            2>/dev/null)
-  [[ ${COMPREPLY[0]} != *[=/] ]] || compopt -o nospace 2>/dev/null
+  [[ ${COMPREPLY[0]-} != *[=/] ]] || compopt -o nospace 2>/dev/null
 }
 complete -o default -F _syntra syntra
 )script";

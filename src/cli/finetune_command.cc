@@ -110,13 +110,7 @@ ExitCode FinetuneSeeds(const FinetuneOptions& options, LoadedRun start, Communic
 Action SetUpFinetune(CLI::App& app) {
   const auto options = std::make_shared<FinetuneOptions>();
   options->config = AddConfigOptions(app);
-  app.add_option("--init-from", options->start.initial,
-                 "Where the model comes from: a run, a checkpoint or a Hugging Face directory; the "
-                 "same as --set checkpoint.initial=DIR")
-      ->type_name("DIR");
-  app.add_flag(
-      "--from-scratch", options->start.from_scratch,
-      "Start from initialisation, as a baseline; the configuration gives the model's sizes");
+  AddStartOptions(app, &options->start);
   app.add_option("--seeds", options->seeds,
                  "Runs with as many seeds, from train.seed on, each in a directory of its own; "
                  "results are their mean and standard deviation")

@@ -6,9 +6,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/read.h"
+#include "cli/checkpoint_options.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
 #include "cli/report_options.h"
+#include "cli/run_config.h"
 #include "data/training_data.h"
 #include "data/validation_data.h"
 #include "train/plan_details.h"
@@ -30,7 +31,7 @@ Action SetUpCheckpoint(CLI::App& app) {
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] {
-    const Checkpoint checkpoint = OpenNewest(options->directory);
+    const Checkpoint checkpoint = OpenCheckpoint(options->directory);
     if (options->json) {
       Json tensors = Json::array();
       for (const auto& [name, entry] : checkpoint.tensors()) {
@@ -148,7 +149,7 @@ Action SetUpMemory(CLI::App& app) {
   app.add_flag("--json", *as_json, "Print JSON");
   return [options, as_json] {
     Json list = Json::array();
-    const auto plan = TrainingPlan::Make(options->Load(kForModel));
+    const auto plan = TrainingPlan::Make(LoadForModel(*options));
     for (const LiveBlock& block : LargestAtPeak(*plan, 30)) {
       list.push_back({{"bytes", block.bytes}, {"type", block.type}, {"made_by", block.made_by}});
       if (*as_json) continue;
@@ -182,7 +183,7 @@ Action SetUpShards(CLI::App& app) {
   const auto options = AddConfigOptions(app);
   const auto form = AddReportOptions(app);
   return [options, form] {
-    const Config config = options->Load(kForModel);
+    const Config config = LoadForModel(*options);
     const auto plan = TrainingPlan::Make(config, {.ranks = form->ranks});
     const std::vector<ShareSizes> shares = SharesOf(*plan);
     Json list = Json::array();

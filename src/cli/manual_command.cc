@@ -146,7 +146,8 @@ Action SetUpManual(CLI::App& app) {
   };
   const auto options = std::make_shared<Options>();
   app.add_option("command", options->command, "A command; without it, the page of syntra itself");
-  app.add_option("--write", options->directory, "Write all pages into this directory");
+  app.add_option("--write", options->directory, "Write all pages into this directory")
+      ->type_name("DIR");
   return [options, &app] {
     const CLI::App& root = *app.get_parent();
     if (!options->directory.empty()) {

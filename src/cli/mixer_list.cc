@@ -20,12 +20,15 @@ bool IsDirectoryName(std::string_view name) {
   return !name.starts_with('.') && std::ranges::all_of(name, is_plain);
 }
 
-std::string TextOf(const std::string& file) {
-  try {
-    return ReadWholeFile(file, kMaxFileBytes);
-  } catch (const Error& error) {
-    Fail(ExitCode::kConfig, "{}", error.what());
-  }
+// What a line may change. All else is the recipe, which the mixers have in common.
+bool IsOfTheMixer(std::string_view change) {
+  const size_t end =
+      std::min(change.find_first_not_of("abcdefghijklmnopqrstuvwxyz_."), change.size());
+  const std::string_view field = change.substr(0, end);
+  const auto is_in = [&](std::string_view message) {
+    return field.starts_with(message) && (field == message || field[message.size()] == '.');
+  };
+  return is_in("model") || is_in("optimizer") || field == "data.pack";
 }
 
 }  // namespace
@@ -33,7 +36,8 @@ std::string TextOf(const std::string& file) {
 std::vector<ListedMixer> ReadMixerList(const std::string& file) {
   std::vector<ListedMixer> mixers;
   int number = 0;
-  for (const std::string& whole : Split(TextOf(file), '\n')) {
+  for (const std::string& whole :
+       Split(ReadWholeFile(file, kMaxFileBytes, ExitCode::kConfig), '\n')) {
     ++number;
     const std::string_view line = StripSpace(whole);
     if (line.empty() || line.starts_with('#')) continue;
@@ -46,6 +50,12 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
            "letters, digits, \"_\", \"-\" and \".\", and write what it changes behind it, e.g. "
            "random model.mixer.attention.term=[{{ random {{}} }}]",
            file, number, Printable(name, 40));
+    }
+    if (!change.empty() && !IsOfTheMixer(change)) {
+      Fail(ExitCode::kConfig,
+           "{}:{}: \"{}\" is not of the mixer, which is in model, optimizer and data.pack; set it "
+           "for all with --set, so that their numbers can be compared",
+           file, number, Printable(change, 60));
     }
     if (mixers.empty() || mixers.back().name != name) {
       if (std::ranges::find(mixers, name, &ListedMixer::name) != mixers.end()) {

@@ -7,8 +7,9 @@
 
 namespace syntra {
 
-// A line: a name, then what the mixer changes of the configuration, as after --set. Several lines
-// with one name, side by side, add up. A name alone changes nothing. "#" begins a comment line.
+// A line: a name, then what the mixer changes of `model`, `optimizer` and data.pack, as after
+// --set. Several lines with one name, side by side, add up. A name alone changes nothing. "#"
+// begins a comment line.
 struct ListedMixer {
   std::string name;
   std::vector<std::string> overrides;
@@ -16,7 +17,7 @@ struct ListedMixer {
 
 // Throws Error(kConfig) if the file cannot be read or lists no mixer, and with the place of a line
 // whose name is not made of letters, digits, "_", "-" and "." (it becomes a directory) or comes
-// back after another.
+// back after another, or which changes something else.
 std::vector<ListedMixer> ReadMixerList(const std::string& file);
 
 }  // namespace syntra

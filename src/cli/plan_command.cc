@@ -8,10 +8,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
 #include "cli/measure_cluster.h"
 #include "cli/ranks.h"
 #include "cli/report_options.h"
+#include "cli/run_config.h"
 #include "cli/scaling_report.h"
 #include "config/print.h"
 #include "core/thread.h"
@@ -251,7 +251,7 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
 std::vector<std::pair<std::string, Config>> LoadModels(const ConfigOptions& config,
                                                        const ClusterOptions& options) {
   std::vector<std::pair<std::string, Config>> list;
-  if (options.models.empty()) list.emplace_back("", config.Load(kForModel));
+  if (options.models.empty()) list.emplace_back("", LoadForModel(config));
   for (const std::string& model : options.models) {
     std::vector<std::string> files{model};
     std::ranges::copy(config.Files(), std::back_inserter(files));
@@ -332,7 +332,7 @@ void PredictOne(const Config& config, const ClusterOptions& options, bool json) 
 
 ExitCode Measure(const ConfigOptions& options, const Path& file) {
   return WithRanks("plan", [&](Communicator& ranks, Watchdog& watchdog) {
-    const Config config = options.Load(kForModel);
+    const Config config = LoadForModel(options);
     const Path directory = file.has_parent_path() ? file.parent_path() : ".";
     Config measured;
     *measured.mutable_cluster() =
@@ -373,9 +373,9 @@ Action SetUpPlan(CLI::App& app) {
     if (sweeps) {
       PredictSweep(*options, *cluster, form->json);
     } else if (cluster->nodes > 0) {
-      PredictOne(options->Load(kForModel), *cluster, form->json);
+      PredictOne(LoadForModel(*options), *cluster, form->json);
     } else {
-      PlanHere(options->Load(kForModel), *form, *ops);
+      PlanHere(LoadForModel(*options), *form, *ops);
     }
     return ExitCode::kDone;
   };

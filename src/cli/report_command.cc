@@ -32,8 +32,9 @@ void PrintSamples(const RunReport& report, size_t columns) {
 
 void PrintText(const RunReport& report, const PlotOptions& plot) {
   const RunHistory& history = report.history;
-  fmt::print("{}: {} of {} steps{}\n", report.directory.string(), WithThousands(history.step),
-             WithThousands(report.config.train().steps()), report.done ? ", done" : "");
+  fmt::print("{}: {} of {} steps{}\n", Printable(report.directory.string()),
+             WithThousands(history.step), WithThousands(report.config.train().steps()),
+             report.done ? ", done" : "");
   const auto line = [](const char* name, const std::string& value) {
     if (!value.empty()) fmt::print("  {:12} {}\n", name, value);
   };

@@ -1,10 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_config.h"
 
+#include <CLI/CLI.hpp>
+
 #include "config/print.h"
 #include "model/architecture.h"
 
 namespace syntra {
+namespace {
+
+constexpr const char* kNoStart =
+    "no model to start from: give --init-from a run, a checkpoint or a Hugging Face directory. "
+    "To train from scratch, give --from-scratch and describe the model in the configuration";
+
+// Files and --set, with the start that an option names.
+Config ReadWithStart(const ConfigOptions& options, const StartOptions& start) {
+  Config given = ReadUnchecked(options.Files(), options.overrides);
+  std::string& initial = *given.mutable_checkpoint()->mutable_initial();
+  if (start.from_scratch && !initial.empty()) {
+    Fail(ExitCode::kConfig,
+         "--from-scratch starts from no model, but checkpoint.initial names {}; leave one of them "
+         "out",
+         initial);
+  }
+  if (!start.initial.empty() && !initial.empty() && initial != start.initial) {
+    Fail(ExitCode::kConfig,
+         "--init-from names {}, but checkpoint.initial {}; leave one of them out", start.initial,
+         initial);
+  }
+  if (initial.empty()) initial = start.initial;
+  return given;
+}
+
+// What the run takes from the model that it continues with or starts from.
+Config TakenFrom(const Config& trained, const Config& given) {
+  Config below;
+  *below.mutable_model() = trained.model();
+  // What another architecture does not have stays behind: of an encoder-decoder the decoder.
+  if (given.model().has_architecture()) {
+    below.mutable_model()->set_architecture(given.model().architecture());
+    ClearForeignFields(below.mutable_model());
+  }
+  below.mutable_data()->set_extra_ids(trained.data().extra_ids());
+  return below;
+}
+
+// As an override below all others.
+std::string InitialOverride(const Config& given) {
+  Config from;
+  from.mutable_checkpoint()->set_initial(given.checkpoint().initial());
+  return MinimalConfigText(from);
+}
+
+}  // namespace
 
 bool NamesTasks(const ConfigOptions& options) {
   return ReadUnchecked(options.Files(), options.overrides).data().task_size() > 0;
@@ -19,36 +67,54 @@ Config LoadForPretraining(const ConfigOptions& options) {
   return options.Load(kForTraining);
 }
 
-LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start) {
+void AddStartOptions(CLI::App& app, StartOptions* start) {
+  CLI::Option* initial =
+      app.add_option("--init-from", start->initial,
+                     "For tasks: where the model comes from, a run, a checkpoint or a Hugging Face "
+                     "directory; the same as --set checkpoint.initial=DIR")
+          ->type_name("DIR");
+  app.add_flag("--from-scratch", start->from_scratch,
+               "For tasks: start from initialisation, as a baseline; the configuration gives the "
+               "model's sizes")
+      ->excludes(initial);
+}
+
+LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start,
+                            const ConfigPurpose& purpose) {
   const std::vector<std::string> files = options.Files();
   std::vector<std::string> overrides = options.overrides;
-  if (!start.initial.empty()) {
-    Config from;
-    from.mutable_checkpoint()->set_initial(start.initial);
-    overrides.insert(overrides.begin(), MinimalConfigText(from));
-  }
-  const Config given = ReadUnchecked(files, overrides);
+  const Config given = ReadWithStart(options, start);
+  if (!start.initial.empty()) overrides.insert(overrides.begin(), InitialOverride(given));
   std::optional<InitialModel> initial = InitialOf(given);
   const std::optional<Config> trained = ConfigOfStart(given, initial);
-  if (!trained && !start.from_scratch) {
-    Fail(
-        ExitCode::kConfig,
-        "no model to start from: give --init-from a run, a checkpoint or a Hugging Face directory. "
-        "To train from scratch, give --from-scratch and describe the model in the configuration");
+  if (!trained && !start.from_scratch && !start.may_lack) Fail(ExitCode::kConfig, "{}", kNoStart);
+  if (start.from_scratch && trained && !trained->checkpoint().initial().empty()) {
+    Fail(ExitCode::kConfig,
+         "the run in {} started from {} and would go on with that; set another train.directory to "
+         "train from scratch",
+         given.train().directory(), trained->checkpoint().initial());
   }
-  Config below;
-  if (trained) {
-    *below.mutable_model() = trained->model();
-    // What another architecture does not have stays behind: of an encoder-decoder the decoder.
-    if (given.model().has_architecture()) {
-      below.mutable_model()->set_architecture(given.model().architecture());
-      ClearForeignFields(below.mutable_model());
-    }
-    below.mutable_data()->set_extra_ids(trained->data().extra_ids());
+  const std::string source = initial ? "the model of " + initial->source
+                                     : "the model of the run in " + given.train().directory();
+  const Config below = trained ? TakenFrom(*trained, given) : Config();
+  LoadedRun run{LoadConfigOver({source, MinimalConfigText(below)}, files, overrides, purpose),
+                std::move(initial)};
+  if (!trained && !start.from_scratch) run.lacks = kNoStart;
+  return run;
+}
+
+LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start) {
+  if (NamesTasks(options)) return LoadForFinetuning(options, start);
+  if (start.from_scratch || !start.initial.empty()) {
+    Fail(ExitCode::kConfig, "{} is for tasks, and the configuration names none",
+         start.from_scratch ? "--from-scratch" : "--init-from");
   }
-  return {LoadConfigOver({"the model that the run starts from", MinimalConfigText(below)}, files,
-                         overrides, kForFinetuning),
-          std::move(initial)};
+  return {options.Load(kForTraining), std::nullopt};
+}
+
+Config LoadForModel(const ConfigOptions& options) {
+  if (!NamesTasks(options)) return options.Load(kForModel);
+  return LoadForFinetuning(options, {.may_lack = true}, kForModel).config;
 }
 
 }  // namespace syntra

@@ -19,11 +19,24 @@ Config LoadForPretraining(const ConfigOptions& options);
 struct StartOptions {
   std::string initial;        // counts as checkpoint.initial, if it is not empty
   bool from_scratch = false;  // from initialisation, with the sizes that the files give
+  // For who only looks at a run: it may lack a start, and then is as from initialisation.
+  bool may_lack = false;
 };
 
+// Adds --init-from and --from-scratch, which exclude each other.
+void AddStartOptions(CLI::App& app, StartOptions* start);
+
 // The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial,
-// which is opened for that. Throws Error(kConfig) if there is none of either and `from_scratch` is
-// not set.
-LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {});
+// which is opened for that. Throws Error(kConfig) if there is none of either and `start` does not
+// allow that, or if what names the start contradicts itself.
+LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {},
+                            const ConfigPurpose& purpose = kForFinetuning);
+
+// That of a run of either kind. Throws Error(kConfig) if there are no tasks and `start` says
+// something.
+LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start);
+
+// For who looks at the model alone: of tasks that of the start, so far as there is one.
+Config LoadForModel(const ConfigOptions& options);
 
 }  // namespace syntra

@@ -94,7 +94,13 @@ void NameApart(std::vector<RunReport>* reports) {
 
 Config ConfigOfRun(const Path& directory) {
   const Path file = directory / "config.textproto";
-  return ParseConfig(file.string(), ReadWholeFile(file), {}, kForModel);
+  if (!Exists(file)) {
+    Fail(ExitCode::kConfig, "{} is not the directory of a run: it has no {}", directory.string(),
+         file.filename().string());
+  }
+  constexpr int64_t kMaxBytes = int64_t{16} << 20;
+  return ParseConfig(file.string(), ReadWholeFile(file, kMaxBytes, ExitCode::kConfig), {},
+                     kForModel);
 }
 
 std::vector<RunReport> ReadRunReports(const std::vector<std::string>& directories) {

@@ -15,11 +15,14 @@
 namespace syntra {
 namespace {
 
+// As many as a batch can have examples.
+constexpr int64_t kMostJobRanks = 1 << 20;
+
 struct SlurmOptions {
   std::shared_ptr<ConfigOptions> config;
   SlurmJob job;
   int ranks_per_node = 0;  // 0: one a GPU, or one
-  bool from_scratch = false;
+  StartOptions start;
   std::string mpi = "srun", container;
 };
 
@@ -94,22 +97,24 @@ std::vector<std::string> CommandOf(const SlurmOptions& options, bool names_tasks
   for (const std::string& change : options.config->overrides) {
     words.insert(words.end(), {"--set", change});
   }
-  if (options.from_scratch) words.push_back("--from-scratch");
+  if (options.start.from_scratch) words.push_back("--from-scratch");
+  if (!options.start.initial.empty()) {
+    words.insert(words.end(), {"--init-from", options.start.initial});
+  }
   return words;
 }
 
-Config LoadChecked(const SlurmOptions& options, bool names_tasks, int ranks) {
-  if (options.from_scratch && !names_tasks) {
-    Fail(ExitCode::kConfig, "--from-scratch is for tasks, and the configuration names none");
+Config LoadChecked(const SlurmOptions& options, const SlurmJob& job) {
+  if (job.ranks() > kMostJobRanks) {
+    Fail(ExitCode::kConfig, "--nodes {} of {} ranks are {} ranks; at most {} are allowed",
+         job.nodes, job.ranks_per_node, WithThousands(job.ranks()), WithThousands(kMostJobRanks));
   }
-  Config config =
-      names_tasks
-          ? LoadForFinetuning(*options.config, {.from_scratch = options.from_scratch}).config
-          : LoadForPretraining(*options.config);
+  Config config = LoadForTraining(*options.config, options.start).config;
   if (config.train().device() == TrainConfig::CUDA && options.job.gpus_per_node == 0) {
     Fail(ExitCode::kConfig, "train.device is CUDA: say with --gpus-per-node how many GPUs to use");
   }
-  BatchPartition::Of(config.train(), ranks);  // throws where they cannot share a batch
+  // Throws where they cannot share a batch.
+  BatchPartition::Of(config.train(), static_cast<int>(job.ranks()));
   return config;
 }
 
@@ -118,7 +123,7 @@ std::string ScriptFor(const SlurmOptions& options) {
   job.ranks_per_node =
       options.ranks_per_node > 0 ? options.ranks_per_node : std::max(1, job.gpus_per_node);
   const bool names_tasks = NamesTasks(*options.config);
-  const Config config = LoadChecked(options, names_tasks, job.nodes * job.ranks_per_node);
+  const Config config = LoadChecked(options, job);
   const RunDirectory directory{config.train().directory()};
   const Path program = ProgramPath();
   job.name = JobName(directory.root);
@@ -178,8 +183,7 @@ Action SetUpSlurm(CLI::App& app) {
                  "An array of runs with as many seeds, from train.seed on, each in the directory "
                  "seed-N of train.directory")
       ->check(CLI::Range(2, 1000));
-  app.add_flag("--from-scratch", options->from_scratch,
-               "For tasks: start from initialisation, as finetune --from-scratch does");
+  AddStartOptions(app, &options->start);
   return [options] {
     fmt::print("{}", ScriptFor(*options));
     return ExitCode::kDone;

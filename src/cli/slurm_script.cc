@@ -87,8 +87,7 @@ std::string CommandLines(const SlurmJob& job) {
 
 std::string Launcher(const SlurmJob& job) {
   if (!job.mpirun.empty()) {
-    return fmt::format("{} --bind-to none -n {}", ShellWord(job.mpirun),
-                       job.nodes * job.ranks_per_node);
+    return fmt::format("{} --bind-to none -n {}", ShellWord(job.mpirun), job.ranks());
   }
   const std::string cpus =
       job.cpus_per_rank > 0 ? fmt::format(" --cpus-per-task={}", job.cpus_per_rank) : "";

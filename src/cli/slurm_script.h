@@ -30,6 +30,8 @@ struct SlurmJob {
   // The words of what each rank executes. An array adds --set for the seed and its directory.
   std::vector<std::string> command;
   SeedArray seeds;
+
+  int64_t ranks() const { return int64_t{nodes} * ranks_per_node; }
 };
 
 // A word as a shell reads it back, in quotes where it needs them.

@@ -52,8 +52,10 @@ Action SetUpDecode(CLI::App& app) {
       for (const std::string& word : Split(line, ' ')) {
         if (word.empty()) continue;
         int64_t id = 0;
-        if (!ParseInt64(word, &id) || id < 0 || id > INT32_MAX) {
-          Fail(ExitCode::kData, "line {} of the input: \"{}\" is not a token id", number, word);
+        if (!ParseInt64(word, &id) || id < 0 || id >= tokenizer.vocabulary_size()) {
+          Fail(ExitCode::kData,
+               "line {} of the input: \"{}\" is not a token id; those of {} are from 0 to {}",
+               number, Printable(word, 40), options->model, tokenizer.vocabulary_size() - 1);
         }
         ids.push_back(static_cast<int32_t>(id));
       }

@@ -17,6 +17,7 @@ namespace syntra {
 struct LoadedRun {
   Config config;
   std::optional<InitialModel> initial;
+  std::string lacks;  // why it cannot be trained, if it was loaded to be looked at; else empty
 };
 
 // Joins the ranks of the job, calls `load` on each and, once all have the same configuration,

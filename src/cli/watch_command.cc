@@ -14,6 +14,16 @@
 namespace syntra {
 namespace {
 
+// CLI::Range lets NaN through.
+std::string ProblemOfSeconds(const std::string& text) {
+  constexpr double kLeast = 0.1, kMost = 3600;
+  double seconds = 0;
+  const bool good =
+      CLI::detail::lexical_cast(text, seconds) && seconds >= kLeast && seconds <= kMost;
+  return good ? ""
+              : fmt::format("Value {} not in range {} to {}", Printable(text, 40), kLeast, kMost);
+}
+
 ViewOptions OptionsNow(bool colored) {
   return {.columns = TerminalColumns(STDOUT_FILENO),
           .rows = TerminalRows(STDOUT_FILENO),
@@ -35,7 +45,7 @@ Action SetUpWatch(CLI::App& app) {
   app.add_flag("--once", options->once,
                "Print how it stands and end, as where standard output is no terminal");
   app.add_option("--every", options->every, "Seconds from one look to the next")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(CLI::Validator([](std::string& text) { return ProblemOfSeconds(text); }, ""))
       ->capture_default_str();
   return [options] {
     RunWatcher watcher(options->directory);

@@ -202,6 +202,10 @@ TEST(Cli, BashCompletion) {
        (runs / "first/checkpoints/step-0000000005/").string()},
   };
   for (const Case& each : cases) EXPECT_EQ(complete(each.words), each.answer + "\n") << each.words;
+  const Outcome strict = RunShell(
+      "eval \"$(\"$syntra\" completion bash)\"; set -u; COMP_CWORD=4; "
+      "COMP_WORDS=(\"$syntra\" config show my.textproto ''); _syntra");
+  EXPECT_EQ(strict.err, "");
 }
 
 TEST(Cli, WordsAreCompletedWhole) {
@@ -403,6 +407,11 @@ TEST(Slurm, MistakesAreNamed) {
       {"--time 5 --set train.device=CUDA", "say with --gpus-per-node how many"},
       {"--time 5 --from-scratch", "--from-scratch is for tasks"},
       {"--time 5 --array-seeds 1", "--array-seeds: Value 1 not in range"},
+      {"--time 5 --container ''", "--container: must not be empty"},
+      // The product is 0 in 32 bits.
+      {"--time 5 --nodes 65536 --ranks-per-node 65536",
+       "are 4,294,967,296 ranks; at most 1,048,576 are allowed"},
+      {"--time 5 --init-from runs/c4", "--init-from is for tasks"},
       {"--time 5 --config nowhere.textproto", "cannot read nowhere.textproto"}};
   for (const auto& [options, message] : cases) {
     const Outcome outcome = RunShell(kSlurm + options);

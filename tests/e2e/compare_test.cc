@@ -89,10 +89,9 @@ TEST_F(Compare, SeedsSpreadAndTheCommandContinues) {
 
 TEST_F(Compare, AMixerThatDivergesLeavesTheOthers) {
   WriteMixers(
-      "wild   train.max_skipped_steps=1\n"
       "wild   optimizer={ kind: ADAMW schedule { kind: CONSTANT rate: 1e20 warmup_steps: 0 } }\n"
       "table  model.mixer.attention.term=[{ random { max_length: 64 } }]\n");
-  const Outcome outcome = Run(Command("all"));
+  const Outcome outcome = Run(Command("all", {"--set", "train.max_skipped_steps=1"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("1 of 1 diverged"));
   const Json mixers = Results("all").at("mixers");
@@ -110,6 +109,10 @@ TEST_F(Compare, MistakesSayWhatToDo) {
            Mistake{"../up a.b=1\n", ":1: \"../up\" cannot name a mixer"},
            Mistake{"a\nb\na\n", ":3: there is a mixer a already"},
            Mistake{"a model.mixr={}\n", "did you mean"},
+           // The table would compare other things than mixers.
+           Mistake{"a\nb train.steps=3\n", ":2: \"train.steps=3\" is not of the mixer"},
+           Mistake{"a evaluation { batches: 1 }\n", ":1: \"evaluation { batches: 1 }\" is not"},
+           Mistake{"a data.packs=false\n", ":1: \"data.packs=false\" is not"},
        }) {
     WriteMixers(mistake.list);
     const Outcome outcome = Run(Command("all"));

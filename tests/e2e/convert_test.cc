@@ -41,6 +41,15 @@ TEST_F(Converted, ARunLeavesComesBackAndStartsAMixture) {
   ASSERT_EQ(Convert("hub", "b", "syntra").code, 0);
   const double expected = LogPerplexity("a");
   EXPECT_EQ(LogPerplexity("b"), expected);
+  for (const Arguments& command : {Arguments{"eval", "--checkpoint"},
+                                   {"generate", "--checkpoint"},
+                                   {"inspect", "checkpoint"}}) {
+    Arguments arguments = command;
+    arguments.push_back(Directory("hub").string());
+    const Outcome foreign = Run(arguments);
+    EXPECT_EQ(foreign.code, 5) << command[0];
+    EXPECT_TRUE(foreign.Says("syntra convert --input " + Directory("hub").string())) << foreign.err;
+  }
 
   // The mixture, at the vanilla end of its gate, is the model that it starts from.
   const std::string mixed =
@@ -59,6 +68,24 @@ TEST_F(Converted, ARunLeavesComesBackAndStartsAMixture) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(refused.Says("model.mixer has a dense term")) << refused.err;
   EXPECT_EQ(Convert("c", "e", "safetensors").code, 0);
+}
+
+TEST_F(Converted, FieldsThatAreNotKnownAreNamed) {
+  Train("a",
+        {std::string("model.mixer=") + kSizes + "term { dot_product {} } } }", "train.steps=4"});
+  ASSERT_EQ(Convert("a", "hub", "huggingface").code, 0);
+  Json config = ParseJson(ReadWholeFile(Directory("hub") / "config.json"));
+  const auto convert = [&](const std::string& to) {
+    ReplaceFileDurably(Directory("hub") / "config.json", JsonText(config));
+    return Convert("hub", to, "syntra");
+  };
+  config["torch_dtype"] = "float32";
+  EXPECT_FALSE(convert("b").Says("not known here"));
+  config["sliding_window"] = 5;
+  const Outcome outcome = convert("c");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.Says("config.json: not known here and left out: sliding_window."))
+      << outcome.err;
 }
 
 }  // namespace

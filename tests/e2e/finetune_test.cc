@@ -320,6 +320,94 @@ TEST_F(Finetune, FromScratchIsAskedFor) {
   }
   const Outcome scratch = Run(command);
   EXPECT_EQ(scratch.code, 0) << scratch.err;
+  // It goes on from its own checkpoints, but not from those of another start.
+  EXPECT_TRUE(Run(command).Says("the run is done"));
+  ASSERT_EQ(Run(Command("b", {"train.steps=1"})).code, 0);
+  command.insert(command.end(), {"--set", "train.directory=" + Directory("b").string()});
+  const Outcome started = Run(command);
+  EXPECT_EQ(started.code, 2);
+  EXPECT_TRUE(started.Says("set another train.directory to train from scratch")) << started.err;
+}
+
+TEST_F(Finetune, AStartIsNamedOnce) {
+  const auto fails = [&](const Arguments& command, const std::string& says) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.code, 2) << says;
+    EXPECT_TRUE(outcome.Says(says)) << outcome.err;
+    EXPECT_FALSE(Exists(Directory("a")));
+  };
+  const std::string base = Directory("base").string();
+  fails(Command("a", {}, {"--from-scratch"}), "excludes");
+  fails(Command("a", {"checkpoint.initial=/nowhere"}),
+        "--init-from names " + base + ", but checkpoint.initial /nowhere");
+  for (const std::string name : {"finetune", "check", "slurm"}) {
+    Arguments command = Command("a", {"checkpoint.initial=" + base}, {"--from-scratch"});
+    command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
+    command[0] = name;
+    if (name == "slurm") command.insert(command.end(), {"--time", "5"});
+    fails(command, "--from-scratch starts from no model, but checkpoint.initial names " + base);
+  }
+  EXPECT_EQ(Run(Command("a", {"checkpoint.initial=" + base, "train.steps=1"})).code, 0);
+}
+
+// A start of another kind of mixer would be replaced by a new one.
+TEST_F(Finetune, TheMixersOfTheStartStay) {
+  Train("conv", {"train.steps=4", "model.mixer={ light_conv { kernel_size: 5 heads: 4 } }"});
+  const auto from = [&](const Arguments& settings) {
+    Arguments command = Command("a", settings);
+    command[4] = Directory("conv").string();
+    return command;
+  };
+  const Outcome refused = Run(from({"model.mixer.attention.dropout=0"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(
+      refused.Says("--set model.mixer.attention.dropout=0: model.mixer is attention, but "
+                   "the model of " +
+                   Directory("conv").string()))
+      << refused.err;
+  EXPECT_TRUE(refused.Says("has light_conv (model.mixer); leave model.mixer out")) << refused.err;
+  const Outcome outcome = Run(from({"model.attention_dropout=0.25", "train.steps=1"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string config = File("a", "config.textproto");
+  EXPECT_THAT(config, HasSubstr("light_conv {"));
+  EXPECT_THAT(config, HasSubstr("    head_size: 16\n    dropout: 0.25\n"));
+}
+
+// `check` passes what `finetune` trains, and tells what it refuses.
+TEST_F(Finetune, CheckKnowsTheStart) {
+  const auto initial = [&](Arguments command) {
+    command[0] = "check";
+    command.push_back("--json");
+    return ParseJson(Run(command).out).at("initial");
+  };
+  const Json named = initial(Command("a"));
+  EXPECT_EQ(named.at("state"), "ok");
+  EXPECT_THAT(named.at("detail").get<std::string>(), HasSubstr(Directory("base").string()));
+  Arguments without = Command("a");
+  without.erase(without.begin() + 3, without.begin() + 5);  // --init-from
+  const Json lacking = initial(without);
+  EXPECT_EQ(lacking.at("state"), "warning");
+  EXPECT_TRUE(Run(without).Says(lacking.at("detail").get<std::string>()));
+  without.push_back("--from-scratch");
+  EXPECT_EQ(initial(without).at("state"), "ok");
+}
+
+// The sizes are the start's, not those that a configuration without a model has.
+TEST_F(Finetune, PlansKnowTheStart) {
+  const auto parameters = [&](const Arguments& command) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return ParseJson(Split(outcome.out, '\n')[0]).at("parameters");
+  };
+  const Arguments given{(scratch_ / "toy.textproto").string(), "--set",
+                        "checkpoint.initial=" + Directory("base").string()};
+  const auto with = [&](Arguments command, const Arguments& more) {
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  };
+  const Json expected = parameters({"plan", "--json", config_.string()});
+  EXPECT_EQ(parameters(with({"plan", "--json"}, given)), expected);
+  EXPECT_EQ(parameters(with({"bench", "--json", "--steps", "1"}, given)), expected);
 }
 
 // Then the last model answers the test split.
@@ -421,7 +509,6 @@ TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
   };
   fails({"data.directory=/nowhere", "data.task={cola {}}"}, 3, "CoLA/train.tsv");
   fails({"data.task={classification {name: \"x\"}}"}, 2, "neither a train nor a validation file");
-  fails({"checkpoint.initial=/nowhere"}, 5, "/nowhere does not exist");
   const auto tested_by = [](const std::string& file) {
     return "data.task=[{ classification { name: 'x' train: 'train.tsv' test: '" + file +
            "' label: ['ca', 'da'] } }]";
@@ -433,6 +520,11 @@ TEST_F(Finetune, MistakesAreNamedBeforeAnything) {
          "['ca', 'da'] } }, { classification { name: 'x_test' validation: 'dev.tsv' label: "
          "['ca', 'da'] } }]"},
         2, "the tasks \"x\" and \"x_test\" would both write predictions/x_test.jsonl");
+  Arguments nowhere = Command("a");
+  nowhere[4] = "/nowhere";
+  const Outcome outcome = Run(nowhere);
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(outcome.Says("/nowhere does not exist")) << outcome.err;
 }
 
 }  // namespace

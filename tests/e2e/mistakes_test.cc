@@ -133,6 +133,49 @@ TEST_F(Mistake, NotACheckpointDirectory) {
               {"holds no checkpoint"});
 }
 
+// It would count as not given, and the command would do something else.
+TEST_F(Mistake, EmptyPaths) {
+  const std::string run = scratch_.string();
+  const std::pair<Arguments, std::string> cases[] = {
+      {{"report", run, "--html", ""}, "--html"},
+      {{"report", ""}, "directory"},
+      {{"plan", config_.string(), "--measure", ""}, "--measure"},
+      {{"prepare", config_.string(), "--output", ""}, "--output"},
+      {{"manual", "--write", ""}, "--write"},
+      {{"convert", "--input", run, "--output", "", "--to", "syntra"}, "--output"},
+      {{"convert", "--input", run, "--output", run + "/x", "--to", "syntra", "--tokenizer", ""},
+       "--tokenizer"},
+      {{"finetune", config_.string(), "--init-from", ""}, "--init-from"},
+      {{"pretrain", "--config", ""}, "--config"},
+  };
+  for (const auto& [arguments, option] : cases) {
+    ExpectError(Run(arguments), 2, {option + ": must not be empty"});
+  }
+}
+
+TEST_F(Mistake, FilesThatAreNotWhatTheyShouldBe) {
+  const std::string folder = (scratch_ / "corpus").string();
+  ExpectError(Run({"tokenizer", "encode", "--model", "absent"}), 3, {"absent", "No such file"});
+  ExpectError(Run({"tokenizer", "info", "--model", folder}), 3, {folder, "a directory"});
+  // Of which a part was copied.
+  const std::string part = (scratch_ / "part").string();
+  CreateDirectories(part);
+  ReplaceFileDurably(scratch_ / "part/metrics.jsonl", "{\"step\":1,\"loss\":5}\n");
+  for (const char* command : {"report", "watch"}) {
+    ExpectError(Run({command, part}), 2,
+                {part + " is not the directory of a run: it has no config.textproto"});
+  }
+}
+
+// Token shards that cannot go to the run directory can go elsewhere.
+TEST_F(Mistake, RunDirectoriesThatCannotBeWritten) {
+  Train("run", {"train.steps=4"});
+  ReplaceFileDurably(Directory("run") / "prepared", "in the way");
+  const Outcome outcome = Run({"eval", "--checkpoint", Directory("run").string()});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(outcome.Says("give --set data.prepared=DIRECTORY")) << outcome.err;
+}
+
 class MistakeOfAllRanks : public Mistake {
  protected:
   void SetUp() override {

@@ -33,6 +33,15 @@ class Reports : public Recorded {
   }
 };
 
+TEST_F(Reports, NamesCommandNoTerminal) {
+  Train("run", {"train.steps=4"});
+  std::filesystem::rename(Directory("run"), Directory("r\033[2Jn"));
+  const Outcome outcome = Run({"report", Directory("r\033[2Jn").string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("r\\x1b[2Jn: 4 of 4 steps"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\033")));
+}
+
 TEST_F(Reports, TextAndJson) {
   Write("run", 1);
   const Arguments arguments{"report", Directory("run").string()};

@@ -279,6 +279,11 @@ TEST_F(Tools, TokenizerRoundTrip) {
   const Outcome wrong = Run(decode, {.input = "3 4\nfive\n"});
   EXPECT_EQ(wrong.code, 3);
   EXPECT_TRUE(wrong.Says("line 2 of the input: \"five\" is not a token id")) << wrong.err;
+  EXPECT_EQ(Run(decode, {.input = "118\n"}).code, 0);
+  const Outcome beyond = Run(decode, {.input = "119\n"});
+  EXPECT_EQ(beyond.code, 3);
+  EXPECT_TRUE(beyond.Says("\"119\" is not a token id")) << beyond.err;
+  EXPECT_TRUE(beyond.Says("are from 0 to 118")) << beyond.err;
 }
 
 // SentencePiece's trainer puts the unknown piece at 0 unless it is told otherwise.
@@ -397,6 +402,13 @@ TEST_F(Tools, UtilizationIsOfThePlansArithmetic) {
   for (const Json& op : plan_of_ops.at("ops")) planned.insert(op.at("op"));
   for (const auto& [op, seconds] : result.at("ops").items())
     EXPECT_TRUE(planned.contains(op)) << op;
+}
+
+TEST_F(Tools, ABenchmarkWithoutStepsHasNoTimes) {
+  const Outcome outcome = Run({"bench", "--wait-for-line", config_.string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = ParseJson(Split(outcome.out, '\n')[1]);
+  for (const char* time : {"median", "best", "mfu"}) EXPECT_TRUE(result.at(time).is_null()) << time;
 }
 
 class ToolsOfRanks : public Tools {};

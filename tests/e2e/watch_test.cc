@@ -47,6 +47,11 @@ TEST_F(Watch, OnceShowsHowTheRunStands) {
   const Outcome nothing = Run({"watch", scratch_.string()});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_TRUE(nothing.Says("is not the directory of a run")) << nothing.err;
+  for (const char* seconds : {"nan", "0", "soon"}) {
+    const Outcome wrong = Run({"watch", "--every", seconds, Directory("run").string()});
+    EXPECT_EQ(wrong.code, 2) << seconds;
+    EXPECT_TRUE(wrong.Says("not in range 0.1 to 3600")) << wrong.err;
+  }
 }
 
 TEST_F(Watch, AnEndThatWasNoneIsNamed) {
