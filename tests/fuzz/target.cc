@@ -36,7 +36,7 @@ void Overwrite(std::string* text, size_t at, std::string_view bytes) {
 }
 
 // One change of `text` at `at`, over `length` bytes of it.
-void Change(const Target& target, std::span<const std::string> seeds, const RandomBits& bits,
+void Mutate(const Target& target, std::span<const std::string> seeds, const RandomBits& bits,
             size_t at, size_t length, std::string* text) {
   const std::string_view none;
   const std::string_view token =
@@ -102,7 +102,7 @@ std::string MutationOf(const Target& target, std::span<const std::string> seeds,
     const RandomBits bits = RandomAt(key, change);
     const size_t at = bits[1] % (text.size() + 1);
     const size_t length = std::min<size_t>(1 + bits[2] % 16, text.size() - at);
-    Change(target, seeds, RandomAt(key, change, 1), at, length, &text);
+    Mutate(target, seeds, RandomAt(key, change, 1), at, length, &text);
   }
   return text;
 }
