@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/output.h"
 
@@ -19,7 +20,6 @@
 namespace syntra {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 bool IsError(nccl::Result result) {

@@ -53,7 +53,7 @@ bool HasTypeAttribute(hid_t dataset, std::string_view wanted) {
   return text == wanted;
 }
 
-DType DTypeOf(hid_t dataset) {
+DType StoredDType(hid_t dataset) {
   const Hdf5Handle type(SYNTRA_HDF5(H5Dget_type(dataset)), H5Tclose);
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI32}) {
     if (SYNTRA_HDF5(H5Tequal(type.id(), StoredType(dtype))) <= 0) continue;
@@ -125,7 +125,7 @@ class Visitor {
     if (H5Iget_type(object.id()) != H5I_DATASET) return "is no dataset";
     if (Printable(name) != name) return "has a name with characters that cannot be printed";
     if (!IsContiguous(object.id())) return "is stored in chunks, compressed or in another file";
-    const DType dtype = DTypeOf(object.id());
+    const DType dtype = StoredDType(object.id());
     if (dtype == DType::kNone) return "is not of little-endian f32, f64 or i32, nor marked bf16";
     const std::optional<Shape> shape = ShapeOf(object.id());
     if (!shape)

@@ -16,7 +16,7 @@
 namespace syntra {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr std::string_view kMagic = "syntra-checkpoint ";
 constexpr int64_t kVersion = Manifest::kVersion;
@@ -40,7 +40,7 @@ void RequireUtf8(std::string_view text, std::string_view what) {
 }
 
 // `object` must have exactly these keys, so that a misspelt or foreign one is noticed.
-void RequireKeys(const Json& object, std::initializer_list<const char*> keys,
+void RequireKeys(const SortedJson& object, std::initializer_list<const char*> keys,
                  std::string_view what) {
   if (!object.is_object() || object.size() != keys.size()) FailEntry(what);
   for (const char* key : keys) {
@@ -48,7 +48,7 @@ void RequireKeys(const Json& object, std::initializer_list<const char*> keys,
   }
 }
 
-int64_t Count(const Json& value, std::string_view what) {
+int64_t Count(const SortedJson& value, std::string_view what) {
   if (!value.is_number_unsigned() ||
       value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     FailEntry(what);
@@ -56,7 +56,7 @@ int64_t Count(const Json& value, std::string_view what) {
   return value.get<int64_t>();
 }
 
-const std::string& Text(const Json& value, std::string_view what) {
+const std::string& Text(const SortedJson& value, std::string_view what) {
   if (!value.is_string()) FailEntry(what);
   return value.get_ref<const std::string&>();
 }
@@ -68,7 +68,7 @@ DType ParseDType(const std::string& name, std::string_view what) {
   FailEntry(fmt::format("dtype of {}", what));
 }
 
-FileDigest ParseFile(const std::string& name, const Json& entry) {
+FileDigest ParseFile(const std::string& name, const SortedJson& entry) {
   if (!IsSafeFileName(name)) {
     Fail(ExitCode::kCheckpoint, "{}: refused file name \"{}\"", kManifestName, Printable(name));
   }
@@ -80,7 +80,7 @@ FileDigest ParseFile(const std::string& name, const Json& entry) {
 
 // Adds the tensor's size to `used`, which must stay within the file that holds it: no later
 // allocation can be larger than files that are really there.
-TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manifest& manifest,
+TensorEntry ParseTensor(const std::string& name, const SortedJson& entry, const Manifest& manifest,
                         std::map<std::string, int64_t>* used) {
   const bool has_offset = manifest.version > 1;
   if (has_offset) {
@@ -92,12 +92,12 @@ TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manife
   const std::string& file = Text(entry["file"], name);
   const auto holder = manifest.files.find(file);
   if (holder == manifest.files.end()) FailEntry(fmt::format("file of {}", name));
-  const Json& shape = entry["shape"];
+  const SortedJson& shape = entry["shape"];
   if (!shape.is_array() || shape.size() > Shape::kMaxRank)
     FailEntry(fmt::format("shape of {}", name));
   std::vector<int64_t> dims;
   int64_t bytes = SizeOf(dtype);
-  for (const Json& dim : shape) {
+  for (const SortedJson& dim : shape) {
     dims.push_back(Count(dim, name));
     if (dims.back() == 0 || __builtin_mul_overflow(bytes, dims.back(), &bytes) ||
         bytes > kMaxTensorBytes) {
@@ -114,14 +114,14 @@ TensorEntry ParseTensor(const std::string& name, const Json& entry, const Manife
   return {{dtype, Shape(std::span<const int64_t>(dims))}, file, offset};
 }
 
-Manifest ParseBody(const Json& body, int64_t version) {
+Manifest ParseBody(const SortedJson& body, int64_t version) {
   RequireKeys(body, {"attributes", "files", "run_id", "step", "tensors"}, "the top level");
   Manifest manifest;
   manifest.version = version;
   manifest.info.step = Count(body["step"], "step");
   manifest.info.run_id = Text(body["run_id"], "run_id");
-  const Json& files = body["files"];
-  const Json& tensors = body["tensors"];
+  const SortedJson& files = body["files"];
+  const SortedJson& tensors = body["tensors"];
   if (!body["attributes"].is_object()) FailEntry("attributes");
   if (!files.is_object() || files.size() > kMaxFiles) FailEntry("files");
   if (!tensors.is_object() || tensors.size() > kMaxTensors) FailEntry("tensors");
@@ -163,7 +163,7 @@ std::string ToText(const Manifest& manifest) {
     RequireUtf8(key, "an attribute's name");
     RequireUtf8(value, fmt::format("attribute {}", key));
   }
-  Json files = Json::object(), tensors = Json::object();
+  SortedJson files = SortedJson::object(), tensors = SortedJson::object();
   for (const auto& [name, file] : manifest.files) {
     files[name] = {{"bytes", file.bytes}, {"xxh3_128", file.digest}};
   }
@@ -175,11 +175,11 @@ std::string ToText(const Manifest& manifest) {
                      {"offset", entry.offset},
                      {"shape", std::vector<int64_t>(dims.begin(), dims.end())}};
   }
-  const Json body = {{"attributes", manifest.info.attributes},
-                     {"files", files},
-                     {"run_id", manifest.info.run_id},
-                     {"step", manifest.info.step},
-                     {"tensors", tensors}};
+  const SortedJson body = {{"attributes", manifest.info.attributes},
+                           {"files", files},
+                           {"run_id", manifest.info.run_id},
+                           {"step", manifest.info.step},
+                           {"tensors", tensors}};
   const std::string text = fmt::format("{}{}\n{}\n", kMagic, kVersion, body.dump(1));
   return fmt::format("{}{}{}\n", text, kDigestKey, DigestOfText(text));
 }
@@ -209,7 +209,8 @@ Manifest ParseManifest(std::string_view text) {
                     "to {}: use the program that wrote it",
                     kManifestName, version, kVersion));
   }
-  const Json body = Json::parse(covered.substr(line_end + 1), nullptr, /*allow_exceptions=*/false);
+  const SortedJson body =
+      SortedJson::parse(covered.substr(line_end + 1), nullptr, /*allow_exceptions=*/false);
   if (body.is_discarded()) Fail(ExitCode::kCheckpoint, "{} holds broken JSON", kManifestName);
   return ParseBody(body, version);
 }

@@ -62,7 +62,7 @@ File OpenVerified(const Path& path, const FileDigest& expected,
 }
 
 // Version 1 leaves it to HDF5 where a tensor lies in its file.
-void LocateTensors(VerifiedDirectory* verified) {
+void LocateAllTensors(VerifiedDirectory* verified) {
   std::map<std::string, Hdf5Contents> contents;
   for (auto& [name, entry] : verified->manifest.tensors) {
     File& file = verified->files.at(entry.file);
@@ -108,7 +108,7 @@ VerifiedDirectory VerifyDirectory(const Path& directory, std::optional<int64_t> 
   for (const auto& [name, digest] : manifest.files) {
     verified.files.emplace(name, OpenVerified(directory / name, digest, from));
   }
-  if (manifest.version == 1) LocateTensors(&verified);
+  if (manifest.version == 1) LocateAllTensors(&verified);
   return verified;
 }
 

@@ -97,13 +97,14 @@ void AddNames(const NamePair& pair, const char* stack, int layers,
   }
 }
 
-TensorType Transposed(const TensorType& type, bool transposed) {
+TensorType TransposedIf(const TensorType& type, bool transposed) {
   if (!transposed) return type;
   return {type.dtype, {type.shape[1], type.shape[0]}};
 }
 
 // `to` [columns, rows] from `from` [rows, columns], in blocks that the cache holds.
-void Transpose(std::span<const float> from, int64_t rows, int64_t columns, std::span<float> to) {
+void TransposeInto(std::span<const float> from, int64_t rows, int64_t columns,
+                   std::span<float> to) {
   constexpr int64_t kBlock = 32;
   for (int64_t i = 0; i < rows; i += kBlock) {
     for (int64_t j = 0; j < columns; j += kBlock) {
@@ -129,11 +130,11 @@ class RenamedSource : public TensorSource {
     const Shape& shape = inner_.tensors().find(inner_name)->second.shape;
     std::vector<float> stored(values.size());
     inner_.Read(inner_name, stored);
-    Transpose(stored, shape[0], shape[1], values);
+    TransposeInto(stored, shape[0], shape[1], values);
   }
 
   void Add(const std::string& name, const std::string& inner_name, bool transposed) {
-    tensors_.emplace(name, Transposed(inner_.tensors().find(inner_name)->second, transposed));
+    tensors_.emplace(name, TransposedIf(inner_.tensors().find(inner_name)->second, transposed));
     places_.emplace(name, std::pair(inner_name, transposed));
   }
 
@@ -222,10 +223,10 @@ std::unique_ptr<TensorSource> FromHuggingFaceNames(std::unique_ptr<TensorSource>
     const TensorType type{DType::kF32, parameters.Get(name.ours).shape};
     if (found == stored.tensors().end()) {
       missing.push_back(name.theirs);
-    } else if (found->second != Transposed(type, name.transposed)) {
+    } else if (found->second != TransposedIf(type, name.transposed)) {
       others.push_back(fmt::format("{} is {} there, {} by config.json", chosen,
                                    ToString(found->second.shape),
-                                   ToString(Transposed(type, name.transposed).shape)));
+                                   ToString(TransposedIf(type, name.transposed).shape)));
     } else {
       renamed->Add(name.ours, chosen, name.transposed);
     }

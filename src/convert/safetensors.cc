@@ -57,7 +57,7 @@ bool IsPlainName(const std::string& name) {
 
 // Of the JSON object "weight_map": tensors by the file that they are in. A file name with a folder
 // in it could lead anywhere.
-std::map<std::string, std::set<std::string>> ReadIndex(const Path& path) {
+std::map<std::string, std::set<std::string>> TensorsByFile(const Path& path) {
   const std::string text = ReadWholeFile(path, kMaxIndexBytes, ExitCode::kCheckpoint);
   std::map<std::string, std::set<std::string>> files;
   try {
@@ -114,7 +114,7 @@ std::vector<std::string> SafetensorsSource::Add(const Path& path) {
 }
 
 void SafetensorsSource::AddFilesOfIndex(const Path& directory) {
-  for (const auto& [file, expected] : ReadIndex(directory / kSafetensorsIndex)) {
+  for (const auto& [file, expected] : TensorsByFile(directory / kSafetensorsIndex)) {
     if (!Exists(directory / file)) {
       Fail(ExitCode::kCheckpoint, "{} names {}, which is not there; is the copy complete?",
            (directory / kSafetensorsIndex).string(), Printable(file, kMostShown));

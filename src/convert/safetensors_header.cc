@@ -52,7 +52,7 @@ struct Fields {
   std::optional<std::vector<uint64_t>> shape, offsets;
 };
 
-SafetensorsEntry EntryOf(const std::string& name, const Fields& fields, int64_t data_bytes) {
+SafetensorsEntry CheckedEntry(const std::string& name, const Fields& fields, int64_t data_bytes) {
   if (!fields.dtype || !fields.shape || !fields.offsets) {
     Refuse("{} lacks dtype, shape or data_offsets", Named(name));
   }
@@ -137,7 +137,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       if (header_->tensors.size() == SafetensorsHeader::kMaxTensors) {
         Refuse("it has more than {} tensors", SafetensorsHeader::kMaxTensors);
       }
-      if (!header_->tensors.emplace(name_, EntryOf(name_, fields_, data_bytes_)).second) {
+      if (!header_->tensors.emplace(name_, CheckedEntry(name_, fields_, data_bytes_)).second) {
         Refuse("{} is there twice", Named(name_));
       }
     }

@@ -10,7 +10,7 @@
 namespace syntra {
 namespace {
 
-RequestSize SizeOf(const ScoreRequest& request) {
+RequestSize RequestSizeOf(const ScoreRequest& request) {
   RequestSize size{.rows = static_cast<int64_t>(request.targets.size()),
                    .input = static_cast<int64_t>(request.ids.size()),
                    .output = 0};
@@ -89,7 +89,7 @@ std::vector<std::vector<double>> Scorer::ScoreOne(std::span<const ScoreRequest> 
 std::vector<std::vector<double>> Scorer::Score(std::span<const ScoreRequest> requests,
                                                Communicator& ranks, const OnBatch& on_batch) {
   std::vector<RequestSize> sizes;
-  for (const ScoreRequest& request : requests) sizes.push_back(SizeOf(request));
+  for (const ScoreRequest& request : requests) sizes.push_back(RequestSizeOf(request));
   const std::vector<RequestBatch> batches =
       BatchesBySize(sizes, settings_.input_length, settings_.output_length);
   return ShareBatches<std::vector<double>>(

@@ -10,7 +10,7 @@
 namespace syntra {
 namespace {
 
-struct Place {
+struct StatePlace {
   TensorType type;
   StateKind kind;
   int64_t offset;  // in elements of the state arena
@@ -22,7 +22,7 @@ class CacheLayout {
   Value Get(ProgramBuilder& builder, const std::string& name, const TensorType& type,
             StateKind kind) {
     const auto [it, fresh] =
-        places_.emplace(name, Place{type, kind, static_cast<int64_t>(bytes_ / sizeof(float))});
+        places_.emplace(name, StatePlace{type, kind, static_cast<int64_t>(bytes_ / sizeof(float))});
     if (fresh) bytes_ += AlignUp(type.bytes());
     return builder.State("cache/" + name, type, it->second.offset);
   }
@@ -31,11 +31,11 @@ class CacheLayout {
       return Get(builder, name, type, kind);
     };
   }
-  const std::map<std::string, Place>& places() const { return places_; }
+  const std::map<std::string, StatePlace>& places() const { return places_; }
   size_t bytes() const { return bytes_; }
 
  private:
-  std::map<std::string, Place> places_;
+  std::map<std::string, StatePlace> places_;
   size_t bytes_ = 0;
 };
 

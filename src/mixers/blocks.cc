@@ -6,7 +6,7 @@
 namespace syntra {
 namespace {
 
-Value Converted(const Scope& scope, Value x, const char* dtype) {
+Value CastTo(const Scope& scope, Value x, const char* dtype) {
   return scope.One("cast", {{"dtype", dtype}}, {x});
 }
 
@@ -19,12 +19,12 @@ Value PadToMultiple(const Scope& scope, Value x, int64_t size) {
 
 Value AsRows(const Scope& scope, Value segments) {
   const Shape shape = scope.TypeOf(segments).shape;
-  return Reshape(scope, Converted(scope, segments, "f32"), {shape[0], shape[1], 1});
+  return Reshape(scope, CastTo(scope, segments, "f32"), {shape[0], shape[1], 1});
 }
 
 Value AsSegments(const Scope& scope, Value rows) {
   const Shape shape = scope.TypeOf(rows).shape;
-  return Converted(scope, Reshape(scope, rows, {shape[0], shape[1]}), "i32");
+  return CastTo(scope, Reshape(scope, rows, {shape[0], shape[1]}), "i32");
 }
 
 Value AttendFrom(const Scope& scope, int64_t heads, AttentionOperands operands, AttentionMask mask,

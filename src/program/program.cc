@@ -5,7 +5,7 @@ namespace syntra {
 
 namespace {
 
-std::string NameOf(const Program& program, Value value) {
+std::string ValueName(const Program& program, Value value) {
   if (!value) return "-";
   const ValueInfo& info = program.info(value);
   if (info.kind == ValueKind::kConstant) {
@@ -22,7 +22,7 @@ std::string Dump(const Program& program) {
   for (const Instruction& instruction : program.instructions) {
     for (size_t i = 0; i < instruction.outputs.size(); ++i) {
       if (i > 0) text += ", ";
-      text += NameOf(program, instruction.outputs[i]);
+      text += ValueName(program, instruction.outputs[i]);
       if (!instruction.outputs[i]) continue;
       text += ' ' + ToString(program.info(instruction.outputs[i]).type);
       if (instruction.call.accumulate[i]) text += " +";
@@ -30,7 +30,7 @@ std::string Dump(const Program& program) {
     text += " = " + instruction.op->name + '(';
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
       if (i > 0) text += ", ";
-      text += NameOf(program, instruction.inputs[i]);
+      text += ValueName(program, instruction.inputs[i]);
     }
     text += ')';
     if (!instruction.call.attributes.empty())
@@ -38,7 +38,7 @@ std::string Dump(const Program& program) {
     text += '\n';
   }
   for (const auto& [name, value] : program.outputs) {
-    text += "output " + name + " = " + NameOf(program, value) + '\n';
+    text += "output " + name + " = " + ValueName(program, value) + '\n';
   }
   return text;
 }

@@ -10,14 +10,10 @@
 #include "core/thread.h"
 #include "data/shard_claim.h"
 #include "tests/data/corpus_files.h"
+#include "tests/data/sample_data.h"
 
 namespace syntra {
 namespace {
-
-const Tokenizer& T5() {
-  static const Tokenizer tokenizer(SamplePath("spiece.model"), 100);
-  return tokenizer;
-}
 
 // `shards` json files of 40 documents each.
 Path WriteCorpus(std::string_view name, int shards) {

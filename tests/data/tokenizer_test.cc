@@ -11,16 +11,12 @@
 #include "data/record_reader.h"
 #include "tests/base/child_process.h"
 #include "tests/data/corpus_files.h"
+#include "tests/data/sample_data.h"
 
 namespace syntra {
 namespace {
 
 using Ids = std::vector<int32_t>;
-
-const Tokenizer& T5() {
-  static const Tokenizer tokenizer(SamplePath("spiece.model"), 100);
-  return tokenizer;
-}
 
 Json ReadJson(const Path& path) { return ParseJson(ReadWholeFile(path)); }
 

@@ -188,11 +188,12 @@ TEST_F(FiveTokens, ABeamOfOneIsGreedy) {
   const auto greedy = Decode(DecodingOf("greedy {}"));
   EXPECT_EQ(Decode(DecodingOf("beam { size: 1 alpha: 0 }")), greedy);
   const auto penalised = Decode(DecodingOf("beam { size: 1 alpha: 0.6 }"));
+  const auto of_four = Decode(DecodingOf("beam { size: 4 alpha: 0.6 }"));
   for (int64_t input = 0; input < kInputs; ++input) {
     const Hypothesis& output = penalised[input].front();
     EXPECT_EQ(output.ids, greedy[input].front().ids);
     // The output is among those of every beam in which it ended, with the same score there.
-    for (const Hypothesis& other : Decode(DecodingOf("beam { size: 4 alpha: 0.6 }"))[input]) {
+    for (const Hypothesis& other : of_four[input]) {
       if (other.ids != output.ids) continue;
       EXPECT_NEAR(output.score, other.score, 1e-5);
     }

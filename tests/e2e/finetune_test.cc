@@ -163,40 +163,6 @@ TEST_F(Finetune, RanksLabels) {
   EXPECT_EQ(File("a", "results.json"), File("two", "results.json"));
 }
 
-// A model that went through a Hugging Face directory trains to the same bits, is continued, and
-// leaves as it came.
-TEST_F(Finetune, FromHuggingFace) {
-  const auto convert = [&](const Path& from, const std::string& to) {
-    return Run({"convert", "--input", from.string(), "--output", Directory(to).string(), "--to",
-                "huggingface"});
-  };
-  Train("vanilla",
-        {"train.steps=4", "evaluation.every=0",
-         "model.mixer={ attention { heads: 2 head_size: 16 term { dot_product {} } } }"});
-  const Outcome exported = convert(Directory("vanilla"), "hub");
-  ASSERT_EQ(exported.code, 0) << exported.err;
-  const auto from = [&](const std::string& source, const std::string& name) {
-    // Hugging Face has one rate for all dropout, and another noise.
-    Arguments command =
-        Command(name, {"checkpoint.initial_state=FRESH", "model.dropout=0",
-                       "model.mixer.attention.dropout=0", "model.cross_attention.dropout=0"});
-    command[4] = Directory(source).string();
-    return command;
-  };
-  const Outcome direct = Run(from("vanilla", "a"));
-  ASSERT_EQ(direct.code, 0) << direct.err;
-  const Outcome stopped =
-      Run(from("hub", "b"), {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@8"}});
-  ASSERT_EQ(stopped.code, 75) << stopped.err;
-  EXPECT_TRUE(stopped.Says("starting from the parameters of " + Directory("hub").string()))
-      << stopped.err;
-  const Outcome continued = Run(from("hub", "b"));
-  ASSERT_EQ(continued.code, 0) << continued.err;
-  EXPECT_EQ(Trace(Directory("a"), 12), Trace(Directory("b"), 12));
-  EXPECT_EQ(File("a", "predictions/toy.jsonl"), File("b", "predictions/toy.jsonl"));
-  EXPECT_EQ(convert(Directory("b") / "best/toy", "finetuned").code, 0);
-}
-
 // The best evaluation is found again from what the run has written before it stopped.
 TEST_F(Finetune, ContinuesToTheSameResults) {
   ASSERT_EQ(Run(Command("whole")).code, 0);
@@ -227,25 +193,6 @@ TEST_F(Finetune, TheEvaluationAtTheStartCanBeLeftOut) {
   ASSERT_EQ(stopped.code, 75) << stopped.err;
   ASSERT_EQ(Run(Command("without", without)).code, 0);
   EXPECT_EQ(evaluated("without"), (std::vector<int64_t>{4, 8, 12}));
-}
-
-// For its settings, its tokenizer and its parameters.
-TEST_F(Finetune, OpensItsModelOnce) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the leak check does not work under strace";
-#endif
-  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
-  const Path trace = scratch_ / "trace";
-  const Outcome outcome =
-      Run(Command("a", {"train.steps=1"}),
-          {.wrapper = {"strace", "-f", "-e", "trace=openat", "-o", trace.string()}});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::string shard = (CheckpointPath("base", 4) / "shard-00000.h5").string();
-  int opened = 0;
-  for (const std::string& line : Split(ReadWholeFile(trace), '\n')) {
-    opened += line.find(shard) != std::string::npos;
-  }
-  EXPECT_EQ(opened, 1);
 }
 
 TEST_F(Finetune, TwoRanksAreOne) {
@@ -304,110 +251,6 @@ TEST_F(Finetune, SeedsHaveAMeanAndASpread) {
   EXPECT_NEAR(tested(results), (tested(first) + tested(second)) / 2, 1e-9);
   EXPECT_NEAR(results["deviations"].at("toy_test").at("f1").get<double>(),
               std::abs(tested(first) - tested(second)) / std::sqrt(2.0), 1e-9);
-}
-
-TEST_F(Finetune, FromScratchIsAskedFor) {
-  Arguments command = Command("a", {"train.steps=1"});
-  command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
-  const Outcome refused = Run(command);
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(refused.Says("--init-from")) << refused.err;
-  command.push_back("--from-scratch");
-  for (const std::string& setting :
-       {std::string("model {width: 32 encoder_layers: 1 decoder_layers: 1 vocabulary_size: 128}"),
-        "data.tokenizer=" + tokenizer_.string(), std::string("data.extra_ids=20")}) {
-    command.insert(command.end(), {"--set", setting});
-  }
-  const Outcome scratch = Run(command);
-  EXPECT_EQ(scratch.code, 0) << scratch.err;
-  // It goes on from its own checkpoints, but not from those of another start.
-  EXPECT_TRUE(Run(command).Says("the run is done"));
-  ASSERT_EQ(Run(Command("b", {"train.steps=1"})).code, 0);
-  command.insert(command.end(), {"--set", "train.directory=" + Directory("b").string()});
-  const Outcome started = Run(command);
-  EXPECT_EQ(started.code, 2);
-  EXPECT_TRUE(started.Says("set another train.directory to train from scratch")) << started.err;
-}
-
-TEST_F(Finetune, AStartIsNamedOnce) {
-  const auto fails = [&](const Arguments& command, const std::string& says) {
-    const Outcome outcome = Run(command);
-    EXPECT_EQ(outcome.code, 2) << says;
-    EXPECT_TRUE(outcome.Says(says)) << outcome.err;
-    EXPECT_FALSE(Exists(Directory("a")));
-  };
-  const std::string base = Directory("base").string();
-  fails(Command("a", {}, {"--from-scratch"}), "excludes");
-  fails(Command("a", {"checkpoint.initial=/nowhere"}),
-        "--init-from names " + base + ", but checkpoint.initial /nowhere");
-  for (const std::string name : {"finetune", "check", "slurm"}) {
-    Arguments command = Command("a", {"checkpoint.initial=" + base}, {"--from-scratch"});
-    command.erase(command.begin() + 3, command.begin() + 5);  // --init-from
-    command[0] = name;
-    if (name == "slurm") command.insert(command.end(), {"--time", "5"});
-    fails(command, "--from-scratch starts from no model, but checkpoint.initial names " + base);
-  }
-  EXPECT_EQ(Run(Command("a", {"checkpoint.initial=" + base, "train.steps=1"})).code, 0);
-}
-
-// A start of another kind of mixer would be replaced by a new one.
-TEST_F(Finetune, TheMixersOfTheStartStay) {
-  Train("conv", {"train.steps=4", "model.mixer={ light_conv { kernel_size: 5 heads: 4 } }"});
-  const auto from = [&](const Arguments& settings) {
-    Arguments command = Command("a", settings);
-    command[4] = Directory("conv").string();
-    return command;
-  };
-  const Outcome refused = Run(from({"model.mixer.attention.dropout=0"}));
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(
-      refused.Says("--set model.mixer.attention.dropout=0: model.mixer is attention, but "
-                   "the model of " +
-                   Directory("conv").string()))
-      << refused.err;
-  EXPECT_TRUE(refused.Says("has light_conv (model.mixer); leave model.mixer out")) << refused.err;
-  const Outcome outcome = Run(from({"model.attention_dropout=0.25", "train.steps=1"}));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::string config = File("a", "config.textproto");
-  EXPECT_THAT(config, HasSubstr("light_conv {"));
-  EXPECT_THAT(config, HasSubstr("    head_size: 16\n    dropout: 0.25\n"));
-}
-
-// `check` passes what `finetune` trains, and tells what it refuses.
-TEST_F(Finetune, CheckKnowsTheStart) {
-  const auto initial = [&](Arguments command) {
-    command[0] = "check";
-    command.push_back("--json");
-    return ParseJson(Run(command).out).at("initial");
-  };
-  const Json named = initial(Command("a"));
-  EXPECT_EQ(named.at("state"), "ok");
-  EXPECT_THAT(named.at("detail").get<std::string>(), HasSubstr(Directory("base").string()));
-  Arguments without = Command("a");
-  without.erase(without.begin() + 3, without.begin() + 5);  // --init-from
-  const Json lacking = initial(without);
-  EXPECT_EQ(lacking.at("state"), "warning");
-  EXPECT_TRUE(Run(without).Says(lacking.at("detail").get<std::string>()));
-  without.push_back("--from-scratch");
-  EXPECT_EQ(initial(without).at("state"), "ok");
-}
-
-// The sizes are the start's, not those that a configuration without a model has.
-TEST_F(Finetune, PlansKnowTheStart) {
-  const auto parameters = [&](const Arguments& command) {
-    const Outcome outcome = Run(command);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return ParseJson(Split(outcome.out, '\n')[0]).at("parameters");
-  };
-  const Arguments given{(scratch_ / "toy.textproto").string(), "--set",
-                        "checkpoint.initial=" + Directory("base").string()};
-  const auto with = [&](Arguments command, const Arguments& more) {
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
-  };
-  const Json expected = parameters({"plan", "--json", config_.string()});
-  EXPECT_EQ(parameters(with({"plan", "--json"}, given)), expected);
-  EXPECT_EQ(parameters(with({"bench", "--json", "--steps", "1"}, given)), expected);
 }
 
 // Then the last model answers the test split.

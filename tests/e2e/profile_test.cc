@@ -19,7 +19,7 @@ class Profile : public TinyRun {
 
 using Steps = std::vector<int64_t>;
 constexpr const char* kProfile = "train.profile={ first_step: 2 steps: 3 }";
-const Arguments kShort{"train.steps=6", "train.micro_batch_size=4", "checkpoint.every=3",
+const Arguments kSteps{"train.steps=6", "train.micro_batch_size=4", "checkpoint.every=3",
                        "evaluation.every=3"};
 
 Arguments With(Arguments settings, const std::string& more) {
@@ -29,7 +29,7 @@ Arguments With(Arguments settings, const std::string& more) {
 
 TEST_F(Profile, HasTheStepsPhasesAndOpsOfItsWindow) {
   // On a busy machine the last step may be over before the threads beside it have begun.
-  Train("run", With(kShort, kProfile), {.environment = {"SYNTRA_FAILPOINT=slow_rank@4"}});
+  Train("run", With(kSteps, kProfile), {.environment = {"SYNTRA_FAILPOINT=slow_rank@4"}});
   const std::vector<ProfileEvent> events = Events("run");
   EXPECT_EQ(StepsOf(events, kTrainingLane, "step"), (Steps{2, 3, 4}));
   EXPECT_EQ(StepsOf(events, kTrainingLane, "data"), (Steps{2, 3, 4}));
@@ -68,9 +68,9 @@ TEST_F(Profile, HasTheStepsPhasesAndOpsOfItsWindow) {
 
 // The same bits with every op, without ops, and without a profile.
 TEST_F(Profile, ChangesNoNumber) {
-  Train("without", kShort);
-  Train("ops", With(kShort, kProfile));
-  Train("phases", With(kShort, "train.profile={ first_step: 2 steps: 3 ops: false }"));
+  Train("without", kSteps);
+  Train("ops", With(kSteps, kProfile));
+  Train("phases", With(kSteps, "train.profile={ first_step: 2 steps: 3 ops: false }"));
   EXPECT_EQ(Trace(Directory("ops"), 6), Trace(Directory("without"), 6));
   EXPECT_EQ(Trace(Directory("phases"), 6), Trace(Directory("without"), 6));
   EXPECT_FALSE(Exists(Directory("without") / "profile"));
@@ -81,7 +81,7 @@ TEST_F(Profile, ChangesNoNumber) {
 
 TEST_F(Profile, EachRankHasItsOwnOnACommonClock) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
-  Train("run", With(kShort, kProfile), {.ranks = 2});
+  Train("run", With(kSteps, kProfile), {.ranks = 2});
   const std::vector<ProfileEvent> first = Events("run", 0), second = Events("run", 1);
   for (const auto* events : {&first, &second}) {
     EXPECT_EQ(StepsOf(*events, kTrainingLane, "step"), (Steps{2, 3, 4}));
@@ -105,7 +105,7 @@ TEST_F(Profile, EachRankHasItsOwnOnACommonClock) {
 
 // A process that goes on among the steps records the rest of them, and one behind them nothing.
 TEST_F(Profile, OfARunThatContinues) {
-  const Arguments command = Pretrain("run", With(kShort, kProfile));
+  const Arguments command = Pretrain("run", With(kSteps, kProfile));
   const Outcome stopped = Run(command, {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@3"}});
   ASSERT_EQ(stopped.code, 75) << stopped.err;
   EXPECT_EQ(StepsOf(Events("run"), kTrainingLane, "step"), (Steps{2, 3}));
@@ -121,14 +121,14 @@ TEST_F(Profile, OfARunThatContinues) {
 }
 
 TEST_F(Profile, OfStepsThatDoNotCome) {
-  Train("run", With(kShort, "train.profile={ first_step: 5 steps: 100 }"));
+  Train("run", With(kSteps, "train.profile={ first_step: 5 steps: 100 }"));
   const std::vector<ProfileEvent> events = Events("run");
   EXPECT_EQ(StepsOf(events, kTrainingLane, "step"), (Steps{5, 6}));
   EXPECT_EQ(StepsOf(events, kTrainingLane, "evaluation"), Steps{6});
   EXPECT_EQ(CountOf(events, "make batches"), 1);
 
   const Outcome beyond =
-      Run(Pretrain("none", With(kShort, "train.profile={ first_step: 7 steps: 1 }")));
+      Run(Pretrain("none", With(kSteps, "train.profile={ first_step: 7 steps: 1 }")));
   EXPECT_EQ(beyond.code, 2);
   EXPECT_TRUE(beyond.Says("train.profile.first_step 7 is behind train.steps 6")) << beyond.err;
 
@@ -148,7 +148,7 @@ TEST_F(Profile, ThatCannotBeWrittenIsAWarning) {
   CreateDirectories(scratch_ / "elsewhere");
   std::filesystem::create_directory_symlink(scratch_ / "elsewhere", Directory("link") / "profile");
   for (const std::string run : {"file", "link"}) {
-    const Outcome outcome = Run(Pretrain(run, With(kShort, kProfile)));
+    const Outcome outcome = Run(Pretrain(run, With(kSteps, kProfile)));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_TRUE(outcome.Says("no profile of steps 2 to 4: ")) << outcome.err;
     EXPECT_TRUE(outcome.Says((Directory(run) / "profile").string())) << outcome.err;

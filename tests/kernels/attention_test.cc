@@ -41,13 +41,13 @@ std::vector<TensorType> TypesOf(const Operands& operands) {
   return types;
 }
 
-std::vector<ReferenceTensor> Views(Operands& operands) {
+std::vector<ReferenceTensor> ViewsOf(Operands& operands) {
   std::vector<ReferenceTensor> views;
   for (Operand& o : operands) views.push_back({o.type, o.numbers, o.integers});
   return views;
 }
 
-void FillNormal(std::mt19937_64& random, std::vector<double>& numbers) {
+void FillRandomly(std::mt19937_64& random, std::vector<double>& numbers) {
   std::normal_distribution<double> normal;
   for (double& x : numbers) x = normal(random);
 }
@@ -55,7 +55,7 @@ void FillNormal(std::mt19937_64& random, std::vector<double>& numbers) {
 Operands Draw(const OpCase& test_case, std::mt19937_64& random) {
   Operands inputs = Zeros(test_case.inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    FillNormal(random, inputs[i].numbers);
+    FillRandomly(random, inputs[i].numbers);
     if (!inputs[i].integers.empty()) {
       test_case.fill_integers(static_cast<int>(i), inputs[i].integers);
     }
@@ -68,7 +68,7 @@ Operands RunReference(const char* name, const Attributes& attributes, Operands& 
   OpCall call{attributes, TypesOf(inputs), {}, {}};
   call.outputs = op.infer(attributes, call.inputs);
   Operands outputs = Zeros(call.outputs);
-  op.reference(call, Views(inputs), Views(outputs));
+  op.reference(call, ViewsOf(inputs), ViewsOf(outputs));
   return outputs;
 }
 
@@ -174,7 +174,7 @@ struct Problem {
     outputs = RunReference("attention", attributes, inputs);
     if (inputs[kQueryStart].type.present()) return;
     Operand dy = outputs[kY];
-    FillNormal(random, dy.numbers);
+    FillRandomly(random, dy.numbers);
     Represent(dy);
     gradient_inputs = GradientInputs(inputs, outputs, dy);
     for (Operand& input : gradient_inputs) Represent(input);
@@ -205,7 +205,7 @@ struct Results {
   }
 };
 
-OpCase LargeCase(DType type, const char* kind) {
+OpCase CaseOf(DType type, const char* kind) {
   const std::string_view name = kind;
   const auto has = [&](const char* part) { return name.find(part) != std::string_view::npos; };
   // Six examples are two groups of the shared class.
@@ -268,7 +268,7 @@ TEST_P(AttentionCase, ReferenceGradientMatchesFiniteDifferences) {
   Operands inputs = Draw(test_case, random);
   const Operands outputs = RunReference("attention", test_case.attributes, inputs);
   Operand dy = outputs[kY];
-  FillNormal(random, dy.numbers);
+  FillRandomly(random, dy.numbers);
   Operands gradient_inputs = GradientInputs(inputs, outputs, dy);
   const Operands gradients = RunReference("attention_grad", test_case.attributes, gradient_inputs);
   const double step = 1e-5;
@@ -278,7 +278,7 @@ TEST_P(AttentionCase, ReferenceGradientMatchesFiniteDifferences) {
     for (int repeat = 0; repeat < 4; ++repeat) {
       const std::vector<double> at = inputs[g].numbers;
       std::vector<double> direction(at.size());
-      FillNormal(random, direction);
+      FillRandomly(random, direction);
       double difference = 0.0;
       for (double sign : {1.0, -1.0}) {
         for (size_t e = 0; e < at.size(); ++e) {
@@ -340,7 +340,7 @@ class LargeAttention : public testing::TestWithParam<std::tuple<DType, const cha
 TEST_P(LargeAttention, CpuMatchesReferenceWithAnyNumberOfThreads) {
   const auto [dtype, kind] = GetParam();
   // Scores of the size that training sees: their rounding is not what is tested here.
-  const Problem p(LargeCase(dtype, kind), 17, 0.2);
+  const Problem p(CaseOf(dtype, kind), 17, 0.2);
   const int threads = ThreadCount();
   SetThreadCount(1);
   const Results one(p);
@@ -419,7 +419,7 @@ TEST(Attention, TableEqualsDotProductOfOneHotQueries) {
 TEST_P(LargeAttention, PaddedKeysNeverMatter) {
   const auto [dtype, kind] = GetParam();
   if (std::string_view(kind).find("packed") == std::string_view::npos) return;
-  Problem p(LargeCase(dtype, kind), 23, 0.2);
+  Problem p(CaseOf(dtype, kind), 23, 0.2);
   const Results before(p);
   const int64_t rows = p.inputs[kValue].type.shape[1], width = p.inputs[kValue].type.shape[2];
   for (Operands* operands : {&p.inputs, &p.gradient_inputs}) {

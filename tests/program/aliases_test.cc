@@ -10,16 +10,16 @@ namespace {
 // Programs on values x, y and z of the same size, numbered in this order, and an input.
 enum Name { kX, kY, kZ, kIn };
 
-class Sketch {
+class PlanSketch {
  public:
-  Sketch() {
+  PlanSketch() {
     program_.values.assign(4, {.type = {DType::kF32, {2, 6}}});
     program_.values[kIn].kind = ValueKind::kInput;
   }
-  Sketch& Reshape(Name to, Name from, bool accumulate = false) {
+  PlanSketch& Reshape(Name to, Name from, bool accumulate = false) {
     return Call("reshape", {{"shape", Attributes::Integers{2, 6}}}, to, from, accumulate);
   }
-  Sketch& Scale(Name to, Name from, bool accumulate = false) {
+  PlanSketch& Scale(Name to, Name from, bool accumulate = false) {
     return Call("affine", {{"scale", 2.0}, {"shift", 0.0}}, to, from, accumulate);
   }
   Name HolderOf(Name name) const {
@@ -28,7 +28,7 @@ class Sketch {
   bool DoesNothing(size_t instruction) const { return FindAliases(program_).idle[instruction]; }
 
  private:
-  Sketch& Call(const char* op, Attributes attributes, Name to, Name from, bool accumulate) {
+  PlanSketch& Call(const char* op, Attributes attributes, Name to, Name from, bool accumulate) {
     const TensorType type = program_.values[kX].type;
     program_.instructions.push_back(
         {&GetOp(op), {std::move(attributes), {type}, {type}, {accumulate}}, {{from}}, {{to}}});
@@ -39,7 +39,7 @@ class Sketch {
 };
 
 TEST(Aliases, AReshapeLiesInItsInputsMemory) {
-  const Sketch read = Sketch().Scale(kX, kIn).Reshape(kY, kX).Reshape(kZ, kY);
+  const PlanSketch read = PlanSketch().Scale(kX, kIn).Reshape(kY, kX).Reshape(kZ, kY);
   EXPECT_EQ(read.HolderOf(kY), kX);
   EXPECT_EQ(read.HolderOf(kZ), kX);
   EXPECT_TRUE(read.DoesNothing(1));
@@ -47,24 +47,28 @@ TEST(Aliases, AReshapeLiesInItsInputsMemory) {
 }
 
 TEST(Aliases, NotWhereOneIsWrittenWhileTheOtherIsNeeded) {
-  const Sketch late = Sketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kY, kIn, true).Scale(kZ, kX);
+  const PlanSketch late =
+      PlanSketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kY, kIn, true).Scale(kZ, kX);
   EXPECT_EQ(late.HolderOf(kY), kY);
-  const Sketch early = Sketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kZ, kX).Scale(kY, kIn, true);
+  const PlanSketch early =
+      PlanSketch().Scale(kX, kIn).Reshape(kY, kX).Scale(kZ, kX).Scale(kY, kIn, true);
   EXPECT_EQ(early.HolderOf(kY), kX);
   // A kernel must not write x where it reads z.
-  const Sketch at_once = Sketch().Scale(kX, kIn).Reshape(kY, kX).Reshape(kZ, kY).Scale(kX, kZ);
+  const PlanSketch at_once =
+      PlanSketch().Scale(kX, kIn).Reshape(kY, kX).Reshape(kZ, kY).Scale(kX, kZ);
   EXPECT_EQ(at_once.HolderOf(kY), kX);
   EXPECT_EQ(at_once.HolderOf(kZ), kZ);
 }
 
 TEST(Aliases, WhatIsAddedToAnAliasIsComputed) {
-  const Sketch sum = Sketch().Scale(kX, kIn).Scale(kZ, kIn).Reshape(kY, kX).Reshape(kY, kZ, true);
+  const PlanSketch sum =
+      PlanSketch().Scale(kX, kIn).Scale(kZ, kIn).Reshape(kY, kX).Reshape(kY, kZ, true);
   EXPECT_EQ(sum.HolderOf(kY), kX);
   EXPECT_TRUE(sum.DoesNothing(2));
   EXPECT_FALSE(sum.DoesNothing(3));
 }
 
-TEST(Aliases, InputsKeepTheirMemory) { EXPECT_EQ(Sketch().Reshape(kY, kIn).HolderOf(kY), kY); }
+TEST(Aliases, InputsKeepTheirMemory) { EXPECT_EQ(PlanSketch().Reshape(kY, kIn).HolderOf(kY), kY); }
 
 }  // namespace
 }  // namespace syntra

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/random.h"
+#include "program/numbers.h"
 #include "tests/kernels/large_cases.h"
 #include "tests/kernels/tape.h"
 
@@ -114,12 +115,6 @@ class Probe {
   std::vector<CaseTensor> inputs_, cotangents_;
   std::set<int> wanted_;
 };
-
-double Norm(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
 
 // The largest disagreement with central differences of any input, along random directions, relative
 // to the norm of that input's gradient. An error e of a gradient shows as a normal deviate times

@@ -83,8 +83,8 @@ double Finish(const GemmProblem& p, double sum, int64_t row, int64_t column, voi
   return std::max(sum, 0.0);
 }
 
-void Multiply(const GemmProblem& p, const GemmBatch& batch, const void* a, const void* b, void* c,
-              void* mask) {
+void MultiplyInto(const GemmProblem& p, const GemmBatch& batch, const void* a, const void* b,
+                  void* c, void* mask) {
   const int64_t a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
   const int64_t b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
   const int64_t c_stride = p.c_stride > 0 ? p.c_stride : p.n;
@@ -115,7 +115,7 @@ void Gemm::Run(const KernelArguments& call, const void* a, const void* b, void* 
                std::byte* workspace, void* mask) const {
   simt::Give(call.stream, [plan = *plan_, a, b, c, workspace, mask] {
     FillWorkspace(workspace);
-    Multiply(plan.problem, plan.batch, a, b, c, mask);
+    MultiplyInto(plan.problem, plan.batch, a, b, c, mask);
   });
 }
 

@@ -7,7 +7,7 @@
 namespace syntra {
 namespace {
 
-constexpr int64_t kMostLogits = 64 << 20;  // on a GPU
+constexpr int64_t kGpuLogits = 64 << 20;  // on a GPU
 
 gpu::LogitChunks ChunksOf(int64_t tokens, int64_t vocabulary) {
   constexpr int64_t kWidth = 19;
@@ -16,7 +16,7 @@ gpu::LogitChunks ChunksOf(int64_t tokens, int64_t vocabulary) {
        {{DType::kBF16, {1, tokens, kWidth}}, {DType::kF32, {vocabulary, kWidth}}},
        {},
        {}},
-      kMostLogits);
+      kGpuLogits);
 }
 
 TEST(LogitChunks, AreWholeTilesThatCoverAllTokens) {
@@ -34,7 +34,7 @@ TEST(LogitChunks, AreWholeTilesThatCoverAllTokens) {
         next += chunks.size(i);
       }
       EXPECT_EQ(next, tokens);
-      EXPECT_LE(chunks.rows * vocabulary, std::max<int64_t>(kMostLogits, 128 * vocabulary));
+      EXPECT_LE(chunks.rows * vocabulary, std::max<int64_t>(kGpuLogits, 128 * vocabulary));
     }
   }
 }

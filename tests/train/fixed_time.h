@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A clock for logs whose lines are compared.
 #pragma once
 
 #include <chrono>

@@ -21,7 +21,7 @@ void Run(std::string_view input) {
 
 std::vector<std::string> Seeds() {
   return {SourceFile("configs/mixers/quickstart.txt"),
-          "# a comment\n\na model { width: 8 }\na train.steps=1\nb\n"};
+          "# a comment\n\na model { width: 8 }\na optimizer.epsilon=1e-8\nb\n"};
 }
 
 }  // namespace
