@@ -99,8 +99,8 @@ ByteTrie::ByteTrie(std::vector<Entry> entries) {
   }
   std::ranges::reverse(entries);
   std::ranges::stable_sort(entries, {}, &Entry::first);
-  const auto repeated = std::ranges::unique(entries, {}, &Entry::first);
-  entries.erase(repeated.begin(), repeated.end());
+  const auto same = [](const Entry& a, const Entry& b) { return a.first == b.first; };
+  entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
   if (!entries.empty()) root_ = Builder(&units_).Place(entries);
 }
 

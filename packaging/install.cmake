@@ -42,7 +42,7 @@ foreach(folder src/ data dist kernels)
           FILES_MATCHING PATTERN *.h PATTERN *.def PATTERN cli EXCLUDE PATTERN sample EXCLUDE)
 endforeach()
 install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/ DESTINATION ${headers} COMPONENT development
-        FILES_MATCHING PATTERN *.pb.h PATTERN src EXCLUDE)
+        FILES_MATCHING PATTERN *.pb.h)
 install(EXPORT syntra NAMESPACE syntra:: DESTINATION ${package} COMPONENT development FILE syntra-targets.cmake)
 configure_package_config_file(packaging/syntra-config.cmake.in ${CMAKE_BINARY_DIR}/syntra-config.cmake
                               INSTALL_DESTINATION ${package})

@@ -11,7 +11,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/tfrecord.h"
-#include "event.pb.h"
+#include "train/event.pb.h"
 
 namespace syntra {
 namespace {

@@ -153,10 +153,10 @@ TEST_F(Finetune, CheckKnowsTheStart) {
 
 // The sizes are the start's, not those that a configuration without a model has.
 TEST_F(Finetune, PlansKnowTheStart) {
-  const auto parameters = [&](const Arguments& command) {
+  const auto report = [&](const Arguments& command) {
     const Outcome outcome = Run(command);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return ParseJson(Split(outcome.out, '\n')[0]).at("parameters");
+    return ParseJson(Split(outcome.out, '\n')[0]);
   };
   const Arguments given{(scratch_ / "toy.textproto").string(), "--set",
                         "checkpoint.initial=" + Directory("base").string()};
@@ -164,9 +164,13 @@ TEST_F(Finetune, PlansKnowTheStart) {
     command.insert(command.end(), more.begin(), more.end());
     return command;
   };
-  const Json expected = parameters({"plan", "--json", config_.string()});
-  EXPECT_EQ(parameters(with({"plan", "--json"}, given)), expected);
-  EXPECT_EQ(parameters(with({"bench", "--json", "--steps", "1"}, given)), expected);
+  const Json expected = report({"plan", "--json", config_.string()}).at("parameters");
+  EXPECT_EQ(report(with({"plan", "--json"}, given)).at("parameters"), expected);
+  EXPECT_EQ(report(with({"bench", "--json", "--steps", "1"}, given)).at("parameters"), expected);
+  const Json shards = report(with({"inspect", "shards", "--json"}, given)).at("shards");
+  EXPECT_EQ(shards.at(0).at("updated"), expected);
+  const Json alive = report(with({"inspect", "memory", "--json"}, given)).at("alive_at_peak");
+  EXPECT_THAT(JsonText(alive), HasSubstr("f32[1, 32, 32]"));  // a row of 32 tokens and its width
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "event.pb.h"
+#include "train/event.pb.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
