@@ -38,7 +38,12 @@ HWY_INLINE Lanes Exp(Lanes x) {
   const Lanes within = Where(x > Lanes(kLargest), Lanes(kLargest), x);
   return Where(x > Lanes(kLargest), Lanes(kInfinity), Lanes(FastExp(within.vector)));
 }
-HWY_INLINE Lanes Log(Lanes x) { return Lanes(hn::Log(FloatTag(), x.vector)); }
+// Highway's is a number for NaN and for negative numbers.
+HWY_INLINE Lanes Log(Lanes x) {
+  const FloatTag d;
+  const auto has_log = hn::Ge(x.vector, hn::Zero(d));
+  return Lanes(hn::IfThenElse(has_log, hn::Log(d, x.vector), hn::Set(d, NAN)));
+}
 HWY_INLINE Lanes Tanh(Lanes x) { return Lanes(hn::Tanh(FloatTag(), x.vector)); }
 HWY_INLINE Lanes Sin(Lanes x) { return Lanes(hn::Sin(FloatTag(), x.vector)); }
 HWY_INLINE Lanes Cos(Lanes x) { return Lanes(hn::Cos(FloatTag(), x.vector)); }

@@ -75,7 +75,7 @@ Forward::Forward(const OpCall& call)
     shared_ = std::make_unique<SharedProbabilities>(z_, dtype_, blocks_, call_);
   }
   const int64_t width = z_.head_size * (shared_ ? shared_->group_size() : 1);
-  value_ = thread_.Place(blocks_.MostKeys() * width * SizeOf(dtype_));
+  value_ = thread_.Place(blocks_.GatheredKeys() * width * SizeOf(dtype_));
   y_ = thread_.PlaceFloats(rows * width);
   row_numbers_ = thread_.PlaceFloats(2 * rows);
   for (const QueryBlock& shape : blocks_.Shapes()) {

@@ -108,7 +108,9 @@ std::vector<QueryBlock> QueryBlocks::Shapes() const {
 }
 
 int64_t QueryBlocks::MostRows() const { return std::ranges::max(all_, {}, &QueryBlock::rows).rows; }
-int64_t QueryBlocks::MostKeys() const { return std::ranges::max(all_, {}, &QueryBlock::keys).keys; }
+int64_t QueryBlocks::GatheredKeys() const {
+  return AreRuns() ? std::ranges::max(all_, {}, &QueryBlock::keys).keys : z_.keys;
+}
 int64_t QueryBlocks::LargestTile() const {
   int64_t most = 0;
   for (const QueryBlock& block : all_) most = std::max(most, block.rows * block.keys);

@@ -40,7 +40,8 @@ class QueryBlocks {
   // Whether the keys of a block are runs of keys. If not, they are the first of all keys.
   bool AreRuns() const { return runs_ > 0; }
   int64_t MostRows() const;
-  int64_t MostKeys() const;
+  // Rows of keys that are gathered at a time: those of a block's runs, else all.
+  int64_t GatheredKeys() const;
   int64_t LargestTile() const;  // scores
 
   // The keys that a block of head h reads, if they are runs. `scratch` has most_runs() elements.

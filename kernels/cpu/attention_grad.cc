@@ -168,11 +168,11 @@ void Backward::LayOutScratch() {
     rounded_ = thread_.Place(tile * element);
     if (by_position_) rounded_positions_ = thread_.Place(rows * scores_.extent() * element);
   }
-  value_ = thread_.Place(blocks_.MostKeys() * width * element);
+  value_ = thread_.Place(blocks_.GatheredKeys() * width * element);
   dy_ = thread_.Place(dy_rows * width * element);
   d_key_ = thread_.PlaceFloats(z_.keys * z_.head_size);
   d_value_ = thread_.PlaceFloats(z_.keys * width);
-  if (blocks_.AreRuns()) d_runs_ = thread_.PlaceFloats(blocks_.MostKeys() * z_.head_size);
+  if (blocks_.AreRuns()) d_runs_ = thread_.PlaceFloats(blocks_.GatheredKeys() * z_.head_size);
   d_rows_ = thread_.PlaceFloats(rows * std::max(z_.head_size, z_.features));
   means_ = thread_.PlaceFloats(z_.queries + rows);
 }

@@ -123,6 +123,16 @@ HWY_INLINE float Maximum(const Scores scores) {
   return hn::GetLane(hn::MaxOfLanes(FloatTag(), largest));
 }
 
+// A maximum passes over NaN.
+HWY_INLINE bool HasNaN(const Scores scores) {
+  bool found = false;
+  VectorLoop(scores.count, [&](int64_t j, auto lanes) {
+    const FloatVector valid = MinusInfinityBeyond(scores.At(j, lanes), lanes);
+    found |= !hn::AllFalse(FloatTag(), hn::IsNaN(valid));
+  });
+  return found;
+}
+
 // e[j] = exp(score[j] - offset). Overwrites the scores if `kKeep`, writes to `rounded` unless it is
 // null, and returns the sum.
 template <bool kKeep>
@@ -282,7 +292,7 @@ void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool 
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
     Scores scores = ScoresOf<T>(terms, tile, i);
     const float maximum = Maximum(scores);
-    const bool none = maximum == kMinusInfinity;
+    const bool none = maximum == kMinusInfinity && !HasNaN(scores);
     if (none) scores.count = 0;
     // If rows are normalised, probabilities are rounded only once, after the division.
     BFloat16* copied = copy ? copy + scores.begin : nullptr;

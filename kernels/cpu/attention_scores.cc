@@ -30,7 +30,7 @@ ScoreProducts::ScoreProducts(const Dimensions& z, std::span<const TensorType> in
   row_scratch_ = thread.PlaceFloats(RowScratchFloats(extent_, z_.a_size, z_.b_size));
   if (has(kQuery)) {
     query_ = thread.Place(most_rows * z_.head_size * element);
-    key_ = thread.Place(blocks_.MostKeys() * z_.head_size * element);
+    key_ = thread.Place(blocks_.GatheredKeys() * z_.head_size * element);
   }
   if (has(kU)) {
     u_ = thread.Place(most_rows * z_.features * element);

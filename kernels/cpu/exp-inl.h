@@ -35,7 +35,9 @@ HWY_INLINE FloatVector FastExp(FloatVector x) {
   const FloatVector power = hn::MulAdd(square, hn::MulAdd(square, high, p23), p01);
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(d32, shifted));
   const FloatVector scaled = hn::BitCast(d, hn::Add(hn::BitCast(d32, power), exponent));
-  return hn::IfThenZeroElse(hn::Lt(x, set(-86.6f)), scaled);
+  const FloatVector power_of_x = hn::IfThenZeroElse(hn::Lt(x, set(-86.6f)), scaled);
+  // Of NaN the exponent above is arbitrary.
+  return hn::IfThenElse(hn::IsNaN(x), x, power_of_x);
 }
 
 }  // namespace HWY_NAMESPACE

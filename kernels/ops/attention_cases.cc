@@ -145,6 +145,7 @@ std::vector<OpCase> Cases() {
     const CaseDimensions padded{.batch = 4, .queries = 8, .keys = 8, .head_size = 8};
     const CaseDimensions padded_cross{.batch = 4, .queries = 5, .keys = 9, .head_size = 8};
     const CaseDimensions step{.queries = 1, .keys = 7};
+    const CaseDimensions few{.queries = 10, .keys = 19}, many{.queries = 13, .keys = 5};
     const auto add = [&](const char* name, const CaseBuilder& builder) {
       cases.push_back(builder.Build(name));
     };
@@ -153,6 +154,9 @@ std::vector<OpCase> Cases() {
     add("dot_causal", CaseBuilder(type, self, true).Dot());
     add("dot_cross", CaseBuilder(type, cross).Dot());
     add("dot_packed", CaseBuilder(type, packed).Dot().Segments());
+    add("dot_causal_few_queries", CaseBuilder(type, few, true).Dot());
+    add("bias_causal_few_queries", CaseBuilder(type, few, true).Bias());
+    add("dot_causal_many_queries", CaseBuilder(type, many, true).Dot());
     add("dot_packed_causal_bias", CaseBuilder(type, packed, true).Dot().Bias().Segments());
     add("random", CaseBuilder(type, self).Table(2, 9, 9));
     add("random_bias_causal", CaseBuilder(type, self, true).Table(2, 6, 6).Bias());

@@ -22,7 +22,10 @@ class ProgramBuilder::Tape final : public GradientRule {
   void Walk(std::span<const Value> losses) {
     for (const Value loss : losses) {
       SYNTRA_CHECK(depends_[loss.id], "a loss depends on no trainable parameter");
-      gradient_[loss.id] = builder_.FillConstant(builder_.TypeOf(loss), 1.0);
+      SYNTRA_CHECK(!gradient_.contains(loss.id), "a loss is named twice");
+      const Value one = builder_.FillConstant(builder_.TypeOf(loss), 1.0);
+      gradient_[loss.id] = one;
+      shared_[one.id] = true;  // where another loss depends on this one, a copy is added to
     }
     for (size_t i = forward_instructions_; i-- > 0;) {
       instruction_ = builder_.program_.instructions[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program: the flat list of op calls that one training, evaluation or decoding step runs. It is
-// recorded once per shape and not rewritten afterwards.
+// recorded once for each shape; the builder then joins products and drops what nobody reads.
 #pragma once
 
 #include <deque>

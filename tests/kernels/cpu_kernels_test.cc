@@ -266,6 +266,19 @@ FillIntegers Below(int32_t bound) {
   };
 }
 
+// Of an op with one input and one output, both a row of floats.
+std::vector<float> OutputOf(const char* name, const Attributes& attributes, std::vector<float> x) {
+  const Op& op = GetOp(name);
+  const std::vector<TensorType> types{{DType::kF32, {1, std::ssize(x)}}};
+  const OpCall call{attributes, types, op.infer(attributes, types), {false}};
+  const BoundKernel kernel = *BindCpuKernel(op, call);
+  Buffer workspace(kernel.workspace_bytes + 1, "a test's workspace");
+  std::vector<float> y(x.size());
+  void *inputs[] = {x.data()}, *outputs[] = {y.data()};
+  kernel.run({inputs, outputs, workspace.data()});
+  return y;
+}
+
 TEST(CpuKernels, LargeActivations) {
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     for (int64_t width : {67, 512, 1030}) {
@@ -368,6 +381,22 @@ TEST(CpuKernels, LargeVocabularies) {
   }
   CheckCase(GetOp("linear_argmax"),
             {"large", {{"scale", 0.3}}, {F32({7, 1, 67}), F32({3001, 67})}, {}});
+}
+
+// Whatever their payload; logarithms of negative numbers are NaN, too.
+TEST(CpuKernels, NaNStaysNaN) {
+  for (const uint32_t bits : {0x7fc00000u, 0xffffffffu, 0x7fc00001u}) {
+    const float nan = std::bit_cast<float>(bits);
+    for (const char* kind : {"sigmoid", "exp", "log", "softplus", "tanh"}) {
+      const auto y = OutputOf("activation", {{"kind", std::string(kind)}}, {1, nan});
+      EXPECT_TRUE(std::isnan(y[1])) << kind << " of " << std::hex << bits << " is " << y[1];
+      EXPECT_FALSE(std::isnan(y[0])) << kind;
+    }
+    for (const float y : OutputOf("softmax", {}, {1, nan, 2})) EXPECT_TRUE(std::isnan(y)) << y;
+  }
+  for (const float y : OutputOf("activation", {{"kind", std::string("log")}}, {-1, -100})) {
+    EXPECT_TRUE(std::isnan(y)) << y;
+  }
 }
 
 TEST(CpuKernels, MasksOfEveryRate) {

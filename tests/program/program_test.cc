@@ -44,6 +44,22 @@ TEST(Dump, PinsALossGivenByItsGradient) {
   EXPECT_EQ(program.forward_flops, longer.forward_flops);
 }
 
+// The gradients of their sum, whatever depends on what and however often it runs.
+TEST(Differentiate, LossesMayDependOnEachOther) {
+  Sketch s;
+  const auto times = [&](Value x, double scale) {
+    return s.One("affine", {{"scale", scale}, {"shift", 0.0}}, {x});
+  };
+  const Value twice = times(s.Parameter("p", {1}), 2);
+  const std::vector<Value> losses{twice, times(twice, 3)};
+  s.builder.Differentiate(losses);
+  Running running(std::move(s));
+  for (int run = 0; run < 3; ++run) {
+    running.executable.Run(Gradients::kReplace);
+    EXPECT_EQ(running.Gradient("p"), std::vector<double>{8});
+  }
+}
+
 // Eight residual layers, so that activations outweigh the rest.
 Sketch Tower(bool recompute) {
   Sketch s;
