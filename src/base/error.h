@@ -19,8 +19,8 @@ namespace syntra {
 // Process exit codes, stable: scripts and schedulers depend on them.
 enum class ExitCode : int {
   kDone = 0,
-  kConfig = 2,      // usage or configuration
-  kData = 3,        // corpora, tokenizers
+  kConfig = 2,      // usage or configuration, also a file that it names and that is not there
+  kData = 3,        // a corpus, tokenizer or task that cannot be used
   kResources = 4,   // disk, memory, devices
   kCheckpoint = 5,  // no usable checkpoint, or one cannot be written
   kDiverged = 6,    // training cannot make progress; do not requeue

@@ -150,6 +150,8 @@ File File::OpenForAppend(const Path& path) {
   return {path, OpenRegularOrFail(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "append to")};
 }
 
+File File::OpenForWrite(const Path& path) { return {path, OpenOrFail(path, O_WRONLY, "write to")}; }
+
 File File::OpenOwnForWrite(const Path& path) {
   return {path, OpenRegularOrFail(path, O_WRONLY | O_NOFOLLOW, "write to")};
 }
@@ -301,6 +303,32 @@ void ReplaceFileDurably(const Path& path, std::string_view content) {
     unlink(temporary.c_str());
     throw;
   }
+}
+
+namespace {
+// Where symbolic links lead, though there may be nothing yet.
+Path BehindLinks(Path path) {
+  constexpr int kMostLinks = 40;  // as on Linux
+  std::error_code code;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, code); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, code);
+  }
+  return path;
+}
+}  // namespace
+
+void WriteChosenFile(const Path& path, std::string_view content) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+    File file = File::OpenForWrite(path);
+    file.Write(content);
+    return file.Close();
+  }
+  const Path behind = BehindLinks(path);
+  ReplaceFileDurably(behind, content);
+  if (fs::is_regular_file(status)) fs::permissions(behind, status.permissions(), code);
 }
 
 void RemoveTemporaries(const Path& directory, int64_t age) {

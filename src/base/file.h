@@ -37,6 +37,8 @@ class File {
   // For the program's own files, which must be regular.
   static File OpenOwnForRead(const Path& path);
   static File OpenForAppend(const Path& path);
+  // Whatever is there: a file, a device, or a FIFO, whose reader it waits for.
+  static File OpenForWrite(const Path& path);
   // One that is there, for WriteAt.
   static File OpenOwnForWrite(const Path& path);
   File(File&& other) noexcept;
@@ -94,6 +96,9 @@ bool ReadFromStart(File& file, std::span<std::byte> bytes);
 // Replaces `path` in one step: a new file beside it is written, fsynced and renamed over it, then
 // the directory is fsynced. After a crash the old or the new content is there, never a mixture.
 void ReplaceFileDurably(const Path& path, std::string_view content);
+// Writes a file whose path the user chose. Devices and FIFOs are written into; anything else is
+// replaced durably, behind symbolic links, and keeps its permissions.
+void WriteChosenFile(const Path& path, std::string_view content);
 // Removes the files that ReplaceFileDurably left beside its own when its process was killed, unless
 // they changed in the last `age` seconds. For the owner of the directory, or with an age that no
 // file in the making has.

@@ -123,6 +123,7 @@ size_t CodePointCount(std::string_view text) {
 }
 
 std::vector<std::string> WrapText(std::string_view text, size_t columns) {
+  columns = std::max<size_t>(columns, 1);
   std::vector<std::string> lines{""};
   for (std::string word : Split(text, ' ')) {
     if (word.empty()) continue;

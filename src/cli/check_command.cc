@@ -71,7 +71,7 @@ Action SetUpCheck(CLI::App& app) {
   const auto ranks_per_host = std::make_shared<int>(0);
   app.add_option("--ranks-per-host", *ranks_per_host,
                  "How many of the ranks share a host and its memory; all, unless given")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1000000));
   const auto begin = std::make_shared<StartOptions>(StartOptions{.may_lack = true});
   AddStartOptions(app, begin.get());
   return [options, form, ranks_per_host, begin] {

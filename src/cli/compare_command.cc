@@ -101,13 +101,13 @@ class Comparer {
             .histories = {}};
   }
 
-  // nullopt if the run diverged: all ranks see that at the same step, and the other mixers can
-  // still be compared.
+  // nullopt if the run diverged and all ranks know it: the other mixers can still be compared.
   std::optional<ExitCode> Train(const Config& config) {
     try {
       return Pretrain(config, ranks_, backend_, watchdog_).code;
     } catch (const Error& error) {
-      if (error.code() != ExitCode::kDiverged) throw;
+      const bool all_know = ranks_.size() == 1 || dynamic_cast<const CommonError*>(&error);
+      if (error.code() != ExitCode::kDiverged || !all_know) throw;
       if (ranks_.rank() == 0) Log().error("{}: {}", config.train().directory(), error.what());
       return std::nullopt;
     }

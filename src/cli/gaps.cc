@@ -4,6 +4,14 @@
 #include "data/normalizer.h"
 
 namespace syntra {
+namespace {
+
+// A model's vocabulary may be larger than the tokenizer's.
+bool StartsWord(const Tokenizer& tokenizer, int32_t id) {
+  return id < tokenizer.vocabulary_size() && tokenizer.PieceOf(id).starts_with(kSpaceMark);
+}
+
+}  // namespace
 
 DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text) {
   return {tokenizer.EncodeWithSentinels(text), {}};
@@ -54,7 +62,7 @@ std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Sp
     filled += text.substr(from, place.begin - from);
     from = place.end;
     const bool empty = span->second.empty();
-    const bool new_word = !empty && tokenizer.PieceOf(span->second.front()).starts_with(kSpaceMark);
+    const bool new_word = !empty && StartsWord(tokenizer, span->second.front());
     if (!new_word && filled.ends_with(' ')) filled.pop_back();
     // At the start of the line the space behind an empty span stands between nothing.
     if (empty && filled.empty() && text.substr(from).starts_with(' ')) ++from;

@@ -196,7 +196,7 @@ Action SetUpGenerate(CLI::App& app) {
   app.add_option("--samples", options->samples,
                  "Show this many validation examples with the model's output instead of reading "
                  "lines")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1000000));
   return [checkpoint, options] {
     return WithRanks("generate", [&](Communicator& ranks, Watchdog& watchdog) {
       return Generate(*checkpoint, *options, ranks, watchdog);

@@ -2,6 +2,7 @@
 #include "cli/mixer_list.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -19,6 +20,9 @@ bool IsDirectoryName(std::string_view name) {
   };
   return !name.starts_with('.') && std::ranges::all_of(name, is_plain);
 }
+
+// What `compare` itself writes beside the mixers' runs.
+constexpr std::array<std::string_view, 3> kTaken{"prepared", "comparison.html", "comparison.json"};
 
 // What a line may change. All else is the recipe, which the mixers have in common.
 bool IsOfTheMixer(std::string_view change) {
@@ -44,6 +48,12 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
     const size_t end = std::min(line.find_first_of(" \t"), line.size());
     const std::string name(line.substr(0, end));
     const std::string_view change = StripSpace(line.substr(end));
+    if (std::ranges::find(kTaken, name) != kTaken.end()) {
+      Fail(ExitCode::kConfig,
+           "{}:{}: a mixer cannot be called {}, since the comparison has a file or directory of "
+           "that name; give it another name",
+           file, number, name);
+    }
     if (!IsDirectoryName(name)) {
       Fail(ExitCode::kConfig,
            "{}:{}: \"{}\" cannot name a mixer, since its run gets a directory of that name; use "

@@ -312,7 +312,7 @@ void PredictSweep(const ConfigOptions& config, const ClusterOptions& options, bo
     CheckLayout(loaded.cluster(), options);
     std::ranges::move(SweepOf(name, loaded, options), std::back_inserter(points));
   }
-  if (!options.svg.empty()) ReplaceFileDurably(options.svg, EfficiencySvg(points));
+  if (!options.svg.empty()) WriteChosenFile(options.svg, EfficiencySvg(points));
   PrintSweep(points, json);
 }
 
@@ -339,7 +339,7 @@ ExitCode Measure(const ConfigOptions& options, const Path& file) {
         MeasureCluster(config, ranks, directory, [&] { watchdog.Alive(); });
     if (ranks.rank() != 0) return ExitCode::kDone;
     const std::string text = MinimalConfigText(measured);
-    ReplaceFileDurably(file, text);
+    WriteChosenFile(file, text);
     fmt::print("{}", text);
     return ExitCode::kDone;
   });

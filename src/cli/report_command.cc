@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 
 #include "base/terminal.h"
@@ -16,6 +17,8 @@ namespace {
 
 // What the model made of the validation examples last.
 void PrintSamples(const RunReport& report, size_t columns) {
+  constexpr size_t kLabel = 10;  // columns
+  columns = std::max(columns, kLabel + 1);
   for (const SampleLine& sample : LastSamples(report)) {
     fmt::print("\nValidation example {} at step {}:\n", WithThousands(sample.example),
                WithThousands(sample.step));
@@ -23,7 +26,7 @@ void PrintSamples(const RunReport& report, size_t columns) {
          {std::pair{"input", &sample.input}, std::pair{"target", &sample.target},
           std::pair{"output", &sample.output}}) {
       const char* label = name;
-      for (const std::string& line : WrapText(Printable(*text), columns - 10)) {
+      for (const std::string& line : WrapText(Printable(*text), columns - kLabel)) {
         fmt::print("  {:7} {}\n", std::exchange(label, ""), line);
       }
     }
@@ -107,9 +110,9 @@ Action SetUpReport(CLI::App& app) {
   return [options] {
     const std::vector<RunReport> reports = ReadRunReports(options->directories);
     if (!options->svg.empty()) {
-      ReplaceFileDurably(options->svg, ReportPicture(reports, options->picture));
+      WriteChosenFile(options->svg, ReportPicture(reports, options->picture));
     }
-    if (!options->html.empty()) ReplaceFileDurably(options->html, ReportPage(reports));
+    if (!options->html.empty()) WriteChosenFile(options->html, ReportPage(reports));
     if (!options->svg.empty() || !options->html.empty()) return ExitCode::kDone;
     options->json ? PrintJson(reports) : PrintAll(reports);
     return ExitCode::kDone;

@@ -38,11 +38,10 @@ std::string CurvesNamed(const Reports& reports, const std::string& y_name,
   });
 }
 
-// A run without validation shows its training's. The value before training is left out: on its
-// scale all that comes later would be one line.
+// Without the value before training, on whose scale all that comes later would be one line.
 std::string Validation(const Reports& reports) {
   return CurvesOf(reports, "validation log-perplexity", [](const RunHistory& history) {
-    Curve curve = history.validation.empty() ? history.loss : history.validation;
+    Curve curve = history.validation;
     std::erase_if(curve, [](const PlotPoint& point) { return point.x == 0; });
     return curve;
   });
@@ -150,7 +149,12 @@ std::string ReportPicture(const std::vector<RunReport>& reports, const std::stri
   SYNTRA_CHECK(picture != std::end(kPictures), "no picture {}", name);
   std::string svg = picture->draw(reports);
   if (svg.empty()) {
-    Fail(ExitCode::kConfig, "none of these runs has what the picture \"{}\" shows", name);
+    std::vector<std::string> others;
+    for (const NamedPicture& other : kPictures) {
+      if (!other.draw(reports).empty()) others.emplace_back(other.name);
+    }
+    Fail(ExitCode::kConfig, "none of these runs has what the picture \"{}\" shows; --picture: {}",
+         name, others.empty() ? "there is none yet" : Join(others, ", "));
   }
   return svg;
 }

@@ -120,7 +120,8 @@ std::string DescribeCurve(const Curve& curve) {
   std::string text = AtStep(curve.front());
   if (curve.size() > 1) text += ", " + AtStep(curve.back());
   const PlotPoint lowest = LowestOf(curve);
-  if (lowest.y < curve.back().y) text += ", lowest " + AtStep(lowest);
+  if (std::isfinite(lowest.y) && !(lowest.y >= curve.back().y))
+    text += ", lowest " + AtStep(lowest);
   return text;
 }
 

@@ -72,8 +72,8 @@ Path MpirunFor(const Path& program) {
 }
 
 // Slurm's file names and options take these as they are.
-std::string JobName(const Path& run_directory) {
-  std::string name = run_directory.filename().string();
+std::string JobName(const RunDirectory& directory) {
+  std::string name = directory.name();
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
   }
@@ -126,14 +126,19 @@ std::string ScriptFor(const SlurmOptions& options) {
   const Config config = LoadChecked(options, job);
   const RunDirectory directory{config.train().directory()};
   const Path program = ProgramPath();
-  job.name = JobName(directory.root);
+  job.name = JobName(directory);
   for (const std::string& word : CommandLineWords()) {
     job.made_by += (job.made_by.empty() ? "" : " ") + ShellWord(word);
   }
   if (options.mpi == "mpirun") job.mpirun = MpirunFor(program).string();
   job.command = CommandOf(options, names_tasks, program, job.gpus_per_node > 0);
   if (job.seeds.count > 0) {
-    job.seeds.first = config.train().seed();
+    constexpr uint64_t kMostInShell = std::numeric_limits<int64_t>::max();
+    if (config.train().seed() > kMostInShell - job.seeds.count) {
+      Fail(ExitCode::kConfig, "train.seed {} is too large to count on from in a job script",
+           config.train().seed());
+    }
+    job.seeds.first = static_cast<int64_t>(config.train().seed());
     job.seeds.directory = directory.root.string();
     // The token shards are the same for all seeds.
     if (!names_tasks) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -35,19 +36,26 @@ double TickDistance(const PlotRange& range) {
   return 10 * power;
 }
 
-// Where an axis has its marks: at multiples of 1, 2 or 5 times a power of ten, at most nine.
-std::vector<double> TicksOf(const PlotRange& range) {
-  const double distance = TickDistance(range);
-  std::vector<double> ticks;
-  for (double k = std::ceil(range.low / distance); k * distance <= range.high; ++k) {
-    ticks.push_back(k * distance);
+struct Tick {
+  double value;
+  std::string text;
+};
+
+// Where an axis has its marks: at multiples of 1, 2 or 5 times a power of ten, at most nine. On an
+// axis up to large numbers their texts are short, unless that makes two of them the same.
+std::vector<Tick> TicksOf(const PlotRange& range) {
+  const double distance = TickDistance(range), first = std::ceil(range.low / distance);
+  const bool large = range.high >= 10000;
+  std::vector<Tick> ticks;
+  for (int k = 0; k < 9 && (first + k) * distance <= range.high; ++k) {
+    const double value = (first + k) * distance;
+    ticks.push_back(
+        {value, large && value != 0 ? HumanCount(value) : fmt::format("{:.6g}", value)});
+  }
+  if (std::ranges::adjacent_find(ticks, {}, &Tick::text) != ticks.end()) {
+    for (Tick& tick : ticks) tick.text = fmt::format("{:.10g}", tick.value);
   }
   return ticks;
-}
-
-// On an axis up to large numbers all are short.
-std::string TickText(double value, const PlotRange& range) {
-  return range.high >= 10000 && value != 0 ? HumanCount(value) : fmt::format("{:.6g}", value);
 }
 
 std::string SafeText(const std::string& text) { return XmlText(Printable(text)); }
@@ -94,19 +102,19 @@ void Svg::Polyline(std::span<const PlotPoint> points, const std::string& style) 
 
 void Svg::XAxis(const Scale& x, double top, double bottom, const std::string& name, AxisKind kind) {
   const bool is_power = kind == AxisKind::kPowersOfTwo;
-  for (const double tick : TicksOf(x.values)) {
-    if (is_power && tick != std::round(tick)) continue;
-    Line(x(tick), top, x(tick), bottom, kGridStyle);
-    Text(x(tick), bottom + 18, "middle",
-         is_power ? fmt::format("{:.6g}", std::exp2(tick)) : TickText(tick, x.values));
+  for (const auto& [value, text] : TicksOf(x.values)) {
+    if (is_power && value != std::round(value)) continue;
+    Line(x(value), top, x(value), bottom, kGridStyle);
+    Text(x(value), bottom + 18, "middle",
+         is_power ? fmt::format("{:.6g}", std::exp2(value)) : text);
   }
   Text((x.place.low + x.place.high) / 2, bottom + 38, "middle", name);
 }
 
 void Svg::YAxis(const Scale& y, double left, double right, const std::string& name) {
-  for (const double tick : TicksOf(y.values)) {
-    Line(left, y(tick), right, y(tick), kGridStyle);
-    Text(left - 8, y(tick) + 4, "end", TickText(tick, y.values));
+  for (const auto& [value, text] : TicksOf(y.values)) {
+    Line(left, y(value), right, y(value), kGridStyle);
+    Text(left - 8, y(value) + 4, "end", text);
   }
   TextUpwards(16, (y.place.low + y.place.high) / 2, name);
 }
@@ -132,9 +140,13 @@ double WidthOf(const std::string& text) {
 
 std::string Fitting(const std::string& name, double width) {
   if (WidthOf(name) <= width) return name;
-  const auto kept = static_cast<size_t>(width / kLetter) - 1;  // beside the ellipsis
+  const double room = std::max(width / kLetter - 1, 0.0);            // beside the ellipsis
+  const auto is_inside = [](char c) { return (c & 0xC0) == 0x80; };  // a character of UTF-8
   size_t begin = 0;
-  while (CodePointCount(std::string_view(name).substr(begin)) > kept) ++begin;
+  for (size_t left = CodePointCount(name); static_cast<double>(left) > room; --left) {
+    do ++begin;
+    while (begin < name.size() && is_inside(name[begin]));
+  }
   return "\u2026" + name.substr(begin);
 }
 
@@ -146,7 +158,9 @@ std::string LineStyleAt(size_t i) {
 }
 
 PlotRange Widened(PlotRange range) {
-  if (!(range.high > range.low)) range.high = range.low + std::max(1.0, std::abs(range.low));
+  // Means of equal values differ in their last digits.
+  const double size = std::max(std::abs(range.low), std::abs(range.high));
+  if (!(range.high - range.low > 1e-9 * size)) range.high = range.low + std::max(1.0, size);
   return range;
 }
 

@@ -5,13 +5,22 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
+
 namespace syntra {
+
+double Finite(double log_probability) {
+  if (std::isfinite(log_probability)) return log_probability;
+  Fail(ExitCode::kCheckpoint,
+       "the model gives tokens a log-probability of {}; its parameters are damaged or too large",
+       log_probability);
+}
 
 double LogSumExp(std::span<const float> logits) {
   const float largest = *std::ranges::max_element(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - largest);
-  return largest + std::log(sum);
+  return Finite(largest + std::log(sum));
 }
 
 std::vector<int32_t> TopTokens(std::span<const float> logits, int64_t count) {

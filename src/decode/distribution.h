@@ -10,7 +10,11 @@
 
 namespace syntra {
 
-// log sum_v exp(logits[v]).
+// Returns a log-probability. Throws Error(kCheckpoint) if it is not finite: then the model's
+// parameters are damaged or too large to compute with.
+double Finite(double log_probability);
+
+// log sum_v exp(logits[v]); like Finite.
 double LogSumExp(std::span<const float> logits);
 
 // The `count` tokens with the largest logits, or all, the largest first; of equals the lower id.

@@ -2,6 +2,7 @@
 // Greedy decoding: the most probable token at each position. The argmax is taken on the device.
 #include <algorithm>
 
+#include "decode/distribution.h"
 #include "decode/strategy.h"
 
 namespace syntra {
@@ -23,7 +24,7 @@ class Greedy final : public Strategy {
       for (int64_t i = 0; i < batch.inputs; ++i) {
         if (ended[i]) continue;
         Hypothesis& output = outputs[i].front();
-        if (!log_probabilities.empty()) output.log_probability += log_probabilities[i];
+        if (!log_probabilities.empty()) output.log_probability += Finite(log_probabilities[i]);
         ended[i] = batch.ends(i, output.ids, ids[i]);
         if (ended[i]) {
           --open;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "decode/distribution.h"
 #include "decode/share.h"
 #include "dist/self.h"
 #include "model/programs.h"
@@ -82,6 +83,7 @@ std::vector<std::vector<double>> Scorer::ScoreOne(std::span<const ScoreRequest> 
     for (const float token : tokens.subspan(i * shape.target_length, shape.target_length)) {
       sum += token;
     }
+    Finite(sum);
   }
   return scores;
 }

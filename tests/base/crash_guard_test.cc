@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/terminal.h"
 #include "tests/base/child_process.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {
@@ -113,7 +114,7 @@ TEST_F(Crashes, TheMessageBeginsALineOfItsOwn) {
 }
 
 TEST_F(Crashes, AMappedFileThatIsCutShortIsNamed) {
-  const Path path = Path(testing::TempDir()) / ("cut-" + std::to_string(getpid()));
+  const Path path = ScratchDirectory("crash_guard") / "cut";
   ReplaceFileDurably(path, std::string(100000, 'x'));
   const Ended ended = RunGuarded([&] {
     const MappedFile none("/proc/self/cmdline"), map(path, ExitCode::kData);
@@ -180,7 +181,7 @@ TEST_F(Crashes, ALibraryThatEndsTheProcessHasACode) {
 }
 
 TEST_F(Crashes, TheLimitOnFileSizesIsAnError) {
-  const Path path = Path(testing::TempDir()) / ("limited-" + std::to_string(getpid()));
+  const Path path = ScratchDirectory("crash_guard") / "limited";
   const Ended ended = RunGuarded([&]() noexcept {
     const rlimit limit{1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);

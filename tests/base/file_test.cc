@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -225,6 +226,7 @@ TEST(File, OwnFilesAreNotReachedThroughLinks) {
   ReplaceFileDurably(target, "precious");
   std::filesystem::create_symlink(target, link);
   EXPECT_THROW(File::OpenForAppend(link), Error);
+  EXPECT_THROW(File::OpenOwnForWrite(link), Error);
   EXPECT_THROW(ReadOwnFile(link, 100), Error);
   EXPECT_EQ(ReadOwnFile(directory / "none", 100), std::nullopt);
   EXPECT_EQ(ReadOwnFile(target, 100), "precious");
@@ -233,6 +235,33 @@ TEST(File, OwnFilesAreNotReachedThroughLinks) {
   ReplaceFileDurably(link, "new");
   EXPECT_EQ(ReadWholeFile(target), "precious");
   std::filesystem::remove_all(directory);
+}
+
+// A file that the user chose stays what it is.
+TEST(File, ChosenFilesAreWrittenWhereTheyAre) {
+  namespace fs = std::filesystem;
+  const Path directory = Scratch("chosen");
+  CreateDirectories(directory);
+  const Path target = directory / "target", link = directory / "link", pipe = directory / "pipe";
+  WriteChosenFile(target, "old");
+  fs::permissions(target, fs::perms(0600));
+  fs::create_symlink("target", link);
+  WriteChosenFile(link, "new");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(ReadWholeFile(target), "new");
+  EXPECT_EQ(fs::status(target).permissions(), fs::perms(0600));
+  fs::create_symlink("later", directory / "dangling");
+  WriteChosenFile(directory / "dangling", "new");
+  EXPECT_EQ(ReadWholeFile(directory / "later"), "new");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  WriteChosenFile(pipe, "text");
+  char text[8] = {};
+  EXPECT_EQ(read(reader, text, sizeof text), 4);
+  EXPECT_STREQ(text, "text");
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_THROW(WriteChosenFile(directory, "text"), Error);
 }
 
 TEST(File, NobodyElseMayWriteNewFiles) {

@@ -7,16 +7,14 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {
 
 class ControlGroups : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = Path(testing::TempDir()) / ("syntra-control-groups-" + std::to_string(getpid()));
-    RemoveAll(root_);
-  }
+  void SetUp() override { root_ = ScratchDirectory("control-groups"); }
   void Write(const std::string& path, const std::string& text) const {
     CreateDirectories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;

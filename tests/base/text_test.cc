@@ -61,6 +61,7 @@ TEST(Text, WrapText) {
   EXPECT_EQ(WrapText("", 7), Lines{""});
   EXPECT_EQ(WrapText("  a   b ", 7), Lines{"a b"});
   EXPECT_EQ(WrapText("a longest word", 5), (Lines{"a", "longe", "st", "word"}));
+  EXPECT_EQ(WrapText("ab c", 0), (Lines{"a", "b", "c"}));
   // Columns are code points.
   EXPECT_EQ(WrapText("\u00e4\u00f6 \u00fc\u00fc\u00fc", 2),
             (Lines{"\u00e4\u00f6", "\u00fc\u00fc", "\u00fc"}));

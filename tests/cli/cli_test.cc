@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {
@@ -22,13 +23,12 @@ struct Outcome {
   std::string out, err;
 };
 
-// Runs a shell command in which $syntra is the program. Named by test and process, so that tests
-// can run side by side.
+// Runs a shell command in which $syntra is the program.
 Outcome RunShell(const std::string& command) {
-  const std::string base = testing::TempDir() + "/cli-" + std::to_string(getpid());
+  static const std::string base = ScratchDirectory("shell") / "command";
   ReplaceFileDurably(base + ".sh", "syntra='" SYNTRA_BINARY "'\n" + command + "\n");
   const int status =
-      std::system(fmt::format("bash {0}.sh >{0}.out 2>{0}.err </dev/null", base).c_str());
+      std::system(fmt::format("bash '{0}.sh' >'{0}.out' 2>'{0}.err' </dev/null", base).c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   outcome.out = ReadWholeFile(base + ".out");
@@ -102,9 +102,9 @@ TEST(Cli, ShowReadsBack) {
   const Outcome shown =
       Syntra("config show --full --config " + preset + " --set 'data.train=[\"a\", \"b\"]'");
   ASSERT_EQ(shown.code, 0) << shown.err;
-  const std::string file = testing::TempDir() + "/shown-" + std::to_string(getpid());
+  const std::string file = ScratchDirectory("shown") / "file";
   ReplaceFileDurably(file, shown.out);
-  const Outcome outcome = Syntra("config diff " + preset + " " + file);
+  const Outcome outcome = Syntra("config diff " + preset + " '" + file + "'");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "data.train[0]: (none) -> \"a\"\ndata.train[1]: (none) -> \"b\"\n");
 }
@@ -170,7 +170,7 @@ TEST(Cli, BashCompletion) {
                     "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _syntra; echo \"${COMPREPLY[@]}\"")
         .out;
   };
-  const Path runs = testing::TempDir() + "/runs-" + std::to_string(getpid());
+  const Path runs = ScratchDirectory("runs");
   std::filesystem::create_directories(runs / "first/checkpoints/step-0000000005");
   std::filesystem::create_directories(runs / "notes");
   struct Case {
@@ -227,16 +227,18 @@ TEST(Cli, CompletionScriptsAreOfTheirShells) {
 }
 
 TEST(Cli, FilesWithoutConfigComeInTheirOrder) {
-  const std::string base = testing::TempDir() + "/layer-" + std::to_string(getpid());
-  for (const char* width : {"16", "32", "64"}) {
-    ReplaceFileDurably(base + width, fmt::format("model {{ width: {} }}", width));
-  }
+  const Path directory = ScratchDirectory("layer");
+  const auto file_of = [&](const char* width) {
+    const Path path = directory / width;
+    ReplaceFileDurably(path, fmt::format("model {{ width: {} }}", width));
+    return "'" + path.string() + "'";
+  };
   const auto width_of = [&](const std::string& files) {
     const Outcome outcome = Syntra("config show " + files);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out.substr(outcome.out.find('\n') + 1);
   };
-  const std::string a = base + "16", b = base + "32", c = base + "64";
+  const std::string a = file_of("16"), b = file_of("32"), c = file_of("64");
   EXPECT_EQ(width_of(a), "model {\n  width: 16\n}\n");
   EXPECT_EQ(width_of(a + " " + b), width_of("--config " + a + " --config " + b));
   EXPECT_EQ(width_of(a + " --config " + b + " " + c), width_of(c));
@@ -245,7 +247,7 @@ TEST(Cli, FilesWithoutConfigComeInTheirOrder) {
 }
 
 TEST(Cli, ErrorsAreJsonWhereJsonWasAskedFor) {
-  const std::string file = testing::TempDir() + "/wrong-" + std::to_string(getpid());
+  const std::string file = ScratchDirectory("wrong") / "file";
   ReplaceFileDurably(file, "model {\n  d_model: 5\n}\n");
   const Json in_file = {{"file", file},
                         {"line", 2},
@@ -259,7 +261,7 @@ TEST(Cli, ErrorsAreJsonWhereJsonWasAskedFor) {
                              "than 0, at most 1000000000000"}};
   for (const char* command : {"check", "plan", "inspect memory", "inspect data", "bench"}) {
     const Outcome outcome =
-        Syntra(std::string(command) + " --json " + file + " --set train.steps=0");
+        Syntra(std::string(command) + " --json '" + file + "' --set train.steps=0");
     EXPECT_EQ(outcome.code, 2) << command;
     EXPECT_EQ(outcome.err, "") << command;
     const Json errors = ParseJson(outcome.out).at("errors");

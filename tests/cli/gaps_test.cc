@@ -59,6 +59,14 @@ TEST_F(Gaps, ASpanInsideAWordJoinsIt) {
             "He was playing football all day");
 }
 
+// A model's vocabulary may be larger than the tokenizer's.
+TEST_F(Gaps, IdsOfNoPieceAreUnknown) {
+  const Spans spans{{0, {tokenizer_->vocabulary_size() + 3}}};
+  const std::string filled = FillGaps(*tokenizer_, "a <extra_id_0> b", spans);
+  EXPECT_TRUE(filled.starts_with("a")) << filled;
+  EXPECT_TRUE(filled.ends_with(" b")) << filled;
+}
+
 TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
   const DecodeRequest request = RequestFor(*tokenizer_, "a <extra_id_3> b <extra_id_0>");
   EXPECT_EQ(request.ids.back(), tokenizer_->eos_id());

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/error.h"
 #include "core/random.h"
 
 namespace syntra {
@@ -90,6 +91,13 @@ TEST(Distribution, FiltersLeaveWhatTheirDefinitionsLeave) {
       }
     }
   }
+}
+
+TEST(Distribution, LogitsThatAreNotFiniteAreAnError) {
+  for (const float bad : {NAN, INFINITY}) {
+    EXPECT_THROW(LogSumExp(std::vector<float>{1, bad, 2}), Error);
+  }
+  EXPECT_EQ(LogSumExp(std::vector<float>{1, -INFINITY}), 1);
 }
 
 // Chi-square over 40000 draws from nine tokens: 8 degrees of freedom, 26.1 is the 99.9 % quantile.
