@@ -105,6 +105,8 @@ int64_t StepToGoBackTo(const Path& root, int64_t first_bad_step) {
       VerifyDirectory(candidate.path, candidate.step);
       for (const Rejected& bad : rejected) PassOver(bad, Recovery::kSetAside);
       return candidate.step;
+    } catch (const UnsupportedFormat&) {
+      throw;
     } catch (const Error& error) {
       if (error.code() != ExitCode::kCheckpoint) throw;
       rejected.push_back({candidate, error.what(), true});

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <map>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -25,8 +24,9 @@ std::vector<std::span<const std::byte>> PartsOf(const Shard& shard, const ShardF
     const size_t bytes = shard[i]->type.bytes();
     if (bytes > 0) parts.emplace(frame.offsets[i], std::span(shard[i]->data, bytes));
   }
-  const auto in_order = std::views::values(parts);
-  return {in_order.begin(), in_order.end()};
+  std::vector<std::span<const std::byte>> in_order;
+  for (const auto& [offset, part] : parts) in_order.push_back(part);
+  return in_order;
 }
 
 void WriteDirectory(const Path& directory, std::span<const Shard> shards,

@@ -144,7 +144,7 @@ void SharedSave::Commit(std::vector<FilePart> written) {
   manifest.info = info_;
   for (auto& [name, file] : manifest.files) {
     const auto parts = std::ranges::equal_range(written, name, {}, &FilePart::file);
-    file = ReadBack(directory_ / name, file.bytes, parts);
+    file = ReadBack(directory_ / name, file.bytes, {parts.begin(), parts.end()});
   }
   FinishDirectory(directory_, files_, &manifest);
   VerifyDirectory(directory_, info_.step, ReadFrom::kDisk);

@@ -13,12 +13,10 @@ class EvaluateHook : public Hook {
                OnValues on_values)
       : run_(run), evaluators_(std::move(evaluators)), on_values_(std::move(on_values)) {}
 
-  // A run that continues evaluates here only if one that was never interrupted would have done so.
+  // Of the last step, End evaluates.
   bool Start(int64_t step) override {
-    const EvaluationConfig& config = run_.config.evaluation();
     const bool trains = step < run_.config.train().steps();
-    const bool evaluates = step == 0 ? config.at_start() : IsDue(step, config.every());
-    return !trains || !evaluates || Evaluate(step);
+    return !trains || !EvaluatesAt(step, run_.config) || Evaluate(step);
   }
 
   bool ReadsParametersAfter(const StepReport& report) const override {
@@ -80,6 +78,12 @@ class EvaluateHook : public Hook {
 };
 
 }  // namespace
+
+bool EvaluatesAt(int64_t step, const Config& config) {
+  if (step >= config.train().steps()) return true;
+  const EvaluationConfig& evaluation = config.evaluation();
+  return step == 0 ? evaluation.at_start() : IsDue(step, evaluation.every());
+}
 
 std::unique_ptr<Hook> MakeEvaluateHook(RunContext& run,
                                        std::vector<std::unique_ptr<Evaluator>> evaluators,

@@ -34,6 +34,9 @@ std::unique_ptr<Hook> MakeSaveHook(RunContext& run, TrainingState& state, bool b
 // what the other hooks do after a step belongs to it.
 std::unique_ptr<Hook> MakeProfileHook(RunContext& run);
 
+// Whether a run that stands at `step` evaluates there, also after it was stopped and continues.
+bool EvaluatesAt(int64_t step, const Config& config);
+
 // Evaluates at the start, every evaluation.every steps and at the end, and calls `on_values` with
 // what all evaluators found.
 using OnValues = std::function<void(int64_t step, const NamedValues& values)>;

@@ -34,6 +34,15 @@ double NumberIn(const Json& line, const std::string& name);
 // The same as an integer; `otherwise` where that is none, or beyond 2^53.
 int64_t IntegerIn(const Json& line, const std::string& name, int64_t otherwise);
 
+// Where a run continues, and so which lines it writes again.
+struct ResumePoint {
+  int64_t step = 0;
+  bool evaluates = true;  // at this step
+
+  int64_t first_step() const { return step + 1; }
+  int64_t first_evaluation() const { return evaluates ? step : step + 1; }
+};
+
 // A file of lines, open to append more.
 struct OpenLines {
   // Before that it removes the end of the file: from the first line on that is not kept, and a last

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/median.h"
 #include "core/thread.h"
 #include "train/describe.h"
 #include "train/hooks.h"
@@ -33,10 +34,11 @@ class LogHook : public Hook {
     DescribeRun(run_.directory, run_.identity.run_id, config, run_.ranks.size(),
                 run_.identity.initial);
     run_.chief->status.Start(step);
-    run_.chief->metrics.emplace(run_.directory.metrics(), step);
+    const ResumePoint resumed{step, EvaluatesAt(step, config)};
+    run_.chief->metrics.emplace(run_.directory.metrics(), resumed);
     run_.chief->events.emplace(run_.directory.events());
     if (config.evaluation().samples() > 0 || Exists(run_.directory.samples())) {
-      run_.chief->samples.emplace(run_.directory.samples(), step);
+      run_.chief->samples.emplace(run_.directory.samples(), resumed);
     }
     run_.chief->tensorboard.emplace(run_.directory.tensorboard(), step + 1);
     StartPrometheus();
@@ -62,8 +64,7 @@ class LogHook : public Hook {
 
  private:
   void StartPrometheus() {
-    const std::string name =
-        std::filesystem::absolute(run_.directory.root / "").parent_path().filename().string();
+    const std::string name = run_.directory.name();
     PrometheusFile& file = run_.chief->prometheus.emplace(
         run_.directory.prometheus(),
         PrometheusFile::Labels{{"run", name}, {"run_id", run_.identity.run_id}});
@@ -118,14 +119,12 @@ class LogHook : public Hook {
   }
 
   // Which rank the others waited for, and for how long.
-  static void AddRanks(std::vector<double> seconds, NamedValues* values) {
+  static void AddRanks(const std::vector<double>& seconds, NamedValues* values) {
     if (seconds.size() < 2) return;
     const auto slowest = std::ranges::max_element(seconds);
     values->push_back({"slowest_rank", static_cast<double>(slowest - seconds.begin())});
     values->push_back({"slowest_rank_seconds", *slowest});
-    const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-    std::ranges::nth_element(seconds, middle);
-    values->push_back({"median_rank_seconds", *middle});
+    values->push_back({"median_rank_seconds", Median(seconds)});
   }
 
   RunContext& run_;

@@ -15,9 +15,9 @@ bool IsEvaluation(std::string_view line) {
 }
 
 // A line that means nothing, perhaps a user's, is not ours to remove.
-bool StaysFrom(int64_t resumed_step, std::string_view line) {
+bool Stays(const ResumePoint& resumed, std::string_view line) {
   const std::optional<int64_t> step = StepOf(line);
-  return !step || *step < resumed_step || (*step == resumed_step && !IsEvaluation(line));
+  return !step || *step < (IsEvaluation(line) ? resumed.first_evaluation() : resumed.first_step());
 }
 
 void AddField(std::string* line, std::string_view name, double value) {
@@ -31,11 +31,11 @@ void AddField(std::string* line, std::string_view name, double value) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const Path& path, int64_t resumed_step,
+MetricsLog::MetricsLog(const Path& path, const ResumePoint& resumed,
                        std::function<Clock::time_point()> now)
     : now_(std::move(now)),
       lines_(
-          path, [&](std::string_view line) { return StaysFrom(resumed_step, line); },
+          path, [&](std::string_view line) { return Stays(resumed, line); },
           [&](std::string_view line) { CountLost(line); }) {}
 
 void MetricsLog::CountLost(std::string_view line) {

@@ -23,10 +23,9 @@ class MetricsLog {
  public:
   using Clock = std::chrono::system_clock;
 
-  // Appends to `path`, but first removes what will be written again: the lines of steps after
-  // `resumed_step`, the evaluation at that step, and a last line that a crash cut short. A file
-  // that cannot be written is warned about once and never stops training.
-  MetricsLog(const Path& path, int64_t resumed_step,
+  // Appends to `path`, but first removes what will be written again, and a last line that a crash
+  // cut short. A file that cannot be written is warned about once and never stops training.
+  MetricsLog(const Path& path, const ResumePoint& resumed,
              std::function<Clock::time_point()> now = Clock::now);
 
   // What was removed.

@@ -281,7 +281,8 @@ class Checks {
     for (const int64_t every : {int64_t{how.every()}, evaluated}) {
       if (every > 0) saves += left / every;
     }
-    const int64_t more = left > 0 ? std::clamp<int64_t>(how.keep() + 1 - there, 1, saves) : 0;
+    const int64_t more =
+        left > 0 ? std::clamp<int64_t>(int64_t{how.keep()} + 1 - there, 1, saves) : 0;
     // Links to checkpoints, which take space once these are no longer kept.
     const int64_t best =
         left > 0 ? std::clamp<int64_t>(there + saves - how.keep(), 0, judged_tasks_) : 0;

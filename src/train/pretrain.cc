@@ -27,10 +27,11 @@ class LogPerplexityEvaluator : public Evaluator {
     const auto result = MeasureLogPerplexity(state_.replica, data_, run_.ranks, run_.config, stop);
     if (!result) return std::nullopt;
     if (!std::isfinite(result->value)) {
-      Fail(ExitCode::kDiverged,
-           "the validation log-perplexity after step {} is not finite; the last checkpoint is of "
-           "step {}. Lower optimizer.schedule.rate or set optimizer.clip_norm",
-           step, state_.saved_step);
+      throw Divergence(
+          step, fmt::format("the validation log-perplexity after step {} is not finite. Lower "
+                            "optimizer.schedule.rate or set optimizer.clip_norm, and remove the "
+                            "newest checkpoints in {}, which may be as bad",
+                            step, run_.directory.checkpoints().string()));
     }
     return EvaluationResult{
         {{kLogPerplexityValue, result->value},

@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <map>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,9 +14,11 @@
 namespace syntra {
 namespace {
 
-// Names are made of letters, digits and underscores: "cola/matthews" becomes cola_matthews.
+constexpr std::string_view kPrefix = "syntra_";
+
+// Names are made of letters, digits and underscores.
 std::string MetricName(const std::string& name) {
-  std::string metric = "syntra_";
+  std::string metric(kPrefix);
   for (const char c : name) metric += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return metric;
 }
@@ -52,20 +55,29 @@ void PrometheusFile::Set(const NamedValues& values) {
 }
 
 std::string PrometheusFile::Text() const {
-  std::string text;
-  const auto out = std::back_inserter(text);
+  // The lines of each metric. A task may have any name, so that is a label.
+  std::map<std::string, std::string> lines;
   for (const auto& [name, value] : values_) {
-    const std::string metric = MetricName(name);
-    fmt::format_to(out, "# HELP {0} The latest {1} of the run.\n# TYPE {0} gauge\n{0}{{{2}}} {3}\n",
-                   metric, name, labels_, NumberText(value));
+    const size_t slash = name.rfind('/');
+    const bool has_task = slash != name.npos;
+    const std::string metric = MetricName(has_task ? name.substr(slash + 1) : name);
+    const std::string labels =
+        has_task ? fmt::format("{},task=\"{}\"", labels_, LabelValue(name.substr(0, slash)))
+                 : labels_;
+    lines[metric] += fmt::format("{}{{{}}} {}\n", metric, labels, NumberText(value));
+  }
+  std::string text;
+  for (const auto& [metric, its_lines] : lines) {
+    text += fmt::format("# HELP {0} The latest {1} of the run.\n# TYPE {0} gauge\n{2}", metric,
+                        metric.substr(kPrefix.size()), its_lines);
   }
   if (events_.empty()) return text;
   text +=
       "# HELP syntra_events_total What happened to the run so far.\n"
       "# TYPE syntra_events_total counter\n";
   for (const auto& [event, count] : events_) {
-    fmt::format_to(out, "syntra_events_total{{{},event=\"{}\"}} {}\n", labels_, LabelValue(event),
-                   count);
+    text += fmt::format("syntra_events_total{{{},event=\"{}\"}} {}\n", labels_, LabelValue(event),
+                        count);
   }
   return text;
 }

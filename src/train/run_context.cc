@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_context.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 
@@ -10,6 +11,17 @@
 #include "train/failpoint.h"
 
 namespace syntra {
+namespace {
+
+// Of train.stop_after_minutes, whose time is that of all runs of a command together; 0 if there is
+// no limit.
+double SecondsUntilStop(double minutes) {
+  static const double first_run = MonotonicSeconds();
+  if (minutes == 0) return 0;
+  return std::max(60 * minutes - (MonotonicSeconds() - first_run), 1e-9);
+}
+
+}  // namespace
 
 void Chief::Record(int64_t step, const NamedValues& values) {
   metrics->Write(step, values);
@@ -46,7 +58,7 @@ RunContext::RunContext(const Config& config, Communicator& ranks, Backend& backe
   RequestOptions asked{.run_directory = directory.root,
                        .log_directory = directory.logs(),
                        .takes_files = is_chief(),
-                       .seconds = config.train().stop_after_minutes() * 60};
+                       .seconds = SecondsUntilStop(config.train().stop_after_minutes())};
   // By one clock, that of the host of rank 0.
   if (is_chief()) asked.job_seconds = SecondsLeftInJob();
   requests.emplace(asked);

@@ -13,6 +13,10 @@ namespace syntra {
 struct RunDirectory {
   Path root;
 
+  // What the run is called: the last part of the directory's path; empty if that is the root.
+  std::string name() const {
+    return std::filesystem::absolute(root / "").lexically_normal().parent_path().filename();
+  }
   Path checkpoints() const { return root / kCheckpointsFolder; }
   Path metrics() const { return root / "metrics.jsonl"; }
   Path events() const { return root / "events.jsonl"; }

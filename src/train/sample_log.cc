@@ -11,10 +11,10 @@ std::string TextIn(const Json& line, const char* name) {
 
 }  // namespace
 
-SampleLog::SampleLog(const Path& path, int64_t resumed_step)
-    : lines_(path, [resumed_step](std::string_view line) {
+SampleLog::SampleLog(const Path& path, const ResumePoint& resumed)
+    : lines_(path, [&resumed](std::string_view line) {
         const std::optional<int64_t> step = StepOf(line);
-        return !step || *step < resumed_step;
+        return !step || *step < resumed.first_evaluation();
       }) {}
 
 Json FieldsOf(const SampleLine& sample) {

@@ -26,9 +26,9 @@ Json FieldsOf(const SampleLine& sample);
 
 class SampleLog {
  public:
-  // Appends to `path`, but first removes the evaluations from `resumed_step` on, which will be made
-  // again. As with MetricsLog, a file that cannot be written never stops training.
-  SampleLog(const Path& path, int64_t resumed_step);
+  // Appends to `path`, but first removes the evaluations that will be made again. As with
+  // MetricsLog, a file that cannot be written never stops training.
+  SampleLog(const Path& path, const ResumePoint& resumed);
 
   void Write(const SampleLine& sample);
   // What was written survives a crash.

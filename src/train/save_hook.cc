@@ -110,7 +110,7 @@ class SaveHook : public Hook {
     const Watchdog::Phase phase = Phase(step);
     const TraceSpan span(run_.trace, TraceLane::kTraining, "save", step);
     FinishLast();
-    if (ChiefSays(std::exchange(last_failed_, false))) state_.saved_step = kNone;
+    if (AnyFailed(std::exchange(last_failed_, false))) state_.saved_step = kNone;
     if (state_.saved_step == step) return;
     // A communicator that lost a rank may leave wrong sums in a device and shows it in its next
     // call: that call comes when all sums are done, and before they are kept.
@@ -124,14 +124,19 @@ class SaveHook : public Hook {
       failed |= std::exchange(last_failed_, false);
     }
     if (run_.is_chief() && !failed) run_.chief->progress->Saved(SecondsSince(start));
-    if (!ChiefSays(failed)) state_.saved_step = step;
+    if (!AnyFailed(failed)) state_.saved_step = step;
   }
 
-  // What rank 0 says, on all ranks.
-  bool ChiefSays(bool is_so) {
-    double said = run_.is_chief() && is_so;
-    run_.ranks.AllReduceMax(std::span(&said, 1));
-    return said > 0;
+  // Whether a save failed, as rank 0 knows. All ranks throw together where the state was not fit to
+  // be saved.
+  bool AnyFailed(bool failed) {
+    double worst = !run_.is_chief() ? 0 : !diverged_.empty() ? 2 : failed ? 1 : 0;
+    run_.ranks.AllReduceMax(std::span(&worst, 1));
+    if (worst > 1) {
+      BroadcastText(run_.ranks, &diverged_);
+      throw CommonError(ExitCode::kDiverged, diverged_);
+    }
+    return worst > 0;
   }
 
   // What this rank writes: all of the state on rank 0 alone or, where ranks share it, each its own
@@ -243,8 +248,12 @@ class SaveHook : public Hook {
       const double waited = std::exchange(waited_, 0) + SecondsSince(start);
       run_.chief->RecordEvent("save_failed", saving_step_,
                               {{"seconds", waited}, {"error", failure.message}});
-      const bool ends = mode == SaveMode::kMustSucceed || failed_in_a_row_ >= most;
-      if (ends || failure.code == ExitCode::kDiverged) throw;
+      if (failure.code == ExitCode::kDiverged) {
+        if (run_.ranks.size() == 1) throw;
+        diverged_ = failure.message;  // the others learn it at the next save
+        return false;
+      }
+      if (mode == SaveMode::kMustSucceed || failed_in_a_row_ >= most) throw;
       Log().error("checkpoint at step {} failed ({} of {} in a row): {}", saving_step_,
                   failed_in_a_row_, most, failure.message);
       return false;
@@ -281,6 +290,7 @@ class SaveHook : public Hook {
   int failed_in_a_row_ = 0;
   double waited_ = 0;         // seconds of training, for a save that is not recorded yet
   bool last_failed_ = false;  // the last save in the background, as the other ranks do not know yet
+  std::string diverged_;      // why the state was not fit to be saved, likewise
   std::future<void> saving_;  // the whole checkpoint, or its end where all ranks write
 };
 

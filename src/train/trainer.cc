@@ -234,7 +234,7 @@ void Trainer::RecordFailure() noexcept {
     if (!run_.is_chief() || !run_.chief->prometheus) return;
     run_.chief->lock.CheckHeld();
     const Failure failure = CurrentFailure();
-    run_.chief->RecordEvent("failed", state_->step,
+    run_.chief->RecordEvent("failed", state_ ? state_->step : 0,
                             {{"code", static_cast<int>(failure.code)}, {"error", failure.message}});
     run_.chief->prometheus->Write();
   } catch (...) {  // the failure itself is what people must see
@@ -259,6 +259,8 @@ void Trainer::RecordEnd() {
 // By what is recorded, of all processes of the run. What was trained is safe: a record that cannot
 // be read is only a warning.
 void Trainer::LogTime() const {
+  const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step,
+                              BytesBelow(run_.directory.metrics()));
   try {
     const RunHistory history = ReadRunHistory(run_.directory.metrics());
     const auto goodput = GoodputOf(history, ReadEvents(run_.directory.events()));

@@ -234,6 +234,7 @@ TEST_F(Damage, NewerFormatIsNeitherSkippedNorSetAside) {
   OverwriteFile(newest_ / kManifestName,
                 Signed(Replaced(Unsigned(text), "syntra-checkpoint 2", "syntra-checkpoint 3")));
   EXPECT_THROW(FindNewestValid(root_, Recovery::kSetAside), UnsupportedFormat);
+  EXPECT_THROW(StepToGoBackTo(root_, 1000), UnsupportedFormat);
   EXPECT_TRUE(Exists(newest_));
 }
 

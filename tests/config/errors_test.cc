@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "errors.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {
@@ -46,7 +47,7 @@ TEST(ConfigErrors, AllAtOnceWithPlaces) {
       "error: x:9:20: model.tied_embeddings: expected true or false, found \"yes\"",
       "error: x:11:19: optimizer.kind: \"ADAM\" is not one of ADAFACTOR, ADAMW, ADAMW_RMS; did you "
       "mean \"ADAMW\"?",
-      "error: x:11:24: optimizer.epsilon: -1 is not allowed; must be greater than 0",
+      "error: x:11:24: optimizer.epsilon: -1 is not allowed; must be at least 1e-30",
       "error: x:12:20: the string has no closing ' on this line",
       "error: x:13:9: train.seed: \"-1\" is out of range; allowed are 0 to 18446744073709551615",
       "12 errors"};
@@ -110,7 +111,7 @@ TEST(ConfigErrors, DeepNestingIsRefusedWithoutRecursion) {
 }
 
 TEST(ConfigErrors, Files) {
-  const std::string large = testing::TempDir() + "/large.textproto";
+  const std::string large = ScratchDirectory("errors") / "large.textproto";
   ReplaceFileDurably(large, std::string((1 << 20) + 1, '\n'));
   try {
     LoadConfig(std::vector<std::string>{"/nonexistent.textproto", large}, {}, kForModel);

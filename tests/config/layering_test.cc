@@ -5,12 +5,14 @@
 #include "base/file.h"
 #include "config/print.h"
 #include "errors.h"
+#include "tests/base/scratch.h"
 
 namespace syntra {
 namespace {
 
 std::string Write(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + "/" + name;
+  static const Path directory = ScratchDirectory("layering");
+  const Path path = directory / name;
   ReplaceFileDurably(path, text);
   return path;
 }

@@ -122,6 +122,24 @@ TEST_F(Agreement, DataAreCompared) {
   EXPECT_EQ(NewestStep("run"), -1);
 }
 
+TEST_F(Agreement, ValidationDataAreCompared) {
+  const Path here = scratch_ / "here", there = scratch_ / "there";
+  CreateDirectories(here);
+  CreateDirectories(there);
+  std::filesystem::copy(validation_, here / "validation.jsonl");
+  std::filesystem::copy(training_, there / "validation.jsonl");
+  const Arguments arguments =
+      Pretrain("run", {"data.validation=validation.jsonl", "data.prepared=prepared"});
+  const Outcome outcome = Run(arguments, {.ranks = 2,
+                                          .environment = {"OMPI_MCA_orte_execute_quiet=1"},
+                                          .wrapper = {"env", "-C", here.string()},
+                                          .other_arguments = arguments,
+                                          .other_folder = there.string()});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(outcome.Says("data.validation, digest: ")) << outcome.err;
+  EXPECT_FALSE(outcome.Says("data.train, digest")) << outcome.err;
+}
+
 TEST_F(Agreement, ProgramsAreCompared) {
   const Path copy = scratch_ / "syntra";
   std::filesystem::copy(SYNTRA_BINARY, copy);

@@ -192,8 +192,8 @@ TEST_F(Portable, ARunGoesOnWithTheTokenizerOfItsCheckpoints) {
 class NotFiniteState : public Portable {};
 
 TEST_F(NotFiniteState, NeverTakesThePlaceOfAGoodOne) {
-  for (const std::string setting : {"optimizer.schedule.rate=1e308", "optimizer.epsilon=1e-308",
-                                    "optimizer.weight_decay=1e300"}) {
+  for (const std::string setting :
+       {"optimizer.schedule.rate=1e308", "optimizer.weight_decay=1e300"}) {
     std::filesystem::remove_all(Directory("run"));
     const Outcome outcome =
         Run(Pretrain("run", {setting, "checkpoint.every=2", "checkpoint.keep=2"}));
@@ -217,6 +217,15 @@ TEST_F(NotFiniteState, ShowsInAnEvaluation) {
   EXPECT_TRUE(outcome.Says("the validation log-perplexity after step ")) << outcome.err;
   EXPECT_FALSE(outcome.Says("nan")) << outcome.err;
   EXPECT_EQ(outcome.out, "");
+}
+
+// All ranks leave together, and none ends the job while another writes.
+TEST_F(NotFiniteState, EndsAllRanksTogether) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  const Outcome outcome =
+      Run(Pretrain("run", {"optimizer.schedule.rate=1e308", "checkpoint.every=2"}), {.ranks = 2});
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(outcome.Says("the state is not finite and is not saved")) << outcome.err;
 }
 
 // Older versions saved such states.

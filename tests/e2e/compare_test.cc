@@ -100,6 +100,19 @@ TEST_F(Compare, AMixerThatDivergesLeavesTheOthers) {
   EXPECT_GT(mixers[1].at("log_perplexity").at("mean").get<double>(), 0);
 }
 
+// Only rank 0 looks at what it saves.
+TEST_F(Compare, RanksGoOnBehindAStateThatIsNotFinite) {
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  WriteMixers("bad optimizer.schedule.rate=1e308\ngood optimizer.schedule.rate=0.01\n");
+  const Outcome outcome =
+      Run(Command("all", {"--set", "checkpoint.every=2", "--set", "evaluation.every=0"}),
+          {.ranks = 2, .environment = {"SYNTRA_WATCHDOG=save=20,prepare=20"}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json mixers = Results("all").at("mixers");
+  EXPECT_EQ(mixers[0].at("diverged"), 1);
+  EXPECT_EQ(mixers[1].at("diverged"), 0);
+}
+
 TEST_F(Compare, MistakesSayWhatToDo) {
   struct Mistake {
     std::string list, says;
@@ -108,6 +121,8 @@ TEST_F(Compare, MistakesSayWhatToDo) {
            Mistake{"", "lists no mixer"},
            Mistake{"../up a.b=1\n", ":1: \"../up\" cannot name a mixer"},
            Mistake{"a\nb\na\n", ":3: there is a mixer a already"},
+           Mistake{"a\ncomparison.html\n", ":2: a mixer cannot be called comparison.html"},
+           Mistake{"prepared\n", ":1: a mixer cannot be called prepared"},
            Mistake{"a model.mixr={}\n", "did you mean"},
            // The table would compare other things than mixers.
            Mistake{"a\nb train.steps=3\n", ":2: \"train.steps=3\" is not of the mixer"},

@@ -39,9 +39,24 @@ TEST_F(Recorded, RanksKnowForWhichTheyWait) {
     if (!line.contains("loss")) continue;
     EXPECT_EQ(line.at("slowest_rank"), 1);
     EXPECT_GE(line.at("slowest_rank_seconds"), 0.1);
+    EXPECT_LT(line.at("median_rank_seconds"), line.at("slowest_rank_seconds"));  // the mean of both
     // Rank 0 waits for it.
     EXPECT_GT(line.at("reduce_seconds"), 0);
   }
+}
+
+// The step that was the last one would not have been evaluated otherwise, and is not again.
+TEST_F(Recorded, ALongerRunKeepsTheEvaluationOfItsEarlierEnd) {
+  for (const char* steps : {"train.steps=4", "train.steps=6"}) {
+    Train("run", {steps, "evaluation.every=3", "evaluation.samples=1"});
+  }
+  std::vector<int64_t> evaluated, sampled;
+  for (const Json& line : Metrics("run")) {
+    if (line.contains("validation_log_perplexity")) evaluated.push_back(line.at("step"));
+  }
+  for (const Json& line : Lines("run", "samples.jsonl")) sampled.push_back(line.at("step"));
+  EXPECT_EQ(evaluated, (std::vector<int64_t>{0, 3, 4, 6}));
+  EXPECT_EQ(sampled, evaluated);
 }
 
 TEST_F(Recorded, WhatHappenedToARun) {

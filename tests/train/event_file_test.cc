@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "train/event.pb.h"
 #include "tests/base/scratch.h"
+#include "train/event.pb.h"
 
 namespace syntra {
 namespace {

@@ -31,7 +31,7 @@ ExitCode Run(Communicator& communicator, const Path& directory, int64_t steps) {
   Watchdog watchdog({.limits = {.step = 2, .first_steps = 2, .between = 2, .gather = 0.5}});
   watchdog.ReportTo(directory, communicator.rank(), AllGatherLines(communicator, HostName()));
   // A clock that stands still: the ranks' files are compared.
-  MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), 0,
+  MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), {0},
                      [] { return MetricsLog::Clock::time_point(); });
   ReplaceFileDurably(directory / fmt::format("pid-{}", communicator.rank()),
                      std::to_string(getpid()));

@@ -18,7 +18,7 @@ const NamedValues kValues = {{"loss", 2.5}, {"learning_rate", 1e-5}, {"seconds",
 
 TEST(MetricsLog, StepTimeAndValuesInTheirOrder) {
   const Path path = ScratchDirectory("metrics") / "metrics.jsonl";
-  MetricsLog log(path, 0, FixedTime);
+  MetricsLog log(path, {0}, FixedTime);
   NamedValues values = kValues;
   values.insert(values.end(), {{"data \"wait\"", 0.5}, {"skipped", NAN}});
   log.Write(1, values);
@@ -32,7 +32,7 @@ TEST(MetricsLog, StepTimeAndValuesInTheirOrder) {
 
 TEST(MetricsLog, TimeIsTheSystems) {
   const Path path = ScratchDirectory("metrics-time") / "metrics.jsonl";
-  MetricsLog(path, 0).Write(1, kValues);
+  MetricsLog(path, {0}).Write(1, kValues);
   const std::string time = ParseJson(ReadWholeFile(path)).at("time");
   EXPECT_GT(time, "2026-01-01T00:00:00.000Z");
   EXPECT_EQ(time.size(), 24u);
@@ -40,7 +40,7 @@ TEST(MetricsLog, TimeIsTheSystems) {
 
 TEST(MetricsLog, ValuesSurviveARoundTrip) {
   const Path path = ScratchDirectory("metrics-round-trip") / "metrics.jsonl";
-  MetricsLog log(path, 0);
+  MetricsLog log(path, {0});
   const std::vector<double> values = {0.1, 1e300, 5e-324, -0.0, 1.0 / 3, 123456789012345678.0};
   for (const double value : values) log.Write(1, {{"x", value}});
   const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
@@ -52,7 +52,7 @@ TEST(MetricsLog, ValuesSurviveARoundTrip) {
 TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   const Path path = ScratchDirectory("metrics-resume") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0, FixedTime);
+    MetricsLog log(path, {0}, FixedTime);
     for (int64_t step = 1; step <= 12; ++step) log.Write(step, kValues);
   }
   const std::string whole = ReadWholeFile(path);
@@ -60,13 +60,13 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
   // The last line cut at every byte.
   for (size_t length = ten; length <= whole.size(); ++length) {
     ReplaceFileDurably(path, whole.substr(0, length));
-    MetricsLog log(path, 10, FixedTime);
+    MetricsLog log(path, {10}, FixedTime);
     ASSERT_EQ(ReadWholeFile(path), whole.substr(0, ten)) << length;
     log.Write(11, kValues);
     log.Write(12, kValues);
     ASSERT_EQ(ReadWholeFile(path), whole);
   }
-  MetricsLog(path, 0);
+  MetricsLog(path, {0});
   EXPECT_EQ(ReadWholeFile(path), "");
 }
 
@@ -74,7 +74,7 @@ TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
 TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
   const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
   for (int round = 0; round < 2; ++round) {
-    MetricsLog log(path, 2, FixedTime);
+    MetricsLog log(path, {2}, FixedTime);
     if (round == 0) log.Write(1, {{"validation_log_perplexity", 4}});
     if (round == 0) log.Write(2, kValues);
     log.Write(2, {{"validation_log_perplexity", 3}});
@@ -87,11 +87,20 @@ TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
                       "\"validation_log_perplexity\":3}");
 }
 
+// That of a last step which is no longer the last is not made again.
+TEST(MetricsLog, AnEvaluationThatIsNotMadeAgainStays) {
+  const Path path = ScratchDirectory("metrics-extended") / "metrics.jsonl";
+  MetricsLog(path, {0}).Write(2, {{"cola/matthews", 0.5}});
+  const std::string text = ReadWholeFile(path);
+  MetricsLog(path, {.step = 2, .evaluates = false});
+  EXPECT_EQ(ReadWholeFile(path), text);
+}
+
 // The evaluation of tasks, too.
 TEST(MetricsLog, ResumeDropsTheTasksOfThatStep) {
   const Path path = ScratchDirectory("metrics-tasks") / "metrics.jsonl";
-  MetricsLog(path, 0).Write(2, {{"cola/matthews", 0.5}});
-  EXPECT_EQ(MetricsLog(path, 2).lost().steps, 0);
+  MetricsLog(path, {0}).Write(2, {{"cola/matthews", 0.5}});
+  EXPECT_EQ(MetricsLog(path, {2}).lost().steps, 0);
   EXPECT_EQ(ReadWholeFile(path), "");
 }
 
@@ -99,30 +108,30 @@ TEST(MetricsLog, ResumeDropsTheTasksOfThatStep) {
 TEST(MetricsLog, TellsWhatWasLost) {
   const Path path = ScratchDirectory("metrics-lost") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0, FixedTime);
+    MetricsLog log(path, {0}, FixedTime);
     EXPECT_TRUE(std::isnan(log.last_time()));
     for (int64_t step = 1; step <= 4; ++step) log.Write(step, kValues);
     log.Write(4, {{"validation_log_perplexity", 3}});
   }
-  const MetricsLog log(path, 2, FixedTime);
+  const MetricsLog log(path, {2}, FixedTime);
   EXPECT_EQ(log.lost().steps, 2);
   EXPECT_EQ(log.lost().seconds, 0.5);
   EXPECT_EQ(log.last_time(), 1700000000.045);
-  EXPECT_EQ(MetricsLog(path, 2, FixedTime).lost().steps, 0);
+  EXPECT_EQ(MetricsLog(path, {2}, FixedTime).lost().steps, 0);
 }
 
 TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
   const Path path = ScratchDirectory("metrics-foreign") / "metrics.jsonl";
   ReplaceFileDurably(path, "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n{\"step\":3}\n");
-  MetricsLog(path, 2);
+  MetricsLog(path, {2});
   EXPECT_EQ(ReadWholeFile(path), "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n");
 }
 
 TEST(MetricsLog, FullDiskDoesNotThrow) {
-  MetricsLog log("/dev/full", 0);
+  MetricsLog log("/dev/full", {0});
   log.Write(1, kValues);
   log.Write(2, kValues);
-  MetricsLog missing("/nonexistent/metrics.jsonl", 0);
+  MetricsLog missing("/nonexistent/metrics.jsonl", {0});
   missing.Write(1, kValues);
 }
 
@@ -131,7 +140,7 @@ TEST(MetricsLog, PartOfALineIsTakenBack) {
   // A file size limit acts like a disk that fills up in the middle of a line.
   Child child([&](const auto&) {
     signal(SIGXFSZ, SIG_IGN);
-    MetricsLog log(path, 0);
+    MetricsLog log(path, {0});
     log.Write(1, kValues);
     const int64_t size = std::filesystem::file_size(path);
     const rlimit limit = {static_cast<rlim_t>(size + 10), RLIM_INFINITY};

@@ -16,14 +16,9 @@ TEST(PrometheusFile, GaugesAndCounters) {
   file.Count("save", 2);
   const std::string labels = R"(run="a \"b\"\\c\nd",run_id="01")";
   EXPECT_EQ(file.Text(),
-            "# HELP syntra_cola_matthews The latest cola/matthews of the run.\n"
-            "# TYPE syntra_cola_matthews gauge\n"
-            "syntra_cola_matthews{" +
-                labels +
-                "} NaN\n"
-                "# HELP syntra_learning_rate The latest learning_rate of the run.\n"
-                "# TYPE syntra_learning_rate gauge\n"
-                "syntra_learning_rate{" +
+            "# HELP syntra_learning_rate The latest learning_rate of the run.\n"
+            "# TYPE syntra_learning_rate gauge\n"
+            "syntra_learning_rate{" +
                 labels +
                 "} 1e-05\n"
                 "# HELP syntra_loss The latest loss of the run.\n"
@@ -31,10 +26,27 @@ TEST(PrometheusFile, GaugesAndCounters) {
                 "syntra_loss{" +
                 labels +
                 "} +Inf\n"
+                "# HELP syntra_matthews The latest matthews of the run.\n"
+                "# TYPE syntra_matthews gauge\n"
+                "syntra_matthews{" +
+                labels +
+                ",task=\"cola\"} NaN\n"
                 "# HELP syntra_events_total What happened to the run so far.\n"
                 "# TYPE syntra_events_total counter\n"
                 "syntra_events_total{" +
                 labels + ",event=\"save\"} 3\n");
+}
+
+// A metric stands once, whatever its tasks are called.
+TEST(PrometheusFile, TasksAreLabels) {
+  PrometheusFile file("unused", {{"run", "a"}});
+  file.Set({{"my-task/f1", 1}, {"my_task/f1", 2}, {"情感/f1", 3}});
+  EXPECT_EQ(file.Text(),
+            "# HELP syntra_f1 The latest f1 of the run.\n"
+            "# TYPE syntra_f1 gauge\n"
+            "syntra_f1{run=\"a\",task=\"my-task\"} 1\n"
+            "syntra_f1{run=\"a\",task=\"my_task\"} 2\n"
+            "syntra_f1{run=\"a\",task=\"情感\"} 3\n");
 }
 
 TEST(PrometheusFile, IsWrittenAsOftenAsItIsRead) {

@@ -20,12 +20,14 @@ TEST(SampleLog, EvaluationsThatAreMadeAgainAreRemoved) {
   const Path path = ScratchDirectory("samples") / "samples.jsonl";
   EXPECT_TRUE(ReadSampleLines(path).empty());
   {
-    SampleLog log(path, 0);
+    SampleLog log(path, {0});
     for (const int64_t step : {0, 5, 10}) {
       log.Write({.step = step, .example = 3, .input = "a", .target = "b", .output = "old"});
     }
   }
-  SampleLog log(path, 5);
+  { SampleLog kept(path, {.step = 5, .evaluates = false}); }
+  EXPECT_EQ(OutputsIn(path), "0 old\n5 old\n");
+  SampleLog log(path, {5});
   EXPECT_EQ(OutputsIn(path), "0 old\n");
   log.Write({.step = 5, .example = 3, .input = "a", .target = "b", .output = "new \"line\"\n"});
   EXPECT_EQ(OutputsIn(path), "0 old\n5 new \"line\"\n\n");
@@ -40,7 +42,7 @@ TEST(SampleLog, OtherLinesAreNoSamples) {
   const Path path = ScratchDirectory("samples-other") / "samples.jsonl";
   const std::string lines = "hello\n[1]\n{\"step\":1}\n{\"step\":1,\"example\":\"x\"}\n";
   ReplaceFileDurably(path, lines);
-  SampleLog log(path, 5);
+  SampleLog log(path, {5});
   EXPECT_EQ(ReadWholeFile(path), lines);
   EXPECT_TRUE(ReadSampleLines(path).empty());
 }

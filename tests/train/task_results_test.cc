@@ -54,7 +54,7 @@ TEST(TaskResults, OfNothingSaySo) {
 TEST(TaskResults, ComeBackFromTheLog) {
   const Path path = ScratchDirectory("results") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0);
+    MetricsLog log(path, {0});
     log.Write(1, {{"loss", 3}});
     log.Write(1, {{"cola/matthews", 100.0 / 3}, {"cola_invalid", 50}});
     log.Write(2, {{"cola/matthews", 20}, {"cola_invalid", 0}});
@@ -77,7 +77,7 @@ TEST(TaskResults, AModelThatWasNotSavedIsNotTheBest) {
   EXPECT_FALSE(results.Add(2, {"cola", {{"matthews", 90}}, /*is_saved=*/false}));
   const Path path = ScratchDirectory("results") / "metrics.jsonl";
   {
-    MetricsLog log(path, 0);
+    MetricsLog log(path, {0});
     log.Write(1, {{MetricKey("cola", "matthews"), 20}});
     log.Write(2, {{MetricKey("cola", "matthews"), 90}, {UnsavedKey("cola"), 1}});
   }

@@ -165,6 +165,21 @@ TEST(Watchdog, WorkingRunsAreLeftAlone) {
   }
 }
 
+// ^Z, or a scheduler that lets jobs take turns.
+TEST(Watchdog, SuspendedTimeDoesNotCount) {
+  Child child([&](const auto& ready) {
+    Watchdog watchdog(Short());
+    const Watchdog::Phase step(watchdog, RunPhase::kStep);
+    ready();
+    SleepSeconds(0.4);
+    return 0;
+  });
+  child.Signal(SIGSTOP);
+  SleepSeconds(1.5);
+  child.Signal(SIGCONT);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
 TEST(Watchdog, StepsAndBatchesAreMeasuredByTheirOwnMedians) {
   constexpr double kUsual = 0.06, kOne = 0.6;
   Watchdog watchdog({.limits = {.step = 1, .first_steps = 50, .evaluation = 1}});

@@ -26,7 +26,7 @@ void Describe(const Path& path) {
 
 void Continue(std::string_view input) {
   const Path path = InputFile(input, "continued.jsonl");
-  MetricsLog(path, kResumed).Write(kResumed + 1, {{"loss", 1.5}, {"seconds", NAN}});
+  MetricsLog(path, {kResumed}).Write(kResumed + 1, {{"loss", 1.5}, {"seconds", NAN}});
   const std::string text = ReadWholeFile(path);
   const size_t last = text.rfind('\n', text.size() - 2) + 1;  // npos + 1 is 0
   SYNTRA_CHECK(input.starts_with(std::string_view(text).substr(0, last)), "{}", text);
