@@ -21,22 +21,28 @@ pkg_check_modules(zip REQUIRED IMPORTED_TARGET GLOBAL libzip)
 
 find_path(UNISTRING_INCLUDE_DIR unicase.h REQUIRED)
 find_library(UNISTRING_LIBRARY unistring REQUIRED)
-add_library(syntra_unistring INTERFACE IMPORTED GLOBAL)
-target_include_directories(syntra_unistring INTERFACE ${UNISTRING_INCLUDE_DIR})
-target_link_libraries(syntra_unistring INTERFACE ${UNISTRING_LIBRARY})
+if(NOT TARGET syntra_unistring)
+  add_library(syntra_unistring INTERFACE IMPORTED GLOBAL)
+  target_include_directories(syntra_unistring INTERFACE ${UNISTRING_INCLUDE_DIR})
+  target_link_libraries(syntra_unistring INTERFACE ${UNISTRING_LIBRARY})
+endif()
 
 # Debian's dnnl-config.cmake requires OpenCL headers that a CPU build does not need.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
-add_library(syntra_dnnl INTERFACE IMPORTED GLOBAL)
-target_include_directories(syntra_dnnl INTERFACE ${DNNL_INCLUDE_DIR})
-target_link_libraries(syntra_dnnl INTERFACE ${DNNL_LIBRARY})
+if(NOT TARGET syntra_dnnl)
+  add_library(syntra_dnnl INTERFACE IMPORTED GLOBAL)
+  target_include_directories(syntra_dnnl INTERFACE ${DNNL_INCLUDE_DIR})
+  target_link_libraries(syntra_dnnl INTERFACE ${DNNL_LIBRARY})
+endif()
 
 find_package(HDF5 REQUIRED COMPONENTS C)
-add_library(syntra_hdf5 INTERFACE IMPORTED GLOBAL)
-target_include_directories(syntra_hdf5 INTERFACE ${HDF5_C_INCLUDE_DIRS})
-target_compile_definitions(syntra_hdf5 INTERFACE ${HDF5_C_DEFINITIONS})
-target_link_libraries(syntra_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+if(NOT TARGET syntra_hdf5)
+  add_library(syntra_hdf5 INTERFACE IMPORTED GLOBAL)
+  target_include_directories(syntra_hdf5 INTERFACE ${HDF5_C_INCLUDE_DIRS})
+  target_compile_definitions(syntra_hdf5 INTERFACE ${HDF5_C_DEFINITIONS})
+  target_link_libraries(syntra_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+endif()
 
 # Debian's libsentencepiece.so exports the old protobuf that it bundles. Two versions of protobuf in one process must
 # not bind to each other's functions. So ours is linked statically and comes before libsentencepiece on every link line

@@ -268,6 +268,15 @@ TEST(Prepare, BadRecordsFollowThePolicy) {
               }).starts_with(file.string() + ": byte 16, line 2: text field is null"));
   options.on_bad_record = {.max_fraction = 0};
   DataErrorOf([&] { PrepareCorpus(options, T5()); });
+  // Nor does one that the index knows, and that is not read again.
+  options.on_bad_record = {};
+  const Time before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const Path& path : {file, options.directory / "c-00000-of-00001.json.gz.tokens"}) {
+    std::filesystem::last_write_time(path, before);
+  }
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+  options.on_bad_record.fail = true;
+  DataErrorOf([&] { PrepareCorpus(options, T5()); });
 }
 
 TEST(Prepare, BadShardsAlwaysFail) {

@@ -10,6 +10,7 @@
 #include "core/thread.h"
 #include "data/record_reader.h"
 #include "tests/base/child_process.h"
+#include "tests/base/scratch.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/sample_data.h"
 
@@ -234,7 +235,7 @@ TEST(Tokenizer, ADamagedModelThatCrashesIsAnError) {
 #endif
   std::string content = ReadWholeFile(SamplePath("spiece.model"));
   content.replace(699117, 512, 512, '\xff');
-  const Path path = Path(testing::TempDir()) / fmt::format("damaged-{}.model", getpid());
+  const Path path = ScratchDirectory("tokenizer") / "damaged.model";
   ReplaceFileDurably(path, content);
   const Ended ended = RunInChild([&] {
     InstallCrashHandlers("1");
