@@ -114,7 +114,7 @@ class LogHook : public Hook {
       values.push_back({SecondsField(kStepPhases[i]), result.phases[i]});
     }
     AddRanks(result.rank_seconds, &values);
-    if (state_.replica.model().ponders()) values.emplace_back("ponder_loss", result.sums.penalty);
+    if (state_.replica.model().ponders()) values.push_back({"ponder_loss", result.sums.penalty});
     run_.chief->Record(report.step, values);
   }
 

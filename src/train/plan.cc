@@ -2,7 +2,6 @@
 #include "train/plan.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "data/example.h"
 #include "train/log_perplexity.h"
@@ -68,8 +67,14 @@ std::shared_ptr<const Program> TrainingPlan::Update(int rank) const {
 }
 
 int TrainingPlan::rank_with_most_state() const {
-  return std::ranges::max(std::views::iota(0, shards()), {},
-                          [&](int rank) { return OptimizerOf(rank)->state_elements(); });
+  int found = 0;
+  int64_t most = -1;
+  for (int rank = 0; rank < shards(); ++rank) {
+    const int64_t elements = OptimizerOf(rank)->state_elements();
+    if (elements > most) found = rank;
+    most = std::max(most, elements);
+  }
+  return found;
 }
 
 std::vector<GradientBucket> TrainingPlan::BucketsOf(const Program& training) const {
@@ -79,8 +84,8 @@ std::vector<GradientBucket> TrainingPlan::BucketsOf(const Program& training) con
 
 std::vector<size_t> TrainingPlan::SharedPiecesNeeded(const Program& training) const {
   std::vector<ElementRange> pieces;
-  for (const SharedPiece& piece : std::views::reverse(shared_pieces_)) {
-    pieces.push_back(piece.elements);
+  for (auto piece = shared_pieces_.rbegin(); piece != shared_pieces_.rend(); ++piece) {
+    pieces.push_back(piece->elements);
   }
   return PiecesNeeded(training, pieces);
 }

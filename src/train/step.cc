@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <ranges>
 #include <thread>
 
 #include "base/clock.h"
@@ -170,8 +169,9 @@ void StepRunner::Update(const UpdateFacts& facts) {
   }
   replica_.Update(facts, reached, NextRun());
   // In the order in which the next forward half reads them.
-  for (const auto& [elements, shares] : std::views::reverse(plan_.shared_pieces())) {
-    ranks_.StartAllGather(replica_.values(elements), shares);
+  const std::vector<SharedPiece>& shared = plan_.shared_pieces();
+  for (auto piece = shared.rbegin(); piece != shared.rend(); ++piece) {
+    ranks_.StartAllGather(replica_.values(piece->elements), piece->shares);
     ++gathers_;
   }
 }
