@@ -143,8 +143,9 @@ void SharedSave::Commit(std::vector<FilePart> written) {
   Manifest manifest = frame_.outline;
   manifest.info = info_;
   for (auto& [name, file] : manifest.files) {
-    const auto parts = std::ranges::equal_range(written, name, {}, &FilePart::file);
-    file = ReadBack(directory_ / name, file.bytes, {parts.begin(), parts.end()});
+    const auto begin = std::ranges::lower_bound(written, name, {}, &FilePart::file);
+    const auto end = std::ranges::upper_bound(written, name, {}, &FilePart::file);
+    file = ReadBack(directory_ / name, file.bytes, {begin, end});
   }
   FinishDirectory(directory_, files_, &manifest);
   VerifyDirectory(directory_, info_.step, ReadFrom::kDisk);

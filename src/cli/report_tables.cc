@@ -142,8 +142,8 @@ std::string ConfigTable(const Reports& reports) {
   std::vector<std::map<std::string, std::string>> values(reports.size());
   for (size_t i = 0; i < reports.size(); ++i) {
     for (const auto& [field, value] : ConfigValues(reports[i].config)) {
-      const bool known =
-          std::ranges::any_of(values, [&](const auto& of_run) { return of_run.contains(field); });
+      const bool known = std::ranges::any_of(
+          values, [&field = field](const auto& of_run) { return of_run.contains(field); });
       if (!known) fields.push_back(field);
       values[i][field] = value;
     }
