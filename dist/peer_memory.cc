@@ -13,6 +13,7 @@
 #include "base/memory_limits.h"
 #include "core/buffer.h"
 #include "dist/mpi_check.h"
+#include "dist/reserve.h"
 
 namespace syntra {
 namespace {
@@ -31,7 +32,7 @@ struct FilePlace {
 bool MoveToFile(std::span<std::byte> block, int file, off_t offset) {
   const size_t bytes = AlignUp(block.size(), kPage);
   // Memory that is not there is an error now instead of a SIGBUS later.
-  if (posix_fallocate(file, offset, static_cast<off_t>(bytes)) != 0) return false;
+  if (ReserveInFile(file, offset, static_cast<off_t>(bytes)) != 0) return false;
   void* pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, offset);
   if (pages == MAP_FAILED) return false;

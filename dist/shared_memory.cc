@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "core/buffer.h"
 #include "dist/mpi_check.h"
+#include "dist/reserve.h"
 
 namespace syntra {
 namespace {
@@ -58,8 +59,8 @@ bool SharedMemory::Map(const char* name, bool create) {
     reserved = base_ != nullptr;
   }
   if (reserved) {
-    const int header = posix_fallocate(descriptor, rank_ * kLine, kLine);
-    const int body = posix_fallocate(descriptor, slot(rank_) - base_, slot_bytes_);
+    const int header = ReserveInFile(descriptor, rank_ * kLine, kLine);
+    const int body = ReserveInFile(descriptor, slot(rank_) - base_, slot_bytes_);
     reserved = header == 0 && body == 0;
     errno = header ? header : body;
   }

@@ -57,7 +57,7 @@ Action SetUpCheckpoint(CLI::App& app) {
                has_tokenizer ? fmt::format(", in {}", kTokenizerFile) : "");
     double bytes = 0;
     for (const auto& [name, entry] : checkpoint.tensors()) {
-      fmt::print("  {:60} {}\n", name, ToString(entry.type));
+      fmt::print("  {:60} {}\n", Printable(name), ToString(entry.type));
       bytes += static_cast<double>(entry.type.bytes());
     }
     fmt::print("{} tensors, {}; every file matches its digest\n", checkpoint.tensors().size(),
@@ -134,7 +134,10 @@ Action SetUpData(CLI::App& app) {
       Json json{{"input", example.input}, {"target", example.target}};
       json.update(example.tensors);
       list.push_back(std::move(json));
-      if (!form->json) fmt::print("input:  {}\ntarget: {}\n\n", example.input, example.target);
+      if (!form->json) {
+        fmt::print("input:  {}\ntarget: {}\n\n", Printable(example.input),
+                   Printable(example.target));
+      }
     }
     if (form->json) {
       fmt::print("{}\n", JsonText({{"examples", list}}));
