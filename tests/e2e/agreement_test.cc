@@ -102,42 +102,27 @@ TEST_F(Agreement, CommandsAreCompared) {
 
 // A relative path means other files in another folder.
 TEST_F(Agreement, DataAreCompared) {
-  const Path here = scratch_ / "here", there = scratch_ / "there";
-  CreateDirectories(here);
-  CreateDirectories(there);
-  std::filesystem::copy(training_, here / "train.jsonl");
-  std::filesystem::copy(validation_, there / "train.jsonl");
-  const Arguments arguments = Pretrain("run", {"data.train=train.jsonl", "data.prepared=prepared"});
-  const Outcome outcome = Run(arguments, {.ranks = 2,
-                                          .environment = {"OMPI_MCA_orte_execute_quiet=1"},
-                                          .wrapper = {"env", "-C", here.string()},
-                                          .other_arguments = arguments,
-                                          .other_folder = there.string()});
-  EXPECT_EQ(outcome.code, 3) << outcome.err;
-  EXPECT_TRUE(
-      outcome.Says("error: the ranks of this job have different data:\n  data.train, "
-                   "digest: "))
-      << outcome.err;
-  EXPECT_FALSE(outcome.Says("data.validation, digest")) << outcome.err;
-  EXPECT_EQ(NewestStep("run"), -1);
-}
-
-TEST_F(Agreement, ValidationDataAreCompared) {
-  const Path here = scratch_ / "here", there = scratch_ / "there";
-  CreateDirectories(here);
-  CreateDirectories(there);
-  std::filesystem::copy(validation_, here / "validation.jsonl");
-  std::filesystem::copy(training_, there / "validation.jsonl");
-  const Arguments arguments =
-      Pretrain("run", {"data.validation=validation.jsonl", "data.prepared=prepared"});
-  const Outcome outcome = Run(arguments, {.ranks = 2,
-                                          .environment = {"OMPI_MCA_orte_execute_quiet=1"},
-                                          .wrapper = {"env", "-C", here.string()},
-                                          .other_arguments = arguments,
-                                          .other_folder = there.string()});
-  EXPECT_EQ(outcome.code, 3) << outcome.err;
-  EXPECT_TRUE(outcome.Says("data.validation, digest: ")) << outcome.err;
-  EXPECT_FALSE(outcome.Says("data.train, digest")) << outcome.err;
+  for (const std::string split : {"train", "validation"}) {
+    const Path here = scratch_ / (split + "_here"), there = scratch_ / (split + "_there");
+    CreateDirectories(here);
+    CreateDirectories(there);
+    std::filesystem::copy(training_, here / "some.jsonl");
+    std::filesystem::copy(validation_, there / "some.jsonl");
+    const Arguments arguments =
+        Pretrain("run", {"data." + split + "=some.jsonl", "data.prepared=prepared"});
+    const Outcome outcome = Run(arguments, {.ranks = 2,
+                                            .environment = {"OMPI_MCA_orte_execute_quiet=1"},
+                                            .wrapper = {"env", "-C", here.string()},
+                                            .other_arguments = arguments,
+                                            .other_folder = there.string()});
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    const std::string other = split == "train" ? "validation" : "train";
+    EXPECT_TRUE(outcome.Says("error: the ranks of this job have different data:\n  data." + split +
+                             ", digest: "))
+        << outcome.err;
+    EXPECT_FALSE(outcome.Says("data." + other + ", digest")) << outcome.err;
+    EXPECT_EQ(NewestStep("run"), -1);
+  }
 }
 
 TEST_F(Agreement, ProgramsAreCompared) {
