@@ -74,7 +74,8 @@ TEST(RequireFiles, TestFilesThatTheConfigurationNamesMustBeThere) {
   EXPECT_EQ(TestSplits(files.task(), files.directory()).size(), 1u);
   const Path nothing = ScratchDirectory("nothing");
   EXPECT_TRUE(TestSplits(*TaskOf("cola {}"), nothing).empty());
-  const auto there = TestSplits(*TaskOf("mnli {}"), TaskSample());
+  const auto mnli = TaskOf("mnli {}");
+  const auto there = TestSplits(*mnli, TaskSample());
   EXPECT_FALSE(there.empty());
   for (const TaskSplit* split : there) EXPECT_EQ(split->use, TaskSplit::Use::kTest);
 }
