@@ -2,6 +2,10 @@
 // Conversions between float and bfloat16: round to nearest, ties to even; NaN stays NaN.
 #pragma once
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <bit>
 #include <cmath>
 
@@ -20,10 +24,16 @@ inline BFloat16 ToBFloat16(float value) {
 }
 
 #if defined(__x86_64__)
-// Whether the processor has an instruction that rounds to bf16 (AVX512_BF16).
+// Whether the processor has instructions that round to bf16 and multiply pairs (AVX512_BF16).
 inline const bool kHasAvx512Bf16 = [] {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512bf16") != 0;
+}();
+
+// Whether the processor multiplies tiles of bf16 (AMX), several times faster than vectors.
+inline const bool kHasAmxBf16 = [] {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 22 & 1) != 0;
 }();
 #endif
 

@@ -303,9 +303,10 @@ class Packer {
     size_t offset;  // bytes
   };
 
-  // A block of 64 columns is contiguous. So a part's columns are, and of a part's rows those in 64
-  // columns.
+  // A panel of 64 columns is contiguous. So a part's columns are, and of a part's rows those in 64
+  // columns. The library fills the last block of 16 rows of words with zeros.
   bool PackByParts(const GemmProblem& p, DType stored, std::span<const int64_t> lengths) {
+    if (p.k % (p.ab == DType::kBF16 ? 32 : 16) != 0) return false;
     int64_t before = 0;
     for (const int64_t length : lengths) {
       const Packing own{.k = p.transpose_b ? length : p.k,
@@ -315,7 +316,7 @@ class Packer {
                         .packed = p.ab,
                         .stride = p.b_stride,
                         .whole_k = p.k};
-      parts_.push_back({own, before * (p.transpose_b ? 64 : p.k) * SizeOf(p.ab)});
+      parts_.push_back({own, before * (p.transpose_b ? kPanelColumns : p.k) * SizeOf(p.ab)});
       before += length;
       if (!CanPack(own)) return false;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // joint_matmul and its gradient: one product for all matrices where the results lie side by side,
-// and one for the gradient of a. Gradients of matrices are products of their own: their B is packed
-// anyway, from wherever it is, and their results are far apart.
+// and one for the gradient of a. Gradients of matrices, whose results are far apart, are computed
+// at once where there is a kernel for that, so that a is packed once; else they are products of
+// their own.
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/joint_matmul_call.h"
@@ -28,10 +29,26 @@ std::optional<BoundKernel> cpu_joint_matmul_grad(const OpCall& call) {
   if (!AreActivations(call)) return std::nullopt;
   std::vector<JointProduct> products;
   if (call.outputs[0].present()) products.push_back(ProductOfInput(call));
-  for (size_t i = 1; i < call.outputs.size(); ++i) {
-    if (call.outputs[i].present()) products.push_back(ProductOfMatrix(call, i - 1));
+  const size_t matrices = JointMatrices(call.inputs);
+  std::optional<BoundKernel> weights;
+  if (call.outputs[1].present()) {
+    weights =
+        BindTransposed(call, ProductOfMatrix(call, 0).matmul.problem, 1 + matrices, /*first_c=*/1);
   }
-  return Bind(products);
+  if (!weights) {
+    for (size_t i = 0; i < matrices; ++i) {
+      if (call.outputs[1 + i].present()) products.push_back(ProductOfMatrix(call, i));
+    }
+    return Bind(products);
+  }
+  BoundKernel kernel = Bind(products);
+  kernel.workspace_bytes = std::max(kernel.workspace_bytes, weights->workspace_bytes);
+  kernel.run = [of_a = std::move(kernel.run),
+                of_weights = std::move(weights->run)](const KernelArguments& arguments) {
+    of_a(arguments);
+    of_weights(arguments);
+  };
+  return kernel;
 }
 
 }  // namespace syntra

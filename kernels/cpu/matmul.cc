@@ -10,6 +10,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/strided.h"
+#include "kernels/cpu/transposed_gemm.h"
 #include "kernels/joined.h"
 #include "kernels/matmul_call.h"
 #include "kernels/operands.h"
@@ -150,8 +151,42 @@ BoundKernel BindPacked(const OpCall& call, const MatmulCall& matmul) {
 
 }  // namespace
 
+std::optional<BoundKernel> BindTransposed(const OpCall& call, const GemmProblem& problem,
+                                          size_t first_b, size_t first_c) {
+  const size_t count = call.outputs.size() - first_c;
+  const auto operand = [&](size_t first, size_t parts) {
+    TransposedGemm::Operand operand{call.inputs[first].dtype, {}, call.inputs[first].row_pitch()};
+    for (size_t i = first; i < first + parts; ++i) {
+      operand.parts.push_back(call.inputs[i].shape[-1]);
+    }
+    return operand;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const TensorType &b = call.inputs[first_b + i], &other = call.inputs[first_b];
+    if (!b.present() || b.dtype != other.dtype || b.row_pitch() != other.row_pitch() ||
+        !call.outputs[first_c + i].present() ||
+        Accumulates(call, first_c + i) != Accumulates(call, first_c)) {
+      return std::nullopt;
+    }
+  }
+  const TransposedGemm::Operand a = operand(0, 1), b = operand(first_b, count);
+  if (!TransposedGemm::Covers(problem, a, b)) return std::nullopt;
+  const TransposedGemm gemm(problem, a, b);
+  BoundKernel kernel;
+  kernel.workspace_bytes = gemm.workspace_bytes();
+  kernel.accumulates = true;
+  kernel.run = [=](const KernelArguments& arguments) {
+    gemm.Run(arguments.inputs[0], arguments.inputs.subspan(first_b, count),
+             arguments.outputs.subspan(first_c, count), arguments.workspace);
+  };
+  return kernel;
+}
+
 std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product) {
   if (!AllActivations(call)) return std::nullopt;
+  if (product.problem.transpose_a) {
+    if (auto kernel = BindTransposed(call, product.problem, 1, 0)) return kernel;
+  }
   if (product.problem.m >= kPackingRows) return BindPacked(call, product);
   return BindProduct(call, product);
 }

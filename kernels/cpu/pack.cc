@@ -145,8 +145,7 @@ void TransposeAs(const Transposition& shape, const void* from, void* to) {
   }
 }
 
-// A block has 64 columns and 16 rows of words. A word is an f32 or a pair of bf16.
-constexpr int64_t kBlockColumns = 64, kBlockRows = 16;
+constexpr int64_t kBlockRows = 16;  // of words
 
 HWY_INLINE HalfWords LoadBFloat16(const BFloat16* from) {
   return hn::LoadU(hn::Rebind<uint16_t, FloatTag>(), reinterpret_cast<const uint16_t*>(from));
@@ -162,18 +161,20 @@ HWY_INLINE auto PairsOf(const T* first, const T* second) {
   return hn::Or(low, hn::ShiftLeft<16>(high));
 }
 
-// Packs a block of B stored as [k, n], given the address of its first element.
+// Packs rows of words of B stored as [k, n], given the address of their first element.
 template <typename T>
-void PackRows(const T* from, int64_t stride, bool pairs, uint32_t* to) {
+void PackRows(const T* from, int64_t stride, int64_t rows, bool pairs, uint32_t* to) {
   const hn::RebindToUnsigned<FloatTag> d32;
-  for (int64_t row = 0; row < kBlockRows; ++row, to += kBlockColumns) {
-    if (!pairs) {
-      std::memcpy(to, from + row * stride, kBlockColumns * sizeof(T));
-      continue;
-    }
-    const T *first = from + 2 * row * stride, *second = first + stride;
-    for (int64_t i = 0; i < kBlockColumns; i += static_cast<int64_t>(hn::Lanes(d32))) {
-      hn::StoreU(PairsOf(first + i, second + i), d32, to + i);
+  for (int64_t row = 0; row < rows; ++row, to += kPanelColumns) {
+    const T* first = from + (pairs ? 2 * row : row) * stride;
+    for (int64_t i = 0; i < kPanelColumns; i += static_cast<int64_t>(hn::Lanes(d32))) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (!pairs) {
+          hn::StoreU(hn::BitCast(d32, Load(first + i, Whole())), d32, to + i);
+          continue;
+        }
+      }
+      hn::StoreU(PairsOf(first + i, first + stride + i), d32, to + i);
     }
   }
 }
@@ -183,7 +184,7 @@ template <typename T>
 void PackColumns(const T* from, int64_t stride, bool pairs, uint32_t* to) {
   constexpr int64_t kLine = kLineBytes / sizeof(uint32_t);
   HWY_ALIGN BFloat16 rounded[2 * kLine * kLine];
-  for (int64_t column = 0; column < kBlockColumns; column += kLine) {
+  for (int64_t column = 0; column < kPanelColumns; column += kLine) {
     const T* lines = from + column * stride;
     const void* words = lines;
     int64_t words_stride = stride * static_cast<int64_t>(sizeof(T) / sizeof(BFloat16)) / 2;
@@ -196,7 +197,7 @@ void PackColumns(const T* from, int64_t stride, bool pairs, uint32_t* to) {
       words = rounded;
       words_stride = kLine;
     }
-    TransposeLines(static_cast<const uint32_t*>(words), words_stride, to + column, kBlockColumns);
+    TransposeLines(static_cast<const uint32_t*>(words), words_stride, to + column, kPanelColumns);
   }
 }
 
@@ -209,35 +210,36 @@ class Blocks {
         b_(b),
         pairs_(shape.packed == DType::kBF16),
         rows_(pairs_ ? 2 * kBlockRows : kBlockRows),
-        row_blocks_(shape.k / rows_),
-        panel_blocks_((shape.whole_k > 0 ? shape.whole_k : shape.k) / rows_),
+        row_blocks_((shape.k + rows_ - 1) / rows_),
+        panel_words_((shape.whole_k > 0 ? shape.whole_k : shape.k) / (pairs_ ? 2 : 1)),
         stride_(shape.stored_stride()),
-        inner_(shape.transposed ? row_blocks_ : shape.n / kBlockColumns) {}
+        inner_(shape.transposed ? row_blocks_ : shape.n / kPanelColumns) {}
 
-  int64_t count() const { return row_blocks_ * (shape_.n / kBlockColumns); }
+  int64_t count() const { return row_blocks_ * (shape_.n / kPanelColumns); }
 
   // Always inlined for the same reason as PrefetchRow.
   HWY_INLINE void Prefetch(int64_t i) const {
     const T* from = Source(i);
-    const int64_t rows = shape_.transposed ? kBlockColumns : rows_;
-    const int64_t columns = shape_.transposed ? rows_ : kBlockColumns;
+    const int64_t rows = shape_.transposed ? kPanelColumns : RowsOf(i);
+    const int64_t columns = shape_.transposed ? rows_ : kPanelColumns;
     for (int64_t row = 0; row < rows; ++row) PrefetchRow(from + row * stride_, columns * sizeof(T));
   }
 
   void Pack(int64_t i, uint32_t* to) const {
-    to += (Column(i) * panel_blocks_ + Row(i)) * kBlockRows * kBlockColumns;
+    to += (Column(i) * panel_words_ + Row(i) * kBlockRows) * kPanelColumns;
     if (shape_.transposed) {
       PackColumns(Source(i), stride_, pairs_, to);
     } else {
-      PackRows(Source(i), stride_, pairs_, to);
+      PackRows(Source(i), stride_, RowsOf(i) / (pairs_ ? 2 : 1), pairs_, to);
     }
   }
 
  private:
   int64_t Row(int64_t i) const { return shape_.transposed ? i % inner_ : i / inner_; }
   int64_t Column(int64_t i) const { return shape_.transposed ? i / inner_ : i % inner_; }
+  int64_t RowsOf(int64_t i) const { return std::min(rows_, shape_.k - Row(i) * rows_); }
   const T* Source(int64_t i) const {
-    const int64_t row = Row(i) * rows_, column = Column(i) * kBlockColumns;
+    const int64_t row = Row(i) * rows_, column = Column(i) * kPanelColumns;
     return b_ + (shape_.transposed ? column * stride_ + row : row * stride_ + column);
   }
 
@@ -245,7 +247,7 @@ class Blocks {
   const T* b_;
   bool pairs_;
   int64_t rows_, row_blocks_;
-  int64_t panel_blocks_;  // from one block of columns to the next
+  int64_t panel_words_;  // rows of words from one block of columns to the next
   int64_t stride_, inner_;
 };
 
@@ -286,8 +288,9 @@ bool CanPack(const Packing& shape) {
   const bool pairs = shape.packed == DType::kBF16;
   // Pairs of bf16 are moved as words.
   if (pairs && shape.transposed && shape.stored_stride() % 2 != 0) return false;
-  return (pairs || shape.stored == DType::kF32) && shape.n % 64 == 0 &&
-         shape.k % (pairs ? 32 : 16) == 0;
+  const int64_t rows = (shape.transposed ? 16 : 1) * (pairs ? 2 : 1);
+  return (pairs || shape.stored == DType::kF32) && shape.n % kPanelColumns == 0 &&
+         shape.k % rows == 0;
 }
 
 void Pack(const Packing& shape, const void* b, std::byte* to) {

@@ -16,9 +16,10 @@ struct Transposition {
 };
 void Transpose(const Transposition& shape, const void* from, void* to);
 
-// Packs B [k, n] of a product into blocks of 64 columns and 16 rows (f32) or 32 rows (bf16, where
-// pairs of rows are interleaved). The blocks of the first 64 columns come first. These are oneDNN's
-// layouts BA16a64b and BA16a64b2a.
+// Packs B [k, n] of a product into panels of 64 columns, row by row; in bf16 pairs of rows are
+// interleaved to words of 4 bytes. Where a panel has whole blocks of 16 rows of words, these are
+// oneDNN's layouts BA16a64b and BA16a64b2a.
+inline constexpr int64_t kPanelColumns = 64, kPanelRowBytes = 256;
 struct Packing {
   int64_t k, n;
   bool transposed;       // B is stored as [n, k]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/peak.h"
 
-#include <cpuid.h>
 #include <time.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "core/thread.h"
+#include "kernels/bfloat16.h"
 
 namespace syntra {
 namespace {
@@ -59,11 +59,6 @@ constexpr int64_t kRounds = 40000;  // about 100 us, so that reading the clock c
 constexpr uint32_t kSmallFloat = 0x3a800000;    // 2^-10
 constexpr uint32_t kTwoSmallBf16 = 0x3a803a80;  // the same twice
 
-bool HasAmxBf16() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx >> 22 & 1);
-}
-
 // Wider vectors are not faster on every processor, so both widths are measured.
 std::vector<Loop> LoopsFor(DType type) {
   SYNTRA_CHECK(type == DType::kF32 || type == DType::kBF16, "no products of {}", NameOf(type));
@@ -75,7 +70,7 @@ std::vector<Loop> LoopsFor(DType type) {
       loops.push_back({FmaOf256, 16, kSmallFloat});
     }
     if (avx512) loops.push_back({FmaOf512, 32, kSmallFloat});
-  } else if (avx512 && __builtin_cpu_supports("avx512bf16") && !HasAmxBf16()) {
+  } else if (avx512 && kHasAvx512Bf16 && !kHasAmxBf16) {
     if (__builtin_cpu_supports("avx512vl")) loops.push_back({DotBf16Of256, 32, kTwoSmallBf16});
     loops.push_back({DotBf16Of512, 64, kTwoSmallBf16});
   }

@@ -61,9 +61,8 @@ void CheckPackOf(const Packing& shape, int64_t pair) {
   for (int64_t k = 0; k < shape.k; ++k) {
     for (int64_t n = 0; n < shape.n; ++n) {
       const Stored value = b[shape.transposed ? n * stride + k : k * stride + n];
-      const int64_t block_rows = 16 * pair;
-      const int64_t block = n / 64 * (whole_k / block_rows) + k / block_rows;
-      const int64_t place = ((block * 16 + k % block_rows / pair) * 64 + n % 64) * pair + k % pair;
+      const int64_t row = n / 64 * (whole_k / pair) + k / pair;
+      const int64_t place = (row * 64 + n % 64) * pair + k % pair;
       ASSERT_EQ(Read(to[place]), Read(As<Packed>(Read(value)))) << "row " << k << ", column " << n;
     }
   }
@@ -101,15 +100,24 @@ TEST(Pack, LaysOutBlocks) {
                          .packed = DType::kBF16};
       CheckPack<BFloat16, BFloat16>(bf16, 2);
     }
+    // Rows in any number, where B is not transposed.
+    CheckPack<float, float>(
+        {.k = 19, .n = 64, .transposed = false, .stored = DType::kF32, .packed = DType::kF32}, 1);
+    CheckPack<BFloat16, BFloat16>(
+        {.k = 38, .n = 64, .transposed = false, .stored = DType::kBF16, .packed = DType::kBF16}, 2);
   });
 }
 
 TEST(Pack, RefusesPartialBlocks) {
   Packing shape{
-      .k = 32, .n = 64, .transposed = false, .stored = DType::kF32, .packed = DType::kBF16};
+      .k = 32, .n = 64, .transposed = true, .stored = DType::kF32, .packed = DType::kBF16};
   EXPECT_TRUE(CanPack(shape));
   shape.k = 48;
   EXPECT_FALSE(CanPack(shape));
+  shape.transposed = false;
+  EXPECT_TRUE(CanPack(shape));
+  shape.k = 47;
+  EXPECT_FALSE(CanPack(shape)) << "half a word";
   shape = {.k = 48, .n = 96, .transposed = false, .stored = DType::kF32, .packed = DType::kF32};
   EXPECT_FALSE(CanPack(shape));
   shape = {.k = 32, .n = 64, .transposed = false, .stored = DType::kBF16, .packed = DType::kF32};
