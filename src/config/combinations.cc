@@ -275,6 +275,15 @@ void ExactReductionFixesTheMicroBatch(const Report& report) {
                          train.batch_size()));
 }
 
+void CrossAttentionCanBeJoined(const Report& report) {
+  const ModelConfig& model = report.config().model();
+  if (!report.config().train().joint_cross_attention() || HasCrossAttention(model)) return;
+  report.Add({"train.joint_cross_attention", "model.architecture"},
+             fmt::format("train.joint_cross_attention: a model of model.architecture {} has no "
+                         "cross-attention; leave it out",
+                         NameOf(model.architecture())));
+}
+
 void ScheduleFalls(const Report& report) {
   const ScheduleConfig& schedule = report.config().optimizer().schedule();
   const std::string path = "optimizer.schedule";
@@ -450,6 +459,7 @@ constexpr void (*kCombinations[])(const Report&) = {
     SentinelsSuffice,
     CorruptedTargetsFit,
     MicroBatchesFillTheBatch,
+    CrossAttentionCanBeJoined,
     ScheduleFalls,
     MilestonesAreCheckpoints,
     ExactReductionFixesTheMicroBatch,

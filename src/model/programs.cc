@@ -68,8 +68,8 @@ Program ScoringProgram(const Model& model, const ParameterStore& parameters, DTy
 
 Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
                         const BatchShape& shape, const LossOptions& loss,
-                        TrainConfig::Recompute recompute) {
-  ProgramBuilder builder;
+                        TrainConfig::Recompute recompute, ProgramBuilder::Join join) {
+  ProgramBuilder builder(join);
   Recording recording{.program = builder,
                       .parameters = parameters,
                       .activations = activations,

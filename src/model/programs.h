@@ -34,9 +34,11 @@ Program EvaluationProgram(const Model& model, const ParameterStore& parameters, 
 Program ScoringProgram(const Model& model, const ParameterStore& parameters, DType activations,
                        const BatchShape& shape, int64_t targets_per_input);
 
-// Adds the gradients of the loss to the gradient arena.
+// Adds the gradients of the loss to the gradient arena. `join`: across layers, keys and values of
+// the cross-attention of all are one product.
 Program TrainingProgram(const Model& model, const ParameterStore& parameters, DType activations,
                         const BatchShape& shape, const LossOptions& loss,
-                        TrainConfig::Recompute recompute);
+                        TrainConfig::Recompute recompute,
+                        ProgramBuilder::Join join = ProgramBuilder::Join::kWithinRegions);
 
 }  // namespace syntra

@@ -34,20 +34,6 @@ Value ProgramBuilder::AddConstant(ValueInfo info) {
   return constants_.emplace_back(NewValue(std::move(info)));
 }
 
-Value ProgramBuilder::Constant(const Shape& shape, std::vector<float> values) {
-  SYNTRA_CHECK(std::ssize(values) == shape.size(), "{} values for a constant {}", values.size(),
-               ToString(shape));
-  return AddConstant(
-      {.type = {DType::kF32, shape}, .kind = ValueKind::kConstant, .constant = std::move(values)});
-}
-
-Value ProgramBuilder::Constant(const Shape& shape, std::vector<int32_t> values) {
-  SYNTRA_CHECK(std::ssize(values) == shape.size(), "{} values for a constant {}", values.size(),
-               ToString(shape));
-  return AddConstant(
-      {.type = {DType::kI32, shape}, .kind = ValueKind::kConstant, .constant = std::move(values)});
-}
-
 Value ProgramBuilder::FillConstant(TensorType type, double value) {
   return AddConstant({.type = type, .kind = ValueKind::kConstant, .constant = value});
 }
@@ -84,14 +70,13 @@ Value ProgramBuilder::StepSum(const std::string& name, TensorType type,
 }
 
 void ProgramBuilder::AddToStepSum(Value sum, Value value) {
-  Instruction instruction =
-      MakeInstruction("copy", {{"dtype", std::string(NameOf(TypeOf(sum).dtype))}}, {value});
+  Instruction instruction = MakeInstruction("copy", TypeLike(sum), {value});
   SYNTRA_CHECK(instruction.call.outputs[0] == TypeOf(sum), "{} added to {}",
                ToString(TypeOf(value)), ToString(TypeOf(sum)));
   instruction.call.accumulate[0] = true;
   instruction.outputs = {sum};
   program_.instructions.push_back(std::move(instruction));
-  region_of_instruction_.push_back(-1);
+  region_of_instruction_.push_back(kNoRegion);
 }
 
 Value ProgramBuilder::State(const std::string& name, TensorType type, int64_t offset) {
@@ -140,7 +125,7 @@ void ProgramBuilder::RecordUpdate(std::string_view op, Attributes attributes,
   }
   instruction.outputs = std::move(outputs);
   program_.instructions.push_back(std::move(instruction));
-  region_of_instruction_.push_back(-1);
+  region_of_instruction_.push_back(kNoRegion);
 }
 
 void ProgramBuilder::Output(const std::string& name, Value value) {

@@ -13,12 +13,23 @@ namespace syntra {
 
 class ProgramBuilder final : public Recorder {
  public:
+  // Which calls become one (join.cc): those of the same region, or those of several, too. What
+  // these give is kept, whatever is computed again.
+  enum class Join { kWithinRegions, kAcrossRegions };
+  explicit ProgramBuilder(Join join = Join::kWithinRegions) : join_(join) {}
+
   // A tensor that the caller writes before each run.
   Value Input(const std::string& name, TensorType type);
   // A tensor of constants, row-major: sinusoids, DFT matrices, layouts of blocks. It goes to the
   // backend's memory once, when the program is bound; equal tensors of a program are one.
-  Value Constant(const Shape& shape, std::vector<float> values);
-  Value Constant(const Shape& shape, std::vector<int32_t> values);
+  template <typename T>
+  Value Constant(const Shape& shape, std::vector<T> values) {
+    SYNTRA_CHECK(std::ssize(values) == shape.size(), "{} values for a constant {}", values.size(),
+                 ToString(shape));
+    return AddConstant({.type = {DTypeOf<T>(), shape},
+                        .kind = ValueKind::kConstant,
+                        .constant = std::move(values)});
+  }
   // A constant whose elements are all `value`.
   Value FillConstant(TensorType type, double value);
   // The parameter's values, and the arena slot its gradient accumulates in.
@@ -56,6 +67,7 @@ class ProgramBuilder final : public Recorder {
 
  private:
   class Tape;
+  static constexpr int kNoRegion = -1;
 
   Value NewValue(ValueInfo info);
   Value AddConstant(ValueInfo info);
@@ -64,6 +76,10 @@ class ProgramBuilder final : public Recorder {
   void JoinCalls();
   void EndForwardHalf();
   void LeaveOutUnread();
+  // The attribute of an op whose result has the element type of `value`.
+  Attributes TypeLike(Value value) const {
+    return {{"dtype", std::string(NameOf(TypeOf(value).dtype))}};
+  }
   Instruction MakeInstruction(std::string_view op, Attributes attributes,
                               std::vector<Value> inputs) const;
 
@@ -72,9 +88,10 @@ class ProgramBuilder final : public Recorder {
   std::vector<Value> constants_;
   std::vector<bool> trainable_;     // per value: a parameter that learns
   std::vector<int> gradient_slot_;  // per value: index of the parameter's gradient value, or -1
-  std::vector<int> region_of_instruction_;  // negative: always kept; -1: in no region
+  std::vector<int> region_of_instruction_;  // negative: always kept; kNoRegion: in none
   int regions_ = 0;
-  int open_region_ = -1;
+  int open_region_ = kNoRegion;
+  Join join_;
 };
 
 // The one output of a call to an op that has one.

@@ -85,7 +85,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     made.outputs = outputs;
     AddOwnOutputs(made);
     builder_.program_.instructions.push_back(std::move(made));
-    builder_.region_of_instruction_.push_back(-1);
+    builder_.region_of_instruction_.push_back(kNoRegion);
     for (const size_t k : repeated) Pass(targets[k], outputs[k]);
   }
 
@@ -93,8 +93,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     if (!wants(i)) return;
     const Value of = instruction_.inputs[i];
     if (builder_.gradient_slot_[of.id] >= 0 || gradient_.contains(of.id)) {
-      Contribute("copy", {{"dtype", std::string(NameOf(builder_.TypeOf(of).dtype))}}, {gradient},
-                 {i});
+      Contribute("copy", builder_.TypeLike(of), {gradient}, {i});
       return;
     }
     gradient_[of.id] = gradient;
@@ -196,10 +195,8 @@ class ProgramBuilder::Tape final : public GradientRule {
   }
 
   bool AnyOutputGradient() const {
-    for (const Value output : instruction_.outputs) {
-      if (output && GradientValue(output)) return true;
-    }
-    return false;
+    return std::ranges::any_of(instruction_.outputs,
+                               [&](Value output) { return output && GradientValue(output); });
   }
 
   // The gradient of `of` as a tensor that may be added to: the parameter's slot, or a transient
@@ -207,12 +204,8 @@ class ProgramBuilder::Tape final : public GradientRule {
   Value OwnGradient(Value of) {
     if (const int slot = builder_.gradient_slot_[of.id]; slot >= 0) return {slot};
     Value& gradient = gradient_.at(of.id);
-    if (shared_[gradient.id]) {
-      gradient =
-          RecordOne(builder_, "copy",
-                    {{"dtype", std::string(NameOf(builder_.TypeOf(gradient).dtype))}}, {gradient});
-    }
-    return gradient;
+    if (!shared_[gradient.id]) return gradient;
+    return gradient = RecordOne(builder_, "copy", builder_.TypeLike(gradient), {gradient});
   }
 
   ProgramBuilder& builder_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins calls that multiply the same value with different parameters (Op::joint): a layer's
-// queries, keys and values, and the keys and values that it makes of the encoder's output. One
-// large product runs faster than several small ones, reads the value once, and its gradient is one
-// sum in f32 instead of several that are rounded.
+// queries, keys and values, and the keys and values that it makes of the encoder's output; across
+// regions, those of all decoder layers. One large product runs faster than several small ones,
+// reads the value once, and its gradient is one sum in f32 instead of several that are rounded.
 //
 // Calls are joined only if all that reads their results takes columns, so that the results are
 // columns of one matrix and nothing is copied.
@@ -43,8 +43,8 @@ void ProgramBuilder::JoinCalls() {
   std::vector<Instruction>& instructions = program_.instructions;
   const std::vector<bool> columns = ReadAsColumns(program_);
   // By op, attributes, first input and region, whether that is computed again or not: so
-  // recomputing changes no bit, and results and their gradients are not kept for longer than a
-  // layer needs them.
+  // recomputing changes no bit. Within a region, results and their gradients are not kept for
+  // longer than a layer needs them.
   std::map<std::tuple<std::string, std::string, int, int>, Group> groups;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& call = instructions[i];
@@ -59,8 +59,8 @@ void ProgramBuilder::JoinCalls() {
         !std::ranges::all_of(call.outputs, is_columns)) {
       continue;
     }
-    Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id,
-                           region_of_instruction_[i]}];
+    const int region = join_ == Join::kAcrossRegions ? kNoRegion : region_of_instruction_[i];
+    Group& group = groups[{joint, call.call.attributes.ToString(), call.inputs[0].id, region}];
     if (group.size() == kMostJoined) continue;
     // A gradient has one place for each parameter.
     const bool again = std::ranges::any_of(
@@ -75,7 +75,10 @@ void ProgramBuilder::JoinCalls() {
       const Instruction& call = instructions[i];
       inputs.insert(inputs.end(), call.inputs.begin() + 1, call.inputs.end());
       outputs.insert(outputs.end(), call.outputs.begin(), call.outputs.end());
-      if (i != group[0]) joined.insert(i);
+      if (i == group[0]) continue;
+      joined.insert(i);
+      int& region = region_of_instruction_[group[0]];
+      if (region != region_of_instruction_[i]) region = kNoRegion;
     }
     Instruction& first = instructions[group[0]];
     first = MakeInstruction(std::get<0>(key), first.call.attributes, std::move(inputs));

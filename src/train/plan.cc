@@ -40,7 +40,10 @@ TrainingPlan::TrainingPlan(const Config& config, const PlannedRanks& ranks)
       trainings_([this](const BatchShape& shape) {
         const TrainConfig& train = config_.train();
         return TrainingProgram(model(), parameters(), model_.activations(), shape,
-                               {train.z_loss(), train.label_smoothing()}, train.recompute());
+                               {train.z_loss(), train.label_smoothing()}, train.recompute(),
+                               train.joint_cross_attention()
+                                   ? ProgramBuilder::Join::kAcrossRegions
+                                   : ProgramBuilder::Join::kWithinRegions);
       }) {
   if (shards() > 1) {
     shared_pieces_ =

@@ -21,6 +21,7 @@ VARIANTS: Final = {
     "factorized_dense": "Syn(FD)",
     "dense": "Syn(D)",
     "dense_vanilla": "Syn(D+V)",
+    "joint_cross_attention": "Transformer, joint cross-attention",
 }
 # The attention of training, as gpu_kernel_bench.cc calls it: rows with segments, of 512 inputs and 114 targets.
 TRAINING_KERNELS: Final = (

@@ -241,6 +241,7 @@ TEST(Combinations, Others) {
        "is "
        "added; set a divisor of train.batch_size 12"},
       {"train { batch_size: 12 micro_batch_size: 4 reduction: EXACT }", ""},
+      {"train { joint_cross_attention: true }", ""},
       {"optimizer { schedule { kind: LINEAR rate: 0.1 final_rate: 0.2 } }",
        "final_rate 0.2 is above rate 0.1"},
       {"optimizer { schedule { kind: COSINE warmup_steps: 50 } } train { steps: 50 }",
@@ -289,6 +290,9 @@ TEST(Combinations, Architectures) {
        "random.max_length 511 is shorter than data.input_length 512; make it at least 512"},
       {"mixer { attention { term { random {} } } } } data { target_length: 14 task { cola {} } }",
        "random.max_length 512 is shorter than the 526 tokens of inputs and targets"},
+      {"} train { joint_cross_attention: true } data { objective: CAUSAL_LM }",
+       "train.joint_cross_attention: a model of model.architecture DECODER_ONLY has no "
+       "cross-attention; leave it out"},
       {"bidirectional_prefix: true } data { objective: PREFIX_LM }", ""},
       {"bidirectional_prefix: true mixer { attention { relative_bias: false } } } data { "
        "objective: "

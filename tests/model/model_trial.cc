@@ -233,10 +233,10 @@ ModelTrial::ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Bac
     : model_(setting.config), parameters_(DeclareParameters(model_)) {
   memory_ = std::make_unique<ArenaMemory>(parameters_, backend);
   FillParameters(parameters_, *memory_);
-  executable_ =
-      std::make_unique<Executable>(TrainingProgram(model_, parameters_, setting.activations,
-                                                   batch.shape, setting.loss, setting.recompute),
-                                   backend, memory_->arenas(), transients);
+  executable_ = std::make_unique<Executable>(
+      TrainingProgram(model_, parameters_, setting.activations, batch.shape, setting.loss,
+                      setting.recompute, setting.join),
+      backend, memory_->arenas(), transients);
   SetBatch(batch, *executable_);
   const auto inverse = static_cast<float>(setting.inverse_denominator);
   executable_->SetInput("inverse_denominator", std::span(&inverse, 1));

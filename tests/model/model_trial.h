@@ -59,6 +59,7 @@ struct ModelSetting {
   LossOptions loss;
   DType activations = DType::kF32;
   TrainConfig::Recompute recompute = TrainConfig::NOTHING;
+  ProgramBuilder::Join join = ProgramBuilder::Join::kWithinRegions;
   double inverse_denominator = 0.1;
 };
 

@@ -132,6 +132,30 @@ TEST_P(EveryModel, RecomputingGivesTheSameBitsInASmallerArena) {
   }
 }
 
+TEST(JointCrossAttention, IsOneProductOfAllDecoderLayers) {
+  ModelSetting setting{.config = TinyModel()};
+  setting.config.set_decoder_layers(3);
+  const TrialBatch batch = RandomBatch({4, 64, 9}, kVocabulary);
+  const auto products = [](ModelTrial& trial) {
+    return std::ranges::count_if(
+        trial.executable().program().instructions,
+        [](const Instruction& each) { return each.op->name == "joint_matmul_grad"; });
+  };
+  ModelTrial separate(setting, batch, FastBackend());
+  setting.join = ProgramBuilder::Join::kAcrossRegions;
+  ModelTrial joint(setting, batch, FastBackend());
+  EXPECT_EQ(products(separate) - products(joint), 2) << "one for three layers";
+  const double loss = joint.Run();
+  EXPECT_NEAR(loss, separate.Run(), 1e-6 * loss);
+  ExpectSameGradients(joint, separate, 1e-5);
+  for (const TrainConfig::Recompute choice : {TrainConfig::FEED_FORWARD, TrainConfig::LAYERS}) {
+    setting.recompute = choice;
+    ModelTrial recomputed(setting, batch, FastBackend());
+    EXPECT_EQ(recomputed.Run(), loss) << choice;
+    EXPECT_EQ(recomputed.Gradients(), joint.Gradients()) << choice;
+  }
+}
+
 TEST_P(EveryModel, NothingReadsWhatIsDead) {
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     for (const TrainConfig::Recompute recompute : {TrainConfig::NOTHING, TrainConfig::LAYERS}) {

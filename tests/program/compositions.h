@@ -19,6 +19,9 @@ constexpr int64_t kBatch = 2, kLength = 3, kWidth = 6, kVocabulary = 11, kFirst 
 // Records small layers into a program.
 class Sketch {
  public:
+  explicit Sketch(ProgramBuilder::Join join = ProgramBuilder::Join::kWithinRegions)
+      : builder(join) {}
+
   ProgramBuilder builder;
   ParameterStore parameters;
 

@@ -10,6 +10,8 @@
 namespace syntra {
 namespace {
 
+using Join = ProgramBuilder::Join;
+
 constexpr int64_t kInner = 16;  // of two heads
 constexpr int64_t kRows = 128;  // of an example
 
@@ -25,12 +27,13 @@ struct Network {
   DType type = DType::kF32;
   int64_t inner = kInner, rows = kRows;
   bool frozen_keys = false;
+  Join join = Join::kWithinRegions;
 };
 
 // Layers of attention from x, or from their own queries to x. An output by name makes a product
 // dense, and so keeps it alone.
 Sketch RecordLayers(const Network& network) {
-  Sketch s;
+  Sketch s(network.join);
   const Value x =
       s.One("copy", {{"dtype", std::string(NameOf(network.type))}}, {Rows(s, network.rows)});
   Value sum;
@@ -108,6 +111,10 @@ TEST(JointCalls, GiveWhatTheSeparateCallsDo) {
   ExpectTheSeparateProducts({.layers = 3}, 1e-5);
   ExpectTheSeparateProducts({.layers = 2, .regions = true, .recompute = true}, 1e-5);
   ExpectTheSeparateProducts({.frozen_keys = true}, 1e-5);
+  for (const bool recompute : {false, true}) {
+    ExpectTheSeparateProducts(
+        {.layers = 2, .regions = true, .recompute = recompute, .join = Join::kAcrossRegions}, 1e-5);
+  }
   ExpectTheSeparateProducts({.type = DType::kBF16}, 0.1);
 }
 
@@ -131,6 +138,33 @@ TEST(JointCalls, StayWithinARegionWhetherItIsComputedAgainOrNot) {
   for (const bool recompute : {false, true}) {
     EXPECT_EQ(matrices(recompute, "joint_matmul_grad"), (Counts{3, 3}));
   }
+}
+
+// What they give is kept, and what else a region computes is computed again.
+TEST(JointCalls, AreOfAllRegionsThatReadTheSameValue) {
+  for (const bool recompute : {false, true}) {
+    Sketch sketch = RecordLayers(
+        {.layers = 2, .regions = true, .recompute = recompute, .join = Join::kAcrossRegions});
+    const Program program = std::move(sketch.builder).Build();
+    EXPECT_EQ(Matrices(program, "joint_matmul"), Counts{6});
+    EXPECT_EQ(Matrices(program, "joint_matmul_grad"), Counts{6});
+    const auto attentions = std::ranges::count_if(
+        program.instructions, [](const Instruction& each) { return each.op->name == "attention"; });
+    EXPECT_EQ(attentions, recompute ? 4 : 2);
+  }
+  // Of one region they are computed again with it.
+  Sketch inner(Join::kAcrossRegions);
+  Value x = Rows(inner);
+  for (const std::string layer : {"first/", "second/"}) {
+    inner.builder.Region(true, [&] {
+      x = inner.One("copy", {{"dtype", std::string("f32")}}, {x});
+      const auto linear = [&](const char* name) { return inner.Linear(layer + name, x, kInner); };
+      const Value query = linear("query"), key = linear("key");
+      x = inner.SelfAttention(query, key, linear("value"));
+    });
+  }
+  inner.builder.Differentiate(inner.Loss(x));
+  EXPECT_EQ(Matrices(std::move(inner.builder).Build(), "joint_matmul"), (Counts{3, 3, 3, 3}));
 }
 
 // Columns begin at multiples of 16 bytes.
