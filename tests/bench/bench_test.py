@@ -90,6 +90,15 @@ class Times(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "ended early"):
             measuring.Stepper([sys.executable, "-c", "pass"], {})
 
+    def test_a_program_that_is_killed_between_steps_says_so(self) -> None:
+        stepper = measuring.Stepper([sys.executable, "-c", COUNTING_PROGRAM], {})
+        stepper.step()
+        stepper.process.kill()
+        stepper.process.wait()
+        with self.assertRaisesRegex(RuntimeError, r"ended early \(-9, killed: .* too little memory"):
+            stepper.step()
+        stepper.kill()
+
     def test_models_that_differ_are_an_error(self) -> None:
         measuring.check_same_model(5, {"parameters": 5, "flops": 1000}, 1009.0)
         with self.assertRaisesRegex(RuntimeError, "parameters"):
@@ -468,7 +477,7 @@ class Budget(unittest.TestCase):
         start = time.monotonic()
         gpu_step.attempt_in_time(parts, self.run_of, 0)
         self.assertLess(time.monotonic() - start, 30)
-        self.assertIn("ended early (-9)", self.run_of.result["failed"]["a"])
+        self.assertIn("ended early (-9, killed", self.run_of.result["failed"]["a"])
         self.assertEqual(done, ["b"])
 
     def test_a_call_goes_on_where_the_last_one_ended(self) -> None:

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -205,7 +206,9 @@ class Stepper:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"ended early ({self.process.wait()}): {' '.join(self.command)}")
+            code = self.process.wait()
+            why = ", killed: the machine may have too little memory" if code == -signal.SIGKILL else ""
+            raise RuntimeError(f"ended early ({code}{why}): {' '.join(self.command)}")
         message: dict[str, Any] = json.loads(line)
         return message
 
@@ -213,8 +216,9 @@ class Stepper:
         """Takes a turn; the mean seconds of its lines."""
         time.sleep(SETTLE_SECONDS)
         assert self.process.stdin is not None
-        self.process.stdin.write("step\n" * self.lines_per_turn)
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # then reading says how it ended
+            self.process.stdin.write("step\n" * self.lines_per_turn)
+            self.process.stdin.flush()
         answers = [self._read() for _ in range(self.lines_per_turn)]
         seconds = statistics.mean(float(answer[self.clock]) for answer in answers)
         self.seconds.append(seconds)
@@ -238,7 +242,8 @@ class Stepper:
         assert self.process.stdout is not None
         self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what it did not read is lost
+            self.process.stdin.close()
         self.process.stdout.close()
 
 
