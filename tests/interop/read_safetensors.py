@@ -445,7 +445,7 @@ class SyntraModel:
         return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, x.shape[1] - len(row))) for row in rows]
                            ) @ self.tensors[f"{at}/output"]
 
-    def reformer(self, at: str, settings: dict, x: Tensor, keys: Tensor) -> Tensor:
+    def reformer(self, at: str, settings: dict, x: Tensor, keys: Tensor | None) -> Tensor:
         heads, rounds, length = settings["heads"], settings["rounds"], x.shape[1]
         query, value = (self.heads(x @ self.tensors[f"{at}/{side}"], heads) for side in ("query", "value"))
         unit = query / (query.square().sum(-1, keepdim=True) + 1e-6).sqrt()
@@ -454,10 +454,14 @@ class SyntraModel:
         for rotation in self.tensors[f"{at}/rotation"].chunk(rounds, -1):
             rotated = query @ rotation
             bucket = torch.cat([rotated, -rotated], -1).argmax(-1)  # [B, H, T]
-            order = torch.where(keys[:, None], -bucket, 1).argsort(dim=-1, stable=True)
-            chunk = order.argsort(-1) // settings["chunk_length"]
-            behind = chunk[..., :, None] - chunk[..., None, :]
-            reads = (bucket[..., :, None] == bucket[..., None, :]) & (behind >= 0) & (behind <= 1)
+            same = bucket[..., :, None] == bucket[..., None, :]
+            if keys is None:  # of its bucket, as many before it as a chunk has
+                place, farthest = same.tril().sum(-1), settings["chunk_length"]
+            else:
+                order = torch.where(keys[:, None], -bucket, 1).argsort(dim=-1, stable=True)
+                place, farthest = order.argsort(-1) // settings["chunk_length"], 1
+            behind = place[..., :, None] - place[..., None, :]
+            reads = same & (behind >= 0) & (behind <= farthest)
             own = scores.masked_fill(~(reads & self.visible(x, keys)), -1e9)
             outcomes.append(own.softmax(-1) @ value)
             sums.append(own.logsumexp(-1, keepdim=True))
