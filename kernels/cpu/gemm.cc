@@ -306,7 +306,7 @@ class Packer {
   // A panel of 64 columns is contiguous. So a part's columns are, and of a part's rows those in 64
   // columns. The library fills the last block of 16 rows of words with zeros.
   bool PackByParts(const GemmProblem& p, DType stored, std::span<const int64_t> lengths) {
-    if (p.k % (p.ab == DType::kBF16 ? 32 : 16) != 0) return false;
+    if (p.k % (kBlockWords * RowsPerWord(p.ab)) != 0) return false;
     int64_t before = 0;
     for (const int64_t length : lengths) {
       const Packing own{.k = p.transpose_b ? length : p.k,

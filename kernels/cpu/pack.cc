@@ -145,8 +145,6 @@ void TransposeAs(const Transposition& shape, const void* from, void* to) {
   }
 }
 
-constexpr int64_t kBlockRows = 16;  // of words
-
 HWY_INLINE HalfWords LoadBFloat16(const BFloat16* from) {
   return hn::LoadU(hn::Rebind<uint16_t, FloatTag>(), reinterpret_cast<const uint16_t*>(from));
 }
@@ -209,9 +207,9 @@ class Blocks {
       : shape_(shape),
         b_(b),
         pairs_(shape.packed == DType::kBF16),
-        rows_(pairs_ ? 2 * kBlockRows : kBlockRows),
+        rows_(kBlockWords * RowsPerWord(shape.packed)),
         row_blocks_((shape.k + rows_ - 1) / rows_),
-        panel_words_((shape.whole_k > 0 ? shape.whole_k : shape.k) / (pairs_ ? 2 : 1)),
+        panel_words_((shape.whole_k > 0 ? shape.whole_k : shape.k) / RowsPerWord(shape.packed)),
         stride_(shape.stored_stride()),
         inner_(shape.transposed ? row_blocks_ : shape.n / kPanelColumns) {}
 
@@ -226,11 +224,11 @@ class Blocks {
   }
 
   void Pack(int64_t i, uint32_t* to) const {
-    to += (Column(i) * panel_words_ + Row(i) * kBlockRows) * kPanelColumns;
+    to += (Column(i) * panel_words_ + Row(i) * kBlockWords) * kPanelColumns;
     if (shape_.transposed) {
       PackColumns(Source(i), stride_, pairs_, to);
     } else {
-      PackRows(Source(i), stride_, RowsOf(i) / (pairs_ ? 2 : 1), pairs_, to);
+      PackRows(Source(i), stride_, RowsOf(i) / RowsPerWord(shape_.packed), pairs_, to);
     }
   }
 
@@ -288,7 +286,7 @@ bool CanPack(const Packing& shape) {
   const bool pairs = shape.packed == DType::kBF16;
   // Pairs of bf16 are moved as words.
   if (pairs && shape.transposed && shape.stored_stride() % 2 != 0) return false;
-  const int64_t rows = (shape.transposed ? 16 : 1) * (pairs ? 2 : 1);
+  const int64_t rows = (shape.transposed ? kBlockWords : 1) * RowsPerWord(shape.packed);
   return (pairs || shape.stored == DType::kF32) && shape.n % kPanelColumns == 0 &&
          shape.k % rows == 0;
 }

@@ -16,10 +16,13 @@ struct Transposition {
 };
 void Transpose(const Transposition& shape, const void* from, void* to);
 
-// Packs B [k, n] of a product into panels of 64 columns, row by row; in bf16 pairs of rows are
-// interleaved to words of 4 bytes. Where a panel has whole blocks of 16 rows of words, these are
-// oneDNN's layouts BA16a64b and BA16a64b2a.
-inline constexpr int64_t kPanelColumns = 64, kPanelRowBytes = 256;
+// A packed matrix consists of panels of 64 columns, and a panel of rows of words of 4 bytes: an
+// f32, or a pair of bf16 from two rows. oneDNN's blocks are 16 of these rows.
+inline constexpr int64_t kPanelColumns = 64, kPanelRowBytes = 256, kBlockWords = 16;
+constexpr int64_t RowsPerWord(DType packed) { return packed == DType::kBF16 ? 2 : 1; }
+
+// Packs B [k, n] of a product. Where panels are whole blocks, these are oneDNN's layouts BA16a64b
+// and BA16a64b2a.
 struct Packing {
   int64_t k, n;
   bool transposed;       // B is stored as [n, k]

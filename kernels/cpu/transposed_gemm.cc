@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/buffer.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,7 +26,7 @@ namespace HWY_NAMESPACE {
 
 bool HasProduct(DType type) { return type == DType::kF32 || (kHasAvx512Bf16 && !kHasAmxBf16); }
 
-constexpr int kColumns = 64, kVectors = 4, kTileRows = 6;
+constexpr int kVectors = kPanelColumns / 16, kTileRows = 6;
 
 // Adds products of f32, or of pairs of bf16 (for which Highway 1.0 has no instruction).
 template <bool kPairs>
@@ -49,7 +50,7 @@ void Tile(const float* a, const float* b, int64_t words, float* c, int64_t strid
       __builtin_prefetch(c + i * stride + 16 * j, 1);
     }
   }
-  for (int64_t word = 0; word < words; ++word, a += kColumns, b += kColumns) {
+  for (int64_t word = 0; word < words; ++word, a += kPanelColumns, b += kPanelColumns) {
     FloatVector row[kVectors];
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, b + 16 * j);
@@ -74,9 +75,9 @@ void Tile(const float* a, const float* b, int64_t words, float* c, int64_t strid
 template <bool kPairs>
 void SquareOf(const float* a, const float* b, int64_t words, float* c, int64_t stride,
               bool accumulate) {
-  constexpr int kRest = kColumns % kTileRows;
+  constexpr int kRest = kPanelColumns % kTileRows;
   int row = 0;
-  for (; row + kTileRows <= kColumns; row += kTileRows) {
+  for (; row + kTileRows <= kPanelColumns; row += kTileRows) {
     Tile<kPairs, kTileRows>(a + row, b, words, c + row * stride, stride, accumulate);
   }
   Tile<kPairs, kRest>(a + row, b, words, c + row * stride, stride, accumulate);
@@ -116,19 +117,18 @@ HWY_EXPORT(Square);
 
 // Rows of words: of a panel that is multiplied at once, which takes 128 KiB of a core's cache, and
 // of the narrower operand that is packed at once.
-constexpr int64_t kBlockWords = 512, kSlabWords = 4096;
-
-int64_t PerWord(DType type) { return type == DType::kBF16 ? 2 : 1; }
+constexpr int64_t kMostWords = 512, kSlabWords = 4096;
 
 struct Range {
   int64_t begin, count;
 };
 
-// Splits `count` rows into ranges of at most `most`, a multiple of 16, that are about equal.
+// Splits `count` rows into ranges of at most `most`, a multiple of kBlockWords, that are about
+// equal.
 template <typename Body>
 void ForEachRange(int64_t count, int64_t most, const Body& body) {
   const int64_t ranges = (count + most - 1) / most;
-  const int64_t length = ((count + ranges - 1) / ranges + 15) / 16 * 16;
+  const auto length = static_cast<int64_t>(AlignUp((count + ranges - 1) / ranges, kBlockWords));
   for (int64_t begin = 0; begin < count; begin += length) {
     body(Range{begin, std::min(length, count - begin)});
   }
@@ -153,9 +153,9 @@ struct Source {
   DType type;  // of the product
 
   void Pack(Range words, Panel first, int64_t columns, std::byte* to) const {
-    const int64_t skipped = words.begin * PerWord(type) * operand.stride + first.column;
+    const int64_t skipped = words.begin * RowsPerWord(type) * operand.stride + first.column;
     syntra::Pack(
-        {.k = words.count * PerWord(type),
+        {.k = words.count * RowsPerWord(type),
          .n = columns,
          .transposed = false,
          .stored = operand.stored,
@@ -191,16 +191,14 @@ bool TransposedGemm::Covers(const GemmProblem& p, const Operand& a, const Operan
 TransposedGemm::TransposedGemm(const GemmProblem& problem, Operand a, Operand b)
     : type_(problem.ab),
       accumulate_(problem.accumulate),
-      words_(problem.k / PerWord(type_)),
+      words_(problem.k / RowsPerWord(type_)),
       a_(std::move(a)),
       b_(std::move(b)) {}
 
 size_t TransposedGemm::slab_bytes() const {
   return std::min(a_.panels(), b_.panels()) * std::min(words_, kSlabWords) * kPanelRowBytes;
 }
-size_t TransposedGemm::block_bytes() const {
-  return std::min(words_, kBlockWords) * kPanelRowBytes;
-}
+size_t TransposedGemm::block_bytes() const { return std::min(words_, kMostWords) * kPanelRowBytes; }
 size_t TransposedGemm::workspace_bytes() const {
   return slab_bytes() + ThreadCount() * block_bytes();
 }
@@ -219,7 +217,7 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
       const Panel panel = PanelOf(wide.operand, task / shares);
       const int64_t share = task % shares;
       std::byte* own = workspace + slab_bytes() + ThreadIndex() * block_bytes();
-      ForEachRange(slab.count, kBlockWords, [&](Range block) {
+      ForEachRange(slab.count, kMostWords, [&](Range block) {
         const int64_t word = slab.begin + block.begin;
         wide.Pack({word, block.count}, panel, kPanelColumns, own);
         for (int64_t i = narrow_panels * share / shares; i < narrow_panels * (share + 1) / shares;
