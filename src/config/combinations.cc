@@ -278,10 +278,11 @@ void ExactReductionFixesTheMicroBatch(const Report& report) {
 void CrossAttentionCanBeJoined(const Report& report) {
   const ModelConfig& model = report.config().model();
   if (!report.config().train().joint_cross_attention() || HasCrossAttention(model)) return;
-  report.Add({"train.joint_cross_attention", "model.architecture"},
-             fmt::format("train.joint_cross_attention: a model of model.architecture {} has no "
-                         "cross-attention; leave it out",
-                         NameOf(model.architecture())));
+  report.Add(
+      {"train.joint_cross_attention", "model.architecture"},
+      fmt::format("train.joint_cross_attention needs cross-attention, which model.architecture "
+                  "{} does not have; leave it out",
+                  NameOf(model.architecture())));
 }
 
 void ScheduleFalls(const Report& report) {

@@ -291,8 +291,8 @@ TEST(Combinations, Architectures) {
       {"mixer { attention { term { random {} } } } } data { target_length: 14 task { cola {} } }",
        "random.max_length 512 is shorter than the 526 tokens of inputs and targets"},
       {"} train { joint_cross_attention: true } data { objective: CAUSAL_LM }",
-       "train.joint_cross_attention: a model of model.architecture DECODER_ONLY has no "
-       "cross-attention; leave it out"},
+       "train.joint_cross_attention needs cross-attention, which model.architecture DECODER_ONLY "
+       "does not have; leave it out"},
       {"bidirectional_prefix: true } data { objective: PREFIX_LM }", ""},
       {"bidirectional_prefix: true mixer { attention { relative_bias: false } } } data { "
        "objective: "
