@@ -17,6 +17,8 @@ namespace HWY_NAMESPACE {
 
 using DoubleVector = hn::Vec<hn::ScalableTag<double>>;
 
+constexpr float kSquareFloor = static_cast<float>(adafactor::kSquareFloor);
+
 HWY_INLINE double SumDoubleLanes(DoubleVector sum) {
   return hn::GetLane(hn::SumOfLanes(hn::ScalableTag<double>(), sum));
 }
@@ -69,7 +71,7 @@ void SumSecondMoments(const AdafactorMatrices& m, const float* gradient, float g
       VectorLoop(m.columns, [&](int64_t j, auto lanes) {
         const int64_t i = row * m.columns + j;
         const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, gradient_scale));
-        const FloatVector u = Valid(hn::MulAdd(g, g, hn::Set(d, kAdafactorSquareFloor)), lanes);
+        const FloatVector u = Valid(hn::MulAdd(g, g, hn::Set(d, kSquareFloor)), lanes);
         row_sum = hn::Add(row_sum, u);
         AddTo(u, sums + j, lanes);
         const FloatVector value = Load(p + i, lanes);
@@ -173,7 +175,7 @@ void AdafactorFull(const AdafactorHyper& hyper, const float* gradient, float* p,
       VectorLoop(std::min(kElementBlock, count - first), [&](int64_t k, auto lanes) {
         const int64_t i = first + k;
         const FloatVector g = hn::Mul(Load(gradient + i, lanes), hn::Set(d, hyper.gradient_scale));
-        const FloatVector u = hn::MulAdd(g, g, hn::Set(d, kAdafactorSquareFloor));
+        const FloatVector u = hn::MulAdd(g, g, hn::Set(d, kSquareFloor));
         const FloatVector v =
             hn::MulAdd(hn::Set(d, static_cast<float>(hyper.beta2)), Load(average + i, lanes),
                        hn::Mul(hn::Set(d, static_cast<float>(1.0 - hyper.beta2)), u));

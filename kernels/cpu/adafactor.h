@@ -6,11 +6,10 @@
 #include <cmath>
 
 #include "kernels/cpu/blocks.h"
+#include "kernels/math/adafactor.h"
 #include "kernels/workspace.h"
 
 namespace syntra {
-
-inline constexpr float kAdafactorSquareFloor = 1e-30f;
 
 struct AdafactorMatrices {
   int64_t matrices, rows, columns;  // O, A, B
@@ -46,7 +45,8 @@ inline float AdafactorStep(const AdafactorHyper& hyper, double x_squares, double
                            int64_t count) {
   const auto size = static_cast<double>(count);
   const double clip = std::max(1.0, std::sqrt(x_squares / size) / hyper.clip_threshold);
-  return static_cast<float>(hyper.rate * std::max(std::sqrt(p_squares / size), 1e-3) / clip);
+  return static_cast<float>(hyper.rate *
+                            std::max(std::sqrt(p_squares / size), adafactor::kScaleFloor) / clip);
 }
 
 }  // namespace syntra

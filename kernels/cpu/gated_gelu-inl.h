@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gated GELU gelu(x) * g on vectors, with gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
-// x^3))), computed as x * sigmoid(2u), u the argument of tanh (Hendrycks and Gimpel 2016; Shazeer
-// 2020 for the gate).
+// The gated GELU gelu(x) * g on vectors (Shazeer 2020), with gelu's tanh form
+// (kernels/math/activation.inc).
 #if defined(SYNTRA_KERNELS_CPU_GATED_GELU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNTRA_KERNELS_CPU_GATED_GELU_INL_H_
 #undef SYNTRA_KERNELS_CPU_GATED_GELU_INL_H_
@@ -10,13 +9,14 @@
 #endif
 
 #include "kernels/cpu/exp-inl.h"
+#include "kernels/math/activation.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-inline constexpr float kTwiceRootTwoOverPi = 1.5957691216057308f;
-inline constexpr float kCubic = 0.044715f;
+inline constexpr float kTwiceRoot = static_cast<float>(scalar::GeluTanh::kTwiceRoot);
+inline constexpr float kCubic = static_cast<float>(scalar::GeluTanh::kCubic);
 
 struct GeluParts {
   FloatVector sigmoid;     // of 2u; gelu = x * sigmoid
@@ -29,7 +29,7 @@ HWY_INLINE GeluParts GeluAt(FloatVector x) {
   const FloatVector one = hn::Set(d, 1.0f);
   const FloatVector square = hn::Mul(x, x);
   const FloatVector bend = hn::MulAdd(hn::Set(d, kCubic), square, one);
-  const FloatVector minus_2u = hn::Mul(hn::Mul(hn::Set(d, -kTwiceRootTwoOverPi), x), bend);
+  const FloatVector minus_2u = hn::Mul(hn::Mul(hn::Set(d, -kTwiceRoot), x), bend);
   // Beyond 80 the sigmoid is so small that its product with any finite float is zero.
   const FloatVector power = FastExp(hn::Min(hn::Set(d, 80.0f), minus_2u));
   const FloatVector sigmoid = hn::Div(one, hn::Add(one, power));
@@ -71,7 +71,7 @@ struct GatedGeluGradCall {
       // d(2u)/dx
       const FloatVector bend =
           hn::MulAdd(hn::Set(d, 3.0f * kCubic), parts.square, hn::Set(d, 1.0f));
-      const FloatVector inner = hn::Mul(hn::Set(d, kTwiceRootTwoOverPi), bend);
+      const FloatVector inner = hn::Mul(hn::Set(d, kTwiceRoot), bend);
       const FloatVector curve = hn::Mul(hn::Mul(value, inner), parts.complement);
       const FloatVector derivative = hn::Mul(parts.sigmoid, hn::Add(hn::Set(d, 1.0f), curve));
       StoreResult(hn::Mul(hn::Mul(derivative, Load(g + i, lanes)), slope), dx + i, lanes,

@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear_argmax.cc"
 #include "hwy/foreach_target.h"
-#include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/reduce-inl.h"
 #include "kernels/cpu/vocabulary_tiles.h"
 #include "kernels/workspace.h"
 
@@ -16,16 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-float LargestOf(const float* values, int64_t count) {
-  const FloatTag d;
-  const auto n = static_cast<int64_t>(hn::Lanes(d));
-  FloatVector largest = hn::Set(d, -std::numeric_limits<float>::infinity());
-  int64_t i = 0;
-  for (; i + n <= count; i += n) largest = hn::Max(largest, hn::LoadU(d, values + i));
-  float result = hn::GetLane(hn::MaxOfLanes(d, largest));
-  for (; i < count; ++i) result = std::max(result, values[i]);
-  return result;
-}
+float LargestLogit(const float* logits, int64_t count) { return LargestOf(logits, count); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace syntra
@@ -34,7 +25,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace syntra {
 
-HWY_EXPORT(LargestOf);
+HWY_EXPORT(LargestLogit);
 
 namespace {
 
@@ -68,7 +59,7 @@ struct ArgmaxPlan {
 void ArgmaxPlan::FindInTile(const LogitTile& tile, Best* found) const {
   for (int64_t row = 0; row < tile.rows; ++row) {
     const float* values = tile.logits + row * tile.columns;
-    const float largest = HWY_DYNAMIC_DISPATCH(LargestOf)(values, tile.columns);
+    const float largest = HWY_DYNAMIC_DISPATCH(LargestLogit)(values, tile.columns);
     const auto index = std::find(values, values + tile.columns, largest) - values;
     if (index == tile.columns) continue;  // NaN
     found[row] = {largest, static_cast<int32_t>(tile.first_column + index)};

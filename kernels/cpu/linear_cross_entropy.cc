@@ -14,6 +14,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_cross_entropy.h"
+#include "kernels/cpu/reduce-inl.h"
 #include "kernels/cpu/vocabulary_tiles.h"
 #include "kernels/math/loss_statistics.h"
 #include "kernels/target_row.h"
@@ -25,28 +26,16 @@ namespace HWY_NAMESPACE {
 
 BlockSums ExponentialsOfRow(float* logits, int64_t columns, bool with_sum) {
   const FloatTag d;
-  const FloatVector lowest = hn::Set(d, std::numeric_limits<float>::lowest());
-  FloatVector largest = lowest, total = hn::Zero(d);
-  const auto in_range = [&](FloatVector value, auto lanes) {
-    if constexpr (std::is_same_v<decltype(lanes), Part>) {
-      return hn::IfThenElse(hn::FirstN(d, lanes.count), value, lowest);
-    } else {
-      return value;
-    }
-  };
+  const float largest = LargestOf(logits, columns);
+  FloatVector sum = hn::Zero(d), sum_of_logits = hn::Zero(d);
   VectorLoop(columns, [&](int64_t j, auto lanes) {
-    const FloatVector value = Load(logits + j, lanes);
-    largest = hn::Max(largest, in_range(value, lanes));
-    if (with_sum) total = hn::Add(total, value);
-  });
-  const float shift = hn::GetLane(hn::MaxOfLanes(d, largest));
-  FloatVector sum = hn::Zero(d);
-  VectorLoop(columns, [&](int64_t j, auto lanes) {
-    const FloatVector value = FastExp(hn::Sub(Load(logits + j, lanes), hn::Set(d, shift)));
+    const FloatVector logit = Load(logits + j, lanes);
+    const FloatVector value = FastExp(hn::Sub(logit, hn::Set(d, largest)));
     Store(value, logits + j, lanes);
     sum = hn::Add(sum, Valid(value, lanes));
+    if (with_sum) sum_of_logits = hn::Add(sum_of_logits, logit);
   });
-  return {shift, SumLanes(sum), SumLanes(total)};
+  return {largest, SumLanes(sum), SumLanes(sum_of_logits)};
 }
 
 // Turns logits into exponentials and sums each row. Rows without a target are skipped.

@@ -13,6 +13,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/linear_log_probability.h"
+#include "kernels/cpu/reduce-inl.h"
 #include "kernels/cpu/vocabulary_tiles.h"
 #include "kernels/workspace.h"
 
@@ -22,22 +23,13 @@ namespace HWY_NAMESPACE {
 
 BlockExponentials SumExponentials(const float* logits, int64_t columns) {
   const FloatTag d;
-  const FloatVector lowest = hn::Set(d, std::numeric_limits<float>::lowest());
-  FloatVector largest = lowest;
-  VectorLoop(columns, [&](int64_t j, auto lanes) {
-    FloatVector value = Load(logits + j, lanes);
-    if constexpr (std::is_same_v<decltype(lanes), Part>) {
-      value = hn::IfThenElse(hn::FirstN(d, lanes.count), value, lowest);
-    }
-    largest = hn::Max(largest, value);
-  });
-  const float shift = hn::GetLane(hn::MaxOfLanes(d, largest));
+  const float largest = LargestOf(logits, columns);
   FloatVector sum = hn::Zero(d);
   VectorLoop(columns, [&](int64_t j, auto lanes) {
-    const FloatVector below = hn::Sub(Load(logits + j, lanes), hn::Set(d, shift));
+    const FloatVector below = hn::Sub(Load(logits + j, lanes), hn::Set(d, largest));
     sum = hn::Add(sum, Valid(FastExp(below), lanes));
   });
-  return {shift, SumLanes(sum)};
+  return {largest, SumLanes(sum)};
 }
 
 }  // namespace HWY_NAMESPACE

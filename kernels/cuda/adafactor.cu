@@ -5,6 +5,7 @@
 // gets the parameter in bf16 (kernels/backend.h).
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/math/adafactor.h"
 #include "kernels/math/hyperparameters.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
@@ -13,8 +14,6 @@ namespace syntra {
 namespace {
 
 using namespace gpu;
-
-constexpr float kSquareFloor = 1e-30f;
 
 struct Hyper {
   const float* values;
@@ -99,7 +98,7 @@ struct Tensor {
   __device__ float ScaledGradient(int64_t i) const { return gradient[i] * hyper.gradient_scale(); }
   __device__ float SquareAt(int64_t i) const {
     const float g = ScaledGradient(i);
-    return g * g + kSquareFloor;
+    return g * g + static_cast<float>(adafactor::kSquareFloor);
   }
   // Call it after the averages have been updated.
   __device__ float At(int64_t i) const {
@@ -230,7 +229,7 @@ struct MakeStep {
     if (ThreadIndex() != 0) return;
     const auto size = static_cast<double>(tensor.size);
     const double clip = fmax(1.0, sqrt(sum.x / size) / tensor.clip_threshold);
-    const double scale = fmax(sqrt(sum.p / size), 1e-3);
+    const double scale = fmax(sqrt(sum.p / size), adafactor::kScaleFloor);
     tensor.norms->step = static_cast<float>(tensor.hyper.rate() * scale / clip);
   }
 };

@@ -13,21 +13,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/math/adafactor.h"
 #include "kernels/math/hyperparameters.h"
 #include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
 
-constexpr double kSquareFloor = 1e-30, kScaleFloor = 1e-3;
-
 bool Factored(const Attributes& attributes) { return attributes.Int("column_axis") >= 0; }
-
-Shape Without(const Shape& shape, int64_t axis) {
-  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  dims.erase(dims.begin() + axis);
-  return Shape(dims);
-}
 
 // The index of element i of a tensor of `shape` after `axis` has been averaged away.
 class Projection {
@@ -68,7 +61,7 @@ void ScaleFactored(const Shape& shape, int64_t row_axis, int64_t column_axis,
                    std::span<const double> row, std::span<const double> column,
                    std::span<double> x) {
   const Projection to_row(shape, row_axis), to_column(shape, column_axis);
-  const Projection row_to_mean(Without(shape, row_axis),
+  const Projection row_to_mean(shape.Without(row_axis),
                                column_axis - (row_axis < column_axis ? 1 : 0));
   const std::vector<double> row_mean = Mean(row, row_to_mean);
   for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
@@ -87,7 +80,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   SYNTRA_CHECK(row_axis >= 0 && row_axis < shape.rank() && column_axis < shape.rank() &&
                    row_axis != column_axis,
                "adafactor of {} over axes {} and {}", ToString(shape), row_axis, column_axis);
-  return {inputs[0], F32(Without(shape, row_axis)), F32(Without(shape, column_axis))};
+  return {inputs[0], F32(shape.Without(row_axis)), F32(shape.Without(column_axis))};
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
@@ -99,7 +92,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   std::vector<double> x(inputs[0].numbers.begin(), inputs[0].numbers.end()), u(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] *= hyper[hyper::kGradientScale];
-    u[i] = x[i] * x[i] + kSquareFloor;
+    u[i] = x[i] * x[i] + adafactor::kSquareFloor;
   }
   if (Factored(call.attributes)) {
     const int64_t row_axis = call.attributes.Int("row_axis");
@@ -112,7 +105,7 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
     for (size_t i = 0; i < x.size(); ++i) x[i] /= std::sqrt(outputs[1].numbers[i]);
   }
   const double clip = std::max(1.0, RootMeanSquare(x) / call.attributes.Number("clip_threshold"));
-  const double step = rate * std::max(RootMeanSquare(p), kScaleFloor) / clip;
+  const double step = rate * std::max(RootMeanSquare(p), adafactor::kScaleFloor) / clip;
   for (size_t i = 0; i < p.size(); ++i) p[i] -= step * x[i];
 }
 

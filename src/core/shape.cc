@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 
@@ -26,6 +27,12 @@ Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size()
     }
     dims_[i] = dims[i];
   }
+}
+
+Shape Shape::Without(int64_t axis) const {
+  std::vector<int64_t> others(dims().begin(), dims().end());
+  others.erase(others.begin() + axis);
+  return Shape(others);
 }
 
 int64_t Shape::size() const {

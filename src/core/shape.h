@@ -25,6 +25,9 @@ class Shape {
   int64_t operator[](int i) const { return dims_[i < 0 ? i + rank_ : i]; }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
+  // The same without one axis, which must not be negative.
+  Shape Without(int64_t axis) const;
+
   // Product of all extents; 1 for a scalar. Above 2^56 the constructor throws Error(kConfig).
   int64_t size() const;
   // Product of all extents but the last: how many rows a row-wise kernel visits.

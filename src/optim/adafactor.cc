@@ -28,8 +28,8 @@ class Adafactor final : public Optimizer {
       if (factors.row_axis < 0) {
         AddState(parameter, "full", parameter.shape);
       } else {
-        AddState(parameter, "row", Without(parameter.shape, factors.row_axis));
-        AddState(parameter, "column", Without(parameter.shape, factors.column_axis));
+        AddState(parameter, "row", parameter.shape.Without(factors.row_axis));
+        AddState(parameter, "column", parameter.shape.Without(factors.column_axis));
       }
     }
   }
@@ -69,12 +69,6 @@ class Adafactor final : public Optimizer {
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return shape[a] > shape[b]; });
     if (shape[axes[1]] < config_.min_factored_size()) return {};
     return {axes[0], axes[1]};
-  }
-
-  static Shape Without(const Shape& shape, int axis) {
-    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-    dims.erase(dims.begin() + axis);
-    return Shape(dims);
   }
 
   OptimizerConfig config_;

@@ -240,6 +240,7 @@ TEST(Shape, RefusesOverflowAndZero) {
   }
   EXPECT_THROW(Shape({3, 0}), Error);
   EXPECT_EQ(Shape({2, 3, 4}).rows(), 6);
+  EXPECT_EQ(Shape({2, 3, 4}).Without(1), Shape({2, 4}));
   EXPECT_EQ(ToString(Shape({2, 3})), "[2, 3]");
 }
 

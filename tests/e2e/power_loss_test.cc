@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A power loss at any moment of a run: no committed checkpoint is lost, and the continued run ends
-// like one that was not interrupted.
+// like one that was not interrupted. A power loss after a command has ended: nothing is lost.
 #include "base/text.h"
 #include "checkpoint/recover.h"
 #include "tests/checkpoint/crashing_disk.h"
@@ -16,26 +16,44 @@ int64_t StepOf(const std::string& path) {
   return name.starts_with("step-") && ParseInt64(name.substr(5), &step) ? step : -1;
 }
 
-TEST_F(TinyRun, PowerLossAnywhere) {
+class PowerLoss : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the leak check does not work under strace";
+    GTEST_SKIP() << "the leak check does not work under strace";
 #endif
-  if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+    if (std::system("strace -o /dev/null true") != 0) GTEST_SKIP() << "strace cannot trace here";
+    CreateDirectories(base_ = scratch_ / "disk");
+  }
+
+  // Starts a program so that its system calls are recorded.
+  StartOptions Recording() const {
+    std::vector<std::string> wrapper{"strace", "-o", RecordingFile()};
+    for (const std::string& option : RecordingOptions()) wrapper.push_back(option);
+    return {.wrapper = wrapper};
+  }
+  std::vector<RecordedCall> Recorded() const { return ReadRecording(RecordingFile()); }
+
+  Path base_;
+
+ private:
+  Path RecordingFile() const { return scratch_ / "trace"; }
+};
+
+TEST_F(PowerLoss, DuringARun) {
   const std::string run = "disk/runs/tiny";
-  const Path base = scratch_ / "disk", checkpoints = Directory(run) / "checkpoints";
+  const Path checkpoints = Directory(run) / "checkpoints";
   const Arguments settings{"data.prepared=", "train.steps=6", "checkpoint.every=2"};
   // The run makes its directory and the one above it.
-  CreateDirectories(base);
-  CrashingDisk disk(base);
-  std::vector<std::string> wrapper{"strace", "-o", scratch_ / "trace"};
-  for (const std::string& option : RecordingOptions()) wrapper.push_back(option);
-  Train(run, settings, {.wrapper = wrapper});
+  CrashingDisk disk(base_);
+  Train(run, settings, Recording());
   const std::string straight = Trace(Directory(run), 6);
-  const CrashingDisk::State result = CrashingDisk(base).Everything();
+  const CrashingDisk::State result = CrashingDisk(base_).Everything();
 
   int64_t renamed = -1, committed = -1;
   int states = 0;
-  for (const RecordedCall& call : ReadRecording(scratch_ / "trace")) {
+  for (const RecordedCall& call : Recorded()) {
     disk.Apply(call);
     if (call.name == "rename") renamed = std::max(renamed, StepOf(call.arguments[1]));
     const bool syncs = call.name == "fsync";
@@ -43,7 +61,7 @@ TEST_F(TinyRun, PowerLossAnywhere) {
     if (!syncs) continue;
     // Three: nothing that was not synced survives, all does, some does.
     disk.ForEachCrash(3, [&](const CrashingDisk::State& state) {
-      Restore(state, base);
+      Restore(state, base_);
       const auto found = FindNewestValid(checkpoints, Recovery::kReadOnly);
       ASSERT_GE(found ? found->info().step : -1, committed) << call.arguments[0];
       if (++states % 8 != 0) return;
@@ -55,6 +73,26 @@ TEST_F(TinyRun, PowerLossAnywhere) {
   EXPECT_EQ(committed, 6);
   EXPECT_GT(states, 100);
   EXPECT_TRUE(disk.Everything() == result) << "the replay is not what happened";
+}
+
+TEST_F(PowerLoss, AfterAConversion) {
+  Train("run", {"train.steps=2"});
+  for (const std::string format : {"huggingface", "safetensors", "syntra"}) {
+    CrashingDisk disk(base_);
+    const Outcome outcome =
+        Run({"convert", "--input", Directory("run"), "--output", base_ / format, "--to", format},
+            Recording());
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    for (const RecordedCall& call : Recorded()) disk.Apply(call);
+    const CrashingDisk::State written = CrashingDisk(base_).Everything();
+    ASSERT_TRUE(disk.Everything() == written) << "the replay is not what happened";
+    disk.ForEachCrash(100, [&](const CrashingDisk::State& state) {
+      for (const auto& [path, content] : written) {
+        const auto found = state.find(path);
+        EXPECT_TRUE(found != state.end() && found->second == content) << path << " is lost";
+      }
+    });
+  }
 }
 
 }  // namespace
