@@ -53,6 +53,12 @@ void TreeSum(std::span<const T* const> sources, T* out, int64_t count) {
   }
 }
 
+// The levels of the tree below its root: where sources come one after another, so many sums wait
+// for others at most.
+inline int TreeLevels(int64_t sources) {
+  return std::bit_width(static_cast<uint64_t>(sources) - 1);
+}
+
 // Tree sum of the rows of `table`, each as long as `sum`.
 inline void TreeSumRows(std::span<const double> table, std::span<double> sum) {
   if (sum.empty()) return;

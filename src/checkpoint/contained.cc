@@ -79,19 +79,21 @@ void Confine(const ContainedLimits& limits) {
   _exit(0);
 }
 
-// False if it took too long or wrote too much.
-bool ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text) {
+enum class Answer { kWhole, kTooLate, kTooLong };
+
+Answer ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text) {
   using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::seconds(3 * limits.seconds);
+  const auto end = Clock::now() + std::chrono::seconds(limits.wall_seconds);
   char block[65536];
-  while (Clock::now() < end && text->size() <= limits.answer_bytes) {
+  while (Clock::now() < end) {
     pollfd ready{descriptor, POLLIN, 0};
     if (poll(&ready, 1, 100) <= 0) continue;
     const ssize_t count = read(descriptor, block, sizeof(block));
-    if (count == 0) return true;
+    if (count == 0) return Answer::kWhole;
     if (count > 0) text->append(block, count);
+    if (text->size() > limits.answer_bytes) return Answer::kTooLong;
   }
-  return false;
+  return Answer::kTooLate;
 }
 
 // The kernel kills where a machine or a control group has no more memory.
@@ -125,18 +127,24 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
          SystemErrorText(fork_error));
   }
   std::string text;
-  const bool whole = ReadAnswer(ends[0], limits, &text);
-  if (!whole) kill(child, SIGKILL);
+  const Answer answer = ReadAnswer(ends[0], limits, &text);
+  if (answer != Answer::kWhole) kill(child, SIGKILL);
   close(ends[0]);
   const int status = StatusOf(child);
-  if (whole && FoundNoMemory(status)) {
+  if (answer == Answer::kTooLate) {
+    Fail(ExitCode::kResources,
+         "{} did not end within {} s, of which it may compute {}: the machine is busy, or was "
+         "suspended; try again",
+         what, limits.wall_seconds, limits.seconds);
+  }
+  if (answer == Answer::kWhole && FoundNoMemory(status)) {
     throw OutOfMemory(
         fmt::format("{} found too little memory, of which it may use {}: there is no more, or the "
                     "file is made to ask for too much",
                     what, HumanBytes(static_cast<double>(limits.extra_memory))));
   }
   constexpr const char* kLikely = "the file is damaged, or made to do harm";
-  if (!whole || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
+  if (answer == Answer::kTooLong || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
     Fail(ExitCode::kCheckpoint, "{} found no end: {}", what, kLikely);
   }
   if (WIFSIGNALED(status)) {

@@ -9,7 +9,8 @@
 namespace syntra {
 
 struct ContainedLimits {
-  int seconds = 20;                       // of processor time, and three times that in all
+  int seconds = 20;                       // of processor time
+  int wall_seconds = 300;                 // in all
   size_t extra_memory = size_t{1} << 30;  // bytes beyond what this process has
   size_t answer_bytes = size_t{256} << 20;
 };
@@ -18,8 +19,9 @@ struct ContainedLimits {
 // `work` may use memory as it is now, but no other thread, no device and no communicator, and
 // whatever it changes is lost. No other thread may be in a library that `work` uses. `what` is the
 // subject of sentences such as "HDF5 crashed (Segmentation fault)". Throws Error(kCheckpoint) if
-// the child crashes, exceeds a limit or throws; OutOfMemory if it finds too little memory, which is
-// no proof of a bad file; Error(kResources) if there can be no child.
+// the child crashes, computes or answers too long, or throws. What is no proof of a bad file is
+// Error(kResources): if there can be no child, if it waits too long, and, as OutOfMemory, if it
+// finds too little memory.
 //
 // The bytes may take control of the child, so its answer may be anything: check it.
 std::string RunContained(const char* what, const std::function<std::string()>& work,

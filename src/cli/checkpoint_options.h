@@ -14,8 +14,8 @@
 #include "data/tokenizer.h"
 #include "data/validation_data.h"
 #include "dist/communicator.h"
+#include "run/watchdog.h"
 #include "train/evaluation_replica.h"
-#include "train/watchdog.h"
 
 namespace syntra {
 

@@ -12,9 +12,9 @@
 #include "cli/run_config.h"
 #include "cli/seeds.h"
 #include "cli/training.h"
+#include "plan/training_plan.h"
 #include "train/agreement.h"
 #include "train/describe.h"
-#include "train/plan.h"
 #include "train/pretrain.h"
 #include "train/run_directory.h"
 

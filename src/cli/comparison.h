@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/plot.h"
 #include "metrics/average.h"
-#include "train/run_history.h"
+#include "run/run_history.h"
 
 namespace syntra {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/event_log.h"
+#include "run/event_log.h"
 
 namespace syntra {
 

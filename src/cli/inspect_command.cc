@@ -12,7 +12,7 @@
 #include "cli/run_config.h"
 #include "data/training_data.h"
 #include "data/validation_data.h"
-#include "train/plan_details.h"
+#include "plan/plan_details.h"
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
 #include "train/snapshot.h"

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "dist/communicator.h"
-#include "train/watchdog.h"
+#include "run/watchdog.h"
 
 namespace syntra {
 

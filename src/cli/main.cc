@@ -2,7 +2,7 @@
 // The program.
 #include "base/output.h"
 #include "cli/command_line.h"
-#include "train/signals.h"
+#include "run/signals.h"
 
 int main(int argc, char** argv) {
   syntra::OpenStandardDescriptors();

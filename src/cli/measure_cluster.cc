@@ -13,7 +13,7 @@
 #include "base/memory_limits.h"
 #include "cli/step_bench.h"
 #include "core/thread.h"
-#include "train/step_work.h"
+#include "plan/step_work.h"
 #include "train/threads.h"
 
 namespace syntra {

@@ -16,9 +16,9 @@
 #include "config/print.h"
 #include "core/thread.h"
 #include "kernels/cuda.h"
-#include "train/plan.h"
-#include "train/recompute_choices.h"
-#include "train/step_work.h"
+#include "plan/recompute_choices.h"
+#include "plan/step_work.h"
+#include "plan/training_plan.h"
 #include "train/threads.h"
 
 namespace syntra {

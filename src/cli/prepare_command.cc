@@ -6,9 +6,9 @@
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "data/training_data.h"
+#include "run/signals.h"
 #include "train/run_directory.h"
 #include "train/run_tokenizer.h"
-#include "train/signals.h"
 #include "train/threads.h"
 
 namespace syntra {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "dist/communicator.h"
-#include "train/watchdog.h"
+#include "run/watchdog.h"
 
 namespace syntra {
 

@@ -9,9 +9,9 @@
 
 #include "base/text.h"
 #include "config/config.h"
+#include "run/run_status.h"
 #include "train/describe.h"
 #include "train/run_directory.h"
-#include "train/run_status.h"
 
 namespace syntra {
 namespace {

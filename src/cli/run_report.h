@@ -9,8 +9,8 @@
 
 #include "base/json.h"
 #include "configs/schema/config.pb.h"
-#include "train/goodput.h"
-#include "train/sample_log.h"
+#include "run/goodput.h"
+#include "run/sample_log.h"
 
 namespace syntra {
 

@@ -8,9 +8,9 @@
 #include <span>
 
 #include "base/text.h"
+#include "run/run_lock.h"
+#include "run/run_status.h"
 #include "train/run_directory.h"
-#include "train/run_lock.h"
-#include "train/run_status.h"
 
 namespace syntra {
 namespace {

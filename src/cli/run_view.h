@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/run_report.h"
-#include "train/json_lines.h"
+#include "run/json_lines.h"
 
 namespace syntra {
 

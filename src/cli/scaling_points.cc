@@ -5,9 +5,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "train/cluster.h"
-#include "train/rounded_parameters.h"
-#include "train/step_work.h"
+#include "plan/cluster.h"
+#include "plan/step_work.h"
 
 namespace syntra {
 namespace {
@@ -38,7 +37,7 @@ double StepsBetween(const Config& config) {
 MemoryNeeds NeedsOn(const TrainingPlan& plan, bool gpus) {
   MemoryNeeds needs = plan.memory();
   if (gpus && plan.config().train().precision() == TrainConfig::BF16) {
-    needs.rounded = RoundedParameters::BytesFor(plan.parameters().arena_elements());
+    needs.rounded = RoundedBytes(plan.parameters().arena_elements());
   }
   return needs;
 }

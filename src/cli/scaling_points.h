@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "configs/schema/config.pb.h"
-#include "train/plan.h"
-#include "train/scaling.h"
+#include "plan/scaling.h"
+#include "plan/training_plan.h"
 
 namespace syntra {
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/output.h"
-#include "train/signals.h"
+#include "run/signals.h"
 
 namespace syntra {
 namespace {

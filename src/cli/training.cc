@@ -12,8 +12,8 @@
 #include "cli/backend.h"
 #include "cli/communicator.h"
 #include "cli/ranks.h"
+#include "run/signals.h"
 #include "train/agreement.h"
-#include "train/signals.h"
 
 namespace syntra {
 

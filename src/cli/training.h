@@ -8,8 +8,8 @@
 #include "cli/command.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
+#include "run/watchdog.h"
 #include "train/initial.h"
-#include "train/watchdog.h"
 
 namespace syntra {
 

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "config/print.h"
-#include "train/rank_names.h"
+#include "run/rank_names.h"
 
 namespace syntra {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
-#include "train/planned_decoding.h"
+#include "plan/planned_decoding.h"
 
 namespace syntra {
 namespace {

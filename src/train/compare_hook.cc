@@ -3,9 +3,9 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "run/odd_ranks.h"
 #include "train/agreement.h"
 #include "train/hooks.h"
-#include "train/odd_ranks.h"
 
 namespace syntra {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/math/loss_statistics.h"
-#include "train/planned_decoding.h"
+#include "plan/planned_decoding.h"
 
 namespace syntra {
 

@@ -13,9 +13,9 @@
 #include "core/arena.h"
 #include "data/batch.h"
 #include "decode/session.h"
+#include "plan/planned_model.h"
 #include "program/executable.h"
 #include "train/host_tensor.h"
-#include "train/planned_model.h"
 #include "train/rounded_parameters.h"
 
 namespace syntra {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "train/metrics_log.h"
+#include "run/metrics_log.h"
 
 namespace syntra {
 

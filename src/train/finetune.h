@@ -17,8 +17,8 @@
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
 #include "kernels/backend.h"
+#include "run/watchdog.h"
 #include "train/trainer.h"
-#include "train/watchdog.h"
 
 namespace syntra {
 

@@ -3,11 +3,13 @@
 
 #include <bit>
 
+#include "dist/tree_sum.h"
+
 namespace syntra {
 
 GradientTree::GradientTree(int64_t leaves, int64_t elements, Backend& backend)
     : device_(backend.device()), leaves_(leaves) {
-  for (int level = 0; level < BuffersFor(leaves); ++level) {
+  for (int level = 0; level < TreeLevels(leaves); ++level) {
     levels_.push_back(device_.Allocate(elements * sizeof(float), "sums of gradients"));
   }
   const TensorType type{DType::kF32, {elements}};
@@ -17,10 +19,6 @@ GradientTree::GradientTree(int64_t leaves, int64_t elements, Backend& backend)
   };
   copy_ = bind(false);
   add_ = bind(true);
-}
-
-int GradientTree::BuffersFor(int64_t leaves) {
-  return std::bit_width(static_cast<uint64_t>(leaves) - 1);
 }
 
 void GradientTree::Run(const BoundKernel& kernel, void* from, void* to) {

@@ -15,13 +15,10 @@ namespace syntra {
 
 class GradientTree {
  public:
-  // For steps of `leaves` micro-batches, on the backend, which must outlive it. Throws
-  // Error(kResources) if the buffers cannot be had.
+  // For steps of `leaves` micro-batches, on the backend, which must outlive it. It has
+  // TreeLevels(leaves) buffers of `elements` floats, beside the one that takes each micro-batch's
+  // gradients. Throws Error(kResources) if they cannot be had.
   GradientTree(int64_t leaves, int64_t elements, Backend& backend);
-
-  // Buffers of `elements` floats beside the one that takes each micro-batch's gradients: one for
-  // each level of the tree below its root.
-  static int BuffersFor(int64_t leaves);
 
   // `gradients`, in the backend's memory, are those of the next micro-batch alone. After the last
   // micro-batch of a step they hold the sum of all, before that nothing of use.

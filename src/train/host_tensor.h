@@ -8,7 +8,7 @@
 
 #include "checkpoint/tensor_record.h"
 #include "core/arena.h"
-#include "train/planned_model.h"
+#include "plan/planned_model.h"
 
 namespace syntra {
 

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "base/median.h"
 #include "core/thread.h"
+#include "run/stragglers.h"
 #include "train/describe.h"
 #include "train/hooks.h"
-#include "train/stragglers.h"
 
 namespace syntra {
 namespace {

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "plan/evaluation_rows.h"
+
 namespace syntra {
 namespace {
 
@@ -16,24 +18,7 @@ constexpr int kPartBits = 22;
 // 2^33, so that the order, which follows the number of ranks, does not matter.
 constexpr double kGrain = 0x1p-20;
 
-// Rows computed together. Fixed, since the sums of a piece are rounded to fp32: pieces that
-// followed the number of ranks would change the result.
-constexpr int64_t kPieceRows = 16;
-
-int64_t WantedRows(const Config& config) {
-  const int64_t rows = config.evaluation().batch_size();
-  return rows > 0 ? rows : config.train().batch_size();
-}
-
 }  // namespace
-
-std::vector<int64_t> EvaluationRows(const Config& config) {
-  const int64_t batch = WantedRows(config);
-  std::vector<int64_t> rows;
-  if (batch >= kPieceRows) rows.push_back(kPieceRows);
-  if (batch % kPieceRows != 0) rows.push_back(batch % kPieceRows);
-  return rows;
-}
 
 std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
                                                   const ValidationData& data, Communicator& ranks,
@@ -41,7 +26,7 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
                                                   const std::function<bool()>& stop) {
   if (data.example_count() == 0) Fail(ExitCode::kData, "the validation split has no examples");
   const EvaluationConfig& how = config.evaluation();
-  const int64_t batch_size = std::min(WantedRows(config), data.example_count());
+  const int64_t batch_size = std::min(EvaluationBatchRows(config), data.example_count());
   const int64_t count = std::min<int64_t>(how.batches(), data.BatchCount(batch_size));
   const int64_t pieces = (batch_size + kPieceRows - 1) / kPieceRows;
   double negative_log_p = 0, tokens = 0;

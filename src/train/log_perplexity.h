@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "configs/schema/config.pb.h"
 #include "data/validation_data.h"
@@ -20,10 +19,6 @@ struct LogPerplexity {
   int64_t batches = 0;
   uint64_t label_checksum = 0;  // equal for runs that saw the same targets
 };
-
-// The numbers of rows that an evaluation of a large enough split computes together; a program for
-// each stays in memory.
-std::vector<int64_t> EvaluationRows(const Config& config);
 
 // What config.evaluation asks for, on the same examples whatever the ranks and micro-batches: its
 // first `batches` batches, or all there are; a split smaller than one batch is one batch. The work

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "train/step_phases.h"
+#include "run/step_phases.h"
 
 namespace syntra {
 

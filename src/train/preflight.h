@@ -10,8 +10,8 @@
 
 #include "configs/schema/config.pb.h"
 #include "dist/communicator.h"
+#include "plan/training_plan.h"
 #include "train/initial.h"
-#include "train/plan.h"
 
 namespace syntra {
 

@@ -9,8 +9,8 @@
 #include "data/corpus_index.h"
 #include "data/prepare.h"
 #include "data/validation_data.h"
+#include "plan/planned_decoding.h"
 #include "train/log_perplexity.h"
-#include "train/planned_decoding.h"
 #include "train/run_tokenizer.h"
 #include "train/validation_samples.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "plan/training_plan.h"
 #include "train/evaluation_replica.h"
-#include "train/plan.h"
 
 namespace syntra {
 

@@ -5,12 +5,7 @@ namespace syntra {
 
 RoundedParameters::RoundedParameters(Backend& backend, int64_t elements)
     : backend_(backend),
-      copies_(backend.device().Allocate(static_cast<size_t>(BytesFor(elements)),
-                                        "parameters in bf16")) {}
-
-double RoundedParameters::BytesFor(int64_t elements) {
-  return static_cast<double>(elements) * sizeof(BFloat16);
-}
+      copies_(backend.device().Allocate(elements * sizeof(BFloat16), "parameters in bf16")) {}
 
 void RoundedParameters::Refresh(const TensorView& parameters, int64_t first) {
   BoundKernel& round = kernels_[parameters.type.shape.size()];

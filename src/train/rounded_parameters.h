@@ -16,7 +16,6 @@ class RoundedParameters {
  public:
   // Zeros for an arena of so many elements, which holds zeros, too. The backend must outlive it.
   RoundedParameters(Backend& backend, int64_t elements);
-  static double BytesFor(int64_t elements);
 
   void* data() const { return copies_.data(); }
   // Enqueues the rounding of these elements of the arena of parameters.

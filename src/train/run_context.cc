@@ -8,7 +8,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "train/failpoint.h"
+#include "run/failpoint.h"
 
 namespace syntra {
 namespace {

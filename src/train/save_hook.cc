@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "checkpoint/layout.h"
 #include "core/thread.h"
-#include "train/failpoint.h"
+#include "run/failpoint.h"
 #include "train/hooks.h"
 #include "train/shared_snapshot.h"
 #include "train/state_copy.h"

@@ -7,7 +7,7 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "checkpoint/finite.h"
-#include "train/rank_names.h"
+#include "run/rank_names.h"
 
 namespace syntra {
 namespace {

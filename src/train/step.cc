@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "optim/schedule.h"
-#include "train/failpoint.h"
+#include "run/failpoint.h"
 
 namespace syntra {
 namespace {

@@ -10,8 +10,8 @@
 #include <deque>
 
 #include "program/executable.h"
+#include "run/trace.h"
 #include "train/phase_clock.h"
-#include "train/trace.h"
 
 namespace syntra {
 

@@ -2,7 +2,7 @@
 #include "train/task_results.h"
 
 #include "metrics/average.h"
-#include "train/json_lines.h"
+#include "run/json_lines.h"
 
 namespace syntra {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "data/training_data.h"
+#include "run/loss_spikes.h"
+#include "run/rollbacks.h"
+#include "run/skipped_steps.h"
 #include "train/evaluator.h"
-#include "train/loss_spikes.h"
 #include "train/replica.h"
-#include "train/rollbacks.h"
 #include "train/run_context.h"
-#include "train/skipped_steps.h"
 #include "train/step.h"
 
 namespace syntra {

@@ -2,6 +2,7 @@
 // Checkpoints and tensor files that the current program did not write: those of format version 1,
 // where only HDF5 knows the places of tensors, and files from strangers, which may be malicious.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -179,6 +180,22 @@ TEST(Contained, AShortageOfMemoryIsNotTheFiles) {
       EXPECT_THAT(error.what(),
                   HasSubstr("it found too little memory, of which it may use 1.0 GiB"));
     }
+  }
+}
+
+// On a busy machine, or one that was suspended.
+TEST(Contained, AWaitIsNotTheFiles) {
+  try {
+    RunContained("it",
+                 [] {
+                   pause();
+                   return std::string();
+                 },
+                 {.wall_seconds = 1});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+    EXPECT_THAT(error.what(), HasSubstr("it did not end within 1 s"));
   }
 }
 

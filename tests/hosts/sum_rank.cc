@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/communicator.h"
-#include "train/signals.h"
+#include "run/signals.h"
 
 namespace syntra {
 namespace {

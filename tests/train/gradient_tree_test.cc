@@ -95,7 +95,7 @@ TEST(GradientTree, DoesNotDependOnTheRanks) {
 TEST(GradientTree, Buffers) {
   const int buffers[] = {0, 1, 2, 2, 3, 3, 3, 3, 4};
   for (int leaves = 1; leaves <= 9; ++leaves) {
-    EXPECT_EQ(GradientTree::BuffersFor(leaves), buffers[leaves - 1]) << leaves;
+    EXPECT_EQ(TreeLevels(leaves), buffers[leaves - 1]) << leaves;
   }
 }
 

@@ -11,14 +11,14 @@
 #include "config/config.h"
 #include "config/print.h"
 #include "data/training_data.h"
+#include "plan/fits.h"
+#include "plan/recompute_choices.h"
+#include "run/run_lock.h"
 #include "tests/base/child_process.h"
 #include "tests/base/scratch.h"
 #include "tests/base/small_disk.h"
 #include "train/continuation.h"
 #include "train/disk_needs.h"
-#include "train/fits.h"
-#include "train/recompute_choices.h"
-#include "train/run_lock.h"
 
 namespace syntra {
 namespace {

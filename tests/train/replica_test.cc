@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "decode/batch_decoder.h"
 #include "kernels/tested.h"
-#include "train/planned_decoding.h"
+#include "plan/planned_decoding.h"
 #include "train/rounded_copies.h"
 
 namespace syntra {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "train/plan.h"
+#include "plan/training_plan.h"
 
 namespace syntra {
 namespace {

@@ -6,9 +6,9 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/read.h"
 #include "checkpoint/save.h"
+#include "run/metrics_log.h"
 #include "tests/base/scratch.h"
 #include "train/best_checkpoints.h"
-#include "train/metrics_log.h"
 #include "train/task_classes.h"
 
 namespace syntra {

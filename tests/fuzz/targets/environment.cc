@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "dist/launch.h"
 #include "fuzz/target.h"
-#include "train/requests.h"
-#include "train/watchdog.h"
+#include "run/requests.h"
+#include "run/watchdog.h"
 
 namespace syntra {
 namespace {

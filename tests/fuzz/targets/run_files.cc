@@ -2,9 +2,9 @@
 // The small files of a run directory: STATUS, run.json and LOCK.
 #include "base/text.h"
 #include "fuzz/target.h"
+#include "run/run_lock.h"
+#include "run/run_status.h"
 #include "train/run_directory.h"
-#include "train/run_lock.h"
-#include "train/run_status.h"
 
 namespace syntra {
 namespace {

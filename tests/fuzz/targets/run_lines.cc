@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "fuzz/target.h"
-#include "train/event_log.h"
-#include "train/goodput.h"
-#include "train/metrics_log.h"
-#include "train/run_history.h"
+#include "run/event_log.h"
+#include "run/goodput.h"
+#include "run/metrics_log.h"
+#include "run/run_history.h"
 
 namespace syntra {
 namespace {

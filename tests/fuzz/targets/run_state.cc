@@ -2,9 +2,9 @@
 // What a checkpoint's attributes keep of a run: what is restored is the same once written, and can
 // be worked with.
 #include "fuzz/target.h"
-#include "train/loss_spikes.h"
-#include "train/rollbacks.h"
-#include "train/skipped_steps.h"
+#include "run/loss_spikes.h"
+#include "run/rollbacks.h"
+#include "run/skipped_steps.h"
 
 namespace syntra {
 namespace {

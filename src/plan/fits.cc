@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/fits.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+#include "plan/recompute_choices.h"
+
+namespace syntra {
+namespace {
+
+// Where a run would compute, and what it may take there.
+struct RunPlace {
+  int ranks;
+  int ranks_on_host;
+  Backend& backend;
+  std::vector<MemoryLimit> limits;
+
+  bool on_host() const { return backend.device().is_host(); }
+  // What the ranks that share a limit hold together.
+  double Needed(const MemoryNeeds& needs, const MemoryLimit& limit) const {
+    if (!on_host()) return needs.total();
+    const int together = limit.shared ? ranks_on_host : 1;
+    return together * needs.total() + needs.copies(together);
+  }
+  bool Holds(const MemoryNeeds& needs) const {
+    return std::ranges::all_of(limits, [&](const MemoryLimit& limit) {
+      return Needed(needs, limit) <= static_cast<double>(limit.bytes);
+    });
+  }
+  // The limit that leaves least, or lacks most.
+  const MemoryLimit& Tightest(const MemoryNeeds& needs) const {
+    const auto tightest = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
+      return static_cast<double>(limit.bytes) - Needed(needs, limit);
+    });
+    SYNTRA_CHECK(tightest != limits.end());
+    return *tightest;
+  }
+};
+
+bool CanBeShared(const TrainConfig& config, int ranks) {
+  try {
+    BatchPartition::Of(config, ranks);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The largest micro-batch, at most `rows`, with which the run fits; 0: none.
+int64_t FittingRows(Config config, int64_t rows, const RunPlace& place) {
+  const int64_t per_rank = config.train().batch_size() / place.ranks;
+  for (; rows > 0; --rows) {
+    if (per_rank % rows != 0) continue;
+    config.mutable_train()->set_micro_batch_size(static_cast<int32_t>(rows));
+    if (!CanBeShared(config.train(), place.ranks)) continue;
+    const auto plan = TrainingPlan::Make(config, {.ranks = place.ranks, .backend = &place.backend});
+    if (place.Holds(plan->memory())) return rows;
+  }
+  return 0;
+}
+
+std::string Remedy(const TrainingPlan& plan, const RunPlace& place) {
+  Config config = plan.config();
+  const int64_t planned_rows = plan.shape().rows;
+  if (const int64_t rows = FittingRows(config, planned_rows - 1, place); rows > 0) {
+    return fmt::format("train.micro_batch_size={} fits", rows);
+  }
+  // What costs least first; each beside those before.
+  std::vector<std::string> settings;
+  const auto rows_with = [&](const std::string& setting) {
+    settings.push_back(setting);
+    return FittingRows(config, planned_rows, place);
+  };
+  const auto fits = [&](int64_t rows) {
+    return fmt::format("{} with train.micro_batch_size={} fits", Join(settings, " and "), rows);
+  };
+  if (config.checkpoint().asynchronous() && place.on_host()) {
+    config.mutable_checkpoint()->set_asynchronous(false);
+    if (const int64_t rows = rows_with("checkpoint.asynchronous=false")) return fits(rows);
+  }
+  if (place.ranks > 1 && config.train().sharding() == TrainConfig::NONE) {
+    config.mutable_train()->set_sharding(TrainConfig::OPTIMIZER_STATE);
+    if (const int64_t rows = rows_with("train.sharding=OPTIMIZER_STATE")) return fits(rows);
+  }
+  for (const TrainConfig::Recompute choice : CostlierThan(config.train().recompute())) {
+    config.mutable_train()->set_recompute(choice);
+    const std::string setting = "train.recompute=" + TrainConfig::Recompute_Name(choice);
+    if (const int64_t rows = rows_with(setting)) return fits(rows);
+    settings.pop_back();  // the next one takes its place
+  }
+  return fmt::format(
+      "no micro-batch fits, even with train.recompute: {}shorter inputs (data.input_length) or a "
+      "smaller model take less",
+      place.ranks_on_host > 1 ? "fewer ranks on a host, " : "");
+}
+
+std::string Parts(const TrainingPlan& plan) {
+  const MemoryNeeds& needs = plan.memory();
+  std::string text = fmt::format(
+      "parameters {}, gradients {}, optimizer state {}, activations of {} examples at a time {}",
+      HumanBytes(needs.parameters + needs.rounded), HumanBytes(needs.gradients),
+      HumanBytes(needs.optimizer), WithThousands(plan.shape().rows), HumanBytes(needs.training));
+  if (needs.evaluation > needs.training) {
+    text += fmt::format(", of an evaluation {}", HumanBytes(needs.evaluation));
+  }
+  if (needs.decoding > std::max(needs.training, needs.evaluation)) {
+    text += fmt::format(", of decoding {}", HumanBytes(needs.decoding));
+  }
+  if (needs.decoding_caches > 0) {
+    text += fmt::format(", caches for decoding {}", HumanBytes(needs.decoding_caches));
+  }
+  if (needs.copies(1) > 0) {
+    text += fmt::format(", the copy that is saved {}", HumanBytes(needs.copies(1)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string CheckFits(const TrainingPlan& plan, int ranks_on_host,
+                      const std::vector<MemoryLimit>& host_limits) {
+  RunPlace place{plan.ranks(), ranks_on_host, plan.backend(), host_limits};
+  if (!place.on_host()) {
+    const Device& device = plan.backend().device();
+    place.limits = {{static_cast<int64_t>(device.free_bytes()),
+                     fmt::format("the free memory of {} is", device.name()), false}};
+  }
+  const MemoryNeeds& needs = plan.memory();
+  const MemoryLimit& tightest = place.Tightest(needs);
+  const std::string needed = HumanBytes(place.Needed(needs, tightest));
+  const std::string there = HumanBytes(static_cast<double>(tightest.bytes));
+  if (place.Holds(needs)) return fmt::format("needs {}, {} {}", needed, tightest.who, there);
+  const bool together = tightest.shared && ranks_on_host > 1;
+  Fail(ExitCode::kResources, "{} need{} {} of memory, but {} {}: {}{}; {}",
+       together ? fmt::format("the {} ranks of this host", ranks_on_host) : "the run",
+       together ? "" : "s", needed, tightest.who, there, together ? "each has " : "", Parts(plan),
+       Remedy(plan, place));
+}
+
+}  // namespace syntra

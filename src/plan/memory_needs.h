@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of everything that a rank of a run does: training, updates, evaluation, decoding, and
+// saving.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace syntra {
+
+class TrainingPlan;
+
+// Of elements in fp32.
+inline double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
+// Of their copies in bf16.
+inline double RoundedBytes(int64_t elements) {
+  return static_cast<double>(elements) * sizeof(BFloat16);
+}
+
+// In bytes; of several ranks that share the optimizer's state, of the one with most of it.
+struct MemoryNeeds {
+  int gradient_buffers = 1;  // with train.reduction EXACT also those of the tree
+  double parameters = 0, gradients = 0, optimizer = 0;
+  double rounded = 0;  // the parameters' bf16 copies (train/rounded_parameters.h)
+  // Keys and values of the inputs and outputs that evaluations decode, kept from one to the next.
+  double decoding_caches = 0;
+  // The planned arenas, workspace included, of programs that run one after another in the same
+  // memory: of one micro-batch, of an evaluation's largest piece, of decoding, of an update.
+  double training = 0, evaluation = 0, decoding = 0, update = 0;
+  // Of the host's memory, where checkpoints are written beside training: what rank 0 copies, and
+  // each other rank.
+  double first_copy = 0, other_copies = 0;
+
+  // Of the device that the rank computes on.
+  double total() const {
+    return parameters + rounded + gradients + optimizer + decoding_caches +
+           std::max({training, evaluation, decoding, update});
+  }
+  // Of `ranks` ranks with rank 0 among them.
+  double copies(int ranks) const { return first_copy + (ranks - 1) * other_copies; }
+};
+
+MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan);
+
+// MemoryNeeds.training alone.
+double TrainingBytes(const TrainingPlan& plan);
+
+}  // namespace syntra

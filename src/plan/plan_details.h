@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan looked at closely, for people: what is alive at the peak of memory, what each rank
+// updates.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/training_plan.h"
+
+namespace syntra {
+
+// A value that is alive at the step of a training program that needs most memory.
+struct LiveBlock {
+  size_t bytes;
+  std::string type;     // "f32[4, 512, 768]", or "workspace"
+  std::string made_by;  // the op, and its parameters
+};
+// The `count` largest of them.
+std::vector<LiveBlock> LargestAtPeak(const TrainingPlan& plan, size_t count);
+
+// What a rank updates and keeps the optimizer's state of.
+struct ShareSizes {
+  std::vector<std::string> parameters;  // their names, with "[begin, end)" where it is not all
+  int64_t updated = 0;                  // of their elements
+  double optimizer_bytes = 0;
+};
+// Of each rank. GPUs' parts are as large as those of CPUs, but lie in each piece of the gradients.
+std::vector<ShareSizes> SharesOf(const TrainingPlan& plan);
+
+}  // namespace syntra

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model and where its parameters lie: what all programs that read them are recorded from.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "model/programs.h"
+#include "plan/recorded_programs.h"
+
+namespace syntra {
+
+// The type of activations under train.precision.
+DType ActivationType(TrainConfig::Precision precision);
+
+// A tensor of a checkpoint, and what of it a rank holds.
+struct PlannedTensor {
+  std::string name;                // "parameters/<name>", "optimizer/..."
+  TensorType type;                 // of the whole tensor, f32
+  std::vector<ElementRange> held;  // of its elements, row-major
+  int64_t offset = 0;              // of these, one behind the other, in the rank's arena
+
+  bool whole() const { return CountOf(held) == type.shape.size(); }
+};
+
+// It never changes; programs are recorded when they are asked for.
+class PlannedModel {
+ public:
+  // The arenas can be shared equally by so many ranks. Throws Error(kConfig) if the model is
+  // impossible or too large for 64-bit sizes.
+  PlannedModel(const ModelConfig& config, DType activations, int ranks = 1);
+  PlannedModel(const PlannedModel&) = delete;
+  PlannedModel& operator=(const PlannedModel&) = delete;
+
+  const Model& model() const { return model_; }
+  const ParameterStore& parameters() const { return parameters_; }
+  DType activations() const { return activations_; }
+  // In the arena of parameters, all of which every rank holds.
+  std::vector<PlannedTensor> ParameterTensors() const;
+  std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {
+    return evaluations_.Get(shape);
+  }
+
+ private:
+  Model model_;
+  ParameterStore parameters_;
+  DType activations_;
+  RecordedPrograms evaluations_;
+};
+
+}  // namespace syntra

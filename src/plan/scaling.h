@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step takes on a cluster that need not be there: from what a rank does
+// (plan/step_work.h) and the figures of the machines, in closed form. No I/O; nothing is measured.
+//
+// The order of events is that of train/step.cc:
+//
+//   GPUs      the last micro-batch's backward pass fills the pieces of the gradients in turn, and
+//             NCCL sums one after another beside it; the norm of the gradients is made of each
+//             piece once it is summed, and the rest of the update waits for the norm
+//   CPUs      all gradients are summed once the backward pass is done
+//   sharding  each piece is scattered over the ranks that update it; a rank updates its shares; an
+//             all-gather of each piece brings all ranks the others': on GPUs one after another
+//             beside the first micro-batch's forward half, which waits for each where it reads it
+//
+// Left out: data, evaluations, what NCCL's kernels take from those that compute, other jobs on the
+// network, ranks that wait for the slowest. So efficiencies are upper bounds.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/collective_costs.h"
+
+namespace syntra {
+
+// The machines. Ranks compute on a GPU each, or share the cores of their node.
+struct Cluster {
+  std::string name, source;
+  int cores_per_node = 0;  // 0: GPUs
+  double flops = 0;        // operations a second in training, of one GPU or one core
+  // Bytes a second that are read and written, of one GPU or of all cores of a node together.
+  double memory_bandwidth = 0;
+  double memory = 0;  // bytes, of one GPU or of a node; 0: not known
+  Link inside, between;
+  std::string between_name;      // of the link, as people know it
+  double start = 0;              // GpuNetwork::start
+  double host_bandwidth = 0;     // from a GPU's memory to its host's, bytes a second
+  double storage_bandwidth = 0;  // what one rank writes durably
+  double price = 0;              // of a GPU or a core for an hour; 0: not known
+
+  bool has_gpus() const { return cores_per_node == 0; }
+};
+
+// Which part of a piece each rank updates: all have all of it, equal parts, or whole tensors.
+enum class PieceShares { kNone, kEqual, kTensors };
+
+// A piece of the gradients.
+struct GradientPiece {
+  double ready = 0;  // share of the backward pass after which it is complete
+  // Where it is gathered, too: its place in the order of the gathers, and the share of the forward
+  // pass that needs neither it nor those behind it.
+  int place = 0;
+  double needed = 0;
+  double bytes = 0;
+  PieceShares shares = PieceShares::kNone;
+};
+
+// What one rank does in a step, on whatever machine.
+struct StepWork {
+  double micro_batches = 1;
+  // Of one micro-batch, forward and backward with what is recomputed.
+  double flops = 0, backward_share = 0;
+  double rows = 0;          // of all micro-batches
+  double weight_bytes = 0;  // of parameters read and gradients written, whatever the rows
+  double update_bytes = 0;  // read and written by an update of all parameters
+  bool sharded = false;     // ranks share the update
+  double update_share = 1;  // the largest rank's part of an update
+  double parameter_bytes = 0, gradient_bytes = 0;
+  std::vector<GradientPiece> pieces;  // in the order of their sums; empty: all at once
+  // Of checkpoints.
+  double checkpoint_bytes = 0, shared_state_bytes = 0;  // of them, what the ranks share
+  bool asynchronous_saves = false;
+};
+
+struct StepPrediction {
+  double forward = 0, backward = 0;  // of all micro-batches
+  double sums = 0;                   // how long the network is busy with gradients
+  double exposed_sums = 0;  // what of it neither the backward pass nor the norm's work hides
+  double update = 0;
+  double gather = 0;          // how long the network is busy with what ranks have updated
+  double exposed_gather = 0;  // what of it the forward pass does not hide
+  double small_numbers = 0;   // losses, counts, requests
+
+  double seconds() const {
+    return forward + backward + exposed_sums + update + exposed_gather + small_numbers;
+  }
+  double exposed() const { return exposed_sums + exposed_gather + small_numbers; }
+};
+
+StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const Layout& layout);
+
+// The same rows in less time: seconds of one GPU, or of one rank on all cores of a node, that has
+// as many rows as the layout gives it, over those of the step. 1 with one rank.
+double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
+
+// Seconds that work on the sums of pieces, behind the backward pass and in their order, waits for
+// these, if sums are taken one after another and none before its piece is complete. `seconds`: of
+// each piece's sum. `work`: of what is done with it.
+double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+                      std::span<const double> work, double backward);
+
+// Seconds that a forward pass waits for pieces that are gathered one after another from its
+// beginning on. `seconds`: of each piece's gather.
+double WaitForPieces(std::span<const GradientPiece> pieces, std::span<const double> seconds,
+                     double forward);
+
+struct CheckpointPrediction {
+  double write = 0;  // from the copy or the state to the end of the file
+  double stall = 0;  // that training waits for one
+};
+// `between`: seconds of training from one to the next; a save waits for the end of the last.
+CheckpointPrediction PredictCheckpoint(const StepWork& work, const Cluster& cluster,
+                                       const Layout& layout, double between);
+
+// Of a whole run.
+struct RunCost {
+  double seconds = 0;
+  double unit_hours = 0;  // of GPUs or cores
+  double money = 0;       // in the unit of Cluster::price; 0: not known
+};
+RunCost CostOf(const Cluster& cluster, const Layout& layout, double seconds);
+
+}  // namespace syntra

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_work.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+
+namespace syntra {
+namespace {
+
+// Products alone count.
+double FlopsOf(const Instruction& instruction) {
+  const Op& op = *instruction.op;
+  return op.flops ? op.flops(instruction.call) : 0;
+}
+
+// Of the program's first instructions, for each number of them.
+std::vector<double> FlopsUpTo(const Program& program) {
+  std::vector<double> sums{0};
+  for (const Instruction& instruction : program.instructions) {
+    sums.push_back(sums.back() + FlopsOf(instruction));
+  }
+  return sums;
+}
+
+double TensorBytes(const TensorType& type) {
+  return type.present() ? static_cast<double>(type.bytes()) : 0;
+}
+
+// An operand that is given twice is read once; what is updated or added to is read, too.
+double BytesMoved(const Instruction& instruction) {
+  const std::vector<Value>& inputs = instruction.inputs;
+  const OpCall& call = instruction.call;
+  double bytes = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto before = inputs.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool again = std::find(inputs.begin(), before, inputs[i]) != before;
+    if (!again) bytes += TensorBytes(call.inputs[i]);
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const bool adds = i < call.accumulate.size() && call.accumulate[i];
+    bytes += (instruction.op->updates || adds ? 2 : 1) * TensorBytes(call.outputs[i]);
+  }
+  return bytes;
+}
+
+double BytesMoved(const Program& program) {
+  double bytes = 0;
+  for (const Instruction& instruction : program.instructions) bytes += BytesMoved(instruction);
+  return bytes;
+}
+
+// Where ranks share the update, the bucket is one of the pieces, or the step's sums.
+GradientPiece PieceOf(const GradientBucket& bucket, double ready,
+                      std::span<const SharedPiece> pieces) {
+  GradientPiece piece{.ready = ready, .bytes = BytesOf(bucket.end - bucket.begin)};
+  const ElementRange elements{bucket.begin, bucket.end};
+  const auto shared = std::ranges::find(pieces, elements, &SharedPiece::elements);
+  if (shared == pieces.end()) return piece;
+  piece.shares = shared->shares.are_equal() ? PieceShares::kEqual : PieceShares::kTensors;
+  piece.place = static_cast<int>(pieces.end() - shared) - 1;  // from the last to the first
+  return piece;
+}
+
+// In the order in which train/step.cc sums them.
+std::vector<GradientPiece> PiecesOf(const TrainingPlan& plan, const Program& program) {
+  const std::vector<double> flops = FlopsUpTo(program);
+  const double before = flops[program.backward_begin];
+  const double backward = flops.back() - before;
+  const std::vector<size_t> needed = plan.SharedPiecesNeeded(program);
+  std::vector<GradientPiece> pieces;
+  for (const GradientBucket& bucket : plan.BucketsOf(program)) {
+    const double done = std::max(0.0, flops[bucket.ready] - before);
+    GradientPiece piece = PieceOf(bucket, done / backward, plan.shared_pieces());
+    if (piece.shares != PieceShares::kNone) piece.needed = flops[needed[piece.place]] / before;
+    pieces.push_back(piece);
+  }
+  // The last ones are summed when the program has ended.
+  if (!pieces.empty()) pieces.back().ready = 1;
+  return pieces;
+}
+
+// Read and written by an update of all parameters, as one rank alone would make it.
+double UpdateBytes(const TrainingPlan& plan) {
+  if (plan.shards() == 1) return BytesMoved(*plan.Update(0));
+  const auto whole = MakeOptimizer(plan.config().optimizer(), plan.parameters());
+  return BytesMoved(whole->UpdateProgram(plan.parameters()));
+}
+
+// What the rank that updates most has of all parameters.
+double LargestShare(const TrainingPlan& plan) {
+  int64_t most = 0;
+  for (int rank = 0; rank < plan.shards(); ++rank) {
+    most = std::max(most, CountOf(PartsOf(plan.shared_pieces(), rank)));
+  }
+  return static_cast<double>(most) / static_cast<double>(plan.parameters().arena_elements());
+}
+
+std::string TextOf(const std::vector<TensorType>& types) {
+  std::vector<std::string> there;
+  for (const TensorType& type : types) {
+    if (type.present()) there.push_back(ToString(type));
+  }
+  return Join(there, ", ");
+}
+
+using OpsByOperands = std::map<std::pair<std::string, std::string>, OpWork>;
+
+// FLOPs and bytes are those of all calls together.
+void AddOps(const Program& program, double runs, OpsByOperands& ops) {
+  for (const Instruction& instruction : program.instructions) {
+    const OpCall& call = instruction.call;
+    const std::string operands = TextOf(call.inputs) + " -> " + TextOf(call.outputs);
+    OpWork& work = ops[{instruction.op->name, operands}];
+    work.calls += runs;
+    work.flops += runs * FlopsOf(instruction);
+    work.bytes += runs * BytesMoved(instruction);
+  }
+}
+
+}  // namespace
+
+std::vector<OpWork> OpsOfStep(const TrainingPlan& plan) {
+  OpsByOperands ops;
+  AddOps(*plan.Training(), static_cast<double>(plan.partition().micro_batches_per_rank()), ops);
+  AddOps(*plan.Update(plan.rank_with_most_state()), 1, ops);
+  std::vector<OpWork> list;
+  for (const auto& [key, work] : ops) {
+    list.push_back(
+        {key.first, key.second, work.calls, work.flops / work.calls, work.bytes / work.calls});
+  }
+  std::ranges::stable_sort(list, std::greater<>(), [](const OpWork& work) {
+    return std::pair(work.calls * work.flops, work.calls * work.bytes);
+  });
+  return list;
+}
+
+StepWork StepWorkOf(const TrainingPlan& plan) {
+  const std::shared_ptr<const Program> program = plan.Training();
+  StepWork work;
+  work.micro_batches = static_cast<double>(plan.partition().micro_batches_per_rank());
+  work.rows = static_cast<double>(plan.partition().rows_per_rank);
+  // By the convention of MFU recomputation does not count; here it does.
+  work.flops = program->model_flops() + program->recomputed_flops;
+  const std::vector<double> flops = FlopsUpTo(*program);
+  if (flops.back() > 0) work.backward_share = 1 - flops[program->backward_begin] / flops.back();
+  work.parameter_bytes = BytesOf(plan.parameters().arena_elements());
+  work.gradient_bytes = BytesOf(plan.parameters().gradient_elements());
+  // Each half reads the parameters, what is recomputed reads its part again, the backward half
+  // writes gradients.
+  const double again = program->recomputed_flops / program->forward_flops;
+  work.weight_bytes = (2 + again) * work.parameter_bytes + work.gradient_bytes;
+  work.update_bytes = UpdateBytes(plan);
+  work.sharded = plan.shards() > 1;
+  work.checkpoint_bytes = plan.checkpoint_bytes();
+  if (work.sharded) {
+    work.update_share = LargestShare(plan);
+    work.shared_state_bytes = work.checkpoint_bytes - BytesOf(plan.parameters().element_count());
+  }
+  work.pieces = PiecesOf(plan, *program);
+  work.asynchronous_saves = plan.config().checkpoint().asynchronous();
+  return work;
+}
+
+}  // namespace syntra

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run will do, before anything of it is allocated: how ranks share batches, parameters and
+// updates, the programs, what a checkpoint holds, and the memory of all that. `plan` and `check`
+// print it, a Replica is made from it, predictions take a rank's work from it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/lazy.h"
+#include "configs/schema/config.pb.h"
+#include "kernels/backend.h"
+#include "optim/optimizer.h"
+#include "optim/shares.h"
+#include "plan/memory_needs.h"
+#include "plan/partition.h"
+#include "plan/planned_model.h"
+#include "program/buckets.h"
+
+namespace syntra {
+
+// For whom a plan is made.
+struct PlannedRanks {
+  int ranks = 1;
+  // What each computes on. It decides the workspace of programs, and must outlive the plan.
+  Backend* backend = &CpuBackend();
+  // Of the pieces in which gradients are summed; BucketElements for the backend's device unless
+  // set. Predictions set it, to plan GPUs that are not there, and tests.
+  std::optional<int64_t> bucket_elements = {};
+};
+
+// It follows from the configuration, the number of ranks and what they compute on, is the same on
+// all of them, and never changes. What takes time (programs, their memory) is made when it is first
+// asked for, once.
+class TrainingPlan {
+ public:
+  // Throws Error(kConfig) if the ranks cannot share the batch, if the model is impossible, or if a
+  // size is too large.
+  static std::shared_ptr<const TrainingPlan> Make(const Config& config,
+                                                  const PlannedRanks& ranks = {});
+
+  const Config& config() const { return config_; }
+  int ranks() const { return ranks_; }
+  Backend& backend() const { return backend_; }
+  const BatchPartition& partition() const { return partition_; }
+  const PlannedModel& planned_model() const { return model_; }
+  const Model& model() const { return model_.model(); }
+  const ParameterStore& parameters() const { return model_.parameters(); }
+
+  // Of the arena of parameters: those in which their gradients are summed, in the order in which
+  // most programs complete them, or all of it.
+  const std::vector<ElementRange>& pieces() const { return pieces_; }
+  // How many ranks share one copy of the optimizer's state (optim/shares.h); 1: each has its own.
+  int shards() const { return static_cast<int>(shares_.size()); }
+  // Which part of each piece each rank updates; empty where each updates all of it.
+  const std::vector<SharedPiece>& shared_pieces() const { return shared_pieces_; }
+  // Of what the rank updates.
+  const Optimizer& optimizer(int rank) const;
+  std::shared_ptr<const Program> Update(int rank) const;
+  // Of the ranks, one that keeps most of the optimizer's state.
+  int rank_with_most_state() const;
+
+  // Of the largest micro-batch. Without an encoder its rows are target_length long.
+  const BatchShape& shape() const { return shape_; }
+  // Of one micro-batch, which may be shorter than shape().
+  std::shared_ptr<const Program> Training(const BatchShape& shape) const {
+    return trainings_.Get(shape);
+  }
+  std::shared_ptr<const Program> Training() const { return Training(shape_); }
+  // The pieces in which ranks sum the gradients of a training program, in the order in which its
+  // backward half completes them; empty: all at once, when it has ended.
+  std::vector<GradientBucket> BucketsOf(const Program& training) const;
+  int64_t bucket_elements() const { return bucket_elements_; }  // of a piece; 0: there are none
+  // Of shared_pieces() from the last to the first, the order in which ranks gather them: before
+  // which instruction of a training program each must be there (program/buckets.h).
+  std::vector<size_t> SharedPiecesNeeded(const Program& training) const;
+  // Of a run with validation data: the largest batches that its evaluations compute together.
+  std::vector<BatchShape> EvaluationShapes() const;
+  std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {
+    return model_.Evaluation(shape);
+  }
+
+  // The optimizer state in a checkpoint, as far as the rank holds it; the parameters are those of
+  // planned_model().
+  std::vector<PlannedTensor> StateTensors(int rank) const;
+
+  // Of parameters and optimizer state, of all ranks together.
+  double checkpoint_bytes() const;
+
+  // Forward and backward, of the whole batch; multiply-adds count 2, recomputation not at all.
+  double flops_per_step() const;
+  // What train.recompute adds to them.
+  double recomputed_flops_per_step() const;
+  // Whether replicas keep bf16 copies of the parameters (train/rounded_parameters.h).
+  bool keeps_rounded() const { return backend_.KeepsRounded(model_.activations()); }
+  // Of the rank that needs most.
+  const MemoryNeeds& memory() const;
+
+  TrainingPlan(const TrainingPlan&) = delete;
+  TrainingPlan& operator=(const TrainingPlan&) = delete;
+
+ private:
+  // What one rank updates or, where there is one share, every rank.
+  struct Share {
+    Lazy<std::unique_ptr<const Optimizer>> optimizer;
+    Lazy<std::shared_ptr<const Program>> update;
+  };
+
+  TrainingPlan(const Config& config, const PlannedRanks& ranks);
+  const Share& ShareOf(int rank) const;
+  std::unique_ptr<const Optimizer> OptimizerOf(int rank) const;
+
+  Config config_;
+  int ranks_;
+  Backend& backend_;
+  BatchPartition partition_;
+  std::vector<Share> shares_;
+  PlannedModel model_;
+  BatchShape shape_;
+  int64_t bucket_elements_;
+  std::vector<ElementRange> pieces_;
+  std::vector<SharedPiece> shared_pieces_;
+  RecordedPrograms trainings_;
+  Lazy<MemoryNeeds> memory_;
+};
+
+}  // namespace syntra

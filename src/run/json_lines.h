@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of JSON objects, one a line, to which a run appends: metrics.jsonl, events.jsonl
+// and samples.jsonl. Every line begins with its step and its time.
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "run/append_file.h"
+
+namespace syntra {
+
+// {"step":12,"time":"2026-11-20T14:05:09.123Z", the time in UTC. What follows is the caller's.
+std::string LineStart(int64_t step, std::chrono::system_clock::time_point time);
+// The whole line, with its end; `fields` is an object that is not empty.
+std::string LineOf(int64_t step, std::chrono::system_clock::time_point time, const Json& fields);
+
+// The object of a line; null if the line is none.
+Json ParseLine(std::string_view line);
+// The step of such a line; nothing if it is none.
+std::optional<int64_t> StepOf(std::string_view line);
+// The time of such a line, in seconds since 1970; NaN if it has none.
+double TimeOf(const Json& line);
+// A number of such a line; NaN for null and for what is not there.
+double NumberIn(const Json& line, const std::string& name);
+
+// The same as an integer; `otherwise` where that is none, or beyond 2^53.
+int64_t IntegerIn(const Json& line, const std::string& name, int64_t otherwise);
+
+// Where a run continues, and so which lines it writes again.
+struct ResumePoint {
+  int64_t step = 0;
+  bool evaluates = true;  // at this step
+
+  int64_t first_step() const { return step + 1; }
+  int64_t first_evaluation() const { return evaluates ? step : step + 1; }
+};
+
+// A file of lines, open to append more.
+struct OpenLines {
+  // Before that it removes the end of the file: from the first line on that is not kept, and a last
+  // line that a crash cut short. `removed` gets each whole line that goes. Problems are warnings.
+  OpenLines(const Path& path, const std::function<bool(std::string_view line)>& keeps,
+            const std::function<void(std::string_view line)>& removed = {});
+
+  double last_time = NAN;  // of the last whole line that was there
+  AppendFile file;
+};
+
+// Reads a file to which another process may be appending.
+class LineFollower {
+ public:
+  // Throws Error(kResources) if it cannot be read.
+  explicit LineFollower(const Path& path) : file_(File::OpenOwnForRead(path)) {}
+
+  // The next whole line, until the next call; nothing at the end, where there may be more later.
+  std::optional<std::string_view> Next();
+
+ private:
+  File file_;
+  std::string text_;  // what was read; up to `at_` it has been handed out
+  size_t at_ = 0;
+};
+
+// Calls `visit` with each next line that is JSON and has a step.
+using VisitLine = std::function<void(int64_t step, const Json& line)>;
+void VisitLines(LineFollower& reader, const VisitLine& visit);
+// With each line of a file. Throws Error(kResources) if it cannot be read.
+void VisitLines(const Path& path, const VisitLine& visit);
+
+}  // namespace syntra

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/metrics_log.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+namespace syntra {
+namespace {
+
+// Whether a line holds an evaluation: validation_log_perplexity, or a task's cola/matthews.
+bool IsEvaluation(std::string_view line) {
+  return line.find("\"validation_") != line.npos || line.find('/') != line.npos;
+}
+
+// A line that means nothing, perhaps a user's, is not ours to remove.
+bool Stays(const ResumePoint& resumed, std::string_view line) {
+  const std::optional<int64_t> step = StepOf(line);
+  return !step || *step < (IsEvaluation(line) ? resumed.first_evaluation() : resumed.first_step());
+}
+
+void AddField(std::string* line, std::string_view name, double value) {
+  fmt::format_to(std::back_inserter(*line), ",{}:", JsonText(name));
+  if (std::isfinite(value)) {
+    fmt::format_to(std::back_inserter(*line), "{}", value);
+  } else {
+    *line += "null";
+  }
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const Path& path, const ResumePoint& resumed,
+                       std::function<Clock::time_point()> now)
+    : now_(std::move(now)),
+      lines_(
+          path, [&](std::string_view line) { return Stays(resumed, line); },
+          [&](std::string_view line) { CountLost(line); }) {}
+
+void MetricsLog::CountLost(std::string_view line) {
+  const Json json = ParseLine(line);
+  if (!json.contains("loss")) return;
+  const double seconds = NumberIn(json, "seconds");
+  ++lost_.steps;
+  if (std::isfinite(seconds)) lost_.seconds += seconds;
+}
+
+void MetricsLog::Write(int64_t step, const NamedValues& values) {
+  std::string line = LineStart(step, now_());
+  for (const auto& [name, value] : values) AddField(&line, name, value);
+  line += "}\n";
+  lines_.file.Append(line);
+}
+
+}  // namespace syntra

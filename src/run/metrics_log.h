@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// metrics.jsonl: one JSON object a line, for programs: the step, the time and named values in the
+// order in which they are given. A value that is not finite is null, since JSON has no other way
+// to say it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "base/named_value.h"
+#include "run/json_lines.h"
+
+namespace syntra {
+
+// Steps that were trained and logged, and are trained again because no checkpoint has them.
+struct LostSteps {
+  int64_t steps = 0;
+  double seconds = 0;
+};
+
+class MetricsLog {
+ public:
+  using Clock = std::chrono::system_clock;
+
+  // Appends to `path`, but first removes what will be written again, and a last line that a crash
+  // cut short. A file that cannot be written is warned about once and never stops training.
+  MetricsLog(const Path& path, const ResumePoint& resumed,
+             std::function<Clock::time_point()> now = Clock::now);
+
+  // What was removed.
+  const LostSteps& lost() const { return lost_; }
+  // Of the last line that was there, in seconds since 1970; NaN if there was none.
+  double last_time() const { return lines_.last_time; }
+
+  // A line: {"step":12,"time":"2026-11-20T14:05:09.123Z",...}, the time in UTC.
+  void Write(int64_t step, const NamedValues& values);
+  // What was written survives a crash.
+  void Sync() const { lines_.file.Sync(); }
+
+ private:
+  void CountLost(std::string_view line);
+
+  std::function<Clock::time_point()> now_;
+  LostSteps lost_;
+  OpenLines lines_;
+};
+
+}  // namespace syntra

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_history.h"
+
+#include "base/error.h"
+
+namespace syntra {
+namespace {
+
+const Path& RequireMetrics(const Path& metrics) {
+  if (!Exists(metrics)) {
+    Fail(ExitCode::kConfig, "{} is not there: is {} the directory of a run that has begun?",
+         metrics.string(), metrics.parent_path().string());
+  }
+  return metrics;
+}
+
+}  // namespace
+
+HistoryReader::HistoryReader(const Path& metrics) : lines_(RequireMetrics(metrics)) {}
+
+void HistoryReader::Update() {
+  VisitLines(lines_, [&](int64_t step, const Json& line) {
+    const auto x = static_cast<double>(step);
+    history_.last_time = TimeOf(line);
+    if (line.contains("loss")) return AddStep(x, line);
+    for (const auto& [name, value] : line.items()) {
+      if (name == "step" || name == "time") continue;
+      Curve& curve =
+          name == "validation_log_perplexity" ? history_.validation : history_.curves[name];
+      curve.push_back({x, NumberIn(line, name)});
+    }
+  });
+}
+
+void HistoryReader::AddStep(double step, const Json& line) {
+  history_.step = static_cast<int64_t>(step);
+  history_.loss.push_back({step, NumberIn(line, "loss")});
+  for (const char* name : {"grad_norm", "learning_rate", "seconds", "tokens_per_second"}) {
+    history_.curves[name].push_back({step, NumberIn(line, name)});
+  }
+  const double seconds = NumberIn(line, "seconds");
+  history_.seconds += seconds;
+  tokens_ += NumberIn(line, "tokens_per_second") * seconds;
+  used_ += NumberIn(line, "mfu") * seconds;
+  if (history_.seconds > 0) {
+    history_.tokens_per_second = tokens_ / history_.seconds;
+    history_.mfu = used_ / history_.seconds;
+  }
+  for (size_t i = 0; i < kStepPhases.size(); ++i) {
+    const double of_phase = NumberIn(line, SecondsField(kStepPhases[i]));
+    if (std::isfinite(of_phase)) history_.phases[i] += of_phase;
+  }
+  if (NumberIn(line, "skipped") > 0) {
+    ++history_.skipped;
+    history_.skipped_seconds += seconds;
+  }
+  if (line.contains("slowest_rank")) {
+    history_.slowest_rank = static_cast<int>(IntegerIn(line, "slowest_rank", -1));
+    history_.slowest_seconds = NumberIn(line, "slowest_rank_seconds");
+    history_.median_seconds = NumberIn(line, "median_rank_seconds");
+  }
+}
+
+RunHistory ReadRunHistory(const Path& metrics) {
+  HistoryReader reader(metrics);
+  reader.Update();
+  return reader.history();
+}
+
+}  // namespace syntra

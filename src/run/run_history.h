@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What metrics.jsonl tells of a run.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/plot.h"
+#include "run/json_lines.h"
+#include "run/step_phases.h"
+
+namespace syntra {
+
+using Curve = std::vector<PlotPoint>;  // by step
+
+struct RunHistory {
+  int64_t step = 0;        // the last one that was trained
+  Curve loss, validation;  // in nats a target token
+  // Of other values of steps (grad_norm, learning_rate, seconds, tokens_per_second) and of all of
+  // evaluations (cola/matthews), by their names.
+  std::map<std::string, Curve> curves;
+  double seconds = 0;                     // of all steps together
+  PhaseSeconds phases{};                  // of these; 0 where metrics.jsonl does not have them
+  double tokens_per_second = 0, mfu = 0;  // over all steps; MFU is NaN where it is not known
+  int64_t skipped = 0;                    // steps that were not finite
+  double skipped_seconds = 0;             // of `seconds`, theirs
+  double last_time = NAN;                 // of the last line, in seconds since 1970
+  // Of the last step of several ranks: which of them the others waited for, the seconds that it
+  // took until it was ready to add gradients, and the median of all; -1 where there is one rank.
+  int slowest_rank = -1;
+  double slowest_seconds = NAN, median_seconds = NAN;
+};
+
+// Reads the history of a run that may go on meanwhile.
+class HistoryReader {
+ public:
+  // Throws Error(kConfig) if there is no such file.
+  explicit HistoryReader(const Path& metrics);
+  // Takes in the lines that have come since the last call.
+  void Update();
+  const RunHistory& history() const { return history_; }
+
+ private:
+  void AddStep(double step, const Json& line);
+
+  LineFollower lines_;
+  RunHistory history_;
+  double tokens_ = 0, used_ = 0;  // `used_`: MFU times seconds
+};
+
+// All of it. Throws as HistoryReader.
+RunHistory ReadRunHistory(const Path& metrics);
+
+}  // namespace syntra

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/signals.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace syntra {
+namespace {
+
+constexpr int64_t kInsistNanoseconds = int64_t{5} * 1000000000;
+
+// Signal handlers can reach nothing but globals.
+std::atomic<bool> save_requested{false};
+std::atomic<bool> stop_requested{false};
+std::atomic<int64_t> latest_stop_time{0};  // of an INT or TERM; monotonic, 0: none yet
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+
+int64_t MonotonicNanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1000000000} * now.tv_sec + now.tv_nsec;
+}
+
+void OnStop(int signal) {
+  stop_requested.store(true);
+  if (signal != SIGINT && signal != SIGTERM) return;
+  const int64_t now = MonotonicNanoseconds();
+  const int64_t latest = latest_stop_time.exchange(now);
+  const bool insists = signal == SIGINT && latest > 0 && now - latest < kInsistNanoseconds;
+  if (insists) _exit(128 + signal);
+}
+
+void OnSave(int) { save_requested.store(true); }
+
+void Handle(int signal, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+// True if the file was there.
+bool TakeFile(const Path& path) {
+  if (unlink(path.c_str()) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  // It cannot be removed, so it would be found again at every step; it was made to be obeyed, so
+  // obey.
+  Log().warn("cannot remove {}: {}", path.string(), SystemErrorText(errno));
+  return access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+void InstallSignalHandlers() {
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) Handle(signal, OnStop);
+  Handle(SIGUSR2, OnSave);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) Handle(SIGHUP, OnStop);
+}
+
+void IgnoreBrokenPipes() { Handle(SIGPIPE, SIG_IGN); }
+
+StopRequest PollSignals() {
+  if (stop_requested.load()) return StopRequest::kSaveAndStop;
+  return save_requested.exchange(false) ? StopRequest::kSave : StopRequest::kNone;
+}
+
+StopRequest PollRequestFiles(const Path& run_directory) {
+  const bool save = TakeFile(run_directory / "SAVE");
+  if (TakeFile(run_directory / "STOP")) return StopRequest::kSaveAndStop;
+  return save ? StopRequest::kSave : StopRequest::kNone;
+}
+
+void DieWithParent() {
+  if (!std::getenv("OMPI_COMM_WORLD_SIZE")) return;
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It may have died before the request.
+  if (getppid() != parent) _exit(static_cast<int>(ExitCode::kPeerLost));
+}
+
+}  // namespace syntra

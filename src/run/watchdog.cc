@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/watchdog.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/host.h"
+#include "base/median.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "run/failpoint.h"
+#include "run/rank_names.h"
+#include "run/stacks.h"
+
+namespace syntra {
+namespace {
+
+// Neither follows a link nor waits for the other end of a FIFO.
+constexpr int kOwnFile = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr size_t kMeasured = 101;
+constexpr size_t kNeededForMedian = 3;
+// A file system that is slower than this, in bytes a second, counts as hanging.
+constexpr double kSlowestFiles = 10e6;
+// What a first step may take beyond what it takes at best: programs are made, memory is touched for
+// the first time, and a build for debugging is slow.
+constexpr double kFirstStepSeconds = 300, kFirstStepFactor = 100;
+// For what a report takes beyond the time in which it waits for other ranks, on a busy machine.
+constexpr double kReportSeconds = 5;
+// Longer than any job, and not too long for clocks to count.
+constexpr double kLongest = 1e9;
+
+struct NamedPhase {
+  RunPhase phase;
+  const char* name;
+  double WatchdogLimits::*limit;
+};
+constexpr NamedPhase kPhases[] = {
+    {RunPhase::kInit, "init", &WatchdogLimits::init},
+    {RunPhase::kPrepare, "prepare", &WatchdogLimits::prepare},
+    {RunPhase::kLoad, "load", &WatchdogLimits::load},
+    {RunPhase::kStep, "step", &WatchdogLimits::step},
+    {RunPhase::kEvaluation, "evaluation", &WatchdogLimits::evaluation},
+    {RunPhase::kCompare, "compare", &WatchdogLimits::compare},
+    {RunPhase::kSave, "save", &WatchdogLimits::save},
+    {RunPhase::kAnswer, "answer", &WatchdogLimits::answer},
+    {RunPhase::kBetween, "between", &WatchdogLimits::between},
+    {RunPhase::kEnd, "end", &WatchdogLimits::end},
+};
+
+const NamedPhase& Named(RunPhase phase) { return kPhases[static_cast<int>(phase)]; }
+
+double* FindLimit(WatchdogLimits* limits, std::string_view name) {
+  for (const NamedPhase& each : kPhases) {
+    if (name == each.name) return &(limits->*each.limit);
+  }
+  if (name == "first_steps") return &limits->first_steps;
+  if (name == "step_medians") return &limits->step_medians;
+  return name == "gather" ? &limits->gather : nullptr;
+}
+
+// For tests: a rank that is frozen as it enters a phase.
+void MaybeFreeze(RunPhase phase, int64_t step, const WatchdogOptions& options) {
+  const std::string failpoint = std::string("freeze_") + Named(phase).name;
+  if (Failpoint(failpoint, step, options.rank, options.ranks)) raise(SIGSTOP);
+}
+
+Path ReportPath(const Path& directory, int rank) {
+  return directory / fmt::format("hang-rank-{:04}", rank);
+}
+
+void SleepSeconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// Nothing where stderr would keep this thread waiting: a terminal after ^S, a pipe that is full.
+void PrintIfTaken(std::string_view text) {
+  pollfd output{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&output, 1, 0) == 1 && output.revents & POLLOUT) StderrLine().PrintBelow(text);
+}
+
+[[noreturn]] void EndHanging() { _exit(static_cast<int>(ExitCode::kPeerLost)); }
+
+// Files and the terminal may be what hangs: then the report must not keep the process alive.
+void EndWithin(double seconds) {
+  try {
+    std::thread([seconds] {
+      SleepSeconds(seconds);
+      EndHanging();
+    }).detach();
+  } catch (const std::system_error&) {
+    // No thread can be had; the report must come to its end by itself.
+  }
+}
+
+void RemoveReport(const Path& directory, int rank) {
+  if (!directory.empty()) unlink(ReportPath(directory, rank).c_str());
+}
+
+// False if there is no directory for it, or it cannot be written.
+bool LeaveReport(const Path& directory, int rank, const std::string& text) {
+  if (directory.empty()) return false;
+  const Path path = ReportPath(directory, rank);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | kOwnFile, 0644);
+  if (file < 0) return false;
+  WriteAll(file, text);
+  close(file);
+  return true;
+}
+
+// stderr where there is none.
+int OpenLog(const Path& path) {
+  if (path.empty()) return STDERR_FILENO;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOwnFile, 0644);
+  return file < 0 ? STDERR_FILENO : file;
+}
+
+}  // namespace
+
+WatchdogLimits LimitsFrom(const char* text, WatchdogLimits limits) {
+  if (!text || !*text) return limits;
+  for (const std::string& part : Split(text, ',')) {
+    const size_t equals = std::min(part.find('='), part.size());
+    double* limit = FindLimit(&limits, part.substr(0, equals));
+    double seconds = 0;
+    if (!limit || equals == part.size() || !ParseDouble(part.substr(equals + 1), &seconds) ||
+        !(seconds > 0 && seconds <= kLongest)) {
+      Fail(ExitCode::kConfig,
+           "SYNTRA_WATCHDOG: \"{}\" is not NAME=SECONDS with the name of a limit "
+           "(src/run/README.md lists them) and seconds above 0, at most {:.0f}",
+           part, kLongest);
+    }
+    *limit = seconds;
+  }
+  return limits;
+}
+
+Watchdog::Watchdog(WatchdogOptions options)
+    : options_(std::move(options)), reports_(options_.job_directory) {
+  options_.limits = LimitsFrom(std::getenv("SYNTRA_WATCHDOG"), options_.limits);
+  first_steps_ = options_.limits.first_steps;
+  RemoveReport(reports_, options_.rank);
+  PrepareStacks();
+  MaybeFreeze(RunPhase::kInit, 0, options_);
+  // Last: nothing may throw while it runs.
+  thread_ = std::thread([this] { Watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Watchdog::ReportTo(const Path& directory, int rank, std::vector<std::string> hosts) {
+  RemoveReport(directory, rank);
+  const std::lock_guard lock(mutex_);
+  options_.rank = rank;
+  options_.ranks = static_cast<int>(hosts.size());
+  hosts_ = std::move(hosts);
+  reports_ = directory;
+  log_ = directory / fmt::format("rank-{:04}.log", rank);
+}
+
+Watchdog::Phase::Phase(Watchdog& watchdog, RunPhase phase, int64_t step, double bytes)
+    : watchdog_(watchdog),
+      outer_(watchdog.phase_),
+      outer_step_(watchdog.step_),
+      outer_bytes_(watchdog.bytes_),
+      start_(MonotonicSeconds()) {
+  MaybeFreeze(phase, step, watchdog_.options_);
+  watchdog_.Enter(phase, step, bytes);
+}
+
+Watchdog::Phase::~Phase() {
+  const RunPhase phase = watchdog_.phase_;
+  if (phase == RunPhase::kStep || phase == RunPhase::kEvaluation) {
+    const std::lock_guard lock(watchdog_.mutex_);
+    std::deque<double>& seconds =
+        phase == RunPhase::kStep ? watchdog_.step_seconds_ : watchdog_.evaluation_seconds_;
+    seconds.push_back(MonotonicSeconds() - start_);
+    if (seconds.size() > kMeasured) seconds.pop_front();
+  }
+  watchdog_.Enter(outer_ == RunPhase::kInit ? RunPhase::kBetween : outer_, outer_step_,
+                  outer_bytes_);
+}
+
+void Watchdog::Enter(RunPhase phase, int64_t step, double bytes) {
+  const std::lock_guard lock(mutex_);
+  phase_ = phase;
+  step_ = step;
+  bytes_ = bytes;
+  activity_ = "";
+  waited_ = 0;
+}
+
+void Watchdog::Activity(const char* activity) {
+  const std::lock_guard lock(mutex_);
+  activity_ = activity;
+}
+
+void Watchdog::Alive() {
+  const std::lock_guard lock(mutex_);
+  waited_ = 0;
+}
+
+void Watchdog::ExpectStep(double seconds) {
+  if (!std::isfinite(seconds)) return;
+  const std::lock_guard lock(mutex_);
+  first_steps_ =
+      std::min(options_.limits.first_steps, kFirstStepSeconds + kFirstStepFactor * seconds);
+}
+
+double Watchdog::Allowed(RunPhase phase, double bytes) {
+  const std::lock_guard lock(mutex_);
+  return AllowedLocked(phase, bytes);
+}
+
+double Watchdog::AllowedLocked(RunPhase phase, double bytes) const {
+  const double limit = options_.limits.*Named(phase).limit;
+  if (phase == RunPhase::kStep) return AllowedByMedian(step_seconds_, limit);
+  if (phase == RunPhase::kEvaluation) return AllowedByMedian(evaluation_seconds_, limit);
+  return limit + bytes / kSlowestFiles;
+}
+
+double Watchdog::AllowedByMedian(const std::deque<double>& measured, double least) const {
+  if (measured.size() < kNeededForMedian) return std::max(least, first_steps_);
+  return std::max(least, options_.limits.step_medians * Median({measured.begin(), measured.end()}));
+}
+
+std::string Watchdog::Describe() const {
+  std::string where = Named(phase_).name;
+  if (phase_ == RunPhase::kBetween) where = "the time between phases";
+  if (phase_ == RunPhase::kStep) where = fmt::format("step {}", step_);
+  if (phase_ == RunPhase::kEvaluation || phase_ == RunPhase::kSave) {
+    where += fmt::format(" at step {}", step_);
+  }
+  return fmt::format("rank {} (process {} on {}) hangs in {}{}{} for {:.0f} s", options_.rank,
+                     getpid(), HostName(), where, *activity_ ? ": " : "", activity_, waited_);
+}
+
+void Watchdog::Watch() {
+  double shortest = INFINITY;
+  for (const NamedPhase& each : kPhases) shortest = std::min(shortest, options_.limits.*each.limit);
+  const double tick = std::clamp(shortest / 20, 0.01, 0.5);
+  // A wake-up later than this means that the process was suspended, not that it waited.
+  const double longest_tick = 4 * tick;
+  std::unique_lock lock(mutex_);
+  double previous = MonotonicSeconds();
+  while (!stopping_) {
+    wake_.wait_for(lock, std::chrono::duration<double>(tick));
+    const double now = MonotonicSeconds();
+    waited_ += std::min(now - previous, longest_tick);
+    previous = now;
+    if (!stopping_ && waited_ > AllowedLocked(phase_, bytes_)) {
+      const std::string description = Describe();
+      // The main thread may wake up and take the lock while the stacks are written.
+      lock.unlock();
+      Expire(description);
+    }
+  }
+}
+
+// The logger is not used here, since the thread that hangs may hold its lock. What cannot be
+// written is lost: a full disk must not keep the process alive.
+void Watchdog::Expire(const std::string& description) const {
+  const double start = MonotonicSeconds();
+  EndWithin(options_.limits.gather + kReportSeconds);
+  const std::string line = "watchdog: " + description + "\n";
+  PrintIfTaken(line);
+  // Before the log: the others look for it soon.
+  const bool reported = LeaveReport(reports_, options_.rank, description + "\n");
+  const int log = OpenLog(log_);
+  if (log != STDERR_FILENO) WriteAll(log, line);
+  WriteStacks(log, options_.limits.gather);
+  if (reported && options_.ranks > 1) {
+    SleepSeconds(start + options_.limits.gather - MonotonicSeconds());
+    WriteSummary(log);
+  }
+  EndHanging();
+}
+
+// What every rank reports, and which ranks do not: those are the ones to look at.
+void Watchdog::WriteSummary(int log) const {
+  int lowest = options_.rank;
+  std::string lines;
+  std::vector<int> silent;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    try {
+      lines += "  " + ReadWholeFile(ReportPath(reports_, rank), 65536);
+      lowest = std::min(lowest, rank);
+    } catch (const Error&) {
+      silent.push_back(rank);
+    }
+  }
+  if (!silent.empty()) {
+    lines += fmt::format(
+        "  no report from {}: frozen, lost, {}; look at them first\n", NameRanks(silent, hosts_),
+        log_.empty() ? "or on another machine" : "or cut off from the run directory");
+  } else if (std::ranges::adjacent_find(hosts_, std::ranges::not_equal_to()) != hosts_.end()) {
+    lines +=
+        "  every rank reports, so none is frozen: look at the network between the hosts first\n";
+  }
+  const std::string summary = "watchdog: ranks that hang\n" + lines;
+  if (log != STDERR_FILENO) WriteAll(log, summary);
+  if (log == STDERR_FILENO || lowest == options_.rank) PrintIfTaken(summary);
+}
+
+}  // namespace syntra

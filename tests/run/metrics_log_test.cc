@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/metrics_log.h"
+
+#include <sys/resource.h>
+
+#include <cmath>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "tests/base/scratch.h"
+#include "tests/run/child.h"
+#include "tests/run/fixed_time.h"
+
+namespace syntra {
+namespace {
+
+const NamedValues kValues = {{"loss", 2.5}, {"learning_rate", 1e-5}, {"seconds", 0.25}};
+
+TEST(MetricsLog, StepTimeAndValuesInTheirOrder) {
+  const Path path = ScratchDirectory("metrics") / "metrics.jsonl";
+  MetricsLog log(path, {0}, FixedTime);
+  NamedValues values = kValues;
+  values.insert(values.end(), {{"data \"wait\"", 0.5}, {"skipped", NAN}});
+  log.Write(1, values);
+  log.Write(1, {{"validation_loss", 3}});
+  const std::string time = "\"time\":\"2023-11-14T22:13:20.045Z\",";
+  EXPECT_EQ(ReadWholeFile(path), "{\"step\":1," + time +
+                                     "\"loss\":2.5,\"learning_rate\":1e-05,\"seconds\":0.25,"
+                                     "\"data \\\"wait\\\"\":0.5,\"skipped\":null}\n{\"step\":1," +
+                                     time + "\"validation_loss\":3}\n");
+}
+
+TEST(MetricsLog, TimeIsTheSystems) {
+  const Path path = ScratchDirectory("metrics-time") / "metrics.jsonl";
+  MetricsLog(path, {0}).Write(1, kValues);
+  const std::string time = ParseJson(ReadWholeFile(path)).at("time");
+  EXPECT_GT(time, "2026-01-01T00:00:00.000Z");
+  EXPECT_EQ(time.size(), 24u);
+}
+
+TEST(MetricsLog, ValuesSurviveARoundTrip) {
+  const Path path = ScratchDirectory("metrics-round-trip") / "metrics.jsonl";
+  MetricsLog log(path, {0});
+  const std::vector<double> values = {0.1, 1e300, 5e-324, -0.0, 1.0 / 3, 123456789012345678.0};
+  for (const double value : values) log.Write(1, {{"x", value}});
+  const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(ParseJson(lines[i]).at("x").get<double>(), values[i]);
+  }
+}
+
+TEST(MetricsLog, ResumeDropsLaterStepsAndABrokenEnd) {
+  const Path path = ScratchDirectory("metrics-resume") / "metrics.jsonl";
+  {
+    MetricsLog log(path, {0}, FixedTime);
+    for (int64_t step = 1; step <= 12; ++step) log.Write(step, kValues);
+  }
+  const std::string whole = ReadWholeFile(path);
+  const size_t ten = whole.find("{\"step\":11,");
+  // The last line cut at every byte.
+  for (size_t length = ten; length <= whole.size(); ++length) {
+    ReplaceFileDurably(path, whole.substr(0, length));
+    MetricsLog log(path, {10}, FixedTime);
+    ASSERT_EQ(ReadWholeFile(path), whole.substr(0, ten)) << length;
+    log.Write(11, kValues);
+    log.Write(12, kValues);
+    ASSERT_EQ(ReadWholeFile(path), whole);
+  }
+  MetricsLog(path, {0});
+  EXPECT_EQ(ReadWholeFile(path), "");
+}
+
+// A run that continues where an evaluation was due makes it again.
+TEST(MetricsLog, ResumeDropsTheEvaluationOfThatStep) {
+  const Path path = ScratchDirectory("metrics-evaluation") / "metrics.jsonl";
+  for (int round = 0; round < 2; ++round) {
+    MetricsLog log(path, {2}, FixedTime);
+    if (round == 0) log.Write(1, {{"validation_log_perplexity", 4}});
+    if (round == 0) log.Write(2, kValues);
+    log.Write(2, {{"validation_log_perplexity", 3}});
+  }
+  const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
+  ASSERT_EQ(lines.size(), 4u);  // the last is empty
+  EXPECT_EQ(lines[0], R"({"step":1,"time":"2023-11-14T22:13:20.045Z",)"
+                      "\"validation_log_perplexity\":4}");
+  EXPECT_EQ(lines[2], R"({"step":2,"time":"2023-11-14T22:13:20.045Z",)"
+                      "\"validation_log_perplexity\":3}");
+}
+
+// That of a last step which is no longer the last is not made again.
+TEST(MetricsLog, AnEvaluationThatIsNotMadeAgainStays) {
+  const Path path = ScratchDirectory("metrics-extended") / "metrics.jsonl";
+  MetricsLog(path, {0}).Write(2, {{"cola/matthews", 0.5}});
+  const std::string text = ReadWholeFile(path);
+  MetricsLog(path, {.step = 2, .evaluates = false});
+  EXPECT_EQ(ReadWholeFile(path), text);
+}
+
+// The evaluation of tasks, too.
+TEST(MetricsLog, ResumeDropsTheTasksOfThatStep) {
+  const Path path = ScratchDirectory("metrics-tasks") / "metrics.jsonl";
+  MetricsLog(path, {0}).Write(2, {{"cola/matthews", 0.5}});
+  EXPECT_EQ(MetricsLog(path, {2}).lost().steps, 0);
+  EXPECT_EQ(ReadWholeFile(path), "");
+}
+
+// Evaluations that are made again are no lost steps.
+TEST(MetricsLog, TellsWhatWasLost) {
+  const Path path = ScratchDirectory("metrics-lost") / "metrics.jsonl";
+  {
+    MetricsLog log(path, {0}, FixedTime);
+    EXPECT_TRUE(std::isnan(log.last_time()));
+    for (int64_t step = 1; step <= 4; ++step) log.Write(step, kValues);
+    log.Write(4, {{"validation_log_perplexity", 3}});
+  }
+  const MetricsLog log(path, {2}, FixedTime);
+  EXPECT_EQ(log.lost().steps, 2);
+  EXPECT_EQ(log.lost().seconds, 0.5);
+  EXPECT_EQ(log.last_time(), 1700000000.045);
+  EXPECT_EQ(MetricsLog(path, {2}, FixedTime).lost().steps, 0);
+}
+
+TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
+  const Path path = ScratchDirectory("metrics-foreign") / "metrics.jsonl";
+  ReplaceFileDurably(path, "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n{\"step\":3}\n");
+  MetricsLog(path, {2});
+  EXPECT_EQ(ReadWholeFile(path), "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n");
+}
+
+TEST(MetricsLog, FullDiskDoesNotThrow) {
+  MetricsLog log("/dev/full", {0});
+  log.Write(1, kValues);
+  log.Write(2, kValues);
+  MetricsLog missing("/nonexistent/metrics.jsonl", {0});
+  missing.Write(1, kValues);
+}
+
+TEST(MetricsLog, PartOfALineIsTakenBack) {
+  const Path path = ScratchDirectory("metrics-limit") / "metrics.jsonl";
+  // A file size limit acts like a disk that fills up in the middle of a line.
+  Child child([&](const auto&) {
+    signal(SIGXFSZ, SIG_IGN);
+    MetricsLog log(path, {0});
+    log.Write(1, kValues);
+    const int64_t size = std::filesystem::file_size(path);
+    const rlimit limit = {static_cast<rlim_t>(size + 10), RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    log.Write(2, kValues);
+    const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &none);
+    log.Write(3, kValues);
+    return 0;
+  });
+  EXPECT_EQ(child.Wait(), 0);
+  const std::vector<std::string> lines = Split(ReadWholeFile(path), '\n');
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(ParseJson(lines[0]).at("step"), 1);
+  EXPECT_EQ(ParseJson(lines[1]).at("step"), 3);
+}
+
+}  // namespace
+}  // namespace syntra

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_status.h"
+
+#include "base/error.h"
+#include "tests/base/scratch.h"
+
+namespace syntra {
+namespace {
+
+TEST(RunStatus, RefusesTheFourthStartAtTheSameStep) {
+  const Path directory = ScratchDirectory("status");
+  for (int start = 0; start < 3; ++start) RunStatus(directory).Start(500);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    try {
+      RunStatus(directory).Start(500);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kDiverged);
+      EXPECT_NE(std::string(error.what()).find("do not requeue"), std::string::npos);
+    }
+  }
+  // Another step is progress, or a rollback that deserves its own chances.
+  EXPECT_NO_THROW(RunStatus(directory).Start(400));
+}
+
+TEST(RunStatus, ProgressAndOrderlyEndsReset) {
+  const Path directory = ScratchDirectory("status-progress");
+  for (int start = 0; start < 8; ++start) {
+    RunStatus status(directory);
+    status.Start(500);
+    if (start % 3 == 1) status.Progress(500);
+    if (start % 3 == 2) status.Stop(500, false);
+  }
+  RunStatus(directory).Stop(700, true);
+  EXPECT_NE(ReadWholeFile(directory / "STATUS").find("\"state\":\"done\",\"step\":700"),
+            std::string::npos);
+}
+
+TEST(RunStatus, DoneIsSaidOfOneStep) {
+  const RunStatus none(ScratchDirectory("status-none"));
+  EXPECT_FALSE(none.IsDone(0));
+  RunStatus status(ScratchDirectory("status-done"));
+  status.Stop(700, true);
+  EXPECT_TRUE(status.IsDone(700));
+  EXPECT_FALSE(status.IsDone(600));
+  status.Stop(700, false);
+  EXPECT_FALSE(status.IsDone(700));
+  status.Progress(700);
+  EXPECT_FALSE(status.IsDone(700));
+}
+
+TEST(RunStatus, UnreadableFileStartsAnew) {
+  const Path directory = ScratchDirectory("status-bad");
+  for (const char* content : {"", "{", "[]", "{\"step\":\"x\"}", "\xFF\xFE"}) {
+    ReplaceFileDurably(directory / "STATUS", content);
+    EXPECT_NO_THROW(RunStatus(directory).Start(1)) << content;
+  }
+}
+
+TEST(RunStatus, LostDirectoryOnlyFailsTheStart) {
+  RunStatus status("/nonexistent");
+  EXPECT_THROW(status.Start(0), Error);
+  EXPECT_NO_THROW(status.Progress(1));
+  EXPECT_NO_THROW(status.Stop(1, true));
+}
+
+}  // namespace
+}  // namespace syntra
