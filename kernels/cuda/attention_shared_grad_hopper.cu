@@ -115,14 +115,15 @@ class Consumer {
 
   __device__ void Run() {
     share_.ForExamples(call_.to.scores, [&](int64_t b) { Add(b); });
-    Wait();
     Store();
   }
 
  private:
   __device__ int Row() const { return share_.first_query + WarpIndex() * 16; }
 
-  // Starts to add an example's products, and waits for those of the example before.
+  // Adds an example's products and waits for them. With them under way beyond the loop, ptxas lets
+  // Store change the sums before it waits (tests/cuda/products_in_flight.py found it). The other
+  // warps' products keep the tensor cores busy.
   __device__ __forceinline__ void Add(int64_t b) {
     const SharedScores<BFloat16>& scores = call_.to.scores;
     float delta[2];
@@ -132,7 +133,6 @@ class Consumer {
       delta[half] = i < scores.queries ? call_.delta[scores.RowOf(b, share_.h, i)] : 0.0f;
     }
     const int keys = scores.key_lengths[b] - share_.first_key;
-    if (keys < kKeys) Subtract(delta, keys);
     const SumStage& stage = memory_.stages[ring_.Next()];
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) FenceProducts(sums_[pair]);
@@ -146,26 +146,22 @@ class Consumer {
     }
     CommitProducts();
 #pragma unroll
-    for (int pair = 0; pair < kPairs; ++pair) WaitForProducts<1>(sums_[pair]);
+    for (int pair = 0; pair < kPairs; ++pair) WaitForProducts(sums_[pair]);
     ring_.Committed();
-    if (keys < kKeys) return;
+    ring_.Complete();
+    if (keys < kKeys) {
+      Subtract(delta, keys);
+      return;
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) delta_[half] += delta[half];
   }
 
   // delta of an example of which not all of the tile's keys count.
   __device__ __forceinline__ void Subtract(const float (&delta)[2], int keys) {
-    Wait();
     ForSums([&](float& sum, int column, int half) {
       if (column < keys) sum -= delta[half];
     });
-  }
-
-  // Waits for all products.
-  __device__ __forceinline__ void Wait() {
-#pragma unroll
-    for (int pair = 0; pair < kPairs; ++pair) WaitForProducts<0>(sums_[pair]);
-    ring_.Complete();
   }
 
   // Calls body(sum, column, half) for all sums; half: 0 in the lane's upper row, 1 in the lower.

@@ -203,12 +203,13 @@ __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 // Waits for all products that this warp has committed, except the last kLeft groups. `sums` are
-// theirs: before, nothing may access them.
+// theirs: before, nothing may access them. The operands keep accesses behind the wait in PTX, which
+// knows no such operands; what ptxas makes of it is tested (tests/cuda/products_in_flight.py).
 template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
   asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums) : "n"(kLeft) : "memory");
 }
-template <int kLeft>
+template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[2][8]) {
   asm volatile("wgmma.wait_group.sync.aligned %32;" : SYNTRA_SUMS(sums[0]) : "n"(kLeft) : "memory");
   asm volatile("" : SYNTRA_SUMS(sums[1])::"memory");
@@ -252,7 +253,7 @@ template <int kLeft = 0>
 void WaitForProducts(Fragment (&)[8]) {
   simt::WaitForProducts(kLeft);
 }
-template <int kLeft>
+template <int kLeft = 0>
 void WaitForProducts(Fragment (&)[2][8]) {
   simt::WaitForProducts(kLeft);
 }
