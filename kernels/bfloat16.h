@@ -37,4 +37,13 @@ inline const bool kHasAmxBf16 = [] {
 }();
 #endif
 
+// Whether the processor multiplies bf16 by other instructions, which takes longer than f32.
+inline bool BFloat16IsEmulated() {
+#if defined(__x86_64__)
+  return !kHasAvx512Bf16 && !kHasAmxBf16;
+#else
+  return false;
+#endif
+}
+
 }  // namespace syntra

@@ -77,7 +77,7 @@ struct AddNormRows {
     return 1.0f / std::sqrt(SumLanes(squares) / static_cast<float>(call.width) + call.epsilon);
   }
 
-  // The mean square is that of the sum as rounded for storage.
+  // `inverse` is of the sum before it is rounded for storage.
   HWY_INLINE void NormRow(int64_t row, float inverse, RowNoise& noise) const {
     const FloatVector factor = hn::Set(FloatTag(), inverse);
     const auto store = [&](FloatVector value, int64_t column, auto lanes) {

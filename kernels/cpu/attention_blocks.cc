@@ -45,7 +45,7 @@ void QueryBlocks::SplitBlocks() {
 void QueryBlocks::SplitEvenly(bool sees_all, int64_t tile_bytes) {
   const bool prefixes = z_.pattern.causal && !sees_all;
   // Causal blocks are small so that little is computed above the diagonal.
-  const int64_t most = z_.pattern.causal ? 128 : 256;
+  const int64_t most = z_.pattern.causal ? 64 : 256;
   const int64_t rows = std::clamp<int64_t>(tile_bytes / kScore / z_.keys / 16 * 16, 16, most);
   for (int64_t first = 0; first < z_.queries; first += rows) {
     const int64_t count = std::min(rows, z_.queries - first);

@@ -14,30 +14,35 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
+// 2^n of a whole number n below 128 times `power`; zero where `counts` is false.
+HWY_INLINE FloatVector ScaleByPower(FloatVector power, FloatVector n, hn::Mask<FloatTag> counts) {
+#if SYNTRA_AVX512
+  return FloatVector{_mm512_maskz_scalef_ps(counts.raw, power.raw, n.raw)};
+#else
+  const hn::RebindToSigned<FloatTag> d32;
+  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(d32, n));
+  const FloatVector scaled = hn::BitCast(FloatTag(), hn::Add(hn::BitCast(d32, power), exponent));
+  // Of NaN the exponent is arbitrary.
+  return hn::IfThenElseZero(counts, hn::IfThenElse(hn::IsNaN(power), power, scaled));
+#endif
+}
+
 // exp(x) for x <= 88. Below -86.6 the result is zero. NaN stays NaN.
 HWY_INLINE FloatVector FastExp(FloatVector x) {
-  const FloatTag d;
-  const hn::RebindToSigned<FloatTag> d32;
   const auto set = [](float c) { return hn::Set(FloatTag(), c); };
-  // After adding 1.5 * 2^23 the low bits of the sum hold the rounded quotient.
-  const FloatVector shifted = hn::MulAdd(x, set(1.44269504f), set(12582912.0f));
-  const FloatVector n = hn::Sub(shifted, set(12582912.0f));
+  const FloatVector n = hn::Round(hn::Mul(x, set(1.44269504f)));
   // ln 2 is split in two parts. The first ends in zero bits, so that n times it is exact.
   const FloatVector near = hn::NegMulAdd(n, set(0.693359375f), x);
   const FloatVector r = hn::NegMulAdd(n, set(-2.12194440e-4f), near);
-  // The Taylor series to r^7, by Estrin's scheme.
+  // The polynomial whose largest error is least, by Estrin's scheme.
   const FloatVector square = hn::Mul(r, r);
   const FloatVector p01 = hn::Add(set(1.0f), r);
-  const FloatVector p23 = hn::MulAdd(r, set(1.0f / 6), set(0.5f));
-  const FloatVector p45 = hn::MulAdd(r, set(1.0f / 120), set(1.0f / 24));
-  const FloatVector p67 = hn::MulAdd(r, set(1.0f / 5040), set(1.0f / 720));
-  const FloatVector high = hn::MulAdd(square, p67, p45);
+  const FloatVector p23 = hn::MulAdd(r, set(0.166665211f), set(0.49999994f));
+  const FloatVector p45 = hn::MulAdd(r, set(0.00836874545f), set(0.041668389f));
+  const FloatVector high = hn::MulAdd(square, set(0.00138145406f), p45);
   const FloatVector power = hn::MulAdd(square, hn::MulAdd(square, high, p23), p01);
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(d32, shifted));
-  const FloatVector scaled = hn::BitCast(d, hn::Add(hn::BitCast(d32, power), exponent));
-  const FloatVector power_of_x = hn::IfThenZeroElse(hn::Lt(x, set(-86.6f)), scaled);
-  // Of NaN the exponent above is arbitrary.
-  return hn::IfThenElse(hn::IsNaN(x), x, power_of_x);
+  // Not Ge, which is false for NaN.
+  return ScaleByPower(power, n, hn::Not(hn::Lt(x, set(-86.6f))));
 }
 
 }  // namespace HWY_NAMESPACE

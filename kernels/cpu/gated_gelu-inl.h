@@ -30,7 +30,7 @@ HWY_INLINE GeluParts GeluAt(FloatVector x) {
   const FloatVector square = hn::Mul(x, x);
   const FloatVector bend = hn::MulAdd(hn::Set(d, kCubic), square, one);
   const FloatVector minus_2u = hn::Mul(hn::Mul(hn::Set(d, -kTwiceRoot), x), bend);
-  // Beyond 80 the sigmoid is so small that its product with any finite float is zero.
+  // Beyond 80 the sigmoid is below 2e-35.
   const FloatVector power = FastExp(hn::Min(hn::Set(d, 80.0f), minus_2u));
   const FloatVector sigmoid = hn::Div(one, hn::Add(one, power));
   return {sigmoid, hn::Mul(power, sigmoid), square};

@@ -193,6 +193,12 @@ struct Bands {
   }
 };
 
+// Whether the processor has it and ONEDNN_MAX_CPU_ISA lets the library use it.
+bool HasAvx512() {
+  constexpr auto kAvx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kAvx512) == kAvx512;
+}
+
 dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& b,
                                       int thread_limit) {
   const ThreadLimit guard(thread_limit);
@@ -210,6 +216,11 @@ dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& 
   try {
     return {desc, attributes, Engine()};
   } catch (const dnnl::error& error) {
+    if (p.ab == DType::kBF16 && !HasAvx512()) {
+      Fail(ExitCode::kConfig,
+           "oneDNN multiplies bf16 on processors with AVX-512, and this one has none; set "
+           "train.precision: FP32");
+    }
     Fail(ExitCode::kInternal, "oneDNN has no {} product {} x {} x {}: {}", NameOf(p.ab), p.m, p.n,
          p.k, error.message);
   }

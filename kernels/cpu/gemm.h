@@ -25,7 +25,8 @@ enum class GemmThreads {
 class Gemm {
  public:
   Gemm();  // unbound
-  // Throws Error(kInternal) if the library has no kernel for the problem.
+  // Throws Error(kConfig) if the library has no products of that type for this processor, and
+  // Error(kInternal) if it has no kernel for the problem.
   Gemm(const GemmProblem& problem, GemmThreads threads);
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;

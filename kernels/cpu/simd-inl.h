@@ -50,12 +50,23 @@ HWY_INLINE FloatVector Load(const BFloat16* from, Whole) {
   return ToFloat(hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from)));
 }
 
+#if SYNTRA_AVX512
+HWY_INLINE FloatVector Load(const float* from, Part part) {
+  return hn::MaskedLoad(hn::FirstN(FloatTag(), part.count), FloatTag(), from);
+}
+HWY_INLINE FloatVector Load(const BFloat16* from, Part part) {
+  const hn::Rebind<uint16_t, FloatTag> d16;
+  const auto* bits = reinterpret_cast<const uint16_t*>(from);
+  return ToFloat(hn::MaskedLoad(hn::FirstN(d16, part.count), d16, bits));
+}
+#else
 template <typename T>
 HWY_INLINE FloatVector Load(const T* from, Part part) {
   T lanes[hn::MaxLanes(FloatTag())] = {};
   std::memcpy(lanes, from, part.count * sizeof(T));
   return Load(lanes, Whole());
 }
+#endif
 
 HWY_INLINE void Store(FloatVector value, float* to, Whole) { hn::StoreU(value, FloatTag(), to); }
 
@@ -74,7 +85,7 @@ HWY_INLINE HalfWords RoundToNearest(FloatVector value) {
 // The same with the processor's instruction if it has one (Highway 1.0 does not offer it). The
 // instruction treats subnormals as zero, as products of bf16 do.
 HWY_INLINE HalfWords ToBFloat16(FloatVector value) {
-#if HWY_TARGET == HWY_AVX3
+#if SYNTRA_AVX512
   if (kHasAvx512Bf16) {
     HalfWords rounded;
     asm("vcvtneps2bf16 %1, %0" : "=v"(rounded.raw) : "v"(value.raw));
@@ -89,12 +100,23 @@ HWY_INLINE void Store(FloatVector value, BFloat16* to, Whole) {
   hn::StoreU(ToBFloat16(value), d16, reinterpret_cast<uint16_t*>(to));
 }
 
+#if SYNTRA_AVX512
+HWY_INLINE void Store(FloatVector value, float* to, Part part) {
+  hn::BlendedStore(value, hn::FirstN(FloatTag(), part.count), FloatTag(), to);
+}
+HWY_INLINE void Store(FloatVector value, BFloat16* to, Part part) {
+  const hn::Rebind<uint16_t, FloatTag> d16;
+  auto* bits = reinterpret_cast<uint16_t*>(to);
+  hn::BlendedStore(ToBFloat16(value), hn::FirstN(d16, part.count), d16, bits);
+}
+#else
 template <typename T>
 HWY_INLINE void Store(FloatVector value, T* to, Part part) {
   T lanes[hn::MaxLanes(FloatTag())];
   Store(value, lanes, Whole());
   std::memcpy(to, lanes, part.count * sizeof(T));
 }
+#endif
 
 // Stores the value, or adds it to the value in memory.
 template <typename T, typename Lanes>

@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_AVX3
+#if SYNTRA_AVX512
 
 bool HasProduct(DType type) { return type == DType::kF32 || (kHasAvx512Bf16 && !kHasAmxBf16); }
 

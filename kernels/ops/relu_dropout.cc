@@ -53,8 +53,7 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
   CheckOperands("relu_dropout_grad", inputs, {{"y", kActivation, 3}, {"dy", kActivation, 3}});
   SYNTRA_CHECK(inputs[0] == inputs[1], "relu_dropout_grad: y is {}, dy {}", ToString(inputs[0]),
                ToString(inputs[1]));
-  const double rate = attributes.Number("rate");
-  SYNTRA_CHECK(rate >= 0.0 && rate < 1.0, "relu_dropout_grad: rate {}", rate);
+  CheckedRate("relu_dropout_grad", attributes);
   return {inputs[0]};
 }
 

@@ -66,11 +66,17 @@ inline void CheckShape(std::string_view op, std::string_view name, const TensorT
                ToString(type), ToString(shape));
 }
 
+// Checks the rate of a random mask, which must be below 1 as a float, too.
+inline double CheckedRate(std::string_view op, const Attributes& attributes) {
+  const double rate = attributes.Number("rate");
+  SYNTRA_CHECK(rate >= 0.0 && static_cast<float>(rate) < 1.0f, "{}: rate {}", op, rate);
+  return rate;
+}
+
 // Checks the rate and the keys of a random mask. Keys are `[B, 2]`, one row for each example.
 inline void CheckNoise(std::string_view op, const Attributes& attributes, const TensorType& keys,
                        int64_t examples) {
-  const double rate = attributes.Number("rate");
-  SYNTRA_CHECK(rate >= 0.0 && rate < 1.0, "{}: rate {}", op, rate);
+  const double rate = CheckedRate(op, attributes);
   SYNTRA_CHECK(rate == 0.0 || keys.present(), "{}: rate {} needs keys", op, rate);
   CheckShape(op, "keys", keys, {examples, 2});
 }

@@ -2,8 +2,7 @@
 // The same map over positions for every example: y[b, t, g, :] = sum_s w_g[t, s] x[b, s, g, :].
 //   w A or f32 [T', T], or [G, T', T] for G groups of columns; with transpose [.., T, T'];
 //   x A [B, T, D] with columns in G contiguous groups -> y A [B, T', D].
-// Attributes {transpose}. Random Synthesizers without softmax, Linformer, MLP-Mixer, gMLP and
-// Fourier mixing use it.
+// Attributes {transpose}. Mixers with a matrix over positions use it.
 // shared_matmul_grad: [.., T', T], f32 of {shape} = sum over b of a[b, :, g] c[b, :, g]^T, the
 // gradient of w, with a [B, T', D] and c [B, T, D].
 #include <algorithm>

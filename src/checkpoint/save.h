@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/file.h"
@@ -17,6 +18,9 @@ struct SaveOptions {
   // Bound of a shard; a larger tensor has a shard of its own.
   int64_t shard_bytes = int64_t{512} << 20;
   bool verify = true;  // read everything back before committing
+  // Called when all is written, before the checkpoint gets its name. The save ends with what it
+  // throws.
+  std::function<void()> before_commit = {};
 };
 
 // Commits root/step-NNNNNNNNNN with the tensors, and `files` beside them, creating `root` if

@@ -146,6 +146,7 @@ void CommitDirectory(const Path& building, const Path& root, const Manifest& man
                      const SaveOptions& options, std::chrono::steady_clock::time_point start) {
   const int64_t step = manifest.info.step;
   const Path final_path = root / StepName(step);
+  if (options.before_commit) options.before_commit();
   PutInPlace(building, final_path);
   PruneCheckpoints(root, step, options.keep, options.milestone_every);
 

@@ -5,3 +5,7 @@
 #pragma once
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+
+// Whether the code that is compiled now is for AVX-512. Of Highway's targets the better is the
+// lower.
+#define SYNTRA_AVX512 (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)

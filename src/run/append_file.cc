@@ -38,8 +38,8 @@ void AppendFile::DropFrom(int64_t size) {
 
 // By a descriptor of its own, since Append may give up the other.
 void AppendFile::Sync() const {
-  if (!Exists(path_)) return;  // Append has warned
   try {
+    if (!Exists(path_)) return;  // Append has warned
     File::OpenOwnForRead(path_).Sync();
   } catch (const Error& error) {
     Log().warn("{}; training goes on", error.what());

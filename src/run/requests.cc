@@ -50,8 +50,9 @@ bool Requests::Stop() {
       options_.takes_files ? PollRequestFiles(options_.run_directory) : StopRequest::kNone;
   const StopRequest strongest = std::max(signal, file);
   save_ |= strongest == StopRequest::kSave;
-  const bool is_over = options_.seconds > 0 && now - start_ > options_.seconds;
-  stop_ |= strongest == StopRequest::kSaveAndStop || is_over || JobEnds(now);
+  const bool is_over = (options_.seconds > 0 && now - start_ > options_.seconds) || JobEnds(now);
+  stopped_by_time_ |= is_over && !stop_;
+  stop_ |= strongest == StopRequest::kSaveAndStop || is_over;
   return stop_;
 }
 

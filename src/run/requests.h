@@ -48,6 +48,8 @@ class Requests {
   // Whether any rank has been asked to stop, also one that is far from its next collective. The
   // other ranks may find out earlier or later.
   bool StopOfAnyRank();
+  // Whether the limit of time, or the job's, is why this rank stops.
+  bool stopped_by_time() const { return stopped_by_time_; }
 
  private:
   // Whether the job ends so soon that the run has to stop now.
@@ -57,7 +59,7 @@ class Requests {
   double start_ = MonotonicSeconds();
   double latest_look_ = start_;
   double longest_gap_ = 0;  // between two looks, in seconds
-  bool stop_ = false, save_ = false;
+  bool stop_ = false, save_ = false, stopped_by_time_ = false;
   Path note_;  // the file that exists while the ranks are asked to stop
 };
 

@@ -52,9 +52,15 @@ void RunStatus::Start(int64_t step) {
   Write("running", step, starts + 1);
 }
 
-void RunStatus::Progress(int64_t step) { WriteOrWarn("running", step, 0); }
+void RunStatus::Progress(int64_t step) {
+  if (ReadStatus(path_).step != step) WriteOrWarn("running", step, 0);
+}
 
-void RunStatus::Stop(int64_t step, bool done) { WriteOrWarn(done ? kDone : "stopped", step, 0); }
+void RunStatus::Stop(int64_t step, Ending ending) {
+  const Previous previous = ReadStatus(path_);
+  const bool got_on = ending != Ending::kOutOfTime || previous.step != step;
+  WriteOrWarn(ending == Ending::kDone ? kDone : "stopped", step, got_on ? 0 : previous.starts);
+}
 
 void RunStatus::Write(const char* state, int64_t step, int64_t starts) {
   const Json status = {{"state", state},

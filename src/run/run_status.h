@@ -11,6 +11,8 @@
 
 namespace syntra {
 
+enum class Ending { kDone, kStopped, kOutOfTime };
+
 class RunStatus {
  public:
   static constexpr int kMaxStartsWithoutProgress = 3;
@@ -23,10 +25,12 @@ class RunStatus {
   // The run starts from the checkpoint at `step`. Throws Error(kDiverged) if it has started there
   // kMaxStartsWithoutProgress times and neither saved a later checkpoint nor ended in order.
   void Start(int64_t step);
-  // A checkpoint at `step` was saved.
+  // A checkpoint at `step` was saved. That of the step from which the run has started is none of
+  // its progress.
   void Progress(int64_t step);
-  // The run ended in order: stopped on request, or done.
-  void Stop(int64_t step, bool done);
+  // The run ended in order. Without time enough to get on from its start, it would start again and
+  // again: that counts as a start without progress.
+  void Stop(int64_t step, Ending ending);
 
  private:
   void Write(const char* state, int64_t step, int64_t starts);

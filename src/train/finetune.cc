@@ -252,7 +252,9 @@ bool Finetuning::PredictTest(RunContext& run, TrainingState& state, const TaskDa
     const std::vector<TaskExample> examples = ReadSplit(*data.task, *split, folder, &left_out);
     const auto answers = answerer_->Answer(*data.task, examples, stop);
     if (!answers) return false;
-    if (run.is_chief()) WriteTest(*data.task, *split, *answers, left_out);
+    if (!run.is_chief()) continue;
+    run.chief->lock.CheckHeld();
+    WriteTest(*data.task, *split, *answers, left_out);
   }
   return true;
 }
@@ -263,6 +265,7 @@ bool Finetuning::Finish(RunContext& run, TrainingState& state) {
     if (!PredictTest(run, state, data)) return false;
   }
   if (run.is_chief()) {
+    run.chief->lock.CheckHeld();
     ZipSubmissions(submission_, lacking_);
     WriteResults();
   }

@@ -30,25 +30,21 @@ std::string Listed(const char* what, const std::vector<std::string>& names) {
 
 // The parameters of a model and those of a checkpoint, side by side.
 struct Match {
-  Match(const TensorSource& initial, Replica& replica) {
-    const size_t prefix = std::string_view(kParametersGroup).size();
-    std::set<std::string> known;
-    for (HostTensor& tensor : replica.ParameterTensors()) {
-      ++parameters;
-      tensor.name = tensor.name.substr(prefix);
-      known.insert(tensor.name);
-      const auto stored = initial.tensors().find(tensor.name);
+  Match(const TensorSource& initial, const ParameterStore& model) : parameters(model.all().size()) {
+    for (const Parameter& parameter : model.all()) {
+      const TensorType type{DType::kF32, parameter.shape};
+      const auto stored = initial.tensors().find(parameter.name);
       if (stored == initial.tensors().end()) {
-        missing.push_back(tensor.name);
-      } else if (stored->second != tensor.type) {
-        others.push_back(fmt::format("{} is {} there, {} here", tensor.name,
-                                     ToString(stored->second), ToString(tensor.type)));
+        missing.push_back(parameter.name);
+      } else if (stored->second != type) {
+        others.push_back(fmt::format("{} is {} there, {} here", parameter.name,
+                                     ToString(stored->second), ToString(type)));
       } else {
-        taken.push_back(std::move(tensor));
+        taken.insert(parameter.name);
       }
     }
     for (const auto& [name, type] : initial.tensors()) {
-      if (!known.contains(name)) unused.push_back(name);
+      if (!model.Find(name)) unused.push_back(name);
     }
   }
 
@@ -60,8 +56,8 @@ struct Match {
     return lines;
   }
 
-  size_t parameters = 0;  // of the model
-  std::vector<HostTensor> taken;
+  size_t parameters;  // of the model
+  std::set<std::string> taken;
   std::vector<std::string> missing, others, unused;
 };
 
@@ -154,38 +150,56 @@ std::optional<Config> ConfigOfStart(const Config& config,
   return ParseConfig(initial->path.string(), initial->config, {}, kForModel);
 }
 
-void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
-                 RunIdentity* identity) {
-  const std::string& source = initial.source;
-  const Match match(*initial.parameters, replica);
+InitialMatch MatchInitial(const StoredParameters& initial, const CheckpointConfig& config,
+                          const ParameterStore& model, const std::string& tokenizer_identity) {
+  const Match match(*initial.parameters, model);
   std::vector<std::string> differences = match.Differences();
   if (match.taken.empty()) {
     Fail(ExitCode::kCheckpoint, "checkpoint.initial {} has no parameter of this model:\n  {}",
-         source, Join(differences, "\n  "));
+         initial.source, Join(differences, "\n  "));
   }
-  const std::string& digest = initial.tokenizer_identity;
-  if (!digest.empty() && digest != identity->tokenizer_identity) {
+  std::string advice;
+  if (!differences.empty()) {
+    advice = fmt::format(
+        "\nTo take the {} of {} parameters that match and initialise the rest, set "
+        "checkpoint.initial_missing to INITIALIZE",
+        match.taken.size(), match.parameters);
+  }
+  const std::string& identity = initial.tokenizer_identity;
+  if (!identity.empty() && identity != tokenizer_identity) {
     differences.push_back(
-        fmt::format("tokenizer: XXH3-128 {} there, {} here: the same ids mean other "
-                    "pieces",
-                    Printable(digest), identity->tokenizer_identity));
+        fmt::format("tokenizer: XXH3-128 {} there, {} here: the same ids mean other pieces",
+                    Printable(identity), tokenizer_identity));
+    advice += "\nTo go on with the tokenizer of the checkpoint, leave data.tokenizer out";
   }
   const std::string list = Join(differences, "\n  ");
   if (!differences.empty() && config.initial_missing() == CheckpointConfig::FAIL) {
-    Fail(ExitCode::kCheckpoint,
-         "checkpoint.initial {} and this run do not match:\n  {}\nTo take the {} of {} parameters "
-         "that match and initialise the rest, set checkpoint.initial_missing to INITIALIZE",
-         source, list, match.taken.size(), match.parameters);
+    Fail(ExitCode::kCheckpoint, "checkpoint.initial {} and this run do not match:\n  {}{}",
+         initial.source, list, advice);
   }
-  ReadAll(*initial.parameters, initial.path, match.taken);
+  return {
+      match.taken,
+      fmt::format("{}: {} of {} parameters", initial.source, match.taken.size(), match.parameters),
+      list};
+}
+
+void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
+                 RunIdentity* identity) {
+  const InitialMatch match =
+      MatchInitial(initial, config, replica.plan().parameters(), identity->tokenizer_identity);
+  std::vector<HostTensor> tensors = replica.ParameterTensors();
+  for (HostTensor& tensor : tensors) {
+    tensor.name = tensor.name.substr(std::string_view(kParametersGroup).size());
+  }
+  std::erase_if(tensors,
+                [&](const HostTensor& tensor) { return !match.taken.contains(tensor.name); });
+  ReadAll(*initial.parameters, initial.path, tensors);
   replica.CommitParameters();
   if (config.initial_state() == CheckpointConfig::CONTINUED) {
-    TakeOptimizerState(initial, differences.empty(), replica, identity);
+    TakeOptimizerState(initial, match.differences.empty(), replica, identity);
   }
-  identity->initial =
-      fmt::format("{}: {} of {} parameters", source, match.taken.size(), match.parameters);
-  Log().info("starting from the parameters of {}", identity->initial);
-  if (!differences.empty()) Log().warn("the rest is initialised:\n  {}", list);
+  identity->initial = match.summary;
+  Log().info("starting from the parameters of {}", match.summary);
 }
 
 }  // namespace syntra

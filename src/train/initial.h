@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "configs/schema/config.pb.h"
@@ -33,12 +34,21 @@ std::optional<StoredModel> OpenForeign(const Path& path);
 std::optional<Config> ConfigOfStart(const Config& config,
                                     const std::optional<InitialModel>& initial);
 
-// Puts the parameters of `initial` that the model has, in the same shape, in the place of the
-// replica's, which are initialised, and sets `identity.initial`. With checkpoint.initial_state
-// CONTINUED, the optimizer's state of these parameters and its count of steps come with them. If
-// both do not have the same parameters, or not the same tokenizer, checkpoint.initial_missing
-// decides: FAIL throws Error(kCheckpoint) with the differences, INITIALIZE logs them. If they have
-// nothing in common, it always throws.
+// The parameters of a start that a model takes: those of the same name and shape.
+struct InitialMatch {
+  std::set<std::string> taken;
+  std::string summary;      // "runs/a at step 1,000: 72 of 74 parameters"
+  std::string differences;  // one a line; empty: both have the same parameters and tokenizer
+};
+
+// If they differ, checkpoint.initial_missing decides: FAIL throws Error(kCheckpoint) with the
+// differences. If they have nothing in common, it always throws.
+InitialMatch MatchInitial(const StoredParameters& initial, const CheckpointConfig& config,
+                          const ParameterStore& model, const std::string& tokenizer_identity);
+
+// Puts the parameters that MatchInitial takes in the place of the replica's, which are initialised,
+// and sets `identity.initial`. With checkpoint.initial_state CONTINUED, the optimizer's state of
+// these parameters and its count of steps come with them. Throws as MatchInitial.
 void LoadInitial(StoredParameters& initial, const CheckpointConfig& config, Replica& replica,
                  RunIdentity* identity);
 

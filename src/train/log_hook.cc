@@ -20,6 +20,7 @@ class LogHook : public Hook {
 
   bool Start(int64_t step) override {
     if (!run_.is_chief()) return true;
+    run_.chief->lock.CheckHeld();
     stragglers_.emplace(run_.hosts);
     const Config& config = run_.config;
     const RunStart start{.step = step,

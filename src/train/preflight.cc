@@ -13,6 +13,7 @@
 #include "data/first_records.h"
 #include "data/prepared_state.h"
 #include "data/training_data.h"
+#include "kernels/bfloat16.h"
 #include "plan/fits.h"
 #include "run/run_lock.h"
 #include "tasks/task.h"
@@ -70,12 +71,16 @@ class Checks {
 
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
+    Check("precision", {"model"}, [&] { return CheckPrecision(); });
     if (splits_.empty()) {
       Check("task files", {}, [&] { return CheckTasks(); });
       Check("test files", {"task files"}, [&] { return CheckTestFiles(); });
     }
     Check("initial", {}, [&] { return CheckInitial(); });
     Check("tokenizer", {"initial"}, [&] { return CheckTokenizer(); });
+    if (initial_) {
+      Check("parameters of the start", {"model", "tokenizer"}, [&] { return CheckMatches(); });
+    }
     if (!splits_.empty()) CheckCorpora();
     Check("run directory", {}, [&] { return CheckDirectory(); });
     Check("lock", {"run directory"}, [&] {
@@ -120,6 +125,16 @@ class Checks {
            fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
            ExitCode::kResources});
     }
+  }
+
+  CheckResult CheckPrecision() const {
+    const TrainConfig& train = config_.train();
+    const std::string text = TrainConfig::Precision_Name(train.precision());
+    const bool is_slow = train.precision() == TrainConfig::BF16 &&
+                         places_.backend->device().is_host() && BFloat16IsEmulated();
+    if (!is_slow) return text;
+    return {text + " takes longer than FP32 on this processor, which has no instructions for it",
+            State::kWarning};
   }
 
   std::string CheckModel() {
@@ -242,6 +257,14 @@ class Checks {
     if (config_.checkpoint().initial().empty()) return "checkpoint.initial is not set";
     if (!initial_) initial_ = InitialOf(config_);
     return initial_ ? initial_->path.string() : "not used, since the run has checkpoints";
+  }
+
+  CheckResult CheckMatches() const {
+    const InitialMatch match =
+        MatchInitial(*initial_, config_.checkpoint(), plan_->parameters(), tokenizer_->identity());
+    if (match.differences.empty()) return match.summary;
+    return {fmt::format("{}; the rest is initialised:\n  {}", match.summary, match.differences),
+            State::kWarning};
   }
 
   // Where the index beside the shards is that of the run, the corpus must be the one it lists:

@@ -55,12 +55,13 @@ std::string RunIdOf(const RunDirectory& directory) {
 
 void DescribeRun(const RunDirectory& directory, const std::string& run_id, const Config& config,
                  int ranks, const std::string& initial) {
+  std::error_code code;  // the working directory may have been removed
   Json json{{"run_id", run_id},
             {"version", Version()},
             {"host", HostName()},
             {"ranks", ranks},
             {"command", CommandLineWords()},
-            {"working_directory", std::filesystem::current_path().string()},
+            {"working_directory", std::filesystem::current_path(code).string()},
             {"config_digest", ConfigDigest(config)}};
   if (!initial.empty()) json["initial"] = initial;
   ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");

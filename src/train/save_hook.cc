@@ -21,6 +21,9 @@ namespace {
 // run. In the foreground, the run waits until the checkpoint is there.
 enum class SaveMode { kBackground, kForeground, kMustSucceed };
 
+// What became of a save; the later in this list, the worse.
+enum class SaveOutcome { kWriting, kSaved, kFailed, kNotFinite };
+
 class SaveHook : public Hook {
  public:
   SaveHook(RunContext& run, TrainingState& state, bool before_evaluations)
@@ -55,6 +58,7 @@ class SaveHook : public Hook {
   bool AfterStep(const StepReport& report) override {
     if (part_.valid()) CommitIfWritten();
     if (saving_.valid() && IsReady(saving_)) FinishLast();
+    if (is_writing_) LearnOutcome();
     if (const std::optional<SaveMode> mode = ModeAfter(report)) Save(report.step, *mode);
     return true;
   }
@@ -110,7 +114,7 @@ class SaveHook : public Hook {
     const Watchdog::Phase phase = Phase(step);
     const TraceSpan span(run_.trace, TraceLane::kTraining, "save", step);
     FinishLast();
-    if (AnyFailed(std::exchange(last_failed_, false))) state_.saved_step = kNone;
+    if (is_writing_) LearnOutcome();
     if (state_.saved_step == step) return;
     // A communicator that lost a rank may leave wrong sums in a device and shows it in its next
     // call: that call comes when all sums are done, and before they are kept.
@@ -124,19 +128,34 @@ class SaveHook : public Hook {
       failed |= std::exchange(last_failed_, false);
     }
     if (run_.is_chief() && !failed) run_.chief->progress->Saved(SecondsSince(start));
-    if (!AnyFailed(failed)) state_.saved_step = step;
+    if (Share(failed ? SaveOutcome::kFailed : SaveOutcome::kSaved) == SaveOutcome::kFailed) return;
+    state_.saved_step = step;
+    is_writing_ = mode == SaveMode::kBackground;
   }
 
-  // Whether a save failed, as rank 0 knows. All ranks throw together where the state was not fit to
+  // What rank 0 knows of a save, on all ranks. They throw together where the state was not fit to
   // be saved.
-  bool AnyFailed(bool failed) {
-    double worst = !run_.is_chief() ? 0 : !diverged_.empty() ? 2 : failed ? 1 : 0;
-    run_.ranks.AllReduceMax(std::span(&worst, 1));
-    if (worst > 1) {
+  SaveOutcome Share(SaveOutcome outcome) {
+    if (!diverged_.empty()) outcome = SaveOutcome::kNotFinite;
+    auto shared = run_.is_chief() ? static_cast<double>(outcome) : 0;
+    run_.ranks.AllReduceMax(std::span(&shared, 1));
+    outcome = static_cast<SaveOutcome>(shared);
+    if (outcome == SaveOutcome::kNotFinite) {
       BroadcastText(run_.ranks, &diverged_);
       throw CommonError(ExitCode::kDiverged, diverged_);
     }
-    return worst > 0;
+    return outcome;
+  }
+
+  // After each step, until all ranks know what became of the save in the background.
+  void LearnOutcome() {
+    const bool is_written = !part_.valid() && !saving_.valid();
+    const bool failed = is_written && std::exchange(last_failed_, false);
+    const SaveOutcome outcome = Share(!is_written ? SaveOutcome::kWriting
+                                      : failed    ? SaveOutcome::kFailed
+                                                  : SaveOutcome::kSaved);
+    is_writing_ = outcome == SaveOutcome::kWriting;
+    if (outcome == SaveOutcome::kFailed) state_.saved_step = kNone;
   }
 
   // What this rank writes: all of the state on rank 0 alone or, where ranks share it, each its own
@@ -175,7 +194,7 @@ class SaveHook : public Hook {
       saving_ = Launch(mode, [this, position = Position(), state = StateToWrite(mode)] {
         SyncRecords();
         SaveSnapshot(run_.directory.checkpoints(), run_.identity, position, state,
-                     run_.config.checkpoint());
+                     OptionsOf(run_.config.checkpoint(), run_.chief->lock));
       });
     });
   }
@@ -189,6 +208,7 @@ class SaveHook : public Hook {
     }
     BroadcastText(run_.ranks, &begun);
     if (begun.empty()) return false;
+    const auto start = Clock::now();
     try {
       part_ = Launch(mode, [this, begun, part = StateToWrite(mode)] {
         return shared_.WritePart(begun, part);
@@ -198,6 +218,7 @@ class SaveHook : public Hook {
       failed.set_value(SharedSnapshot::Failed());
       part_ = failed.get_future();
     }
+    waited_ += SecondsSince(start);
     return true;
   }
 
@@ -214,10 +235,13 @@ class SaveHook : public Hook {
     const std::vector<std::string> answers = run_.ranks.Gather(part_.get());
     if (!run_.is_chief()) return;
     waited_ += SecondsSince(start);
-    saving_ = Launch(mode, [this, answers] {
-      SyncRecords();
-      shared_.Commit(answers);
+    const bool begun = Try(mode, [&] {
+      saving_ = Launch(mode, [this, answers] {
+        SyncRecords();
+        shared_.Commit(answers);
+      });
     });
+    last_failed_ |= !begun;
   }
 
   // Waits for the save that was begun last, if there is one.
@@ -244,13 +268,14 @@ class SaveHook : public Hook {
       return true;
     } catch (const std::exception&) {  // memory and threads can be refused anywhere
       const Failure failure = CurrentFailure();
+      if (failure.code == ExitCode::kLocked) throw;  // the directory is another run's
       ++failed_in_a_row_;
       const double waited = std::exchange(waited_, 0) + SecondsSince(start);
       run_.chief->RecordEvent("save_failed", saving_step_,
                               {{"seconds", waited}, {"error", failure.message}});
       if (failure.code == ExitCode::kDiverged) {
         if (run_.ranks.size() == 1) throw;
-        diverged_ = failure.message;  // the others learn it at the next save
+        diverged_ = failure.message;  // the others learn it after this step
         return false;
       }
       if (mode == SaveMode::kMustSucceed || failed_in_a_row_ >= most) throw;
@@ -282,6 +307,7 @@ class SaveHook : public Hook {
   bool is_shared_;  // the state, by the ranks
   SaveMode mode_;   // of saves that are due
   int64_t saving_step_ = 0;
+  bool is_writing_ = false;  // in the background, as far as all ranks know
   StateCopy copy_;
   SharedSnapshot shared_;
   // The own part of a checkpoint that all ranks write: what became of it.

@@ -51,8 +51,10 @@ CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position) 
                      {"world_size", std::to_string(identity.world_size)}}};
 }
 
-SaveOptions OptionsOf(const CheckpointConfig& config) {
-  return {.keep = config.keep(), .milestone_every = config.milestone_every()};
+SaveOptions OptionsOf(const CheckpointConfig& config, const RunLock& lock) {
+  return {.keep = config.keep(),
+          .milestone_every = config.milestone_every(),
+          .before_commit = [&lock] { lock.CheckHeld(); }};
 }
 
 void RequireFinite(const std::string& bad, int64_t step, const Path& root) {
@@ -68,10 +70,10 @@ void RequireFinite(const std::string& bad, int64_t step, const Path& root) {
 }
 
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
-                  std::span<const TensorRecord> state, const CheckpointConfig& config) {
+                  std::span<const TensorRecord> state, const SaveOptions& options) {
   RequireFinite(NotFinite(state), position.step, root);
   const FileRecord tokenizer{kTokenizerFile, identity.tokenizer_model};
-  SaveCheckpoint(root, InfoOf(identity, position), state, OptionsOf(config), {&tokenizer, 1});
+  SaveCheckpoint(root, InfoOf(identity, position), state, options, {&tokenizer, 1});
 }
 
 void CheckFinite(const Path& path, std::span<const HostTensor> tensors) {

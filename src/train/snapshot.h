@@ -46,9 +46,10 @@ struct RunPosition {
   std::string data_position;  // TrainingData::PositionAt; empty in the first checkpoints
 };
 
-// What a checkpoint says of the run besides its tensors, and how it is kept.
+// What a checkpoint says of the run besides its tensors, and how it is kept: only while the run has
+// its directory.
 CheckpointInfo InfoOf(const RunIdentity& identity, const RunPosition& position);
-SaveOptions OptionsOf(const CheckpointConfig& config);
+SaveOptions OptionsOf(const CheckpointConfig& config, const RunLock& lock);
 
 // Throws Error(kDiverged), naming the newest checkpoint that there is, if some of the state is not
 // finite (`bad`, NotFinite): such a state must not take the place of a good one.
@@ -56,7 +57,7 @@ void RequireFinite(const std::string& bad, int64_t step, const Path& root);
 
 // Saves parameters and optimizer state, if they are finite.
 void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPosition& position,
-                  std::span<const TensorRecord> state, const CheckpointConfig& config);
+                  std::span<const TensorRecord> state, const SaveOptions& options);
 
 // Reads what the replica holds of every tensor, and where the run's first parameters came from.
 // Throws Error(kCheckpoint) if names or shapes differ, or values are not finite.

@@ -24,18 +24,13 @@ namespace {
 
 class Trainer {
  public:
-  // `rolled_back`: the run has just gone back to its newest checkpoint, and these are its rollbacks
-  // since then.
-  Trainer(RunContext& run, Workload& workload, const std::optional<Rollbacks>& rolled_back)
-      : run_(run), workload_(workload), rolled_back_(rolled_back) {}
+  Trainer(RunContext& run, Workload& workload) : run_(run), workload_(workload) {}
 
   RunOutcome Train();
-  // Makes an earlier checkpoint the newest one, and returns the rollbacks with this one. Throws
-  // `divergence` where that is not allowed.
-  Rollbacks RollBack(const Divergence& divergence);
 
  private:
-  Rollbacks GoBack(const Divergence& divergence);
+  ExitCode RunToItsEnd();
+  void GoBack(const Divergence& divergence);
   void Settle();
   ExitCode Run();
   void Begin();
@@ -56,7 +51,8 @@ class Trainer {
 
   RunContext& run_;
   Workload& workload_;
-  const std::optional<Rollbacks> rolled_back_;
+  // Where the run has just gone back to its newest checkpoint: its rollbacks, with this one.
+  std::optional<Rollbacks> rolled_back_;
   std::optional<TrainingState> state_;
   RunOutcome outcome_;
   std::vector<std::unique_ptr<Hook>> hooks_;
@@ -216,7 +212,8 @@ void Trainer::Begin() {
 }
 
 ExitCode Trainer::Run() {
-  if (!workload_.Prepare(run_)) return ExitCode::kRequeue;
+  // Behind a rollback everything is prepared, and the rollback must be saved before the run stops.
+  if (!rolled_back_ && !workload_.Prepare(run_)) return ExitCode::kRequeue;
   Begin();
   if (outcome_.was_done) {
     Log().info("the run is done: {} of {} steps", state_->step, steps());
@@ -252,7 +249,10 @@ void Trainer::RecordEnd() {
   chief.prometheus->Write();
   chief.events->Sync();
   if (chief.samples) chief.samples->Sync();
-  chief.status.Stop(state_->step, done);
+  const bool by_time = run_.requests->stopped_by_time();
+  chief.status.Stop(state_->step, done      ? Ending::kDone
+                                  : by_time ? Ending::kOutOfTime
+                                            : Ending::kStopped);
   LogTime();
 }
 
@@ -274,13 +274,7 @@ void Trainer::LogTime() const {
 
 RunOutcome Trainer::Train() {
   try {
-    outcome_.code = Run();
-  } catch (const Divergence&) {
-    throw;  // the run may go back
-  } catch (const CommonError&) {
-    Settle();
-    RecordFailure();
-    throw;
+    outcome_.code = RunToItsEnd();
   } catch (...) {
     RecordFailure();
     throw;
@@ -291,23 +285,30 @@ RunOutcome Trainer::Train() {
   return outcome_;
 }
 
+// A run that diverges goes back as often as it may.
+ExitCode Trainer::RunToItsEnd() {
+  for (;;) {
+    try {
+      return Run();
+    } catch (const Divergence& divergence) {
+      Settle();
+      GoBack(divergence);
+    } catch (const CommonError&) {
+      Settle();
+      throw;
+    }
+  }
+}
+
 // All ranks leave the loop together, by an error.
 void Trainer::Settle() {
+  if (!state_) return;
   state_->runner.FinishGathers();
   for (const auto& hook : hooks_) hook->Settle();
 }
 
-Rollbacks Trainer::RollBack(const Divergence& divergence) {
-  try {
-    return GoBack(divergence);
-  } catch (...) {
-    RecordFailure();
-    throw;
-  }
-}
-
-Rollbacks Trainer::GoBack(const Divergence& divergence) {
-  Settle();
+// Makes an earlier checkpoint the newest one. Throws `divergence` where that is not allowed.
+void Trainer::GoBack(const Divergence& divergence) {
   const int64_t most = run_.config.train().max_rollbacks();
   const int64_t done = state_->rollbacks.count();
   if (!workload_.may_roll_back() || most == 0) throw divergence;
@@ -315,25 +316,32 @@ Rollbacks Trainer::GoBack(const Divergence& divergence) {
     Fail(ExitCode::kDiverged, "{}. The run has gone back {} times (train.max_rollbacks is {})",
          divergence.what(), done, most);
   }
-  hooks_.clear();
   const Path root = run_.directory.checkpoints();
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step, BytesBelow(root));
-  double to = -1;
+  double shared = -1;
   if (run_.is_chief()) {
     run_.chief->lock.CheckHeld();
-    to = static_cast<double>(StepToGoBackTo(root, divergence.first_bad_step()));
-    RemoveCheckpointsAfter(root, static_cast<int64_t>(to));
-    run_.chief->RecordEvent("rollback", state_->step, {{"to", static_cast<int64_t>(to)}});
+    shared = static_cast<double>(StepToGoBackTo(root, divergence.first_bad_step()));
   }
-  run_.ranks.AllReduceMax(std::span(&to, 1));
+  run_.ranks.AllReduceMax(std::span(&shared, 1));
+  const auto to = static_cast<int64_t>(shared);
+  if (to >= state_->step) {
+    Fail(ExitCode::kDiverged, "{}. There is no earlier checkpoint to go back to",
+         divergence.what());
+  }
+  if (run_.is_chief()) {
+    RemoveCheckpointsAfter(root, to);
+    run_.chief->RecordEvent("rollback", state_->step, {{"to", to}});
+  }
   run_.started = Clock::now();
-  Rollbacks rollbacks = state_->rollbacks;
-  rollbacks.Add(state_->step, static_cast<int64_t>(to));
+  rolled_back_ = state_->rollbacks;
+  rolled_back_->Add(state_->step, to);
   Log().error(
       "{}. Going back from step {} to step {}, from which on other batches are taken "
       "(rollback {} of {})",
       divergence.what(), state_->step, to, done + 1, most);
-  return rollbacks;
+  hooks_.clear();
+  state_.reset();
 }
 
 }  // namespace
@@ -356,14 +364,7 @@ RunOutcome Train(Workload& workload, const Config& config, Communicator& ranks, 
     RunContext run(config, ranks, backend, watchdog, std::move(preflight));
     run.started = started;
     phase.reset();
-    for (std::optional<Rollbacks> rollbacks;;) {
-      Trainer trainer(run, workload, rollbacks);
-      try {
-        return trainer.Train();
-      } catch (const Divergence& divergence) {
-        rollbacks = trainer.RollBack(divergence);
-      }
-    }
+    return Trainer(run, workload).Train();
   } catch (...) {
     // The caller prints it; people look for it in the log file, too.
     NoteInLogFile(CurrentFailure().message);

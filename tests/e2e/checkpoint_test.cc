@@ -378,6 +378,11 @@ TEST_F(Initial, AnotherTokenizer) {
   const Outcome refused = Run(Pretrain("b", From(Directory("a"), {other, prepared})));
   EXPECT_EQ(refused.code, 5) << refused.err;
   EXPECT_TRUE(refused.Says("the same ids mean other pieces")) << refused.err;
+  EXPECT_TRUE(refused.Says("leave data.tokenizer out")) << refused.err;
+  EXPECT_FALSE(refused.Says("parameters that match")) << refused.err;
+  // Before anything is tokenized.
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "tokens"));
+  EXPECT_FALSE(std::filesystem::exists(Directory("b")));
   const Outcome taken = Run(Pretrain(
       "b", From(Directory("a"), {other, prepared, "checkpoint.initial_missing=INITIALIZE"})));
   EXPECT_EQ(taken.code, 0) << taken.err;

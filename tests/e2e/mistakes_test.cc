@@ -106,6 +106,12 @@ TEST_F(Mistake, BatchesThatDoNotDivide) {
               {"train.batch_size 8 is not a multiple of train.micro_batch_size 3"});
 }
 
+TEST_F(Mistake, PrecisionThatTheProcessorLacks) {
+  ExpectError(Run(Pretrain("run", {"train.precision=BF16", "train.device=CPU"}),
+                  {.environment = {"ONEDNN_MAX_CPU_ISA=AVX2"}}),
+              2, {"AVX-512", "train.precision: FP32"});
+}
+
 // Before anything is tokenized, saved or evaluated.
 TEST_F(Mistake, BatchesThatDoNotFit) {
 #if defined(__SANITIZE_ADDRESS__)

@@ -28,24 +28,44 @@ TEST(RunStatus, ProgressAndOrderlyEndsReset) {
   for (int start = 0; start < 8; ++start) {
     RunStatus status(directory);
     status.Start(500);
-    if (start % 3 == 1) status.Progress(500);
-    if (start % 3 == 2) status.Stop(500, false);
+    if (start % 3 == 1) status.Progress(501);
+    if (start % 3 == 2) status.Stop(500, Ending::kStopped);
   }
-  RunStatus(directory).Stop(700, true);
+  RunStatus(directory).Stop(700, Ending::kDone);
   EXPECT_NE(ReadWholeFile(directory / "STATUS").find("\"state\":\"done\",\"step\":700"),
             std::string::npos);
+}
+
+TEST(RunStatus, NeitherTheFirstSaveNorTheEndOfTimeIsProgress) {
+  for (const bool saves : {true, false}) {
+    const Path directory = ScratchDirectory("status-stuck");
+    for (int start = 0; start < 3; ++start) {
+      RunStatus status(directory);
+      status.Start(500);
+      if (saves) {
+        status.Progress(500);
+      } else {
+        status.Stop(500, Ending::kOutOfTime);
+      }
+    }
+    EXPECT_THROW(RunStatus(directory).Start(500), Error) << saves;
+  }
+  const Path directory = ScratchDirectory("status-slow");
+  for (int start = 0; start < 9; ++start) {
+    RunStatus status(directory);
+    status.Start(start);
+    status.Stop(start + 1, Ending::kOutOfTime);
+  }
 }
 
 TEST(RunStatus, DoneIsSaidOfOneStep) {
   const RunStatus none(ScratchDirectory("status-none"));
   EXPECT_FALSE(none.IsDone(0));
   RunStatus status(ScratchDirectory("status-done"));
-  status.Stop(700, true);
+  status.Stop(700, Ending::kDone);
   EXPECT_TRUE(status.IsDone(700));
   EXPECT_FALSE(status.IsDone(600));
-  status.Stop(700, false);
-  EXPECT_FALSE(status.IsDone(700));
-  status.Progress(700);
+  status.Stop(700, Ending::kStopped);
   EXPECT_FALSE(status.IsDone(700));
 }
 
@@ -61,7 +81,7 @@ TEST(RunStatus, LostDirectoryOnlyFailsTheStart) {
   RunStatus status("/nonexistent");
   EXPECT_THROW(status.Start(0), Error);
   EXPECT_NO_THROW(status.Progress(1));
-  EXPECT_NO_THROW(status.Stop(1, true));
+  EXPECT_NO_THROW(status.Stop(1, Ending::kDone));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void Run(std::string_view input) {
   SYNTRA_CHECK(Printable(holder) == holder, "{}", Printable(holder));
   status.Start(7);  // refuses what has started too often
   SYNTRA_CHECK(!status.IsDone(7));
-  status.Stop(7, done);
+  status.Stop(7, done ? Ending::kDone : Ending::kStopped);
   SYNTRA_CHECK(status.IsDone(7) == done);
 }
 
