@@ -9,6 +9,7 @@
 #include "checkpoint/save.h"
 #include "config/config.h"
 #include "data/tokenizer.h"
+#include "run/run_lock.h"
 #include "train/replica.h"
 
 namespace syntra {
