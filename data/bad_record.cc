@@ -39,11 +39,11 @@ std::string_view ReasonOf(RecordFault fault) {
     case RecordFault::kNotAnObject:
       return "line is JSON but not an object";
     case RecordFault::kMissingText:
-      return "text field is missing";
+      return "the field of data.text_field is missing";
     case RecordFault::kNullText:
-      return "text field is null";
+      return "the field of data.text_field is null";
     case RecordFault::kTextNotAString:
-      return "text field is not one string";
+      return "the field of data.text_field is not one string";
     case RecordFault::kNotAnExample:
       return "record is not a tf.Example";
     case RecordFault::kBadQuotes:
@@ -53,7 +53,7 @@ std::string_view ReasonOf(RecordFault fault) {
     case RecordFault::kMissingField:
       return "a field is missing";
     case RecordFault::kBadValue:
-      return "a field has a value that it may not have";
+      return "invalid value in a field";
   }
   return "?";
 }

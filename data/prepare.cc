@@ -298,13 +298,17 @@ class Preparation {
     }
   }
 
-  static void ReportEmpty(const CorpusIndex& index) {
+  void ReportEmpty(const CorpusIndex& index) const {
     for (const IndexEntry& entry : index.shards) {
       if (entry.documents == 0) Log().warn("{} holds no document", entry.source);
     }
-    if (index.documents() == 0) {
-      Fail(ExitCode::kData, "none of the {} corpus files holds a document", index.shards.size());
-    }
+    if (index.documents() > 0) return;
+    if (index.shards.empty()) Fail(ExitCode::kData, "{} names no files", options_.field);
+    const size_t others = index.shards.size() - 1;
+    Fail(ExitCode::kData, "{}: no document in {}{}", options_.field, index.shards.front().source,
+         others == 0   ? ""
+         : others == 1 ? " and 1 other file"
+                       : fmt::format(" and {} other files", others));
   }
 
   void Report() {

@@ -24,6 +24,7 @@ struct PrepareProgress {
 
 struct PrepareOptions {
   std::vector<std::string> patterns;
+  std::string field = "data.train";  // what names the patterns in the configuration
   Path directory;
   std::string text_field = "text";
   BadRecordPolicy on_bad_record;

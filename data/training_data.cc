@@ -14,9 +14,10 @@ namespace syntra {
 namespace {
 
 template <typename Patterns>
-PrepareOptions Preparation(const DataConfig& config, const Patterns& patterns,
-                           const Path& directory) {
+PrepareOptions Preparation(const DataConfig& config, const std::string& field,
+                           const Patterns& patterns, const Path& directory) {
   return {.patterns = {patterns.begin(), patterns.end()},
+          .field = field,
           .directory = directory,
           .text_field = config.text_field(),
           .on_bad_record = {.fail = config.on_bad_record() == DataConfig::FAIL,
@@ -27,11 +28,11 @@ PrepareOptions Preparation(const DataConfig& config, const Patterns& patterns,
 }  // namespace
 
 PrepareOptions TrainingPreparation(const DataConfig& config, const Path& prepared) {
-  return Preparation(config, config.train(), prepared / kTrainSplit);
+  return Preparation(config, "data.train", config.train(), prepared / kTrainSplit);
 }
 
 PrepareOptions ValidationPreparation(const DataConfig& config, const Path& prepared) {
-  return Preparation(config, config.validation(), prepared / kValidationSplit);
+  return Preparation(config, "data.validation", config.validation(), prepared / kValidationSplit);
 }
 
 std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& prepared) {

@@ -19,10 +19,10 @@ namespace syntra {
 // Process exit codes, stable: scripts and schedulers depend on them.
 enum class ExitCode : int {
   kDone = 0,
-  kConfig = 2,      // usage or configuration, also a file that it names and that is not there
+  kConfig = 2,      // usage or configuration, or a file named in it that does not exist
   kData = 3,        // a corpus, tokenizer or task that cannot be used
-  kResources = 4,   // disk, memory, devices
-  kCheckpoint = 5,  // no usable checkpoint, or one cannot be written
+  kResources = 4,   // disk, memory, permissions, missing packages, devices
+  kCheckpoint = 5,  // no usable checkpoint, one of other settings or data, or one cannot be written
   kDiverged = 6,    // training cannot make progress; do not requeue
   kPeerLost = 7,    // another rank died or hangs
   kLocked = 8,      // another run owns the directory

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra check: everything that can fail, before it costs anything.
+// syntra check: everything that could stop a run, before it starts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>

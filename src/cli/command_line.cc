@@ -118,7 +118,7 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
       "Synthesizers and other token mixers.",
       "syntra");
   root.footer(
-      "\"syntra COMMAND --help\" says more of a command; \"syntra config explain\" lists all "
+      "\"syntra COMMAND --help\" describes a command; \"syntra config explain\" lists all "
       "fields.");
   root.set_version_flag("--version", std::string("syntra ") + Version());
   root.require_subcommand(1);
@@ -135,8 +135,8 @@ ExitCode ParseAndRun(int argc, const char* const* argv) {
       root.exit(error);  // --help and --version
       return ExitCode::kDone;
     }
-    PrintError(fmt::format("{}\n\"{} --help\" tells more", UsageMessage(root, error),
-                           FullName(Chosen(root))));
+    PrintError(
+        fmt::format("{}\nsee \"{} --help\"", UsageMessage(root, error), FullName(Chosen(root))));
     return ExitCode::kConfig;
   }
   for (const auto& [app, action] : commands) {

@@ -161,9 +161,10 @@ Action SetUpCompare(CLI::App& app) {
                  "model.mixer.attention.term=[{ random {} }]. Speeds are relative to the first")
       ->required()
       ->type_name("FILE");
-  app.add_option("--seeds", options->seeds,
-                 "Runs of each mixer, with as many seeds from train.seed on; the table has their "
-                 "mean and standard deviation")
+  app.add_option(
+         "--seeds", options->seeds,
+         "Number of seeds for each mixer: train.seed, train.seed + 1, ...; the table has the "
+         "mean and the standard deviation")
       ->check(CLI::Range(1, 1000));
   const auto mixers = std::make_shared<std::vector<ComparedMixer>>();
   return TrainingAction(

@@ -64,14 +64,14 @@ Action SetUpExplain(CLI::App& app) {
 
 Action SetUpConfig(CLI::App& app) {
   return SetUpParts(
-      app, {{"show", "Print what applies after layering and --set, and its digest", SetUpShow,
-             "my.textproto --full"},
-            {"diff", "List the fields in which two configurations differ", SetUpDiff,
-             "a.textproto b.textproto"},
-            {"explain",
-             "Print what a field means, its default, its limits, what other programs call it, and "
-             "whether it may change when a run continues; alone, list all",
-             SetUpExplain, "optimizer.schedule.rate"}});
+      app,
+      {{"show", "Print the merged configuration and its digest", SetUpShow, "my.textproto --full"},
+       {"diff", "List the fields in which two configurations differ", SetUpDiff,
+        "a.textproto b.textproto"},
+       {"explain",
+        "Print what a field means, its default, its limits, what other programs call it, and "
+        "whether it may change when a run continues; alone, list all",
+        SetUpExplain, "optimizer.schedule.rate"}});
 }
 
 }  // namespace syntra

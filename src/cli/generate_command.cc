@@ -187,12 +187,15 @@ Action SetUpGenerate(CLI::App& app) {
   const auto checkpoint = AddCheckpointOptions(app);
   const auto options = std::make_shared<GenerateOptions>();
   app.add_option("--strategy", options->strategy,
-                 "How tokens are chosen; --set decoding.beam.size=8 and the like say more of it")
+                 "How tokens are chosen; options of a strategy are fields, e.g. --set "
+                 "decoding.beam.size=8")
       ->check(CLI::IsMember(StrategyNames()));
   app.add_flag("--json", options->json,
                "Print an object for each line, with all outputs and their log-probabilities");
-  app.add_flag("--raw", options->raw,
-               "Print the model's own line, with its sentinels, and not the whole text");
+  app.add_flag(
+      "--raw", options->raw,
+      "Print the model's output as it is, with its sentinels, instead of the line with its "
+      "gaps filled; use it for finetuned models");
   app.add_option("--samples", options->samples,
                  "Show this many validation examples with the model's output instead of reading "
                  "lines")

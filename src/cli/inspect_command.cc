@@ -213,11 +213,11 @@ Action SetUpShards(CLI::App& app) {
 }  // namespace
 
 Action SetUpInspect(CLI::App& app) {
-  return SetUpParts(app,
-                    {{"data", "Show examples as text", SetUpData},
-                     {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
-                     {"memory", "List what is alive where a step needs most memory", SetUpMemory},
-                     {"shards", "List what each rank updates", SetUpShards}});
+  return SetUpParts(
+      app, {{"data", "Show examples as text", SetUpData},
+            {"checkpoint", "List the tensors of a checkpoint", SetUpCheckpoint},
+            {"memory", "List the tensors in memory at the peak of a training step", SetUpMemory},
+            {"shards", "List the parameters that each rank updates", SetUpShards}});
 }
 
 }  // namespace syntra

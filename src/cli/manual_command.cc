@@ -20,16 +20,19 @@ struct ExitStatus {
 
 constexpr std::array kExitStatuses{
     ExitStatus{ExitCode::kDone, "done"},
-    ExitStatus{ExitCode::kConfig, "usage or configuration"},
-    ExitStatus{ExitCode::kData, "data: corpora, tokenizer"},
-    ExitStatus{ExitCode::kResources, "resources: disk, memory, missing packages"},
-    ExitStatus{ExitCode::kCheckpoint, "no usable checkpoint, or one cannot be written"},
+    ExitStatus{ExitCode::kConfig,
+               "usage or configuration, or a file named in it that does not exist"},
+    ExitStatus{ExitCode::kData, "data: a corpus, tokenizer or task that cannot be used"},
+    ExitStatus{ExitCode::kResources, "resources: disk, memory, permissions, missing packages"},
+    ExitStatus{ExitCode::kCheckpoint,
+               "no usable checkpoint, one that was made with other settings or data, or one that "
+               "cannot be written"},
     ExitStatus{ExitCode::kDiverged, "training cannot make progress; do not requeue"},
     ExitStatus{ExitCode::kPeerLost, "another rank died or hangs"},
     ExitStatus{ExitCode::kLocked, "another run owns the directory"},
     ExitStatus{ExitCode::kInternal, "a bug in this program"},
     ExitStatus{ExitCode::kRequeue,
-               "stopped on request, nothing is lost; run the same command again"},
+               "stopped on request, nothing that was trained is lost; run the same command again"},
 };
 
 // Text of any kind as roff shows it: backslashes, hyphens that can be copied, and no line that

@@ -234,14 +234,16 @@ std::shared_ptr<ClusterOptions> AddClusterOptions(CLI::App& app) {
                "Also predict fewer ranks, 1, 2, 4 and so on, with the same rows each")
       ->needs(nodes);
   add("--model", options->models,
-      "A configuration to lay below the others; with several, each is swept")
+      "A model's configuration, read before the other files; may be repeated to compare models")
       ->type_name("FILE")
       ->allow_extra_args(false);
   add("--svg", options->svg,
       "Draw the sweep's efficiency of each model, with and without train.sharding")
       ->type_name("FILE");
-  app.add_option("--measure", options->measured,
-                 "Measure this machine with the ranks that run this, and write it as a cluster")
+  app.add_option(
+         "--measure", options->measured,
+         "Measure this machine, with the ranks that run this command, and write its figures as a "
+         "cluster file")
       ->type_name("FILE")
       ->excludes(nodes);
   return options;

@@ -64,8 +64,7 @@ RunState StateOf(const WatchedRun& run) {
     const bool told = error != last.facts.end() && error->is_string();
     return {"failed: " + (told ? error->get<std::string>() : "see its log"), true};
   }
-  return {"no process runs it: it was killed, or its machine failed; the same command continues",
-          true};
+  return {"not running: killed, or its machine failed; run the same command to continue", true};
 }
 
 class View {

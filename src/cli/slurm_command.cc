@@ -173,7 +173,7 @@ Action SetUpSlurm(CLI::App& app) {
   app.add_option("--partition", job.partition, "Partition of the cluster")->check(name);
   app.add_option("--account", job.account, "Account that is charged")->check(name);
   app.add_option("--exclude", job.exclude,
-                 "Nodes that are not used, e.g. one that computes wrongly: node3,node[7-9]")
+                 "Nodes to leave out, e.g. one that gave wrong results: node3,node[7-9]")
       ->check(name)
       ->type_name("NODES");
   app.add_option("--mpi", options->mpi,
@@ -184,9 +184,10 @@ Action SetUpSlurm(CLI::App& app) {
   app.add_option("--container", options->container,
                  "Run the program of this Apptainer image on the nodes")
       ->type_name("FILE");
-  app.add_option("--array-seeds", job.seeds.count,
-                 "An array of runs with as many seeds, from train.seed on, each in the directory "
-                 "seed-N of train.directory")
+  app.add_option(
+         "--array-seeds", job.seeds.count,
+         "Number of seeds: train.seed, train.seed + 1, ...; the script is of an array of jobs, "
+         "a run for each seed, in the directory seed-N of train.directory")
       ->check(CLI::Range(2, 1000));
   AddStartOptions(app, &options->start);
   return [options] {

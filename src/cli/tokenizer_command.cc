@@ -109,8 +109,8 @@ Action SetUpInfo(CLI::App& app) {
 }  // namespace
 
 Action SetUpTokenizer(CLI::App& app) {
-  return SetUpParts(app, {{"encode", "Text lines to lines of ids", SetUpEncode},
-                          {"decode", "Lines of ids to text lines", SetUpDecode},
+  return SetUpParts(app, {{"encode", "Turn lines of text into lines of token ids", SetUpEncode},
+                          {"decode", "Turn lines of token ids into text", SetUpDecode},
                           {"info", "Describe a model", SetUpInfo}});
 }
 

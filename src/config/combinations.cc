@@ -167,9 +167,7 @@ void MixersTakePackedRows(const Report& report) {
       if (MakeMixer(group.mixer)->traits().packed_rows != PackedRows::kLeaks) continue;
       if (!told.insert(path).second) continue;
       report.Add({path, "data.pack"},
-                 fmt::format("{} lets examples that share a row read each other; set data.pack: "
-                             "false",
-                             path));
+                 fmt::format("{} cannot keep packed examples apart; set data.pack: false", path));
     }
   }
 }
@@ -300,8 +298,7 @@ void ScheduleFalls(const Report& report) {
   const int64_t steps = report.config().train().steps();
   if (schedule.warmup_steps() >= steps) {
     report.Add({path + ".warmup_steps", "train.steps", path + ".kind"},
-               fmt::format("{}.warmup_steps {} leaves no step to fall in train.steps {}; lower it "
-                           "for a {} schedule",
+               fmt::format("{}.warmup_steps {} must be less than train.steps {} for a {} schedule",
                            path, schedule.warmup_steps(), steps, kind));
   }
 }

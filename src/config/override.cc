@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/text.h"
 #include "config/parser.h"
 #include "config/scalar.h"
@@ -67,12 +69,38 @@ class Assignment {
       Report(fmt::format("{0} is a list; set the whole list, e.g. --set '{0}=[...]'{1}", owner_,
                          field->message_type() ? ", or a field of one element: [0]" : ""));
     } else {
-      const int count = below_ ? below_->GetReflection()->FieldSize(*below_, field) : 0;
-      Report(
-          fmt::format("{}{}: cannot be set; the list has {} element{}, counted from 0, and only "
-                      "fields inside one can be set",
-                      owner_, Printable(index, 20), count, count == 1 ? "" : "s"));
+      const bool exists = ElementOf(field, index).has_value();
+      Report(fmt::format("{}{}: {}", owner_, Printable(index, 20),
+                         exists ? "an element cannot be set as a whole; set a field of it, or the "
+                                  "whole list"
+                                : NoSuchElement(ElementCount(field))));
     }
+  }
+
+  static std::string NoSuchElement(int count) {
+    if (count == 0) return "there is no such element: the list is empty; set the whole list";
+    const std::string numbers = count == 1   ? "0"
+                                : count == 2 ? "0 and 1"
+                                             : fmt::format("0 to {}", count - 1);
+    return fmt::format(
+        "there is no such element: the list has {} ({}); set the whole list, or a field of an "
+        "existing element",
+        count, numbers);
+  }
+
+  // Of the list in the layer below.
+  int ElementCount(const FieldDescriptor* field) const {
+    return below_ ? below_->GetReflection()->FieldSize(*below_, field) : 0;
+  }
+
+  // Which of them "[2]" is; nothing if it is none.
+  std::optional<int> ElementOf(const FieldDescriptor* field, std::string_view index) const {
+    int64_t k = 0;
+    if (!index.ends_with(']') || !ParseInt64(index.substr(1, index.size() - 2), &k) || k < 0 ||
+        k >= ElementCount(field)) {
+      return std::nullopt;
+    }
+    return static_cast<int>(k);
   }
 
   void Enter(const FieldDescriptor* field) {
@@ -85,23 +113,20 @@ class Assignment {
 
   // Lists are replaced as a whole, so an element is changed in a copy of the list.
   bool EnterElement(const FieldDescriptor* field, std::string_view index) {
-    int64_t k = 0;
-    if (!field->is_repeated() || !field->message_type() || !below_ || !index.ends_with(']') ||
-        !ParseInt64(index.substr(1, index.size() - 2), &k)) {
-      return false;
-    }
+    if (!field->is_repeated() || !field->message_type()) return false;
+    const std::optional<int> k = ElementOf(field, index);
+    if (!k) return false;
     const Reflection& reflection = *message_->GetReflection();
-    const int count = reflection.FieldSize(*below_, field);
-    if (k < 0 || k >= count) return false;
+    const int count = ElementCount(field);
     for (int i = 0; !in_element_ && i < count; ++i) {
       reflection.AddMessage(message_, field)
           ->CopyFrom(reflection.GetRepeatedMessage(*below_, field, i));
     }
     layer_.locations.CopyTree(lower_.locations, owner_);
     in_element_ = true;
-    message_ = reflection.MutableRepeatedMessage(message_, field, static_cast<int>(k));
+    message_ = reflection.MutableRepeatedMessage(message_, field, *k);
     below_ = message_;
-    owner_ = ElementPath(owner_, static_cast<int>(k));
+    owner_ = ElementPath(owner_, *k);
     return true;
   }
 

@@ -64,7 +64,7 @@ bool HasCrossAttention(const ModelConfig& model) {
 void CheckGivesTokens(const ModelConfig& model) {
   if (ArchitectureOf(model).outputs() != Outputs::kClasses) return;
   Fail(ExitCode::kConfig,
-       "a model of architecture {} tells classes and writes no text; syntra finetune answers the "
+       "a model of architecture {} predicts classes, not text; syntra finetune answers the "
        "examples of its tasks (predictions/ of the run)",
        NameOf(model.architecture()));
 }
@@ -73,7 +73,7 @@ void CheckWritesText(const ModelConfig& model) {
   CheckGivesTokens(model);
   if (ArchitectureOf(model).outputs() == Outputs::kTokens) return;
   Fail(ExitCode::kConfig,
-       "a model of architecture {} tells masked tokens and writes no text; start a model with a "
+       "a model of architecture {} predicts masked tokens and writes no text; start a model with a "
        "decoder or a classifier from it (checkpoint.initial)",
        NameOf(model.architecture()));
 }

@@ -92,7 +92,7 @@ void CheckDecoderIsCausal(const ModelConfig& model, const FieldReport& report) {
   for (const LayerGroup& group : LayersOf(model, Side::kDecoder)) {
     if (MakeMixer(group.mixer)->traits().causal) continue;
     const std::string path = report.Path(group.mixer_path);
-    report.Add({path}, fmt::format("{} cannot hide later positions, so the decoder cannot have it; "
+    report.Add({path}, fmt::format("{} is not causal, so the decoder cannot use it; "
                                    "set another in {} or in the decoder's layers",
                                    path, others));
   }

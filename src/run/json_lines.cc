@@ -51,7 +51,11 @@ double CutLines(const Path& path, const std::function<bool(std::string_view)>& k
   for (size_t at = kept, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {
     if (removed) removed(text.substr(at, end - at));
   }
-  Log().info("{}: dropped {} bytes of what is done again", path.string(), text.size() - kept);
+  const bool incomplete = text.find('\n', kept) == text.npos;
+  Log().info(
+      "{}: removed {} ({} bytes)", path.string(),
+      incomplete ? "an incomplete line" : "the lines of steps and evaluations that are done again",
+      text.size() - kept);
   file.Truncate(static_cast<int64_t>(kept));
   return last_time;
 }

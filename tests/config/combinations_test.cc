@@ -109,11 +109,11 @@ TEST(Combinations, MapsOverPositions) {
       {encoder("mlp {}"), ""},
       {"model { mixer { gated_mlp {} } } data { pack: false }", ""},
       {"model { decoder_mixer { fourier {} } } data { pack: false }",
-       "model.decoder_mixer cannot hide later positions"},
+       "model.decoder_mixer is not causal, so the decoder cannot use it"},
       {"model { decoder { layers {} layers { mixer { mlp {} } } } } data { pack: false }",
-       "model.decoder.layers[1].mixer cannot hide later positions"},
+       "model.decoder.layers[1].mixer is not causal, so the decoder cannot use it"},
       {"model { mixer { gated_mlp {} } }",
-       "model.mixer lets examples that share a row read each other; set data.pack: false"},
+       "model.mixer cannot keep packed examples apart; set data.pack: false"},
       {encoder("linformer { max_length: 511 }"),
        "model.mixer.linformer.max_length 511 is shorter than data.input_length 512"},
       {encoder("gated_mlp { width: 9 }"),
@@ -155,7 +155,7 @@ TEST(Combinations, SparseAttention) {
       {"model { positions { sinusoidal {} } mixer { reformer {} } }", ""},
       {encoder("sinkhorn {}") + " data { pack: false }", ""},
       {encoder("sinkhorn {}"),
-       "model.mixer lets examples that share a row read each other; set data.pack: false"},
+       "model.mixer cannot keep packed examples apart; set data.pack: false"},
       {encoder("big_bird { max_length: 511 }"),
        "model.mixer.big_bird.max_length 511 is shorter than data.input_length 512"},
       {encoder("sinkhorn { max_length: 511 }") + " data { pack: false }",
@@ -164,7 +164,7 @@ TEST(Combinations, SparseAttention) {
        "model.mixer.reformer.buckets 15 is odd, but half of them are the opposites of the other "
        "half; make it even"},
       {"model { decoder_mixer { big_bird {} } }",
-       "model.decoder_mixer cannot hide later positions"},
+       "model.decoder_mixer is not causal, so the decoder cannot use it"},
   };
   for (const auto& [text, error] : cases) Expect(text, error);
 }
@@ -245,7 +245,7 @@ TEST(Combinations, Others) {
       {"optimizer { schedule { kind: LINEAR rate: 0.1 final_rate: 0.2 } }",
        "final_rate 0.2 is above rate 0.1"},
       {"optimizer { schedule { kind: COSINE warmup_steps: 50 } } train { steps: 50 }",
-       "warmup_steps 50 leaves no step to fall in train.steps 50"},
+       "optimizer.schedule.warmup_steps 50 must be less than train.steps 50 for a COSINE schedule"},
       {"train { steps: 50 }", ""},
       {"checkpoint { every: 100 milestone_every: 150 }", "is not a multiple of checkpoint.every"},
       {"train { steps: 50 profile { first_step: 51 steps: 1 } }",
@@ -283,7 +283,7 @@ TEST(Combinations, Architectures) {
        "model.architecture DECODER_ONLY does not learn by data.objective SPAN_CORRUPTION; set "
        "data.objective: CAUSAL_LM or PREFIX_LM, or another architecture"},
       {"mixer { fourier {} } } data { objective: CAUSAL_LM pack: false }",
-       "model.mixer cannot hide later positions, so the decoder cannot have it; set another in "
+       "model.mixer is not causal, so the decoder cannot use it; set another in "
        "mixer or"},
       {"mixer { attention { term { random { max_length: 511 } } } } } data { objective: CAUSAL_LM "
        "}",

@@ -204,10 +204,13 @@ TEST(Layering, OverridesOfAFieldInsideAListElement) {
   const struct {
     std::string assignment, message;
   } wrong[] = {
-      {term + "[2].dense.bias=true", "the list has 2 elements, counted from 0"},
+      {term + "[2].dense.bias=true",
+       "term[2]: there is no such element: the list has 2 (0 and 1); set the whole list, or a "
+       "field of an existing element"},
       {term + "[0].dense.bias=true", "this element is random, not dense"},
-      {term + "[x].dense.bias=true", "the list has 2 elements"},
-      {term + "[0]=5", "only fields inside one can be set"},
+      {term + "[x].dense.bias=true", "term[x]: there is no such element: the list has 2 (0 and 1)"},
+      {term + "[0]=5",
+       "term[0]: an element cannot be set as a whole; set a field of it, or the whole list"},
       {"model[0].width=5", "model is not a list"},
       {"data.train[0]=x", "data.train is a list; set the whole list"},
       {term + "[0].random.max_length=5", "max_length 5 is shorter than data.input_length"}};

@@ -36,7 +36,8 @@ TEST(FirstRecords, EveryBadFileIsNamedInOneError) {
       << message;
   for (const std::string& part :
        {other.string() + ": 2 of 2 records are bad",
-        std::string("text field is missing; its fields are \"content\""), cut.string() + ": byte ",
+        std::string("the field of data.text_field is missing; its fields are \"content\""),
+        cut.string() + ": byte ",
         table.string() +
             ": byte 0, line 1: the header row names no column \"text\"; its columns are "
             "\"label\", \"review\"",

@@ -263,9 +263,10 @@ TEST(Prepare, BadRecordsFollowThePolicy) {
   EXPECT_EQ(lax.index.empty_documents(), 1);
   // The shard that the lax run made does not pass under the strict policy.
   options.on_bad_record.fail = true;
-  EXPECT_TRUE(DataErrorOf([&] {
-                PrepareCorpus(options, T5());
-              }).starts_with(file.string() + ": byte 16, line 2: text field is null"));
+  EXPECT_TRUE(
+      DataErrorOf([&] {
+        PrepareCorpus(options, T5());
+      }).starts_with(file.string() + ": byte 16, line 2: the field of data.text_field is null"));
   options.on_bad_record = {.max_fraction = 0};
   DataErrorOf([&] { PrepareCorpus(options, T5()); });
   // Nor does one that the index knows, and that is not read again.
@@ -299,7 +300,11 @@ TEST(Prepare, ACorpusWithoutDocumentsFails) {
   const Path corpus = WriteCorpus("no_documents", 1);
   WriteScratch(corpus / "c-00000-of-00001.json.gz", Gzip(""));
   EXPECT_EQ(DataErrorOf([&] { PrepareCorpus(OptionsFor(corpus), T5()); }),
-            "none of the 1 corpus files holds a document");
+            "data.train: no document in " + (corpus / "c-00000-of-00001.json.gz").string());
+  WriteScratch(corpus / "c-00001-of-00001.json.gz", Gzip(""));
+  EXPECT_TRUE(DataErrorOf([&] {
+                PrepareCorpus(OptionsFor(corpus), T5());
+              }).ends_with("c-00000-of-00001.json.gz and 1 other file"));
 }
 
 TEST(Prepare, EqualNamesAreAnError) {

@@ -279,7 +279,7 @@ TEST(JsonReader, SaysWhyItCannotReadALine) {
 TEST(BadRecordLedger, AppliesItsPolicy) {
   BadRecordLedger strict("f.json", {.fail = true});
   EXPECT_EQ(DataErrorOf([&] { strict.CountBad(BadRecord(70, 3, RecordFault::kNullText)); }),
-            "f.json: byte 70, line 3: text field is null");
+            "f.json: byte 70, line 3: the field of data.text_field is null");
 
   BadRecordLedger none("f.json", {.max_fraction = 0});
   none.CountBad(BadRecord(70, 3, RecordFault::kNullText));

@@ -71,7 +71,7 @@ TEST_F(Classifier, WritesNoText) {
   for (const char* command : {"generate", "score"}) {
     const Outcome refused = Run({command, "--checkpoint", Directory("run").string()}, line);
     EXPECT_EQ(refused.code, 2) << command;
-    EXPECT_TRUE(refused.Says("tells classes and writes no text")) << refused.err;
+    EXPECT_TRUE(refused.Says("predicts classes, not text")) << refused.err;
   }
   const Arguments convert{"convert",
                           "--input",

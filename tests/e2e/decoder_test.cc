@@ -301,7 +301,7 @@ TEST_F(DecoderRun, MistakesAreExplained) {
   EXPECT_THAT(error({"data.objective=SPAN_CORRUPTION"}),
               HasSubstr("set data.objective: CAUSAL_LM or PREFIX_LM"));
   EXPECT_THAT(error({"model.mixer={ mlp {} }", "data.pack=false"}),
-              HasSubstr("cannot hide later positions"));
+              HasSubstr("is not causal, so the decoder cannot use it"));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST_F(MaskedLmRun, MistakesAreExplained) {
         "model.architecture: ENCODER_ONLY and model.classifier");
   for (const char* command : {"generate", "score"}) {
     fails({command, "--checkpoint", Directory("masked").string()},
-          "tells masked tokens and writes no text; start a model with a decoder or a classifier "
+          "predicts masked tokens and writes no text; start a model with a decoder or a classifier "
           "from it (checkpoint.initial)");
   }
   fails(Pretrain("run", {"data.objective=SPAN_CORRUPTION"}), "set data.objective: MASKED_LM");

@@ -63,7 +63,7 @@ TEST_F(Watch, AnEndThatWasNoneIsNamed) {
   ASSERT_TRUE(WaitUntil([&] { return HasCheckpoint("killed", 5); }));
   EXPECT_THAT(Once("killed"), HasSubstr("\n  running: process " + std::to_string(program.pid())));
   program.Kill();
-  EXPECT_THAT(Once("killed"), HasSubstr("it was killed, or its machine failed"));
+  EXPECT_THAT(Once("killed"), HasSubstr("not running: killed, or its machine failed"));
 }
 
 // The letters of a line of the screen, without the sequences that command it.
