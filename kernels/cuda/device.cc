@@ -263,9 +263,8 @@ bool Hidden() {
 
 namespace internal {
 void CudaFailed(cudaError_t status, const char* call) {
-  const auto fail = [&](const std::string& advice) {
-    Fail(ExitCode::kResources, "{}: {} ({}){}", call, cudaGetErrorString(status),
-         cudaGetErrorName(status), advice);
+  const auto fail = [&](const std::string& advice, ExitCode code = ExitCode::kResources) {
+    Fail(code, "{}: {} ({}){}", call, cudaGetErrorString(status), cudaGetErrorName(status), advice);
   };
   switch (status) {
     case cudaErrorNoKernelImageForDevice:
@@ -277,6 +276,17 @@ void CudaFailed(cudaError_t status, const char* call) {
       return fail("; update the NVIDIA driver, or build with -DCMAKE_CUDA_ARCHITECTURES=native");
     case cudaErrorDevicesUnavailable:
       return fail("; another process uses the GPU alone (nvidia-smi shows its compute mode)");
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorInvalidValue:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureUnsupported:
+      return fail("", ExitCode::kInternal);
     default:
       return fail("");
   }

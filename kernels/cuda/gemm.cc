@@ -289,14 +289,10 @@ std::vector<double> Gemm::Plan::SecondsOf(const std::vector<Candidate>& candidat
   void* mask = HasMask(problem.epilogue) ? trial.Allocate(problem.m * problem.n / 8) : nullptr;
   if (!from_a || !from_b || !to || !workspace || (HasMask(problem.epilogue) && !mask)) return {};
   if (mask) SetMask(mask);
-  std::vector<double> seconds;
-  for (const Candidate& candidate : candidates) {
-    Take(candidate);
-    seconds.push_back(trial.Seconds([&] {
-      return Enqueue(from_a, from_b, to, workspace, trial.stream()) == CUBLAS_STATUS_SUCCESS;
-    }));
-  }
-  return seconds;
+  return trial.Seconds(candidates.size(), [&](size_t i) {
+    Take(candidates[i]);
+    return Enqueue(from_a, from_b, to, workspace, trial.stream()) == CUBLAS_STATUS_SUCCESS;
+  });
 }
 
 std::string Gemm::Plan::ToString() const {

@@ -52,10 +52,16 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   GemmProblem problem = matmul.problem;
   const gpu::GemmBatch batch{matmul.groups, problem.m * problem.k, problem.k * problem.n,
                              problem.m * problem.n};
+  // The library may sum in another order where there is a mask. Without need of one it is made all
+  // the same, so that what is computed again, then with a mask, has the same bits.
+  const bool is_unneeded = problem.epilogue == Epilogue::kRelu;
+  if (is_unneeded) problem.epilogue = Epilogue::kReluMask;
   const bool masks = HasMask(problem.epilogue) && gpu::Gemm::Offers(problem, batch);
   if (!masks) problem.epilogue = WithoutMask(problem.epilogue);
   BoundKernel kernel;
   WorkspaceLayout layout;
+  const size_t mask_offset =
+      layout.Place(is_unneeded && masks ? problem.m * problem.n * matmul.groups / 8 : 0);
   Converted a(call.inputs[0], problem.ab, cuda_copy, layout);
   OperandB b(call, matmul, layout);
   gpu::Gemm gemm(problem, batch);
@@ -64,11 +70,13 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   const auto product = std::make_shared<const Product>(
       Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
   kernel.accumulates = matmul.problem.epilogue == Epilogue::kNone;
-  kernel.run = [product, matmul, masks, type = call.outputs[0]](const KernelArguments& arguments) {
-    void *c = arguments.outputs[0], *mask = matmul.MaskIn(arguments);
+  kernel.run = [product, matmul, masks, is_unneeded, mask_offset,
+                type = call.outputs[0]](const KernelArguments& arguments) {
+    void* c = arguments.outputs[0];
+    void* mask = is_unneeded ? arguments.workspace + mask_offset : matmul.MaskIn(arguments);
     product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments), c,
                       arguments.workspace + product->scratch_offset, masks ? mask : nullptr);
-    if (masks || !mask) return;
+    if (masks || is_unneeded || !mask) return;
     if (matmul.problem.epilogue == Epilogue::kReluMask) {
       gpu::WriteMask(arguments, type, c, mask);
     } else {

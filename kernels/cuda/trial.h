@@ -44,26 +44,34 @@ class Trial {
     return memory;
   }
 
-  // Of the fastest of a few samples, after a run that loads what is needed. enqueue() enqueues work
-  // on the stream; false: it cannot, which takes forever. A sample of short work has several runs,
-  // between which the stream does not wait for the host.
+  // For each of `count` kinds of work the fastest of a few samples, after a run that loads what is
+  // needed. The kinds take turns, since the GPU's clock rises while it works. enqueue(i) enqueues
+  // work on the stream; false: it cannot, which takes forever. A sample of short work has several
+  // runs, between which the stream does not wait for the host.
   template <typename Enqueue>
-  double Seconds(const Enqueue& enqueue) {
+  std::vector<double> Seconds(size_t count, const Enqueue& enqueue) {
     constexpr int kSamples = 5;
     constexpr double kMostRuns = 20, kSampleSeconds = 2e-4;
-    if (!enqueue()) return std::numeric_limits<double>::infinity();
-    const double once = Mean(enqueue, 1);
-    const auto runs = static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, kMostRuns));
-    double fastest = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < kSamples; ++i) fastest = std::min(fastest, Mean(enqueue, runs));
+    std::vector<int> runs(count, 0);
+    for (size_t i = 0; i < count; ++i) {
+      if (!enqueue(i)) continue;
+      const double once = Mean(enqueue, i, 1);
+      runs[i] = static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, kMostRuns));
+    }
+    std::vector<double> fastest(count, std::numeric_limits<double>::infinity());
+    for (int sample = 0; sample < kSamples; ++sample) {
+      for (size_t i = 0; i < count; ++i) {
+        if (runs[i] > 0) fastest[i] = std::min(fastest[i], Mean(enqueue, i, runs[i]));
+      }
+    }
     return fastest;
   }
 
  private:
   template <typename Enqueue>
-  double Mean(const Enqueue& enqueue, int runs) {
+  double Mean(const Enqueue& enqueue, size_t kind, int runs) {
     SYNTRA_CUDA(cudaEventRecord(events_[0], stream_));
-    for (int i = 0; i < runs; ++i) enqueue();
+    for (int i = 0; i < runs; ++i) enqueue(kind);
     SYNTRA_CUDA(cudaEventRecord(events_[1], stream_));
     SYNTRA_CUDA(cudaEventSynchronize(events_[1]));
     float milliseconds = 0;

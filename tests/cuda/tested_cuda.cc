@@ -36,20 +36,35 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
   std::optional<BoundKernel> kernel = BindCudaKernel(op, call);
   if (!kernel) return kernel;
   const size_t workspace_bytes = kernel->workspace_bytes;
-  kernel->run = [inner = std::move(kernel->run), call,
-                 workspace_bytes](const KernelArguments& arguments) {
+  const OperandRange joined = op.side_by_side ? op.side_by_side(call) : OperandRange{};
+  kernel->run = [inner = std::move(kernel->run), call, workspace_bytes,
+                 joined](const KernelArguments& arguments) {
     Device& device = FastBackend().device();
     std::vector<Copy> copies;
     const auto place = [&](void* host, size_t bytes) -> void* {
       return host ? copies.emplace_back(device, host, bytes).data() : nullptr;
     };
-    std::vector<void*> inputs, outputs;
-    for (size_t i = 0; i < call.inputs.size(); ++i) {
-      inputs.push_back(place(arguments.inputs[i], call.inputs[i].bytes()));
-    }
-    for (size_t i = 0; i < call.outputs.size(); ++i) {
-      outputs.push_back(place(arguments.outputs[i], call.outputs[i].bytes()));
-    }
+    // Operands side by side are columns of one matrix, which is copied as a whole.
+    const auto place_all = [&](std::span<void* const> hosts, const std::vector<TensorType>& types,
+                               bool are_outputs) {
+      std::vector<void*> placed;
+      for (size_t i = 0; i < types.size(); ++i) {
+        const TensorType& type = types[i];
+        const bool is_beside = are_outputs == joined.of_outputs && i >= joined.first &&
+                               i < joined.first + joined.count && type.pitch > 0;
+        if (!is_beside) {
+          placed.push_back(place(hosts[i], type.bytes()));
+        } else if (i == joined.first) {
+          placed.push_back(place(hosts[i], type.shape.rows() * type.pitch * SizeOf(type.dtype)));
+        } else {
+          const size_t columns = types[i - 1].shape[-1];
+          placed.push_back(static_cast<std::byte*>(placed.back()) + columns * SizeOf(type.dtype));
+        }
+      }
+      return placed;
+    };
+    const std::vector<void*> inputs = place_all(arguments.inputs, call.inputs, false);
+    const std::vector<void*> outputs = place_all(arguments.outputs, call.outputs, true);
     void* workspace = place(arguments.workspace, workspace_bytes);
     inner({inputs, outputs, static_cast<std::byte*>(workspace), device.stream()});
     for (const Copy& copy : copies) copy.Return();
