@@ -47,10 +47,10 @@ bool IsBadName(const std::string& name) { return name.starts_with(kBadPrefix); }
 [[noreturn]] void FailAllRejected(const Path& root, const std::vector<Rejected>& rejected) {
   std::string list;
   for (const Rejected& bad : rejected) list += fmt::format("\n- {}", bad.reason);
-  Fail(ExitCode::kCheckpoint,
-       "no usable checkpoint in {}; restore one, or choose another run directory to start from "
-       "scratch:{}",
-       root.string(), list);
+  Fail(
+      ExitCode::kCheckpoint,
+      "no usable checkpoint in {}; restore one (a run in another directory starts from scratch):{}",
+      root.string(), list);
 }
 
 // Where the checkpoints are, if `path` is a run directory or holds them itself.

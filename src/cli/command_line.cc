@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/crash_guard.h"
 #include "base/failure.h"
@@ -39,6 +40,15 @@ std::vector<std::string> KnownNames(const CLI::App& app, bool options) {
   return names;
 }
 
+// What to write where a field of the configuration was meant by "--train.steps=5" or "--steps 5".
+std::string HowToSet(const CLI::App& app, const std::vector<std::string>& extras) {
+  const std::string& first = extras.front();
+  if (!first.starts_with("--") || !app.get_option_no_throw("--set")) return "";
+  const bool has_value = first.find('=') != first.npos || extras.size() > 1;
+  if (!has_value) return "";
+  return "; a field of the configuration is set by --set, e.g. --set train.steps=5";
+}
+
 // What is wrong with the command line, and what was probably meant.
 std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
@@ -53,8 +63,13 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const std::string unknown = extras.front().substr(0, extras.front().find('='));
   const bool is_option = unknown.starts_with('-');
   const std::vector<std::string> known = KnownNames(app, is_option);
+  if (std::ranges::find(known, unknown) != known.end()) {
+    return fmt::format("{0} goes behind the command: {1} {0} ...", unknown, name);
+  }
   const char* kind = is_option ? "option" : known.empty() ? "argument" : "command";
-  return fmt::format("{} has no {} \"{}\"{}", name, kind, unknown, DidYouMean(unknown, known));
+  std::string meant = DidYouMean(unknown, known);
+  if (meant.empty()) meant = HowToSet(app, extras);
+  return fmt::format("{} has no {} \"{}\"{}", name, kind, unknown, meant);
 }
 
 // A problem of a configuration that has no line of a file says in its message where it is.

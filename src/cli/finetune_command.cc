@@ -119,6 +119,10 @@ Action SetUpFinetune(CLI::App& app) {
   return TrainingAction(
       "finetune",
       [options](Watchdog& watchdog) {
+        if (!NamesTasks(*options->config)) {
+          Fail(ExitCode::kConfig,
+               "data.task names no task; add one, e.g. with configs/finetune/sst2.textproto");
+        }
         // All of the model is read that it starts from.
         const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0,
                                     BytesBelow(options->start.initial));

@@ -37,7 +37,7 @@ Action SetUpPrepare(CLI::App& app) {
                  "default the configuration's")
       ->type_name("DIR");
   return [options, output] {
-    InstallSignalHandlers();
+    InstallSignalHandlers(kStopping);
     const Config config = options->Load(kForPreparing);
     const DataConfig& data = config.data();
     const RunDirectory run{config.train().directory()};

@@ -20,7 +20,7 @@ namespace syntra {
 Action TrainingAction(std::string command, LoadRun load, TrainRun train) {
   return [command = std::move(command), load = std::move(load), train = std::move(train)] {
     // First of all: joining the other ranks takes long enough for a signal to come.
-    InstallSignalHandlers();
+    InstallSignalHandlers(kStopping);
     return WithRanks(command, [&](Communicator& ranks, Watchdog& watchdog) {
       LoadedRun start = load(watchdog);
       const TrainConfig settings = start.config.train();

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal.h"
 
 namespace syntra {
 namespace {
@@ -23,6 +24,7 @@ constexpr int64_t kInsistNanoseconds = int64_t{5} * 1000000000;
 std::atomic<bool> save_requested{false};
 std::atomic<bool> stop_requested{false};
 std::atomic<int64_t> latest_stop_time{0};  // of an INT or TERM; monotonic, 0: none yet
+std::atomic<const char*> interrupt_answer{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
 int64_t MonotonicNanoseconds() {
@@ -36,8 +38,9 @@ void OnStop(int signal) {
   if (signal != SIGINT && signal != SIGTERM) return;
   const int64_t now = MonotonicNanoseconds();
   const int64_t latest = latest_stop_time.exchange(now);
-  const bool insists = signal == SIGINT && latest > 0 && now - latest < kInsistNanoseconds;
-  if (insists) _exit(128 + signal);
+  if (signal != SIGINT) return;
+  if (latest > 0 && now - latest < kInsistNanoseconds) _exit(128 + signal);
+  if (const char* text = interrupt_answer.load()) StderrLine().PrintBelow(text);
 }
 
 void OnSave(int) { save_requested.store(true); }
@@ -62,7 +65,9 @@ bool TakeFile(const Path& path) {
 
 }  // namespace
 
-void InstallSignalHandlers() {
+void InstallSignalHandlers(const char* answer) {
+  StderrLine();  // made before a handler needs it
+  interrupt_answer.store(answer);
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) Handle(signal, OnStop);
   Handle(SIGUSR2, OnSave);
   struct sigaction hangup = {};

@@ -21,8 +21,13 @@ namespace syntra {
 enum class StopRequest : int { kNone = 0, kSave = 1, kSaveAndStop = 2 };
 
 // Call before anything that takes long: a signal that meets no handler ends the process. A SIGHUP
-// that is ignored already (nohup) stays ignored.
-void InstallSignalHandlers();
+// that is ignored already (nohup) stays ignored. `answer`, a line that lives as long as the
+// process, is shown at each ^C that is a request: until it is met may take a while.
+void InstallSignalHandlers(const char* answer = nullptr);
+
+// What users should know who have pressed ^C once.
+inline constexpr char kStopping[] =
+    "stopping once all work is saved; ^C again within 5 s ends at once, and loses what is not\n";
 
 // A closed stdout or stderr is then an error of the write, and does not end the process.
 void IgnoreBrokenPipes();

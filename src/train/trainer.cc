@@ -36,6 +36,7 @@ class Trainer {
   void Begin();
   std::optional<Checkpoint> FindNewest();
   void Continue(Checkpoint& newest);
+  void WarnOfLostCheckpoints() const;
   void StartOrContinue();
   bool IsDone();
   void MakeHooks();
@@ -93,11 +94,21 @@ void Trainer::Continue(Checkpoint& newest) {
              changes.empty() ? "" : "; changed: ", changes);
 }
 
+// Metrics of steps without any checkpoint: somebody has removed or moved them.
+void Trainer::WarnOfLostCheckpoints() const {
+  if (!run_.is_chief() || !Exists(run_.directory.metrics())) return;
+  const int64_t step = ReadRunHistory(run_.directory.metrics()).step;
+  if (step == 0) return;
+  Log().warn("{} has steps up to {}, but there is no checkpoint: the run starts from step 0",
+             run_.directory.metrics().string(), WithThousands(step));
+}
+
 void Trainer::StartOrContinue() {
   std::optional<Checkpoint> found = FindNewest();
   if (found) {
     Continue(*found);
   } else {
+    WarnOfLostCheckpoints();
     state_->replica.InitializeParameters(run_.config.train().seed());
     if (run_.initial) {
       LoadInitial(*run_.initial, run_.config.checkpoint(), state_->replica, &run_.identity);

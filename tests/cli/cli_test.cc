@@ -69,6 +69,13 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
        "error: syntra config show has no option \"--confg\"; did you mean \"--config\"?"},
       {"config show", "error: no configuration; give a file, e.g. my.textproto"},
       {"config show --config", "error: --config"},
+      {"--set train.steps=5 config show",
+       "error: --set goes behind the command: syntra config show --set ..."},
+      {"config show --train.steps=5",
+       "error: syntra config show has no option \"--train.steps\"; a field of the configuration is "
+       "set by --set, e.g. --set train.steps=5"},
+      {"config show train.steps=5",
+       "error: train.steps=5 is no file; to set a field, write --set 'train.steps=5'"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
       {"config show --minimal --full --config x", "excludes"},

@@ -142,7 +142,8 @@ class Request : public TinyRun {
   // and compares it with one that was never asked. The length differs, so the rate must not depend
   // on it.
   template <typename Ask>
-  void ExpectStopsAndContinues(const StartOptions& options, const Ask& ask) {
+  // `answers`: whether who asks is told that the run stops.
+  void ExpectStopsAndContinues(const StartOptions& options, const Ask& ask, bool answers = false) {
     const Arguments endless{"train.steps=1000000", "optimizer.schedule.kind=CONSTANT",
                             "checkpoint.every=0", "evaluation.every=10"};
     Program run(scratch_, Pretrain("run", endless), options);
@@ -152,6 +153,7 @@ class Request : public TinyRun {
     ASSERT_EQ(outcome.code, 75) << outcome.err;
     EXPECT_NE(outcome.out.find("stopped on request; the same command continues"),
               std::string::npos);
+    EXPECT_EQ(outcome.Says("stopping once all work is saved"), answers) << outcome.err;
     const int64_t stopped = NewestStep("run");
     EXPECT_EQ(stopped, LastLoggedStep("run"));
     const std::string steps = fmt::format("train.steps={}", stopped + 5);
@@ -170,7 +172,8 @@ TEST_F(Request, Term) {
   ExpectStopsAndContinues({}, [](Program& run) { run.Signal(SIGTERM); });
 }
 TEST_F(Request, Int) {
-  ExpectStopsAndContinues({}, [](Program& run) { run.Signal(SIGINT); });
+  ExpectStopsAndContinues(
+      {}, [](Program& run) { run.Signal(SIGINT); }, /*answers=*/true);
 }
 TEST_F(Request, StopFile) {
   ExpectStopsAndContinues({}, [&](Program&) { ReplaceFileDurably(Directory("run") / "STOP", ""); });
