@@ -66,6 +66,18 @@ TEST_F(Diverged, GoesBackAndOnWithOtherData) {
   EXPECT_EQ(Trace(Directory("run"), 20), Trace(Directory("by-hand"), 20));
 }
 
+// The start's values are finite, and the log-perplexity that they give is not.
+TEST_F(Diverged, BeforeThereIsAnEarlierCheckpoint) {
+  const Arguments huge = Settings({"optimizer.schedule.rate=1e17", "train.steps=2"});
+  EXPECT_EQ(Run(Pretrain("huge", huge)).code, 6);
+  ASSERT_GE(NewestStep("huge"), 0);
+  const Outcome outcome = Run(Pretrain(
+      "run",
+      Settings({"checkpoint.initial=" + CheckpointPath("huge", NewestStep("huge")).string()})));
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(outcome.Says("There is no earlier checkpoint to go back to")) << outcome.err;
+}
+
 TEST_F(Diverged, AllRanksGoBackTogether) {
   if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
   Train("one", Settings(), kBadWindow);
