@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/terminal.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
