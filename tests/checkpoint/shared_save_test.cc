@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr SaveOptions kOptions{.shard_bytes = 600};
+const SaveOptions kOptions{.shard_bytes = 600};
 
 class SharedSaves : public ScratchTest {
  protected:
