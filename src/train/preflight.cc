@@ -71,7 +71,7 @@ class Checks {
 
   PreflightReport Run() {
     Check("model", {}, [&] { return CheckModel(); });
-    Check("precision", {"model"}, [&] { return CheckPrecision(); });
+    Check("precision", {}, [&] { return CheckPrecision(); });
     if (splits_.empty()) {
       Check("task files", {}, [&] { return CheckTasks(); });
       Check("test files", {"task files"}, [&] { return CheckTestFiles(); });

@@ -96,11 +96,15 @@ void Trainer::Continue(Checkpoint& newest) {
 
 // Metrics of steps without any checkpoint: somebody has removed or moved them.
 void Trainer::WarnOfLostCheckpoints() const {
-  if (!run_.is_chief() || !Exists(run_.directory.metrics())) return;
-  const int64_t step = ReadRunHistory(run_.directory.metrics()).step;
-  if (step == 0) return;
-  Log().warn("{} has steps up to {}, but there is no checkpoint: the run starts from step 0",
-             run_.directory.metrics().string(), WithThousands(step));
+  const Path metrics = run_.directory.metrics();
+  if (!run_.is_chief() || !Exists(metrics)) return;
+  try {
+    const int64_t step = ReadRunHistory(metrics).step;
+    if (step == 0) return;
+    Log().warn("{} has steps up to {}, but there is no checkpoint: the run starts from step 0",
+               metrics.string(), WithThousands(step));
+  } catch (const Error&) {  // the log that is opened next says so
+  }
 }
 
 void Trainer::StartOrContinue() {
