@@ -76,7 +76,8 @@ TEST_F(PowerLoss, DuringARun) {
 }
 
 TEST_F(PowerLoss, AfterAConversion) {
-  Train("run", {"train.steps=2"});
+  Train("run", {"model.mixer={ attention { heads: 2 head_size: 16 term { dot_product {} } } }",
+                "train.steps=4"});
   for (const std::string format : {"huggingface", "safetensors", "syntra"}) {
     CrashingDisk disk(base_);
     const Outcome outcome =
