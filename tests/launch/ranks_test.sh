@@ -17,7 +17,7 @@ expect() {
   place=$(mktemp -d -p "$SCRATCH")
   printf '%s\n' '#!/usr/bin/env bash' "${@:3}" >"$place/mpirun"
   chmod +x "$place/mpirun"
-  printed=$(PATH=$place:$PATH "$SOURCE/launch/ranks" 2 program 2>&1 </dev/null) || code=$?
+  printed=$(PATH=$place:$PATH "$SOURCE/launch/ranks" 2 true 2>&1 </dev/null) || code=$?
   if ((code != $1)) || [[ $printed != *"$2"* ]]; then
     printf 'FAILED: code %s, printed "%s"; expected %s and "%s"\n' "$code" "$printed" "$1" "$2" >&2
     exit 1
@@ -96,6 +96,13 @@ fi
 printf '<testcase name="one" status="run">\n</testcase>\n' >"\$junit"
 END
 
+refuses_what_cannot_be_at_once() {
+  printed_by 2 "$SOURCE/launch/ranks" 2 "$SCRATCH/nowhere"
+  prints "error: there is no program $SCRATCH/nowhere"
+  printed_by 2 "$REPOSITORY/launch/quickstart" --steps=5
+  prints 'there is no option --steps=5'
+}
+
 builds_where_the_caller_says() {
   printed_by 0 "$REPOSITORY/launch/test" "$SCRATCH/absolute"
   prints '1 passed, 0 failed, 0 skipped'
@@ -155,6 +162,7 @@ END
   if [[ $printed == *'training ended'* ]]; then fail "training is blamed:"$'\n'"$printed"; fi
 }
 
+refuses_what_cannot_be_at_once
 builds_where_the_caller_says
 ends_tests INT 130
 ends_tests TERM 143
