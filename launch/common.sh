@@ -3,6 +3,9 @@
 # shellcheck shell=bash
 # Sourced with the repository root as working directory and `set -euo pipefail`.
 
+# Numbers and messages of other programs are read below.
+export LC_ALL=C.UTF-8
+
 # Exit codes of these scripts; the program's own are in README.md.
 readonly BUILD_FAILED=1 LACKS_RESOURCES=4
 

@@ -74,7 +74,12 @@ prints() {
 readonly REPOSITORY=$SCRATCH/repository
 mkdir -p "$REPOSITORY/build/src/cli" "$SCRATCH/elsewhere"
 cp -r "$SOURCE/launch" "$REPOSITORY"
-for name in cmake ninja apt-get; do stand_in "$name" <<<'exit 0'; done
+for name in ninja apt-get; do stand_in "$name" <<<'exit 0'; done
+# cmake ... -B DIRECTORY ...
+stand_in cmake <<'END'
+while (($#)) && [[ $1 != -B ]]; do shift; done
+if (($#)); then touch "$2/CMakeCache.txt"; fi
+END
 stand_in dpkg-query <<<'echo installed'
 stand_in df <<<'printf "header\n/dev/x 1 1 99999 1%% /\n"'
 # Has one test, of the label fast, which lasts for ever where SCRATCH/endless is.
@@ -101,6 +106,23 @@ refuses_what_cannot_be_at_once() {
   prints "error: there is no program $SCRATCH/nowhere"
   printed_by 2 "$REPOSITORY/launch/quickstart" --steps=5
   prints 'there is no option --steps=5'
+  mkdir -p "$SCRATCH/mine/results"
+  touch "$SCRATCH/mine/results/thesis"
+  printed_by 2 "$REPOSITORY/launch/test" "$SCRATCH/mine"
+  prints "$SCRATCH/mine is no build directory"
+  if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
+}
+
+# Before there are handlers, the request ends what it is for.
+is_asked_early() {
+  local started code=0
+  stand_in mpirun <<<'exec env --default-signal=USR1 sleep 60'
+  PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null &
+  started=$!
+  sleep 0.5
+  kill -TERM "$started"
+  wait "$started" || code=$?
+  if ((code != 75)); then fail "an early request: code $code"; fi
 }
 
 builds_where_the_caller_says() {
@@ -163,6 +185,7 @@ END
 }
 
 refuses_what_cannot_be_at_once
+is_asked_early
 builds_where_the_caller_says
 ends_tests INT 130
 ends_tests TERM 143
