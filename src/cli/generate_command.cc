@@ -51,7 +51,9 @@ class LineFiller {
     std::vector<DecodeRequest> requests;
     std::vector<size_t> asked;  // the line of each request
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (IsWhole(lines[i])) {
+      const bool is_whole = IsWhole(lines[i]);
+      (is_whole ? has_whole_ : has_gaps_) = true;
+      if (is_whole) {
         answers[i] = {{lines[i]}, {{}}, ""};
         continue;
       }
@@ -78,13 +80,16 @@ class LineFiller {
     return answers;
   }
 
-  // Whether there is nothing to generate for a line. The beginning of a text may be empty.
+  // Whether there was nothing to generate for any line.
+  bool found_no_gap() const { return has_whole_ && !has_gaps_; }
+
+ private:
+  // The beginning of a text may be empty.
   bool IsWhole(const std::string& line) const {
     if (goes_on_) return false;
     return line.empty() || (!raw_ && tokenizer_.FindSentinels(line).empty());
   }
 
- private:
   std::string TextOf(const std::string& line, const std::vector<int32_t>& ids) const {
     if (goes_on_ && !raw_) return GoOn(tokenizer_, line, ids);
     return raw_ ? tokenizer_.Decode(ids) : FillGaps(tokenizer_, line, SpansOf(tokenizer_, ids));
@@ -95,6 +100,7 @@ class LineFiller {
   const Tokenizer& tokenizer_;
   const bool raw_, goes_on_;
   LineAnswers& answers_;
+  bool has_whole_ = false, has_gaps_ = false;  // of the lines so far
 };
 
 // A line that is an object: the input, and its outputs or an error.
@@ -126,19 +132,16 @@ void ShowSamples(BatchDecoder& decoder, Communicator& ranks, Watchdog& watchdog,
 void FillLines(BatchDecoder& decoder, Communicator& ranks, const Tokenizer& tokenizer,
                const GenerateOptions& options, bool goes_on, LineAnswers& answers) {
   LineFiller filler(decoder, ranks, tokenizer, options.raw, goes_on, answers);
-  bool asked = false, has_lines = false;
   answers.Run([&](const std::vector<std::string>& lines) {
     std::vector<std::string> printed;
     const std::vector<Answer> filled = filler.Fill(lines);
-    has_lines |= !lines.empty();
-    asked |= !std::ranges::all_of(lines, [&](const auto& line) { return filler.IsWhole(line); });
     for (size_t i = 0; i < lines.size(); ++i) {
       const std::string best = filled[i].texts.empty() ? "" : filled[i].texts.front();
       printed.push_back(options.json ? JsonLine(lines[i], filled[i]) : best);
     }
     return printed;
   });
-  if (has_lines && !asked && ranks.rank() == 0) {
+  if (filler.found_no_gap() && ranks.rank() == 0) {
     Log().warn(
         "no line has a gap such as <extra_id_0>, so nothing was generated; with --raw the model "
         "answers the lines themselves, as finetuned models do");

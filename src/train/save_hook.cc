@@ -56,9 +56,11 @@ class SaveHook : public Hook {
   }
 
   bool AfterStep(const StepReport& report) override {
-    if (part_.valid()) CommitIfWritten();
-    if (saving_.valid() && IsReady(saving_)) FinishLast();
-    if (is_writing_) LearnOutcome();
+    if (part_.valid()) {
+      CommitIfWritten();
+    } else if (is_writing_) {
+      LearnOutcome();
+    }
     if (const std::optional<SaveMode> mode = ModeAfter(report)) Save(report.step, *mode);
     return true;
   }
@@ -149,7 +151,8 @@ class SaveHook : public Hook {
 
   // After each step, until all ranks know what became of the save in the background.
   void LearnOutcome() {
-    const bool is_written = !part_.valid() && !saving_.valid();
+    if (saving_.valid() && IsReady(saving_)) FinishLast();
+    const bool is_written = !saving_.valid();
     const bool failed = is_written && std::exchange(last_failed_, false);
     const SaveOutcome outcome = Share(!is_written ? SaveOutcome::kWriting
                                       : failed    ? SaveOutcome::kFailed
