@@ -20,6 +20,7 @@
 #include "kernels/bit_mask.h"
 #include "kernels/cpu/bit_mask.h"
 #include "kernels/cpu/pack.h"
+#include "kernels/cpu/tile_gemm.h"
 
 namespace syntra {
 namespace {
@@ -106,6 +107,33 @@ class Runner {
   std::vector<Context> contexts_;
 };
 
+// What multiplies: the library or, with a packed B, AMX.
+class Product {
+ public:
+  Product(Runner library, size_t scratch)
+      : library_(std::move(library)), workspace_bytes_(AlignUp(scratch)) {}
+  Product(const TileGemm& tiles, bool packs_b)
+      : tiles_(tiles),
+        packed_bytes_(packs_b ? AlignUp(tiles.packed_bytes()) : 0),
+        workspace_bytes_(packed_bytes_ + AlignUp(tiles.workspace_bytes())) {}
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  void Run(const void* a, const void* b, void* c, std::byte* workspace) const {
+    if (library_) return library_->Run({a, b, c, workspace});
+    const auto* packed = static_cast<const std::byte*>(b);
+    if (packed_bytes_ > 0) {
+      tiles_->Pack(b, workspace);
+      packed = workspace;
+    }
+    tiles_->Run(a, packed, c, workspace + packed_bytes_);
+  }
+
+ private:
+  std::optional<Runner> library_;
+  std::optional<TileGemm> tiles_;
+  size_t packed_bytes_ = 0, workspace_bytes_;
+};
+
 // How a product is run. In bf16 a transposed A is transposed back first, which costs less than the
 // library loses on it; in f32 it costs more. A product on the whole pool is then split into bands
 // of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
@@ -125,7 +153,7 @@ struct Bands {
       : problem(whole), epilogue(whole.epilogue), threads(requested) {
     problem.epilogue = WithoutMask(epilogue);
     constexpr int64_t kFewestRows = 64, kMostEach = 4;  // rows of a band, bands of a thread
-    const bool turned = whole.transpose_a && whole.ab == DType::kBF16;
+    const bool turned = whole.transpose_a && whole.ab == DType::kBF16 && !tiles();
     if (requested == GemmThreads::kPool && (turned || !whole.transpose_a)) {
       for (int64_t each = std::max(kMostEach, MaskedBands() / ThreadCount());
            each > 0 && count == 1; --each) {
@@ -148,6 +176,11 @@ struct Bands {
     problem.a_stride = 0;
   }
 
+  // Whether the product is our own. Where bands share a packed B, the library's is as fast.
+  bool tiles() const {
+    return threads == GemmThreads::kCaller && count == 1 && TileGemm::Covers(problem);
+  }
+
   // If A is transposed, k is long and there are fewer blocks of 64 columns than threads, the
   // library splits k over threads. Sums would then depend on the number of threads, so it gets
   // fewer.
@@ -156,19 +189,19 @@ struct Bands {
     if (!problem.transpose_a || problem.k < 2048) return ThreadCount();
     return static_cast<int>(std::min<int64_t>(ThreadCount(), (problem.n + 63) / 64));
   }
-  size_t workspace_bytes(size_t runner_bytes) const {
-    return count * (turned_bytes + runner_bytes);
+  size_t workspace_bytes(size_t product_bytes) const {
+    return count * (turned_bytes + product_bytes);
   }
 
-  void Run(const Runner& runner, const void* a, const void* b, void* c, std::byte* workspace,
-           size_t runner_bytes, void* mask) const {
+  void Run(const Product& product, const void* a, const void* b, void* c, std::byte* workspace,
+           void* mask) const {
     const auto* left = static_cast<const std::byte*>(a);
     auto* result = static_cast<std::byte*>(c);
     ParallelTasks(count, [&](int64_t i) {
-      std::byte* turned = workspace + i * (turned_bytes + runner_bytes);
+      std::byte* turned = workspace + i * (turned_bytes + product.workspace_bytes());
       const std::byte* rows = left + i * a_bytes;
       if (turn) Transpose(*turn, rows, turned);
-      runner.Run({turn ? turned : rows, b, result + i * c_bytes, turned + turned_bytes});
+      product.Run(turn ? turned : rows, b, result + i * c_bytes, turned + turned_bytes);
       if (HasMask(epilogue)) Mask(i, result, static_cast<std::byte*>(mask));
     });
   }
@@ -246,8 +279,7 @@ Runner MatmulRunner(const dnnl::matmul::primitive_desc& desc, int planned, GemmT
 
 struct Gemm::Plan {
   Bands bands;
-  size_t runner_bytes;
-  Runner runner;
+  Product product;
 };
 
 Gemm::Gemm() = default;
@@ -258,16 +290,23 @@ Gemm::~Gemm() = default;
 Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
   const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
+  if (bands.tiles()) {
+    plan_ = std::make_unique<Plan>(Plan{bands, {TileGemm(bands.problem), /*packs_b=*/true}});
+    return;
+  }
   const dnnl::matmul::primitive_desc desc = Describe(
       bands.problem, MatrixDesc(p.k, p.n, p.ab, p.transpose_b, p.b_stride), bands.plan_threads());
-  plan_ = std::make_unique<Plan>(Plan{bands, AlignUp(desc.scratchpad_desc().get_size()),
-                                      MatmulRunner(desc, bands.plan_threads(), bands.threads)});
+  plan_ = std::make_unique<Plan>(Plan{bands,
+                                      {MatmulRunner(desc, bands.plan_threads(), bands.threads),
+                                       desc.scratchpad_desc().get_size()}});
 }
 
-size_t Gemm::workspace_bytes() const { return plan_->bands.workspace_bytes(plan_->runner_bytes); }
+size_t Gemm::workspace_bytes() const {
+  return plan_->bands.workspace_bytes(plan_->product.workspace_bytes());
+}
 
 void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask) const {
-  plan_->bands.Run(plan_->runner, a, b, c, workspace, plan_->runner_bytes, mask);
+  plan_->bands.Run(plan_->product, a, b, c, workspace, mask);
 }
 
 namespace {
@@ -276,13 +315,12 @@ namespace {
 // library and are used for the layouts that they know.
 class Packer {
  public:
+  // For the library's product.
   Packer(const GemmProblem& p, DType stored, const memory::desc& wanted, GemmThreads threads,
          std::span<const int64_t> parts) {
     const auto tag =
         p.ab == DType::kBF16 ? memory::format_tag::BA16a64b2a : memory::format_tag::BA16a64b;
-    const int64_t row = p.transpose_b ? p.k : p.n;
-    if (wanted == memory::desc({p.k, p.n}, TypeOf(p.ab), tag) &&
-        PackByParts(p, stored, parts.empty() ? std::span(&row, 1) : parts)) {
+    if (wanted == memory::desc({p.k, p.n}, TypeOf(p.ab), tag) && PackByParts(p, stored, parts)) {
       return;
     }
     parts_.clear();
@@ -300,6 +338,14 @@ class Packer {
                                                   {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
   }
 
+  // For our own, if our loops know the layout.
+  static std::optional<Packer> Own(const GemmProblem& p, DType stored,
+                                   std::span<const int64_t> parts) {
+    Packer packer;
+    if (!packer.PackByParts(p, stored, parts)) return std::nullopt;
+    return packer;
+  }
+
   size_t parts() const { return reorder_ ? 1 : parts_.size(); }
   size_t workspace_bytes() const { return workspace_bytes_; }
   void Run(std::span<const void* const> b, std::byte* packed, std::byte* workspace) const {
@@ -314,20 +360,24 @@ class Packer {
     size_t offset;  // bytes
   };
 
+  Packer() = default;
+
   // A panel of 64 columns is contiguous. So a part's columns are, and of a part's rows those in 64
-  // columns. The library fills the last block of 16 rows of words with zeros.
+  // columns. The last block of 16 rows of words is filled with zeros.
   bool PackByParts(const GemmProblem& p, DType stored, std::span<const int64_t> lengths) {
-    if (p.k % (kBlockWords * RowsPerWord(p.ab)) != 0) return false;
+    const int64_t row = p.transpose_b ? p.k : p.n;
     int64_t before = 0;
-    for (const int64_t length : lengths) {
+    for (const int64_t length : lengths.empty() ? std::span(&row, 1) : lengths) {
       const Packing own{.k = p.transpose_b ? length : p.k,
                         .n = p.transpose_b ? p.n : length,
                         .transposed = p.transpose_b,
                         .stored = stored,
                         .packed = p.ab,
                         .stride = p.b_stride,
-                        .whole_k = p.k};
-      parts_.push_back({own, before * (p.transpose_b ? kPanelColumns : p.k) * SizeOf(p.ab)});
+                        .whole_k = p.k,
+                        .fill = true};
+      const int64_t rows = PackedWords(own) * RowsPerWord(p.ab);
+      parts_.push_back({own, before * (p.transpose_b ? kPanelColumns : rows) * SizeOf(p.ab)});
       before += length;
       if (!CanPack(own)) return false;
     }
@@ -343,9 +393,9 @@ class Packer {
 
 struct PackedGemm::Plan {
   Bands bands;
-  size_t packed_bytes, runner_bytes;
+  size_t packed_bytes;
   Packer packer;
-  Runner product;
+  Product product;
 };
 
 PackedGemm::PackedGemm() = default;
@@ -357,18 +407,27 @@ PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads
                        std::span<const int64_t> parts) {
   const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
+  if (bands.tiles()) {
+    if (const auto packer = Packer::Own(p, stored_b, parts)) {
+      const TileGemm tiles(bands.problem);
+      plan_ = std::make_unique<Plan>(
+          Plan{bands, tiles.packed_bytes(), *packer, {tiles, /*packs_b=*/false}});
+      return;
+    }
+  }
   const dnnl::matmul::primitive_desc product = Describe(
       bands.problem, {{p.k, p.n}, TypeOf(p.ab), memory::format_tag::any}, bands.plan_threads());
-  plan_ = std::make_unique<Plan>(Plan{bands, product.weights_desc().get_size(),
-                                      AlignUp(product.scratchpad_desc().get_size()),
+  plan_ = std::make_unique<Plan>(Plan{bands,
+                                      product.weights_desc().get_size(),
                                       Packer(p, stored_b, product.weights_desc(), threads, parts),
-                                      MatmulRunner(product, bands.plan_threads(), bands.threads)});
+                                      {MatmulRunner(product, bands.plan_threads(), bands.threads),
+                                       product.scratchpad_desc().get_size()}});
 }
 
 bool PackedGemm::packs_parts() const { return plan_->packer.parts() > 1; }
 size_t PackedGemm::packed_bytes() const { return plan_->packed_bytes; }
 size_t PackedGemm::workspace_bytes() const {
-  return std::max(plan_->bands.workspace_bytes(plan_->runner_bytes),
+  return std::max(plan_->bands.workspace_bytes(plan_->product.workspace_bytes()),
                   plan_->packer.workspace_bytes());
 }
 
@@ -379,7 +438,7 @@ void PackedGemm::Pack(std::span<const void* const> parts, std::byte* packed,
 
 void PackedGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace,
                      void* mask) const {
-  plan_->bands.Run(plan_->product, a, packed, c, workspace, plan_->runner_bytes, mask);
+  plan_->bands.Run(plan_->product, a, packed, c, workspace, mask);
 }
 
 }  // namespace syntra

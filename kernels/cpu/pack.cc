@@ -3,6 +3,7 @@
 // rows that are a power of two apart share few cache sets and evict each other.
 #include "kernels/cpu/pack.h"
 
+#include "core/buffer.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -145,35 +146,55 @@ void TransposeAs(const Transposition& shape, const void* from, void* to) {
   }
 }
 
-HWY_INLINE HalfWords LoadBFloat16(const BFloat16* from) {
-  return hn::LoadU(hn::Rebind<uint16_t, FloatTag>(), reinterpret_cast<const uint16_t*>(from));
-}
-HWY_INLINE HalfWords LoadBFloat16(const float* from) { return ToBFloat16(Load(from, Whole())); }
-
-// A register of words made of two rows of B. The first row is in the low halves.
-template <typename T>
-HWY_INLINE auto PairsOf(const T* first, const T* second) {
-  const hn::RebindToUnsigned<FloatTag> d32;
-  const auto low = hn::PromoteTo(d32, LoadBFloat16(first));
-  const auto high = hn::PromoteTo(d32, LoadBFloat16(second));
-  return hn::Or(low, hn::ShiftLeft<16>(high));
+template <typename Lanes>
+HWY_INLINE HalfWords LoadHalfWords(const float* from, Lanes lanes) {
+  return ToBFloat16(Load(from, lanes));
 }
 
-// Packs rows of words of B stored as [k, n], given the address of their first element.
-template <typename T>
-void PackRows(const T* from, int64_t stride, int64_t rows, bool pairs, uint32_t* to) {
+// Words of a row of B, or of pairs made of it and the next row. The first row is in the low halves.
+template <typename T, typename Lanes>
+HWY_INLINE FloatVector LoadWords(const T* row, int64_t stride, bool pairs, Lanes lanes) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!pairs) return Load(row, lanes);
+  }
   const hn::RebindToUnsigned<FloatTag> d32;
-  for (int64_t row = 0; row < rows; ++row, to += kPanelColumns) {
-    const T* first = from + (pairs ? 2 * row : row) * stride;
-    for (int64_t i = 0; i < kPanelColumns; i += static_cast<int64_t>(hn::Lanes(d32))) {
-      if constexpr (std::is_same_v<T, float>) {
-        if (!pairs) {
-          hn::StoreU(hn::BitCast(d32, Load(first + i, Whole())), d32, to + i);
-          continue;
-        }
-      }
-      hn::StoreU(PairsOf(first + i, first + stride + i), d32, to + i);
+  const auto low = hn::PromoteTo(d32, LoadHalfWords(row, lanes));
+  const auto high = hn::PromoteTo(d32, LoadHalfWords(row + stride, lanes));
+  return hn::BitCast(FloatTag(), hn::Or(low, hn::ShiftLeft<16>(high)));
+}
+
+// A panel of 64 columns, and the rows of words of it that are packed now.
+struct PanelRows {
+  uint32_t* panel;
+  int64_t panel_rows, first, count;
+
+  uint32_t* block() const { return panel + first * kPanelColumns; }
+};
+
+// Packs rows of words of B stored as [k, n], given the address of their first element, into strips
+// of kWidth columns.
+template <int64_t kWidth, typename T>
+void PackRows(const T* from, int64_t stride, bool pairs, const PanelRows& to) {
+  for (int64_t row = 0; row < to.count; ++row, from += (pairs ? 2 : 1) * stride) {
+    for (int64_t column = 0; column < kPanelColumns; column += kWidth) {
+      const int64_t width = std::min(kWidth, kPanelColumns - column);
+      uint32_t* words = to.panel + column * to.panel_rows + (to.first + row) * width;
+      VectorLoop(width, [&](int64_t i, auto lanes) {
+        Store(LoadWords(from + column + i, stride, pairs, lanes),
+              reinterpret_cast<float*>(words + i), lanes);
+      });
     }
+  }
+}
+
+// Packs a block of B stored as [k, n] as squares. Rows of words that B lacks are zero.
+template <typename T>
+void PackSquares(const T* from, int64_t stride, bool pairs, int64_t count, uint32_t* to) {
+  HWY_ALIGN uint32_t rows[kBlockWords * kPanelColumns];
+  PackRows<kPanelColumns>(from, stride, pairs, {rows, kBlockWords, 0, count});
+  std::fill(rows + count * kPanelColumns, std::end(rows), 0);
+  for (int64_t column = 0; column < kPanelColumns; column += kBlockWords) {
+    TransposeLines(rows + column, kPanelColumns, to + column * kBlockWords, kBlockWords);
   }
 }
 
@@ -209,7 +230,7 @@ class Blocks {
         pairs_(shape.packed == DType::kBF16),
         rows_(kBlockWords * RowsPerWord(shape.packed)),
         row_blocks_((shape.k + rows_ - 1) / rows_),
-        panel_words_((shape.whole_k > 0 ? shape.whole_k : shape.k) / RowsPerWord(shape.packed)),
+        panel_words_(PackedWords(shape)),
         stride_(shape.stored_stride()),
         inner_(shape.transposed ? row_blocks_ : shape.n / kPanelColumns) {}
 
@@ -224,11 +245,21 @@ class Blocks {
   }
 
   void Pack(int64_t i, uint32_t* to) const {
-    to += (Column(i) * panel_words_ + Row(i) * kBlockWords) * kPanelColumns;
+    const T* from = Source(i);
+    const PanelRows rows{to + Column(i) * panel_words_ * kPanelColumns, panel_words_,
+                         Row(i) * kBlockWords, RowsOf(i) / RowsPerWord(shape_.packed)};
     if (shape_.transposed) {
-      PackColumns(Source(i), stride_, pairs_, to);
+      PackColumns(from, stride_, pairs_, rows.block());
+    } else if (shape_.layout == PanelLayout::kSquares) {
+      PackSquares(from, stride_, pairs_, rows.count, rows.block());
+    } else if (shape_.layout == PanelLayout::kStrips) {
+      PackRows<kStripColumns>(from, stride_, pairs_, rows);
     } else {
-      PackRows(Source(i), stride_, RowsOf(i) / RowsPerWord(shape_.packed), pairs_, to);
+      PackRows<kPanelColumns>(from, stride_, pairs_, rows);
+      if (shape_.fill) {
+        std::fill(rows.block() + rows.count * kPanelColumns,
+                  rows.block() + kBlockWords * kPanelColumns, 0);
+      }
     }
   }
 
@@ -286,9 +317,16 @@ bool CanPack(const Packing& shape) {
   const bool pairs = shape.packed == DType::kBF16;
   // Pairs of bf16 are moved as words.
   if (pairs && shape.transposed && shape.stored_stride() % 2 != 0) return false;
+  if (shape.transposed && shape.layout != PanelLayout::kRows) return false;
   const int64_t rows = (shape.transposed ? kBlockWords : 1) * RowsPerWord(shape.packed);
   return (pairs || shape.stored == DType::kF32) && shape.n % kPanelColumns == 0 &&
          shape.k % rows == 0;
+}
+
+int64_t PackedWords(const Packing& shape) {
+  const int64_t words = (shape.whole_k > 0 ? shape.whole_k : shape.k) / RowsPerWord(shape.packed);
+  const bool whole_blocks = shape.fill || shape.layout == PanelLayout::kSquares;
+  return whole_blocks ? static_cast<int64_t>(AlignUp(words, kBlockWords)) : words;
 }
 
 void Pack(const Packing& shape, const void* b, std::byte* to) {

@@ -21,18 +21,30 @@ void Transpose(const Transposition& shape, const void* from, void* to);
 inline constexpr int64_t kPanelColumns = 64, kPanelRowBytes = 256, kBlockWords = 16;
 constexpr int64_t RowsPerWord(DType packed) { return packed == DType::kBF16 ? 2 : 1; }
 
-// Packs B [k, n] of a product. Where panels are whole blocks, these are oneDNN's layouts BA16a64b
-// and BA16a64b2a.
+// How a panel is laid out. The last two are for kernels that read the panel as the left operand,
+// and find what they read next side by side.
+enum class PanelLayout {
+  kRows,     // row after row; where panels are whole blocks, oneDNN's BA16a64b and BA16a64b2a
+  kStrips,   // strips of kStripColumns columns, each with all rows; the last strip is narrower
+  kSquares,  // blocks, each as four transposed squares of 16 columns: rows of 16 words
+};
+inline constexpr int64_t kStripColumns = 6;
+
+// Packs B [k, n] of a product.
 struct Packing {
   int64_t k, n;
   bool transposed;       // B is stored as [n, k]
   DType stored, packed;  // f32 is rounded if packed as bf16
   int64_t stride = 0;    // elements from one stored row to the next; 0: rows are dense
   int64_t whole_k = 0;   // if this is some rows of a larger B: how many that has; 0: it is all
+  bool fill = false;     // whether rows of zeros complete the last block; always in kSquares
+  PanelLayout layout = PanelLayout::kRows;  // if `transposed`, kRows
 
   int64_t stored_stride() const { return stride > 0 ? stride : transposed ? k : n; }
 };
 bool CanPack(const Packing& packing);
+// Rows of words from one packed panel to the next.
+int64_t PackedWords(const Packing& packing);
 void Pack(const Packing& packing, const void* b, std::byte* to);
 
 }  // namespace syntra

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/amx.h"
 
 namespace syntra {
 namespace {
@@ -47,15 +48,17 @@ SYNTRA_PEAK_LOOP(FmaOf512, "vfmadd231ps", "zmm")
 SYNTRA_PEAK_LOOP(DotBf16Of256, "vdpbf16ps", "ymm")
 SYNTRA_PEAK_LOOP(DotBf16Of512, "vdpbf16ps", "zmm")
 
+void TilesOfBf16(int64_t rounds, uint32_t) { AmxTiles().MultiplyInRegisters(rounds); }
+
 struct Loop {
   void (*run)(int64_t rounds, uint32_t operand);
-  double flops_per_instruction;
+  double round_flops;
   uint32_t operand;  // a small number, so that the sums stay finite and never denormal
 };
 
 constexpr int kTries = 10;
 constexpr double kSumsPerRound = 14;
-constexpr int64_t kRounds = 40000;  // about 100 us, so that reading the clock costs little
+constexpr int64_t kRounds = 40000;  // 100 us or more, so that reading the clock costs little
 constexpr uint32_t kSmallFloat = 0x3a800000;    // 2^-10
 constexpr uint32_t kTwoSmallBf16 = 0x3a803a80;  // the same twice
 
@@ -67,12 +70,16 @@ std::vector<Loop> LoopsFor(DType type) {
   std::vector<Loop> loops;
   if (type == DType::kF32) {
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-      loops.push_back({FmaOf256, 16, kSmallFloat});
+      loops.push_back({FmaOf256, kSumsPerRound * 16, kSmallFloat});
     }
-    if (avx512) loops.push_back({FmaOf512, 32, kSmallFloat});
-  } else if (avx512 && kHasAvx512Bf16 && !kHasAmxBf16) {
-    if (__builtin_cpu_supports("avx512vl")) loops.push_back({DotBf16Of256, 32, kTwoSmallBf16});
-    loops.push_back({DotBf16Of512, 64, kTwoSmallBf16});
+    if (avx512) loops.push_back({FmaOf512, kSumsPerRound * 32, kSmallFloat});
+  } else if (AmxMultipliesBFloat16()) {
+    loops.push_back({TilesOfBf16, AmxTiles::kRoundFlops, 0});
+  } else if (avx512 && kHasAvx512Bf16) {
+    if (__builtin_cpu_supports("avx512vl")) {
+      loops.push_back({DotBf16Of256, kSumsPerRound * 32, kTwoSmallBf16});
+    }
+    loops.push_back({DotBf16Of512, kSumsPerRound * 64, kTwoSmallBf16});
   }
   return loops;
 }
@@ -89,7 +96,7 @@ double RateOfThread(const Loop& loop, double seconds) {
   double flops = 0, elapsed = 0;
   while (elapsed < seconds) {
     loop.run(kRounds, loop.operand);
-    flops += kRounds * kSumsPerRound * loop.flops_per_instruction;
+    flops += kRounds * loop.round_flops;
     elapsed = ThreadSeconds() - begin;
   }
   return flops / elapsed;
@@ -119,6 +126,11 @@ double MeasurePeakFlops(DType type, double seconds) {
     }
   } while (!loops.empty() && Clock::now() < end);
   return best;
+}
+
+double UsualShareOfPeak(DType type) {
+  if (type == DType::kF32) return 0.80;
+  return AmxMultipliesBFloat16() ? 0.15 : 0.75;
 }
 
 }  // namespace syntra

@@ -45,28 +45,37 @@ HWY_INLINE FloatVector ToFloat(HalfWords bits) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(words));
 }
 
-HWY_INLINE FloatVector Load(const BFloat16* from, Whole) {
+HWY_INLINE HalfWords LoadHalfWords(const BFloat16* from, Whole) {
   const hn::Rebind<uint16_t, FloatTag> d16;
-  return ToFloat(hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from)));
+  return hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from));
 }
 
 #if SYNTRA_AVX512
 HWY_INLINE FloatVector Load(const float* from, Part part) {
   return hn::MaskedLoad(hn::FirstN(FloatTag(), part.count), FloatTag(), from);
 }
-HWY_INLINE FloatVector Load(const BFloat16* from, Part part) {
+HWY_INLINE HalfWords LoadHalfWords(const BFloat16* from, Part part) {
   const hn::Rebind<uint16_t, FloatTag> d16;
   const auto* bits = reinterpret_cast<const uint16_t*>(from);
-  return ToFloat(hn::MaskedLoad(hn::FirstN(d16, part.count), d16, bits));
+  return hn::MaskedLoad(hn::FirstN(d16, part.count), d16, bits);
 }
 #else
-template <typename T>
-HWY_INLINE FloatVector Load(const T* from, Part part) {
-  T lanes[hn::MaxLanes(FloatTag())] = {};
-  std::memcpy(lanes, from, part.count * sizeof(T));
+HWY_INLINE FloatVector Load(const float* from, Part part) {
+  float lanes[hn::MaxLanes(FloatTag())] = {};
+  std::memcpy(lanes, from, part.count * sizeof(float));
   return Load(lanes, Whole());
 }
+HWY_INLINE HalfWords LoadHalfWords(const BFloat16* from, Part part) {
+  BFloat16 lanes[hn::MaxLanes(FloatTag())] = {};
+  std::memcpy(lanes, from, part.count * sizeof(BFloat16));
+  return LoadHalfWords(lanes, Whole());
+}
 #endif
+
+template <typename Lanes>
+HWY_INLINE FloatVector Load(const BFloat16* from, Lanes lanes) {
+  return ToFloat(LoadHalfWords(from, lanes));
+}
 
 HWY_INLINE void Store(FloatVector value, float* to, Whole) { hn::StoreU(value, FloatTag(), to); }
 

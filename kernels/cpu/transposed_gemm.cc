@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both operands are packed into panels of 64 columns, in which a row follows the other (pack.h). A
-// panel of the wider one stays in a core's cache, and meets all panels of the other. In registers
-// are 6 x 64 sums: for each row, 4 vectors of B are multiplied with 6 elements of A. Blocking of
-// this kind: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+// Both operands are packed into panels of 64 columns (pack.h). As many panels of the narrower one
+// as a core's cache holds meet one panel after another of the wider one. In registers are 6 x 64
+// sums: for each row, 4 vectors of B are multiplied with 6 elements of A. Blocking of this kind:
+// Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). Processors
+// with AMX multiply bf16 by its tiles instead.
 #include "kernels/cpu/transposed_gemm.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "core/buffer.h"
 #include "core/simd_targets.h"
+#include "kernels/cpu/amx.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/transposed_gemm.cc"
@@ -24,9 +26,9 @@ namespace HWY_NAMESPACE {
 
 #if SYNTRA_AVX512
 
-bool HasProduct(DType type) { return type == DType::kF32 || (kHasAvx512Bf16 && !kHasAmxBf16); }
+bool HasProduct(DType type) { return type == DType::kF32 || kHasAvx512Bf16; }
 
-constexpr int kVectors = kPanelColumns / 16, kTileRows = 6;
+constexpr int kVectors = kPanelColumns / 16;
 
 // Adds products of f32, or of pairs of bf16 (for which Highway 1.0 has no instruction).
 template <bool kPairs>
@@ -36,7 +38,7 @@ HWY_INLINE FloatVector MultiplyAdd(FloatVector a, FloatVector b, FloatVector sum
   return sum;
 }
 
-// kRows rows and 64 columns of C. Panels have `words` rows of 64 words.
+// kRows rows and 64 columns of C. A is a strip of kRows columns, B a panel, of `words` rows.
 template <bool kPairs, int kRows>
 void Tile(const float* a, const float* b, int64_t words, float* c, int64_t stride,
           bool accumulate) {
@@ -50,7 +52,7 @@ void Tile(const float* a, const float* b, int64_t words, float* c, int64_t strid
       __builtin_prefetch(c + i * stride + 16 * j, 1);
     }
   }
-  for (int64_t word = 0; word < words; ++word, a += kPanelColumns, b += kPanelColumns) {
+  for (int64_t word = 0; word < words; ++word, a += kRows, b += kPanelColumns) {
     FloatVector row[kVectors];
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, b + 16 * j);
@@ -75,15 +77,15 @@ void Tile(const float* a, const float* b, int64_t words, float* c, int64_t strid
 template <bool kPairs>
 void SquareOf(const float* a, const float* b, int64_t words, float* c, int64_t stride,
               bool accumulate) {
-  constexpr int kRest = kPanelColumns % kTileRows;
+  constexpr int kStrip = kStripColumns, kRest = kPanelColumns % kStrip;
   int row = 0;
-  for (; row + kTileRows <= kPanelColumns; row += kTileRows) {
-    Tile<kPairs, kTileRows>(a + row, b, words, c + row * stride, stride, accumulate);
+  for (; row + kStrip <= kPanelColumns; row += kStrip) {
+    Tile<kPairs, kStrip>(a + row * words, b, words, c + row * stride, stride, accumulate);
   }
-  Tile<kPairs, kRest>(a + row, b, words, c + row * stride, stride, accumulate);
+  Tile<kPairs, kRest>(a + row * words, b, words, c + row * stride, stride, accumulate);
 }
 
-// 64 rows and columns of C.
+// 64 rows and columns of C. A is a panel in strips, B one in rows.
 void Square(DType type, const void* a, const void* b, int64_t words, float* c, int64_t stride,
             bool accumulate) {
   const auto *left = static_cast<const float*>(a), *right = static_cast<const float*>(b);
@@ -115,9 +117,9 @@ namespace {
 HWY_EXPORT(HasProduct);
 HWY_EXPORT(Square);
 
-// Rows of words: of a panel that is multiplied at once, which takes 128 KiB of a core's cache, and
-// of the narrower operand that is packed at once.
-constexpr int64_t kMostWords = 512, kSlabWords = 4096;
+// Of a panel, the rows of words that are multiplied at once; of the narrower operand, the panels
+// that are: 1 MiB.
+constexpr int64_t kMostWords = 512, kMostPanels = 8;
 
 struct Range {
   int64_t begin, count;
@@ -146,30 +148,52 @@ Panel PanelOf(const TransposedGemm::Operand& operand, int64_t i) {
   return panel;
 }
 
+bool UsesTiles(DType type) { return type == DType::kBF16 && AmxMultipliesBFloat16(); }
+
 // An operand of a run.
 struct Source {
   const TransposedGemm::Operand& operand;
   std::span<const void* const> parts;
   DType type;  // of the product
+  PanelLayout layout;
 
-  void Pack(Range words, Panel first, int64_t columns, std::byte* to) const {
-    const int64_t skipped = words.begin * RowsPerWord(type) * operand.stride + first.column;
-    syntra::Pack(
-        {.k = words.count * RowsPerWord(type),
-         .n = columns,
-         .transposed = false,
-         .stored = operand.stored,
-         .packed = type,
-         .stride = operand.stride},
-        static_cast<const std::byte*>(parts[first.part]) + skipped * SizeOf(operand.stored), to);
-  }
-  void PackAll(Range words, std::byte* to) const {
-    for (size_t part = 0; part < parts.size(); ++part) {
-      Pack(words, {part, 0}, operand.parts[part], to);
-      to += operand.parts[part] / kPanelColumns * words.count * kPanelRowBytes;
+  bool fill;
+
+  // Rows of `words` of `panels`, one panel after the other.
+  void Pack(Range words, Range panels, std::byte* to) const {
+    for (int64_t i = panels.begin, end = panels.begin + panels.count; i < end;) {
+      const Panel first = PanelOf(operand, i);
+      const int64_t columns =
+          std::min(operand.parts[first.part] - first.column, (end - i) * kPanelColumns);
+      const int64_t skipped = words.begin * RowsPerWord(type) * operand.stride + first.column;
+      const Packing packing{.k = words.count * RowsPerWord(type),
+                            .n = columns,
+                            .transposed = false,
+                            .stored = operand.stored,
+                            .packed = type,
+                            .stride = operand.stride,
+                            .fill = fill,
+                            .layout = layout};
+      syntra::Pack(
+          packing,
+          static_cast<const std::byte*>(parts[first.part]) + skipped * SizeOf(operand.stored), to);
+      to += columns / kPanelColumns * PackedWords(packing) * kPanelRowBytes;
+      i += columns / kPanelColumns;
     }
   }
 };
+
+// 64 rows and columns of C by AMX. A is a panel in squares, B one in rows.
+void SquareOfTiles(const std::byte* a, const std::byte* b, int64_t words, float* c, int64_t stride,
+                   bool accumulate) {
+  const AmxTiles tiles;
+  for (int64_t row = 0; row < kPanelColumns; row += AmxTiles::kBlockRows) {
+    for (int64_t column = 0; column < kPanelColumns; column += AmxTiles::kBlockColumns) {
+      tiles.Multiply(AmxTiles::Rows::OfPanel(a, row), b + column * 4, words,
+                     c + row * stride + column, stride, accumulate);
+    }
+  }
+}
 
 }  // namespace
 
@@ -185,54 +209,74 @@ bool TransposedGemm::Covers(const GemmProblem& p, const Operand& a, const Operan
   };
   return p.transpose_a && !p.transpose_b && p.c == DType::kF32 && p.alpha == 1.0f &&
          p.epilogue == Epilogue::kNone && p.c_stride == 0 && packs(a) && packs(b) &&
-         HWY_DYNAMIC_DISPATCH(HasProduct)(p.ab);
+         (UsesTiles(p.ab) || HWY_DYNAMIC_DISPATCH(HasProduct)(p.ab));
 }
 
 TransposedGemm::TransposedGemm(const GemmProblem& problem, Operand a, Operand b)
     : type_(problem.ab),
       accumulate_(problem.accumulate),
+      tiles_(UsesTiles(problem.ab)),
       words_(problem.k / RowsPerWord(type_)),
       a_(std::move(a)),
       b_(std::move(b)) {}
 
-size_t TransposedGemm::slab_bytes() const {
-  return std::min(a_.panels(), b_.panels()) * std::min(words_, kSlabWords) * kPanelRowBytes;
+int64_t TransposedGemm::packed_words(int64_t words) const {
+  return tiles_ ? static_cast<int64_t>(AlignUp(words, kBlockWords)) : words;
 }
-size_t TransposedGemm::block_bytes() const { return std::min(words_, kMostWords) * kPanelRowBytes; }
+size_t TransposedGemm::panel_bytes() const {
+  return packed_words(std::min(words_, kMostWords)) * kPanelRowBytes;
+}
+size_t TransposedGemm::resident_bytes() const {
+  return std::min({a_.panels(), b_.panels(), kMostPanels}) * panel_bytes();
+}
 size_t TransposedGemm::workspace_bytes() const {
-  return slab_bytes() + ThreadCount() * block_bytes();
+  return resident_bytes() + ThreadCount() * panel_bytes();
 }
 
 void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::span<void* const> c,
                          std::byte* workspace) const {
-  const Source left{a_, {&a, 1}, type_}, right{b_, b, type_};
+  const PanelLayout left_layout = tiles_ ? PanelLayout::kSquares : PanelLayout::kStrips;
+  const Source left{a_, {&a, 1}, type_, left_layout, tiles_},
+      right{b_, b, type_, PanelLayout::kRows, tiles_};
   const bool wide_b = b_.panels() >= a_.panels();
   const Source &wide = wide_b ? right : left, &narrow = wide_b ? left : right;
   const int64_t wide_panels = wide.operand.panels(), narrow_panels = narrow.operand.panels();
-  // Where there are few panels for many threads, several share one.
-  const int64_t shares = std::clamp<int64_t>(4 * ThreadCount() / wide_panels, 1, narrow_panels);
-  ForEachRange(words_, kSlabWords, [&](Range slab) {
-    narrow.PackAll(slab, workspace);
-    ParallelTasks(wide_panels * shares, [&](int64_t task) {
-      const Panel panel = PanelOf(wide.operand, task / shares);
-      const int64_t share = task % shares;
-      std::byte* own = workspace + slab_bytes() + ThreadIndex() * block_bytes();
-      ForEachRange(slab.count, kMostWords, [&](Range block) {
-        const int64_t word = slab.begin + block.begin;
-        wide.Pack({word, block.count}, panel, kPanelColumns, own);
-        for (int64_t i = narrow_panels * share / shares; i < narrow_panels * (share + 1) / shares;
-             ++i) {
-          const Panel other = PanelOf(narrow.operand, i);
-          const std::byte* met = workspace + (i * slab.count + block.begin) * kPanelRowBytes;
-          const Panel &row = wide_b ? other : panel, &column = wide_b ? panel : other;
-          const int64_t stride = b_.parts[column.part];
-          HWY_DYNAMIC_DISPATCH(Square)
-          (type_, wide_b ? met : own, wide_b ? own : met, block.count,
-           static_cast<float*>(c[column.part]) + row.column * stride + column.column, stride,
-           accumulate_ || word > 0);
+  // A panel of each operand makes a square of C.
+  const auto multiply = [&](int64_t row, const std::byte* rows, int64_t column,
+                            const std::byte* columns, Range words) {
+    const Panel right_panel = PanelOf(b_, column);
+    const int64_t stride = b_.parts[right_panel.part];
+    float* square = static_cast<float*>(c[right_panel.part]) + row * kPanelColumns * stride +
+                    right_panel.column;
+    const bool accumulate = accumulate_ || words.begin > 0;
+    const int64_t packed = packed_words(words.count);
+    if (tiles_) {
+      SquareOfTiles(rows, columns, packed, square, stride, accumulate);
+    } else {
+      HWY_DYNAMIC_DISPATCH(Square)(type_, rows, columns, packed, square, stride, accumulate);
+    }
+  };
+  ForEachRange(words_, kMostWords, [&](Range words) {
+    for (int64_t first = 0; first < narrow_panels; first += kMostPanels) {
+      const int64_t resident = std::min(kMostPanels, narrow_panels - first);
+      const int64_t packed = packed_words(words.count);
+      narrow.Pack(words, {first, resident}, workspace);
+      // Where there are few panels for many threads, several share one.
+      const int64_t shares = std::clamp<int64_t>(4 * ThreadCount() / wide_panels, 1, resident);
+      ParallelTasks(wide_panels * shares, [&](int64_t task) {
+        const int64_t i = task / shares, share = task % shares;
+        std::byte* own = workspace + resident_bytes() + ThreadIndex() * panel_bytes();
+        wide.Pack(words, {i, 1}, own);
+        for (int64_t j = resident * share / shares; j < resident * (share + 1) / shares; ++j) {
+          const std::byte* met = workspace + j * packed * kPanelRowBytes;
+          if (wide_b) {
+            multiply(first + j, met, i, own, words);
+          } else {
+            multiply(i, own, first + j, met, words);
+          }
         }
       });
-    });
+    }
   });
 }
 

@@ -24,8 +24,8 @@ class TransposedGemm {
     int64_t panels() const;
   };
 
-  // Whether this processor has a kernel for the product, and the library none that is faster: it
-  // needs AVX-512, for bf16 also AVX512_BF16 but no AMX.
+  // Whether this processor has a kernel for the product: it needs AVX-512, for bf16 also
+  // AVX512_BF16 or AMX.
   static bool Covers(const GemmProblem& problem, const Operand& a, const Operand& b);
 
   // A has one part. C has as many as B, with dense rows: C_i = A^T B_i. Construct it with the
@@ -38,11 +38,14 @@ class TransposedGemm {
            std::byte* workspace) const;
 
  private:
-  size_t slab_bytes() const;
-  size_t block_bytes() const;
+  // Rows of words of packed panels.
+  int64_t packed_words(int64_t words) const;
+  size_t panel_bytes() const;
+  size_t resident_bytes() const;
 
   DType type_;
   bool accumulate_;
+  bool tiles_;     // AMX's
   int64_t words_;  // rows of A and B, of words of 4 bytes
   Operand a_, b_;
 };

@@ -15,6 +15,7 @@
 #include "cli/scaling_report.h"
 #include "config/print.h"
 #include "core/thread.h"
+#include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
 #include "plan/recompute_choices.h"
 #include "plan/step_work.h"
@@ -46,7 +47,7 @@ TimeEstimate EstimateTime(const TrainingPlan& plan) {
   ChooseThreads(train);
   const DType type = plan.planned_model().activations();
   estimate.peak = CpuBackend().PeakFlops(type);
-  estimate.share = type == DType::kBF16 ? 0.75 : 0.80;
+  estimate.share = UsualShareOfPeak(type);
   const double flops = plan.flops_per_step() + plan.recomputed_flops_per_step();
   estimate.step = flops / (estimate.share * estimate.peak);
   estimate.run = estimate.step * static_cast<double>(train.steps());

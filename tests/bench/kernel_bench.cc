@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the CPU kernels with the machine's limits: matrix products with a loop of multiply-adds
-// in registers, memory-bound kernels with copying. Needs an idle machine, except with
+// Compares the CPU kernels with the machine's limits: matrix products with the peak of its
+// multiply-adds, memory-bound kernels with copying. Needs an idle machine, except with
 // OMP_NUM_THREADS=1.
 //   kernel_bench [substring of the lines to run]
 #include <fmt/format.h>
-#include <immintrin.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +17,7 @@
 #include "core/thread.h"
 #include "kernels/bfloat16.h"
 #include "kernels/bit_mask.h"
+#include "kernels/cpu/peak.h"
 #include "kernels/op.h"
 
 namespace syntra {
@@ -44,45 +44,6 @@ double BestSeconds(const Body& body, double budget = 0.6) {
     best = std::min(best, Now() - begin);
   }
   return best;
-}
-
-constexpr int kPeakRounds = 2'000'000, kChains = 12;
-
-// Products of kChains independent accumulators, so that neither latency nor memory counts.
-[[gnu::target("avx512f")]] float MultiplyAddRounds() {
-  __m512 sums[kChains], a = _mm512_set1_ps(1.0f), b = _mm512_set1_ps(1e-9f);
-  for (__m512& sum : sums) sum = _mm512_setzero_ps();
-  for (int round = 0; round < kPeakRounds; ++round) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_fmadd_ps(a, b, sums[i]);
-    asm volatile("" : "+v"(a), "+v"(b));
-  }
-  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
-  return _mm512_cvtss_f32(sums[0]);
-}
-
-[[gnu::target("avx512f,avx512bf16")]] float DotProductRounds() {
-  __m512 sums[kChains];
-  __m512i bits = _mm512_set1_epi32(0x3f803f80);
-  for (__m512& sum : sums) sum = _mm512_setzero_ps();
-  for (int round = 0; round < kPeakRounds; ++round) {
-    const auto a = reinterpret_cast<__m512bh>(bits);
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], a, a);
-    asm volatile("" : "+v"(bits));
-  }
-  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
-  return _mm512_cvtss_f32(sums[0]);
-}
-
-// GFLOP/s of all threads in a loop of `flops_per_instruction`.
-double Peak(float (*rounds)(), double flops_per_instruction) {
-  volatile float sink = 0.0f;
-  const double seconds = BestSeconds([&] {
-#pragma omp parallel
-    sink = rounds();
-  });
-  return ThreadCount() * flops_per_instruction * kChains * kPeakRounds / seconds / 1e9;
 }
 
 struct Machine {
@@ -305,9 +266,9 @@ void Bench::Parameters() const {
 
 int Main(int argc, char** argv) {
   Machine machine;
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) machine.f32_gflops = Peak(MultiplyAddRounds, 32);
-  if (__builtin_cpu_supports("avx512bf16")) machine.bf16_gflops = Peak(DotProductRounds, 64);
+  constexpr double kSeconds = 0.5;
+  machine.f32_gflops = 1e-9 * MeasurePeakFlops(DType::kF32, kSeconds);
+  machine.bf16_gflops = 1e-9 * MeasurePeakFlops(DType::kBF16, kSeconds);
   const TensorType large = F32({64, 1024, 1024});
   const Workload copy("copy", {{"dtype", "f32"}}, {large}, false, {});
   machine.copy_gbytes = copy.bytes() / copy.Seconds() / 1e9;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "core/instruction_sets.h"
@@ -48,22 +49,35 @@ T As(float value) {
 float Read(float value) { return value; }
 float Read(BFloat16 value) { return ToFloat(value); }
 
+// The number of a word in a panel of `words` rows.
+int64_t PlaceInPanel(PanelLayout layout, int64_t words, int64_t row, int64_t column) {
+  if (layout == PanelLayout::kRows) return row * 64 + column;
+  if (layout == PanelLayout::kSquares) {
+    return (row / 16 * 4 + column / 16) * 256 + column % 16 * 16 + row % 16;
+  }
+  const int64_t before = column / 6 * 6, width = std::min<int64_t>(6, 64 - before);
+  return before * words + row * width + column % 6;
+}
+
 template <typename Stored, typename Packed>
 void CheckPackOf(const Packing& shape, int64_t pair) {
-  const int64_t stride = shape.stored_stride(),
-                whole_k = shape.whole_k > 0 ? shape.whole_k : shape.k;
+  const int64_t stride = shape.stored_stride(), words = PackedWords(shape);
   std::vector<Stored> b((shape.transposed ? shape.n : shape.k) * stride);
   for (size_t i = 0; i < b.size(); ++i)
     b[i] = As<Stored>(1.0f + 0.001f * static_cast<float>(i % 997));
-  std::vector<Packed> to(whole_k * shape.n);
+  std::vector<Packed> to(words * pair * shape.n, As<Packed>(7.0f));
   ASSERT_TRUE(CanPack(shape));
   Pack(shape, b.data(), reinterpret_cast<std::byte*>(to.data()));
-  for (int64_t k = 0; k < shape.k; ++k) {
+  const bool fills = shape.fill || shape.layout == PanelLayout::kSquares;
+  const int64_t rows = fills ? (shape.k + 16 * pair - 1) / (16 * pair) * 16 * pair : shape.k;
+  for (int64_t k = 0; k < rows; ++k) {
     for (int64_t n = 0; n < shape.n; ++n) {
-      const Stored value = b[shape.transposed ? n * stride + k : k * stride + n];
-      const int64_t row = n / 64 * (whole_k / pair) + k / pair;
-      const int64_t place = (row * 64 + n % 64) * pair + k % pair;
-      ASSERT_EQ(Read(to[place]), Read(As<Packed>(Read(value)))) << "row " << k << ", column " << n;
+      const Stored value =
+          k >= shape.k ? As<Stored>(0.0f) : b[shape.transposed ? n * stride + k : k * stride + n];
+      const int64_t word =
+          n / 64 * 64 * words + PlaceInPanel(shape.layout, words, k / pair, n % 64);
+      ASSERT_EQ(Read(to[word * pair + k % pair]), Read(As<Packed>(Read(value))))
+          << "row " << k << ", column " << n;
     }
   }
 }
@@ -108,6 +122,45 @@ TEST(Pack, LaysOutBlocks) {
   });
 }
 
+TEST(Pack, LaysOutTheLeftOperand) {
+  OnEveryInstructionSet([] {
+    for (const PanelLayout layout : {PanelLayout::kStrips, PanelLayout::kSquares}) {
+      for (const int64_t k : {2, 38, 64}) {
+        const auto shape = [&](DType stored, DType packed) {
+          return Packing{.k = k,
+                         .n = 128,
+                         .transposed = false,
+                         .stored = stored,
+                         .packed = packed,
+                         .layout = layout};
+        };
+        CheckPack<float, float>(shape(DType::kF32, DType::kF32), 1);
+        CheckPack<float, BFloat16>(shape(DType::kF32, DType::kBF16), 2);
+        CheckPack<BFloat16, BFloat16>(shape(DType::kBF16, DType::kBF16), 2);
+      }
+    }
+  });
+}
+
+TEST(Pack, FillsTheLastBlock) {
+  OnEveryInstructionSet([] {
+    CheckPackOf<float, float>({.k = 19,
+                               .n = 128,
+                               .transposed = false,
+                               .stored = DType::kF32,
+                               .packed = DType::kF32,
+                               .fill = true},
+                              1);
+    CheckPackOf<BFloat16, BFloat16>({.k = 38,
+                                     .n = 64,
+                                     .transposed = false,
+                                     .stored = DType::kBF16,
+                                     .packed = DType::kBF16,
+                                     .fill = true},
+                                    2);
+  });
+}
+
 TEST(Pack, RefusesPartialBlocks) {
   Packing shape{
       .k = 32, .n = 64, .transposed = true, .stored = DType::kF32, .packed = DType::kBF16};
@@ -118,6 +171,10 @@ TEST(Pack, RefusesPartialBlocks) {
   EXPECT_TRUE(CanPack(shape));
   shape.k = 47;
   EXPECT_FALSE(CanPack(shape)) << "half a word";
+  shape.k = 32;
+  shape.transposed = true;
+  shape.layout = PanelLayout::kStrips;
+  EXPECT_FALSE(CanPack(shape)) << "a transposed matrix as a left operand";
   shape = {.k = 48, .n = 96, .transposed = false, .stored = DType::kF32, .packed = DType::kF32};
   EXPECT_FALSE(CanPack(shape));
   shape = {.k = 32, .n = 64, .transposed = false, .stored = DType::kBF16, .packed = DType::kF32};

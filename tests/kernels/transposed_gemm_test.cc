@@ -139,11 +139,15 @@ TEST(TransposedGemm, EqualsSums) {
   }
 }
 
-// As many rows as are packed at once, and more.
-TEST(TransposedGemm, SplitsManyRows) {
-  for (const int64_t rows : {4096, 8200}) {
+// As many rows as are multiplied at once, and more; and panels.
+TEST(TransposedGemm, SplitsWhatIsLarge) {
+  for (const int64_t rows : {512, 1100}) {
     CheckCase({64, rows, {64}, DType::kF32, DType::kF32, true});
     CheckCase({64, 2 * rows, {64}, DType::kBF16, DType::kBF16, false});
+  }
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    CheckCase({640, 20, {512, 192}, type, type, false});
+    CheckCase({704, 20, {640}, type, type, true});
   }
 }
 
