@@ -60,12 +60,14 @@ usable_cores() {
 
 # Prints the memory that a build may use, in MiB.
 free_memory() {
-  local free limit used
+  local free limit used cached
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
   limit=$(cgroup_limit memory.max)
   used=$(cgroup_limit memory.current)
+  # Files that were read count as used, and make room when it is needed.
+  cached=$(awk '$1 == "inactive_file" {print $2}' /sys/fs/cgroup/memory.stat 2>/dev/null) || true
   if [[ -n $limit && -n $used ]]; then
-    local left=$(((limit - used) / 1048576))
+    local left=$(((limit - used + ${cached:-0}) / 1048576))
     if ((left < free)); then free=$left; fi
   fi
   echo "$free"
@@ -176,6 +178,15 @@ explain_build() {
   stop $BUILD_FAILED "$2 failed (log: $1)"
 }
 
+# end_build NINJA SIGNAL: ends the compilers.
+end_build() {
+  trap '' TERM HUP
+  clear_status_line
+  kill -TERM "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+  stop $((128 + $2)) "stopped while compiling; the same command goes on from there"
+}
+
 # build DIRECTORY TARGETS [CMAKE_OPTION...]: builds with the log in DIRECTORY/build.log and shows the progress. TARGETS
 # is one argument of several words. A new DIRECTORY compiles several files at a time, since what they include takes most of
 # the time.
@@ -186,17 +197,24 @@ build() {
   mkdir -p "$directory"
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
   check_tools
-  need_disk "$PWD" 1500 "a build"
+  need_disk "$directory" 1500 "a build"
   if [[ ! -e $directory/CMakeCache.txt ]]; then set -- -DCMAKE_UNITY_BUILD=ON "$@"; fi
   if ! cmake -G Ninja -S . -B "$directory" "$@" >"$log" 2>&1; then
     explain_build "$log" "configuring"
   fi
-  local start=$SECONDS said=0 progress
-  # In this process group: ^C stops it too.
+  local start=$SECONDS said=0 progress last=$directory/last_line
+  # In this process group: ^C stops it too. Other signals must be passed on.
   ninja -C "$directory" -j "$jobs" "${targets[@]}" >>"$log" 2>&1 &
   local ninja=$!
+  # shellcheck disable=SC2064  # the process as it is now
+  trap "end_build $ninja 15" TERM
+  # shellcheck disable=SC2064
+  trap "end_build $ninja 1" HUP
   while kill -0 "$ninja" 2>/dev/null; do
-    progress=$(tail -n 1 "$log" | grep -oE '^\[[0-9]+/[0-9]+\]' || true)
+    # Through a file: bash 5.2 cannot run the trap of a signal that comes while it substitutes a command.
+    tail -n 1 "$log" >"$last"
+    read -r progress <"$last" || true
+    if [[ $progress =~ ^\[[0-9]+/[0-9]+\] ]]; then progress=${BASH_REMATCH[0]}; else progress=''; fi
     if [[ $progress && $said == 0 ]]; then
       clear_status_line
       say "Compiling with $jobs at a time (log: $log); the first time takes minutes"
@@ -205,9 +223,11 @@ build() {
       say "  $progress after $((SECONDS - start)) s"
       said=$SECONDS
     fi
-    status_line "  ${progress:-[starting]} $((SECONDS - start)) s"
+    (status_line "  ${progress:-[starting]} $((SECONDS - start)) s")
     sleep 1
   done
+  trap - TERM HUP
+  rm -f "$last"
   if ! wait "$ninja"; then explain_build "$log" "compiling"; fi
   clear_status_line
   say "Built ${targets[*]} in $((SECONDS - start)) s"

@@ -48,5 +48,6 @@ endif()
 # not bind to each other's functions. So ours is linked statically and comes before libsentencepiece on every link line
 # (otherwise the linker would take symbols from there), and programs export none of its symbols.
 set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_LIBRARIES PkgConfig::sentencepiece)
-set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_OPTIONS
-             "LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/hide_protobuf.map")
+set(hidden ${CMAKE_CURRENT_LIST_DIR}/hide_protobuf.map)
+set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_OPTIONS "LINKER:--version-script=${hidden}")
+set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_DEPENDS ${hidden})

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # launch/ranks, launch/test and launch/quickstart with programs that stand in for those that they start. An mpirun that stays
 # when its ranks have ended is killed by launch/ranks; one that ends gives its exit code at once. launch/test builds where the
-# caller says, and leaves no test behind. launch/quickstart shows the run that it trained.
+# caller says, and leaves no compiler and no test behind. launch/quickstart shows the run that it trained.
 #   ranks_test.sh SOURCE
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -74,7 +74,14 @@ prints() {
 readonly REPOSITORY=$SCRATCH/repository
 mkdir -p "$REPOSITORY/build/src/cli" "$SCRATCH/elsewhere"
 cp -r "$SOURCE/launch" "$REPOSITORY"
-for name in ninja apt-get; do stand_in "$name" <<<'exit 0'; done
+stand_in apt-get <<<'exit 0'
+# Compiles for ever where SCRATCH/compiles is.
+stand_in ninja <<END
+if [[ -e "$SCRATCH/compiles" ]]; then
+  echo \$\$ >"$SCRATCH/test.part" && mv "$SCRATCH/test.part" "$SCRATCH/test"
+  exec sleep 1000
+fi
+END
 # cmake ... -B DIRECTORY ...
 stand_in cmake <<'END'
 while (($#)) && [[ $1 != -B ]]; do shift; done
@@ -136,10 +143,11 @@ builds_where_the_caller_says() {
   cd "$SOURCE"
 }
 
-# ends_tests SIGNAL CODE: no test goes on behind a signal. This shell starts it deaf to INT, which env mends.
-ends_tests() {
+# ends_all FILE SIGNAL CODE: with SCRATCH/FILE neither compilers nor tests go on behind a signal. This shell starts launch/test deaf to
+# INT, which env mends.
+ends_all() {
   local started code=0
-  touch "$SCRATCH/endless"
+  touch "$SCRATCH/$1"
   rm -f "$SCRATCH/test"
   PATH=$SCRATCH/path:$PATH CXX=true env --default-signal=INT "$REPOSITORY/launch/test" >"$SCRATCH/log" 2>&1 </dev/null &
   started=$!
@@ -147,13 +155,13 @@ ends_tests() {
     if [[ -e $SCRATCH/test ]]; then break; fi
     sleep 0.1
   done
-  kill -s "$1" "$started"
+  kill -s "$2" "$started"
   wait "$started" || code=$?
-  if ((code != $2)); then fail "launch/test ended with $code behind $1:"$'\n'"$(cat "$SCRATCH/log")"; fi
+  if ((code != $3)); then fail "launch/test ended with $code behind $2:"$'\n'"$(cat "$SCRATCH/log")"; fi
   if kill -0 "$(cat "$SCRATCH/test")" 2>/dev/null && ! grep -q ') Z ' "/proc/$(cat "$SCRATCH/test")/stat"; then
-    fail "the test goes on behind $1"
+    fail "what launch/test started goes on behind $2"
   fi
-  rm "$SCRATCH/endless"
+  rm "$SCRATCH/$1"
 }
 
 shows_the_run_that_it_trained() {
@@ -187,6 +195,7 @@ END
 refuses_what_cannot_be_at_once
 is_asked_early
 builds_where_the_caller_says
-ends_tests INT 130
-ends_tests TERM 143
+ends_all endless INT 130
+ends_all endless TERM 143
+ends_all compiles TERM 143
 shows_the_run_that_it_trained
