@@ -321,8 +321,13 @@ def check_same_model(parameters: int, peer: Mapping[str, Any], product_flops: fl
         raise RuntimeError(f"FLOPs differ: peer {peer['flops']}, product {product_flops}")
 
 
+def callers_path(text: str) -> Path:
+    """A path on the command line as an absolute one: what a benchmark starts runs in the repository's root."""
+    return Path.cwd() / text
+
+
 def add_lock_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lock", type=Path, help="held (flock) while it measures, where other work waits for the same file")
+    parser.add_argument("--lock", type=callers_path, help="held (flock) while it measures, where other work waits for the same file")
 
 
 def date_now() -> str:
