@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/buffer.h"
@@ -184,9 +185,8 @@ struct Source {
 };
 
 // 64 rows and columns of C by AMX. A is a panel in squares, B one in rows.
-void SquareOfTiles(const std::byte* a, const std::byte* b, int64_t words, float* c, int64_t stride,
-                   bool accumulate) {
-  const AmxTiles tiles;
+void SquareOfTiles(const AmxTiles& tiles, const std::byte* a, const std::byte* b, int64_t words,
+                   float* c, int64_t stride, bool accumulate) {
   for (int64_t row = 0; row < kPanelColumns; row += AmxTiles::kBlockRows) {
     for (int64_t column = 0; column < kPanelColumns; column += AmxTiles::kBlockColumns) {
       tiles.Multiply(AmxTiles::Rows::OfPanel(a, row), b + column * 4, words,
@@ -242,16 +242,17 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
   const Source &wide = wide_b ? right : left, &narrow = wide_b ? left : right;
   const int64_t wide_panels = wide.operand.panels(), narrow_panels = narrow.operand.panels();
   // A panel of each operand makes a square of C.
-  const auto multiply = [&](int64_t row, const std::byte* rows, int64_t column,
-                            const std::byte* columns, Range words) {
+  const auto multiply = [&](const std::optional<AmxTiles>& tiles, int64_t row,
+                            const std::byte* rows, int64_t column, const std::byte* columns,
+                            Range words) {
     const Panel right_panel = PanelOf(b_, column);
     const int64_t stride = b_.parts[right_panel.part];
     float* square = static_cast<float*>(c[right_panel.part]) + row * kPanelColumns * stride +
                     right_panel.column;
     const bool accumulate = accumulate_ || words.begin > 0;
     const int64_t packed = packed_words(words.count);
-    if (tiles_) {
-      SquareOfTiles(rows, columns, packed, square, stride, accumulate);
+    if (tiles) {
+      SquareOfTiles(*tiles, rows, columns, packed, square, stride, accumulate);
     } else {
       HWY_DYNAMIC_DISPATCH(Square)(type_, rows, columns, packed, square, stride, accumulate);
     }
@@ -267,12 +268,14 @@ void TransposedGemm::Run(const void* a, std::span<const void* const> b, std::spa
         const int64_t i = task / shares, share = task % shares;
         std::byte* own = workspace + resident_bytes() + ThreadIndex() * panel_bytes();
         wide.Pack(words, {i, 1}, own);
+        std::optional<AmxTiles> tiles;
+        if (tiles_) tiles.emplace();
         for (int64_t j = resident * share / shares; j < resident * (share + 1) / shares; ++j) {
           const std::byte* met = workspace + j * packed * kPanelRowBytes;
           if (wide_b) {
-            multiply(first + j, met, i, own, words);
+            multiply(tiles, first + j, met, i, own, words);
           } else {
-            multiply(i, own, first + j, met, words);
+            multiply(tiles, i, own, first + j, met, words);
           }
         }
       });

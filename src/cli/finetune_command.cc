@@ -120,6 +120,7 @@ Action SetUpFinetune(CLI::App& app) {
       "finetune",
       [options](Watchdog& watchdog) {
         if (!NamesTasks(*options->config)) {
+          CheckReadable(options->config->Files(), options->config->overrides);
           Fail(ExitCode::kConfig,
                "data.task names no task; add one, e.g. with configs/finetune/sst2.textproto");
         }

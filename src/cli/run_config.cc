@@ -83,6 +83,8 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
                             const ConfigPurpose& purpose) {
   const std::vector<std::string> files = options.Files();
   std::vector<std::string> overrides = options.overrides;
+  // Told before a model is looked for and read.
+  CheckReadable(files, overrides);
   const Config given = ReadWithStart(options, start);
   if (!start.initial.empty()) overrides.insert(overrides.begin(), InitialOverride(given));
   std::optional<InitialModel> initial = InitialOf(given);

@@ -99,6 +99,14 @@ Config LoadConfig(std::span<const std::string> files, std::span<const std::strin
   return Checked(std::move(merged), purpose, &problems);
 }
 
+void CheckReadable(std::span<const std::string> files, std::span<const std::string> overrides) {
+  Problems problems;
+  Merged merged;
+  MergeFiles(files, &merged, &problems);
+  MergeOverrides(overrides, &merged.layer, &problems);
+  problems.ThrowIfAny();
+}
+
 Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides) {
   Problems ignored;
   Merged merged;

@@ -33,6 +33,10 @@ inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
 Config LoadConfig(std::span<const std::string> files, std::span<const std::string> overrides,
                   const ConfigPurpose& purpose);
 
+// Throws ConfigError with what cannot be read: files that are missing, wrong syntax, unknown
+// fields.
+void CheckReadable(std::span<const std::string> files, std::span<const std::string> overrides);
+
 // What they say as far as it can be read. Nothing is checked, and no error is thrown.
 Config ReadUnchecked(std::span<const std::string> files, std::span<const std::string> overrides);
 

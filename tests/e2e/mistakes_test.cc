@@ -91,6 +91,14 @@ TEST_F(Mistake, TasksOfACommandForCorpora) {
   EXPECT_FALSE(Exists(Directory("run")));
 }
 
+// Not that there is no task or no start.
+TEST_F(Mistake, FilesOfTasksThatCannotBeRead) {
+  const std::string nowhere = (scratch_ / "nowhere.textproto").string();
+  ExpectError(Run({"finetune", nowhere}), 2, {nowhere});
+  ExpectError(Run({"finetune", "--set", "data.tsak=[{ cola {} }]"}), 2, {"data.task\"?"});
+  ExpectError(Run({"finetune", nowhere, "--set", "data.task=[{ cola {} }]"}), 2, {nowhere});
+}
+
 TEST_F(Mistake, FewerThanNoSentinels) {
   ExpectError(Run({"tokenizer", "info", "--model", tokenizer_.string(), "--extra-ids", "-5"}), 2,
               {"--extra-ids", "not in range 0 to 10000"});
