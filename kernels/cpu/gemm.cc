@@ -134,14 +134,14 @@ class Product {
   size_t packed_bytes_ = 0, workspace_bytes_;
 };
 
-// How a product is run. In bf16 a transposed A is transposed back first, which costs less than the
-// library loses on it; in f32 it costs more. A product on the whole pool is then split into bands
+// How a product is run. In bf16 the library gets a transposed A turned back, which costs less than
+// it loses on it; in f32 it costs more. A product on the whole pool is then split into bands
 // of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
 // sequential plan. In bf16 this is 2 % faster than the library's own split, in f32 as fast. If
 // there is only one band, the library splits it. Masks are written and applied band by band, while
 // a band's results are in a cache: so they cost less than a pass of their own.
 struct Bands {
-  GemmProblem problem;  // the product of one band, with A not transposed and without masks
+  GemmProblem problem;  // the product of one band, without masks and with A turned
   Epilogue epilogue;
   GemmThreads threads;
   int64_t count = 1;
