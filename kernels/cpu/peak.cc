@@ -130,7 +130,7 @@ double MeasurePeakFlops(DType type, double seconds) {
 
 double UsualShareOfPeak(DType type) {
   if (type == DType::kF32) return 0.80;
-  return AmxMultipliesBFloat16() ? 0.15 : 0.75;
+  return AmxMultipliesBFloat16() ? 0.10 : 0.75;
 }
 
 }  // namespace syntra
