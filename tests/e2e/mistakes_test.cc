@@ -95,7 +95,8 @@ TEST_F(Mistake, TasksOfACommandForCorpora) {
 TEST_F(Mistake, FilesOfTasksThatCannotBeRead) {
   const std::string nowhere = (scratch_ / "nowhere.textproto").string();
   ExpectError(Run({"finetune", nowhere}), 2, {nowhere});
-  ExpectError(Run({"finetune", "--set", "data.tsak=[{ cola {} }]"}), 2, {"data has no field \"tsak\""});
+  ExpectError(Run({"finetune", "--set", "data.tsak=[{ cola {} }]"}), 2,
+              {"data has no field \"tsak\""});
   ExpectError(Run({"finetune", nowhere, "--set", "data.task=[{ cola {} }]"}), 2, {nowhere});
 }
 
