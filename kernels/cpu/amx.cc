@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/pack.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -37,15 +38,9 @@ SYNTRA_AMX void Release() { _tile_release(); }
 template <bool kLower>
 SYNTRA_AMX void MultiplyBlock(const AmxTiles::Rows& a, const std::byte* b, int64_t words, float* c,
                               int64_t stride, bool accumulate) {
-  constexpr int64_t kPanelRow = 256, kPanelTile = kTileRows * kPanelRow;
+  constexpr int64_t kPanelTile = kTileRows * kPanelRowBytes;
   const int64_t c_row = stride * static_cast<int64_t>(sizeof(float));
   float* below = c + kTileRows * stride;
-  _tile_zero(0);
-  _tile_zero(1);
-  if constexpr (kLower) {
-    _tile_zero(2);
-    _tile_zero(3);
-  }
   if (accumulate) {
     _tile_loadd(0, c, c_row);
     _tile_loadd(1, c + kTileColumns, c_row);
@@ -53,12 +48,19 @@ SYNTRA_AMX void MultiplyBlock(const AmxTiles::Rows& a, const std::byte* b, int64
       _tile_loadd(2, below, c_row);
       _tile_loadd(3, below + kTileColumns, c_row);
     }
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    if constexpr (kLower) {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
   }
   const std::byte *upper = a.first, *lower = a.first + a.next_rows;
   for (int64_t word = 0; word < words; word += kTileRows) {
     _tile_loadd(4, upper, a.next_row);
-    _tile_loadd(6, b, kPanelRow);
-    _tile_loadd(7, b + kTileBytes, kPanelRow);
+    _tile_loadd(6, b, kPanelRowBytes);
+    _tile_loadd(7, b + kTileBytes, kPanelRowBytes);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (kLower) {

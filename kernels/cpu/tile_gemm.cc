@@ -20,17 +20,15 @@ namespace syntra {
 namespace HWY_NAMESPACE {
 
 // A row of a block of C.
-HWY_INLINE void StoreRow(FloatVector left, FloatVector right, float* c) {
-  Store(left, c, Whole());
-  Store(right, c + hn::Lanes(FloatTag()), Whole());
-}
-HWY_INLINE void StoreRow(FloatVector left, FloatVector right, BFloat16* c) {
+template <typename T>
+HWY_INLINE void StoreRow(FloatVector left, FloatVector right, T* c) {
 #if SYNTRA_AVX512
-  if (kHasAvx512Bf16) {
-    FloatVector both;
-    asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both.raw) : "v"(right.raw), "v"(left.raw));
-    Store(both, reinterpret_cast<float*>(c), Whole());
-    return;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (kHasAvx512Bf16) {
+      FloatVector both;
+      asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both.raw) : "v"(right.raw), "v"(left.raw));
+      return Store(both, reinterpret_cast<float*>(c), Whole());
+    }
   }
 #endif
   Store(left, c, Whole());

@@ -157,7 +157,6 @@ struct Source {
   std::span<const void* const> parts;
   DType type;  // of the product
   PanelLayout layout;
-
   bool fill;
 
   // Rows of `words` of `panels`, one panel after the other.
@@ -221,7 +220,7 @@ TransposedGemm::TransposedGemm(const GemmProblem& problem, Operand a, Operand b)
       b_(std::move(b)) {}
 
 int64_t TransposedGemm::packed_words(int64_t words) const {
-  return tiles_ ? static_cast<int64_t>(AlignUp(words, kBlockWords)) : words;
+  return PackedWords({.k = words * RowsPerWord(type_), .packed = type_, .fill = tiles_});
 }
 size_t TransposedGemm::panel_bytes() const {
   return packed_words(std::min(words_, kMostWords)) * kPanelRowBytes;
