@@ -12,6 +12,9 @@
 //   a copy or product after writes by threads: FenceAsync in each of these threads, then a barrier.
 #pragma once
 
+#include <cstdlib>
+#include <string_view>
+
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/mma.h"
 #include "kernels/cuda/tensor_map.h"
@@ -32,10 +35,17 @@ inline constexpr bool kHopperCode = false;
 #define SYNTRA_HOPPER_BOUNDS(threads, blocks) __launch_bounds__(::syntra::gpu::kWarp)
 #endif
 
-// Whether this thread's GPU is a Hopper (compute capability 9.0) and the program has the kernel's
-// code for it (sm_90a).
+// SYNTRA_HOPPER=off in the environment: Hopper GPUs run the kernels that other GPUs have.
+inline bool HopperIsOff() {
+  const char* value = std::getenv("SYNTRA_HOPPER");
+  return value && std::string_view(value) == "off";
+}
+
+// Whether a kernel may be launched that needs a Hopper: this thread's GPU is one (compute
+// capability 9.0), the program has the kernel's code for it (sm_90a), and nobody turned it off.
 template <typename... Parameters>
 bool HasHopperCode(void (*kernel)(Parameters...)) {
+  if (HopperIsOff()) return false;
 #if defined(__CUDACC__)
   cudaFuncAttributes code;
   SYNTRA_CUDA(cudaFuncGetAttributes(&code, kernel));

@@ -61,8 +61,10 @@ void Launch(const KernelArguments& call, const Grid& grid, void (*kernel)(Parame
 #if defined(__CUDACC__)
   constexpr size_t kAlwaysThere = 48 << 10;
   if (grid.shared_bytes > kAlwaysThere) {
+    // The limit is the kernel's, not the launch's. So it must not fall below what an earlier launch
+    // has: a captured one may be checked against it when its graph is made.
     SYNTRA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(grid.shared_bytes)));
+                                     static_cast<int>(MostSharedBytes())));
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(grid.blocks));

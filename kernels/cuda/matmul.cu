@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "kernels/bit_mask.h"
 #include "kernels/converted.h"
 #include "kernels/cuda/bit_mask.h"
 #include "kernels/cuda/copy.h"
@@ -46,6 +47,15 @@ struct Product {
   size_t scratch_offset;
 };
 
+// The problem's epilogue, or what the library offers of it: it promises none. What is left is done
+// by our own kernels. A ReLU is then its own mask, applied.
+Epilogue OfferedEpilogue(GemmProblem problem, const gpu::GemmBatch& batch) {
+  while (problem.epilogue != Epilogue::kNone && !gpu::Gemm::Offers(problem, batch)) {
+    problem.epilogue = HasMask(problem.epilogue) ? WithoutMask(problem.epilogue) : Epilogue::kNone;
+  }
+  return problem.epilogue;
+}
+
 }  // namespace
 
 BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
@@ -56,12 +66,13 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   // the same, so that what is computed again, then with a mask, has the same bits.
   const bool is_unneeded = problem.epilogue == Epilogue::kRelu;
   if (is_unneeded) problem.epilogue = Epilogue::kReluMask;
-  const bool masks = HasMask(problem.epilogue) && gpu::Gemm::Offers(problem, batch);
-  if (!masks) problem.epilogue = WithoutMask(problem.epilogue);
+  const Epilogue wanted = problem.epilogue, offered = OfferedEpilogue(problem, batch);
+  problem.epilogue = offered;
   BoundKernel kernel;
   WorkspaceLayout layout;
+  const bool spares_mask = is_unneeded && offered != Epilogue::kRelu;
   const size_t mask_offset =
-      layout.Place(is_unneeded && masks ? problem.m * problem.n * matmul.groups / 8 : 0);
+      layout.Place(spares_mask ? MaskStride(problem.n) * problem.m * matmul.groups : 0);
   Converted a(call.inputs[0], problem.ab, cuda_copy, layout);
   OperandB b(call, matmul, layout);
   gpu::Gemm gemm(problem, batch);
@@ -69,19 +80,17 @@ BoundKernel gpu::BindMatmul(const OpCall& call, const MatmulCall& matmul) {
   kernel.workspace_bytes = layout.bytes();
   const auto product = std::make_shared<const Product>(
       Product{std::move(a), std::move(b), std::move(gemm), scratch_offset});
-  kernel.accumulates = matmul.problem.epilogue == Epilogue::kNone;
-  kernel.run = [product, matmul, masks, is_unneeded, mask_offset,
+  kernel.accumulates = wanted == Epilogue::kNone;
+  kernel.run = [product, matmul, wanted, offered, spares_mask, mask_offset,
                 type = call.outputs[0]](const KernelArguments& arguments) {
     void* c = arguments.outputs[0];
-    void* mask = is_unneeded ? arguments.workspace + mask_offset : matmul.MaskIn(arguments);
+    void* mask = spares_mask ? arguments.workspace + mask_offset : matmul.MaskIn(arguments);
     product->gemm.Run(arguments, product->a.Run(arguments, 0), product->b.Run(arguments), c,
-                      arguments.workspace + product->scratch_offset, masks ? mask : nullptr);
-    if (masks || is_unneeded || !mask) return;
-    if (matmul.problem.epilogue == Epilogue::kReluMask) {
-      gpu::WriteMask(arguments, type, c, mask);
-    } else {
-      gpu::ApplyMask(arguments, type, mask, c);
-    }
+                      arguments.workspace + product->scratch_offset,
+                      HasMask(offered) ? mask : nullptr);
+    if (offered == wanted || !mask) return;
+    if (wanted == Epilogue::kReluMask) gpu::WriteMask(arguments, type, c, mask);
+    if (offered == Epilogue::kNone) gpu::ApplyMask(arguments, type, mask, c);
   };
   return kernel;
 }

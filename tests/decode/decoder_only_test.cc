@@ -10,6 +10,7 @@
 #include "decode/decoding_trial.h"
 #include "decode/distribution.h"
 #include "decode/scorer.h"
+#include "tests/base/source_directory.h"
 
 namespace syntra {
 namespace {
@@ -145,7 +146,7 @@ class DecoderBatches : public testing::TestWithParam<bool> {
   }
 
   static const Tokenizer& AnyTokenizer() {
-    static const Tokenizer tokenizer(SYNTRA_SOURCE_DIR "/data/sample/spiece.model", 100);
+    static const Tokenizer tokenizer(SourceDirectory() + "/data/sample/spiece.model", 100);
     return tokenizer;
   }
   // Inputs of all lengths, in no order.

@@ -46,7 +46,10 @@ Gemm::Gemm(const GemmProblem& problem, const GemmBatch& batch)
   SYNTRA_CHECK(Offers(problem, batch), "{} products of {} columns", batch.count, problem.n);
 }
 
+// cuBLASLt promises an epilogue for no problem in particular. Here there is no ReLU of an odd
+// width.
 bool Gemm::Offers(const GemmProblem& problem, const GemmBatch& batch) {
+  if (problem.epilogue == Epilogue::kRelu) return problem.n % 2 == 0;
   return !HasMask(problem.epilogue) || (problem.n % kMaskRowBits == 0 && batch.count == 1);
 }
 

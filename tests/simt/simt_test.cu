@@ -235,6 +235,18 @@ TEST(Attention, HopperHasItsOwnKernel) {
   simt::SetCapability(before);
 }
 
+TEST(Attention, HopperKernelsCanBeTurnedOff) {
+  const int before = simt::Capability();
+  simt::SetCapability(90);
+  attention::Dimensions heads{};
+  heads.head_size = 64;
+  setenv("SYNTRA_HOPPER", "off", 1);
+  EXPECT_FALSE(attention::HopperServes(heads));
+  unsetenv("SYNTRA_HOPPER");
+  EXPECT_TRUE(attention::HopperServes(heads));
+  simt::SetCapability(before);
+}
+
 TEST(Gpu, BlockSumReachesEveryThread) {
   std::vector<double> to(kThreads);
   Launch(kCall, {1, kThreads, sizeof(SumStorage)}, SumOfBlock, to.data(), 0.5);
