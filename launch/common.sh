@@ -198,7 +198,7 @@ build() {
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
   check_tools
   need_disk "$directory" 1500 "a build"
-  if [[ ! -e $directory/CMakeCache.txt ]]; then set -- -DCMAKE_UNITY_BUILD=ON "$@"; fi
+  if [[ ! -e $directory/CMakeCache.txt ]]; then set -- -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 "$@"; fi
   if ! cmake -G Ninja -S . -B "$directory" "$@" >"$log" 2>&1; then
     explain_build "$log" "configuring"
   fi

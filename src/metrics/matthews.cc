@@ -10,12 +10,12 @@
 namespace syntra {
 namespace {
 
-struct Counts {
+struct ClassCounts {
   double found = 0, wanted = 0;
 };
 
 std::vector<double> Matthews(std::span<const Judgement> examples, int) {
-  std::map<double, Counts> classes;
+  std::map<double, ClassCounts> classes;
   double right = 0;
   for (const Judgement& one : examples) {
     right += one.predicted == one.expected;

@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 bool IsPartOfWord(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 // Runs of ASCII letters and digits, in lower case; everything else parts them.
-Words WordsOf(std::string_view text) {
+Words RougeWords(std::string_view text) {
   std::string lower = LowerCase(text);
   std::ranges::replace_if(
       lower, [](char c) { return !IsPartOfWord(c); }, ' ');
@@ -31,7 +31,7 @@ Words WordsOf(std::string_view text) {
 std::vector<Words> SentencesOf(const std::string& text) {
   std::vector<Words> sentences;
   for (const std::string& sentence : Split(Replaced(text, " . ", " .\n"), '\n')) {
-    sentences.push_back(WordsOf(sentence));
+    sentences.push_back(RougeWords(sentence));
   }
   return sentences;
 }
@@ -39,7 +39,7 @@ std::vector<Words> SentencesOf(const std::string& text) {
 // A text, read once.
 struct Text {
   explicit Text(const std::string& text)
-      : words(WordsOf(text)),
+      : words(RougeWords(text)),
         ngrams{CountNGrams(words, 1), CountNGrams(words, 2)},
         sentences(SentencesOf(text)) {}
 

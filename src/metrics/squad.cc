@@ -12,13 +12,14 @@
 namespace syntra {
 namespace {
 
-std::multiset<std::string_view> WordsOf(std::string_view text) {
+std::multiset<std::string_view> AnswerWords(std::string_view text) {
   const std::vector<std::string_view> words = SplitAtSpace(text);
   return {words.begin(), words.end()};
 }
 
 double WordF1(std::string_view predicted, std::string_view accepted) {
-  const std::multiset<std::string_view> found = WordsOf(predicted), wanted = WordsOf(accepted);
+  const std::multiset<std::string_view> found = AnswerWords(predicted),
+                                        wanted = AnswerWords(accepted);
   std::vector<std::string_view> both;
   std::ranges::set_intersection(found, wanted, std::back_inserter(both));
   return F1Score(static_cast<double>(both.size()), static_cast<double>(found.size()),

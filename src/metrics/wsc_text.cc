@@ -22,7 +22,7 @@ std::string Cleaned(std::string_view text) {
 }
 
 // Parted at every single space, so that two in a row hold an empty word, as in T5.
-std::set<std::string> WordsOf(const std::string& cleaned) {
+std::set<std::string> DistinctWords(const std::string& cleaned) {
   const std::vector<std::string> words = Split(cleaned, ' ');
   return {words.begin(), words.end()};
 }
@@ -36,7 +36,7 @@ int NamesReferent(std::string_view prediction, std::string_view referent) {
     return text.find('\'') != std::string::npos;
   };
   if (has_apostrophe(named) != has_apostrophe(wanted)) return 0;
-  const std::set<std::string> ours = WordsOf(named), theirs = WordsOf(wanted);
+  const std::set<std::string> ours = DistinctWords(named), theirs = DistinctWords(wanted);
   return std::ranges::includes(ours, theirs) || std::ranges::includes(theirs, ours);
 }
 

@@ -18,7 +18,7 @@ namespace {
 // Added to every weight before rows and columns are normalised, so that none of their sums
 // vanishes.
 constexpr double kLeast = 1e-12;
-constexpr float kHidden = -1e9F;  // the score of a later key of the own block
+constexpr float kLaterKey = -1e9F;  // the score of a later key of the own block
 
 class Sinkhorn final : public TokenMixer {
  public:
@@ -227,7 +227,7 @@ class Sinkhorn final : public TokenMixer {
     const int64_t size = config_.block_size();
     std::vector<float> table(size * 2 * size);
     for (int64_t i = 0; i < size; ++i) {
-      std::fill_n(table.begin() + i * 2 * size + i + 1, size - i - 1, kHidden);
+      std::fill_n(table.begin() + i * 2 * size + i + 1, size - i - 1, kLaterKey);
     }
     return scope.program().Constant({1, size, 2 * size}, std::move(table));
   }
@@ -251,7 +251,7 @@ class Sinkhorn final : public TokenMixer {
     for (int64_t i = 0; i < step.length; ++i) {
       const int64_t place = i % size, end = i < size ? 2 * size : size;
       std::fill(table.begin() + i * 2 * size + place + 1, table.begin() + i * 2 * size + end,
-                kHidden);
+                kLaterKey);
     }
     return scope.One(
         "gather_rows", {{"axis", int64_t{0}}},

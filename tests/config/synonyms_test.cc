@@ -16,12 +16,12 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-struct Case {
+struct Synonym {
   const char* written;
   const char* meant;  // what stands behind "did you mean "
 };
 
-const Case kAlone[] = {
+const Synonym kAlone[] = {
     {"lr", "\"optimizer.schedule.rate\""},
     {"learning_rate", "\"optimizer.schedule.rate\""},
     {"rate", "\"optimizer.schedule.rate\""},
@@ -72,7 +72,7 @@ const Case kAlone[] = {
 };
 
 TEST(Synonyms, OfAnOverride) {
-  for (const Case& each : kAlone) {
+  for (const Synonym& each : kAlone) {
     const auto lines = OverrideErrorLines(std::string(each.written) + "=1");
     ASSERT_EQ(lines.size(), 2u) << each.written << ": " << Join(lines, "\n");
     EXPECT_EQ(lines[0], fmt::format("error: --set {0}=1: the configuration has no field \"{0}\"; "
@@ -82,7 +82,7 @@ TEST(Synonyms, OfAnOverride) {
 }
 
 TEST(Synonyms, OfAFile) {
-  for (const Case& each : kAlone) {
+  for (const Synonym& each : kAlone) {
     const auto lines = ErrorLines(std::string(each.written) + ": 1");
     ASSERT_EQ(lines.size(), 2u) << each.written << ": " << Join(lines, "\n");
     EXPECT_TRUE(lines[0].ends_with(fmt::format("did you mean {}?", each.meant))) << lines[0];
@@ -90,7 +90,7 @@ TEST(Synonyms, OfAFile) {
 }
 
 TEST(Synonyms, NearTheMessageThatIsOpen) {
-  const Case cases[] = {
+  const Synonym cases[] = {
       {"model { d_model: 1 }", "\"width\"?"},
       {"model { feed_forward { d_ff: 1 } }", "\"width\"?"},
       {"model { cross_attention { num_heads: 1 } }", "\"heads\"?"},
@@ -103,7 +103,7 @@ TEST(Synonyms, NearTheMessageThatIsOpen) {
       {"model { mixer { attention { term { random { size: 1 } } max_length: 4 } } }",
        "\"model.mixer.attention.term.random.max_length\", "},
   };
-  for (const Case& each : cases) {
+  for (const Synonym& each : cases) {
     EXPECT_NE(Join(ErrorLines(each.written), "\n").find(fmt::format("did you mean {}", each.meant)),
               std::string::npos)
         << each.written << "\n"
@@ -112,7 +112,7 @@ TEST(Synonyms, NearTheMessageThatIsOpen) {
 }
 
 TEST(Synonyms, AtTheEndOfAPath) {
-  const Case cases[] = {
+  const Synonym cases[] = {
       {"training.lr=1", "\"optimizer.schedule.rate\"?"},
       {"trainer.max_steps=1", "\"train.steps\"?"},
       {"model.d_model=1", "\"width\"?"},
@@ -120,7 +120,7 @@ TEST(Synonyms, AtTheEndOfAPath) {
       {"modl.width=1", "\"model\"?"},
       {"evaluation.sample=1", "\"samples\" or \"decoding.sample\"?"},
   };
-  for (const Case& each : cases) {
+  for (const Synonym& each : cases) {
     const auto lines = OverrideErrorLines(each.written);
     ASSERT_EQ(lines.size(), 2u) << each.written;
     EXPECT_TRUE(lines[0].ends_with(fmt::format("did you mean {}", each.meant))) << lines[0];
