@@ -55,7 +55,7 @@ class EpochSequence {
     return runs;
   }
 
-  // Of the epoch that has an item.
+  // The start of the epoch that has an item.
   EpochStart StartOf(int64_t item) const {
     const std::lock_guard lock(state_->mutex);
     return FindLocked(item);

@@ -34,9 +34,9 @@ class Objective {
   // Tokens of the segments into which text is to be cut. 0: the objective takes pairs of inputs and
   // targets, not text.
   virtual int64_t segment_tokens() const = 0;
-  // Whether an EOS stands behind each document of the text before it is cut.
+  // Whether an EOS follows each document of the text before it is cut.
   virtual bool marks_documents() const { return false; }
-  // Of the example that Write makes of `raw` ids; within ObjectiveSettings::row.
+  // The lengths of the example that Write makes of `raw` ids; within ObjectiveSettings::row.
   virtual ExampleLengths LengthsOf(const ExampleLengths& raw, RandomKey key) const = 0;
   // Whether some ids of such a raw example are left out because there is no room for them.
   virtual bool Cuts(const ExampleLengths& /*raw*/) const { return false; }

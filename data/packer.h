@@ -30,10 +30,10 @@ struct Packing {
   bool trim = false;
   const RowLayout* layout = &SeparateRows();
 
-  // Of the segments of a corpus: most fill a row, and the others vary little in length.
+  // Packing of the segments of a corpus: most fill a row, and the others vary little in length.
   static Packing OfCorpus(const DataConfig& config, const RowLayout& layout);
-  // Of examples of any length, trimmed. With one open row, those of a quarter row and more would
-  // leave a quarter of the slots empty, with many a twelfth.
+  // Packing of examples of any length, trimmed. With one open row, examples of a quarter row and
+  // more would leave a quarter of the slots empty; with many open rows, a twelfth.
   static Packing OfExamples(const DataConfig& config, const RowLayout& layout);
 
   // Whether the lengths of rows depend on their examples.
@@ -71,7 +71,7 @@ class PackedEpoch {
   const RowLayout& layout_;
   KeyedPermutation short_order_;
   std::vector<int64_t> packed_;  // places in short_order_, row by row; empty: all as they are
-  // Of each packed row, then the end; empty: an example a row.
+  // Where each packed row begins in packed_, then the end; empty: an example a row.
   std::vector<int64_t> packed_begin_;
   KeyedPermutation row_order_;
 };

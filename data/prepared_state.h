@@ -15,11 +15,12 @@ namespace syntra {
 struct PreparedState {
   int64_t files = 0;  // of the corpus
   int64_t source_bytes = 0;
-  std::vector<Path> unfinished;  // of the files, those without a token shard that seems to do
-  // Estimates of the bytes that the token shards to be made will take: a low one and a probable
-  // one. How many tokens a text has and how well it was compressed is only known afterwards.
+  std::vector<Path> unfinished;  // files that have no usable token shard yet
+  // Estimates of the bytes that the token shards still to be made will take: a low one and a
+  // probable one. How many tokens a text has and how well it was compressed is only known
+  // afterwards.
   double low_bytes = 0, probable_bytes = 0;
-  std::string mismatch;               // why the first shard that will be made again does not do
+  std::string mismatch;               // why the first shard to be rebuilt cannot be used
   std::optional<Digest> data_digest;  // CorpusIndex::DataDigest, if all are finished
 };
 

@@ -24,8 +24,8 @@ struct Record {
   int64_t line = 0;       // line number, or record number in formats without lines; from 1
   RecordFault fault = RecordFault::kNone;
   std::string detail{};  // of a bad record: what the fault alone does not say
-  // Of a table: the fields that OpenTable was asked for, in that order; valid as `text` is. One
-  // that the record does not have (an optional one) is absent.
+  // The fields of a table's record that OpenTable was asked for, in that order; valid as long as
+  // `text`. An optional field that the record does not have is absent.
   std::span<const std::optional<std::string>> fields{};
 };
 
@@ -66,12 +66,13 @@ struct TableField {
 struct TableFormat {
   enum class Kind { kTsv, kCsv, kJsonLines };
   Kind kind = Kind::kTsv;
-  // Of tsv and csv: whether the first row names the columns; else they are called "1", "2", ...
+  // Whether the first row of a tsv or csv file names the columns; else they are called "1", "2",
+  // ...
   bool header = true;
   int64_t columns = 0;  // without a header: how many there are; 0: as many as in the first row
 };
 
-// The format that the end of the name tells (also with .gz); none: it is of no table.
+// The format that the extension of the name means (also with .gz); none: it is not a table's.
 std::optional<TableFormat> TableFormatOf(const Path& path);
 
 // Records with several fields, in Record::fields; Record::text is empty. Strings are UTF-8 without

@@ -32,7 +32,7 @@ class TrainingData {
   // The examples of a source, packed into rows. Throws Error(kData) if it has none.
   TrainingData(std::shared_ptr<const ExampleSource> source, const Packing& packing, uint64_t seed);
 
-  // Of the training corpus of a configuration, under its objective. `prepared` as for
+  // The training corpus of a configuration, under its objective. `prepared` as for
   // TrainingPreparation. `verify` checks every shard's digest once.
   static TrainingData Open(const DataConfig& config, const RowLayout& layout,
                            const Tokenizer& tokenizer, const Path& prepared, uint64_t seed,

@@ -79,7 +79,7 @@ class WordCache {
   bool is_space_[256] = {};  // bytes at which words may be separated
   WordTable words_;
   uint64_t new_words_ = 0;
-  // Of the text at hand:
+  // The state of the text being encoded:
   size_t id_count_ = 0;  // the others of the vector are room
   float sum_ = 0;        // the score of its first summed_ ids
   size_t summed_ = 0;

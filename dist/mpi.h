@@ -84,7 +84,7 @@ class MpiCommunicator final : public Communicator {
   // Where a piece of a rank of the host can be read.
   const std::byte* Readable(int local, int owner, const Chunk& chunk) const;
   std::shared_ptr<PeerMemory> FindExposed(std::span<const std::byte> vector) const;
-  // Of the peers' pieces: their bytes, and where they lie in sent_ and received_.
+  // The bytes of the peers' pieces, and where they lie in sent_ and received_.
   std::vector<int> Lengths(const Chunk& chunk) const;
   std::vector<int> Offsets(const Chunk& chunk) const;
 

@@ -27,9 +27,9 @@ class AlgorithmChoices {
   // says counts more than the user's file; what only that says is added.
   void KeepIn(const Path& runs);
 
-  // The index of the algorithm to take for a problem. If no file says so, `measure` gives the
-  // seconds of each, or nothing if that is impossible. Without a file that remembers the choice, it
-  // is the first algorithm, as for a file that names one which is not among these: a choice that
+  // The index of the algorithm to take for a problem. If no file names one, `measure` gives the
+  // seconds of each, or nothing if that is impossible, and the fastest is remembered. Returns 0 if
+  // no file can remember the choice, or the remembered algorithm is not offered: a choice that
   // cannot be repeated is not made.
   size_t Choose(const std::string& problem, std::span<const std::string> algorithms,
                 const std::function<std::vector<double>()>& measure);

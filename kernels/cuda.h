@@ -16,7 +16,7 @@ struct GpuReport {
   // Whether the machine seems to have a GPU that a broken installation makes unusable.
   bool broken = false;
   std::vector<std::string> facts;  // of each GPU: name, compute capability, memory
-  // Of each GPU on the PCI bus, "0000:3b:00.0"; empty: not known.
+  // The address of each GPU on the PCI bus, "0000:3b:00.0"; empty: not known.
   std::vector<std::string> addresses;
   std::string versions;  // of the driver and the libraries
 };

@@ -23,7 +23,7 @@ struct DepthwiseCall {
   // More than kFewTaps taps, and each column has a filter of its own for all positions.
   bool is_long = false;
 
-  // Of inputs x, weights, segments.
+  // The sizes of a call with inputs x, weights, segments.
   static DepthwiseCall Of(const OpCall& call) {
     const Shape &x = call.inputs[0].shape, &weights = call.inputs[1].shape;
     DepthwiseCall result;
@@ -42,7 +42,7 @@ struct DepthwiseCall {
   // How far back, and ahead, a tap can reach without leaving the sequence.
   int64_t back() const { return std::min(left, length - 1); }
   int64_t ahead() const { return std::min(taps - 1 - left, length - 1); }
-  // Of a circle on which the sum of one position meets no tap twice.
+  // The length of a circular convolution in which no position meets a tap twice.
   int64_t transform_length() const { return FastFourierLength(length + std::max(back(), ahead())); }
 
   SYNTRA_HOST_DEVICE int64_t rows() const { return batch * length; }

@@ -9,8 +9,8 @@
 
 namespace syntra {
 
-// Of a tensor in the host's memory. Minus infinity passes: it is the logarithm of an empty sum
-// (attention where nothing is allowed).
+// Whether a tensor in the host's memory holds no NaN and no plus infinity. Minus infinity passes:
+// it is the logarithm of an empty sum (attention where nothing is allowed).
 inline bool AllFinite(TensorView view) {
   const TensorType& type = view.type;
   const auto finite = [&]<typename T>(T, const auto& number) {

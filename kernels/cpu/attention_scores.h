@@ -82,7 +82,7 @@ class ScoreProducts {
   int64_t extent() const { return extent_; }
   size_t product_bytes() const { return product_bytes_; }
   bool has(Input input) const { return present_[input]; }
-  // Of an activation: query, key, value, u, a or b.
+  // The rows of an activation: query, key, value, u, a or b.
   const HeadRows& rows_of(Input input) const { return rows_[input]; }
 
  private:

@@ -22,7 +22,7 @@ HWY_INLINE FloatVector ScaleByPower(FloatVector power, FloatVector n, hn::Mask<F
   const hn::RebindToSigned<FloatTag> d32;
   const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(d32, n));
   const FloatVector scaled = hn::BitCast(FloatTag(), hn::Add(hn::BitCast(d32, power), exponent));
-  // Of NaN the exponent is arbitrary.
+  // The exponent computed from a NaN is arbitrary.
   return hn::IfThenElseZero(counts, hn::IfThenElse(hn::IsNaN(power), power, scaled));
 #endif
 }

@@ -4,7 +4,7 @@
 
 namespace syntra {
 
-// Of a token's logits in one block of the vocabulary.
+// What a block of the vocabulary adds to the softmax of a token's logits.
 struct BlockExponentials {
   float largest;
   float sum;  // of exp(logit - largest)

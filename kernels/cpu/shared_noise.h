@@ -27,7 +27,7 @@ struct TensorMask {
   uint64_t site;
   bool per_element;
 
-  // Of a call with attributes {rate, site, per_element}.
+  // The mask of a call with attributes {rate, site, per_element}.
   static TensorMask Of(const OpCall& call, const Shape& shape, int64_t group = 1) {
     return {.examples = shape[0],
             .positions = shape[1],

@@ -17,7 +17,7 @@ class TileGemm {
 
   explicit TileGemm(const GemmProblem& problem) : problem_(problem) {}
 
-  // Of the B that Pack makes of an unpacked one of the problem's type.
+  // The size of the packed B that Pack makes of a B of the problem's type.
   size_t packed_bytes() const;
   void Pack(const void* b, std::byte* packed) const;
 

@@ -221,7 +221,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
   }
 }
 
-// Of the result: 128 rows of a head each.
+// Blocks of the result: 128 rows of a head each.
 int64_t TilesOf(int64_t heads, int64_t rows) { return heads * ((rows + kSide - 1) / kSide); }
 
 }  // namespace

@@ -55,7 +55,7 @@ struct TensorMask {
   int64_t positions, width;
   bool per_element;
 
-  // Of a call with attributes {rate, site, per_element}.
+  // The mask of a call with attributes {rate, site, per_element}.
   static TensorMask Of(const Attributes& attributes, const Shape& shape, const int32_t* keys) {
     return {keys,
             Keep::AtRate(attributes.Number("rate")),

@@ -5,7 +5,7 @@
 namespace syntra::adafactor {
 
 inline constexpr double kSquareFloor = 1e-30;  // is added to each squared gradient
-inline constexpr double kScaleFloor =
-    1e-3;  // the least root mean square of a parameter that counts
+// The least root mean square of a parameter that counts.
+inline constexpr double kScaleFloor = 1e-3;
 
 }  // namespace syntra::adafactor

@@ -5,7 +5,7 @@
 
 namespace syntra::hyper {
 
-// Of every optimizer.
+// The slots that every optimizer has.
 enum Slot : int {
   kRate,
   kGradientScale,  // NaN: the update changes nothing

@@ -53,7 +53,7 @@ class CaseBuilder {
     inputs_[kKeyPositions] = {DType::kI32, {z_.batch, z_.keys}};
     return *this;
   }
-  // Of causal cases.
+  // Prefixes of causal cases.
   CaseBuilder& Prefixes() {
     inputs_[kPrefixEnds] = {DType::kI32, {z_.batch, z_.queries}};
     return *this;

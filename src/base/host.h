@@ -18,8 +18,8 @@ std::string AllowedCpus();
 // The words of this process's command line; empty where the system does not tell.
 std::vector<std::string> CommandLineWords();
 
-// Whether the process has not ended yet. An orphan that has may wait for ever to be buried, for
-// instance in a container whose first process does not look after others.
+// Whether the process has not ended yet. A zombie counts as ended; an orphan can stay one for ever
+// in a container whose init reaps no children.
 bool Alive(pid_t process);
 
 }  // namespace syntra

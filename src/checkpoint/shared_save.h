@@ -44,7 +44,7 @@ struct CheckpointFrame {
   std::vector<Piece> pieces;
 };
 
-// Of whole tensors, of which only names and types count.
+// The frame of a checkpoint of whole tensors, of which only names and types count.
 CheckpointFrame MakeFrame(std::vector<TensorRecord> tensors,
                           int64_t shard_bytes = SaveOptions().shard_bytes);
 

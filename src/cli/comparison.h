@@ -21,7 +21,7 @@ struct MixerResult {
   std::vector<RunHistory> histories;  // of the runs that came to their end, one for each seed
   int diverged = 0;                   // runs that could not go on
 
-  // Of the last evaluations; not finite if no run has one.
+  // The log-perplexity of the last evaluations; not finite if no run has one.
   Spread LogPerplexity() const;
   Spread StepsPerSecond() const;
   // Means over the runs at each evaluated step but the first, on whose scale all that comes later

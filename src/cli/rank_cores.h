@@ -35,7 +35,7 @@ struct RankCores {
   int threads = 1;    // a share of those that other ranks may use, too
   bool are_near_gpu = false;
 };
-// Of one of these ranks. The topology is that of its machine.
+// The cores of one of these ranks. `topology` is that of its machine.
 RankCores CoresOf(hwloc_topology& topology, std::span<const RankPlace> places, size_t rank);
 
 // Collective. Binds this process to its cores and gives it a thread for each of their hardware

@@ -28,15 +28,16 @@ void AddStartOptions(CLI::App& app, StartOptions* start);
 
 // The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial,
 // which is opened for that. Throws Error(kConfig) if there is none of either and `start` does not
-// allow that, or if what names the start contradicts itself.
+// allow that, or if options and fields name different starts.
 LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start = {},
                             const ConfigPurpose& purpose = kForFinetuning);
 
-// That of a run of either kind. Throws Error(kConfig) if there are no tasks and `start` says
-// something.
+// The configuration of a run of either kind. Throws Error(kConfig) if there are no tasks, but
+// `start` is given.
 LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start);
 
-// For who looks at the model alone: of tasks that of the start, so far as there is one.
+// For commands that need only the model. With tasks, its sizes come from `checkpoint.initial`, if
+// that is set.
 Config LoadForModel(const ConfigOptions& options);
 
 }  // namespace syntra

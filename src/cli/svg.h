@@ -73,11 +73,11 @@ std::string Fitting(const std::string& name, double width);
 
 // The i-th of a set of colours that people who do not see all colours tell apart; they come again.
 const char* ColorAt(size_t i);
-// Of the i-th line: a colour and, once the colours are used up, dashes.
+// The style of the i-th line: a colour and, once the colours are used up, dashes.
 std::string LineStyleAt(size_t i);
 inline constexpr char kGridStyle[] = "class=\"grid\" stroke=\"#dddddd\" stroke-width=\"1.5\"";
 
-// Of some extent.
+// `range`, widened if needed so that low < high.
 PlotRange Widened(PlotRange range);
 
 }  // namespace syntra

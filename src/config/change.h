@@ -11,8 +11,9 @@
 
 namespace syntra {
 
-// Of the field at `path`, such as "optimizer.beta1" or "data.train[0]": its own option, or that of
-// the innermost message around it that has one, or REFUSED.
+// What a run that continues does with a change of the field at `path`, such as "optimizer.beta1" or
+// "data.train[0]": the field's own option, or that of the innermost message around it that has one,
+// or REFUSED.
 Change ChangeOf(std::string_view path);
 
 // "path: before -> now" for each field that differs, by what a run that continues does with it.

@@ -20,7 +20,7 @@ struct HuggingFaceName {
   std::vector<std::string> aliases;
 };
 
-// Of every parameter of a model that CheckIsHuggingFaceModel lets through.
+// The names of every parameter of a model that CheckIsHuggingFaceModel lets through.
 std::vector<HuggingFaceName> HuggingFaceNames(const ModelConfig& model);
 
 // The parameters under this program's names and in its shapes. `shares_embeddings`: an output

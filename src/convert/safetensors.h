@@ -21,7 +21,7 @@ inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 // Reads them as f32, whatever their type: F16 and BF16 are exact, F64 is rounded.
 class SafetensorsSource final : public TensorSource {
  public:
-  // Of the index, where there is one, and the files that it names. Throws Error(kCheckpoint) if
+  // Opens the index, where there is one, and the files that it names. Throws Error(kCheckpoint) if
   // there is neither, a file is not sound, or index and files do not agree.
   explicit SafetensorsSource(const Path& directory);
 

@@ -16,11 +16,11 @@ namespace syntra {
 struct StoredParameters {
   Path path;
   std::string source;  // the path and, of a checkpoint of a run, its step
-  // Of the tokenizer that they were trained with (Tokenizer::identity); "": not known.
+  // The identity of the tokenizer that they were trained with (Tokenizer::identity); "": not known.
   std::string tokenizer_identity;
   // By their names in a model: "encoder/layer_00/mixer/query".
   std::unique_ptr<TensorSource> parameters;
-  // Of the optimizer, by their names in a checkpoint ("optimizer/..."); nullptr: there is none.
+  // The optimizer's state, by the names in a checkpoint ("optimizer/..."); nullptr: there is none.
   std::unique_ptr<TensorSource> optimizer;
   int64_t optimizer_steps = 0;  // that it has made
 };

@@ -22,7 +22,7 @@ class TensorSource {
   TensorSource& operator=(const TensorSource&) = delete;
   virtual ~TensorSource() = default;
 
-  // Of every tensor, as Read gives it.
+  // The type of every tensor, as Read gives it.
   const Types& tensors() const { return tensors_; }
 
   // The values of a tensor whose type is f32: row-major, as many as its shape has. Throws

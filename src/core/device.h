@@ -42,7 +42,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   virtual std::string_view name() const = 0;  // for people
-  // Of the hardware: two processes that have the same text share it.
+  // The identity of the hardware: two processes that get the same text share it.
   virtual std::string_view identity() const = 0;
   // Whether the host can read and write this device's memory directly.
   virtual bool is_host() const = 0;

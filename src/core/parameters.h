@@ -31,8 +31,8 @@ struct Initializer {
     return {Kind::kTruncatedNormal, deviation};
   }
   static Initializer Uniform(double limit) { return {Kind::kUniform, limit}; }
-  // Of a matrix [n, m]: columns with the distribution of n independent normal numbers each, but in
-  // groups of n they are orthogonal to each other (Choromanski et al. 2021, section 2.4).
+  // The columns of a matrix [n, m] have the distribution of n independent normal numbers each, but
+  // in groups of n they are orthogonal to each other (Choromanski et al. 2021, section 2.4).
   static Initializer Orthogonal() { return {Kind::kOrthogonal}; }
 };
 
@@ -88,7 +88,7 @@ class ParameterStore {
   // Parameters begin at multiples of it, and what ranks share of the arena does, too. So a sum by
   // blocks is the same sum wherever the shares end.
   static constexpr int64_t kBlock = 512;
-  // Of the blocks of the arena, those that hold parameters.
+  // How many blocks of the arena hold parameters.
   int64_t blocks() const { return end_ / kBlock; }
 
   // So many elements, or a few more: as many blocks for each of these ranks.

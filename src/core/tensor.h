@@ -18,8 +18,9 @@ namespace syntra {
 struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
-  // Of columns of a wider matrix: the elements from one row (of the last axis) to the next. 0: rows
-  // follow each other. Only operands of bound calls are such columns (Op::takes_columns).
+  // The elements from one row (of the last axis) to the next, if the tensor is columns of a wider
+  // matrix. 0: rows follow each other. Only operands of bound calls are such columns
+  // (Op::takes_columns).
   int64_t pitch = 0;
 
   bool present() const { return dtype != DType::kNone; }

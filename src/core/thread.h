@@ -15,7 +15,7 @@ namespace syntra {
 // Processors that this process may run on.
 inline int ProcessorCount() { return omp_get_num_procs(); }
 inline int ThreadCount() { return omp_get_max_threads(); }
-// Of the calling thread in its team; below ThreadCount().
+// The index of the calling thread in its team; below ThreadCount().
 inline int ThreadIndex() { return omp_get_thread_num(); }
 inline void SetThreadCount(int count) { omp_set_num_threads(count); }
 

@@ -20,11 +20,11 @@ struct DecodeSettings {
   int64_t input_length = 0, output_length = 0;
   // Longest input and output together, where they share a row; else 0.
   int64_t together = 0;
-  // Of greedy outputs, too, which takes a little longer.
+  // Also computes log-probabilities in greedy decoding, which takes a little longer.
   bool log_probabilities = false;
 };
 
-// Of a model under a configuration.
+// The settings for the model of a configuration.
 DecodeSettings DecodeSettingsOf(const Config& config);
 
 // What a BatchDecoder takes at most for so many requests in all, of whatever sizes. Throws
@@ -53,7 +53,7 @@ class BatchDecoder {
   std::vector<Hypotheses> DecodeOne(std::span<const DecodeRequest> requests,
                                     const RequestBatch& batch);
 
-  // Of the sessions' programs, where the model brings no memory to share.
+  // Memory for the sessions' programs, where the model brings none to share.
   std::unique_ptr<TransientBuffer> own_transients_;
   TrainedModel model_;
   const Tokenizer& tokenizer_;

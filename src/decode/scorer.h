@@ -20,7 +20,7 @@ struct ScoreRequest {
 
 class Scorer {
  public:
-  // Of `settings` the lengths count, which no request may exceed. The model must outlive this.
+  // Uses only the lengths of `settings`, which no request may exceed. The model must outlive this.
   Scorer(const TrainedModel& model, const DecodeSettings& settings)
       : model_(model), settings_(settings) {}
 

@@ -49,7 +49,8 @@ struct DecodingMemory {
   size_t cache_bytes = 0;      // as long as a session is kept
   size_t transient_bytes = 0;  // of programs that run one after another
 };
-// Of a session, without making it or reading the parameters. Throws as DecodeSession.
+// The memory that a session would take; neither makes it nor reads the parameters. Throws as
+// DecodeSession does.
 DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& shape,
                                NextTokens next);
 
@@ -81,8 +82,8 @@ class DecodeSession {
   // From now on row r has the prefix of row parents[r], a row of the same input.
   void Reorder(std::span<const int32_t> parents);
 
-  // Of the last Append, in host memory until the next one or, with shared transients, until another
-  // program runs; which of them depends on NextTokens.
+  // The results of the last Append, in host memory until the next one or, with shared transients,
+  // until another program runs. NextTokens decides which of them there are.
   std::span<const int32_t> best() const;             // [rows]
   std::span<const float> log_probabilities() const;  // [rows]; empty unless asked for
   LogitRows logits() const;                          // of each row
@@ -91,7 +92,7 @@ class DecodeSession {
   size_t cache_bytes() const { return cache_.size(); }
 
  private:
-  // Of inputs that stand in the row of the output.
+  // For inputs in the same row as the output.
   void ReadInRow(std::span<const int32_t> ids, std::span<const int32_t> segments);
   void ReadBySteps(std::span<const int32_t> ids, int64_t length);
   void Prefill(std::span<const int32_t> ids, int64_t length);

@@ -33,7 +33,7 @@ struct DecodeBatch {
   // Whether the output of `input` that begins with `prefix` ends before `id`. Depends on nothing
   // else.
   std::function<bool(int64_t input, std::span<const int32_t> prefix, int32_t id)> ends;
-  // Of each input's tokens: sampling draws by them.
+  // The digest of each input's tokens: the random key of sampling.
   std::vector<uint64_t> digests;
 };
 

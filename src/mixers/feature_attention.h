@@ -25,8 +25,8 @@ class FeatureAttention : public TokenMixer {
   struct Rows {
     Value x;  // [B, T, H * K]
     Side side;
-    // Of keys of which every query reads all: their segments, i32 [B, T]. In a decoder absent: no
-    // feature may depend on later keys.
+    // The segments of the keys, i32 [B, T], where every query reads all keys. Absent in a decoder:
+    // there no feature may depend on later keys.
     Value all_read;
   };
 

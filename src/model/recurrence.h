@@ -26,12 +26,12 @@ Value AddStepSignal(const Scope& layer, const ModelConfig& model, const LayerGro
 // pondered for sum(running) + sum(rest).
 class Halting {
  public:
-  // Of state [B, T, D], whose positions all begin to run.
+  // Begins with `state` [B, T, D], in which every position runs.
   Halting(const Scope& layer, const HaltingConfig& config, Value state);
 
-  // Decides by the state before a step how much the state behind it counts.
+  // Decides by the state before a step how much the state after it counts.
   void Decide(const Scope& layer, Value state);
-  // Takes the state behind the step.
+  // Takes the state after the step.
   void Take(const Scope& layer, Value state);
 
   Value output() const { return output_; }      // [B, T, D]

@@ -20,8 +20,8 @@ struct StackInput {
   Value embedded;   // [B, T, D]
   Value segments;   // i32 [B, T]; 0 is padding
   Value positions;  // i32 [B, T], below T; absent: those of rows with one example each
-  // i32 [B, T], of a decoder whose inputs read each other in both directions: where the inputs that
-  // a position is one of end; 0: it is none.
+  // i32 [B, T], in a decoder whose inputs read each other in both directions: for a position of an
+  // input, the row just past that example's inputs; 0 for all others.
   Value prefix_ends;
   Memory memory;  // of a decoder that reads an encoder
   // Where steps follow, which read T of at most `length` positions; empty: none do.

@@ -38,7 +38,7 @@ struct AttentionMask {
   // i32 [B, T], if causal: keys before this row as well. Absent: none.
   Value prefix_ends = {};
 
-  // Of the positions of one sequence among themselves.
+  // The mask of self-attention: the positions of one sequence read each other.
   static AttentionMask Within(Value segments, Value positions, bool causal) {
     return {.query_segments = segments,
             .key_segments = segments,

@@ -40,8 +40,8 @@ Value Embed(const Scope& scope, Value table, Value ids);
 Value Dropout(const Scope& scope, Value x, double rate);
 
 // Dropout of whole heads of a position: `value` is [B, S, H * head_size]; with head_size 1 of each
-// element, whatever the model's noise option. To drop V_j,h is to drop
-// the probability of key j for every query, which is T5's attention dropout.
+// element, whatever the model's noise option. To drop V_j,h is to drop the probability of key j for
+// every query, which is T5's attention dropout.
 Value HeadDropout(const Scope& scope, Value value, double rate, int64_t head_size);
 
 // Random numbers in (0, 1) for the rows of a batch in training, f32 [B, ..].

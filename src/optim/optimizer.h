@@ -36,13 +36,13 @@ struct UpdateFacts {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Of all trainable parameters.
+  // The state tensors of all trainable parameters.
   const std::vector<StateTensor>& state() const { return state_; }
   // The state arena begins with the sum of squares of each block of gradients.
   int64_t state_elements() const { return state_elements_; }
   int64_t block_sums() const { return blocks_; }
 
-  // Of the parameter's elements, those that the optimizer updates if it is trainable.
+  // The parameter's elements that the optimizer updates if the parameter is trainable.
   std::vector<ElementRange> HeldOf(const Parameter& parameter) const {
     return PartsOf(parameter, ranges_);
   }
@@ -94,7 +94,7 @@ class Optimizer {
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters,
                                          std::span<const ElementRange> parts);
-// Of all of them.
+// The same for whole parameters.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
                                          const ParameterStore& parameters);
 

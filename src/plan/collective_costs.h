@@ -64,8 +64,8 @@ struct HostNetwork {
   double AllGatherSeconds(const Layout& layout, double bytes) const;
 
  private:
-  // Of so many of the ways there and back: for each byte of the vector so many move in a node's
-  // memory.
+  // `ways`: 1 for one half of an all-reduce, 2 for both. `moved`: bytes moved in a node's memory
+  // for each byte of the vector.
   double ExchangeSeconds(const Layout& layout, double bytes, int ways, double moved) const;
   // How many pieces each share is cut into: on each way a barrier and a message.
   double Chunks(const Layout& layout, double bytes) const;

@@ -12,9 +12,9 @@ namespace syntra {
 
 class TrainingPlan;
 
-// Of elements in fp32.
+// The bytes of elements in fp32.
 inline double BytesOf(int64_t elements) { return static_cast<double>(elements) * sizeof(float); }
-// Of their copies in bf16.
+// The bytes of their copies in bf16.
 inline double RoundedBytes(int64_t elements) {
   return static_cast<double>(elements) * sizeof(BFloat16);
 }
@@ -29,16 +29,16 @@ struct MemoryNeeds {
   // The planned arenas, workspace included, of programs that run one after another in the same
   // memory: of one micro-batch, of an evaluation's largest piece, of decoding, of an update.
   double training = 0, evaluation = 0, decoding = 0, update = 0;
-  // Of the host's memory, where checkpoints are written beside training: what rank 0 copies, and
-  // each other rank.
+  // What rank 0, and each other rank, copies into the host's memory where checkpoints are written
+  // beside training.
   double first_copy = 0, other_copies = 0;
 
-  // Of the device that the rank computes on.
+  // What the rank takes of the memory of its device.
   double total() const {
     return parameters + rounded + gradients + optimizer + decoding_caches +
            std::max({training, evaluation, decoding, update});
   }
-  // Of `ranks` ranks with rank 0 among them.
+  // The copies of `ranks` ranks with rank 0 among them.
   double copies(int ranks) const { return first_copy + (ranks - 1) * other_copies; }
 };
 

@@ -21,8 +21,8 @@ DecodeSettings EvaluationSettingsOf(const Config& config);
 // each, and not with text that is decoded.
 bool RanksLabels(const Config& config, const Task& task);
 
-// Of samples of validation data, or of the answers to tasks; zeros if neither is decoded. Throws
-// Error(kConfig) if the model cannot decode.
+// The memory for decoding samples of validation data, or the answers to tasks; zeros if neither is
+// decoded. Throws Error(kConfig) if the model cannot decode.
 DecodingMemory DecodingMemoryOf(const TrainingPlan& plan);
 
 }  // namespace syntra

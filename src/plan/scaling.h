@@ -59,7 +59,7 @@ struct GradientPiece {
 // What one rank does in a step, on whatever machine.
 struct StepWork {
   double micro_batches = 1;
-  // Of one micro-batch, forward and backward with what is recomputed.
+  // Work of one micro-batch, forward and backward with what is recomputed.
   double flops = 0, backward_share = 0;
   double rows = 0;          // of all micro-batches
   double weight_bytes = 0;  // of parameters read and gradients written, whatever the rows
@@ -68,8 +68,8 @@ struct StepWork {
   double update_share = 1;  // the largest rank's part of an update
   double parameter_bytes = 0, gradient_bytes = 0;
   std::vector<GradientPiece> pieces;  // in the order of their sums; empty: all at once
-  // Of checkpoints.
-  double checkpoint_bytes = 0, shared_state_bytes = 0;  // of them, what the ranks share
+  // Bytes of a checkpoint, and how many of them the ranks share.
+  double checkpoint_bytes = 0, shared_state_bytes = 0;
   bool asynchronous_saves = false;
 };
 
@@ -113,7 +113,7 @@ struct CheckpointPrediction {
 CheckpointPrediction PredictCheckpoint(const StepWork& work, const Cluster& cluster,
                                        const Layout& layout, double between);
 
-// Of a whole run.
+// What a whole run takes.
 struct RunCost {
   double seconds = 0;
   double unit_hours = 0;  // of GPUs or cores

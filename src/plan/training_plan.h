@@ -25,8 +25,8 @@ struct PlannedRanks {
   int ranks = 1;
   // What each computes on. It decides the workspace of programs, and must outlive the plan.
   Backend* backend = &CpuBackend();
-  // Of the pieces in which gradients are summed; BucketElements for the backend's device unless
-  // set. Predictions set it, to plan GPUs that are not there, and tests.
+  // The elements of the pieces in which gradients are summed; unless set, BucketElements for the
+  // backend's device. Tests set it, and predictions that plan GPUs which are not there.
   std::optional<int64_t> bucket_elements = {};
 };
 
@@ -48,22 +48,22 @@ class TrainingPlan {
   const Model& model() const { return model_.model(); }
   const ParameterStore& parameters() const { return model_.parameters(); }
 
-  // Of the arena of parameters: those in which their gradients are summed, in the order in which
-  // most programs complete them, or all of it.
+  // The pieces of the arena of parameters in which gradients are summed, in the order in which most
+  // programs complete them; or the whole arena.
   const std::vector<ElementRange>& pieces() const { return pieces_; }
   // How many ranks share one copy of the optimizer's state (optim/shares.h); 1: each has its own.
   int shards() const { return static_cast<int>(shares_.size()); }
   // Which part of each piece each rank updates; empty where each updates all of it.
   const std::vector<SharedPiece>& shared_pieces() const { return shared_pieces_; }
-  // Of what the rank updates.
+  // The optimizer for what the rank updates.
   const Optimizer& optimizer(int rank) const;
   std::shared_ptr<const Program> Update(int rank) const;
-  // Of the ranks, one that keeps most of the optimizer's state.
+  // The rank that keeps most of the optimizer's state; the first of several.
   int rank_with_most_state() const;
 
-  // Of the largest micro-batch. Without an encoder its rows are target_length long.
+  // The shape of the largest micro-batch. Without an encoder its rows are target_length long.
   const BatchShape& shape() const { return shape_; }
-  // Of one micro-batch, which may be shorter than shape().
+  // The program of one micro-batch, which may be shorter than shape().
   std::shared_ptr<const Program> Training(const BatchShape& shape) const {
     return trainings_.Get(shape);
   }
@@ -72,10 +72,10 @@ class TrainingPlan {
   // backward half completes them; empty: all at once, when it has ended.
   std::vector<GradientBucket> BucketsOf(const Program& training) const;
   int64_t bucket_elements() const { return bucket_elements_; }  // of a piece; 0: there are none
-  // Of shared_pieces() from the last to the first, the order in which ranks gather them: before
-  // which instruction of a training program each must be there (program/buckets.h).
+  // Before which instruction of a training program each of shared_pieces() must be there
+  // (program/buckets.h); from the last to the first, the order in which ranks gather them.
   std::vector<size_t> SharedPiecesNeeded(const Program& training) const;
-  // Of a run with validation data: the largest batches that its evaluations compute together.
+  // The largest batches that the evaluations of a run with validation data compute together.
   std::vector<BatchShape> EvaluationShapes() const;
   std::shared_ptr<const Program> Evaluation(const BatchShape& shape) const {
     return model_.Evaluation(shape);
@@ -85,7 +85,7 @@ class TrainingPlan {
   // planned_model().
   std::vector<PlannedTensor> StateTensors(int rank) const;
 
-  // Of parameters and optimizer state, of all ranks together.
+  // The bytes of parameters and optimizer state, of all ranks together.
   double checkpoint_bytes() const;
 
   // Forward and backward, of the whole batch; multiply-adds count 2, recomputation not at all.
@@ -94,7 +94,7 @@ class TrainingPlan {
   double recomputed_flops_per_step() const;
   // Whether replicas keep bf16 copies of the parameters (train/rounded_parameters.h).
   bool keeps_rounded() const { return backend_.KeepsRounded(model_.activations()); }
-  // Of the rank that needs most.
+  // The needs of the rank that needs most.
   const MemoryNeeds& memory() const;
 
   TrainingPlan(const TrainingPlan&) = delete;

@@ -32,7 +32,7 @@ bool IsParameter(const Program& program, Value value);
 OpCall HeldCall(const Program& program, const Instruction& instruction,
                 const std::vector<Place>& places, Backend& backend, bool rounded);
 
-// Of all instructions; throws Error(kResources) naming the ops that have none.
+// The kernels of all instructions. Throws Error(kResources) naming the ops that have none.
 std::vector<InstructionKernels> BindInstructions(const Program& program, Backend& backend,
                                                  bool rounded);
 

@@ -22,8 +22,9 @@ std::vector<GradientBucket> GradientBuckets(const Program& program,
                                             const ParameterStore& parameters,
                                             int64_t bucket_elements);
 
-// Of pieces of the arena of parameters that come in this order: before which instruction of the
-// program's forward half each, and so those before it, must be there. These ascend.
+// Before which instruction of the program's forward half each of `pieces` of the arena of
+// parameters must be there. They come in this order: a piece waits for those before it, so the
+// results ascend.
 std::vector<size_t> PiecesNeeded(const Program& program, std::span<const ElementRange> pieces);
 
 }  // namespace syntra

@@ -149,7 +149,7 @@ class ProgramBuilder::Tape final : public GradientRule {
     }
   }
 
-  // A value of a recompute region is kept if a instruction outside the region reads it.
+  // A value of a recompute region is kept if an instruction outside the region reads it.
   void FindProducers() {
     const auto& instructions = builder_.program_.instructions;
     producer_.assign(builder_.program_.values.size(), -1);

@@ -51,7 +51,7 @@ struct RunTimes {
   const Program* program = nullptr;  // of the executable
   std::vector<Mark> marks;           // in their order, of instructions that do some work
 };
-// Of the runs whose marks there are, by the names of ops.
+// Seconds of all the runs that are marked, by the names of ops.
 std::map<std::string, double> SecondsByOp(const RunTimes& times);
 
 class Executable {
@@ -62,7 +62,7 @@ class Executable {
   // of which make their executables together; null: this rank is alone.
   Executable(std::shared_ptr<const Program> program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr);
-  // Of a program that nobody else needs.
+  // The same for a program that nobody else needs.
   Executable(Program program, Backend& backend, const Arenas& arenas,
              TransientMemory memory = TransientMemory::kPlain, RankGroup* ranks = nullptr)
       : Executable(std::make_shared<const Program>(std::move(program)), backend, arenas, memory,

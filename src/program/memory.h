@@ -18,11 +18,11 @@ struct Allocation {
 
 struct MemoryPlan {
   std::vector<Place> places;  // of each value
-  std::vector<Allocation>
-      allocations;  // transients, then one workspace per instruction that wants one
+  // Transients, then one workspace per instruction that wants one.
+  std::vector<Allocation> allocations;
   size_t arena_bytes = 0;
-  size_t peak_bytes =
-      0;  // largest sum of what is alive at one instruction: the bound no plan can beat
+  // Largest sum of what is alive at one instruction: the bound that no plan can beat.
+  size_t peak_bytes = 0;
   size_t peak_instruction = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paints the transient arena of a program under test: bytes that no live value occupies hold a
-// pattern that reads as NaN, before every instruction. A instruction that reads a dead value
+// pattern that reads as NaN, before every instruction. An instruction that reads a dead value
 // computes NaN; one that writes beside its operands is named.
 #pragma once
 

@@ -45,7 +45,7 @@ struct Program {
   double recomputed_flops = 0;           // of these, what the backward half computes again
 
   const ValueInfo& info(Value value) const { return values[value.id]; }
-  // Of a training program, by the convention of MFU: multiply-adds count 2, the backward half
+  // FLOPs of a training program by the convention of MFU: multiply-adds count 2, the backward half
   // counts twice the forward half, recomputation not at all.
   double model_flops() const { return 3 * forward_flops; }
 };

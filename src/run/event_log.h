@@ -36,7 +36,7 @@ class EventLog {
   // file that cannot be written never stops training.
   explicit EventLog(const Path& path, std::function<Clock::time_point()> now = Clock::now);
 
-  // Of the last line that was there, in seconds since 1970; NaN if there was none.
+  // The time of the last line that was there, in seconds since 1970; NaN if there was none.
   double last_time() const { return lines_.last_time; }
 
   // How often what had happened when it was opened.

@@ -30,7 +30,7 @@ class MetricsLog {
 
   // What was removed.
   const LostSteps& lost() const { return lost_; }
-  // Of the last line that was there, in seconds since 1970; NaN if there was none.
+  // The time of the last line that was there, in seconds since 1970; NaN if there was none.
   double last_time() const { return lines_.last_time; }
 
   // A line: {"step":12,"time":"2026-11-20T14:05:09.123Z",...}, the time in UTC.

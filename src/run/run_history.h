@@ -20,8 +20,8 @@ using Curve = std::vector<PlotPoint>;  // by step
 struct RunHistory {
   int64_t step = 0;        // the last one that was trained
   Curve loss, validation;  // in nats a target token
-  // Of other values of steps (grad_norm, learning_rate, seconds, tokens_per_second) and of all of
-  // evaluations (cola/matthews), by their names.
+  // Curves of the other values of steps (grad_norm, learning_rate, seconds, tokens_per_second) and
+  // of all values of evaluations (cola/matthews), by name.
   std::map<std::string, Curve> curves;
   double seconds = 0;                     // of all steps together
   PhaseSeconds phases{};                  // of these; 0 where metrics.jsonl does not have them
@@ -29,8 +29,8 @@ struct RunHistory {
   int64_t skipped = 0;                    // steps that were not finite
   double skipped_seconds = 0;             // of `seconds`, theirs
   double last_time = NAN;                 // of the last line, in seconds since 1970
-  // Of the last step of several ranks: which of them the others waited for, the seconds that it
-  // took until it was ready to add gradients, and the median of all; -1 where there is one rank.
+  // The rank that the others waited for in the last step, -1 if there is one rank; the seconds
+  // until it was ready to add gradients, and the median of all ranks.
   int slowest_rank = -1;
   double slowest_seconds = NAN, median_seconds = NAN;
 };

@@ -25,8 +25,7 @@ class RunStatus {
   // The run starts from the checkpoint at `step`. Throws Error(kDiverged) if it has started there
   // kMaxStartsWithoutProgress times and neither saved a later checkpoint nor ended in order.
   void Start(int64_t step);
-  // A checkpoint at `step` was saved. That of the step from which the run has started is none of
-  // its progress.
+  // A checkpoint at `step` was saved. Saving again at the start step is not progress.
   void Progress(int64_t step);
   // The run ended in order. Without time enough to get on from its start, it would start again and
   // again: that counts as a start without progress.

@@ -24,7 +24,7 @@ class Divergence : public CommonError {
  public:
   Divergence(int64_t first_bad_step, const std::string& message)
       : CommonError(ExitCode::kDiverged, message), first_bad_step_(first_bad_step) {}
-  // Of those that were counted.
+  // The first of the bad steps that were counted.
   int64_t first_bad_step() const { return first_bad_step_; }
 
  private:

@@ -27,7 +27,7 @@ struct TaskExample {
   std::string targets;  // kNoTarget where the file does not give the answer
   // Class index, or score; -1 where the file does not give it.
   double expected = -1;
-  // Of free text: any of them is right.
+  // The right answers where the answer is free text: each of them counts.
   std::vector<std::string> accepted_texts;
   // What belongs together: the answers to one MultiRC question, the repetitions of one ReCoRD
   // query.
@@ -52,7 +52,7 @@ struct TaskSplit {
   std::vector<std::vector<std::string>> layouts;
   // Read as well where they are.
   std::vector<std::string> extras{};
-  // Of a test split: the file that the benchmark's server takes ("MNLI-m.tsv"); else empty.
+  // The file that the benchmark's server takes for a test split ("MNLI-m.tsv"); else empty.
   std::string submission{};
   // The configuration names the files. Those of a test split must then be there, too; of the
   // official layouts they may be absent.
@@ -68,8 +68,8 @@ struct TaskTraits {
   // The texts of the classes, by index. Empty where the answer is a number or free text.
   std::vector<std::string> labels;
   std::vector<std::string> metrics;  // names for FindMetric, in the order of the paper's tables
-  // Of a diagnosis, which has a test split alone: the task of the same benchmark whose model
-  // answers it ("rte").
+  // The task of the same benchmark whose model answers this one ("rte"), if this is a diagnosis,
+  // which has only a test split.
   std::string diagnoses{};
   // Whether it is part of a run's average. T5 and the paper leave WNLI out.
   bool is_averaged{true};

@@ -27,7 +27,6 @@ struct DiskFinding {
   bool is_tight = false;  // what comes later does not fit; `text` says so
 };
 
-// "about" in a text marks an estimate.
 // Throws Error(kResources), with the numbers, if what is needed soon does not fit, or if a file
 // system has too few inodes for a run's first files.
 DiskFinding CheckDisk(const std::vector<DiskNeed>& needs);

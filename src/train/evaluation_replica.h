@@ -69,7 +69,7 @@ class EvaluationReplica {
   // `objective`: the output that holds it.
   static LossSums ReadSums(const Executable& executable, const char* objective);
   std::span<float> HostValues(const Parameter& parameter);
-  // Of programs that read parameters.
+  // The arenas of programs that read parameters.
   Arenas ParameterArenas();
 
   Arena values_;

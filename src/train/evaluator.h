@@ -19,9 +19,9 @@ struct EvaluationResult {
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Of the model as it is after `step`; collective, with the same result on every rank. `stop` is
-  // called now and then, by all ranks together and with the same answer on all: once true, there is
-  // no result. Throws Error(kDiverged) if a value is not finite.
+  // Evaluates the model as it is after `step`; collective, with the same result on every rank.
+  // `stop` is called now and then, by all ranks together and with the same answer on all: once
+  // true, there is no result. Throws Error(kDiverged) if a value is not finite.
   virtual std::optional<EvaluationResult> Evaluate(int64_t step,
                                                    const std::function<bool()>& stop) = 0;
 };

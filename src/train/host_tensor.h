@@ -23,7 +23,7 @@ struct HostTensor : PlannedTensor {
 // In the host's copy of the arena that they are planned for.
 std::vector<HostTensor> HostTensorsIn(Arena& arena, std::vector<PlannedTensor> planned);
 
-// Of what is held.
+// Checkpoint records of the ranges that this rank holds.
 std::vector<TensorRecord> RecordsOf(std::span<const HostTensor> tensors);
 
 }  // namespace syntra

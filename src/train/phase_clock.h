@@ -19,10 +19,10 @@ class PhaseClock {
   // The work that was enqueued since the last call belongs to `phase`. A phase may come again and
   // again in a step.
   void End(StepPhase phase);
-  // Of this step. The device must have done all of its work, here and below.
+  // The seconds of each phase of this step. Here and below, the device must have done all its work.
   PhaseSeconds Seconds() const;
 
-  // For a trace: the parts of the step one behind the other, with the seconds from its start to
+  // For a trace: the parts of the step one after the other, with the seconds from its start to
   // their ends.
   struct Part {
     StepPhase phase;

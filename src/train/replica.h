@@ -27,7 +27,7 @@ struct BatchFacts {
   uint64_t seed = 0;
   int64_t step = 0;
   double inverse_denominator = 1;  // of the loss
-  // Of the ponder losses: of the stacks that have one, Side by Side.
+  // What the ponder loss of each stack that has one is multiplied by: 1 / its positions.
   std::map<Side, double> inverse_positions;
 };
 
@@ -45,19 +45,20 @@ struct UpdateMilestones {
   // What is enqueued next reads the sum of the gradients of the next of the plan's pieces. In the
   // last of them it reads the step's sums, too.
   std::function<void(size_t piece)> needs_sum;
-  // Of the sums of squares of the blocks of gradients (optim/optimizer.h) the own ones are there,
-  // and the others are 0. Where ranks share the parameters, this enqueues the sum over the ranks.
+  // `block_sums`: the sums of squares of the blocks of gradients (optim/optimizer.h); this rank's
+  // are there, and the others are 0. Where ranks share the parameters, this enqueues the sum over
+  // the ranks.
   std::function<void(TensorView block_sums)> squares;
 };
 
 class Replica : public EvaluationReplica {
  public:
-  // Of this rank, on the plan's backend. Parameters and state are zeros. Throws Error(kResources)
-  // if the memory cannot be had.
+  // The replica of this rank, on the plan's backend. Parameters and state are zeros. Throws
+  // Error(kResources) if the memory cannot be had.
   Replica(std::shared_ptr<const TrainingPlan> plan, int rank);
 
   const TrainingPlan& plan() const { return *plan_; }
-  // Of what this rank updates.
+  // The optimizer for what this rank updates.
   const Optimizer& optimizer() const { return plan_->optimizer(rank_); }
 
   // Whether parameters are drawn anew before this step.

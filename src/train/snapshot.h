@@ -86,7 +86,8 @@ Config ConfigOf(const Checkpoint& checkpoint, std::span<const std::string> overr
 // neither or the model has no row for some of its ids.
 Tokenizer TokenizerOf(Checkpoint& checkpoint, const Config& config);
 
-// Of the tokenizer that the parameters were trained with (Tokenizer::identity); "" if not known.
+// The identity of the tokenizer that the parameters were trained with (Tokenizer::identity); "" if
+// not known.
 std::string TokenizerIdentityOf(const Checkpoint& checkpoint);
 
 }  // namespace syntra

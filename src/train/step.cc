@@ -31,7 +31,7 @@ void MakeOdd(int64_t token, Batch* batch) {
 
 }  // namespace
 
-// A rank that does not know makes the sum NaN.
+// NaN if any rank's peak is unknown.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type) {
   ranks.Barrier();
   double peak = backend.PeakFlops(type);

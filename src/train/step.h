@@ -32,12 +32,12 @@ struct StepResult : UpdateOutcome {
   double sync_seconds = 0;  // waiting for and adding other ranks' gradients
   PhaseSeconds phases{};    // of this rank
   int requests_to_stop = 0, requests_to_save = 0;  // how many ranks ask
-  // Of each rank: waiting for data and computing, until it was ready to add gradients.
+  // Seconds of each rank until it was ready to add gradients: waiting for data, and computing.
   std::vector<double> rank_seconds;
 };
 
-// Of all ranks together, in operations a second; NaN: unknown. All measure at once, as they will
-// compute: a processor's clock follows how many of its cores work.
+// The peak of all ranks together, in operations a second; NaN if any rank's is unknown. All measure
+// at once, as they will compute: a processor's clock depends on how many of its cores work.
 double MeasurePeak(Communicator& ranks, Backend& backend, DType type);
 
 class StepRunner {

@@ -37,7 +37,7 @@ class TaskEvaluator : public Evaluator {
                                            const std::function<bool()>& stop) override;
 
   const TaskData& data() const { return data_; }
-  // Of the last evaluation.
+  // The result of the last evaluation.
   const TaskResult& result() const { return result_; }
   // By PredictionsName.
   const std::map<std::string, Answers>& answers() const { return answers_; }

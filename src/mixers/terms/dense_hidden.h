@@ -12,7 +12,8 @@ struct DenseHidden {
   int64_t units = 0;  // per head
   bool share_query = false, bias = false;
 
-  // Of a term's message. Its own number of units is 0 where it has those of the head.
+  // The hidden layer that a term's message describes. `hidden: 0` means as many units as the head
+  // has.
   template <typename Term>
   static DenseHidden Of(const Term& term, int64_t head_size) {
     return {term.hidden() > 0 ? term.hidden() : head_size, term.share_query(), term.bias()};
