@@ -47,7 +47,7 @@ std::string_view ReasonOf(RecordFault fault) {
     case RecordFault::kNotAnExample:
       return "record is not a tf.Example";
     case RecordFault::kBadQuotes:
-      return "a quoted field goes on behind its closing quote";
+      return "a quoted field goes on after its closing quote";
     case RecordFault::kFieldCount:
       return "row has not as many fields as there are columns";
     case RecordFault::kMissingField:

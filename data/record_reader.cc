@@ -98,7 +98,7 @@ bool RecordReader::Next(Record* record) {
   } catch (const std::bad_alloc&) {
     const bool known = record->line > 0;
     Fail(ExitCode::kResources, "{}: out of memory while reading the record {} byte {}, line {}",
-         path_.string(), known ? "at" : "behind", known ? record->offset : offset_,
+         path_.string(), known ? "at" : "after", known ? record->offset : offset_,
          known ? record->line : line_);
   }
   if (record->fault != RecordFault::kNone) record->text = {};

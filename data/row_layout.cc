@@ -133,7 +133,7 @@ void RowWriter::Append(const ExampleLengths& lengths, const RowLayout::WriteExam
   const ExampleLengths begin = filled_;
   filled_ = begin + layout_.SlotsOf(lengths);
   SYNTRA_CHECK(filled_.FitIn({batch_.input_length, batch_.target_length}),
-               "an example of {} inputs and {} targets does not fit behind {} and {}",
+               "an example of {} inputs and {} targets does not fit after {} and {}",
                lengths.inputs, lengths.targets, begin.inputs, begin.targets);
   layout_.Write(lengths, ++segment_, row_, begin, &batch_, write);
 }

@@ -62,7 +62,10 @@ MpiCommunicator::MpiCommunicator(int* argc, char*** argv, const MpiOptions& opti
     SYNTRA_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
     owns_mpi_ = true;
     if (provided < MPI_THREAD_FUNNELED) {
-      Fail(ExitCode::kResources, "this MPI does not allow threads (level {})", provided);
+      Fail(ExitCode::kResources,
+           "this MPI does not allow threads (level {}); use an Open MPI built with thread support "
+           "(MPI_THREAD_FUNNELED)",
+           provided);
     }
   }
   SYNTRA_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &world_));
@@ -112,7 +115,11 @@ void MpiCommunicator::Connect(const MpiOptions& options) {
     int usable = shared_ != nullptr;
     SYNTRA_MPI(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, world_));
     if (!usable) {
-      if (rank_ == 0) Log().warn("ranks exchange by messages, which is slower than shared memory");
+      if (rank_ == 0) {
+        Log().warn(
+            "the ranks of a host found no room for shared memory, so they exchange by "
+            "messages, which is slower; enlarge /dev/shm");
+      }
       shared_.reset();
       locals_ = 1;
     }

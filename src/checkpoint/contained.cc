@@ -123,7 +123,8 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
   close(ends[1]);
   if (child < 0) {
     close(ends[0]);
-    Fail(ExitCode::kResources, "cannot start a process to read a file in: {}",
+    Fail(ExitCode::kResources,
+         "cannot start a child process to read the file: {}; allow more processes (ulimit -u)",
          SystemErrorText(fork_error));
   }
   std::string text;
@@ -133,19 +134,20 @@ std::string RunContained(const char* what, const std::function<std::string()>& w
   const int status = StatusOf(child);
   if (answer == Answer::kTooLate) {
     Fail(ExitCode::kResources,
-         "{} did not end within {} s, of which it may compute {}: the machine is busy, or was "
-         "suspended; try again",
-         what, limits.wall_seconds, limits.seconds);
+         "{} did not finish within {} s: the machine is busy, or was suspended; try again", what,
+         limits.wall_seconds);
   }
   if (answer == Answer::kWhole && FoundNoMemory(status)) {
     throw OutOfMemory(
-        fmt::format("{} found too little memory, of which it may use {}: there is no more, or the "
-                    "file is made to ask for too much",
+        fmt::format("{} needed more than {}, or more than there is: free some memory; if that does "
+                    "not help, the file is damaged or hostile",
                     what, HumanBytes(static_cast<double>(limits.extra_memory))));
   }
-  constexpr const char* kLikely = "the file is damaged, or made to do harm";
+  constexpr const char* kLikely = "the file is damaged or hostile";
   if (answer == Answer::kTooLong || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
-    Fail(ExitCode::kCheckpoint, "{} found no end: {}", what, kLikely);
+    Fail(ExitCode::kCheckpoint,
+         "{} did not finish within {} s of processor time, or gave too long an answer: {}", what,
+         limits.seconds, kLikely);
   }
   if (WIFSIGNALED(status)) {
     Fail(ExitCode::kCheckpoint, "{} crashed ({}): {}", what, strsignal(WTERMSIG(status)), kLikely);

@@ -64,7 +64,7 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
   const bool is_option = unknown.starts_with('-');
   const std::vector<std::string> known = KnownNames(app, is_option);
   if (std::ranges::find(known, unknown) != known.end()) {
-    return fmt::format("{0} goes behind the command: {1} {0} ...", unknown, name);
+    return fmt::format("{0} must come after the command: {1} {0} ...", unknown, name);
   }
   const char* kind = is_option ? "option" : known.empty() ? "argument" : "command";
   std::string meant = DidYouMean(unknown, known);

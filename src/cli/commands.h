@@ -34,8 +34,7 @@ inline constexpr Command kCommands[] = {
      SetUpPretrain, "my.textproto --set train.steps=1000"},
     {"finetune",
      "Train a model on tasks, such as GLUE's, from where pretraining left it; gives the best "
-     "checkpoint "
-     "and the metrics of each",
+     "checkpoint and the metrics of each",
      SetUpFinetune, "configs/finetune/cola.textproto --init-from runs/a --set data.directory=glue"},
     {"compare",
      "Train the same recipe with several mixers; gives a table of log-perplexity, speed and sizes, "
@@ -69,7 +68,8 @@ inline constexpr Command kCommands[] = {
      "Print a script for Slurm whose job saves, is queued again and continues by itself; submits "
      "nothing",
      SetUpSlurm, "my.textproto --nodes 2 --time 12:00:00 > my.sbatch"},
-    {"inspect", "Show training examples, the tensors of a checkpoint, or what takes memory",
+    {"inspect",
+     "Show training examples, the tensors of a checkpoint, what takes memory, or each rank's share",
      SetUpInspect},
     {"tokenizer", "Turn lines into token ids and back with a SentencePiece model", SetUpTokenizer},
     {"config", "Show the merged configuration, compare two configurations, explain fields",

@@ -57,7 +57,7 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
     if (!IsDirectoryName(name)) {
       Fail(ExitCode::kConfig,
            "{}:{}: \"{}\" cannot name a mixer, since its run gets a directory of that name; use "
-           "letters, digits, \"_\", \"-\" and \".\", and write what it changes behind it, e.g. "
+           "letters, digits, \"_\", \"-\" and \".\", and write what it changes after it, e.g. "
            "random model.mixer.attention.term=[{{ random {{}} }}]",
            file, number, Printable(name, 40));
     }

@@ -63,15 +63,15 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
   fmt::print("{:22} {:>18}\n", "time of a step", fmt::format("about {:.2g} s", estimate.step));
   fmt::print("{:22} {:>18}\n", "time of the run", "about " + HumanDuration(estimate.run));
   if (ranks > 1) {
-    fmt::print("{:22} {:>18}\n", fmt::format("  on {} machines", ranks),
+    fmt::print("{:22} {:>18}, each on a machine like this one\n",
+               fmt::format("  with {} ranks", ranks),
                "about " + HumanDuration(estimate.run / ranks));
   }
   fmt::print(
       "The times are estimates: {:.0f} % of the {:.0f} GFLOP/s that {} thread{} of this machine "
-      "can "
-      "reach "
-      "now.\nA model of 60 M parameters reached that share; small ones reach less. Evaluations, "
-      "checkpoints\nand communication are not counted. To measure a step: syntra bench\n",
+      "can reach now.\nA model of 60 M parameters reached that share; small ones reach less. "
+      "Evaluations, checkpoints\nand communication are not counted. To measure a step: syntra "
+      "bench\n",
       100 * estimate.share, 1e-9 * estimate.peak, ThreadCount(), ThreadCount() == 1 ? "" : "s");
 }
 

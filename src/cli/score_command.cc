@@ -41,7 +41,7 @@ class RequestReader {
     for (const std::string& target : std::span(parts).subspan(1)) {
       request.targets.push_back(ask(tokenizer_, target).ids);
       const int64_t length = std::ssize(request.targets.back());
-      if (length == 0) return bad("has an empty target; write some text behind each tab");
+      if (length == 0) return bad("has an empty target; write some text after each tab");
       if (length <= room) continue;
       return bad(
           fmt::format("has a target of {} tokens, but the model writes {}, which follow from its "

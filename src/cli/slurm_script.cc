@@ -108,8 +108,8 @@ std::string ShellWord(const std::string& word) {
 
 std::string SlurmScript(const SlurmJob& job) {
   std::string text = fmt::format(
-      "#!/usr/bin/env bash\n# Trains the run {}. Submit it with sbatch in the folder where this "
-      "printed it:\n"
+      "#!/usr/bin/env bash\n# Trains the run {}. Submit it with sbatch from the directory in which "
+      "this command was run:\n"
       "#   {}\n{}set -euo pipefail\n\n",
       job.name, Printable(job.made_by), Options(job));
   if (job.seeds.count > 0) {

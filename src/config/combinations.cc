@@ -423,11 +423,10 @@ void StrategyGivesTheOutputs(const Report& report) {
 void ProfiledStepsAreTrained(const Report& report) {
   const TrainConfig& train = report.config().train();
   if (train.profile().steps() == 0 || train.profile().first_step() <= train.steps()) return;
-  report.Add(
-      {"train.profile.first_step", "train.steps", "train.profile.steps"},
-      fmt::format("train.profile.first_step {} is behind train.steps {}, so nothing would be "
-                  "recorded; lower it",
-                  train.profile().first_step(), train.steps()));
+  report.Add({"train.profile.first_step", "train.steps", "train.profile.steps"},
+             fmt::format("train.profile.first_step {} is after train.steps {}, so nothing would be "
+                         "recorded; lower it",
+                         train.profile().first_step(), train.steps()));
 }
 
 void SamplesAreWritten(const Report& report) {

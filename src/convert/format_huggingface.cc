@@ -92,8 +92,7 @@ void CheckIsT5Tokenizer(const Tokenizer& tokenizer) {
   Fail(ExitCode::kData,
        "the model's tokenizer is not numbered as T5's: <pad> 0, </s> 1, <unk> 2; ids would mean "
        "other pieces in transformers. Use --to safetensors, or train with a SentencePiece model "
-       "made "
-       "with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1");
+       "made with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1");
 }
 
 void WriteTokenizer(const StoredModel& model, const Path& directory) {

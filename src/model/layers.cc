@@ -104,10 +104,11 @@ void CheckPrefixIsBidirectional(const ModelConfig& model, const FieldReport& rep
     if (MakeMixer(group.mixer)->traits().bidirectional_prefix) continue;
     const std::string path = report.Path(group.mixer_path),
                       prefix = report.Path("bidirectional_prefix");
-    report.Add({path, prefix},
-               fmt::format("{} cannot let inputs read what is behind them; use attention, or leave "
-                           "out {}: then they read from left to right",
-                           path, prefix));
+    report.Add(
+        {path, prefix},
+        fmt::format("{} cannot let inputs read what comes after them; use attention, or leave "
+                    "out {}: then they read from left to right",
+                    path, prefix));
   }
 }
 

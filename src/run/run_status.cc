@@ -44,8 +44,7 @@ void RunStatus::Start(int64_t step) {
   if (starts >= kMaxStartsWithoutProgress) {
     Fail(ExitCode::kDiverged,
          "the run has started {} times from step {} and made no progress; do not requeue it. Its "
-         "log "
-         "tells why it ended; remove {} to try again",
+         "log shows why it ended; remove {} to try again",
          starts, step, path_.string());
   }
   if (starts > 0) Log().warn("start {} from step {} without progress", starts + 1, step);

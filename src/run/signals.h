@@ -27,7 +27,7 @@ void InstallSignalHandlers(const char* answer = nullptr);
 
 // What users should know who have pressed ^C once.
 inline constexpr char kStopping[] =
-    "stopping once all work is saved; ^C again within 5 s ends at once, and loses what is not\n";
+    "Saving, then stopping. Press ^C again within 5 s to stop at once and lose unsaved work.\n";
 
 // A closed stdout or stderr is then an error of the write, and does not end the process.
 void IgnoreBrokenPipes();

@@ -51,8 +51,7 @@ TextTemplate OwnTemplate(const std::string& text) {
   if (form.fields().empty()) {
     Fail(ExitCode::kConfig,
          "\"{}\" has no field of a file in it; write a column's or JSON field's name in braces, "
-         "such "
-         "as {{text}}",
+         "such as {{text}}",
          text);
   }
   return form;

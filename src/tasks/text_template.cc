@@ -16,7 +16,7 @@ TextTemplate::TextTemplate(std::string_view text) : literals_(1) {
       const size_t end = text.find('}', at);
       if (end == std::string_view::npos || end == at + 1) {
         Fail(ExitCode::kConfig,
-             "\"{}\": behind the brace at character {} there must be the name of a field and "
+             "\"{}\": after the brace at character {} there must be the name of a field and "
              "\"}}\"; a brace of the text itself is doubled",
              text, at + 1);
       }

@@ -70,7 +70,7 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"config show", "error: no configuration; give a file, e.g. my.textproto"},
       {"config show --config", "error: --config"},
       {"--set train.steps=5 config show",
-       "error: --set goes behind the command: syntra config show --set ..."},
+       "error: --set must come after the command: syntra config show --set ..."},
       {"config show --train.steps=5",
        "error: syntra config show has no option \"--train.steps\"; a field of the configuration is "
        "set by --set, e.g. --set train.steps=5"},
@@ -295,8 +295,9 @@ TEST(Cli, PlanEstimatesTheTime) {
   const double share = plan.at("assumed_share_of_peak"), peak = plan.at("peak_flops");
   EXPECT_DOUBLE_EQ(plan.at("estimated_step_seconds").get<double>(),
                    plan.at("flops_per_step").get<double>() / (share * peak));
-  for (const char* part : {"time of a step", "time of the run", "on 2 machines",
-                           "estimates: 80 % of the", "syntra bench"}) {
+  for (const char* part :
+       {"time of a step", "time of the run", "with 2 ranks", "each on a machine like this one",
+        "estimates: 80 % of the", "syntra bench"}) {
     EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
   }
 }

@@ -249,9 +249,9 @@ TEST(Combinations, Others) {
       {"train { steps: 50 }", ""},
       {"checkpoint { every: 100 milestone_every: 150 }", "is not a multiple of checkpoint.every"},
       {"train { steps: 50 profile { first_step: 51 steps: 1 } }",
-       "train.profile.first_step 51 is behind train.steps 50, so nothing would be recorded"},
+       "train.profile.first_step 51 is after train.steps 50, so nothing would be recorded"},
       {"train { steps: 5 profile { steps: 3 } }",
-       "train.profile.first_step 10 is behind train.steps 5"},
+       "train.profile.first_step 10 is after train.steps 5"},
       {"train { steps: 50 profile { first_step: 50 steps: 9 } }", ""},
       {"train { steps: 5 profile {} }", ""},
       {"evaluation { samples: 3 }", ""},
@@ -302,7 +302,7 @@ TEST(Combinations, Architectures) {
       {"bidirectional_prefix: true decoder { layers {} layers { mixer { retention {} } } } } data "
        "{ "
        "objective: PREFIX_LM pack: false }",
-       "model.decoder.layers[1].mixer cannot let inputs read what is behind them; use attention, "
+       "model.decoder.layers[1].mixer cannot let inputs read what comes after them; use attention, "
        "or "
        "leave out model.bidirectional_prefix: then they read from left to right"},
       // Neither corruption nor sentinels limit a language model.

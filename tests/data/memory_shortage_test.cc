@@ -109,7 +109,7 @@ TEST_F(MemoryShortage, EndsReadingWithThePlace) {
   const Ending line = RunShortOfMemory(20, [&] { ReadThree(json); });
   EXPECT_EQ(line.code, 4) << line.message;
   EXPECT_EQ(line.message,
-            json.string() + ": out of memory while reading the record behind byte 0, line 1");
+            json.string() + ": out of memory while reading the record after byte 0, line 1");
   const Path text = WriteCorpus(directory, "a.txt", "", "\n");
   EXPECT_EQ(RunShortOfMemory(20, [&] { ReadThree(text); }).code, 4);
 }

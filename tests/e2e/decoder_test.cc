@@ -297,7 +297,7 @@ TEST_F(DecoderRun, MistakesAreExplained) {
                         "leave it out"));
   EXPECT_THAT(
       error({"model.bidirectional_prefix=true", "model.mixer={ retention {} }", "data.pack=false"}),
-      HasSubstr("model.mixer cannot let inputs read what is behind them; use attention"));
+      HasSubstr("model.mixer cannot let inputs read what comes after them; use attention"));
   EXPECT_THAT(error({"data.objective=SPAN_CORRUPTION"}),
               HasSubstr("set data.objective: CAUSAL_LM or PREFIX_LM"));
   EXPECT_THAT(error({"model.mixer={ mlp {} }", "data.pack=false"}),

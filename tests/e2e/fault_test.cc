@@ -153,7 +153,7 @@ class Request : public TinyRun {
     ASSERT_EQ(outcome.code, 75) << outcome.err;
     EXPECT_NE(outcome.out.find("stopped on request; the same command continues"),
               std::string::npos);
-    EXPECT_EQ(outcome.Says("stopping once all work is saved"), answers) << outcome.err;
+    EXPECT_EQ(outcome.Says("Saving, then stopping."), answers) << outcome.err;
     const int64_t stopped = NewestStep("run");
     EXPECT_EQ(stopped, LastLoggedStep("run"));
     const std::string steps = fmt::format("train.steps={}", stopped + 5);

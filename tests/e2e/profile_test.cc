@@ -130,7 +130,7 @@ TEST_F(Profile, OfStepsThatDoNotCome) {
   const Outcome beyond =
       Run(Pretrain("none", With(kSteps, "train.profile={ first_step: 7 steps: 1 }")));
   EXPECT_EQ(beyond.code, 2);
-  EXPECT_TRUE(beyond.Says("train.profile.first_step 7 is behind train.steps 6")) << beyond.err;
+  EXPECT_TRUE(beyond.Says("train.profile.first_step 7 is after train.steps 6")) << beyond.err;
 
   // A run that fails in its window leaves what it has.
   const Outcome failed =

@@ -63,7 +63,7 @@ TEST_F(Signals, TheLauncherTurnsCtrlCIntoACheckpoint) {
   kill(-run.pid(), SIGINT);
   const Outcome outcome = run.Wait();
   EXPECT_EQ(outcome.code, 75) << outcome.err;
-  EXPECT_TRUE(outcome.Says("Stopping after this step, with a checkpoint.")) << outcome.err;
+  EXPECT_TRUE(outcome.Says("Saving, then stopping. Press ^C again to stop at once")) << outcome.err;
   EXPECT_NE(outcome.out.find("the same command continues"), std::string::npos) << outcome.out;
   EXPECT_EQ(NewestStep("run"), LastLoggedStep("run"));
 }
