@@ -29,7 +29,7 @@ class Batch {
   //   decoder_ids, decoder_segments, decoder_positions, targets [B * W, T];
   //   decoder_prefix_ends [B * W, T]; only where S is 0.
   // Segment 0 is padding, packed examples count from 1; positions restart in each segment. Of the
-  // slots that read an example's inputs, prefix_ends is the slot behind them, else 0.
+  // slots that read an example's inputs, prefix_ends is the slot after them, else 0.
   const std::map<std::string, std::vector<int32_t>, std::less<>>& tensors() const {
     return tensors_;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classification: inputs as the data has them, cut to one less than their length, and EOS behind
+// Classification: inputs as the data has them, cut to one less than their length, and EOS after
 // them; the only target is the id of the class.
 #include <algorithm>
 

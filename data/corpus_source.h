@@ -17,7 +17,7 @@ inline constexpr char kTrainSplit[] = "train", kValidationSplit[] = "validation"
 class CorpusSource : public ExampleSource {
  public:
   // `seed` chooses masks or prefixes, and the chunks of long documents. The objective must take
-  // text; `eos` stands behind each document where it says so.
+  // text; `eos` follows each document where it says so.
   CorpusSource(std::string name, std::unique_ptr<TokenCorpus> corpus,
                std::unique_ptr<Objective> objective, int32_t eos, uint64_t seed);
 

@@ -21,7 +21,7 @@ struct Dialect {
 
 class DelimitedReader : public RecordReader {
  public:
-  // `advice`: behind the error that the header lacks a field.
+  // `advice`: after the error that the header lacks a field.
   DelimitedReader(const Path& path, Dialect dialect, const TableFormat& format,
                   std::vector<TableField> wanted, std::string_view advice)
       : RecordReader(path),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epoch 0, epoch 1, ... behind each other without end: finds what stands at any place. The sizes of
+// Epoch 0, epoch 1, ... after each other without end: finds what is at any place. The sizes of
 // all epochs before it must be known, so the first look at a far place makes these epochs, one
 // after the other, unless the place is near a start that was given.
 #pragma once

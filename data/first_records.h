@@ -11,7 +11,7 @@ class DataConfig;
 // first good one: a few kilobytes of each, on all threads. Throws one Error that names the files
 // that PrepareCorpus would refuse for what stands there, with the reason of each: no such field
 // (and the fields that there are), another format, damage, not readable; and those that CheckEnd
-// finds to be cut short. What else stands behind the first records is not seen: a gzip or text file
+// finds to be cut short. What else stands after the first records is not seen: a gzip or text file
 // that was cut there passes, and is found when it is prepared. The error is kData, or kResources if
 // a file could not be read for want of rights or memory.
 void CheckFirstRecords(const DataConfig& config);

@@ -22,7 +22,7 @@ namespace syntra {
 struct Packing {
   ExampleLengths row;  // slots, by the layout
   bool pack = true;    // else an example a row
-  // Rows that wait for an example that fits. 1: each example goes behind the one before it or opens
+  // Rows that wait for an example that fits. 1: each example goes after the one before it or opens
   // a row, as in T5's code.
   int64_t open_rows = 1;
   // Without packing: rows that are computed together are ordered by length, and only as long as the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefix language modelling (Raffel et al. 2020, section 3.2.3): a row is cut in two at a place
-// that is drawn anew each epoch. What is before it is read, what is behind it is to be given. Rows
+// that is drawn anew each epoch. What is before it is read, what is after it is to be given. Rows
 // are those of causal language modelling.
 #include <algorithm>
 

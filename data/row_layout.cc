@@ -80,7 +80,7 @@ class Shared final : public RowLayout {
     return {0, lengths.inputs + lengths.targets};
   }
 
-  // An input stands in the slot behind the one that would have it as its target.
+  // An input stands in the slot after the one that would have it as its target.
   std::vector<int32_t> InputsOf(const Batch& batch, int64_t row) const override {
     const std::span<const int32_t> ids = batch.Row("decoder_ids", row);
     const std::span<const int32_t> targets = batch.Row("targets", row);

@@ -28,7 +28,7 @@ class RowLayout {
                      const ExampleLengths& begin, Batch* batch,
                      const WriteExample& write) const = 0;
 
-  // The inputs of all examples of a row, one behind the other.
+  // The inputs of all examples of a row, one after the other.
   virtual std::vector<int32_t> InputsOf(const Batch& batch, int64_t row) const = 0;
 };
 
@@ -36,7 +36,7 @@ class RowLayout {
 // at the start of each segment.
 const RowLayout& SeparateRows();
 
-// No encoder tensors. decoder_ids are inputs and targets, one behind the other, moved right by one,
+// No encoder tensors. decoder_ids are inputs and targets, one after the other, moved right by one,
 // with 0 at the start of each segment; `targets` is kIgnoredTarget where an input would be. The
 // prefix of an example goes from its 0 to its last input, so to the slot of the first target.
 const RowLayout& SharedRows();
@@ -48,7 +48,7 @@ const RowLayout& RowsOfTokenPairs();
 // As SeparateRows; every example has one target, its class, and a row of its own.
 const RowLayout& RowsOfOneClass();
 
-// Writes examples, one behind the other, into a row of a batch.
+// Writes examples, one after the other, into a row of a batch.
 class RowWriter {
  public:
   RowWriter(const RowLayout& layout, int64_t row, Batch* batch)

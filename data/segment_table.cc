@@ -63,7 +63,7 @@ int64_t SegmentTable::ShortSegment(int64_t i) const {
 SegmentTable::Address SegmentTable::AddressOf(int64_t segment) const {
   SYNTRA_CHECK(segment >= 0 && segment < segment_count(), "segment {} of {}", segment,
                segment_count());
-  // The last group whose first segment is not behind `segment`.
+  // The last group whose first segment is not after `segment`.
   int64_t low = 0, high = static_cast<int64_t>(full_before_.size()) - 1;
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
@@ -92,7 +92,7 @@ void SegmentTable::CopyTokens(int64_t segment, std::span<int32_t> tokens) const 
 }
 
 // Tokens [begin, begin + tokens.size()) of the group's documents, long ones cut to their chunks,
-// each with what is put behind it.
+// each with what is put after it.
 void SegmentTable::CopyDocuments(const DocumentGroup& group, std::span<const Chunk> chunks,
                                  int64_t begin, std::span<int32_t> tokens) const {
   const TokenShard& shard = *group.shard;

@@ -15,7 +15,7 @@ namespace syntra {
 // How text is cut.
 struct SegmentRule {
   int64_t tokens = 0;                   // of a segment
-  std::optional<int32_t> document_end;  // a token that is put behind each document
+  std::optional<int32_t> document_end;  // a token that is put after each document
 };
 
 class SegmentTable {

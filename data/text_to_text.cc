@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to text: inputs and targets as the data has them, each cut to one less than its length, and
-// EOS behind both (Raffel et al. 2020, section 2.4; append_eos_after_trim of their code).
+// EOS after both (Raffel et al. 2020, section 2.4; append_eos_after_trim of their code).
 #include <algorithm>
 
 #include "base/error.h"

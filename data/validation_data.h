@@ -34,7 +34,7 @@ class ValidationData {
   // need.
   Batch Examples(int64_t first, int64_t rows) const;
 
-  // Whole batches of `batch_size` rows. The examples behind the last whole batch are never used, as
+  // Whole batches of `batch_size` rows. The examples after the last whole batch are never used, as
   // the T5 code drops them too.
   int64_t BatchCount(int64_t batch_size) const { return example_count() / batch_size; }
   // Rows [first_row, first_row + rows) of batch `index` < BatchCount(batch_size).

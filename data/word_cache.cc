@@ -40,7 +40,7 @@ uint64_t LoadEight(const char* bytes) {
 // The place of the first byte of at most 0x20 in a little-endian word; 8 if there is none.
 int FirstLow(uint64_t word) {
   constexpr uint64_t kOnes = 0x0101010101010101;
-  // A borrow reaches only bytes behind the first.
+  // A borrow reaches only bytes after the first.
   return std::countr_zero((word - 0x21 * kOnes) & ~word & (0x80 * kOnes)) / 8;
 }
 

@@ -55,7 +55,7 @@ class WordCache {
   WordKey NextShortWord(std::string_view text, size_t* at) const;
   // The word of `text` at `*at`; moves `*at` past the spaces after it.
   std::string_view NextWord(std::string_view text, size_t* at) const;
-  // Appends the ids of short words at `*at` and moves it behind them.
+  // Appends the ids of short words at `*at` and moves it after them.
   bool AppendShortWords(std::string_view text, size_t* at, std::vector<int32_t>* ids);
   bool Append(std::string_view word, const WordKey& key, std::vector<int32_t>* ids);
   // Appends a cached word's ids, if the sum before it allows.

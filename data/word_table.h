@@ -14,7 +14,7 @@
 
 namespace syntra {
 
-// The bytes of a word without zeros, and zeros behind them. Empty: no word, or a longer one.
+// The bytes of a word without zeros, and zeros after them. Empty: no word, or a longer one.
 struct WordKey {
   static constexpr size_t kMostBytes = 16;
 

@@ -77,7 +77,7 @@ class Communicator {
 
   virtual void Broadcast(TensorView view, int root) = 0;
 
-  // For short vectors: every rank's values on all ranks, one rank behind the other.
+  // For short vectors: every rank's values on all ranks, one rank after the other.
   virtual std::vector<double> AllGather(std::span<const double> values) = 0;
 
   // For short vectors: losses, counts (exact up to 2^53), flags. In place.

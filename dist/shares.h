@@ -11,7 +11,7 @@
 
 namespace syntra {
 
-// Rank r's share is the elements [begin(r), end(r)). The shares lie one behind the other and cover
+// Rank r's share is the elements [begin(r), end(r)). The shares lie one after the other and cover
 // the vector; they may differ in size and be empty.
 class Shares {
  public:

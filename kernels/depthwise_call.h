@@ -52,7 +52,7 @@ struct DepthwiseCall {
   SYNTRA_HOST_DEVICE int64_t weights_of(int64_t row) const {
     return dynamic ? row * groups * taps : 0;
   }
-  // Whether `row` reads the row `offset` behind it: of the same example and segment, not padding.
+  // Whether `row` reads the row `offset` after it: of the same example and segment, not padding.
   SYNTRA_HOST_DEVICE bool Reads(const int32_t* segments, int64_t row, int64_t offset) const {
     const int64_t position = row % length + offset;
     if (position < 0 || position >= length) return false;

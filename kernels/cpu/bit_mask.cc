@@ -52,7 +52,7 @@ HWY_INLINE void ApplyWord(uint64_t word, Bits* in) {
 }
 
 // Calls body(word, elements) for the words of a mask and the elements of a matrix that they are
-// for. At the end of a row those are copies, with zeros behind them; written back if `writes`.
+// for. At the end of a row those are copies, with zeros after them; written back if `writes`.
 template <bool writes, typename Word, typename Bits, typename Body>
 HWY_INLINE void ForEachWord(const Shape& shape, Word* mask, Bits* matrix, const Body& body) {
   const int64_t columns = shape[-1], words = MaskStride(columns) * 8 / kWord;

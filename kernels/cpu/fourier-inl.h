@@ -181,7 +181,7 @@ inline void InverseFourierTransform(const FourierTables& tables, ComplexRows& da
   spare = spare.Swapped();
 }
 
-// Memory for arrays of complex numbers, one behind the other.
+// Memory for arrays of complex numbers, one after the other.
 class ComplexArrays {
  public:
   ComplexArrays(int64_t length, void* memory)

@@ -262,7 +262,7 @@ __device__ void ShareScoreGradients(PairGradients<T>& pair, const Terms<T>& term
   SyncThreads();
 }
 
-// A key behind which the 64 queries from `first_query` on see none.
+// A key after which the 64 queries from `first_query` on see none.
 template <typename T>
 __device__ int64_t KeyEnd(const Terms<T>& terms, int64_t first_query) {
   const int64_t end = first_query + kOwnRows;

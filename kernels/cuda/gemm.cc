@@ -109,7 +109,7 @@ struct Matrix {
     return static_cast<uint32_t>(std::gcd<int64_t>(16, step * SizeOf(dtype)));
   }
 
-  // From the first element of a batch to behind the last.
+  // From the first element of a batch to just past the last.
   size_t bytes(int64_t batch) const {
     return ((batch - 1) * batch_stride + (rows - 1) * stride + columns) * SizeOf(dtype);
   }

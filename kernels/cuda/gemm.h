@@ -17,7 +17,7 @@ namespace syntra::gpu {
 // next; 0 if all products share the operand.
 struct GemmBatch {
   int64_t count = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
-  // Operands begin so many elements, times any number, behind a multiple of 64 bytes.
+  // Operands begin so many elements, times any number, after a multiple of 64 bytes.
   int64_t begin_step = 0;
 };
 
@@ -54,7 +54,7 @@ class Gemm {
   ~Gemm();
 
   // Whether the library has a kernel for the problem. Masks are offered for a multiple of 128
-  // columns only: nobody says what becomes of the bits behind the last one.
+  // columns only: nobody says what becomes of the bits after the last one.
   static bool Offers(const GemmProblem& problem, const GemmBatch& batch = {});
 
   bool bound() const { return plan_ != nullptr; }

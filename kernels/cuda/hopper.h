@@ -213,7 +213,7 @@ __device__ __forceinline__ void CommitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 // Waits for all products that this warp has committed, except the last kLeft groups. `sums` are
-// theirs: before, nothing may access them. The operands keep accesses behind the wait in PTX, which
+// theirs: before, nothing may access them. The operands keep accesses after the wait in PTX, which
 // knows no such operands; what ptxas makes of it is tested (tests/cuda/products_in_flight.py).
 template <int kLeft = 0>
 __device__ __forceinline__ void WaitForProducts(Fragment (&sums)[8]) {
@@ -293,7 +293,7 @@ struct Ring {
   }
 };
 
-// Reads the stages of a ring, one behind the other, by asynchronous products of a warp.
+// Reads the stages of a ring, one after the other, by asynchronous products of a warp.
 template <int kStages>
 class RingReader {
  public:
@@ -339,7 +339,7 @@ __device__ __forceinline__ void CopyTileRows(const BFloat16* from, int64_t strid
   }
 }
 
-// Fills the stages of a ring, one behind the other, by such copies. Up to kAhead groups of them are
+// Fills the stages of a ring, one after the other, by such copies. Up to kAhead groups of them are
 // under way; when one is complete, the thread arrives at its barrier.
 template <int kStages, int kAhead>
 class RingWriter {

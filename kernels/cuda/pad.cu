@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pad: zeros before and behind an axis.
+// pad: zeros before and after an axis.
 #include "kernels/cuda/strided.h"
 
 namespace syntra {

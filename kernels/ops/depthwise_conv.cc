@@ -86,7 +86,7 @@ FillIntegers Segments() {
   };
 }
 
-// With dy behind the inputs for the gradient.
+// With dy after the inputs for the gradient.
 std::vector<OpCase> CasesOf(bool gradient) {
   std::vector<OpCase> cases;
   const auto add = [&](const std::string& name, int64_t groups, int64_t left, TensorType x,

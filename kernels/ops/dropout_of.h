@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that end in dropout: their reference is that of dropout behind another op's.
+// Ops that end in dropout: their reference is that of dropout after another op's.
 #pragma once
 
 #include <array>

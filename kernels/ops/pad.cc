@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x with `before` zeros before and `after` zeros behind it along `axis`; x A of any rank. A shift
+// x with `before` zeros before and `after` zeros after it along `axis`; x A of any rank. A shift
 // by k positions pads by k and slices. Backward: slice.
 // Attributes {axis, before, after}.
 #include "kernels/ops/axes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Examples of a cache of incremental decoding in another order: y[b, s] = x[parents[b], s] for
-// s < length; behind it y stays as it is.
+// s < length; after it y stays as it is.
 // x [B, S, C], parents i32 [B], length i32 [1]; updates y [B, S, C] of x's element type, which is
 // not x.
 #include <algorithm>

@@ -148,7 +148,7 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   const bool refused = errno == ENOMEM;
   TakeTheWord(signal);
   if (signal == SIGBUS) CrashReport::EndIfMapped(info->si_addr);
-  // Libraries crash or give up soon after a refusal: some while they tidy up behind it.
+  // Libraries crash or give up soon after a refusal: some while they tidy up after it.
   const bool in_library = careless_library || innermost_guard || signal == SIGABRT;
   if (MemoryIsShort() || (refused && in_library)) EndOutOfMemory();
   CrashReport::EndIfGuarded();

@@ -47,7 +47,7 @@ class File {
 
   void Write(std::span<const std::byte> bytes);
   void Write(std::string_view text);
-  // Writes at this place, which may be behind the end, wherever the next Write would.
+  // Writes at this place, which may be past the end, wherever the next Write would.
   void WriteAt(int64_t offset, std::span<const std::byte> bytes);
   // Reads up to bytes.size() bytes; returns how many, 0 at the end of the file.
   size_t Read(std::span<std::byte> bytes);

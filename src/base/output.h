@@ -20,7 +20,7 @@ bool WriteAll(int descriptor, std::string_view text) noexcept;
 // of them may hold text from outside.
 std::string PrintableLines(std::string_view text);
 
-// Prints "error: ", unless `message` begins with it, and the message on standard error, behind
+// Prints "error: ", unless `message` begins with it, and the message on standard error, after
 // `prefix`, as PrintableLines, on lines of its own below the status line (terminal.h). Never
 // throws: an error that cannot be printed is lost.
 void PrintError(std::string_view message, std::string_view prefix = "") noexcept;

@@ -13,7 +13,7 @@
 namespace syntra {
 namespace {
 
-// To the first column, and nothing behind it.
+// To the first column, and nothing after it.
 constexpr std::string_view kErase = "\r\033[K";
 
 std::string_view FromEnvironment(const char* name) {

@@ -46,7 +46,7 @@ class StatusLine {
   std::mutex mutex_;
   std::function<void(std::string_view)> write_;
   std::string shown_;
-  // Whether the cursor stands behind the line.
+  // Whether the cursor is after the line.
   std::atomic<bool> drawn_{false};
 };
 

@@ -18,7 +18,7 @@ inline constexpr size_t kTfRecordFooterBytes = 4;
 // One frame around `data`, which is shorter than 1 GiB.
 std::string FrameTfRecord(std::string_view data);
 
-// The length of the data behind a header; empty if `bytes` is shorter than a header or the length's
+// The length of the data after a header; empty if `bytes` is shorter than a header or the length's
 // checksum does not match.
 std::optional<uint64_t> TfRecordLength(std::span<const std::byte> bytes);
 

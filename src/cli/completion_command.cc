@@ -60,7 +60,7 @@ end
 complete -c syntra -n 'count (__syntra_choices) >/dev/null' -f -a '(__syntra_choices)'
 )script";
 
-// bash cuts words at "=" and puts in what stands behind the last cut.
+// bash cuts words at "=" and puts in what stands after the last cut.
 struct BashWords {
   std::vector<std::string> whole;
   std::string cut;  // what the shell keeps of the last of them

@@ -64,7 +64,7 @@ std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Sp
     const bool empty = span->second.empty();
     const bool new_word = !empty && StartsWord(tokenizer, span->second.front());
     if (!new_word && filled.ends_with(' ')) filled.pop_back();
-    // At the start of the line the space behind an empty span stands between nothing.
+    // At the start of the line the space after an empty span stands between nothing.
     if (empty && filled.empty() && text.substr(from).starts_with(' ')) ++from;
     filled += tokenizer.Decode(span->second);
   }

@@ -28,7 +28,7 @@ Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output);
 // no second space.
 std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans);
 
-// `text`, and the output behind it.
+// `text`, and the output after it.
 std::string GoOn(const Tokenizer& tokenizer, std::string_view text,
                  std::span<const int32_t> output);
 

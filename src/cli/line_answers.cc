@@ -30,7 +30,7 @@ void Share(Communicator& ranks, Block* block) {
   if (ranks.rank() == 0) return;
   block->last = text.front() == '1';
   if (text.size() == 1) return;
-  // Without the last newline, behind which is no line.
+  // Without the last newline, after which is no line.
   block->lines = Split(std::string_view(text).substr(1, text.size() - 2), '\n');
 }
 

@@ -32,7 +32,7 @@
 namespace syntra {
 namespace {
 
-// The value behind "name :" in the first line of that name.
+// The value after "name :" in the first line of that name.
 std::string ValueOf(const std::string& text, std::string_view name) {
   for (const std::string& line : Split(text, '\n')) {
     const size_t colon = line.find(':');

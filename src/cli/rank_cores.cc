@@ -66,7 +66,7 @@ struct Core {
   int node;  // NUMA
 };
 
-// Those with a hardware thread in the set, neighbours in the machine behind each other.
+// Those with a hardware thread in the set, neighbours in the machine after each other.
 std::vector<Core> CoresIn(hwloc_topology& topology, const Set& cpus) {
   // Some virtual machines have no cores, only hardware threads.
   const bool has_cores = hwloc_get_nbobjs_by_type(&topology, HWLOC_OBJ_CORE) > 0;

@@ -16,8 +16,8 @@ struct ResultsRow {
   Json deviations = nullptr;  // shaped as `tasks`: standard deviations over seeds; or null
 };
 
-// "cola 53.1  mrpc 88.2/84.1": values of a task between slashes, percentages with one digit behind
-// the point, and "±0.4" behind values with a deviation. A task that a row lacks is "-".
+// "cola 53.1  mrpc 88.2/84.1": values of a task between slashes, percentages with one digit after
+// the point, and "±0.4" after values with a deviation. A task that a row lacks is "-".
 std::string ResultsTable(std::span<const ResultsRow> rows);
 
 }  // namespace syntra

@@ -16,7 +16,7 @@ namespace {
 // Turns lines into requests.
 class RequestReader {
  public:
-  // With `goes_on` the targets stand behind the input, and neither ends with an EOS.
+  // With `goes_on` the targets stand after the input, and neither ends with an EOS.
   RequestReader(const Tokenizer& tokenizer, const DecodeSettings& lengths, bool goes_on,
                 LineAnswers& answers)
       : tokenizer_(tokenizer), lengths_(lengths), goes_on_(goes_on), answers_(answers) {}

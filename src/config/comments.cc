@@ -12,7 +12,7 @@
 namespace syntra {
 namespace {
 
-// The comment above and the one behind, as one paragraph.
+// The comment above and the one after, as one paragraph.
 template <typename Descriptor>
 std::string Text(const Descriptor& descriptor) {
   google::protobuf::SourceLocation location;

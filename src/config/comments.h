@@ -8,7 +8,7 @@
 
 namespace syntra {
 
-// Comments above and behind fields, messages and enum values of the schema, as one paragraph each;
+// Comments above and after fields, messages and enum values of the schema, as one paragraph each;
 // "" where there is none. The compiled-in descriptors have no comments, so these come from a copy
 // that the program carries.
 class SchemaComments {

@@ -16,7 +16,7 @@ struct UnknownField {
   const google::protobuf::Descriptor& message;
   std::string owner;      // path of the message; empty for the configuration itself
   std::string name;       // what `message` lacks
-  std::string last = {};  // the last name of the path, if it goes on behind `name`
+  std::string last = {};  // the last name of the path, if it goes on after `name`
 };
 
 // Paths of the fields that were probably meant: several where one name stands for several.

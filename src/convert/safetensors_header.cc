@@ -193,7 +193,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool has_metadata_ = false;
 };
 
-// Every byte behind the header belongs to exactly one tensor.
+// Every byte after the header belongs to exactly one tensor.
 void CheckRanges(const SafetensorsHeader& header, int64_t data_bytes) {
   std::vector<std::pair<const std::string*, const SafetensorsEntry*>> tensors;
   for (const auto& [name, entry] : header.tensors) tensors.emplace_back(&name, &entry);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file: 8 bytes with its length, then a JSON object that gives for each
-// tensor its type, its shape and its bytes behind the header
+// tensor its type, its shape and its bytes after the header
 // (https://github.com/huggingface/safetensors#format). Files may come from anybody, so every rule
 // of the format is checked before anything is allocated by what the header says.
 #pragma once
@@ -26,7 +26,7 @@ int64_t SizeOf(SafetensorsType type);
 struct SafetensorsEntry {
   SafetensorsType type = SafetensorsType::kF32;
   Shape shape;
-  int64_t begin = 0, end = 0;  // bytes behind the header
+  int64_t begin = 0, end = 0;  // bytes after the header
 };
 
 inline constexpr int kMostShown = 80;  // characters of a foreign name in a message

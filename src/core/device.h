@@ -79,7 +79,7 @@ class Device {
   class Event {
    public:
     virtual ~Event() = default;
-    virtual void Record() = 0;  // behind everything enqueued so far
+    virtual void Record() = 0;  // after everything enqueued so far
     virtual void Wait() = 0;  // until the work before it is done; returns at once if never recorded
     // Seconds that the work between `earlier`, an event of the same device, and this one took.
     virtual double SecondsSince(const Event& earlier) const = 0;

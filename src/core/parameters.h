@@ -102,7 +102,7 @@ class ParameterStore {
   std::vector<ElementRange> Pieces(int64_t piece_elements) const;
 
   // The arena of gradients ends with sums over the examples of a step, which go the gradients' way
-  // over micro-batches and ranks: each in a place of kSumElements, behind arena_elements().
+  // over micro-batches and ranks: each in a place of kSumElements, after arena_elements().
   static constexpr int64_t kSumElements = 16, kMostSums = 3;
   int64_t gradient_elements() const { return arena_elements() + kMostSums * kSumElements; }
 

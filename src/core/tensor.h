@@ -25,13 +25,13 @@ struct TensorType {
 
   bool present() const { return dtype != DType::kNone; }
   int64_t row_pitch() const { return pitch > 0 ? pitch : shape[-1]; }
-  // From the first element to behind the last.
+  // From the first element to just past the last.
   size_t bytes() const {
     const int64_t gaps = pitch > 0 ? (shape.rows() - 1) * (pitch - shape[-1]) : 0;
     return (shape.size() + gaps) * SizeOf(dtype);
   }
   // Calls body(place, count) for elements that follow each other, the first of them `place`
-  // elements behind the first of all: once, or for each row of columns.
+  // elements after the first of all: once, or for each row of columns.
   template <typename Body>
   void ForEachRun(const Body& body) const {
     if (pitch == 0) return body(int64_t{0}, shape.size());

@@ -22,7 +22,7 @@ struct DecodeRequest {
   std::function<bool(std::span<const int32_t> ids)> is_settled = {};
 };
 
-// Whether the output of `request` that begins with `prefix` ends before `id`: at EOS, behind the
+// Whether the output of `request` that begins with `prefix` ends before `id`: at EOS, after the
 // last span, or because it is settled.
 bool EndsBefore(const DecodeRequest& request, const Tokenizer& tokenizer,
                 std::span<const int32_t> prefix, int32_t id);
@@ -60,7 +60,7 @@ RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output
 using OnBatch = std::function<void(size_t requests)>;
 
 // The encoder's side of a batch: ids and segments [inputs, largest.input], row-major. The last
-// request fills the rows behind.
+// request fills the rows after.
 struct EncoderRows {
   std::vector<int32_t> ids, segments;
 };

@@ -61,7 +61,7 @@ std::vector<std::vector<double>> Scorer::ScoreOne(std::span<const ScoreRequest> 
   Batch rows(shape.rows, shape.input_length, shape.target_length, width);
   std::ranges::fill(rows["targets"], kIgnoredTarget);
   for (int64_t row = 0; row < batch.inputs * width; ++row) {
-    // The last request fills the rows behind.
+    // The last request fills the rows after.
     const size_t i = std::min<size_t>(row / width, batch.requests.size() - 1);
     const ScoreRequest& request = requests[batch.requests[i]];
     const std::vector<int32_t>& target = request.targets[row % width];

@@ -137,7 +137,7 @@ DecodingMemory MemoryOfSession(const TrainedModel& model, const DecodeShape& sha
   };
   DecodingMemory memory{programs.layout.bytes(),
                         std::max(bytes(programs.read), bytes(programs.step))};
-  // It shares no memory: outputs of the step are read behind it.
+  // It shares no memory: outputs of the step are read after it.
   if (programs.reorder) memory.cache_bytes += bytes(*programs.reorder);
   return memory;
 }
@@ -161,7 +161,7 @@ DecodeSession::DecodeSession(const TrainedModel& model, const DecodeShape& shape
   read_ = std::make_unique<Executable>(std::move(programs.read), model.backend, arenas);
   step_ = std::make_unique<Executable>(std::move(programs.step), model.backend, arenas);
   if (!programs.reorder) return;
-  arenas.transients = nullptr;  // outputs of the step are read behind it
+  arenas.transients = nullptr;  // outputs of the step are read after it
   reorder_ = std::make_unique<Executable>(std::move(*programs.reorder), model.backend, arenas);
   std::vector<int32_t> rows(shape.rows());
   std::iota(rows.begin(), rows.end(), 0);

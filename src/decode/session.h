@@ -75,7 +75,7 @@ class DecodeSession {
   // / rows_per_input.
   void Start(std::span<const int32_t> ids, std::span<const int32_t> segments);
   // What the first Append of each row must append, as in training: 0, or the last token of an input
-  // that the output stands behind.
+  // that the output stands after.
   const std::vector<int32_t>& first_tokens() const { return first_tokens_; }
   // Appends a token to each row's prefix and computes what follows. At most max_length() tokens.
   void Append(std::span<const int32_t> ids);

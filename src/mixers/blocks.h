@@ -9,7 +9,7 @@
 
 namespace syntra {
 
-// x [B, T, ..] with zeros behind T up to a multiple of `size`.
+// x [B, T, ..] with zeros after T up to a multiple of `size`.
 Value PadToMultiple(const Scope& scope, Value x, int64_t size);
 
 // Segments i32 [B, T] as f32 [B, T, 1], so that they move as keys and values do, and what became

@@ -49,7 +49,7 @@ class Chunks {
   // As many heads as there are different numbers.
   int64_t decays() const { return attention_.decay.empty() ? 1 : attention_.heads; }
 
-  // x [B, T, H * W] as [B, C, H, L, W], zeros behind the last position.
+  // x [B, T, H * W] as [B, C, H, L, W], zeros after the last position.
   Value Split(Value x) const {
     const Shape shape = scope_.TypeOf(x).shape;
     const int64_t heads = attention_.heads;
@@ -100,7 +100,7 @@ class Chunks {
     return BatchProduct(scope_, Multiply(scope_, query, in), Carried(sums, later), DType::kF32);
   }
 
-  // For each chunk the sum over the chunks before it, or behind it; f32 [B, C, H, F, K].
+  // For each chunk the sum over the chunks before it, or after it; f32 [B, C, H, F, K].
   Value Carried(Value sums, bool later) const {
     if (attention_.decay.empty()) {
       return scope_.One("cumulative_sum",

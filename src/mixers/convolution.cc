@@ -72,14 +72,14 @@ Value ConvolutionMixer::Output(const Scope& scope, Value x) const {
 
 Value ConvolutionMixer::Build(const Scope& scope, const MixerInput& input) const {
   const Value gated = Gated(scope, input.x);
-  // The middle tap is the position itself; of an even number there is one more behind it.
+  // The middle tap is the position itself; of an even number there is one more after it.
   const int64_t left = input.causal ? taps() - 1 : (taps() - 1) / 2;
   const int64_t groups = filters(scope.TypeOf(gated).shape[-1]);
   return Output(scope, scope.One("depthwise_conv", {{"groups", groups}, {"left", left}},
                                  {gated, Weights(scope, gated), input.segments}));
 }
 
-// DropConnect drops weights behind their softmax. Filters that are the same at every position lose
+// DropConnect drops weights after their softmax. Filters that are the same at every position lose
 // the same taps at every position of an example.
 Value ConvolutionMixer::Weights(const Scope& scope, Value x) const {
   const Shape shape = scope.TypeOf(x).shape;

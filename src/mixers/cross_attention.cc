@@ -16,7 +16,7 @@ Value InRows(const Scope& scope, Value x, int64_t rows) {
   return scope.One("reshape", {{"shape", in_rows}}, {x});
 }
 
-// Segments i32 [B, W * T] of B * W rows that are not packed. Padding behind a row's end may attend
+// Segments i32 [B, W * T] of B * W rows that are not packed. Padding past a row's end may attend
 // to the memory, too: nobody reads what it gets.
 Value OneSegment(const Scope& scope, Value x, Value memory_segments) {
   const int64_t memory_rows = scope.TypeOf(memory_segments).shape[0];

@@ -51,7 +51,7 @@ struct MixerTraits {
   bool bidirectional_prefix = false;
   // Why it cannot decode one position at a time, and what can; empty: it can.
   std::string not_incremental;
-  // Build can also write what steps behind its sequence read, so that they need not repeat it.
+  // Build can also write what steps after its sequence read, so that they need not repeat it.
   bool prefills = false;
   PackedRows packed_rows = PackedRows::kLeaks;
   bool reads_positions = false;     // needs each position's place in its segment

@@ -245,7 +245,7 @@ class Reformer final : public TokenMixer {
     const Value is_own = AreEqual(scope, place, start);
     const Value later = IsAbove(scope, Add(scope, place, AffineMap(scope, start, -1)), 0);
     const Value same = Multiply(scope, AreEqual(scope, ids, own), AffineMap(scope, later, -1, 1));
-    // How many positions of the bucket lie behind each of them.
+    // How many positions of the bucket lie after each of them.
     const Value behind = scope.One(
         "cumulative_sum", {{"axis", int64_t{3}}, {"reverse", true}, {"exclusive", true}}, {same});
     const Value too_far = IsAbove(scope, behind, config_.chunk_length());

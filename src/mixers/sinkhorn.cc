@@ -174,7 +174,7 @@ class Sinkhorn final : public TokenMixer {
     };
     const int64_t count = config_.heads();
     for (int i = 0; i < config_.iterations(); ++i) {
-      // A row of a causal sorting must not depend on those behind it, so its sums end with it.
+      // A row of a causal sorting must not depend on those after it, so its sums end with it.
       sorting =
           over(causal ? scope.One("cumulative_sum",
                                   {{"axis", int64_t{2}}, {"reverse", false}, {"exclusive", false}},

@@ -16,7 +16,7 @@ int64_t RowLength(const DecodeShape& shape) {
   return std::min(shape.input_length + shape.max_length, shape.together);
 }
 
-// The slot behind the inputs has the last of them as its token.
+// The slot after the inputs has the last of them as its token.
 int64_t PrefillLength(const DecodeShape& shape) {
   return std::min(shape.input_length + 1, RowLength(shape));
 }

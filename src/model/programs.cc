@@ -81,7 +81,7 @@ Program TrainingProgram(const Model& model, const ParameterStore& parameters, DT
   parts.push_back(values.loss);
   builder.Differentiate(parts);
   const StepSums sums = StepSums::Of(builder, parameters);
-  // Behind the backward half, which computes the loss as well.
+  // After the backward half, which computes the loss as well.
   Value objective = values.loss;
   for (const Value penalty : recording.penalties) {
     objective = RecordOne(builder, "add", {}, {objective, penalty});

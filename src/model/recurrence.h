@@ -15,7 +15,7 @@ Value AddStepSignal(const Scope& layer, const ModelConfig& model, const LayerGro
 
 // Adaptive computation time (Graves 2016) as in Tensor2Tensor's universal_transformer_util.py: its
 // loop at full length, in which a position that has halted counts nothing. A step, for the state s
-// before it and s' behind it:
+// before it and s' after it:
 //
 //   p = sigmoid(w s + b),                   total = halted + p running
 //   halts = running [total > 1 - epsilon],  running' = running - halts

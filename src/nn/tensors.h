@@ -9,7 +9,7 @@ namespace syntra {
 Value Reshape(const Scope& scope, Value x, Attributes::Integers shape);
 Value Transpose(const Scope& scope, Value x, Attributes::Integers axes);
 Value Slice(const Scope& scope, Value x, int64_t axis, int64_t begin, int64_t length);
-// The parts one behind the other along `axis`; a single one is itself.
+// The parts one after the other along `axis`; a single one is itself.
 Value Concatenate(const Scope& scope, int64_t axis, const std::vector<Value>& parts);
 // x with so many zeros before and after it along `axis`.
 Value Pad(const Scope& scope, Value x, int64_t axis, int64_t before, int64_t after);

@@ -20,7 +20,7 @@ struct StateTensor {
   const Parameter* parameter;
   std::string name;  // "optimizer/<parameter>/row"
   Shape shape;
-  std::vector<ElementRange> held;  // of its elements, row-major; one behind the other
+  std::vector<ElementRange> held;  // of its elements, row-major; one after the other
   int64_t offset = 0;              // of these, in elements
 
   // What an optimizer of these ranges of the arena of parameters holds.
@@ -76,7 +76,7 @@ class Optimizer {
  private:
   // The blocks' sums, of which the program makes its own; f32[blocks, 1].
   Value BlockSums(ProgramBuilder& builder) const;
-  // Records the update of these elements of a parameter. Their state lies behind that of so many
+  // Records the update of these elements of a parameter. Their state lies after that of so many
   // elements.
   void RecordPart(ProgramBuilder& builder, const Parameter& parameter, const ElementRange& elements,
                   int64_t behind, Value hyper) const;

@@ -20,7 +20,7 @@ struct PlannedTensor {
   std::string name;                // "parameters/<name>", "optimizer/..."
   TensorType type;                 // of the whole tensor, f32
   std::vector<ElementRange> held;  // of its elements, row-major
-  int64_t offset = 0;              // of these, one behind the other, in the rank's arena
+  int64_t offset = 0;              // of these, one after the other, in the rank's arena
 
   bool whole() const { return CountOf(held) == type.shape.size(); }
 };

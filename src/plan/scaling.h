@@ -49,7 +49,7 @@ enum class PieceShares { kNone, kEqual, kTensors };
 struct GradientPiece {
   double ready = 0;  // share of the backward pass after which it is complete
   // Where it is gathered, too: its place in the order of the gathers, and the share of the forward
-  // pass that needs neither it nor those behind it.
+  // pass that needs neither it nor those after it.
   int place = 0;
   double needed = 0;
   double bytes = 0;
@@ -94,7 +94,7 @@ StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const L
 // as many rows as the layout gives it, over those of the step. 1 with one rank.
 double Efficiency(const StepWork& work, const Cluster& cluster, const Layout& layout);
 
-// Seconds that work on the sums of pieces, behind the backward pass and in their order, waits for
+// Seconds that work on the sums of pieces, after the backward pass and in their order, waits for
 // these, if sums are taken one after another and none before its piece is complete. `seconds`: of
 // each piece's sum. `work`: of what is done with it.
 double ExposedSeconds(std::span<const GradientPiece> pieces, std::span<const double> seconds,

@@ -15,7 +15,7 @@ struct GradientBucket {
   size_t ready = 0;  // once so many instructions of the program have run, nothing writes to it
 };
 
-// The pieces of the arena of parameters (core/parameters.h), and behind them the step's sums, in
+// The pieces of the arena of parameters (core/parameters.h), and after them the step's sums, in
 // the order in which they are ready. Parameters lie in the order of the forward half, so neighbours
 // are ready at about the same time.
 std::vector<GradientBucket> GradientBuckets(const Program& program,

@@ -35,7 +35,7 @@ class ProgramBuilder final : public Recorder {
   // The parameter's values, and the arena slot its gradient accumulates in.
   Value Parameter(const syntra::Parameter& parameter);
   Value GradientOf(const syntra::Parameter& parameter);
-  // One of the sums over a step's examples behind the gradients (core/parameters.h), of at most
+  // One of the sums over a step's examples after the gradients (core/parameters.h), of at most
   // ParameterStore::kSumElements; what is added to it is added once a run.
   Value StepSum(const std::string& name, TensorType type, const ParameterStore& parameters,
                 int place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step's sums behind the gradients (core/parameters.h), as values of a program: training
+// The step's sums after the gradients (core/parameters.h), as values of a program: training
 // programs add to them, the update reads them after the sum over ranks.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults on demand, for tests: the environment variable SYNTRA_FAILPOINT is a comma-separated list
-// of NAME@STEP or NAME@FIRST-LAST, optionally with :RANK behind (the last rank otherwise), where
+// of NAME@STEP or NAME@FIRST-LAST, optionally with :RANK after (the last rank otherwise), where
 // steps count from 1 as in the metrics. Names:
 //
 //   gradient_nan   one element of the rank's gradient is NaN

@@ -23,7 +23,7 @@ class RunLock {
   // "process 12 on node7 since 2026-01-31 12:00:00" for who holds the lock; "" if it is free.
   // Creates nothing.
   static std::string HolderOf(const Path& run_directory);
-  // The same from the text of LOCK, with its job behind; nothing if that says nothing.
+  // The same from the text of LOCK, with its job after; nothing if that says nothing.
   static std::optional<std::string> DescribeHolder(const std::string& text);
   // Throws as the constructor does if another process holds the lock. Creates nothing.
   static void RequireFree(const Path& run_directory);

@@ -21,7 +21,7 @@ struct SampleLine {
   std::string input, target, output;
 };
 
-// The fields behind the step and the time.
+// The fields after the step and the time.
 Json FieldsOf(const SampleLine& sample);
 
 class SampleLog {

@@ -44,7 +44,7 @@ Names AnswersOf(const Json& query) {
   return answers;
 }
 
-// The passage's summary sentences, each behind a line "@highlight", become part of its text.
+// The passage's summary sentences, each after a line "@highlight", become part of its text.
 std::string JoinHighlights(std::string_view text) {
   constexpr std::string_view kMark = "\n@highlight\n", kEnds = ".?!\"'";
   std::string joined;

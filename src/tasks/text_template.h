@@ -21,7 +21,7 @@ class TextTemplate {
   std::string Fill(const std::function<std::string_view(size_t)>& value) const;
 
  private:
-  std::vector<std::string> literals_;  // before each field, and behind the last
+  std::vector<std::string> literals_;  // before each field, and after the last
   std::vector<std::string> fields_;
 };
 

@@ -24,7 +24,7 @@ bool EndsInPunctuation(std::string_view text) {
   return !text.empty() && std::string_view(".,!?").find(text.back()) != std::string_view::npos;
 }
 
-// Lower-case words without a mark behind them.
+// Lower-case words without a mark after them.
 Words CleanWords(std::string_view sentence) {
   Words words = Split(LowerCase(StripUnicodeSpace(sentence)), ' ');
   for (std::string& word : words) {
@@ -38,7 +38,7 @@ std::string Joined(std::span<const std::string> words) { return Join(words, " ")
 
 Words Reversed(std::span<const std::string> words) { return {words.rbegin(), words.rend()}; }
 
-// How many of `words`, from the first on, stand in `sentence` one behind the other; of the first
+// How many of `words`, from the first on, stand in `sentence` one after the other; of the first
 // and last also a part of a word counts, as in T5.
 size_t PrefixIn(const Words& sentence, std::span<const std::string> words) {
   const std::string text = Joined(sentence);
@@ -49,7 +49,7 @@ size_t PrefixIn(const Words& sentence, std::span<const std::string> words) {
   return count;
 }
 
-// What stands between `before` and `after` in `text`, as "before (.+) after" finds it: behind the
+// What stands between `before` and `after` in `text`, as "before (.+) after" finds it: after the
 // first `before`, up to the last `after`. Either may be empty: all there is on that side.
 std::string Between(const std::string& text, const std::string& before, const std::string& after) {
   const std::string opening = before.empty() ? "" : before + " ";
@@ -108,7 +108,7 @@ Words WithoutBeginning(const std::string& candidate) {
   return words;
 }
 
-// Where `words`, each with a mark behind it or none, end if they begin at `at`; npos if they do
+// Where `words`, each with a mark after it or none, end if they begin at `at`; npos if they do
 // not.
 size_t EndOf(std::string_view text, size_t at, const Words& words) {
   for (size_t i = 0; i < words.size(); ++i) {
@@ -120,7 +120,7 @@ size_t EndOf(std::string_view text, size_t at, const Words& words) {
   return at;
 }
 
-// The candidate as the hypothesis writes it, without a mark behind it or an "'s".
+// The candidate as the hypothesis writes it, without a mark after it or an "'s".
 std::string AsWritten(const std::string& candidate, const std::string& hypothesis) {
   const Words words = WithoutBeginning(candidate);
   const std::string lower = LowerCase(hypothesis);
@@ -140,7 +140,7 @@ std::string AsWritten(const std::string& candidate, const std::string& hypothesi
   return text;
 }
 
-// "wsc: " and the sentence, with stars around a word and without the mark behind it.
+// "wsc: " and the sentence, with stars around a word and without the mark after it.
 std::string Highlighted(const std::string& sentence, size_t index) {
   Words words = Split(sentence, ' ');
   if (words[index].empty()) throw BadRow{"sentence1 has two spaces before its pronoun"};

@@ -14,7 +14,7 @@ namespace syntra {
 
 // The host's copy of a tensor of a checkpoint, as far as this rank holds it.
 struct HostTensor : PlannedTensor {
-  float* values = nullptr;  // of what is held, one behind the other
+  float* values = nullptr;  // of what is held, one after the other
 
   // Writes what is held out of what `read` puts into a view of the whole tensor.
   void Fill(const std::function<void(TensorView)>& read) const;

@@ -92,7 +92,7 @@ class Replica : public EvaluationReplica {
 
  private:
   // A training program. Each of the shared pieces of parameters has a section that ends where it is
-  // needed. The next one is the rest of the forward half, and behind it each bucket has one.
+  // needed. The next one is the rest of the forward half, and after it each bucket has one.
   struct BoundTraining {
     BatchShape shape;
     std::unique_ptr<Executable> executable;

@@ -126,7 +126,7 @@ void StepRunner::Differentiate(const std::vector<Batch>& batches, const BatchFac
   }
 }
 
-// Whoever updates a parameter needs the sum of its gradients; the step's sums behind them are for
+// Whoever updates a parameter needs the sum of its gradients; the step's sums after them are for
 // all. A piece is one of the arena's, or all of it.
 void StepRunner::StartSum(ElementRange piece, bool spoilt) {
   if (trace_ && ranks_.size() > 1) trace_->StartsSum(piece.size());
@@ -221,7 +221,7 @@ StepResult StepRunner::Run(const std::vector<Batch>& batches, int64_t step, cons
   Update({.step = optimizer_steps_before_ + step, .rate = result.learning_rate});
   clock_.End(StepPhase::kOptimizer);
   static_cast<UpdateOutcome&>(result) = replica_.Outcome();
-  // Behind the wait for the device: a communicator that lost a rank says so here, before anybody
+  // After the wait for the device: a communicator that lost a rank says so here, before anybody
   // believes what it summed.
   const auto done = Clock::now();
   Share(note, std::chrono::duration<double>(ready - begin).count(), &result);

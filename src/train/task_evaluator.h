@@ -17,7 +17,7 @@ namespace syntra {
 
 std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers);
 
-// The values of a task's metrics over a split; `suffix` goes behind each name.
+// The values of a task's metrics over a split; `suffix` goes after each name.
 NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
                       const std::string& suffix = "");
 

@@ -192,7 +192,7 @@ void Trainer::MakeHooks() {
   hooks_.push_back(MakeLogHook(run_, *state_, workload_.DescribeData()));
   hooks_.push_back(MakeDivergenceHook(run_, *state_));
   hooks_.push_back(MakeSaveHook(run_, *state_, workload_.saves_evaluated()));
-  // Behind the save: what was trained is safe, however long an evaluation takes.
+  // After the save: what was trained is safe, however long an evaluation takes.
   hooks_.push_back(MakeEvaluateHook(
       run_, workload_.Evaluators(run_, *state_),
       [this](int64_t step, const NamedValues& values) { Evaluated(step, values); }));
@@ -227,7 +227,7 @@ void Trainer::Begin() {
 }
 
 ExitCode Trainer::Run() {
-  // Behind a rollback everything is prepared, and the rollback must be saved before the run stops.
+  // After a rollback everything is prepared, and the rollback must be saved before the run stops.
   if (!rolled_back_ && !workload_.Prepare(run_)) return ExitCode::kRequeue;
   Begin();
   if (outcome_.was_done) {

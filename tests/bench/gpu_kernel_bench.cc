@@ -258,7 +258,7 @@ class Workload {
   }
 
  private:
-  // Where the columns behind those of `type` begin.
+  // Where the columns after those of `type` begin.
   static void* After(void* data, const TensorType& type) {
     return static_cast<std::byte*>(data) + type.shape[-1] * SizeOf(type.dtype);
   }

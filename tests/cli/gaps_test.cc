@@ -74,7 +74,7 @@ TEST_F(Gaps, RequestsEndWithEosAndNameTheirSentinels) {
             (std::set<int32_t>{tokenizer_->SentinelId(3), tokenizer_->SentinelId(0)}));
 }
 
-// The sentinel behind the last span that was asked for ends an output; without sentinels EOS does.
+// The sentinel after the last span that was asked for ends an output; without sentinels EOS does.
 TEST_F(Gaps, OutputsEndWithTheirLastSpan) {
   const DecodeRequest two = RequestFor(*tokenizer_, "<extra_id_1> b <extra_id_0>");
   const DecodeRequest third = RequestFor(*tokenizer_, "<extra_id_2>"), none{{1}, {}};

@@ -18,7 +18,7 @@ using google::protobuf::FieldDescriptor;
 
 struct Synonym {
   const char* written;
-  const char* meant;  // what stands behind "did you mean "
+  const char* meant;  // what stands after "did you mean "
 };
 
 const Synonym kAlone[] = {

@@ -93,7 +93,7 @@ TEST(ByteSource, ReadsHeadersAcrossInputBlocks) {
   const std::string last = WithFields("last\n", 4, 8);
   const size_t least = WithFields("first\n", 0, 0).size();
   for (size_t cut = 0; cut <= last.size(); ++cut) {
-    // The first block of input ends behind so many bytes of the last member.
+    // The first block of input ends after so many bytes of the last member.
     const std::string first = WithFields("first\n", 0, (size_t{16} << 10) - cut - least);
     ASSERT_EQ(first.size() + cut, size_t{16} << 10);
     EXPECT_EQ(AllBytes(WriteScratch(directory / "h.gz", first + last)), "first\nlast\n") << cut;
@@ -142,7 +142,7 @@ TEST(ByteSource, NamesTruncationAndItsPlace) {
             path.string() + ": byte 5000: gzip data ends early (truncated file)");
 }
 
-// Every flipped byte of the deflate data and of the checks behind it must be found; in the header
+// Every flipped byte of the deflate data and of the checks after it must be found; in the header
 // only the name, time and system fields may differ.
 TEST(ByteSource, FindsFlippedBytes) {
   const Path directory = ScratchDirectory("flipped");

@@ -80,7 +80,7 @@ TEST(FirstRecords, ReadsNoFurtherThanItMust) {
   EXPECT_NO_THROW(CheckFirstRecords(ConfigOf(patterns)));
 }
 
-// Cut behind its first records, a TFRecord file shows it at its end; gzip and text do not.
+// Cut after its first records, a TFRecord file shows it at its end; gzip and text do not.
 TEST(FirstRecords, ATfRecordFileThatWasCut) {
   const Path directory = ScratchDirectory("first_cut");
   std::string frames;

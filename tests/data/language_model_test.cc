@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of language models: documents one behind the other, and what of them is to be given.
+// Rows of language models: documents one after the other, and what of them is to be given.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ ValidationData Validation(DataConfig::Objective objective) {
   return ValidationData::Open(Config(objective), SharedRows(), T5(), PreparedSample());
 }
 
-// Each group of four documents, with an EOS behind each.
+// Each group of four documents, with an EOS after each.
 std::vector<Ids> Groups() {
   const TokenCorpus corpus(PreparedSample() / kValidationSplit, T5(), "text", 4, true);
   std::vector<Ids> groups;

@@ -16,7 +16,7 @@ DataConfig SampleConfig();
 // Where both splits of SampleConfig() are prepared.
 const Path& PreparedSample();
 
-// Puts the rows of `part` behind those of `whole`, with padding where these are longer.
+// Puts the rows of `part` after those of `whole`, with padding where these are longer.
 void Append(Batch* whole, const Batch& part);
 void ExpectEqual(const Batch& a, const Batch& b);
 

@@ -194,7 +194,7 @@ TEST(WordCache, GivesSentencePiecesIdsOnHardTexts) {
   }
 }
 
-// A word with two equal segmentations, behind so many cached words that the sum before it is
+// A word with two equal segmentations, after so many cached words that the sum before it is
 // coarse.
 TEST(WordCache, FindsTheSumBehindCachedWords) {
   std::string text;

@@ -133,7 +133,7 @@ TEST(TrainingData, APositionSavesTheEpochsBefore) {
     TrainingData resumed = OpenCounted(&asked);
     const std::string position = first.PositionAt(step, 7);
     resumed.RestorePosition(position);
-    // A save behind the start gives the same again.
+    // A save after the start gives the same again.
     EXPECT_EQ(resumed.PositionAt(step, 7), position);
     for (int64_t next = step; next < step + 3; ++next) {
       ExpectEqual(resumed.Get(next, 7, 0, 7), batches[next]);

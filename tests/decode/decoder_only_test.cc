@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models without an encoder: inputs that are read at once or by steps, outputs behind them in the
+// Models without an encoder: inputs that are read at once or by steps, outputs after them in the
 // same row.
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ void ExpectLogits(std::span<const float> logits, const std::vector<double>& expe
 
 class DecoderOnly : public testing::TestWithParam<std::pair<const std::string, ModelConfig>> {};
 
-// Wherever the input ends, and behind another input in the same session.
+// Wherever the input ends, and after another input in the same session.
 TEST_P(DecoderOnly, StepsGiveTheLogProbabilitiesOfTheFullPass) {
   DecodingTrial trial(GetParam().second, 1);
   TrialBatch batch = Rows();
@@ -186,7 +186,7 @@ TEST_P(DecoderBatches, AnOutputEndsWithItsRowAndDoesNotDependOnItsNeighbours) {
   }
 }
 
-// Targets behind their inputs have the log-probability that the full pass gives them.
+// Targets after their inputs have the log-probability that the full pass gives them.
 TEST_P(DecoderBatches, ScoresAreThoseOfTheFullPass) {
   std::vector<ScoreRequest> requests;
   for (int i = 0; i < 12; ++i) {

@@ -30,7 +30,7 @@ struct DecodingTrial {
     return {model, parameters, memory.arenas().parameters, activations, backend};
   }
 
-  // log p of every token behind each position of the batch's decoder ids: [B * T][V].
+  // log p of every token after each position of the batch's decoder ids: [B * T][V].
   std::vector<std::vector<double>> LogProbabilities(const TrialBatch& batch,
                                                     DType activations = DType::kF32) {
     Executable forward(LogitsProgram(model, parameters, activations, batch.shape), backend,

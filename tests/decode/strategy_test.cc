@@ -31,7 +31,7 @@ class FiveTokens : public testing::Test {
     return config;
   }
 
-  // Log-probabilities behind every prefix of up to three tokens, by the full forward pass.
+  // Log-probabilities after every prefix of up to three tokens, by the full forward pass.
   void FillTables() {
     constexpr int64_t kPrefixes = kVocabulary * kVocabulary * kVocabulary;
     for (int64_t input = 0; input < kInputs; ++input) {

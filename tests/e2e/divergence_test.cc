@@ -90,7 +90,7 @@ TEST_F(Diverged, AllRanksGoBackTogether) {
   }
 }
 
-// Killed where the run goes back, and again and again behind it: a start finds the checkpoint with
+// Killed where the run goes back, and again and again after it: a start finds the checkpoint with
 // the rollback or without it, and comes to the same end.
 TEST_F(Diverged, KilledAfterwardsItContinuesExactly) {
   Train("straight", Settings(), kBadWindow);

@@ -103,7 +103,7 @@ TEST_F(Profile, EachRankHasItsOwnOnACommonClock) {
   }
 }
 
-// A process that goes on among the steps records the rest of them, and one behind them nothing.
+// A process that goes on among the steps records the rest of them, and one after them nothing.
 TEST_F(Profile, OfARunThatContinues) {
   const Arguments command = Pretrain("run", With(kSteps, kProfile));
   const Outcome stopped = Run(command, {.environment = {"SYNTRA_FAILPOINT=stop_evaluation@3"}});

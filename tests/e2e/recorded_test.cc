@@ -60,7 +60,7 @@ TEST_F(Recorded, ALongerRunKeepsTheEvaluationOfItsEarlierEnd) {
 }
 
 TEST_F(Recorded, WhatHappenedToARun) {
-  // A save beside training may end behind the evaluation of its step.
+  // A save beside training may end after the evaluation of its step.
   Arguments settings = kShort;
   settings.push_back("checkpoint.asynchronous=false");
   const Outcome outcome = Run(Pretrain("run", settings));

@@ -36,7 +36,7 @@ class Resume : public TinyRun, public testing::WithParamInterface<Case> {
 TEST_P(Resume, TenAndKillAndTenIsTwenty) {
   const Arguments settings = Settings("checkpoint.every=10");
   Train("straight", settings, Ranks());
-  // The steps behind the checkpoint wait, or all may be over before the kill.
+  // The steps after the checkpoint wait, or all may be over before the kill.
   StartOptions options = Ranks();
   options.environment = {"SYNTRA_FAILPOINT=slow_rank@11-20"};
   {

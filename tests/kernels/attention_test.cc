@@ -93,7 +93,7 @@ void Represent(Operand& operand) {
   }
 }
 
-// Exactly as long as the operand, so that AddressSanitizer sees reads behind its end.
+// Exactly as long as the operand, so that AddressSanitizer sees reads past its end.
 using HostMemory = std::vector<std::byte>;
 
 HostMemory ToHost(const Operand& operand) {
@@ -136,7 +136,7 @@ void RunCpu(const char* name, const Attributes& attributes, const Operands& inpu
   for (const Operand& operand : inputs) pass(operand, in);
   for (const Operand& operand : outputs) pass(operand, out);
   Buffer workspace(kernel->workspace_bytes + 4096, "test workspace");
-  // Nothing may be read from the workspace before it is written, nor written behind its end.
+  // Nothing may be read from the workspace before it is written, nor written past its end.
   std::memset(workspace.data(), 0xFF, workspace.size());
   kernel->run({in, out, workspace.data()});
   const std::byte* end = workspace.data() + kernel->workspace_bytes;

@@ -77,7 +77,7 @@ TEST_P(MixerContract, GradientsAgreeWithCentralDifferences) {
   ExpectGradients(trial.executable(), trial.memory(), trial.parameters());
 }
 
-// A prefix is what it would be alone and without causality; what is behind it is causal.
+// A prefix is what it would be alone and without causality; what is after it is causal.
 TEST_P(MixerContract, PrefixesReadThemselvesInBothDirections) {
   if (!traits_.bidirectional_prefix) GTEST_SKIP() << "it reads prefixes from left to right";
   for (Backend& backend : Backends()) {
@@ -229,7 +229,7 @@ TEST_P(MixerContract, StepDecodingIsFullDecodingRowByRow) {
             0x1p-6);
 }
 
-// However many positions are read at once, those behind them are what they are by steps alone.
+// However many positions are read at once, those after them are what they are by steps alone.
 TEST_P(MixerContract, PrefilledRowsAreThoseOfFullDecoding) {
   if (!traits_.prefills) GTEST_SKIP() << "it reads one position at a time";
   if (!traits_.not_incremental.empty()) GTEST_SKIP() << traits_.not_incremental;

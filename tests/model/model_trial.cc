@@ -138,7 +138,7 @@ const std::map<std::string, std::string>& TrialMixers() {
 
 namespace {
 
-// A stack in which positions halt after few steps, behind a layer of its own.
+// A stack in which positions halt after few steps, after a layer of its own.
 std::string HaltingStack(const std::string& side, const std::string& step_signal) {
   return side + " { layers {} layers { repeat: 4 recurrence { step_signal: " + step_signal +
          " halting { epsilon: 0.2 bias: 0 loss_weight: 0.5 } } } } ";

@@ -193,7 +193,7 @@ TEST(Update, ClipsByTheNormOfAllGradients) {
   }
 }
 
-// A gradient, or the objective, which lies behind them.
+// A gradient, or the objective, which lies after them.
 TEST(Update, ChangesNothingIfSomethingIsNotFinite) {
   const float bad[] = {std::numeric_limits<float>::infinity(), std::nanf("")};
   for (Backend& backend : Backends()) {

@@ -74,7 +74,7 @@ TEST(Scaling, WorkOnEarlierPiecesHidesSums) {
   EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, sums, std::vector(4, 0.2), 4), 3 - 3 * 0.2);
   // More work than that hides all of it.
   EXPECT_DOUBLE_EQ(ExposedSeconds(pieces, sums, std::vector(4, 2.0), 4), 0);
-  // The last two sums end 2 and 4 s behind the backward pass, and work on one takes 1 s.
+  // The last two sums end 2 and 4 s after the backward pass, and work on one takes 1 s.
   EXPECT_DOUBLE_EQ(
       ExposedSeconds(pieces, std::vector{0.0, 0.0, 3.0, 2.0}, std::vector{0.5, 0.5, 1.0, 1.0}, 4),
       (2 - 1) + (4 - 3));

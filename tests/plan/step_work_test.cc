@@ -149,7 +149,7 @@ TEST(StepWorks, SharedUpdatesAreScattered) {
   EXPECT_EQ(SharedBytes(tensors, PieceShares::kTensors), tensors.parameter_bytes);
 }
 
-// The first piece, with the embedding, is needed at once, and each of the others behind the one
+// The first piece, with the embedding, is needed at once, and each of the others after the one
 // before it.
 TEST(StepWorks, TheForwardPassNeedsPiecesInTheOrderOfTheirGathers) {
   Config config = Small();

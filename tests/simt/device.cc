@@ -88,7 +88,7 @@ class SimtSideStream final : public SideStream {
   bool early_;
   mutable Stream stream_;
   size_t joined_ = 0;         // works so far
-  std::deque<size_t> marks_;  // each behind so many works
+  std::deque<size_t> marks_;  // each after so many works
 };
 
 class SimtDevice final : public Device {

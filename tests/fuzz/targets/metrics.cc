@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of any text: every metric is a finite number, and texts are treated without harm. A line
-// is a prediction and, behind tabs, the accepted texts.
+// is a prediction and, after tabs, the accepted texts.
 #include "metrics/metric.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text corpus: good records, each behind the place it says, are the lines that are not blank.
+// A text corpus: good records, each after the place it says, are the lines that are not blank.
 #include "base/text.h"
 #include "data/record_reader.h"
 #include "fuzz/target.h"
