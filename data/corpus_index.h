@@ -35,8 +35,7 @@ struct CorpusIndex {
   int64_t tokens() const;
   int64_t empty_documents() const;
   int64_t bad_records() const;
-  // Digest of the shards' digests in order. It also changes if a corpus file was only compressed
-  // anew.
+  // Digest of the shards' digests in order. It also changes if a corpus file was only recompressed.
   Digest DataDigest() const;
   friend bool operator==(const CorpusIndex&, const CorpusIndex&) = default;
 };

@@ -22,7 +22,7 @@ int64_t CharactersOf(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); });
 }
 
-// Of "<0x0A>", the byte 10.
+// The byte that a piece means: 10 for "<0x0A>".
 uint8_t ByteOf(std::string_view piece) {
   uint8_t byte = 0;
   const char* const digits = piece.data() + 3;

@@ -33,8 +33,8 @@ struct PrepareOptions {
   // to stop.
   std::function<void(const PrepareProgress&)> on_progress;
   // For a run that has already trained on these shards. If the bytes of a corpus file have changed,
-  // its shard is replaced only by one with the same content (when the file was merely compressed
-  // anew). Otherwise the shard stays and Error(kCheckpoint) is thrown.
+  // its shard is replaced only by one with the same content (when the file was merely
+  // recompressed). Otherwise the shard stays and Error(kCheckpoint) is thrown.
   bool keeps_content = false;
 };
 

@@ -13,7 +13,7 @@
 
 namespace syntra {
 
-// Longer documents take part with one chunk of this many tokens, drawn anew each epoch.
+// Longer documents take part with one chunk of this many tokens, redrawn each epoch.
 inline constexpr int64_t kMaxDocumentTokens = 65536;
 
 // Documents [first_document, last_document) of a shard; all but a shard's last group are full.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several algorithms a library computes a problem with, where only a clock can tell which
+// Which of several algorithms a library computes a problem with, where only timing can show which
 // is fastest. Algorithms may sum in different orders, so a choice decides the bits of results: it
 // is made once and then read from files, by all processes that share one of them.
 #pragma once
@@ -19,12 +19,13 @@ class AlgorithmChoices {
  public:
   // Choices are remembered in a file for all of the user's programs, whose directory is made if
   // needed; empty: in none. Several processes may use it at once: of each problem the first to
-  // choose decides. A damaged file is made anew. One that cannot be read or written is left out,
+  // choose decides. A damaged file is recreated. One that cannot be read or written is left out,
   // with a line in the log.
   explicit AlgorithmChoices(Path users = {});
 
-  // From now on those of a run also have a file of their own, in place of another run's. What it
-  // says counts more than the user's file; what only that says is added.
+  // From now on the choices are also kept in the run's own file, in place of another run's. It
+  // takes precedence over the user's file; choices that are only in the user's file are added to
+  // it.
   void KeepIn(const Path& runs);
 
   // The index of the algorithm to take for a problem. If no file names one, `measure` gives the

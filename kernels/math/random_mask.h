@@ -17,7 +17,7 @@ SYNTRA_HOST_DEVICE inline RandomKey RowKey(const int32_t* words) {
   return {static_cast<uint32_t>(words[0]), static_cast<uint32_t>(words[1])};
 }
 
-// In (0, 1), a multiple of 2^-24 that is no multiple of 2^-23: exact in float, and never an end.
+// In (0, 1), a multiple of 2^-24 that is not a multiple of 2^-23: exact in float, and never an end.
 SYNTRA_HOST_DEVICE inline float OpenUniform(uint32_t word) {
   return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f;
 }

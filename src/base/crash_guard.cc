@@ -231,7 +231,7 @@ void InstallCrashHandlers(const char* version) {
   // The first call loads what unwinding needs, which a handler must not do.
   void* frame;
   backtrace(&frame, 1);
-  // Of the main thread, whose own stack may be what cannot grow.
+  // The signal stack of the main thread, whose own stack may be what cannot grow.
   static std::byte stack[64 << 10];
   stack_t alternate = {};
   alternate.ss_sp = stack;

@@ -11,7 +11,7 @@
 namespace syntra {
 namespace {
 
-// Of the standard library's calls, and of printing.
+// Errors of the standard library's calls, and of printing.
 std::string Describe(const std::system_error& error) {
   if (std::ferror(stdout)) {
     return fmt::format("cannot write to standard output: {}", error.code().message());

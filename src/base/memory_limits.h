@@ -25,8 +25,8 @@ std::optional<int64_t> AddressSpaceLimit() noexcept;
 // The bytes of address space that this process has taken; 0 if that cannot be found out.
 int64_t AddressSpaceInUse();
 
-// The largest resident memory of this process so far. What it was before exec counts, too: at least
-// that of the process that started it, at that time.
+// The largest resident memory of this process so far. Memory from before exec counts, too: at least
+// what the process that started it had at that time.
 int64_t PeakResidentBytes();
 
 // What the process's control group and those around it allow, of version 1 or 2. `root`: where the

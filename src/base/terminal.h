@@ -31,7 +31,7 @@ class StatusLine {
   // `write` puts text on the screen.
   explicit StatusLine(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
 
-  // Draws `line` in the place of what was shown. It must fit the terminal's width.
+  // Draws `line` instead of what was shown. It must fit the terminal's width.
   void Show(std::string_view line);
   // Writes whole lines above the line.
   void Print(std::string_view text);

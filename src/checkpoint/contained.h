@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on bytes that may have been made to do harm, in a process of its own: a crash, an endless
-// loop or a hunger for memory ends that process alone.
+// Work on bytes that may be hostile, in a process of its own: a crash, an endless loop or a hunger
+// for memory ends that process alone.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ struct ContainedLimits {
 // `work` may use memory as it is now, but no other thread, no device and no communicator, and
 // whatever it changes is lost. No other thread may be in a library that `work` uses. `what` is the
 // subject of sentences such as "HDF5 crashed (Segmentation fault)". Throws Error(kCheckpoint) if
-// the child crashes, computes or answers too long, or throws. What is no proof of a bad file is
-// Error(kResources): if there can be no child, if it waits too long, and, as OutOfMemory, if it
+// the child crashes, computes or answers too long, or throws. Throws Error(kResources) where the
+// file need not be bad: if no child can be started, if it waits too long and, as OutOfMemory, if it
 // finds too little memory.
 //
 // The bytes may take control of the child, so its answer may be anything: check it.

@@ -162,7 +162,7 @@ Hdf5Handle CreateFile(FileFrame* frame) {
   SYNTRA_HDF5(H5Pset_driver(access.id(), driver.id(), &settings));
   // The newest format that HDF5 1.10 reads, whatever version is linked.
   SYNTRA_HDF5(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110));
-  // Of datasets that are at least as large, for readers that map.
+  // The alignment of datasets that are at least as large, for readers that map.
   constexpr hsize_t kAlignment = 4096;
   SYNTRA_HDF5(H5Pset_alignment(access.id(), kAlignment, kAlignment));
   const Hdf5Handle creation(SYNTRA_HDF5(H5Pcreate(H5P_FILE_CREATE)), H5Pclose);

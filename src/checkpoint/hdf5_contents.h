@@ -15,14 +15,14 @@ namespace syntra {
 struct Hdf5Contents {
   // Each lies within the file.
   std::map<std::string, TensorEntry, std::less<>> tensors;
-  // Everything else in the file by its name, and why it is no tensor: "is stored in chunks".
+  // Everything else in the file by its name, and why it is not a tensor: "is stored in chunks".
   std::map<std::string, std::string> others;
 };
 
 // The contents of an HDF5 file, given as its bytes; `file` becomes the file name of every entry.
-// HDF5 is not memory safe on files that were made to do harm, nor when memory is refused. So it
-// reads them in a process of its own, whose answer is checked like a MANIFEST. Throws
-// Error(kCheckpoint) if they cannot be read.
+// HDF5 is not memory safe on hostile files, nor when memory is refused. So it reads them in a
+// process of its own, whose answer is checked like a MANIFEST. Throws Error(kCheckpoint) if they
+// cannot be read.
 Hdf5Contents ContentsOfHdf5(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace syntra

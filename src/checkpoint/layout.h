@@ -19,7 +19,7 @@ inline constexpr std::string_view kIndexName = "tensors.h5";
 inline constexpr const char* kTokenizerFile = "tokenizer.model";
 // What the names of parameters begin with.
 inline constexpr const char* kParametersGroup = "parameters/";
-// And those of the optimizer's state.
+// What the names of the optimizer's state begin with.
 inline constexpr const char* kOptimizerGroup = "optimizer/";
 // Attributes that whatever reads a model needs: the configuration, the identity of the tokenizer,
 // where the first parameters came from, and the steps that the optimizer had made before the run.
@@ -40,7 +40,7 @@ std::string StepName(int64_t step);  // "step-0000012300"
 std::optional<int64_t> ParseStepName(std::string_view name);
 
 std::string ShardName(size_t index);  // "shard-00003.h5"
-// True for names that may stand in a manifest: plain file names that cannot leave the directory.
+// True for names that may be in a manifest: plain file names that cannot leave the directory.
 bool IsSafeFileName(std::string_view name);
 
 // What `path` itself is, without following a link. Throws Error(kResources) if that cannot be
@@ -56,7 +56,7 @@ struct CheckpointRef {
 };
 
 // All entries of `root` that are named like a checkpoint, by step, unverified. A missing root is
-// empty. Throws Error(kCheckpoint) if it is no directory.
+// empty. Throws Error(kCheckpoint) if it is not a directory.
 std::vector<CheckpointRef> ListCheckpoints(const Path& root);
 
 }  // namespace syntra

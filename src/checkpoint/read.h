@@ -69,7 +69,7 @@ class Checkpoint {
 };
 
 // Steps that the optimizer of the checkpoint's run had made before the run's first one. Throws
-// Error(kCheckpoint) if the attribute is no number.
+// Error(kCheckpoint) if the attribute is not a number.
 int64_t OptimizerStepsBefore(const Checkpoint& checkpoint);
 
 }  // namespace syntra

@@ -43,8 +43,8 @@ void WriteContent(const Path& directory, const std::string& name,
 // last.
 void FinishDirectory(const Path& directory, std::span<const FileRecord> files, Manifest* manifest);
 
-// Gives a directory that is finished and synced its final name, in the place of one that has it.
-// After a crash the old one or the new one has the name; what is left beside is for RemoveLeftovers
+// Gives a directory that is finished and synced its final name, and replaces one that has it. After
+// a crash the old one or the new one has the name; what is left beside is for RemoveLeftovers
 // (retention.h). If it throws Error(kResources), the old one is still there and `building` is gone.
 void PutInPlace(const Path& building, const Path& final_path);
 

@@ -18,7 +18,7 @@ namespace syntra {
 inline constexpr const char* kTypeAttribute = "dtype";
 hid_t StoredType(DType dtype);
 
-// An HDF5 file but for the values of its datasets.
+// An HDF5 file without the values of its datasets.
 struct ShardFrame {
   struct Piece {
     int64_t offset;

@@ -28,7 +28,7 @@ struct FilePart {
   std::string digest;  // XXH3-128, hexadecimal
 };
 
-// One line each: how a process tells another.
+// As text, one line each: how a process sends it to another.
 std::string ToText(std::span<const FilePart> parts);
 std::vector<FilePart> ParseFileParts(const std::string& text);
 

@@ -10,9 +10,9 @@
 
 namespace syntra {
 
-// With GPUs, rank r of a host takes GPU r, and counting begins anew where there are more ranks than
-// GPUs. Each rank takes its cores (rank_cores.h). `ranks` may be null: one process alone, with the
-// cores that it has. Throws Error(kResources), saying what to do, if a GPU is asked for or was
+// With GPUs, rank r of a host takes GPU r, and counting starts again where there are more ranks
+// than GPUs. Each rank takes its cores (rank_cores.h). `ranks` may be null: one process alone, with
+// the cores that it has. Throws Error(kResources), saying what to do, if a GPU is asked for or was
 // found, but cannot be used.
 std::shared_ptr<Backend> ChooseBackend(TrainConfig::Device device, Communicator* ranks);
 

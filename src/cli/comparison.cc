@@ -15,7 +15,7 @@
 namespace syntra {
 namespace {
 
-// Of the values that are finite; NaN if there are none.
+// The spread of the values that are finite; NaN if there are none.
 Spread SpreadOfFinite(std::span<const RunHistory> histories,
                       const std::function<double(const RunHistory&)>& value_of) {
   std::vector<double> values;

@@ -23,9 +23,9 @@ DecodeRequest RequestToGoOn(const Tokenizer& tokenizer, std::string_view text);
 using Spans = std::map<int32_t, std::vector<int32_t>>;
 Spans SpansOf(const Tokenizer& tokenizer, std::span<const int32_t> output);
 
-// `text` with the spans in the place of the gaps; all else stays as it is. A gap that has no span
-// stays a gap. A span that begins inside a word joins the word before it, and an empty one leaves
-// no second space.
+// `text` with the gaps replaced by the spans; all else stays as it is. A gap that has no span stays
+// a gap. A span that begins inside a word joins the word before it, and an empty one leaves no
+// second space.
 std::string FillGaps(const Tokenizer& tokenizer, std::string_view text, const Spans& spans);
 
 // `text`, and the output after it.

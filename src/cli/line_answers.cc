@@ -22,7 +22,7 @@ struct Block {
   bool last = false;
 };
 
-// Of rank 0, on every rank.
+// Gives the block of rank 0 to every rank.
 void Share(Communicator& ranks, Block* block) {
   std::string text = block->last ? "1" : "0";
   for (const std::string& line : block->lines) text += line + '\n';

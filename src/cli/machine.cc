@@ -124,7 +124,7 @@ class Examination {
     Peak();
   }
 
-  // Of no more threads than cpus: OMP_NUM_THREADS may ask for more than can be made.
+  // The peak of no more threads than cpus: OMP_NUM_THREADS may ask for more than can be made.
   void Peak() {
     const int threads = ThreadCount();
     SetThreadCount(std::min(threads, ProcessorCount()));
@@ -157,7 +157,7 @@ class Examination {
     CoresOfRanks(*topology);
   }
 
-  // Of one rank for each GPU or, without GPUs, of two.
+  // The cores of one rank for each GPU or, without GPUs, of two ranks.
   void CoresOfRanks(hwloc_topology& topology) {
     const GpuReport gpus = FindGpus();
     std::vector<RankPlace> places;

@@ -28,7 +28,7 @@ struct StepSeconds {
   double compute = 0, update = 0;
 };
 
-// Of one micro-batch and an update, the ranks' mean; they begin each step together.
+// Seconds of one micro-batch and an update, the ranks' mean; they begin each step together.
 StepSeconds MeasureSteps(StepBench& bench, Communicator& ranks,
                          const std::function<void()>& keep_alive) {
   std::vector<double> compute, update;

@@ -34,8 +34,8 @@ struct TimeEstimate {
   const char* unknown_because = "the peak of this processor is not known";
 };
 
-// Of a step's FLOPs at the share of the peak that the training step of a 60 M model reached, see
-// "Measured" in README.md.
+// The time of a step's FLOPs at the share of the peak that the training step of a 60 M model
+// reached, see "Measured" in README.md.
 TimeEstimate EstimateTime(const TrainingPlan& plan) {
   TimeEstimate estimate;
   const TrainConfig& train = plan.config().train();

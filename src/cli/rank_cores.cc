@@ -109,7 +109,7 @@ Set AllowedTo(const RankPlace& place, hwloc_topology& topology) {
   return Set(place.cpus).And(Set(hwloc_topology_get_topology_cpuset(&topology)));
 }
 
-// Of that, what is near the rank's GPU, or all of it.
+// The cpus allowed to the rank that are near its GPU, or all of them.
 Set CandidatesOf(const RankPlace& place, hwloc_topology& topology) {
   const Set allowed = AllowedTo(place, topology);
   if (place.gpu.empty()) return allowed;
@@ -139,7 +139,7 @@ std::string NodesOf(hwloc_topology& topology, const Set& cpus) {
   return nodes.List();
 }
 
-// Of the machine that runs this: its kernel's, since containers name hosts as they like.
+// The name of the machine that runs this: its kernel's, since containers name hosts as they like.
 std::string MachineName() {
   const std::string id(StripSpace(KernelFile("/proc/sys/kernel/random/boot_id")));
   return id.empty() ? HostName() : id;

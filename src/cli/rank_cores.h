@@ -15,7 +15,7 @@ struct hwloc_topology;
 
 namespace syntra {
 
-// A machine as hwloc sees it. Null where hwloc cannot tell.
+// A machine as hwloc sees it. Null where hwloc does not know it.
 struct CloseTopology {
   void operator()(hwloc_topology* topology) const;
 };

@@ -121,7 +121,7 @@ constexpr NamedPicture kPictures[] = {
     {"gradient_norm", "Norm of the gradients before clipping", GradientNorm},
 };
 
-// Of evaluations besides the log-perplexity: metrics of tasks.
+// Values of evaluations besides the log-perplexity: metrics of tasks.
 std::string OtherValues(const Reports& reports) {
   std::set<std::string> names;
   for (const RunReport& report : reports) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the directory of a run tells of it, for `report` and `watch`.
+// What the directory of a run shows, for `report` and `watch`.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ struct RunReport {
 // Their names are the last parts of the directories. Throws Error(kConfig) if no run has begun in
 // one of them.
 std::vector<RunReport> ReadRunReports(const std::vector<std::string>& directories);
-// `report.config` of a run. Throws Error(kConfig) if the directory is none of a run.
+// `report.config` of a run. Throws Error(kConfig) if the directory is not that of a run.
 Config ConfigOfRun(const Path& directory);
 
 // "2.0k tokens/s, MFU 25.0%; 30s in 6 steps".

@@ -23,7 +23,7 @@ size_t StartsIn(std::span<const RunEvent> events) {
   return std::ranges::count(events, "start", &RunEvent::name);
 }
 
-// Of the last steps; NaN if there is none.
+// The mean over the last steps; NaN if there is none.
 double RecentMean(const RunHistory& history, const std::string& name) {
   const auto it = history.curves.find(name);
   if (it == history.curves.end()) return NAN;

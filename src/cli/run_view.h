@@ -19,11 +19,11 @@ struct WatchedRun {
   std::deque<std::string> log;  // the last lines of rank 0
 };
 
-// Follows a run that may go on meanwhile. Whatever it reads comes anew: a run that continues cuts
-// its metrics.
+// Follows a run that may go on meanwhile. Everything is read afresh each time: a run that continues
+// cuts its metrics.
 class RunWatcher {
  public:
-  // Throws Error(kConfig) if the directory is none of a run.
+  // Throws Error(kConfig) if the directory is not that of a run.
   explicit RunWatcher(const Path& directory);
   const WatchedRun& Look();
 

@@ -25,7 +25,7 @@ enum class AxisKind { kLinear, kPowersOfTwo };
 
 class Svg {
  public:
-  // `label` says in words what the picture shows, for who does not see it. Texts may come from
+  // `label` says in words what the picture shows, for those who cannot see it. Texts may come from
   // anywhere, here and below.
   Svg(double height, const std::string& label);
 

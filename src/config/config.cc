@@ -72,7 +72,7 @@ void CheckKeepsMixers(const BaseConfig& base, const ModelConfig& start, const La
   for (const Side side : {Side::kEncoder, Side::kDecoder}) {
     const std::vector<LayerGroup> before = LayersOf(start, side),
                                   now = LayersOf(merged.config.model(), side);
-    // Of lists group by group, which is enough to see that another model was meant.
+    // Lists are compared group by group, which is enough to see that another model was meant.
     for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
       if (kind_of(before[i]) == kind_of(now[i])) continue;
       const std::string path = "model." + now[i].mixer_path;

@@ -88,12 +88,12 @@ class Assignment {
         count, numbers);
   }
 
-  // Of the list in the layer below.
+  // How many elements the list has in the layer below.
   int ElementCount(const FieldDescriptor* field) const {
     return below_ ? below_->GetReflection()->FieldSize(*below_, field) : 0;
   }
 
-  // Which of them "[2]" is; nothing if it is none.
+  // The element that "[2]" means; nothing if `index` is not one.
   std::optional<int> ElementOf(const FieldDescriptor* field, std::string_view index) const {
     int64_t k = 0;
     if (!index.ends_with(']') || !ParseInt64(index.substr(1, index.size() - 2), &k) || k < 0 ||

@@ -78,7 +78,8 @@ std::vector<NamedField> Called(std::string_view name) {
   return fields;
 }
 
-// Of fields that are alike in several kinds only that of the first kind, which is the usual one.
+// Keeps, of fields that are alike in several kinds, only that of the first kind, which is the usual
+// one.
 std::vector<NamedField> OfUsualKinds(std::vector<NamedField> fields) {
   std::set<std::string> known;
   std::erase_if(fields, [&](const NamedField& field) { return !known.insert(field.alike).second; });
@@ -133,7 +134,8 @@ std::vector<NamedField> MisspeltElsewhere(const std::string& name) {
   return nearest.empty() ? std::vector<NamedField>() : Called(nearest);
 }
 
-// Of `fields` those inside `owner`, written with its indices; the shallowest if none is inside.
+// Those of `fields` that are inside `owner`, written with its indices; the shallowest if none is
+// inside.
 std::vector<std::string> NearestTo(const std::string& owner,
                                    const std::vector<NamedField>& fields) {
   const std::string inside = WithoutIndices(owner) + ".";

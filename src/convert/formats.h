@@ -14,7 +14,7 @@ namespace syntra {
 struct ModelFormat {
   const char* name;  // of --to
   bool (*recognizes)(const Path& directory);
-  // `tokenizer`: a SentencePiece model in the place of the directory's; "": the directory's. Throws
+  // `tokenizer`: a SentencePiece model instead of the directory's; "": the directory's. Throws
   // Error(kCheckpoint) for what is not sound, Error(kData) for the tokenizer.
   StoredModel (*open)(const Path& directory, const Path& tokenizer);
   // Into an empty directory; every file is synced. Throws Error(kConfig) if the format has no such
@@ -24,7 +24,7 @@ struct ModelFormat {
 
 std::span<const ModelFormat> ModelFormats();
 
-// The format of what is at `path`; nullptr: none of them.
+// The format of what is at `path`; nullptr: of no known format.
 const ModelFormat* FindFormat(const Path& path);
 
 // The rows, each in its file. `syntra`: a checkpoint, or a directory with some.

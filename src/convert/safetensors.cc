@@ -55,8 +55,8 @@ bool IsPlainName(const std::string& name) {
          Path(name).filename() == name && name.find('\0') == std::string::npos;
 }
 
-// Of the JSON object "weight_map": tensors by the file that they are in. A file name with a folder
-// in it could lead anywhere.
+// The tensors of the JSON object "weight_map", by the file that they are in. A file name with a
+// folder in it could lead anywhere.
 std::map<std::string, std::set<std::string>> TensorsByFile(const Path& path) {
   const std::string text = ReadWholeFile(path, kMaxIndexBytes, ExitCode::kCheckpoint);
   std::map<std::string, std::set<std::string>> files;

@@ -42,7 +42,7 @@ struct ParameterSpec {
   std::vector<std::string> axes;  // one name per dimension: "embed", "heads", "query", ...
   Initializer initializer;
   bool trainable = true;
-  // Steps of training after which one that does not learn is drawn anew; 0: never.
+  // Steps of training after which one that does not learn is redrawn; 0: never.
   int64_t redraw_every = 0;
 };
 

@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kMostRows = 96, kInputTokens = 8192, kOutputTokens = 16384;
 constexpr int64_t kShortestOutput = 4;
 
-// Of a batch's requests: one of four sizes in each octave (..., 8, 10, 12, 14, 16, 20, ...).
+// The rounded number of a batch's requests: one of four sizes in each octave (..., 8, 10, 12, 14,
+// 16, 20, ...).
 int64_t RoundedCount(int64_t count, int64_t most) {
   const auto octave =
       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count - 1, 1))));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoding one position at a time: inputs are read once, then each step appends a token to every
 // prefix and computes what may come next. Keys and values of the positions before are cached, so a
-// step costs the same at any length of the prefix but for the attention itself.
+// step costs the same at any length of the prefix, except for the attention itself.
 #pragma once
 
 #include <cstdint>
@@ -74,8 +74,8 @@ class DecodeSession {
   // encoder all inputs have the same length. The prefixes are then empty. Row r belongs to input r
   // / rows_per_input.
   void Start(std::span<const int32_t> ids, std::span<const int32_t> segments);
-  // What the first Append of each row must append, as in training: 0, or the last token of an input
-  // that the output stands after.
+  // What the first Append of each row must append, as in training: 0, or the last token of the
+  // input where the output follows it in the same row.
   const std::vector<int32_t>& first_tokens() const { return first_tokens_; }
   // Appends a token to each row's prefix and computes what follows. At most max_length() tokens.
   void Append(std::span<const int32_t> ids);

@@ -11,8 +11,8 @@ namespace syntra {
 
 // The mean over tasks of the mean over each task's values: of GLUE and SuperGLUE as T5 (Raffel et
 // al. 2020) and Synthesizer (Tay et al. 2021) print it. MNLI's matched and mismatched accuracies
-// are two values of one task. WNLI is none of their tasks, and whoever calls this leaves it out.
-// There is at least one task, and each has a value.
+// are two values of one task. WNLI is not one of their tasks; the caller leaves it out. There is at
+// least one task, and each has a value.
 double BenchmarkAverage(std::span<const NamedValues> tasks);
 
 // The mean of a value over seeds, and the sample's standard deviation (division by n - 1; 0 for a

@@ -10,8 +10,8 @@ namespace syntra {
 // 2 both / (found + wanted). 0 if nothing was found or wanted, as scikit-learn has it.
 double F1Score(double both, double found, double wanted);
 
-// F1 of class 1 in percent, with labels 0 and 1. A text that is no label counts as the opposite of
-// what was expected (f1_score_with_invalid in t5/evaluation/metrics.py).
+// F1 of class 1 in percent, with labels 0 and 1. A text that is not a label counts as the opposite
+// of what was expected (f1_score_with_invalid in t5/evaluation/metrics.py).
 double BinaryF1(std::span<const Judgement> examples);
 
 }  // namespace syntra

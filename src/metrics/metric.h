@@ -17,7 +17,7 @@ namespace syntra {
 
 // One example and what a model made of it. A metric reads the fields that its `reads` names.
 struct Judgement {
-  // Class indices from 0, or scores. A prediction of -1 is a text that is no label (kLabels), or
+  // Class indices from 0, or scores. A prediction of -1 is a text that is not a label (kLabels), or
   // no number (kScores; `ScoreOfText` makes it).
   double expected = 0, predicted = 0;
   // Free text. Any of the accepted texts is right; there is at least one.
@@ -51,9 +51,9 @@ const Metric& FindMetric(std::string_view name);
 // In alphabetical order.
 std::vector<std::string> MetricNames();
 
-// How many predictions are no label, or no number, in percent. It is no score: it is reported
-// beside the metrics of a task, under the name "invalid", and is part of no average. Throws
-// Error(kData) if there are no examples.
+// How many predictions are not a label, or not a number, in percent. It is not a score: it is
+// reported beside the metrics of a task, under the name "invalid", and is part of no average.
+// Throws Error(kData) if there are no examples.
 double InvalidPercent(std::span<const Judgement> examples);
 
 }  // namespace syntra

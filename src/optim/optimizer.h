@@ -15,7 +15,7 @@ namespace syntra {
 // The elements of the parameter that lie in these ranges of the arena, which are in its order.
 std::vector<ElementRange> PartsOf(const Parameter& parameter, std::span<const ElementRange> arena);
 
-// A tensor of optimizer state, and what of it lies in the flat state arena.
+// A tensor of optimizer state, and which part of it is in the flat state arena.
 struct StateTensor {
   const Parameter* parameter;
   std::string name;  // "optimizer/<parameter>/row"
@@ -76,8 +76,8 @@ class Optimizer {
  private:
   // The blocks' sums, of which the program makes its own; f32[blocks, 1].
   Value BlockSums(ProgramBuilder& builder) const;
-  // Records the update of these elements of a parameter. Their state lies after that of so many
-  // elements.
+  // Records the update of these elements of a parameter. Their state begins `behind` elements into
+  // the parameter's state.
   void RecordPart(ProgramBuilder& builder, const Parameter& parameter, const ElementRange& elements,
                   int64_t behind, Value hyper) const;
 

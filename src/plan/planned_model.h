@@ -15,7 +15,7 @@ namespace syntra {
 // The type of activations under train.precision.
 DType ActivationType(TrainConfig::Precision precision);
 
-// A tensor of a checkpoint, and what of it a rank holds.
+// A tensor of a checkpoint, and which part of it a rank holds.
 struct PlannedTensor {
   std::string name;                // "parameters/<name>", "optimizer/..."
   TensorType type;                 // of the whole tensor, f32

@@ -118,7 +118,7 @@ StepPrediction PredictStep(const StepWork& work, const Cluster& cluster, const L
   step.update = work.update_share * work.update_bytes / share.memory_bandwidth;
   if (layout.ranks() == 1) return step;
   AddCommunication(work, cluster, layout, &step);
-  // The count of target tokens before the step, and what all tell all after it.
+  // The count of target tokens before the step, and what all ranks exchange after it.
   step.small_numbers = 2 * ShortAllReduceSeconds(layout, cluster.inside, cluster.between);
   return step;
 }

@@ -76,10 +76,10 @@ struct StepWork {
 struct StepPrediction {
   double forward = 0, backward = 0;  // of all micro-batches
   double sums = 0;                   // how long the network is busy with gradients
-  double exposed_sums = 0;  // what of it neither the backward pass nor the norm's work hides
+  double exposed_sums = 0;  // the part that neither the backward pass nor the norm's work hides
   double update = 0;
   double gather = 0;          // how long the network is busy with what ranks have updated
-  double exposed_gather = 0;  // what of it the forward pass does not hide
+  double exposed_gather = 0;  // the part that the forward pass does not hide
   double small_numbers = 0;   // losses, counts, requests
 
   double seconds() const {

@@ -16,7 +16,7 @@ double FlopsOf(const Instruction& instruction) {
   return op.flops ? op.flops(instruction.call) : 0;
 }
 
-// Of the program's first instructions, for each number of them.
+// FLOPs of the program's first n instructions, for each n.
 std::vector<double> FlopsUpTo(const Program& program) {
   std::vector<double> sums{0};
   for (const Instruction& instruction : program.instructions) {

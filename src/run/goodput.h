@@ -24,7 +24,7 @@ struct Goodput {
   double evaluation = 0;  // of validation
   double save = 0;        // in which training waited for checkpoints
   double start = 0;       // from a process's start to its first step: preparing and loading
-  double idle = 0;        // in which no process trained, or none came as far as its first step
+  double idle = 0;        // in which no process trained, or none reached its first step
 
   int64_t lost_steps = 0;
   int restarts = 0;

@@ -29,7 +29,7 @@ size_t KeptBytes(std::string_view text, const std::function<bool(std::string_vie
   return kept;
 }
 
-// Of the last whole line of `text`.
+// The time of the last whole line of `text`.
 double LastTime(std::string_view text) {
   const size_t end = text.rfind('\n');
   if (end == text.npos) return NAN;

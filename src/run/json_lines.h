@@ -22,16 +22,16 @@ std::string LineStart(int64_t step, std::chrono::system_clock::time_point time);
 // The whole line, with its end; `fields` is an object that is not empty.
 std::string LineOf(int64_t step, std::chrono::system_clock::time_point time, const Json& fields);
 
-// The object of a line; null if the line is none.
+// The object of a line; null if the line is not a JSON object.
 Json ParseLine(std::string_view line);
-// The step of such a line; nothing if it is none.
+// The step of such a line; nothing if it is not such a line.
 std::optional<int64_t> StepOf(std::string_view line);
 // The time of such a line, in seconds since 1970; NaN if it has none.
 double TimeOf(const Json& line);
 // A number of such a line; NaN for null and for what is not there.
 double NumberIn(const Json& line, const std::string& name);
 
-// The same as an integer; `otherwise` where that is none, or beyond 2^53.
+// The same as an integer; `otherwise` if it is not an integer, or is beyond 2^53.
 int64_t IntegerIn(const Json& line, const std::string& name, int64_t otherwise);
 
 // Where a run continues, and so which lines it writes again.

@@ -14,7 +14,7 @@
 namespace syntra {
 namespace {
 
-// Of a normal distribution, the standard deviation over the median absolute deviation.
+// The standard deviation of a normal distribution over its median absolute deviation.
 constexpr double kNormal = 1.4826;
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace syntra {
 
-// The median and the median absolute deviation tell what is usual: unlike mean and standard
+// The median and the median absolute deviation measure what is usual: unlike mean and standard
 // deviation they hardly move while fewer than half of the losses are unusual.
 class LossSpikes {
  public:
@@ -27,7 +27,7 @@ class LossSpikes {
   };
 
   // The loss of the next step. If it is a spike, what it stands out from. A loss that is not finite
-  // is none, and is not looked back upon.
+  // is not a spike, and is left out of the statistics.
   std::optional<Spike> Add(double loss);
 
   // For a checkpoint: the losses that are looked back upon, in order, separated by spaces.

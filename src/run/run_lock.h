@@ -20,15 +20,15 @@ class RunLock {
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  // "process 12 on node7 since 2026-01-31 12:00:00" for who holds the lock; "" if it is free.
+  // "process 12 on node7 since 2026-01-31 12:00:00" for the holder of the lock; "" if it is free.
   // Creates nothing.
   static std::string HolderOf(const Path& run_directory);
-  // The same from the text of LOCK, with its job after; nothing if that says nothing.
+  // The same from the text of LOCK, followed by its job; nothing if LOCK does not say.
   static std::optional<std::string> DescribeHolder(const std::string& text);
   // Throws as the constructor does if another process holds the lock. Creates nothing.
   static void RequireFree(const Path& run_directory);
   // Call before the run writes into the directory. Throws Error(kResources) if the directory was
-  // removed or moved, since writing would make it anew where nobody looks, and Error(kLocked) if
+  // removed or moved, since writing would recreate it where nobody looks, and Error(kLocked) if
   // LOCK was: another run may own the directory now. Costs two system calls.
   void CheckHeld() const;
 

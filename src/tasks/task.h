@@ -108,10 +108,10 @@ class Task {
   virtual Judgement Judge(const TaskExample& example, std::string_view text) const;
 
   // Whether every text that begins with `begun` is judged and submitted as `begun` itself is, so
-  // that an answer need not be completed. By default, of a task with labels: `begun` begins no
-  // label, so that the text can be none.
+  // that an answer need not be completed. By default, for a task with labels: no label begins with
+  // `begun`, so the text cannot become one.
   virtual bool IsSettled(std::string_view begun) const;
-  // Whether it ever is: else nobody need ask.
+  // Whether it can happen at all: if not, callers need not ask.
   virtual bool CanSettle() const { return !traits_.labels.empty(); }
 
   // The content of a split's submission file: under a header lines of index, tab and answer, as

@@ -84,7 +84,7 @@ Match MatchOf(std::span<const std::string> premise, const Words& hypothesis, siz
   return match;
 }
 
-// Of equal matches the first.
+// The first of equal matches.
 Match BestMatch(const Words& premise, const Words& hypothesis) {
   std::optional<Match> best;
   for (size_t i = 0; i < premise.size(); ++i) {

@@ -38,7 +38,7 @@ std::string Count(int64_t count, const char* thing) {
   return fmt::format("{} {}{}", WithThousands(count), thing, count == 1 ? "" : "s");
 }
 
-// Of one host, which stands for the others.
+// The cores of one host, as an example of all.
 std::string DescribeCores(const RunStart& start) {
   std::vector<std::string> cpus;
   for (size_t rank = 0; rank < start.cpus.size(); ++rank) {

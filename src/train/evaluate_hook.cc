@@ -13,7 +13,7 @@ class EvaluateHook : public Hook {
                OnValues on_values)
       : run_(run), evaluators_(std::move(evaluators)), on_values_(std::move(on_values)) {}
 
-  // Of the last step, End evaluates.
+  // After the last step, End evaluates.
   bool Start(int64_t step) override {
     const bool trains = step < run_.config.train().steps();
     return !trains || !EvaluatesAt(step, run_.config) || Evaluate(step);

@@ -24,7 +24,7 @@ namespace syntra {
 
 inline constexpr char kResultsFile[] = "results.json";
 
-// As Train.
+// The same as Train.
 RunOutcome Finetune(const Config& config, Communicator& ranks, Backend& backend, Watchdog& watchdog,
                     std::optional<InitialModel> initial = std::nullopt);
 

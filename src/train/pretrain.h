@@ -14,7 +14,7 @@ namespace syntra {
 // The value of an evaluation: nats a target token.
 inline constexpr char kLogPerplexityValue[] = "validation_log_perplexity";
 
-// As Train.
+// The same as Train.
 RunOutcome Pretrain(const Config& config, Communicator& ranks, Backend& backend,
                     Watchdog& watchdog);
 

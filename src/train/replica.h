@@ -61,10 +61,10 @@ class Replica : public EvaluationReplica {
   // The optimizer for what this rank updates.
   const Optimizer& optimizer() const { return plan_->optimizer(rank_); }
 
-  // Whether parameters are drawn anew before this step.
+  // Whether parameters are redrawn before this step.
   bool Redraws(int64_t step) const;
-  // Draws anew the parameters whose turn it is before this step: by seed and step alone, so that
-  // all ranks have the same, and a run that continues those of one that went on.
+  // Redraws the parameters that are due before this step: by seed and step alone, so that all ranks
+  // have the same, and a run that continues those of one that went on.
   void RedrawParameters(uint64_t seed, int64_t step);
   // The host's copy of every tensor of a checkpoint, as far as this rank holds it. What is written
   // there counts from Commit on; CommitParameters leaves the optimizer state as it is.

@@ -13,8 +13,8 @@
 namespace syntra {
 namespace {
 
-// Of train.stop_after_minutes, whose time is that of all runs of a command together; 0 if there is
-// no limit.
+// Seconds left of train.stop_after_minutes, which counts all runs of a command together; 0 if there
+// is no limit.
 double SecondsUntilStop(double minutes) {
   static const double first_run = MonotonicSeconds();
   if (minutes == 0) return 0;

@@ -27,7 +27,7 @@ std::string Answer(ExitCode code, std::string_view text) {
   return WithFirstLine(std::to_string(static_cast<int>(code)), text);
 }
 
-// Of whole tensors.
+// Records of whole tensors.
 std::vector<TensorRecord> Outline(std::span<const HostTensor> state) {
   std::vector<TensorRecord> records;
   for (const HostTensor& tensor : state) records.push_back({tensor.name, tensor.type});
