@@ -140,7 +140,7 @@ int64_t OptimizerStepsBefore(const Checkpoint& checkpoint) {
   int64_t steps = 0;
   // The first checkpoints have no such attribute.
   if (it == attributes.end() || (ParseInt64(it->second, &steps) && steps >= 0)) return steps;
-  Fail(ExitCode::kCheckpoint, "{}: the attribute {} is no number of steps: {}",
+  Fail(ExitCode::kCheckpoint, "{}: the attribute {} is not a number of steps: {}",
        checkpoint.path().string(), kOptimizerStepsAttribute, Printable(it->second));
 }
 

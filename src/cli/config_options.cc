@@ -13,7 +13,8 @@ std::vector<std::string> ConfigOptions::Files() const {
   auto next_named = named_files.begin(), next_unnamed = unnamed_files.begin();
   for (const std::string& file : unnamed_files) {
     if (file.find('=') == file.npos || Exists(file)) continue;
-    Fail(ExitCode::kConfig, "{0} is no file; to set a field, write --set '{0}'", Printable(file));
+    Fail(ExitCode::kConfig, "{0} is not a file; to set a field, write --set '{0}'",
+         Printable(file));
   }
   for (const CLI::Option* option : app->parse_order()) {
     if (option == named) files.push_back(*next_named++);

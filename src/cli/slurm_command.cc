@@ -51,7 +51,7 @@ std::string ProblemOfTime(const std::string& text) {
 // In a comment of the script a space would end it.
 std::string ProblemOfName(const std::string& text) {
   const bool good = !text.empty() && text.find_first_of(" \t\r\n\v\f") == std::string::npos;
-  return good ? "" : fmt::format("\"{}\" is no name", Printable(text));
+  return good ? "" : fmt::format("\"{}\" is not a name", Printable(text));
 }
 
 // This program as another process can start it: as it was called or, in a bundle, by its start

@@ -43,7 +43,7 @@ Action SetUpWatch(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("directory", options->directory, "Run directory")->required()->type_name("DIR");
   app.add_flag("--once", options->once,
-               "Print how it stands and end, as where standard output is no terminal");
+               "Print how it stands and end, as where standard output is not a terminal");
   app.add_option("--every", options->every, "Seconds from one look to the next")
       ->check(CLI::Validator([](std::string& text) { return ProblemOfSeconds(text); }, ""))
       ->capture_default_str();

@@ -263,9 +263,9 @@ HuggingFaceConfig ParseHuggingFaceConfig(const std::string& text) {
   try {
     json = ParseJson(text);
   } catch (const Json::exception& error) {
-    Fail(ExitCode::kCheckpoint, "{} is no JSON: {}", kFile, error.what());
+    Fail(ExitCode::kCheckpoint, "{} is not JSON: {}", kFile, error.what());
   }
-  if (!json.is_object()) Fail(ExitCode::kCheckpoint, "{} is no JSON object", kFile);
+  if (!json.is_object()) Fail(ExitCode::kCheckpoint, "{} is not a JSON object", kFile);
   for (const Row& row : Rows()) {
     const auto found = json.find(row.name);
     const Json& value = found == json.end() || found->is_null() ? row.missing : *found;

@@ -69,7 +69,7 @@ std::map<std::string, std::set<std::string>> TensorsByFile(const Path& path) {
     }
   } catch (const nlohmann::json::exception&) {
     Fail(ExitCode::kCheckpoint,
-         "{} is no index of safetensors files: no \"weight_map\" from names "
+         "{} is not an index of safetensors files: no \"weight_map\" from names "
          "of tensors to names of files",
          path.string());
   }

@@ -172,7 +172,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
-    Refuse("the header is no JSON: byte {} does not belong there", position);
+    Refuse("the header is not JSON: byte {} does not belong there", position);
   }
 
  private:

@@ -75,7 +75,7 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
        "error: syntra config show has no option \"--train.steps\"; a field of the configuration is "
        "set by --set, e.g. --set train.steps=5"},
       {"config show train.steps=5",
-       "error: train.steps=5 is no file; to set a field, write --set 'train.steps=5'"},
+       "error: train.steps=5 is not a file; to set a field, write --set 'train.steps=5'"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
       {"completion csh", "error: shell: csh not in {bash,zsh,fish}"},
       {"config show --minimal --full --config x", "excludes"},
@@ -411,7 +411,7 @@ TEST(Slurm, MistakesAreNamed) {
       {"--time 1-12", "is no limit of time"},
       {"--time 5 --nodes 0", "--nodes: Value 0 not in range"},
       {"--time 5 --nodes 3", "train.batch_size 16 cannot be shared equally by 3 ranks"},
-      {"--time 5 --partition 'a b'", "--partition: \"a b\" is no name"},
+      {"--time 5 --partition 'a b'", "--partition: \"a b\" is not a name"},
       {"--time 5 --mpi pmi2", "--mpi: pmi2 not in {srun,mpirun}"},
       {"--time 5 --set train.stepz=1", "did you mean \"steps\"?"},
       {"--time 5 --set train.device=CUDA", "say with --gpus-per-node how many"},

@@ -185,7 +185,7 @@ TEST_F(Safetensors, AnIndexThatLies) {
   EXPECT_NE(with("\"half\"", "\"other\"").find("does not hold the tensors"), std::string::npos);
   EXPECT_NE(with("model-00001-of", "../model-00001-of").find("only files beside it"),
             std::string::npos);
-  EXPECT_NE(with("weight_map", "weights").find("is no index"), std::string::npos);
+  EXPECT_NE(with("weight_map", "weights").find("is not an index"), std::string::npos);
   EXPECT_NE(with("model-00001-of-00003", "model-00009-of-00003")
                 .find("names model-00009-of-00003.safetensors, which is not there"),
             std::string::npos);
