@@ -35,6 +35,23 @@ TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary) {
   return batch;
 }
 
+TrialBatch FittedBatch(const ModelConfig& config, TrialBatch batch) {
+  const Outputs outputs = ArchitectureOf(config).outputs();
+  if (outputs == Outputs::kMaskedTokens) {
+    batch.encoder_ids = batch.decoder_ids;
+    batch.encoder_segments = batch.decoder_segments;
+    batch.shape.input_length = batch.shape.target_length;
+  }
+  if (outputs != Outputs::kClasses) return batch;
+  std::vector<int32_t> classes;
+  for (int64_t row = 0; row < batch.shape.rows; ++row) {
+    classes.push_back(batch.targets[row * batch.shape.target_length]);
+  }
+  batch.targets = std::move(classes);
+  batch.shape.target_length = 1;
+  return batch;
+}
+
 void SetPrefixes(TrialBatch* batch, int64_t inputs) {
   const int64_t length = batch->shape.target_length;
   for (size_t i = 0; i < batch->prefix_ends.size(); ++i) {
@@ -226,6 +243,16 @@ void SetBatch(const TrialBatch& batch, Executable& executable) {
   SetInversePositions(Side::kDecoder, batch.decoder_segments, executable);
   set("targets", batch.targets);
   set("dropout_keys", batch.dropout_keys);
+}
+
+ModelSetting DropoutSetting(DropoutNoise noise) {
+  ModelSetting setting{
+      .config =
+          TinyModel("attention { heads: 2 head_size: 8 dropout: 0.3 term { dot_product {} } }",
+                    "dropout: 0.3")};
+  setting.config.mutable_cross_attention()->set_dropout(0.3);
+  setting.config.set_dropout_noise(noise);
+  return setting;
 }
 
 ModelTrial::ModelTrial(const ModelSetting& setting, const TrialBatch& batch, Backend& backend,

@@ -22,6 +22,9 @@ struct TrialBatch {
 // A batch of full rows of random ids >= 3. The decoder's ids are the targets shifted right; none
 // are inputs.
 TrialBatch RandomBatch(const BatchShape& shape, int64_t vocabulary);
+// The batch as a model reads it: of classes one target for each row, of masked tokens one for each
+// input.
+TrialBatch FittedBatch(const ModelConfig& config, TrialBatch batch);
 // Makes the first tokens of each row its inputs, for models in which they read each other.
 void SetPrefixes(TrialBatch* batch, int64_t inputs);
 
@@ -62,6 +65,9 @@ struct ModelSetting {
   ProgramBuilder::Join join = ProgramBuilder::Join::kWithinRegions;
   double inverse_denominator = 0.1;
 };
+
+// The tiny T5 with dropout everywhere.
+ModelSetting DropoutSetting(DropoutNoise noise);
 
 class ModelTrial {
  public:

@@ -77,13 +77,13 @@ TEST(Stack, AHybridLearnsABatch) {
       RandomBatch({2, 7, 5}, kVocabulary), FastBackend());
   const double first = trial.Run();
   double last = first;
-  for (int step = 0; step < 30; ++step) {
+  for (int step = 0; step < 15; ++step) {
     for (const auto& [name, gradient] : trial.Gradients()) {
       const Parameter& parameter = trial.parameters().Get(name);
       const std::vector<double> values = trial.memory().ParameterValues(parameter);
       std::vector<float> moved(values.size());
       for (size_t i = 0; i < moved.size(); ++i) {
-        moved[i] = static_cast<float>(values[i] - 0.05 * gradient[i]);
+        moved[i] = static_cast<float>(values[i] - 0.1 * gradient[i]);
       }
       trial.memory().SetParameter(parameter, moved);
     }
