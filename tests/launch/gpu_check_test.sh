@@ -20,7 +20,9 @@ pretend() {
   chmod +x "$1"
 }
 
-# Every program notes its name in CALLS. One that SCRATCH/broken names fails; `timeout` ends those of SCRATCH/hanging.
+# Every program notes its name in CALLS and has the cases Sweep.n0 to n39. One that SCRATCH/broken names fails, a case that
+# SCRATCH/deadly names ends it, and where there is SCRATCH/stubborn it does not end when asked to; `timeout` ends those of
+# SCRATCH/hanging.
 make_programs() {
   local name
   mkdir -p "$BUNDLE/bin" "$SCRATCH/path"
@@ -31,9 +33,19 @@ echo "  GPU 0   NVIDIA H100, compute capability 9.0"
 END
   for name in cuda_tests communicator_cuda_test e2e_gpu_test gpu_kernel_bench; do
     pretend "$BUNDLE/bin/$name" <<END
+if [[ "\$*" == *--gtest_list_tests* ]]; then echo Sweep.; printf '  n%s\n' {0..39}; exit; fi
 echo $name "\$@" >>"$CALLS"
-echo "[  PASSED  ] 3 tests."
-if grep -qx $name "$SCRATCH/broken"; then echo "[  FAILED  ] 2 tests, listed below:"; exit 1; fi
+if [[ -e "$SCRATCH/stubborn" ]]; then trap '' TERM; echo \$\$ >>"$SCRATCH/stubborn"; sleep 60; fi
+options="\${*##*--gtest_flagfile=}"
+for n in {0..39}; do
+  if [[ -f "\$options" ]]; then grep -qE "[=:]Sweep.n\$n(:|\$)" "\$options" || continue
+  elif ((n % \${GTEST_TOTAL_SHARDS:-1} != \${GTEST_SHARD_INDEX:-0})); then continue; fi
+  echo "[ RUN      ] Sweep.n\$n"
+  if grep -qx "Sweep.n\$n" "$SCRATCH/deadly"; then exit 99; fi
+  echo "[       OK ] Sweep.n\$n (0 ms)"
+done
+echo "[==========] 40 tests from 1 test suite ran. (0 ms total)"
+if grep -qx $name "$SCRATCH/broken"; then echo "[  FAILED  ] Sweep.broken (0 ms)"; exit 1; fi
 END
   done
   pretend "$BUNDLE/bin/mpirun" <<'END'
@@ -58,6 +70,7 @@ END
   pretend "$SCRATCH/path/python_without" <<<'exit 1'
   : >"$SCRATCH/broken"
   : >"$SCRATCH/hanging"
+  : >"$SCRATCH/deadly"
 }
 
 # gpu_check CODE OPTION...: leaves what it prints in `said`, and the programs that it started in CALLS.
@@ -72,14 +85,15 @@ gpu_check() {
 
 called() { grep -c "^$1" "$CALLS" || true; }
 
-# expect_row NAME STATE
+# expect_row NAME STATE [PASSED FAILED]
 expect_row() {
-  if ! grep -q "^| $1 | $2 |" "$OUTPUT/table.md"; then fail "$1 is not $2 in:"$'\n'"$(<"$OUTPUT/table.md")"; fi
+  local row="^| $1 | $2 |${3+ [0-9]* | $3 | $4 |}"
+  if ! grep -q "$row" "$OUTPUT/table.md"; then fail "no $row in:"$'\n'"$(<"$OUTPUT/table.md")"; fi
 }
 
 runs_a_part_alone() {
   gpu_check 0 --ranks
-  expect_row nccl-one-rank passed
+  expect_row nccl-one-rank passed 40 0
   expect_row staging-two-ranks passed
   expect_row nccl-all-gpus skipped
   expect_row training 'not run'
@@ -90,7 +104,7 @@ repeats_what_was_stopped_but_not_what_ended() {
   echo e2e_gpu_test >"$SCRATCH/hanging"
   echo cuda_tests >"$SCRATCH/broken"
   gpu_check 1 --tests
-  expect_row kernels-and-models failed
+  expect_row kernels-and-models failed 40 1
   expect_row training stopped
   : >"$SCRATCH/hanging"
   gpu_check 1 --tests
@@ -105,6 +119,38 @@ begins_anew_with_other_programs() {
   expect_row kernels-and-models passed
   expect_row nccl-one-rank 'not run'
   if [[ $(called cuda_tests) != "$(called e2e_gpu_test)" ]]; then fail "the shards of both differ: $(<"$CALLS")"; fi
+}
+
+goes_on_without_the_cases_that_a_process_died_in() {
+  rm -r "$OUTPUT"
+  printf 'Sweep.n%s\n' 3 20 21 >"$SCRATCH/deadly"
+  gpu_check 1 --tests
+  expect_row kernels-and-models failed 37 3
+  grep -q 'kernels-and-models.*died in Sweep.n20 Sweep.n21 Sweep.n3,' "$OUTPUT/table.md" || fail "$(<"$OUTPUT/table.md")"
+  local begun
+  begun=$(cat "$OUTPUT"/kernels-and-models.log.* | grep -c '^\[ RUN')
+  if ((begun != 40)); then fail "$begun cases were begun"; fi
+  : >"$SCRATCH/deadly"
+}
+
+# is_alive PROCESS: and not only waiting for its parent to hear that it ended.
+is_alive() { [[ $(cut -d ' ' -f 3 "/proc/$1/stat" 2>/dev/null || echo Z) != Z ]]; }
+
+leaves_nothing_behind_that_does_not_want_to_end() {
+  local process code=0
+  rm -r "$OUTPUT"
+  mv "$SCRATCH/path/timeout" "$SCRATCH/timeout" # the real one has a process group of its own
+  : >"$SCRATCH/stubborn"
+  "$SOURCE/launch/gpu_check" --bundle "$BUNDLE" --output "$OUTPUT" --tests >/dev/null 2>&1 &
+  until [[ -s $SCRATCH/stubborn ]]; do sleep 0.1; done
+  kill -TERM $!
+  wait $! || code=$?
+  if ((code != 143)); then fail "it ended with $code"; fi
+  while read -r process; do
+    if is_alive "$process"; then fail "$process lives"; fi
+  done <"$SCRATCH/stubborn"
+  rm "$SCRATCH/stubborn"
+  mv "$SCRATCH/timeout" "$SCRATCH/path/timeout"
 }
 
 asks_for_more_until_all_is_done() {
@@ -152,7 +198,8 @@ END
 
 make_programs
 for check in runs_a_part_alone repeats_what_was_stopped_but_not_what_ended begins_anew_with_other_programs \
-  asks_for_more_until_all_is_done leaves_no_time_for_nothing names_what_is_missing_first writes_one_file; do
+  asks_for_more_until_all_is_done goes_on_without_the_cases_that_a_process_died_in \
+  leaves_nothing_behind_that_does_not_want_to_end leaves_no_time_for_nothing names_what_is_missing_first writes_one_file; do
   printf '%s\n' "$check"
   "$check"
 done
