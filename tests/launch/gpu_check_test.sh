@@ -114,11 +114,20 @@ repeats_what_was_stopped_but_not_what_ended() {
 
 begins_anew_with_other_programs() {
   : >"$SCRATCH/broken"
-  echo '# commit fedcba9876543210' >"$BUNDLE/MANIFEST"
+  touch "$SCRATCH/begun"
+  gpu_check 1 --kernels
+  echo '# of another build' >>"$BUNDLE/bin/e2e_gpu_test"
   gpu_check 0 --tests
   expect_row kernels-and-models passed
   expect_row nccl-one-rank 'not run'
+  expect_row kernels passed # it runs no program of tests
   if [[ $(called cuda_tests) != "$(called e2e_gpu_test)" ]]; then fail "the shards of both differ: $(<"$CALLS")"; fi
+  echo '# of another build' >>"$BUNDLE/bin/gpu_kernel_bench"
+  gpu_check 0 --tests
+  expect_row kernels 'not run'
+  expect_row training passed
+  if [[ -s $CALLS ]]; then fail "tests were repeated: $(<"$CALLS")"; fi
+  rm "$SCRATCH/begun"
 }
 
 goes_on_without_the_cases_that_a_process_died_in() {
@@ -190,7 +199,7 @@ writes_one_file() {
 import json, sys
 result = json.load(open(sys.argv[1]))
 states = {check["name"]: check["state"] for check in result["checks"]}
-assert result["commit"] == "fedcba9876543210" and result["gpu"].startswith("NVIDIA H100")
+assert result["commit"] == "0123456789abcdef" and result["gpu"].startswith("NVIDIA H100")
 assert states["kernels"] == states["nccl-one-rank"] == "passed" and states["step"] == "not run"
 assert result["benchmark"] == {"judged": []}
 END
