@@ -26,6 +26,12 @@ MOST_PEER_SPREAD: Final = 0.15  # Beyond it the median of a few pairs says littl
 FLOPS_TOLERANCE: Final = 0.01
 PEAK_DRIFT: Final = 0.15
 FOREIGN_SHARE: Final = 0.025  # of the machine: 5 % of a processor where there are two
+# Reads PyTorch's version without importing it, which takes seconds.
+TORCH_VERSION: Final = """
+import importlib.util, pathlib, runpy
+torch = pathlib.Path(importlib.util.find_spec("torch").origin).parent
+print(runpy.run_path(torch / "version.py")["__version__"])
+"""
 SETTLE_SECONDS: Final = 0.2  # Thread pools spin for a while after their work; let them go to sleep.
 
 
@@ -160,7 +166,7 @@ def versions(syntra: Path, python: Path) -> dict[str, str]:
         "syntra": first_line(syntra, "--version"),
         "commit": first_line("git", "describe", "--always", "--dirty"),
         "python": first_line(python, "--version"),
-        "torch": first_line(python, "-c", "import torch; print(torch.__version__)"),
+        "torch": first_line(python, "-c", TORCH_VERSION),
     }
 
 
