@@ -346,7 +346,9 @@ def write_result(result: Mapping[str, Any], benchmark: str, directory: Path) -> 
     date = result["date"].replace(":", "")
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{benchmark}-{'-'.join(machine)}-{date}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    part = path.with_name(f"{path.name}.part")  # whoever is stopped here leaves the former file
+    part.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    part.replace(path)
     return path
 
 
