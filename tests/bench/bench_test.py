@@ -110,6 +110,7 @@ class Times(unittest.TestCase):
         watch = measuring.Watch(seconds=10.0, foreign=0.2, stolen=0.1)
         processors = os.cpu_count() or 1
         self.assertAlmostEqual(watch.share(), 0.03 / processors)
+        self.assertAlmostEqual(watch.foreign_share(), 0.02 / processors)
         self.assertEqual(measuring.reasons_void({"foreign_share": 0.024}), [])
         found = measuring.reasons_void({"foreign_share": 0.026, "peak_drift": 0.2})
         self.assertEqual(found, ["the machine's peak moved by 20 %", "others used 2.6 % of the machine's processors"])
@@ -512,6 +513,8 @@ class Budget(unittest.TestCase):
         gpu_step.note_what_is_void(result, measuring.Watch(seconds=1.0))
         self.assertEqual(result["void"], ["the machine's peak moved by 30 %"])
         once = {"ceilings": result["ceilings"][:1], "device": {}}
+        gpu_step.note_what_is_void(once, measuring.Watch(seconds=1.0, stolen=1.0 * (os.cpu_count() or 1)))
+        self.assertEqual((once["stolen_share"], once["void"]), (1.0, ["the machine's ceilings were not measured twice"]))
         gpu_step.note_what_is_void(once, measuring.Watch())
         self.assertEqual(once["void"], ["the machine's ceilings were not measured twice"])
 

@@ -122,9 +122,17 @@ class Watch:
             self.stolen += (stolen_now - stolen) * tick
 
     def share(self) -> float:
-        """Of the time of all processors, what others used."""
-        processor_seconds = self.seconds * (os.cpu_count() or 1)
-        return (self.foreign + self.stolen) / processor_seconds if self.seconds > 0 else 0.0
+        """Of the time of all processors, what others used, the hypervisor's other machines among them."""
+        return self.foreign_share() + self.stolen_share()
+
+    def foreign_share(self) -> float:
+        return self._of_all_processors(self.foreign)
+
+    def stolen_share(self) -> float:
+        return self._of_all_processors(self.stolen)
+
+    def _of_all_processors(self, used: float) -> float:
+        return used / (self.seconds * (os.cpu_count() or 1)) if self.seconds > 0 else 0.0
 
 
 def first_line(*command: str | Path) -> str:
