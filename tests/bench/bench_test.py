@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE))
 
 import corpus  # noqa: E402, beside this file
 import gpu_goals  # noqa: E402
+import gpu_programs  # noqa: E402
 import measuring  # noqa: E402
 
 
@@ -85,6 +86,14 @@ class Times(unittest.TestCase):
         measured = finetune.take_turns(steppers, measuring.Watch(), 3)
         self.assertEqual(measured["speed_over"], {"peer": 1.5})  # of 2/1, 3/2 and 4/3
         self.assertEqual(measured["peak_resident_bytes"], {"product": 7, "peer": 7})
+
+    def test_what_a_command_printed_before_it_failed_is_kept(self) -> None:
+        endings = {"sys.exit(3)": r"failed \(3\)", "time.sleep(60)": "not done after"}
+        for ending, why in endings.items():
+            program = f"import sys, time; print('{{}}', flush=True); print('{{', end='', flush=True); {ending}"
+            with self.assertRaisesRegex(measuring.FailedCommand, why) as failed:
+                measuring.output_of(sys.executable, "-c", program, seconds=1.0 if "sleep" in ending else None)
+            self.assertEqual(gpu_programs.json_lines(failed.exception.output), [{}])
 
     def test_a_program_that_ends_early_is_an_error(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "ended early"):
@@ -426,6 +435,60 @@ class Peers(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "FLOPs"):
             gpu_step.check_same_kernel(own, {"flops": 31.0, "bytes": 7.0})
 
+    def run_with(self, programs: SimpleNamespace) -> Any:
+        options = SimpleNamespace(minutes=1.0, device="cuda")
+        run = gpu_step.Run(options, programs, {"toy": False}, time.monotonic())
+        run.save = lambda: None
+        return run
+
+    def test_an_implementation_that_cannot_be_compared_is_left_out(self) -> None:
+        def describe(implementation: str) -> dict[str, int]:
+            if implementation == "hugging_face":
+                raise measuring.FailedCommand("not done after 60 s", "")
+            return {"parameters": 5 if implementation == "plain" else 6, "flops": 100}
+
+        plan = {"parameters": 5, "flops_per_step": 100}
+        run = self.run_with(SimpleNamespace(plan=lambda _: plan, describe_peer=describe))
+        run.plans()
+        self.assertEqual(run.result["implementations"], ["plain"])
+        self.assertEqual(list(run.result["left_out"]), ["hugging_face", "plain_random"])
+        self.assertIn("parameters", run.result["left_out"]["plain_random"])
+
+    def test_kernels_that_came_before_a_failure_stay(self) -> None:
+        good = {"name": "a", "op": "attention", "seconds": 1.0}
+        bad = {"name": "b", "error": "out of memory"}
+        printed = "".join(json.dumps(line) + "\n" for line in ({"device": "gpu"}, good, bad))
+
+        def own_kernels() -> list[dict[str, Any]]:
+            raise measuring.FailedCommand("failed (1)", printed + '{"na')
+
+        run = self.run_with(SimpleNamespace(own_kernels=own_kernels, reference=lambda _: [good]))
+        with self.assertRaisesRegex(RuntimeError, r"failed \(1\); failed \(1\)"):
+            run.kernels()
+        self.assertEqual(run.result["kernels"], {"own": [good, bad], "torch": [good], "own_again": [good, bad]})
+        self.assertEqual(gpu_goals.own_kernel(run.result, "a", "attention"), 1.0)
+        with self.assertRaises(LookupError):
+            gpu_goals.own_kernel(run.result, "b", "attention")
+
+    def test_pytorch_is_not_asked_for_what_has_no_counterpart(self) -> None:
+        run = self.run_with(SimpleNamespace(reference=lambda *_: self.fail("PyTorch was asked")))
+        with self.assertRaises(LookupError):
+            run.training_kernel("a")
+        run.result["kernels"] = {"own": [{"name": "a", "op": "attention", "seconds": 1.0}]}
+        with self.assertRaises(LookupError):
+            run.training_kernel("a")
+
+    def test_times_of_another_kernel_are_kept_but_not_compared(self) -> None:
+        own = [{"name": "a", "seconds": 1.0, "flops": 10.0, "bytes": 7.0}] * 2
+        peer = {"name": "a", "by": "flex", "seconds": 1.0, "flops": 20.0, "bytes": 8.0}
+        run = self.run_with(SimpleNamespace(reference=lambda *_: [peer]))
+        run.result["kernels"] = {"own": own, "own_again": [], "torch": []}
+        with self.assertRaisesRegex(RuntimeError, "operands"):
+            run.training_kernel("a")
+        self.assertEqual(run.result["training_kernels"]["a"][0]["seconds"], 1.0)
+        with self.assertRaises(LookupError):
+            gpu_goals.torch_kernel(run.result, "a")
+
     def test_the_products_rate_is_the_peers(self) -> None:
         config = (HERE / "configs/dropout.textproto").read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"dropout: ([0-9.]+)", config), [str(gpu_step.DROPOUT)] * 3)
@@ -435,7 +498,7 @@ class Budget(unittest.TestCase):
     def setUp(self) -> None:
         self.saved = 0
         self.run_of = SimpleNamespace(
-            result={"done": [], "failed": {}, "dropped": [], "part_seconds": {}, "ceilings": []},
+            result={"done": [], "failed": {}, "dropped": [], "part_seconds": {}, "ceilings": [], "left_out": {}},
             options=SimpleNamespace(parts=("step",)),
             programs=SimpleNamespace(),
             remaining=lambda: 100.0,
@@ -499,6 +562,17 @@ class Budget(unittest.TestCase):
             gpu_step.measure(run)
         self.assertEqual(done, ["b", "failed", "k"])
         self.assertEqual(len(run.result["ceilings"]), 4)
+
+    def test_losses_follow_the_first_peer_and_what_no_goal_needs_is_last(self) -> None:
+        options = SimpleNamespace(minutes=1.0, eager=False, peer_batch=2)
+        result = {"done": ["plans"], "implementations": ["plain"], "plans": {"transformer": {"micro_batch_rows": 2}}}
+        names = [part.name for part in gpu_step.parts_of(gpu_step.Run(options, None, {**result, "device": {}}, 0.0))]
+        self.assertIn("peer: plain PyTorch T5", names[0])
+        self.assertEqual(names[1:3], ["losses in bf16", "losses in fp32"])
+        self.assertEqual(names[-1], "variant: joint_cross_attention")
+
+    def test_single_kernels_need_no_plans(self) -> None:
+        self.assertEqual({part.group for part in gpu_step.parts_of(gpu_step.Run(SimpleNamespace(minutes=1.0), None, {}, 0.0))}, {"kernels"})
 
     def test_only_a_result_of_the_same_run_is_continued(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from measuring import Row, table
@@ -105,13 +105,23 @@ def memory_share(result: Result, variant: str) -> float:
     return float(own_summary(result, variant)["peak_device_bytes"] / min(peaks))
 
 
+def measured(lines: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Without those that have no time, or say why it does not count."""
+    return [line for line in lines if "error" not in line and line["seconds"] is not None]
+
+
+def own_kernels(result: Result, name: str, op: str) -> list[Mapping[str, Any]]:
+    """An own kernel, before and after PyTorch's."""
+    both = measured([*result["kernels"]["own"], *result["kernels"]["own_again"]])
+    found = [line for line in both if (line["name"], line["op"]) == (name, op)]
+    if not found:
+        raise LookupError(f"{name} was not measured")
+    return found
+
+
 def own_kernel(result: Result, name: str, op: str) -> float:
     """Seconds of an own kernel, the slower of its two medians."""
-    both = [*result["kernels"]["own"], *result["kernels"]["own_again"]]
-    seconds = [line["seconds"] for line in both if (line["name"], line["op"]) == (name, op)]
-    if not seconds:
-        raise LookupError(f"{name} was not measured")
-    return float(max(seconds))
+    return float(max(line["seconds"] for line in own_kernels(result, name, op)))
 
 
 def own_attention(result: Result, name: str) -> float:
@@ -128,8 +138,8 @@ def torch_kernel(result: Result, name: str, by: str = "") -> float:
     """Seconds of PyTorch's fastest kernel whose backend's name begins so."""
     seconds = [
         line["seconds"]
-        for line in torch_lines(result)
-        if line["name"] == name and line["by"].startswith(by) and line["seconds"] is not None
+        for line in measured(torch_lines(result))
+        if line["name"] == name and line["by"].startswith(by)
     ]
     if not seconds:
         raise LookupError(f"no PyTorch kernel for {name}")
@@ -150,9 +160,8 @@ def torch_masked_attention(result: Result) -> float:
 
 
 def norm_terabytes_per_second(result: Result) -> float:
-    seconds = own_kernel(result, "residual and norm", "add_norm")
-    lines = (line for line in result["kernels"]["own"] if line["op"] == "add_norm")
-    return 1e-12 * float(next(lines)["bytes"]) / seconds
+    of_norm = "residual and norm", "add_norm"
+    return 1e-12 * float(own_kernels(result, *of_norm)[0]["bytes"]) / own_kernel(result, *of_norm)
 
 
 def roofline_share(result: Result, line: Mapping[str, Any]) -> float | None:
@@ -444,7 +453,7 @@ def kernel_figures(result: Result) -> str:
     if "kernels" not in result:
         return ""
     rows = []
-    for line in result["kernels"]["own"]:
+    for line in measured(result["kernels"]["own"]):
         share = roofline_share(result, line)
         rows.append(
             (
@@ -457,8 +466,10 @@ def kernel_figures(result: Result) -> str:
             )
         )
     rows += [
-        (line["name"], line["by"], f"{1e6 * line['seconds']:.0f}" if line["seconds"] else "-")
-        + ("", "", "")
-        for line in torch_lines(result)
+        (line["name"], line["by"], f"{1e6 * line['seconds']:.0f}", "", "", "")
+        for line in measured(torch_lines(result))
     ]
-    return "\n\n" + table(("kernel", "by", "us", "GFLOP", "MB", "of the roofline"), rows)
+    lacking = [line for line in torch_lines(result) if not measured([line])]
+    rows += [(line["name"], line["by"], "-", "", "", "") for line in lacking]
+    failed = [f"Syntra, {line['name']}: {line['error']}" for line in result["kernels"]["own"] if "error" in line]
+    return "\n\n".join(("", table(("kernel", "by", "us", "GFLOP", "MB", "of the roofline"), rows), *failed))

@@ -8,7 +8,9 @@
 //    "flops": 1.0e11, "bytes": 2e8, "tflops_per_second": 1000.0, "gbytes_per_second": 2000.0}
 // seconds is the median sample; a sample is the mean of several consecutive runs, timed by events.
 // flops counts the products of pairs that are allowed, without what a backward pass recomputes;
-// bytes counts every operand once. So both are the least that a kernel must do.
+// bytes counts every operand once. So both are the least that a kernel must do. What fails is a
+// line, too, {"name": "...", "error": "..."}, and the others go on as long as the GPU works; then
+// the exit code is 1.
 //
 //   gpu_kernel_bench [BATCH [LENGTH]]    128 examples of 512 positions by default
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -92,7 +95,12 @@ class Graph {
   Graph(cudaStream_t stream, int runs, const Enqueue& enqueue) : stream_(stream) {
     cudaGraph_t recorded = nullptr;
     SYNTRA_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < runs; ++i) enqueue();
+    try {
+      for (int i = 0; i < runs; ++i) enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &recorded);  // without that nothing else may be called
+      throw;
+    }
     SYNTRA_CUDA(cudaStreamEndCapture(stream, &recorded));
     SYNTRA_CUDA(cudaGraphInstantiate(&graph_, recorded, 0));
     SYNTRA_CUDA(cudaGraphDestroy(recorded));
@@ -112,6 +120,11 @@ class Graph {
   cudaStream_t stream_;
   cudaGraphExec_t graph_ = nullptr;
 };
+
+void PrintLine(const Json& line) {
+  fmt::print("{}\n", JsonText(line));
+  std::fflush(stdout);
+}
 
 // The segment of all positions of rows without padding.
 DeviceBuffer Ones(const TensorType& type) {
@@ -245,16 +258,14 @@ class Workload {
     const std::vector<double> samples = Samples();
     const double seconds = samples[samples.size() / 2];
     const double flops = op_.flops ? op_.flops(call_) : 0;
-    const Json line = {{"name", name},
-                       {"op", op_.name},
-                       {"seconds", seconds},
-                       {"samples", samples},
-                       {"flops", flops},
-                       {"bytes", bytes_},
-                       {"tflops_per_second", 1e-12 * flops / seconds},
-                       {"gbytes_per_second", 1e-9 * bytes_ / seconds}};
-    fmt::print("{}\n", JsonText(line));
-    std::fflush(stdout);
+    PrintLine({{"name", name},
+               {"op", op_.name},
+               {"seconds", seconds},
+               {"samples", samples},
+               {"flops", flops},
+               {"bytes", bytes_},
+               {"tflops_per_second", 1e-12 * flops / seconds},
+               {"gbytes_per_second", 1e-9 * bytes_ / seconds}});
   }
 
  private:
@@ -420,10 +431,33 @@ void ReportDevice() {
   const auto version = [](int number) {
     return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
   };
-  const Json line = {{"device", device.name},
-                     {"driver_cuda", version(driver)},
-                     {"runtime_cuda", version(runtime)}};
-  fmt::print("{}\n", JsonText(line));
+  PrintLine({{"device", device.name},
+             {"driver_cuda", version(driver)},
+             {"runtime_cuda", version(runtime)}});
+}
+
+// Whether `report` did not fail. Throws if the GPU no longer works for this process.
+bool Succeeds(const std::string& name, const std::function<void()>& report) {
+  try {
+    report();
+    return true;
+  } catch (const Error& error) {
+    PrintLine({{"name", name}, {"error", error.what()}});
+  }
+  cudaGetLastError();  // the next call would report an error that has been told
+  SYNTRA_CUDA(cudaDeviceSynchronize());
+  return false;
+}
+
+// Whether none failed.
+bool ReportAll(const Sizes& sizes) {
+  bool all = true;
+  for (const AttentionCase& each : AttentionCases(sizes)) {
+    all &= Succeeds(each.name, [&] { ReportAttention(each, sizes); });
+  }
+  all &= Succeeds("residual and norm", [&] { ReportNorm(sizes); });
+  all &= Succeeds("hidden values", [&] { ReportHidden(sizes); });
+  return Succeeds("projections", [&] { ReportProjections(sizes); }) && all;
 }
 
 bool ParsePositive(const char* text, int64_t* value) {
@@ -446,11 +480,7 @@ int Main(int argc, char** argv) {
     return kSkipped;
   }
   ReportDevice();
-  for (const AttentionCase& each : AttentionCases(sizes)) ReportAttention(each, sizes);
-  ReportNorm(sizes);
-  ReportHidden(sizes);
-  ReportProjections(sizes);
-  return 0;
+  return ReportAll(sizes) ? 0 : 1;
 }
 
 }  // namespace

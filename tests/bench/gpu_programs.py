@@ -6,15 +6,19 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import os
 import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gpu_goals import STEPS_PER_TURN
 from measuring import HERE, Stepper, children_by_parent, output_of
+
+MOST_OWN_KERNELS: Final = 60.0  # seconds of all own kernels, so that one that hangs leaves time for PyTorch's
+MOST_DESCRIBING: Final = 60.0  # of one peer
 
 
 class Deadline:
@@ -37,9 +41,9 @@ class Deadline:
         for process in children_by_parent().get(os.getpid(), []):
             os.kill(process, signal.SIGKILL)
 
-    def output(self, *command: str | Path) -> str:
-        """What a command prints, in the time that remains."""
-        return output_of(*command, seconds=self.remaining())
+    def output(self, *command: str | Path, most: float = math.inf) -> str:
+        """What a command prints, in the time that remains or `most` seconds."""
+        return output_of(*command, seconds=min(most, self.remaining()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +85,11 @@ def settings_of(
     return arguments
 
 
+def json_lines(output: str) -> list[dict[str, Any]]:
+    """A program that was stopped may have left half a line."""
+    return [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith("\n")]
+
+
 class Programs:
     """Starts the programs that are measured."""
 
@@ -112,6 +121,7 @@ class Programs:
         output = self.deadline.output(
             *(self.options.python, HERE / "gpu_peer.py", "--describe", *self.sizes()),
             *("--implementation", implementation),
+            most=MOST_DESCRIBING,
         )
         facts: dict[str, Any] = json.loads(output)
         return facts
@@ -129,9 +139,8 @@ class Programs:
     def reference(self, *part: str) -> list[dict[str, Any]]:
         command = [self.options.python, HERE / "gpu_reference.py", *part, *self.sizes()]
         command += ["--device", self.options.device, *(["--eager"] if self.options.eager else [])]
-        return [json.loads(line) for line in self.deadline.output(*command).splitlines()]
+        return json_lines(self.deadline.output(*command))
 
     def own_kernels(self) -> list[dict[str, Any]]:
         sizes = ["2", "128"] if self.options.tiny else []
-        output = self.deadline.output(self.options.kernel_bench, *sizes)
-        return [json.loads(line) for line in output.splitlines()]
+        return json_lines(self.deadline.output(self.options.kernel_bench, *sizes, most=MOST_OWN_KERNELS))

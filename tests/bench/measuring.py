@@ -144,13 +144,26 @@ def first_line(*command: str | Path) -> str:
     return result.stdout.strip().split("\n", 1)[0]
 
 
+class FailedCommand(RuntimeError):
+    """With what the command had printed."""
+
+    def __init__(self, message: str, output: str) -> None:
+        super().__init__(message)
+        self.output = output
+
+
 def output_of(*command: str | Path, seconds: float | None = None) -> str:
     """What a command prints, run in the repository's root for so long at most. Its messages pass to ours."""
     text = [str(part) for part in command]
-    result = subprocess.run(text, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT, timeout=seconds)
+    try:
+        result = subprocess.run(text, stdout=subprocess.PIPE, check=False, cwd=ROOT, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        printed = (error.stdout or b"").decode(errors="replace")
+        raise FailedCommand(f"not done after {seconds:.0f} s: {' '.join(text)}", printed) from None
+    printed = result.stdout.decode()
     if result.returncode != 0:
-        raise RuntimeError(f"failed ({result.returncode}): {' '.join(text)}")
-    return result.stdout
+        raise FailedCommand(f"failed ({result.returncode}): {' '.join(text)}", printed)
+    return printed
 
 
 def machine_peak(program: Path, threads: int) -> dict[str, Any]:
