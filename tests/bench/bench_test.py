@@ -571,6 +571,24 @@ class Budget(unittest.TestCase):
         self.assertEqual(names[1:3], ["losses in bf16", "losses in fp32"])
         self.assertEqual(names[-1], "variant: joint_cross_attention")
 
+    def test_losses_are_in_memory_where_there_is_room_and_no_other_wish(self) -> None:
+        def chosen(free: int, **environment: str) -> str | None:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                mock.patch.object(gpu_step, "MEMORY_FOLDER", Path(folder)),
+                mock.patch.object(gpu_step.shutil, "disk_usage", lambda _: SimpleNamespace(free=free)),
+                mock.patch.dict(os.environ, environment),
+            ):
+                if not environment:
+                    os.environ.pop("TMPDIR", None)
+                found = gpu_step.roomy_memory()
+                self.assertIn(found, (None, folder))
+                return found
+
+        self.assertIsNotNone(chosen(11 << 30))
+        self.assertIsNone(chosen(9 << 30))
+        self.assertIsNone(chosen(11 << 30, TMPDIR="/somewhere"))
+
     def test_single_kernels_need_no_plans(self) -> None:
         self.assertEqual({part.group for part in gpu_step.parts_of(gpu_step.Run(SimpleNamespace(minutes=1.0), None, {}, 0.0))}, {"kernels"})
 
