@@ -157,6 +157,28 @@ class Model(unittest.TestCase):
         printed = gpu_model.ops_table(sums, {"ops": {"copy": 7.0, "matmul": 6.0}, "median": 14.0}).splitlines()
         self.assertEqual([line.split(" | ")[-1] for line in printed[2:]], ["6000.00 |", "7000.00 |", "14000.00 |"])
 
+    def test_a_variant_that_fails_leaves_its_prediction_and_the_others(self) -> None:
+        def measure(_: Path, settings: list[str], __: int) -> dict[str, Any]:
+            if "base_dense.textproto" in " ".join(map(str, settings)):
+                raise measuring.FailedCommand("not done after 120 s", "")
+            return {"median": 2.0, "ops": {}}
+
+        written = []
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(gpu_model, "plan_of", lambda *_: {"ops": [self.call("copy", 0.0, 40.0)]}),
+            mock.patch.object(gpu_model, "measure", measure),
+            mock.patch.object(gpu_model, "write_result", lambda *result: written.append(result[0])),
+            mock.patch.object(sys, "argv", ["gpu_model", "--measure", "--results", folder]),
+            mock.patch("builtins.print"),
+            self.assertRaisesRegex(SystemExit, "FAILED: dense: FailedCommand: not done"),
+        ):
+            gpu_model.main()
+        self.assertEqual(len(written), len(gpu_goals.VARIANTS))
+        variants = written[-1]["variants"]
+        self.assertNotIn("measured", variants["dense"])
+        self.assertEqual(variants["joint_cross_attention"]["measured"]["median"], 2.0)
+
     def test_without_a_gpu_it_says_that_it_predicts(self) -> None:
         result = {"machine": "toy", "variants": {"transformer": {"least": 1.0, "expected": 2.0}}}
         result["ceilings"] = vars(self.CEILINGS)
