@@ -201,7 +201,8 @@ class Stack(nn.Module):
         own_bias: Tensor | None = None,
         memory_bias: Tensor | None = None,
     ) -> Tensor:
-        bias = self.relative_bias(self.buckets).permute(2, 0, 1)[None]
+        # Some of SDPA's backends take no bias whose rows are not contiguous.
+        bias = self.relative_bias(self.buckets).permute(2, 0, 1).contiguous()[None]
         if self.hidden is not None:
             bias = bias + self.hidden.to(bias.dtype)
         if own_bias is not None:
