@@ -7,6 +7,7 @@
 #include "base/failure.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/retention.h"
