@@ -46,7 +46,11 @@ const NameTable<BindKernel>& CpuKernels() {
 
 }  // namespace
 
-const Op& GetOp(std::string_view name) { return Ops().Get(name); }
+const Op& GetOp(std::string_view name) {
+  const Op* op = Ops().Find(name);
+  SYNTRA_CHECK(op, "unknown op {}", name);
+  return *op;
+}
 std::vector<std::string> OpNames() { return Ops().Names(); }
 
 std::optional<BoundKernel> BindCpuKernel(const Op& op, const OpCall& call) {
