@@ -14,14 +14,15 @@
 
 namespace syntra {
 
-// An open, verified checkpoint. It keeps its files open, so a run that prunes the directory
-// meanwhile does no harm. One shard at a time is in memory; reading in the order of tensors() loads
-// each once.
+// Where a tensor of that name is read to: a host view of its type.
 struct TensorDestination {
   std::string name;
   TensorView view;
 };
 
+// An open, verified checkpoint. It keeps its files open, so a run that prunes the directory
+// meanwhile does no harm. One shard at a time is in memory; reading in the order of tensors() loads
+// each once.
 class Checkpoint {
  public:
   // Verifies every file; throws Error(kCheckpoint) naming the first that is damaged. A directory
