@@ -59,7 +59,7 @@ bool SharedMemory::Map(const char* name, bool create) {
     reserved = base_ != nullptr;
   }
   if (reserved) {
-    const int header = ReserveInFile(descriptor, rank_ * kLine, kLine);
+    const int header = ReserveInFile(descriptor, rank_ * kPageBytes, kPageBytes);
     const int body = ReserveInFile(descriptor, slot(rank_) - base_, slot_bytes_);
     reserved = header == 0 && body == 0;
     errno = header ? header : body;
@@ -75,7 +75,8 @@ std::unique_ptr<SharedMemory> SharedMemory::Create(MPI_Comm host, size_t slot_by
   SYNTRA_MPI(MPI_Comm_rank(host, &rank));
   SYNTRA_MPI(MPI_Comm_size(host, &ranks));
   // Whole pages, so that no two ranks' reservations share one.
-  std::unique_ptr<SharedMemory> memory(new SharedMemory(rank, ranks, AlignUp(slot_bytes, kLine)));
+  std::unique_ptr<SharedMemory> memory(
+      new SharedMemory(rank, ranks, AlignUp(slot_bytes, kPageBytes)));
 
   char name[64] = {};
   int usable = 1;
@@ -101,7 +102,7 @@ SharedMemory::~SharedMemory() {
 void SharedMemory::Barrier() {
   ++arrivals_;
   const auto counter = [&](int rank) {
-    return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base_ + rank * kLine));
+    return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base_ + rank * kPageBytes));
   };
   counter(rank_).store(arrivals_, std::memory_order_release);
   for (int peer = 0; peer < ranks_; ++peer) {

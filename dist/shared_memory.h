@@ -23,18 +23,18 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  std::byte* slot(int rank) const { return base_ + ranks_ * kLine + rank * slot_bytes_; }
+  std::byte* slot(int rank) const { return base_ + ranks_ * kPageBytes + rank * slot_bytes_; }
 
   // Returns once all ranks of the host have called it as often as this rank. Orders memory.
   void Barrier();
 
  private:
-  // One counter on a cache line of its own for each rank, at the start of the shared memory.
-  static constexpr size_t kLine = 4096;
+  // One counter for each rank, each on a page of its own, at the start of the shared memory.
+  static constexpr size_t kPageBytes = 4096;
 
   SharedMemory(int rank, int ranks, size_t slot_bytes)
       : rank_(rank), ranks_(ranks), slot_bytes_(slot_bytes) {}
-  size_t bytes() const { return ranks_ * (kLine + slot_bytes_); }
+  size_t bytes() const { return ranks_ * (kPageBytes + slot_bytes_); }
   bool Map(const char* name, bool create);
 
   int rank_;
