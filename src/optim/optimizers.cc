@@ -13,7 +13,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
     case OptimizerConfig::ADAMW_RMS:
       return MakeAdamW(config, parameters, parts);
   }
-  Fail(ExitCode::kConfig, "unknown optimizer");
+  SYNTRA_CHECK(false, "no optimizer is of kind {}", static_cast<int>(config.kind()));
 }
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config,
