@@ -24,7 +24,7 @@ struct OpenRow {
 
 // The rows of `count` short examples in the order in which they are closed.
 template <typename LengthsAt, typename Close>
-void PackRows(int64_t count, const Packing& packing, const LengthsAt& lengths_at,
+void PackRows(int64_t count, const RowPacking& packing, const LengthsAt& lengths_at,
               const Close& close) {
   std::deque<OpenRow> open;
   for (int64_t place = 0; place < count; ++place) {
@@ -49,11 +49,11 @@ void PackRows(int64_t count, const Packing& packing, const LengthsAt& lengths_at
 
 }  // namespace
 
-Packing Packing::OfCorpus(const DataConfig& config, const RowLayout& layout) {
+RowPacking RowPacking::OfCorpus(const DataConfig& config, const RowLayout& layout) {
   return {.row = layout.SlotsOf(RowLengths(config)), .pack = config.pack(), .layout = &layout};
 }
 
-Packing Packing::OfExamples(const DataConfig& config, const RowLayout& layout) {
+RowPacking RowPacking::OfExamples(const DataConfig& config, const RowLayout& layout) {
   return {.row = layout.SlotsOf(RowLengths(config)),
           .pack = config.pack(),
           .open_rows = kOpenRows,
@@ -61,7 +61,7 @@ Packing Packing::OfExamples(const DataConfig& config, const RowLayout& layout) {
           .layout = &layout};
 }
 
-ExampleLengths Packing::BatchLengths(const ExampleLengths& longest) const {
+ExampleLengths RowPacking::BatchLengths(const ExampleLengths& longest) const {
   if (!Trims()) return row;
   return {PaddedLength(longest.inputs, row.inputs), PaddedLength(longest.targets, row.targets)};
 }
@@ -72,7 +72,7 @@ int64_t PaddedLength(int64_t length, int64_t most) {
   return std::min((length + step - 1) / step * step, most);
 }
 
-PackedEpoch::PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const Packing& packing,
+PackedEpoch::PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const RowPacking& packing,
                          uint64_t seed, int64_t epoch)
     : examples_(std::move(examples)),
       layout_(*packing.layout),
@@ -81,7 +81,7 @@ PackedEpoch::PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const Pac
       row_order_(examples_->full_count() + PlanShortRows(packing),
                  DeriveKey(seed, "row order", epoch)) {}
 
-int64_t PackedEpoch::PlanShortRows(const Packing& packing) {
+int64_t PackedEpoch::PlanShortRows(const RowPacking& packing) {
   if (!packing.pack) return short_order_.size();
   int64_t packed = 0;
   packed_begin_.push_back(0);

@@ -19,7 +19,7 @@
 namespace syntra {
 
 // How examples are put into rows.
-struct Packing {
+struct RowPacking {
   ExampleLengths row;  // slots, by the layout
   bool pack = true;    // else an example a row
   // Rows that wait for an example that fits. 1: each example goes after the one before it or opens
@@ -31,10 +31,10 @@ struct Packing {
   const RowLayout* layout = &SeparateRows();
 
   // Packing of the segments of a corpus: most fill a row, and the others vary little in length.
-  static Packing OfCorpus(const DataConfig& config, const RowLayout& layout);
+  static RowPacking OfCorpus(const DataConfig& config, const RowLayout& layout);
   // Packing of examples of any length, trimmed. With one open row, examples of a quarter row and
   // more would leave a quarter of the slots empty; with many open rows, a twelfth.
-  static Packing OfExamples(const DataConfig& config, const RowLayout& layout);
+  static RowPacking OfExamples(const DataConfig& config, const RowLayout& layout);
 
   // Whether the lengths of rows depend on their examples.
   bool Trims() const { return trim && !pack; }
@@ -49,8 +49,8 @@ int64_t PaddedLength(int64_t length, int64_t most);
 
 class PackedEpoch {
  public:
-  PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const Packing& packing, uint64_t seed,
-              int64_t epoch);
+  PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const RowPacking& packing,
+              uint64_t seed, int64_t epoch);
 
   // In rows.
   int64_t size() const { return row_order_.size(); }
@@ -65,7 +65,7 @@ class PackedEpoch {
   template <typename Visit>
   void VisitExamples(int64_t row, const Visit& visit) const;
   // Returns how many rows the short examples fill.
-  int64_t PlanShortRows(const Packing& packing);
+  int64_t PlanShortRows(const RowPacking& packing);
 
   std::shared_ptr<const ExampleEpoch> examples_;
   const RowLayout& layout_;

@@ -41,7 +41,7 @@ std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& p
   return splits;
 }
 
-TrainingData::TrainingData(std::shared_ptr<const ExampleSource> source, const Packing& packing,
+TrainingData::TrainingData(std::shared_ptr<const ExampleSource> source, const RowPacking& packing,
                            uint64_t seed)
     : source_(std::move(source)),
       packing_(packing),
@@ -55,7 +55,7 @@ TrainingData TrainingData::Open(const DataConfig& config, const RowLayout& layou
                                 const Tokenizer& tokenizer, const Path& prepared, uint64_t seed,
                                 bool verify) {
   return {CorpusSource::Open(kTrainSplit, config, tokenizer, prepared, seed, verify),
-          Packing::OfCorpus(config, layout), seed};
+          RowPacking::OfCorpus(config, layout), seed};
 }
 
 std::vector<TrainingData::Row> TrainingData::Locate(int64_t first, int64_t count) const {

@@ -30,7 +30,8 @@ std::vector<PrepareOptions> Preparations(const DataConfig& config, const Path& p
 class TrainingData {
  public:
   // The examples of a source, packed into rows. Throws Error(kData) if it has none.
-  TrainingData(std::shared_ptr<const ExampleSource> source, const Packing& packing, uint64_t seed);
+  TrainingData(std::shared_ptr<const ExampleSource> source, const RowPacking& packing,
+               uint64_t seed);
 
   // The training corpus of a configuration, under its objective. `prepared` as for
   // TrainingPreparation. `verify` checks every shard's digest once.
@@ -74,7 +75,7 @@ class TrainingData {
   std::vector<Row> RowsAt(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
   std::shared_ptr<const ExampleSource> source_;
-  Packing packing_;
+  RowPacking packing_;
   EpochSequence<PackedEpoch> rows_;
 };
 

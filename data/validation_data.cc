@@ -7,7 +7,8 @@
 
 namespace syntra {
 
-ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing)
+ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source,
+                               const RowPacking& packing)
     : source_(std::move(source)), packing_(packing), examples_(source_->Epoch(0)) {
   packing_.pack = false;
 }
@@ -15,7 +16,7 @@ ValidationData::ValidationData(std::shared_ptr<const ExampleSource> source, cons
 ValidationData ValidationData::Open(const DataConfig& config, const RowLayout& layout,
                                     const Tokenizer& tokenizer, const Path& prepared, bool verify) {
   return {CorpusSource::Open(kValidationSplit, config, tokenizer, prepared, kSeed, verify),
-          Packing::OfCorpus(config, layout)};
+          RowPacking::OfCorpus(config, layout)};
 }
 
 Batch ValidationData::Examples(int64_t first, int64_t rows) const {

@@ -21,7 +21,7 @@ class ValidationData {
   static constexpr uint64_t kSeed = 12345;
 
   // Epoch 0 of the source; of `packing`, only row, trim and layout count.
-  ValidationData(std::shared_ptr<const ExampleSource> source, const Packing& packing);
+  ValidationData(std::shared_ptr<const ExampleSource> source, const RowPacking& packing);
 
   // The validation corpus of a configuration under its objective, drawn with kSeed, "validation" by
   // name. `prepared` as for ValidationPreparation.
@@ -48,7 +48,7 @@ class ValidationData {
 
  private:
   std::shared_ptr<const ExampleSource> source_;
-  Packing packing_;
+  RowPacking packing_;
   std::shared_ptr<const ExampleEpoch> examples_;
 };
 

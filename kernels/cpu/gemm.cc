@@ -356,7 +356,7 @@ class Packer {
 
  private:
   struct Part {
-    Packing own;
+    PanelPacking own;
     size_t offset;  // bytes
   };
 
@@ -368,14 +368,14 @@ class Packer {
     const int64_t row = p.transpose_b ? p.k : p.n;
     int64_t before = 0;
     for (const int64_t length : lengths.empty() ? std::span(&row, 1) : lengths) {
-      const Packing own{.k = p.transpose_b ? length : p.k,
-                        .n = p.transpose_b ? p.n : length,
-                        .transposed = p.transpose_b,
-                        .stored = stored,
-                        .packed = p.ab,
-                        .stride = p.b_stride,
-                        .whole_k = p.k,
-                        .fill = true};
+      const PanelPacking own{.k = p.transpose_b ? length : p.k,
+                             .n = p.transpose_b ? p.n : length,
+                             .transposed = p.transpose_b,
+                             .stored = stored,
+                             .packed = p.ab,
+                             .stride = p.b_stride,
+                             .whole_k = p.k,
+                             .fill = true};
       const int64_t rows = PackedWords(own) * RowsPerWord(p.ab);
       parts_.push_back({own, before * (p.transpose_b ? kPanelColumns : rows) * SizeOf(p.ab)});
       before += length;

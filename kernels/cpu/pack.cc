@@ -224,7 +224,7 @@ void PackColumns(const T* from, int64_t stride, bool pairs, uint32_t* to) {
 template <typename T>
 class Blocks {
  public:
-  Blocks(const Packing& shape, const T* b)
+  Blocks(const PanelPacking& shape, const T* b)
       : shape_(shape),
         b_(b),
         pairs_(shape.packed == DType::kBF16),
@@ -272,7 +272,7 @@ class Blocks {
     return b_ + (shape_.transposed ? column * stride_ + row : row * stride_ + column);
   }
 
-  Packing shape_;
+  PanelPacking shape_;
   const T* b_;
   bool pairs_;
   int64_t rows_, row_blocks_;
@@ -281,7 +281,7 @@ class Blocks {
 };
 
 template <typename T>
-void PackMatrix(const Packing& shape, const T* b, uint32_t* to) {
+void PackMatrix(const PanelPacking& shape, const T* b, uint32_t* to) {
   constexpr int64_t kAhead = 2;
   const Blocks<T> blocks(shape, b);
   ParallelFor(blocks.count(), 4, [&](int64_t begin, int64_t end) {
@@ -293,7 +293,7 @@ void PackMatrix(const Packing& shape, const T* b, uint32_t* to) {
   });
 }
 
-void PackAs(const Packing& shape, const void* b, std::byte* to) {
+void PackAs(const PanelPacking& shape, const void* b, std::byte* to) {
   WithActivation(shape.stored, [&](auto type) {
     PackMatrix(shape, static_cast<const decltype(type)*>(b), reinterpret_cast<uint32_t*>(to));
   });
@@ -313,7 +313,7 @@ void Transpose(const Transposition& shape, const void* from, void* to) {
   HWY_DYNAMIC_DISPATCH(TransposeAs)(shape, from, to);
 }
 
-bool CanPack(const Packing& shape) {
+bool CanPack(const PanelPacking& shape) {
   const bool pairs = shape.packed == DType::kBF16;
   // Pairs of bf16 are moved as words.
   if (pairs && shape.transposed && shape.stored_stride() % 2 != 0) return false;
@@ -323,13 +323,13 @@ bool CanPack(const Packing& shape) {
          shape.k % rows == 0;
 }
 
-int64_t PackedWords(const Packing& shape) {
+int64_t PackedWords(const PanelPacking& shape) {
   const int64_t words = (shape.whole_k > 0 ? shape.whole_k : shape.k) / RowsPerWord(shape.packed);
   const bool whole_blocks = shape.fill || shape.layout == PanelLayout::kSquares;
   return whole_blocks ? static_cast<int64_t>(AlignUp(words, kBlockWords)) : words;
 }
 
-void Pack(const Packing& shape, const void* b, std::byte* to) {
+void Pack(const PanelPacking& shape, const void* b, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(PackAs)(shape, b, to);
 }
 

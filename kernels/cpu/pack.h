@@ -31,7 +31,7 @@ enum class PanelLayout {
 inline constexpr int64_t kStripColumns = 6;
 
 // Packs B [k, n] of a product.
-struct Packing {
+struct PanelPacking {
   int64_t k, n;
   bool transposed;       // B is stored as [n, k]
   DType stored, packed;  // f32 is rounded if packed as bf16
@@ -42,9 +42,9 @@ struct Packing {
 
   int64_t stored_stride() const { return stride > 0 ? stride : transposed ? k : n; }
 };
-bool CanPack(const Packing& packing);
+bool CanPack(const PanelPacking& packing);
 // Rows of words from one packed panel to the next.
-int64_t PackedWords(const Packing& packing);
-void Pack(const Packing& packing, const void* b, std::byte* to);
+int64_t PackedWords(const PanelPacking& packing);
+void Pack(const PanelPacking& packing, const void* b, std::byte* to);
 
 }  // namespace syntra

@@ -73,7 +73,7 @@ HWY_EXPORT(StoreBlock);
 
 constexpr int64_t kBlockRows = AmxTiles::kBlockRows, kBlockColumns = AmxTiles::kBlockColumns;
 
-Packing PackingOfB(const GemmProblem& p) {
+PanelPacking PackingOfB(const GemmProblem& p) {
   return {.k = p.k,
           .n = p.n,
           .transposed = p.transpose_b,
@@ -83,7 +83,7 @@ Packing PackingOfB(const GemmProblem& p) {
           .fill = true};
 }
 
-Packing PackingOfA(const GemmProblem& p) {
+PanelPacking PackingOfA(const GemmProblem& p) {
   return {.k = p.k,
           .n = p.m,
           .transposed = false,

@@ -166,14 +166,14 @@ struct Source {
       const int64_t columns =
           std::min(operand.parts[first.part] - first.column, (end - i) * kPanelColumns);
       const int64_t skipped = words.begin * RowsPerWord(type) * operand.stride + first.column;
-      const Packing packing{.k = words.count * RowsPerWord(type),
-                            .n = columns,
-                            .transposed = false,
-                            .stored = operand.stored,
-                            .packed = type,
-                            .stride = operand.stride,
-                            .fill = fill,
-                            .layout = layout};
+      const PanelPacking packing{.k = words.count * RowsPerWord(type),
+                                 .n = columns,
+                                 .transposed = false,
+                                 .stored = operand.stored,
+                                 .packed = type,
+                                 .stride = operand.stride,
+                                 .fill = fill,
+                                 .layout = layout};
       syntra::Pack(
           packing,
           static_cast<const std::byte*>(parts[first.part]) + skipped * SizeOf(operand.stored), to);

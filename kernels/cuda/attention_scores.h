@@ -48,7 +48,7 @@ struct Side {
 };
 
 // The rows of an activation [B, rows, heads * width].
-struct HeadRows {
+struct PitchedRows {
   int64_t rows, width;
   int pitch;  // elements from one row to the next
 
@@ -57,19 +57,20 @@ struct HeadRows {
 
 // Those of an activation whose rows are dense.
 template <typename T>
-__device__ HeadRows DenseRows(const Terms<T>& terms, int64_t rows, int64_t width) {
+__device__ PitchedRows DenseRows(const Terms<T>& terms, int64_t rows, int64_t width) {
   return {rows, width, static_cast<int>(terms.heads * width)};
 }
 
 // The rows of example b and head h.
 template <typename T>
-__device__ Source<T> RowsAt(const T* from, const HeadRows& all, int64_t b, int64_t h) {
+__device__ Source<T> RowsAt(const T* from, const PitchedRows& all, int64_t b, int64_t h) {
   if (from == nullptr) return {};
   return {from + all.At(b, h), static_cast<int>(all.rows), static_cast<int>(all.width), all.pitch};
 }
 
 template <typename T>
-__device__ Target<T> TargetAt(T* to, const HeadRows& all, int64_t b, int64_t h, bool accumulate) {
+__device__ Target<T> TargetAt(T* to, const PitchedRows& all, int64_t b, int64_t h,
+                              bool accumulate) {
   return {to + all.At(b, h), static_cast<int>(all.rows), static_cast<int>(all.width), all.pitch,
           accumulate};
 }

@@ -184,7 +184,7 @@ class SideGradients {
   }
 
   __device__ void Store(const Fragment (&sums)[1][kFragments], T* to, Input input,
-                        const HeadRows& rows) {
+                        const PitchedRows& rows) {
     if (to == nullptr || chunk_ >= Chunks(rows.width)) return;
     StoreTile(Staged(), sums[0], TargetAt(to, rows, b_, h_, work_.call.accumulate[input]), OwnRow(),
               chunk_ * kColumns);

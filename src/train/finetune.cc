@@ -85,7 +85,7 @@ TrainingData Finetuning::Open(RunContext& run) {
   }
   results_ = ResultsOf(data_.tasks);
   const RowLayout& layout = ArchitectureOf(run.config.model()).layout();
-  TrainingData training(data_.training, Packing::OfExamples(config, layout), seed);
+  TrainingData training(data_.training, RowPacking::OfExamples(config, layout), seed);
   run.identity.tokenizer_identity = tokenizer_->identity();
   run.identity.tokenizer_model = tokenizer_->content();
   run.identity.data_digest = ToHex(training.ContentDigest());

@@ -132,7 +132,7 @@ ExitCode Train(const StepOptions& options) {
   const Tokenizer tokenizer = OpenTokenizer(config, start.initial);
   const uint64_t seed = config.train().seed();
   const TrainingData data(FinetuningData::Read(config, tokenizer).training,
-                          Packing::OfExamples(config.data(), SeparateRows()), seed);
+                          RowPacking::OfExamples(config.data(), SeparateRows()), seed);
   Replica replica(TrainingPlan::Make(config), 0);
   replica.InitializeParameters(seed);
   RunIdentity identity{.tokenizer_identity = tokenizer.identity()};

@@ -197,10 +197,10 @@ class Sources : public testing::TestWithParam<Kind> {
     return source;
   }
   // As corpora are packed, as tasks are, and as tasks are without packing.
-  static std::vector<Packing> Packings() {
-    return {Packing::OfCorpus(SmallConfig(true), SeparateRows()),
-            Packing::OfExamples(SmallConfig(true), SeparateRows()),
-            Packing::OfExamples(SmallConfig(false), SeparateRows())};
+  static std::vector<RowPacking> Packings() {
+    return {RowPacking::OfCorpus(SmallConfig(true), SeparateRows()),
+            RowPacking::OfExamples(SmallConfig(true), SeparateRows()),
+            RowPacking::OfExamples(SmallConfig(false), SeparateRows())};
   }
 };
 
@@ -235,7 +235,7 @@ TEST_P(Sources, FullAndShortExamplesAreAllThereIs) {
 }
 
 // Rows of an epoch in the order in which a batch has them.
-std::vector<int64_t> InOrder(const PackedEpoch& epoch, const Packing& packing,
+std::vector<int64_t> InOrder(const PackedEpoch& epoch, const RowPacking& packing,
                              std::vector<int64_t> rows) {
   const auto shape = [&](int64_t row) {
     const ExampleLengths lengths = epoch.LengthsOf(row);
@@ -247,7 +247,7 @@ std::vector<int64_t> InOrder(const PackedEpoch& epoch, const Packing& packing,
 
 // Every id of a row's examples stands in the row, in segments that count from 1.
 TEST_P(Sources, RowsHoldTheirExamples) {
-  for (const Packing& packing : Packings()) {
+  for (const RowPacking& packing : Packings()) {
     const TrainingData data(Source(), packing, 9);
     const auto rows = data.RowsOf(0);
     for (int64_t step = 0; step < rows->size() / 2; ++step) {
@@ -284,7 +284,7 @@ TEST_P(Sources, RowsHoldTheirExamples) {
 
 TEST_P(Sources, RanksAndTheStartDoNotMatter) {
   constexpr int64_t kRows = 12;
-  for (const Packing& packing : Packings()) {
+  for (const RowPacking& packing : Packings()) {
     const TrainingData data(Source(), packing, 9);
     const int64_t last = 3 * data.RowsInEpoch(0) / kRows;  // some epochs later
     for (const int64_t step : {last, int64_t{0}, last / 2}) {
@@ -311,7 +311,7 @@ TEST_P(Sources, RanksAndTheStartDoNotMatter) {
 
 // In the order of the data, one a row, whole or in parts.
 TEST_P(Sources, EvaluationGoesThroughEpochZero) {
-  for (const Packing& packing : Packings()) {
+  for (const RowPacking& packing : Packings()) {
     const ValidationData data(Source(), packing);
     EXPECT_EQ(data.name(), Source()->name());
     const auto examples = Source()->Epoch(0);
@@ -344,7 +344,7 @@ TEST(TrainingData, RefusesASourceWithoutExamples) {
       "cola", std::span<const TextPair>(), T5(),
       MakeObjective("text_to_text", ObjectiveSettings::From(SmallConfig(true), T5())));
   try {
-    TrainingData(empty, Packing::OfExamples(SmallConfig(true), SeparateRows()), 1);
+    TrainingData(empty, RowPacking::OfExamples(SmallConfig(true), SeparateRows()), 1);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kData);

@@ -115,8 +115,8 @@ std::array<int64_t, 3> OutlineOf(const Batch& batch, int64_t row) {
 // The rows of a batch are ordered by length, and a part of it is only as long as its own need.
 TEST(TrainingData, TrimsThePartsOfABatchToTheirLongestExample) {
   const auto source = Texts(200, 10);
-  const Packing whole{.row = kRow, .pack = false};
-  Packing trimmed = whole;
+  const RowPacking whole{.row = kRow, .pack = false};
+  RowPacking trimmed = whole;
   trimmed.trim = true;
   const TrainingData full(source, whole, 3), data(source, trimmed, 3);
   std::set<int64_t> lengths;

@@ -60,7 +60,7 @@ int64_t PlaceInPanel(PanelLayout layout, int64_t words, int64_t row, int64_t col
 }
 
 template <typename Stored, typename Packed>
-void CheckPackOf(const Packing& shape, int64_t pair) {
+void CheckPackOf(const PanelPacking& shape, int64_t pair) {
   const int64_t stride = shape.stored_stride(), words = PackedWords(shape);
   std::vector<Stored> b((shape.transposed ? shape.n : shape.k) * stride);
   for (size_t i = 0; i < b.size(); ++i)
@@ -84,7 +84,7 @@ void CheckPackOf(const Packing& shape, int64_t pair) {
 
 // Of a matrix, of columns of a wider one, and of rows of a larger B.
 template <typename Stored, typename Packed>
-void CheckPack(Packing shape, int64_t pair) {
+void CheckPack(PanelPacking shape, int64_t pair) {
   CheckPackOf<Stored, Packed>(shape, pair);
   shape.stride = shape.stored_stride() + 24;
   CheckPackOf<Stored, Packed>(shape, pair);
@@ -95,23 +95,23 @@ void CheckPack(Packing shape, int64_t pair) {
 TEST(Pack, LaysOutBlocks) {
   OnEveryInstructionSet([] {
     for (const bool transposed : {false, true}) {
-      const Packing f32{.k = 48,
-                        .n = 192,
-                        .transposed = transposed,
-                        .stored = DType::kF32,
-                        .packed = DType::kF32};
+      const PanelPacking f32{.k = 48,
+                             .n = 192,
+                             .transposed = transposed,
+                             .stored = DType::kF32,
+                             .packed = DType::kF32};
       CheckPack<float, float>(f32, 1);
-      const Packing rounded{.k = 96,
-                            .n = 128,
-                            .transposed = transposed,
-                            .stored = DType::kF32,
-                            .packed = DType::kBF16};
+      const PanelPacking rounded{.k = 96,
+                                 .n = 128,
+                                 .transposed = transposed,
+                                 .stored = DType::kF32,
+                                 .packed = DType::kBF16};
       CheckPack<float, BFloat16>(rounded, 2);
-      const Packing bf16{.k = 64,
-                         .n = 128,
-                         .transposed = transposed,
-                         .stored = DType::kBF16,
-                         .packed = DType::kBF16};
+      const PanelPacking bf16{.k = 64,
+                              .n = 128,
+                              .transposed = transposed,
+                              .stored = DType::kBF16,
+                              .packed = DType::kBF16};
       CheckPack<BFloat16, BFloat16>(bf16, 2);
     }
     // Rows in any number, where B is not transposed.
@@ -127,12 +127,12 @@ TEST(Pack, LaysOutTheLeftOperand) {
     for (const PanelLayout layout : {PanelLayout::kStrips, PanelLayout::kSquares}) {
       for (const int64_t k : {2, 38, 64}) {
         const auto shape = [&](DType stored, DType packed) {
-          return Packing{.k = k,
-                         .n = 128,
-                         .transposed = false,
-                         .stored = stored,
-                         .packed = packed,
-                         .layout = layout};
+          return PanelPacking{.k = k,
+                              .n = 128,
+                              .transposed = false,
+                              .stored = stored,
+                              .packed = packed,
+                              .layout = layout};
         };
         CheckPack<float, float>(shape(DType::kF32, DType::kF32), 1);
         CheckPack<float, BFloat16>(shape(DType::kF32, DType::kBF16), 2);
@@ -162,7 +162,7 @@ TEST(Pack, FillsTheLastBlock) {
 }
 
 TEST(Pack, RefusesPartialBlocks) {
-  Packing shape{
+  PanelPacking shape{
       .k = 32, .n = 64, .transposed = true, .stored = DType::kF32, .packed = DType::kBF16};
   EXPECT_TRUE(CanPack(shape));
   shape.k = 48;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <regex>
 #include <set>
 #include <string>
@@ -371,6 +372,45 @@ TEST(Names, DifferWhereFilesAreCompiledTogether) {
     }
   }
   EXPECT_GT(local_names, 1000);
+}
+
+// The type that a line defines at a file's outermost level, or nothing: a declaration ends with a
+// semicolon, and the name of a specialisation goes on with its arguments.
+std::string DefinedType(const std::string& line) {
+  static const std::regex type(
+      R"(^(?:struct|class|union|enum|enum class) (?:alignas\(.*\) )?(\w+)(?: final)?(?: :.*|:.*| \{.*)?$)");
+  static const std::regex alias(R"(^using (\w+) =.*)");
+  std::smatch match;
+  if (std::regex_match(line, match, alias)) return match[1];
+  const bool declared = line.ends_with(';') && line.find('{') == std::string::npos;
+  return !declared && std::regex_match(line, match, type) ? match[1].str() : "";
+}
+
+// A program may be linked from any of them, and one name for two types is then undefined behaviour
+// of which no linker says a word. A header that is compiled for each set of instructions defines
+// its types in a namespace for each.
+TEST(Names, OfTypesDifferInAllHeaders) {
+  static const std::regex opened(R"(^namespace ([\w:]+) \{$)"), closed(R"(^\}  // namespace .*)");
+  std::map<std::string, fs::path> headers;
+  for (const fs::path& path : Files()) {
+    if (path.extension() != ".h" || path.string().starts_with("tests/")) continue;
+    std::vector<std::string> namespaces;
+    for (const std::string& line : Lines(Root() / path)) {
+      std::smatch match;
+      if (std::regex_match(line, match, opened)) namespaces.push_back(match[1].str() + "::");
+      if (std::regex_match(line, closed) && !namespaces.empty()) namespaces.pop_back();
+      std::string name = DefinedType(line);
+      if (name.empty()) continue;
+      for (const std::string& outer : namespaces | std::views::reverse) name.insert(0, outer);
+      const auto [other, is_new] = headers.emplace(name, path);
+      EXPECT_TRUE(is_new || other->second == path)
+          << name << " is a type of " << other->second << " and of " << path;
+    }
+  }
+  for (const char* name : {"syntra::Error", "syntra::attention::Workspace"}) {
+    EXPECT_TRUE(headers.contains(name)) << name;
+  }
+  EXPECT_GT(headers.size(), 400u);
 }
 
 TEST(Comments, PutNothingOff) {
