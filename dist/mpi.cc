@@ -107,7 +107,7 @@ int MpiCommunicator::FindRanksPerGroup(int wanted) {
 }
 
 void MpiCommunicator::Connect(const MpiOptions& options) {
-  piece_bytes_ = AlignUp(std::max<int64_t>(options.chunk_bytes / size_, 4096));
+  piece_bytes_ = AlignUp(std::max<int64_t>(options.chunk_bytes / size_, kSmallestPieceBytes));
   locals_ = FindRanksPerGroup(options.ranks_per_host);
   if (locals_ > 1) {
     SYNTRA_MPI(MPI_Comm_split(world_, rank_ / locals_, rank_, &group_));

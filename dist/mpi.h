@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "dist/chunks.h"
 #include "dist/communicator.h"
 #include "dist/peer_memory.h"
 #include "dist/shared_memory.h"
@@ -24,7 +25,7 @@ struct MpiOptions {
   // Ranks that share memory; 0: as many as share a host. Tests set it to act out several hosts.
   int ranks_per_host = 0;
   // Shared memory per rank and buffer (there are two), for vectors that are not exposed.
-  int64_t chunk_bytes = int64_t{1} << 20;
+  int64_t chunk_bytes = kChunkBytes;
 };
 
 class MpiCommunicator final : public Communicator {

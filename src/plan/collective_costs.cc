@@ -8,9 +8,6 @@
 namespace syntra {
 namespace {
 
-// MpiCommunicator's pieces are never smaller.
-constexpr double kSmallestPiece = 4096;
-
 int CeilLog2(int64_t value) { return std::bit_width(static_cast<uint64_t>(value - 1)); }
 
 // What of a vector does not stay where it is: (n - 1) / n.
@@ -61,7 +58,7 @@ double GpuNetwork::ReduceSeconds(const Layout& layout, double bytes) const {
 double HostNetwork::Chunks(const Layout& layout, double bytes) const {
   if (layout.nodes == 1) return 1;
   const auto ranks = static_cast<double>(layout.ranks());
-  const double piece = std::max(chunk_bytes / ranks, kSmallestPiece);
+  const double piece = std::max<double>(chunk_bytes / ranks, kSmallestPieceBytes);
   return std::ceil(bytes / ranks / piece);
 }
 

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "dist/chunks.h"
+
 namespace syntra {
 
 struct Link {
@@ -57,7 +59,7 @@ struct GpuNetwork {
 // `between`: a message from node to node; all bytes of the node together.
 struct HostNetwork {
   Link inside, between;
-  double chunk_bytes = 1 << 20;  // MpiOptions::chunk_bytes
+  double chunk_bytes = kChunkBytes;
 
   double AllReduceSeconds(const Layout& layout, double bytes) const;
   double ReduceScatterSeconds(const Layout& layout, double bytes) const;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which chunks vectors go from rank to rank through host memory. Apart from mpi.h, because the
+// plan reckons with them too, and does without MPI.
+#pragma once
+
+#include <cstdint>
+
+namespace syntra {
+
+// A chunk has a piece of every rank's share: of kChunkBytes in all, but no piece is smaller than a
+// page.
+inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
+inline constexpr int64_t kSmallestPieceBytes = 4096;
+
+}  // namespace syntra
