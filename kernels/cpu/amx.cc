@@ -7,14 +7,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/bfloat16.h"
 #include "kernels/cpu/pack.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define SYNTRA_AMX [[gnu::target("amx-tile,amx-bf16")]]
 
@@ -82,14 +79,6 @@ SYNTRA_AMX void MultiplyBlock(const AmxTiles::Rows& a, const std::byte* b, int64
 
 }  // namespace
 
-bool AmxMultipliesBFloat16() {
-  // Linux gives the registers of tiles to a process that asks for them.
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;
-  static const bool permitted =
-      kHasAmxBf16 && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  return permitted;
-}
-
 SYNTRA_AMX void AmxTiles::Configure(int64_t rows) {
   SYNTRA_CHECK(rows > 0 && rows <= kBlockRows);
   TileConfiguration configuration;
@@ -137,7 +126,6 @@ SYNTRA_AMX void AmxTiles::MultiplyInRegisters(int64_t rounds) const {
 
 namespace syntra {
 
-bool AmxMultipliesBFloat16() { return false; }
 void AmxTiles::Configure(int64_t) { Fail(ExitCode::kInternal, "this processor has no tiles"); }
 AmxTiles::~AmxTiles() = default;
 void AmxTiles::Multiply(const Rows&, const std::byte*, int64_t, float*, int64_t, bool) const {}

@@ -9,10 +9,8 @@
 
 namespace syntra {
 
-// Whether the processor has AMX for bf16 and the system lets this process use it.
-bool AmxMultipliesBFloat16();
-
-// The calling thread's tiles are those of products of blocks while it lives. Not within another.
+// The calling thread's tiles are those of products of blocks while it lives. Not within another,
+// and only where AmxMultipliesBFloat16 (processor.h).
 class AmxTiles {
  public:
   // `rows` of C's blocks: 1 to kBlockRows.

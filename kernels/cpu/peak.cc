@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "core/thread.h"
-#include "kernels/bfloat16.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/processor.h"
 
 namespace syntra {
 namespace {
@@ -65,18 +65,16 @@ constexpr uint32_t kTwoSmallBf16 = 0x3a803a80;  // the same twice
 // Wider vectors are not faster on every processor, so both widths are measured.
 std::vector<Loop> LoopsFor(DType type) {
   SYNTRA_CHECK(type == DType::kF32 || type == DType::kBF16, "no products of {}", NameOf(type));
-  __builtin_cpu_init();
-  const bool avx512 = __builtin_cpu_supports("avx512f");
   std::vector<Loop> loops;
   if (type == DType::kF32) {
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (kProcessor.avx2_fma) {
       loops.push_back({FmaOf256, kSumsPerRound * 16, kSmallFloat});
     }
-    if (avx512) loops.push_back({FmaOf512, kSumsPerRound * 32, kSmallFloat});
+    if (kProcessor.avx512) loops.push_back({FmaOf512, kSumsPerRound * 32, kSmallFloat});
   } else if (AmxMultipliesBFloat16()) {
     loops.push_back({TilesOfBf16, AmxTiles::kRoundFlops, 0});
-  } else if (avx512 && kHasAvx512Bf16) {
-    if (__builtin_cpu_supports("avx512vl")) {
+  } else if (kProcessor.avx512_bf16) {
+    if (kProcessor.avx512vl) {
       loops.push_back({DotBf16Of256, kSumsPerRound * 32, kTwoSmallBf16});
     }
     loops.push_back({DotBf16Of512, kSumsPerRound * 64, kTwoSmallBf16});

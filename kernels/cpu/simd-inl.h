@@ -14,6 +14,7 @@
 #include "core/thread.h"
 #include "hwy/highway.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/processor.h"
 #include "kernels/operands.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -95,7 +96,7 @@ HWY_INLINE HalfWords RoundToNearest(FloatVector value) {
 // instruction treats subnormals as zero, as products of bf16 do.
 HWY_INLINE HalfWords ToBFloat16(FloatVector value) {
 #if SYNTRA_AVX512
-  if (kHasAvx512Bf16) {
+  if (kProcessor.avx512_bf16) {
     HalfWords rounded;
     asm("vcvtneps2bf16 %1, %0" : "=v"(rounded.raw) : "v"(value.raw));
     return rounded;

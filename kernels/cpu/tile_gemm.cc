@@ -8,6 +8,7 @@
 #include "core/buffer.h"
 #include "core/simd_targets.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/processor.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/tile_gemm.cc"
@@ -24,7 +25,7 @@ template <typename T>
 HWY_INLINE void StoreRow(FloatVector left, FloatVector right, T* c) {
 #if SYNTRA_AVX512
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (kHasAvx512Bf16) {
+    if (kProcessor.avx512_bf16) {
       FloatVector both;
       asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both.raw) : "v"(right.raw), "v"(left.raw));
       return Store(both, reinterpret_cast<float*>(c), Whole());

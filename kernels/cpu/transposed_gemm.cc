@@ -14,6 +14,7 @@
 #include "core/buffer.h"
 #include "core/simd_targets.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/processor.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/transposed_gemm.cc"
@@ -27,7 +28,7 @@ namespace HWY_NAMESPACE {
 
 #if SYNTRA_AVX512
 
-bool HasProduct(DType type) { return type == DType::kF32 || kHasAvx512Bf16; }
+bool HasProduct(DType type) { return type == DType::kF32 || kProcessor.avx512_bf16; }
 
 constexpr int kVectors = kPanelColumns / 16;
 

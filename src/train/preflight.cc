@@ -13,7 +13,7 @@
 #include "data/first_records.h"
 #include "data/prepared_state.h"
 #include "data/training_data.h"
-#include "kernels/bfloat16.h"
+#include "kernels/cpu/processor.h"
 #include "plan/fits.h"
 #include "run/run_lock.h"
 #include "tasks/task.h"

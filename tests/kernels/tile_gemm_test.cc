@@ -11,6 +11,7 @@
 #include "core/buffer.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cpu/amx.h"
+#include "kernels/cpu/processor.h"
 
 namespace syntra {
 namespace {

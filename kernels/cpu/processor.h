@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processor can do, where Highway and oneDNN do not choose by it themselves.
+#pragma once
+
+namespace syntra {
+
+struct Processor {
+  bool avx2_fma = false;
+  bool avx512 = false, avx512vl = false;
+  bool avx512_bf16 = false;  // rounds to bf16 and multiplies pairs
+  bool amx_bf16 = false;     // multiplies tiles of bf16, several times faster than vectors
+};
+Processor DetectProcessor();
+
+// Loops ask it, so it is no function.
+inline const Processor kProcessor = DetectProcessor();
+
+// Whether the processor has AMX for bf16 and the system lets this process use it.
+bool AmxMultipliesBFloat16();
+
+// Whether the processor multiplies bf16 by other instructions, which takes longer than f32.
+bool BFloat16IsEmulated();
+
+}  // namespace syntra
