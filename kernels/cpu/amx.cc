@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/cpu/pack.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/pack.h"
+
 namespace syntra {
 
 // The calling thread's tiles are those of products of blocks while it lives. Not within another,
@@ -31,8 +33,8 @@ class AmxTiles {
 
     // From row `row` on, a multiple of 16, of a panel in squares (pack.h).
     static Rows OfPanel(const std::byte* panel, int64_t row) {
-      constexpr int64_t kSquareRow = 64, kSquare = 16 * kSquareRow;
-      return {panel + row * kSquareRow, kSquareRow, kSquare, 4 * kSquare};
+      constexpr int64_t kBlockBytes = kPanelColumns / kBlockWords * kSquareBytes;
+      return {panel + row * kSquareRowBytes, kSquareRowBytes, kSquareBytes, kBlockBytes};
     }
   };
 

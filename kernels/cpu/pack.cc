@@ -329,6 +329,10 @@ int64_t PackedWords(const PanelPacking& shape) {
   return whole_blocks ? static_cast<int64_t>(AlignUp(words, kBlockWords)) : words;
 }
 
+size_t PackedBytes(const PanelPacking& shape) {
+  return PackedWords(shape) * kPanelRowBytes * (shape.n / kPanelColumns);
+}
+
 void Pack(const PanelPacking& shape, const void* b, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(PackAs)(shape, b, to);
 }

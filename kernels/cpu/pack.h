@@ -18,7 +18,9 @@ void Transpose(const Transposition& shape, const void* from, void* to);
 
 // A packed matrix consists of panels of 64 columns, and a panel of rows of words of 4 bytes: an
 // f32, or a pair of bf16 from two rows. oneDNN's blocks are 16 of these rows.
-inline constexpr int64_t kPanelColumns = 64, kPanelRowBytes = 256, kBlockWords = 16;
+inline constexpr int64_t kWordBytes = 4;
+inline constexpr int64_t kPanelColumns = 64, kPanelRowBytes = kPanelColumns * kWordBytes;
+inline constexpr int64_t kBlockWords = 16;
 constexpr int64_t RowsPerWord(DType packed) { return packed == DType::kBF16 ? 2 : 1; }
 
 // How a panel is laid out. The last two are for kernels that read the panel as the left operand,
@@ -29,6 +31,8 @@ enum class PanelLayout {
   kSquares,  // blocks, each as four transposed squares of 16 columns: rows of 16 words
 };
 inline constexpr int64_t kStripColumns = 6;
+inline constexpr int64_t kSquareRowBytes = kBlockWords * kWordBytes;
+inline constexpr int64_t kSquareBytes = kBlockWords * kSquareRowBytes;
 
 // Packs B [k, n] of a product.
 struct PanelPacking {
@@ -45,6 +49,8 @@ struct PanelPacking {
 bool CanPack(const PanelPacking& packing);
 // Rows of words from one packed panel to the next.
 int64_t PackedWords(const PanelPacking& packing);
+// Of all panels.
+size_t PackedBytes(const PanelPacking& packing);
 void Pack(const PanelPacking& packing, const void* b, std::byte* to);
 
 }  // namespace syntra

@@ -107,16 +107,14 @@ bool TileGemm::Covers(const GemmProblem& p) {
 
 int64_t TileGemm::words() const { return PackedWords(PackingOfB(problem_)); }
 
-size_t TileGemm::packed_bytes() const {
-  return words() * kPanelRowBytes * (problem_.n / kPanelColumns);
-}
+size_t TileGemm::packed_bytes() const { return PackedBytes(PackingOfB(problem_)); }
 
 void TileGemm::Pack(const void* b, std::byte* packed) const {
   syntra::Pack(PackingOfB(problem_), b, packed);
 }
 
 size_t TileGemm::workspace_bytes() const {
-  return problem_.transpose_a ? words() * kPanelRowBytes * (problem_.m / kPanelColumns) : 0;
+  return problem_.transpose_a ? PackedBytes(PackingOfA(problem_)) : 0;
 }
 
 void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* workspace) const {
@@ -131,7 +129,7 @@ void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* w
                                      row % kPanelColumns);
     }
     return {static_cast<const std::byte*>(a) + row * a_row, a_row, kBlockWords * a_row,
-            kBlockWords * 4};
+            kBlockWords * kWordBytes};
   };
   const bool as_it_is = p.c == DType::kF32 && p.alpha == 1.0f;
   const auto element = static_cast<int64_t>(SizeOf(p.c));
@@ -139,7 +137,7 @@ void TileGemm::Run(const void* a, const std::byte* packed, void* c, std::byte* w
   AmxTiles tiles;
   const auto multiply = [&](int64_t row, int64_t column) {
     const std::byte* panel = packed + column / kPanelColumns * panel_bytes;
-    const std::byte* b = panel + column % kPanelColumns * 4;
+    const std::byte* b = panel + column % kPanelColumns * kWordBytes;
     auto* to = static_cast<std::byte*>(c) + (row * c_stride + column) * element;
     if (as_it_is) {
       tiles.Multiply(rows_at(row), b, words(), reinterpret_cast<float*>(to), c_stride,

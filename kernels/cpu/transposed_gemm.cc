@@ -178,7 +178,7 @@ struct Source {
       syntra::Pack(
           packing,
           static_cast<const std::byte*>(parts[first.part]) + skipped * SizeOf(operand.stored), to);
-      to += columns / kPanelColumns * PackedWords(packing) * kPanelRowBytes;
+      to += PackedBytes(packing);
       i += columns / kPanelColumns;
     }
   }
@@ -189,7 +189,7 @@ void SquareOfTiles(const AmxTiles& tiles, const std::byte* a, const std::byte* b
                    float* c, int64_t stride, bool accumulate) {
   for (int64_t row = 0; row < kPanelColumns; row += AmxTiles::kBlockRows) {
     for (int64_t column = 0; column < kPanelColumns; column += AmxTiles::kBlockColumns) {
-      tiles.Multiply(AmxTiles::Rows::OfPanel(a, row), b + column * 4, words,
+      tiles.Multiply(AmxTiles::Rows::OfPanel(a, row), b + column * kWordBytes, words,
                      c + row * stride + column, stride, accumulate);
     }
   }
