@@ -481,33 +481,25 @@ void WeightRowsOf(const Tile& tile, const T* value, int64_t value_stride, int64_
 // The entry points. They select the element types once per tile.
 void EnterSoftmax(const RowTerms& terms, const Tile& tile, void* rounded, bool normalize,
                   float* log_sum_exp, float* inverse_sum) {
-  auto* copy = static_cast<BFloat16*>(rounded);
-  if (terms.dtype == DType::kBF16) {
-    SoftmaxOf<BFloat16>(terms, tile, copy, normalize, log_sum_exp, inverse_sum);
-  } else {
-    SoftmaxOf<float>(terms, tile, copy, normalize, log_sum_exp, inverse_sum);
-  }
+  WithActivation(terms.dtype, [&](auto type) {
+    SoftmaxOf<decltype(type)>(terms, tile, static_cast<BFloat16*>(rounded), normalize, log_sum_exp,
+                              inverse_sum);
+  });
 }
 
 void EnterProbabilities(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                         void* rounded) {
-  auto* copy = static_cast<BFloat16*>(rounded);
-  if (terms.dtype == DType::kBF16) {
-    ProbabilitiesOf<BFloat16>(terms, tile, log_sum_exp, copy);
-  } else {
-    ProbabilitiesOf<float>(terms, tile, log_sum_exp, copy);
-  }
+  WithActivation(terms.dtype, [&](auto type) {
+    ProbabilitiesOf<decltype(type)>(terms, tile, log_sum_exp, static_cast<BFloat16*>(rounded));
+  });
 }
 
 void EnterRowDots(DType dtype, const void* dy, const void* y, int64_t stride, int64_t rows,
                   int64_t width, float* means) {
-  if (dtype == DType::kBF16) {
-    RowDotsOf(static_cast<const BFloat16*>(dy), static_cast<const BFloat16*>(y), stride, rows,
-              width, means);
-  } else {
-    RowDotsOf(static_cast<const float*>(dy), static_cast<const float*>(y), stride, rows, width,
-              means);
-  }
+  WithActivation(dtype, [&](auto type) {
+    using T = decltype(type);
+    RowDotsOf(static_cast<const T*>(dy), static_cast<const T*>(y), stride, rows, width, means);
+  });
 }
 
 void EnterScoreGradient(const Tile& tile, float* d_scores, const float* means,
@@ -517,22 +509,17 @@ void EnterScoreGradient(const Tile& tile, float* d_scores, const float* means,
 
 void EnterSpreadGradient(const RowTerms& terms, const Tile& tile, const float* d_scores,
                          const RowGradients& gradients) {
-  if (terms.dtype == DType::kBF16) {
-    SpreadGradientOf<BFloat16>(terms, tile, d_scores, gradients);
-  } else {
-    SpreadGradientOf<float>(terms, tile, d_scores, gradients);
-  }
+  WithActivation(terms.dtype, [&](auto type) {
+    SpreadGradientOf<decltype(type)>(terms, tile, d_scores, gradients);
+  });
 }
 
 void EnterStoreRows(DType dtype, const float* in, int64_t in_stride, const float* scale, void* out,
                     int64_t out_stride, int64_t rows, int64_t width, bool accumulate) {
-  if (dtype == DType::kBF16) {
-    StoreRowsOf(in, in_stride, scale, static_cast<BFloat16*>(out), out_stride, rows, width,
+  WithActivation(dtype, [&](auto type) {
+    StoreRowsOf(in, in_stride, scale, static_cast<decltype(type)*>(out), out_stride, rows, width,
                 accumulate);
-  } else {
-    StoreRowsOf(in, in_stride, scale, static_cast<float*>(out), out_stride, rows, width,
-                accumulate);
-  }
+  });
 }
 
 void EnterRoundToBFloat16(const float* in, void* out, int64_t count) {
@@ -543,34 +530,27 @@ void EnterAddTo(float* to, const float* from, int64_t count) { Add(to, from, cou
 
 void EnterDotRows(DType dtype, const void* query, int64_t query_stride, const void* key,
                   int64_t key_stride, int64_t width, const Tile& tile) {
-  if (dtype == DType::kBF16) {
-    DotRowsOf(static_cast<const BFloat16*>(query), query_stride, static_cast<const BFloat16*>(key),
-              key_stride, width, tile);
-  } else {
-    DotRowsOf(static_cast<const float*>(query), query_stride, static_cast<const float*>(key),
-              key_stride, width, tile);
-  }
+  WithActivation(dtype, [&](auto type) {
+    using T = decltype(type);
+    DotRowsOf(static_cast<const T*>(query), query_stride, static_cast<const T*>(key), key_stride,
+              width, tile);
+  });
 }
 
 void EnterAddFeatureRows(DType dtype, const void* u, int64_t u_stride, const float* positions,
                          int64_t position_stride, int64_t features, float* scores, int64_t stride,
                          int64_t rows, int64_t count) {
-  if (dtype == DType::kBF16) {
-    AddFeatureRowsOf(static_cast<const BFloat16*>(u), u_stride, positions, position_stride,
+  WithActivation(dtype, [&](auto type) {
+    AddFeatureRowsOf(static_cast<const decltype(type)*>(u), u_stride, positions, position_stride,
                      features, scores, stride, rows, count);
-  } else {
-    AddFeatureRowsOf(static_cast<const float*>(u), u_stride, positions, position_stride, features,
-                     scores, stride, rows, count);
-  }
+  });
 }
 
 void EnterWeightRows(DType dtype, const Tile& tile, const void* value, int64_t value_stride,
                      int64_t width, float* out) {
-  if (dtype == DType::kBF16) {
-    WeightRowsOf(tile, static_cast<const BFloat16*>(value), value_stride, width, out);
-  } else {
-    WeightRowsOf(tile, static_cast<const float*>(value), value_stride, width, out);
-  }
+  WithActivation(dtype, [&](auto type) {
+    WeightRowsOf(tile, static_cast<const decltype(type)*>(value), value_stride, width, out);
+  });
 }
 
 }  // namespace syntra::attention::HWY_NAMESPACE
