@@ -22,7 +22,8 @@ namespace {
 // From this number of rows of A on, a packed B saves more time than packing costs.
 constexpr int64_t kPackingRows = 256;
 
-bool AllActivations(const OpCall& call) {
+// Of a product that may have other operands too.
+bool HasActivationOperands(const OpCall& call) {
   return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]) &&
          IsActivation(call.outputs[0]);
 }
@@ -183,7 +184,7 @@ std::optional<BoundKernel> BindTransposed(const OpCall& call, const GemmProblem&
 }
 
 std::optional<BoundKernel> BindMatmul(const OpCall& call, const MatmulCall& product) {
-  if (!AllActivations(call)) return std::nullopt;
+  if (!HasActivationOperands(call)) return std::nullopt;
   if (product.problem.transpose_a) {
     if (auto kernel = BindTransposed(call, product.problem, 1, 0)) return kernel;
   }
