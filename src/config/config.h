@@ -21,11 +21,13 @@ struct ConfigPurpose {
   bool tasks = false;            // data.task
 };
 inline constexpr ConfigPurpose kForModel = {};
-inline constexpr ConfigPurpose kForPreparing = {true, true, true, false};
-inline constexpr ConfigPurpose kForTraining = {true, true, true, true};
+inline constexpr ConfigPurpose kForPreparing = {
+    .training_data = true, .validation_data = true, .tokenizer = true};
+inline constexpr ConfigPurpose kForTraining = {
+    .training_data = true, .validation_data = true, .tokenizer = true, .run = true};
 inline constexpr ConfigPurpose kForFinetuning = {.run = true, .tasks = true};
-inline constexpr ConfigPurpose kForEvaluation = {false, true, true, false};
-inline constexpr ConfigPurpose kForGeneration = {false, false, true, false};
+inline constexpr ConfigPurpose kForEvaluation = {.validation_data = true, .tokenizer = true};
+inline constexpr ConfigPurpose kForGeneration = {.tokenizer = true};
 
 // Text-format files, each laid over the ones before it, then overrides in order: `a.b=value` or
 // message text. Scalars and lists replace, messages merge, another kind of a oneof replaces. Paths
