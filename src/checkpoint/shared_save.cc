@@ -52,8 +52,12 @@ std::string ToText(std::span<const FilePart> parts) {
 std::vector<FilePart> ParseFileParts(const std::string& text) {
   std::istringstream lines(text);
   std::vector<FilePart> parts;
-  for (FilePart part; lines >> part.file >> part.offset >> part.bytes >> part.digest;) {
-    parts.push_back(part);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    FilePart part;
+    SYNTRA_CHECK(fields >> part.file >> part.offset >> part.bytes >> part.digest,
+                 "a part of a checkpoint's file: {}", line);
+    parts.push_back(std::move(part));
   }
   return parts;
 }

@@ -28,7 +28,7 @@ struct FilePart {
   std::string digest;  // XXH3-128, hexadecimal
 };
 
-// As text, one line each: how a process sends it to another.
+// As text, one line each: how a process sends it to another. Any other line is Error(kInternal).
 std::string ToText(std::span<const FilePart> parts);
 std::vector<FilePart> ParseFileParts(const std::string& text);
 
