@@ -43,7 +43,6 @@ class TaskResults {
   // Adds what metrics.jsonl says of the evaluations before `step`.
   void AddHistory(const Path& metrics, int64_t step);
 
-  int64_t last_step() const { return last_step_; }
   const BestResult* Find(const std::string& task) const;
   // The mean over the tasks that have a result of the means of their values; nothing where none of
   // them is averaged.

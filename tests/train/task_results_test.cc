@@ -67,7 +67,7 @@ TEST(TaskResults, ComeBackFromTheLog) {
   ASSERT_EQ(results.Find("cola")->result.values.size(), 1u);
   EXPECT_EQ(results.Find("cola")->result.values[0].name, "matthews");
   EXPECT_EQ(results.Find("cola")->result.values[0].value, 100.0 / 3);
-  EXPECT_EQ(results.last_step(), 2);
+  EXPECT_EQ(results.ToJson()["step"], 2);
 }
 
 // Neither in the run that made it, nor in one that continues.
