@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "run/event.pb.h"
+#include "tests/base/captured_log.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -87,9 +88,13 @@ TEST(EventFile, WhatIsNotFiniteIsLeftOut) {
   EXPECT_EQ(events.back().summary().value(0).tag(), "loss");
 }
 
-TEST(EventFile, UnwritableDirectoryDoesNotThrow) {
+TEST(EventFile, UnwritableDirectoryOnlyWarns) {
+  const CapturedLog captured;
   EventFile file("/proc/nonexistent", 1);
+  // Of the directory and of the file in it.
+  EXPECT_EQ(captured.Warnings().size(), 2u);
   file.Write(1, {{"loss", 1}});
+  EXPECT_EQ(captured.Warnings().size(), 2u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "tests/base/captured_log.h"
 #include "tests/base/scratch.h"
 #include "tests/run/fixed_time.h"
 
@@ -63,10 +64,16 @@ TEST(EventLog, LinesOfOthersAreNoEvents) {
   EXPECT_TRUE(ReadEvents(path.parent_path() / "none").empty());
 }
 
-TEST(EventLog, FullDiskDoesNotThrow) {
+TEST(EventLog, FullDiskWarnsOnce) {
+  const CapturedLog captured;
   EventLog log("/dev/full");
+  const size_t opened = captured.Warnings().size();  // a device's lines cannot be removed
   log.Write("save", 1);
+  log.Write("save", 2);
+  EXPECT_EQ(captured.Warnings().size(), opened + 1);
   EventLog("/nonexistent/events.jsonl").Write("save", 1);
+  ASSERT_EQ(captured.Warnings().size(), opened + 2);
+  EXPECT_NE(captured.Warnings().back().find("/nonexistent/events.jsonl"), std::string::npos);
 }
 
 // What another process appends later, a line's first half among it.

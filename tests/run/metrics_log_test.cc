@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "tests/base/captured_log.h"
 #include "tests/base/scratch.h"
 #include "tests/run/child.h"
 #include "tests/run/fixed_time.h"
@@ -127,12 +128,17 @@ TEST(MetricsLog, KeepsLinesItDoesNotKnow) {
   EXPECT_EQ(ReadWholeFile(path), "# note\n{\"step\":1,\"loss\":2}\n\n{\"step\":2}\n");
 }
 
-TEST(MetricsLog, FullDiskDoesNotThrow) {
+TEST(MetricsLog, FullDiskWarnsOnce) {
+  const CapturedLog captured;
   MetricsLog log("/dev/full", {0});
+  const size_t opened = captured.Warnings().size();  // a device's lines cannot be removed
   log.Write(1, kValues);
   log.Write(2, kValues);
+  EXPECT_EQ(captured.Warnings().size(), opened + 1);
   MetricsLog missing("/nonexistent/metrics.jsonl", {0});
   missing.Write(1, kValues);
+  ASSERT_EQ(captured.Warnings().size(), opened + 2);
+  EXPECT_NE(captured.Warnings().back().find("/nonexistent/metrics.jsonl"), std::string::npos);
 }
 
 TEST(MetricsLog, PartOfALineIsTakenBack) {

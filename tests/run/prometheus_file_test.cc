@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/base/captured_log.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -70,9 +71,11 @@ TEST(PrometheusFile, IsWrittenAsOftenAsItIsRead) {
 }
 
 TEST(PrometheusFile, ADirectoryThatIsGoneStopsNothing) {
+  const CapturedLog captured;
   PrometheusFile file("/nonexistent/metrics.prom", {});
   file.Write();
   file.Write();
+  EXPECT_EQ(captured.Warnings().size(), 1u);
 }
 
 }  // namespace
