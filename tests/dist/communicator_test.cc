@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -372,45 +371,6 @@ TEST(Communicator, RefusesWrongViews) {
   for (const Shares& wrong : {Shares::Even(size, size), Shares::Even(size + 1, size + 1)}) {
     EXPECT_THROW(communicator->ReduceScatter(longer.view(), wrong), Error);
     EXPECT_THROW(communicator->AllGather(longer.view(), wrong), Error);
-  }
-}
-
-// Figures for the log, not a check: shared machines swing too much.
-template <typename Call>
-double BestSeconds(const Call& call) {
-  double seconds = 1e9;
-  for (int repeat = 0; repeat < 4; ++repeat) {
-    communicator->Barrier();
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    device->Wait();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    seconds = std::min(seconds, elapsed.count());
-  }
-  return seconds;
-}
-
-TEST(Communicator, PrintsBandwidth) {
-  if (communicator->size() == 1) return;  // which moves nothing
-  for (const int64_t megabytes : {1, 64}) {
-    const int64_t count = (megabytes << 18) / communicator->size() * communicator->size();
-    const Shares shares = Shares::Even(count, communicator->size());
-    const Placed<float> values{std::vector<float>(count)};
-    std::vector<float> mine(count), sum(count);
-    const double own = BestSeconds([&] { communicator->AllReduceSum(values.view()); });
-    const double scatter = BestSeconds([&] { communicator->ReduceScatter(values.view(), shares); });
-    const double library = BestSeconds([&] {
-      MPI_Allreduce(mine.data(), sum.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM,
-                    MPI_COMM_WORLD);
-    });
-    if (communicator->rank() == 0) {
-      const double gigabytes = megabytes * 1048576e-9;
-      fmt::print(
-          "{:2} MiB on {}, {} ranks: all-reduce {:.1f} GB/s, reduce-scatter {:.1f} GB/s; on the "
-          "host MPI_Allreduce {:.1f} GB/s\n",
-          megabytes, device->name(), communicator->size(), gigabytes / own, gigabytes / scatter,
-          gigabytes / library);
-    }
   }
 }
 
