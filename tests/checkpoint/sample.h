@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/failure.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/save.h"
 #include "checkpoint/shared_save.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -117,17 +117,9 @@ inline int64_t NewestStep(const Path& root, Recovery mode = Recovery::kReadOnly)
   return Sample(found->info().step).Matches(*found) ? found->info().step : -2;
 }
 
-// The message of the Error(kCheckpoint) that `action` throws; "no error" if it throws none.
+// The message of the Error(kCheckpoint) that `action` must throw.
 inline std::string ErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const OutOfMemory&) {
-    throw;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kCheckpoint) << error.what();
-    return error.what();
-  }
-  return "no error";
+  return ErrorOf(action, ExitCode::kCheckpoint);
 }
 
 inline std::string ReadFile(const Path& path) { return ReadWholeFile(path); }

@@ -8,6 +8,7 @@
 #include "program/arena_memory.h"
 #include "program/builder.h"
 #include "program/numbers.h"
+#include "tests/base/error_of.h"
 #include "train/agreement.h"
 #include "train/program_ranks.h"
 
@@ -146,24 +147,16 @@ TEST(SplitLayers, HaveTheSameBitsOnAllRanksAndInEveryRun) {
   }
 }
 
-std::string ErrorOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(SplitLayers, OfOtherRanksAreRefused) {
   ProgramRanks ranks(*communicator);
   // Alone, and with ranks that record for one more.
-  EXPECT_NE(ErrorOf([&] { Network(OwnPart(), CpuBackend(), nullptr); })
+  EXPECT_NE(ErrorOf([&] { Network(OwnPart(), CpuBackend(), nullptr); }, ExitCode::kInternal)
                 .find(fmt::format("all_reduce over {} ranks in a program that 1 run",
                                   communicator->size())),
             std::string::npos);
   const Part part{communicator->size() == 2 ? 3 : 2, 0};
-  EXPECT_NE(ErrorOf([&] { Network(part, CpuBackend(), &ranks); }).find("in a program that"),
+  EXPECT_NE(ErrorOf([&] { Network(part, CpuBackend(), &ranks); }, ExitCode::kInternal)
+                .find("in a program that"),
             std::string::npos);
 }
 
@@ -173,7 +166,7 @@ TEST(SplitLayers, WithOtherCollectivesAreRefused) {
                                        "all_reduce f32[3] {ranks=2}"};
   ranks.CheckAlike(collectives);
   if (communicator->rank() == 1) std::swap(collectives[0], collectives[1]);
-  const std::string error = ErrorOf([&] { ranks.CheckAlike(collectives); });
+  const std::string error = ErrorOf([&] { ranks.CheckAlike(collectives); }, ExitCode::kConfig);
   EXPECT_NE(error.find("different exchanges between ranks"), std::string::npos) << error;
   if (communicator->rank() == 0) {
     EXPECT_NE(error.find("exchange 1: all_reduce f32[2] {ranks=2} on rank"), std::string::npos)

@@ -9,20 +9,10 @@
 #include <limits>
 
 #include "base/error.h"
+#include "tests/base/error_of.h"
 
 namespace syntra {
 namespace {
-
-std::string ErrorOf(const std::function<void()>& action, ExitCode code) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
 
 TEST(Metrics, AMisspeltNameIsAnErrorWithASuggestion) {
   const std::string message = ErrorOf([] { FindMetric("acuracy"); }, ExitCode::kConfig);
