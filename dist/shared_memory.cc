@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "core/buffer.h"
@@ -21,19 +22,13 @@
 namespace syntra {
 namespace {
 
-uint64_t MonotonicNanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return uint64_t{1000000000} * now.tv_sec + now.tv_nsec;
-}
-
 // Spins while the peers are about to come, then lets others run: ranks may outnumber cores.
 void WaitFor(std::atomic_ref<uint64_t> counter, uint64_t value) {
   for (int spin = 0; spin < 2000; ++spin) {
     if (counter.load(std::memory_order_acquire) >= value) return;
     __builtin_ia32_pause();
   }
-  const uint64_t start = MonotonicNanoseconds();
+  const int64_t start = MonotonicNanoseconds();
   while (counter.load(std::memory_order_acquire) < value) {
     if (MonotonicNanoseconds() - start < 2000000) {
       sched_yield();

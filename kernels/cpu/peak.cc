@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "core/thread.h"
 #include "kernels/cpu/amx.h"
@@ -17,8 +18,6 @@
 
 namespace syntra {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Fourteen sums and two operands use the sixteen registers that every vector extension has. With
 // fourteen independent sums, each is ready again before its next use on today's processors. This is

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/memory_limits.h"
@@ -82,7 +83,6 @@ void Confine(const ContainedLimits& limits) {
 enum class Answer { kWhole, kTooLate, kTooLong };
 
 Answer ReadAnswer(int descriptor, const ContainedLimits& limits, std::string* text) {
-  using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::seconds(limits.wall_seconds);
   char block[65536];
   while (Clock::now() < end) {

@@ -2,11 +2,11 @@
 // Build aside, fsync, verify, rename, fsync the parent, prune.
 #include "checkpoint/save.h"
 
-#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
@@ -45,7 +45,7 @@ void WriteDirectory(const Path& directory, std::span<const Shard> shards,
 void SaveCheckpoint(const Path& root, const CheckpointInfo& info,
                     std::span<const TensorRecord> tensors, const SaveOptions& options,
                     std::span<const FileRecord> files) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const ErrorContext context(
       [&] { return fmt::format("saving checkpoint {}", (root / StepName(info.step)).string()); });
   SYNTRA_CHECK(options.keep >= 2 && options.milestone_every >= 0 && options.shard_bytes > 0);

@@ -143,7 +143,7 @@ void FinishDirectory(const Path& directory, std::span<const FileRecord> files, M
 }
 
 void CommitDirectory(const Path& building, const Path& root, const Manifest& manifest,
-                     const SaveOptions& options, std::chrono::steady_clock::time_point start) {
+                     const SaveOptions& options, Clock::time_point start) {
   const int64_t step = manifest.info.step;
   const Path final_path = root / StepName(step);
   if (options.before_commit) options.before_commit();
@@ -152,9 +152,8 @@ void CommitDirectory(const Path& building, const Path& root, const Manifest& man
 
   int64_t bytes = 0;
   for (const auto& [file, digest] : manifest.files) bytes += digest.bytes;
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   Log().info("saved {} ({}) in {:.2f} s", final_path.string(),
-             HumanBytes(static_cast<double>(bytes)), seconds.count());
+             HumanBytes(static_cast<double>(bytes)), SecondsSince(start));
 }
 
 }  // namespace syntra

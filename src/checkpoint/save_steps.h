@@ -2,12 +2,12 @@
 // The steps of which saves consist: of one process (save.h) and of several (shared_save.h).
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/save.h"
@@ -50,6 +50,6 @@ void PutInPlace(const Path& building, const Path& final_path);
 
 // Gives the directory its final name, removes what it makes superfluous, and says so in the log.
 void CommitDirectory(const Path& building, const Path& root, const Manifest& manifest,
-                     const SaveOptions& options, std::chrono::steady_clock::time_point start);
+                     const SaveOptions& options, Clock::time_point start);
 
 }  // namespace syntra

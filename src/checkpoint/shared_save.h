@@ -7,13 +7,13 @@
 // it with what each says that it has written, and commits.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/save.h"
@@ -77,7 +77,7 @@ class SharedSave {
   SaveOptions options_;
   std::vector<FileRecord> files_;
   Path directory_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Clock::time_point start_ = Clock::now();
   bool committed_ = false;
 };
 

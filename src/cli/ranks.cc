@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "base/output.h"
 #include "dist/launch.h"
@@ -21,7 +22,6 @@ namespace {
 constexpr int kSecondsForRankZero = 5;
 
 void WaitToBeEnded() {
-  using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::seconds(kSecondsForRankZero);
   while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }

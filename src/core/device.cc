@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
 
@@ -21,7 +22,6 @@ class ClockEvent final : public Device::Event {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   Clock::time_point at_;
 };
 

@@ -5,7 +5,7 @@
 
 namespace syntra {
 
-EventLog::EventLog(const Path& path, std::function<Clock::time_point()> now)
+EventLog::EventLog(const Path& path, std::function<WallClock::time_point()> now)
     : now_(std::move(now)), lines_(path, [this](std::string_view line) {
         CountEarlier(line);
         return true;

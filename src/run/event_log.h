@@ -17,24 +17,22 @@
 //   failed      the process ends with an error: its code and text
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "run/json_lines.h"
 
 namespace syntra {
 
 class EventLog {
  public:
-  using Clock = std::chrono::system_clock;
-
   // Appends to `path`, but first removes a last line that a crash cut short. As with MetricsLog, a
   // file that cannot be written never stops training.
-  explicit EventLog(const Path& path, std::function<Clock::time_point()> now = Clock::now);
+  explicit EventLog(const Path& path, std::function<WallClock::time_point()> now = WallClock::now);
 
   // The time of the last line that was there, in seconds since 1970; NaN if there was none.
   double last_time() const { return lines_.last_time; }
@@ -50,7 +48,7 @@ class EventLog {
  private:
   void CountEarlier(std::string_view line);
 
-  std::function<Clock::time_point()> now_;
+  std::function<WallClock::time_point()> now_;
   std::map<std::string, int64_t> earlier_;
   OpenLines lines_;
 };

@@ -73,7 +73,7 @@ double TryToCutLines(const Path& path, const std::function<bool(std::string_view
 }  // namespace
 
 // ISO 8601 with milliseconds.
-std::string LineStart(int64_t step, std::chrono::system_clock::time_point time) {
+std::string LineStart(int64_t step, WallClock::time_point time) {
   using std::chrono::floor, std::chrono::milliseconds;
   const auto since_1970 = floor<milliseconds>(time).time_since_epoch();
   const std::time_t seconds = floor<std::chrono::seconds>(since_1970).count();
@@ -84,7 +84,7 @@ std::string LineStart(int64_t step, std::chrono::system_clock::time_point time) 
                      utc.tm_sec, (since_1970 - std::chrono::seconds(seconds)).count());
 }
 
-std::string LineOf(int64_t step, std::chrono::system_clock::time_point time, const Json& fields) {
+std::string LineOf(int64_t step, WallClock::time_point time, const Json& fields) {
   // Without the opening brace.
   return LineStart(step, time) + "," + JsonText(fields).substr(1) + "\n";
 }

@@ -3,7 +3,6 @@
 // and samples.jsonl. Every line begins with its step and its time.
 #pragma once
 
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "run/append_file.h"
@@ -18,9 +18,9 @@
 namespace syntra {
 
 // {"step":12,"time":"2026-11-20T14:05:09.123Z", the time in UTC. What follows is the caller's.
-std::string LineStart(int64_t step, std::chrono::system_clock::time_point time);
+std::string LineStart(int64_t step, WallClock::time_point time);
 // The whole line, with its end; `fields` is an object that is not empty.
-std::string LineOf(int64_t step, std::chrono::system_clock::time_point time, const Json& fields);
+std::string LineOf(int64_t step, WallClock::time_point time, const Json& fields);
 
 // The object of a line; null if the line is not a JSON object.
 Json ParseLine(std::string_view line);

@@ -32,7 +32,7 @@ void AddField(std::string* line, std::string_view name, double value) {
 }  // namespace
 
 MetricsLog::MetricsLog(const Path& path, const ResumePoint& resumed,
-                       std::function<Clock::time_point()> now)
+                       std::function<WallClock::time_point()> now)
     : now_(std::move(now)),
       lines_(
           path, [&](std::string_view line) { return Stays(resumed, line); },

@@ -4,10 +4,10 @@
 // to say it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 
+#include "base/clock.h"
 #include "base/named_value.h"
 #include "run/json_lines.h"
 
@@ -21,12 +21,10 @@ struct LostSteps {
 
 class MetricsLog {
  public:
-  using Clock = std::chrono::system_clock;
-
   // Appends to `path`, but first removes what will be written again, and a last line that a crash
   // cut short. A file that cannot be written is warned about once and never stops training.
   MetricsLog(const Path& path, const ResumePoint& resumed,
-             std::function<Clock::time_point()> now = Clock::now);
+             std::function<WallClock::time_point()> now = WallClock::now);
 
   // What was removed.
   const LostSteps& lost() const { return lost_; }
@@ -41,7 +39,7 @@ class MetricsLog {
  private:
   void CountLost(std::string_view line);
 
-  std::function<Clock::time_point()> now_;
+  std::function<WallClock::time_point()> now_;
   LostSteps lost_;
   OpenLines lines_;
 };

@@ -25,7 +25,7 @@ Json FieldsOf(const SampleLine& sample) {
 }
 
 void SampleLog::Write(const SampleLine& sample) {
-  lines_.file.Append(LineOf(sample.step, std::chrono::system_clock::now(), FieldsOf(sample)));
+  lines_.file.Append(LineOf(sample.step, WallClock::now(), FieldsOf(sample)));
 }
 
 std::vector<SampleLine> ReadSampleLines(const Path& path) {

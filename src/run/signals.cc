@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal.h"
@@ -26,12 +26,6 @@ std::atomic<bool> stop_requested{false};
 std::atomic<int64_t> latest_stop_time{0};  // of an INT or TERM; monotonic, 0: none yet
 std::atomic<const char*> interrupt_answer{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
-
-int64_t MonotonicNanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{1000000000} * now.tv_sec + now.tv_nsec;
-}
 
 void OnStop(int signal) {
   stop_requested.store(true);

@@ -4,11 +4,13 @@
 
 #include <chrono>
 
+#include "base/clock.h"
+
 namespace syntra {
 
 // A clock that stands at 2023-11-14 22:13:20.045.
-inline std::chrono::system_clock::time_point FixedTime() {
-  return std::chrono::system_clock::time_point(std::chrono::milliseconds(1700000000045));
+inline WallClock::time_point FixedTime() {
+  return WallClock::time_point(std::chrono::milliseconds(1700000000045));
 }
 
 }  // namespace syntra
