@@ -306,9 +306,7 @@ class Preparation {
     if (index.shards.empty()) Fail(ExitCode::kData, "{} names no files", options_.field);
     const size_t others = index.shards.size() - 1;
     Fail(ExitCode::kData, "{}: no document in {}{}", options_.field, index.shards.front().source,
-         others == 0   ? ""
-         : others == 1 ? " and 1 other file"
-                       : fmt::format(" and {} other files", others));
+         others == 0 ? "" : " and " + Counted(static_cast<int64_t>(others), "other file"));
   }
 
   void Report() {

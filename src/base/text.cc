@@ -91,6 +91,10 @@ std::string Scaled(double value, double base, std::span<const char* const> units
 }
 }  // namespace
 
+std::string Counted(int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", WithThousands(count), thing, count == 1 ? "" : "s");
+}
+
 std::string HumanBytes(double bytes) {
   static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
   return Scaled(bytes, 1024, kUnits);

@@ -29,6 +29,8 @@ std::string WithThousands(int64_t value);   // 12345 -> "12,345"
 std::string HumanBytes(double bytes);       // 1536 -> "1.5 KiB"
 std::string HumanCount(double count);       // 41234 -> "41.2k"
 std::string HumanDuration(double seconds);  // 11520 -> "3h12m"; not finite -> "?"
+// "1 file", "12,345 files": of a thing whose plural takes an s.
+std::string Counted(int64_t count, std::string_view thing);
 
 // `text`, cut after `most` characters, with nothing in it that could command a terminal: control
 // characters, line ends among them, and bytes that are not UTF-8 read "\x1b". For what comes from

@@ -60,10 +60,10 @@ std::vector<TableRow> TableOf(const Comparison& comparison) {
 
 std::string Caption(const Comparison& comparison) {
   return fmt::format(
-      "{} steps, {} seed{}, {} rank{}. Log-perplexity on the validation split, in nats a token{}; "
+      "{} steps, {}, {}. Log-perplexity on the validation split, in nats a token{}; "
       "memory of one rank, as planned.",
-      WithThousands(comparison.steps), comparison.seeds, comparison.seeds == 1 ? "" : "s",
-      comparison.ranks, comparison.ranks == 1 ? "" : "s",
+      WithThousands(comparison.steps), Counted(comparison.seeds, "seed"),
+      Counted(comparison.ranks, "rank"),
       comparison.seeds == 1 ? "" : ", with its standard deviation over the seeds");
 }
 

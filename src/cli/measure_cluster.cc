@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/median.h"
 #include "base/memory_limits.h"
+#include "base/text.h"
 #include "cli/step_bench.h"
 #include "core/thread.h"
 #include "plan/step_work.h"
@@ -150,9 +151,8 @@ ClusterConfig MeasureCluster(const Config& config, Communicator& ranks, const Pa
     cluster.set_storage_gigabytes_per_second(1e-9 * MeasureStorage(directory));
   }
   cluster.set_name(HostName());
-  cluster.set_source(fmt::format("measured by syntra plan --measure with {} rank{} of {} thread{}",
-                                 ranks.size(), ranks.size() == 1 ? "" : "s", ThreadCount(),
-                                 ThreadCount() == 1 ? "" : "s"));
+  cluster.set_source(fmt::format("measured by syntra plan --measure with {} of {}",
+                                 Counted(ranks.size(), "rank"), Counted(ThreadCount(), "thread")));
   return cluster;
 }
 

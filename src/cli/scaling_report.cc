@@ -12,10 +12,6 @@
 namespace syntra {
 namespace {
 
-std::string Plural(int64_t count, const std::string& what) {
-  return WithThousands(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string Seconds(double seconds) {
   if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.3g} ms", 1e3 * seconds);
@@ -28,8 +24,8 @@ std::string Rate(double bytes_per_second) {
 
 std::string LayoutText(const ScalingPoint& point) {
   const Layout& layout = point.layout;
-  return fmt::format("{}, {} each", Plural(layout.nodes, "node"),
-                     Plural(layout.ranks_per_node, point.cluster.has_gpus() ? "GPU" : "rank"));
+  return fmt::format("{}, {} each", Counted(layout.nodes, "node"),
+                     Counted(layout.ranks_per_node, point.cluster.has_gpus() ? "GPU" : "rank"));
 }
 
 std::string Hours(const ScalingPoint& point) {

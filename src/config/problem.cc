@@ -44,7 +44,7 @@ std::string Problems::Text() const {
   }
   if (list_.size() > kMaxListed)
     text += fmt::format("(only the first {} are listed)\n", kMaxListed);
-  return text + fmt::format("{} error{}", list_.size(), list_.size() == 1 ? "" : "s");
+  return text + Counted(std::ssize(list_), "error");
 }
 
 void Problems::ThrowIfAny() const {

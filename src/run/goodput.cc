@@ -26,10 +26,6 @@ void AddStart(const RunEvent& event, bool first, const std::string& last, Goodpu
   goodput->lost_steps += IntegerIn(event.facts, "lost_steps", 0);
 }
 
-std::string Count(int64_t count, const char* thing) {
-  return fmt::format("{} {}{}", WithThousands(count), thing, count == 1 ? "" : "s");
-}
-
 std::string Percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
 // "forward 29.1%", unless that is nothing.
@@ -80,9 +76,9 @@ std::string Describe(const Goodput& goodput) {
   std::string text = fmt::format("{} of {} in useful steps", Percent(goodput.share()),
                                  HumanDuration(goodput.wall));
   if (goodput.restarts > 0) {
-    text += fmt::format("; {}", Count(goodput.restarts, "restart"));
+    text += fmt::format("; {}", Counted(goodput.restarts, "restart"));
     if (goodput.failures > 0) text += fmt::format(" ({} after a failure)", goodput.failures);
-    text += fmt::format(", {} lost", Count(goodput.lost_steps, "step"));
+    text += fmt::format(", {} lost", Counted(goodput.lost_steps, "step"));
   }
   std::vector<std::string> parts;
   for (const auto& [name, seconds] : goodput.Parts()) {

@@ -16,9 +16,9 @@ bool WarnOfLackingRows(const Benchmark& benchmark, const LackingRows& lacking) {
     if (found == lacking.end()) continue;
     lacks = true;
     Log().warn(
-        "{} lacks the answers to {} bad row{} of its test file; {} takes only whole files. Mend "
+        "{} lacks the answers to {} of its test file; {} takes only whole files. Mend "
         "the rows that the log names, and finetune in a new directory",
-        file, found->second, found->second == 1 ? "" : "s", benchmark.server);
+        file, Counted(found->second, "bad row"), benchmark.server);
   }
   return lacks;
 }

@@ -34,10 +34,6 @@ std::string DescribeStack(const ModelConfig& model, Side side) {
   return Join(parts, ", ");
 }
 
-std::string Count(int64_t count, const char* thing) {
-  return fmt::format("{} {}{}", WithThousands(count), thing, count == 1 ? "" : "s");
-}
-
 // The cores of one host, as an example of all.
 std::string DescribeCores(const RunStart& start) {
   std::vector<std::string> cpus;
@@ -86,10 +82,10 @@ std::vector<std::string> DescribeStart(const Config& config, const RunStart& sta
       "model: " + DescribeModel(config.model(), start.parameters),
       fmt::format("data: {}; the run takes {:.3g} epochs", start.data, epochs),
       fmt::format("machine: {} on {}, {} each, {} on {}{}",
-                  Count(static_cast<int64_t>(start.hosts.size()), "rank"),
-                  Count(static_cast<int64_t>(hosts.size()), "host"), Count(start.threads, "thread"),
-                  TrainConfig::Precision_Name(train.precision()), start.backend,
-                  is_shared ? "; the ranks share the optimizer's state" : ""),
+                  Counted(static_cast<int64_t>(start.hosts.size()), "rank"),
+                  Counted(static_cast<int64_t>(hosts.size()), "host"),
+                  Counted(start.threads, "thread"), TrainConfig::Precision_Name(train.precision()),
+                  start.backend, is_shared ? "; the ranks share the optimizer's state" : ""),
   };
   if (start.hosts.size() > 1) lines.push_back(DescribeCores(start));
   return lines;

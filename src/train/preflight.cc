@@ -58,8 +58,6 @@ std::shared_ptr<const TrainingPlan> PlanFor(const Config& config, const RankPlac
   return TrainingPlan::Make(config, {.ranks = places.ranks, .backend = places.backend});
 }
 
-std::string Files(int64_t count) { return fmt::format("{} file{}", count, count == 1 ? "" : "s"); }
-
 class Checks {
  public:
   Checks(const Config& config, const RankPlaces& places, std::optional<InitialModel> initial)
@@ -188,10 +186,11 @@ class Checks {
   }
 
   std::string CheckCorpus(size_t split) {
-    if (!tokenizer_) return Files(std::ssize(ShardTasks(splits_[split])));
+    if (!tokenizer_) return Counted(std::ssize(ShardTasks(splits_[split])), "file");
     const PreparedState& state =
         states_[split].emplace(LookAtPrepared(splits_[split], *tokenizer_));
-    return Files(state.files) + ", " + HumanBytes(static_cast<double>(state.source_bytes));
+    return Counted(state.files, "file") + ", " +
+           HumanBytes(static_cast<double>(state.source_bytes));
   }
 
   std::string CheckDirectory() const {
@@ -312,11 +311,11 @@ class Checks {
     const int64_t milestones = how.milestone_every() > 0 ? left / how.milestone_every() : 0;
     const double checkpoint_bytes = plan_->checkpoint_bytes();
     std::vector<DiskNeed> needs{
-        {fmt::format("{} checkpoint{}", more, more == 1 ? "" : "s"), directory_.checkpoints(),
+        {Counted(more, "checkpoint"), directory_.checkpoints(),
          checkpoint_bytes * static_cast<double>(more), 0},
-        {fmt::format("{} milestone{}", milestones, milestones == 1 ? "" : "s"),
-         directory_.checkpoints(), 0, checkpoint_bytes * static_cast<double>(milestones)},
-        {fmt::format("{} best checkpoint{}", best, best == 1 ? "" : "s"), directory_.root, 0,
+        {Counted(milestones, "milestone"), directory_.checkpoints(), 0,
+         checkpoint_bytes * static_cast<double>(milestones)},
+        {Counted(best, "best checkpoint"), directory_.root, 0,
          checkpoint_bytes * static_cast<double>(best)},
         {"metrics", directory_.root, 0, kMetricsBytesPerStep * static_cast<double>(left),
          /*is_estimated=*/true}};

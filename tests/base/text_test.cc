@@ -16,6 +16,9 @@ TEST(Text, FormatsForPeople) {
   EXPECT_EQ(WithThousands(1234567), "1,234,567");
   EXPECT_EQ(WithThousands(-1000), "-1,000");
   EXPECT_EQ(WithThousands(999), "999");
+  EXPECT_EQ(Counted(0, "file"), "0 files");
+  EXPECT_EQ(Counted(1, "bad row"), "1 bad row");
+  EXPECT_EQ(Counted(12345, "step"), "12,345 steps");
   EXPECT_EQ(HumanBytes(1536), "1.5 KiB");
   EXPECT_EQ(HumanDuration(11520), "3h12m");
   EXPECT_EQ(HumanDuration(1.0 / 0.0), "?");
