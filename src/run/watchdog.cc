@@ -71,6 +71,13 @@ double* FindLimit(WatchdogLimits* limits, std::string_view name) {
   return name == "gather" ? &limits->gather : nullptr;
 }
 
+std::vector<std::string> LimitNames() {
+  std::vector<std::string> names;
+  for (const NamedPhase& each : kPhases) names.emplace_back(each.name);
+  names.insert(names.end(), {"first_steps", "step_medians", "gather"});
+  return names;
+}
+
 // For tests: a rank that is frozen as it enters a phase.
 void MaybeFreeze(RunPhase phase, int64_t step, const WatchdogOptions& options) {
   const std::string failpoint = std::string("freeze_") + Named(phase).name;
@@ -133,14 +140,15 @@ WatchdogLimits LimitsFrom(const char* text, WatchdogLimits limits) {
   if (!text || !*text) return limits;
   for (const std::string& part : Split(text, ',')) {
     const size_t equals = std::min(part.find('='), part.size());
-    double* limit = FindLimit(&limits, part.substr(0, equals));
+    const std::string name = part.substr(0, equals);
+    double* limit = FindLimit(&limits, name);
     double seconds = 0;
     if (!limit || equals == part.size() || !ParseDouble(part.substr(equals + 1), &seconds) ||
         !(seconds > 0 && seconds <= kLongest)) {
       Fail(ExitCode::kConfig,
-           "SYNTRA_WATCHDOG: \"{}\" is not NAME=SECONDS with the name of a limit "
-           "(src/run/README.md lists them) and seconds above 0, at most {:.0f}",
-           part, kLongest);
+           "SYNTRA_WATCHDOG: \"{}\" is not NAME=SECONDS with seconds above 0, at most {:.0f}, and "
+           "one of the names {}{}",
+           part, kLongest, Join(LimitNames(), ", "), limit ? "" : DidYouMean(name, LimitNames()));
     }
     *limit = seconds;
   }

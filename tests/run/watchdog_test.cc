@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/terminal.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 #include "tests/base/waiting.h"
 #include "tests/run/child.h"
@@ -221,6 +222,9 @@ TEST(Watchdog, TheEnvironmentSetsLimits) {
     return right ? 0 : 1;
   });
   EXPECT_EQ(child.Wait(), 0);
+  const std::string misspelt = ErrorOf([] { LimitsFrom("saves=5", {}); }, ExitCode::kConfig);
+  EXPECT_NE(misspelt.find("one of the names init, prepare, "), std::string::npos) << misspelt;
+  EXPECT_NE(misspelt.find("; did you mean \"save\"?"), std::string::npos) << misspelt;
   for (const char* wrong : {"save", "save=", "save=x", "save=0", "save=-1", "saves=5", "save=1,"}) {
     Child refused([&](const auto&) {
       setenv("SYNTRA_WATCHDOG", wrong, 1);
