@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "config/config.h"
+#include "run/run_history.h"
 #include "run/run_status.h"
 #include "train/describe.h"
 #include "train/run_directory.h"
@@ -94,10 +95,7 @@ void NameApart(std::vector<RunReport>* reports) {
 
 Config ConfigOfRun(const Path& directory) {
   const Path file = directory / "config.textproto";
-  if (!Exists(file)) {
-    Fail(ExitCode::kConfig, "{} is not the directory of a run: it has no {}", directory.string(),
-         file.filename().string());
-  }
+  if (!Exists(file)) FailNoRun(directory, file.filename().string());
   constexpr int64_t kMaxBytes = int64_t{16} << 20;
   return ParseConfig(file.string(), ReadWholeFile(file, kMaxBytes, ExitCode::kConfig), {},
                      kForModel);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "run/run_history.h"
 #include "run/run_lock.h"
 #include "run/run_status.h"
 #include "train/run_directory.h"
@@ -186,9 +187,7 @@ class View {
 RunWatcher::RunWatcher(const Path& directory) {
   const RunDirectory run{directory};
   if (!Exists(run.metrics()) && !Exists(run.logs())) {
-    Fail(ExitCode::kConfig,
-         "{} is not the directory of a run: it has neither metrics.jsonl nor log/",
-         directory.string());
+    FailNoRun(directory, "metrics.jsonl and no log/");
   }
   run_.report.directory = directory;
 }

@@ -7,14 +7,18 @@ namespace syntra {
 namespace {
 
 const Path& RequireMetrics(const Path& metrics) {
-  if (!Exists(metrics)) {
-    Fail(ExitCode::kConfig, "{} is not there: is {} the directory of a run that has begun?",
-         metrics.string(), metrics.parent_path().string());
-  }
+  if (!Exists(metrics)) FailNoRun(metrics.parent_path(), metrics.filename().string());
   return metrics;
 }
 
 }  // namespace
+
+void FailNoRun(const Path& directory, const std::string& missing) {
+  Fail(ExitCode::kConfig,
+       "{} is not the directory of a run: it has no {}; name the directory given as "
+       "train.directory",
+       directory.string(), missing);
+}
 
 HistoryReader::HistoryReader(const Path& metrics) : lines_(RequireMetrics(metrics)) {}
 

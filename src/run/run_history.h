@@ -15,6 +15,9 @@
 
 namespace syntra {
 
+// Throws Error(kConfig): `directory` is none of a run, since it has no `missing`.
+[[noreturn]] void FailNoRun(const Path& directory, const std::string& missing);
+
 using Curve = std::vector<PlotPoint>;  // by step
 
 struct RunHistory {
