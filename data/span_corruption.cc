@@ -15,6 +15,23 @@ constexpr uint64_t kNoiseStream = 0, kRestStream = 1;
 
 }  // namespace
 
+std::string WhyTargetsLackRoom(const ExampleLengths& row, const CorruptionLengths& longest) {
+  if (longest.targets <= row.targets) return "";
+  return fmt::format(
+      "data.target_length {} has no room for the {} targets that span corruption makes of "
+      "data.input_length {}; leave it out, and it follows from the input length",
+      row.targets, longest.targets, row.inputs);
+}
+
+std::string WhySentinelsLack(const ExampleLengths& row, const CorruptionLengths& longest,
+                             int64_t sentinels) {
+  if (longest.spans <= sentinels) return "";
+  return fmt::format(
+      "data.input_length {} is corrupted in {} spans, but data.extra_ids gives {} sentinels; set "
+      "extra_ids to at least {}, or shorten the input",
+      row.inputs, longest.spans, sentinels, longest.spans);
+}
+
 void SpanCorruption::RandomComposition(int64_t items, int64_t parts, RandomKey key, uint64_t stream,
                                        std::vector<int32_t>* lengths) {
   SYNTRA_CHECK(parts >= 1 && parts <= items, "{} parts of {} items", parts, items);
@@ -86,18 +103,9 @@ class SpanCorruptionObjective : public Objective {
       : settings_(settings),
         longest_(
             LengthsFor(settings.row.inputs, settings.noise_density, settings.mean_span_length)) {
-    if (longest_.spans > settings.sentinels) {
-      Fail(ExitCode::kConfig,
-           "data.input_length {} with noise_density {} and mean_span_length {} masks {} spans, but "
-           "there are only {} sentinels; set data.extra_ids to at least {}",
-           settings.row.inputs, settings.noise_density, settings.mean_span_length, longest_.spans,
-           settings.sentinels, longest_.spans);
-    }
-    if (longest_.targets > settings.row.targets) {
-      Fail(ExitCode::kConfig,
-           "data.target_length {} has no room for the {} targets that span corruption makes of "
-           "data.input_length {}; leave it out, and it follows from the input length",
-           settings.row.targets, longest_.targets, settings.row.inputs);
+    for (const std::string& problem : {WhySentinelsLack(settings.row, longest_, settings.sentinels),
+                                       WhyTargetsLackRoom(settings.row, longest_)}) {
+      if (!problem.empty()) Fail(ExitCode::kConfig, "{}", problem);
     }
   }
 

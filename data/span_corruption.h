@@ -6,12 +6,21 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/corruption_lengths.h"
 #include "core/random.h"
+#include "data/example.h"
 
 namespace syntra {
+
+// Why rows with these slots have no room for the targets of the longest segment that their inputs
+// hold; "" if they have.
+std::string WhyTargetsLackRoom(const ExampleLengths& row, const CorruptionLengths& longest);
+// Why so many sentinels do not suffice for that segment; "" if they do.
+std::string WhySentinelsLack(const ExampleLengths& row, const CorruptionLengths& longest,
+                             int64_t sentinels);
 
 // Draws masks and applies them. Buffers are kept between calls, so one object serves one thread.
 class SpanCorruption {

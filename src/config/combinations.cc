@@ -11,6 +11,7 @@
 #include "config/rules.h"
 #include "core/corruption_lengths.h"
 #include "data/example.h"
+#include "data/span_corruption.h"
 #include "mixers/mixer.h"
 #include "model/architecture.h"
 
@@ -227,12 +228,9 @@ void CorruptedTargetsFit(const Report& report) {
     return;
   }
   const DataConfig& data = report.config().data();
-  const int64_t targets = LongestSegment(data).targets;
-  if (!CorruptsText(data) || RowLengths(data).targets >= targets) return;
-  report.Add(fields, fmt::format("data.target_length {} has no room for the {} targets that span "
-                                 "corruption makes of data.input_length {}; leave it out, and it "
-                                 "follows from the input length",
-                                 data.target_length(), targets, data.input_length()));
+  if (!CorruptsText(data)) return;
+  const std::string problem = WhyTargetsLackRoom(RowLengths(data), LongestSegment(data));
+  if (!problem.empty()) report.Add(fields, problem);
 }
 
 void SentinelsSuffice(const Report& report) {
@@ -243,14 +241,9 @@ void SentinelsSuffice(const Report& report) {
     return;
   }
   const DataConfig& data = report.config().data();
-  const CorruptionLengths lengths = LongestSegment(data);
-  if (lengths.spans > data.extra_ids()) {
-    report.Add(fields,
-               fmt::format("data.input_length {} is corrupted in {} spans, but data.extra_ids "
-                           "gives {} sentinels; set extra_ids to at least {}, or shorten "
-                           "the input",
-                           data.input_length(), lengths.spans, data.extra_ids(), lengths.spans));
-  }
+  const std::string problem =
+      WhySentinelsLack(RowLengths(data), LongestSegment(data), data.extra_ids());
+  if (!problem.empty()) report.Add(fields, problem);
 }
 
 void MicroBatchesFillTheBatch(const Report& report) {
