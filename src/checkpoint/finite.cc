@@ -63,4 +63,13 @@ std::string NotFinite(std::span<const TensorRecord> tensors) {
   return fmt::format("{} and {} other tensors", Join(named, ", "), bad_tensors - kMostNamed);
 }
 
+void CheckFinite(const Path& path, std::span<const TensorRecord> tensors) {
+  const std::string bad = NotFinite(tensors);
+  if (bad.empty()) return;
+  Fail(ExitCode::kCheckpoint,
+       "{} holds values that are not finite, so nothing can be computed with it: {}; use an older "
+       "or another one",
+       path.string(), bad);
+}
+
 }  // namespace syntra

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/file.h"
 #include "checkpoint/tensor_record.h"
 
 namespace syntra {
@@ -16,5 +17,8 @@ int64_t CountNotFinite(const TensorRecord& tensor);
 // The tensors that hold such values, in the order given: "parameters/embedding (3 of 320 values),
 // parameters/scale (8 of 8 values) and 49 other tensors". "" if none does.
 std::string NotFinite(std::span<const TensorRecord> tensors);
+
+// Throws Error(kCheckpoint), naming them, if tensors that were read from `path` hold such values.
+void CheckFinite(const Path& path, std::span<const TensorRecord> tensors);
 
 }  // namespace syntra

@@ -139,6 +139,20 @@ Manifest ParseBody(const SortedJson& body, int64_t version) {
 
 }  // namespace
 
+const std::string& AttributeOf(const Path& path, const CheckpointInfo& info,
+                               const std::string& name) {
+  const auto it = info.attributes.find(name);
+  if (it == info.attributes.end()) {
+    Fail(ExitCode::kCheckpoint, "{} has no attribute {}", path.string(), name);
+  }
+  return it->second;
+}
+
+std::string AttributeOrNone(const CheckpointInfo& info, const std::string& name) {
+  const auto it = info.attributes.find(name);
+  return it == info.attributes.end() ? "" : it->second;
+}
+
 void CheckTensorNames(const std::map<std::string, TensorEntry, std::less<>>& tensors) {
   for (const auto& [name, entry] : tensors) {
     const std::vector<std::string> parts = Split(name, '/');

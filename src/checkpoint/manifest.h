@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "core/tensor.h"
 
 namespace syntra {
@@ -20,6 +21,12 @@ struct CheckpointInfo {
   // Free-form UTF-8: resolved configuration, tokenizer and data digests, data position, seed, ...
   std::map<std::string, std::string> attributes;
 };
+
+// Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
+const std::string& AttributeOf(const Path& path, const CheckpointInfo& info,
+                               const std::string& name);
+// "" in checkpoints that do not tell.
+std::string AttributeOrNone(const CheckpointInfo& info, const std::string& name);
 
 struct FileDigest {
   int64_t bytes;

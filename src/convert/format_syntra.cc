@@ -19,18 +19,13 @@ bool Recognizes(const Path& path) {
          (std::filesystem::is_directory(directory) && !ListCheckpoints(directory).empty());
 }
 
-std::string AttributeOf(const Checkpoint& checkpoint, const char* name) {
-  const auto it = checkpoint.info().attributes.find(name);
-  if (it != checkpoint.info().attributes.end()) return it->second;
-  Fail(ExitCode::kCheckpoint, "{} has no attribute {}", checkpoint.path().string(), name);
-}
-
 StoredModel Open(const Path& path, const Path& tokenizer) {
   Checkpoint checkpoint = OpenNewest(path);
   StoredModel model;
   model.step = checkpoint.info().step;
   model.run_id = checkpoint.info().run_id;
-  model.config = ParseConfig(checkpoint.path().string(), AttributeOf(checkpoint, kConfigAttribute),
+  model.config = ParseConfig(checkpoint.path().string(),
+                             AttributeOf(checkpoint.path(), checkpoint.info(), kConfigAttribute),
                              {}, kForModel);
   // The first checkpoints hold none.
   if (tokenizer.empty() && checkpoint.HasFile(kTokenizerFile)) {

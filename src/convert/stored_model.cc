@@ -45,10 +45,8 @@ std::string SourceOf(const Checkpoint& checkpoint) {
 }  // namespace
 
 StoredParameters ParametersOf(Checkpoint checkpoint) {
-  const auto& attributes = checkpoint.info().attributes;
-  const auto tokenizer = attributes.find(kTokenizerAttribute);
   StoredParameters stored{.path = checkpoint.path(), .source = SourceOf(checkpoint)};
-  if (tokenizer != attributes.end()) stored.tokenizer_identity = tokenizer->second;
+  stored.tokenizer_identity = AttributeOrNone(checkpoint.info(), kTokenizerAttribute);
   const auto shared = std::make_shared<Checkpoint>(std::move(checkpoint));
   // Single files of others have no groups.
   const std::string group = HasGroup(*shared, kParametersGroup) ? kParametersGroup : "";
@@ -64,11 +62,7 @@ void ReadFinite(StoredParameters& stored, const std::string& name, std::span<flo
   stored.parameters->Read(name, values);
   const TensorRecord record{
       name, {DType::kF32, {static_cast<int64_t>(values.size())}}, std::as_bytes(values).data()};
-  const std::string bad = NotFinite({&record, 1});
-  if (bad.empty()) return;
-  Fail(ExitCode::kCheckpoint,
-       "{} holds values that are not finite, so nothing can be computed with it: {}",
-       stored.path.string(), bad);
+  CheckFinite(stored.path, {&record, 1});
 }
 
 }  // namespace syntra

@@ -19,14 +19,8 @@ ConfigChanges ChangesSince(const CheckpointSummary& checkpoint, const Config& co
   return ChangesBetween(ConfigOf(checkpoint.path, checkpoint.info), config);
 }
 
-// "" in checkpoints that do not tell.
-std::string OptionalAttribute(const CheckpointSummary& checkpoint, const char* name) {
-  const auto it = checkpoint.info.attributes.find(name);
-  return it == checkpoint.info.attributes.end() ? "" : it->second;
-}
-
 void WarnOfOtherValidation(const CheckpointSummary& checkpoint, const RunIdentity& identity) {
-  const std::string then = OptionalAttribute(checkpoint, kValidationAttribute);
+  const std::string then = AttributeOrNone(checkpoint.info, kValidationAttribute);
   if (then.empty() || identity.validation_digest.empty() || then == identity.validation_digest) {
     return;
   }
@@ -61,8 +55,8 @@ std::optional<CheckpointSummary> NewestSummary(const Path& root) {
 }
 
 bool HasShards(const CheckpointSummary& checkpoint, const std::string& digest) {
-  return !digest.empty() && (digest == OptionalAttribute(checkpoint, kShardsAttribute) ||
-                             digest == OptionalAttribute(checkpoint, kDataAttribute));
+  return !digest.empty() && (digest == AttributeOrNone(checkpoint.info, kShardsAttribute) ||
+                             digest == AttributeOrNone(checkpoint.info, kDataAttribute));
 }
 
 void CheckContinues(const CheckpointSummary& checkpoint, const RunIdentity& identity) {

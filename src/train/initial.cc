@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/finite.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/recover.h"
 #include "checkpoint/tensor_file.h"
@@ -66,7 +67,7 @@ void ReadAll(TensorSource& source, const Path& path, std::span<const HostTensor>
   for (const HostTensor& tensor : tensors) {
     tensor.Fill([&](TensorView whole) { source.Read(tensor.name, whole.As<float>()); });
   }
-  CheckFinite(path, tensors);
+  CheckFinite(path, RecordsOf(tensors));
 }
 
 // A state that fits in part is not taken: some parameters would follow averages that others lack.
@@ -114,9 +115,7 @@ InitialModel FromForeign(StoredModel model) {
 }
 
 InitialModel FromCheckpoint(Checkpoint checkpoint) {
-  const auto& attributes = checkpoint.info().attributes;
-  const auto config = attributes.find(kConfigAttribute);
-  const std::string text = config == attributes.end() ? "" : config->second;
+  const std::string text = AttributeOrNone(checkpoint.info(), kConfigAttribute);
   std::optional<std::string> tokenizer = checkpoint.ReadFile(kTokenizerFile);
   return {ParametersOf(std::move(checkpoint)), text, std::move(tokenizer)};
 }

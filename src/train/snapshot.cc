@@ -12,11 +12,6 @@
 namespace syntra {
 namespace {
 
-std::string AttributeOrNone(const Checkpoint& checkpoint, const char* name) {
-  const auto it = checkpoint.info().attributes.find(name);
-  return it == checkpoint.info().attributes.end() ? "" : it->second;
-}
-
 // Reads these tensors. Throws Error(kCheckpoint) if one is missing, of another type or not finite.
 void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
   std::vector<TensorDestination> destinations;
@@ -28,7 +23,7 @@ void ReadTensors(Checkpoint& checkpoint, std::span<const HostTensor> tensors) {
     if (tensor.whole()) continue;
     tensor.Fill([&](TensorView whole) { checkpoint.Read(tensor.name, whole); });
   }
-  CheckFinite(checkpoint.path(), tensors);
+  CheckFinite(checkpoint.path(), RecordsOf(tensors));
 }
 
 }  // namespace
@@ -76,15 +71,6 @@ void SaveSnapshot(const Path& root, const RunIdentity& identity, const RunPositi
   SaveCheckpoint(root, InfoOf(identity, position), state, options, {&tokenizer, 1});
 }
 
-void CheckFinite(const Path& path, std::span<const HostTensor> tensors) {
-  const std::string bad = NotFinite(RecordsOf(tensors));
-  if (bad.empty()) return;
-  Fail(ExitCode::kCheckpoint,
-       "{} holds values that are not finite, so nothing can be computed with it: {}; use an older "
-       "checkpoint",
-       path.string(), bad);
-}
-
 RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* identity) {
   const std::vector<HostTensor> tensors = replica.HostTensors();
   if (tensors.size() != checkpoint.tensors().size()) {
@@ -94,30 +80,22 @@ RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* 
   ReadTensors(checkpoint, tensors);
   replica.Commit();
   // The first checkpoints lack some attributes: nothing was skipped or taken over.
-  identity->initial = AttributeOrNone(checkpoint, kInitialAttribute);
+  identity->initial = AttributeOrNone(checkpoint.info(), kInitialAttribute);
   identity->optimizer_steps_before = OptimizerStepsBefore(checkpoint);
   return {.step = checkpoint.info().step,
-          .skipped_steps = AttributeOrNone(checkpoint, kSkippedAttribute),
-          .recent_losses = AttributeOrNone(checkpoint, kLossesAttribute),
-          .rollbacks = AttributeOrNone(checkpoint, kRollbacksAttribute),
-          .data_position = AttributeOrNone(checkpoint, kPositionAttribute)};
+          .skipped_steps = AttributeOrNone(checkpoint.info(), kSkippedAttribute),
+          .recent_losses = AttributeOrNone(checkpoint.info(), kLossesAttribute),
+          .rollbacks = AttributeOrNone(checkpoint.info(), kRollbacksAttribute),
+          .data_position = AttributeOrNone(checkpoint.info(), kPositionAttribute)};
 }
 
 std::string TokenizerIdentityOf(const Checkpoint& checkpoint) {
-  return AttributeOrNone(checkpoint, kTokenizerAttribute);
+  return AttributeOrNone(checkpoint.info(), kTokenizerAttribute);
 }
 
 void LoadParameters(Checkpoint& checkpoint, EvaluationReplica& replica) {
   ReadTensors(checkpoint, replica.ParameterTensors());
   replica.CommitParameters();
-}
-
-const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name) {
-  const auto it = info.attributes.find(name);
-  if (it == info.attributes.end()) {
-    Fail(ExitCode::kCheckpoint, "{} has no attribute {}", path.string(), name);
-  }
-  return it->second;
 }
 
 Config ConfigOf(const Path& path, const CheckpointInfo& info) {

@@ -67,13 +67,6 @@ RunPosition LoadSnapshot(Checkpoint& checkpoint, Replica& replica, RunIdentity* 
 // Parameters only, e.g. to evaluate. Throws Error(kCheckpoint) as LoadSnapshot does.
 void LoadParameters(Checkpoint& checkpoint, EvaluationReplica& replica);
 
-// Throws Error(kCheckpoint), naming them, if tensors that were read from `path` hold values that
-// are not finite.
-void CheckFinite(const Path& path, std::span<const HostTensor> tensors);
-
-// Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
-const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, const char* name);
-
 // The configuration that the checkpoint was made with.
 Config ConfigOf(const Path& path, const CheckpointInfo& info);
 // The same under overrides. Where the checkpoint holds its tokenizer, data.tokenizer is only set if
