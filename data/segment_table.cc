@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/random.h"
 
@@ -12,7 +13,7 @@ SegmentTable::SegmentTable(const TokenCorpus& corpus, const SegmentRule& rule, u
                            uint64_t epoch)
     : corpus_(corpus), rule_(rule) {
   for (const LongDocument& document : corpus.long_documents()) {
-    const int64_t count = (document.tokens + kMaxDocumentTokens - 1) / kMaxDocumentTokens;
+    const int64_t count = DivideUp(document.tokens, kMaxDocumentTokens);
     const RandomKey key = DeriveKey(seed, "document chunk", epoch, document.ordinal);
     const int64_t begin =
         UniformBelow(RandomAt(key, 0)[0], static_cast<uint32_t>(count)) * kMaxDocumentTokens;

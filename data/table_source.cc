@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/thread.h"
 
@@ -67,7 +68,7 @@ Tokenized Tokenize(std::span<const TextPair> pairs, const Tokenizer& tokenizer) 
 std::vector<Tokenized> TokenizeInParallel(std::span<const TextPair> pairs,
                                           const Tokenizer& tokenizer) {
   const int64_t count = std::ssize(pairs);
-  std::vector<Tokenized> parts((count + kPairsTogether - 1) / kPairsTogether);
+  std::vector<Tokenized> parts(DivideUp(count, kPairsTogether));
   ParallelTasks(std::ssize(parts), [&](int64_t part) {
     const int64_t first = part * kPairsTogether;
     try {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "base/error.h"
 
 namespace syntra {
@@ -45,8 +46,7 @@ TokenCorpus::TokenCorpus(const Path& directory, const Tokenizer& tokenizer,
                                  document_ordinal + document, tokens});
     }
     document_ordinal += documents;
-    first_groups_.push_back(first_groups_.back() +
-                            (documents + documents_per_group - 1) / documents_per_group);
+    first_groups_.push_back(first_groups_.back() + DivideUp(documents, documents_per_group));
   }
   if (document_ordinal == 0) {
     Fail(ExitCode::kData, "{} holds no document", directory.string());

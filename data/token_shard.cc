@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/divide.h"
 #include "base/error.h"
 
 namespace syntra {
@@ -41,7 +42,7 @@ std::span<const std::byte> BytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-uint64_t AlignedSize(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+uint64_t AlignedSize(uint64_t bytes) { return DivideUp(bytes, kAlignment) * kAlignment; }
 
 [[noreturn]] void FailShard(const Path& path, std::string_view reason) {
   Fail(ExitCode::kData, "{}: {}; remove it and prepare the corpus again", path.string(), reason);

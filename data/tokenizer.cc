@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/crash_guard.h"
+#include "base/divide.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -242,7 +243,7 @@ void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size) {
        "sentinels); set it to {}",
        vocabulary_size, tokens, tokenizer.piece_count(),
        tokenizer.first_piece_id() > 0 ? ", padding" : "", tokenizer.extra_ids(),
-       (tokens + 127) / 128 * 128);
+       DivideUp(tokens, 128) * 128);
 }
 
 std::string_view SentencePieceVersion() { return SYNTRA_SENTENCEPIECE_VERSION; }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/divide.h"
 #include "base/text.h"
 #include "dist/launch.h"
 #include "dist/mpi.h"
@@ -19,7 +20,7 @@ void BroadcastText(Communicator& ranks, std::string* text) {
   ranks.AllReduceMax(std::span(&size, 1));
   text->resize(static_cast<size_t>(size));
   // The communicators move words.
-  std::vector<int32_t> words((text->size() + sizeof(int32_t) - 1) / sizeof(int32_t));
+  std::vector<int32_t> words(DivideUp(text->size(), sizeof(int32_t)));
   if (words.empty()) return;
   std::memcpy(words.data(), text->data(), text->size());
   ranks.Broadcast({words.data(), {DType::kI32, {static_cast<int64_t>(words.size())}}}, 0);

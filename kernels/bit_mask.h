@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/divide.h"
 #include "core/tensor.h"
 
 namespace syntra {
@@ -17,7 +18,7 @@ inline constexpr int64_t kMaskRowBits = 128;
 // From one row of a mask to the next, in bytes; then bit j % 8 of byte j / 8 is element j's.
 inline int64_t MaskStride(int64_t columns) {
   static_assert(std::endian::native == std::endian::little);
-  return (columns + kMaskRowBits - 1) / kMaskRowBits * (kMaskRowBits / 8);
+  return DivideUp(columns, kMaskRowBits) * (kMaskRowBits / 8);
 }
 
 // The type of a mask for matrices of this shape.

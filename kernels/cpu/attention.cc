@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
@@ -158,7 +159,7 @@ void Forward::RunShared(const KernelArguments& arguments, const int64_t* example
     shared_->ComputeBlock(arguments.inputs, scores_, unit / blocks, unit % blocks,
                           WorkspaceOf(arguments.workspace));
   });
-  const int64_t size = shared_->group_size(), groups = (count + size - 1) / size;
+  const int64_t size = shared_->group_size(), groups = DivideUp(count, size);
   ParallelTasks(z_.heads * groups, [&](int64_t unit) {
     const Workspace w = WorkspaceOf(arguments.workspace);
     auto* y = reinterpret_cast<float*>(w.thread + y_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "core/buffer.h"
 
 namespace syntra::attention {
@@ -16,8 +17,6 @@ bool HasOnlyTermsByRow(std::span<const TensorType> inputs) {
   return std::ranges::none_of(std::initializer_list<int>{kU, kA, kTable, kKeyPositions},
                               [&](int i) { return inputs[i].present(); });
 }
-
-int64_t DivideUp(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 }  // namespace
 

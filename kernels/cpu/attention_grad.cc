@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
@@ -472,7 +473,7 @@ void Backward::RunHeads(const KernelArguments& arguments, const Examples& exampl
 
 void Backward::RunUnits(const KernelArguments& arguments, const Examples& examples) const {
   if (examples.shared > 0) {
-    const int64_t size = shared_->group_size(), groups = (examples.shared + size - 1) / size;
+    const int64_t size = shared_->group_size(), groups = DivideUp(examples.shared, size);
     ParallelTasks(z_.heads * groups, [&](int64_t unit) {
       const int64_t from = unit % groups * size;
       RunSharedGroup(arguments, unit / groups, examples.list + from,

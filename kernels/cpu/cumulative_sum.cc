@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cumulative_sum: rows along the axis, one after the other, are added to sums in f32.
+#include "base/divide.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -35,7 +36,7 @@ void CumulativeSum(const OpCall& call, const KernelArguments& arguments) {
   const Shape& shape = call.inputs[0].shape;
   const auto axis = static_cast<int>(call.attributes.Int("axis"));
   const int64_t length = shape[axis], inner = DenseStrides(shape)[axis];
-  const int64_t pieces = (inner + kSums - 1) / kSums, outer = shape.size() / (length * inner);
+  const int64_t pieces = DivideUp(inner, kSums), outer = shape.size() / (length * inner);
   WithActivation(call.inputs[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = Input<T>(arguments, 0);

@@ -3,6 +3,7 @@
 // result is the real part of the transform over columns of (C x)_j - i (S x)_j, and row N - j is
 // that of the conjugate, which has the same numbers in reversed order. So half of the rows are
 // enough.
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/simd_targets.h"
@@ -149,7 +150,7 @@ void TransformBatch(const FourierCall& call, const KernelArguments& arguments) {
   const auto arrays = [&] {
     return ComplexArrays(LongestOf(call), of_tasks + ThreadIndex() * FourierTaskBytes(call));
   };
-  const int64_t row_groups = (call.rows() + LaneCount() - 1) / LaneCount();
+  const int64_t row_groups = DivideUp(call.rows(), LaneCount());
   WithActivation(call.dtype, [&](auto type) {
     using T = decltype(type);
     const auto transform = [&](int64_t example) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/crash_guard.h"
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "core/thread.h"
@@ -187,7 +188,7 @@ struct Bands {
   int plan_threads() const {
     if (threads == GemmThreads::kCaller) return 1;
     if (!problem.transpose_a || problem.k < 2048) return ThreadCount();
-    return static_cast<int>(std::min<int64_t>(ThreadCount(), (problem.n + 63) / 64));
+    return static_cast<int>(std::min<int64_t>(ThreadCount(), DivideUp(problem.n, 64)));
   }
   size_t workspace_bytes(size_t product_bytes) const {
     return count * (turned_bytes + product_bytes);

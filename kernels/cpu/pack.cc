@@ -3,6 +3,7 @@
 // rows that are a power of two apart share few cache sets and evict each other.
 #include "kernels/cpu/pack.h"
 
+#include "base/divide.h"
 #include "core/buffer.h"
 #include "core/simd_targets.h"
 
@@ -229,7 +230,7 @@ class Blocks {
         b_(b),
         pairs_(shape.packed == DType::kBF16),
         rows_(kBlockWords * RowsPerWord(shape.packed)),
-        row_blocks_((shape.k + rows_ - 1) / rows_),
+        row_blocks_(DivideUp(shape.k, rows_)),
         panel_words_(PackedWords(shape)),
         stride_(shape.stored_stride()),
         inner_(shape.transposed ? row_blocks_ : shape.n / kPanelColumns) {}

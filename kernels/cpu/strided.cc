@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/divide.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,7 +26,7 @@ constexpr int64_t kPiece = 4096;
 // Calls row(places, first, count) for every piece [first, first + count) of every row.
 template <typename Row>
 void ForEachRow(const StridedLoop<3>& loop, const Row& row) {
-  const int64_t inner = loop.inner(), pieces = (inner + kPiece - 1) / kPiece;
+  const int64_t inner = loop.inner(), pieces = DivideUp(inner, kPiece);
   ParallelFor(loop.rows() * pieces, RowGrain(std::min(inner, kPiece)),
               [&](int64_t begin, int64_t end) {
                 RowCursor<3> cursor(loop, begin / pieces);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sum_to: y[k] = sum over r of x[k, r] factor[k, r]. The terms are split into parts, by shape
 // alone. Each part of each result is summed, then the parts in order.
+#include "base/divide.h"
 #include "core/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -96,7 +97,7 @@ void SumParts(const SumCall& call, const X* x, const F* factor, float* partial) 
   const StridedLoop<3>& kept = call.plan.kept;
   const int64_t terms = call.plan.terms() / call.parts, results = call.plan.results();
   const int64_t piece = call.plan.along_rows ? std::clamp<int64_t>(kGrain / terms, 1, 1024) : 1024;
-  const int64_t inner = kept.inner(), pieces = (inner + piece - 1) / piece;
+  const int64_t inner = kept.inner(), pieces = DivideUp(inner, piece);
   const int64_t items = kept.rows() * pieces, grain = RowGrain(std::min(inner, piece) * terms);
   ParallelFor(call.parts * items, grain, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {

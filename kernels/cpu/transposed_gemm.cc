@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/divide.h"
 #include "core/buffer.h"
 #include "core/simd_targets.h"
 #include "kernels/cpu/amx.h"
@@ -131,8 +132,8 @@ struct Range {
 // equal.
 template <typename Body>
 void ForEachRange(int64_t count, int64_t most, const Body& body) {
-  const int64_t ranges = (count + most - 1) / most;
-  const auto length = static_cast<int64_t>(AlignUp((count + ranges - 1) / ranges, kBlockWords));
+  const int64_t ranges = DivideUp(count, most);
+  const auto length = static_cast<int64_t>(AlignUp(DivideUp(count, ranges), kBlockWords));
   for (int64_t begin = 0; begin < count; begin += length) {
     body(Range{begin, std::min(length, count - begin)});
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "core/buffer.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/operands.h"
@@ -17,16 +18,14 @@ namespace {
 constexpr int64_t kMostRows = 512, kFewestRows = 64, kChunkLogits = 16 << 20;
 constexpr int64_t kPanel = 64, kFewestPanels = 12, kMostPanels = 20;
 
-int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Blocks are multiples of 64 columns, since products are blocked that way, with as few columns as
 // possible left for the last block.
 int64_t BlockColumns(int64_t vocabulary) {
-  const int64_t panels = CeilDivide(vocabulary, kPanel);
+  const int64_t panels = DivideUp(vocabulary, kPanel);
   if (panels <= kMostPanels) return vocabulary;
   int64_t best = kMostPanels;
   for (int64_t size = kMostPanels; size >= kFewestPanels; --size) {
-    const auto covered = [panels](int64_t s) { return CeilDivide(panels, s) * s; };
+    const auto covered = [panels](int64_t s) { return DivideUp(panels, s) * s; };
     if (covered(size) < covered(best)) best = size;
   }
   return best * kPanel;
@@ -43,10 +42,10 @@ std::optional<Projection> ProjectionOf(const OpCall& call) {
 
 VocabularyTiles::VocabularyTiles(const Projection& projection) : projection_(projection) {
   const int64_t most = std::clamp(kChunkLogits / projection.vocabulary, kFewestRows, kMostRows);
-  chunk_count_ = CeilDivide(projection.tokens, most);
-  chunk_rows_ = CeilDivide(projection.tokens, chunk_count_);
+  chunk_count_ = DivideUp(projection.tokens, most);
+  chunk_rows_ = DivideUp(projection.tokens, chunk_count_);
   block_columns_ = BlockColumns(projection.vocabulary);
-  block_count_ = CeilDivide(projection.vocabulary, block_columns_);
+  block_count_ = DivideUp(projection.vocabulary, block_columns_);
 }
 
 int64_t VocabularyTiles::block_columns(int64_t block) const {

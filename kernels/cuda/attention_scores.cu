@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_scores.h"
 
+#include "base/divide.h"
+
 namespace syntra::attention {
 namespace {
 
@@ -91,8 +93,6 @@ __global__ void UnitRowsKernel(int a_size, int b_size, T* a_units, T* b_units) {
   }
 }
 
-int64_t BlocksFor(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
-
 }  // namespace
 
 PreparedTerms::PreparedTerms(const Dimensions& z, std::span<const TensorType> inputs,
@@ -134,7 +134,7 @@ void PreparedTerms::FindRanges(const KernelArguments& arguments, Terms<T>& terms
   terms.key_ranges = all.keys.ranges;
   terms.prefix_ranges = all.prefixes.ranges;
   if (items == 0) return;
-  Launch(arguments, {BlocksFor(items, kWarps), kThreads}, RangesKernel, terms.examples, terms.batch,
+  Launch(arguments, {DivideUp(items, kWarps), kThreads}, RangesKernel, terms.examples, terms.batch,
          all);
 }
 
@@ -149,9 +149,9 @@ void PreparedTerms::Run(const KernelArguments& arguments, Terms<T>& terms) const
     terms.position_rows = rows;
     const int64_t heads = terms.positions_per_head ? terms.heads : 1;
     const int64_t width = PaddedWidth<T>(terms.features);
-    const int64_t items = heads * BlocksFor(width, kEight) * terms.position_extent;
-    Launch(arguments, {BlocksFor(items, kThreads), kThreads}, PositionRowsKernel<T>,
-           terms.positions, heads, terms.features, terms.position_extent, width, rows);
+    const int64_t items = heads * DivideUp(width, kEight) * terms.position_extent;
+    Launch(arguments, {DivideUp(items, kThreads), kThreads}, PositionRowsKernel<T>, terms.positions,
+           heads, terms.features, terms.position_extent, width, rows);
   }
   if (terms.a != nullptr) {
     T *a = rows_at(a_units_), *b = rows_at(b_units_);

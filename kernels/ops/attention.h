@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "base/divide.h"
 #include "kernels/math/attention_pattern.h"
 #include "kernels/op.h"
 
@@ -54,7 +55,7 @@ struct Dimensions {
 
   // Whether which keys a query reads depends on more than `causal` and segments.
   bool IsSparse() const { return pattern.is_window() || block > 0; }
-  int64_t QueryBlocks() const { return (queries + block - 1) / block; }
+  int64_t QueryBlocks() const { return DivideUp(queries, block); }
 };
 
 // The attributes of a call. `block`: the rows of a block where there are key blocks, else 0.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test cases of attention: every score term alone, with the others, and under every mask.
+#include "base/divide.h"
 #include "kernels/ops/attention.h"
 
 namespace syntra::attention {
@@ -68,7 +69,7 @@ class CaseBuilder {
   }
   CaseBuilder& Blocks(int64_t heads, int64_t block, int64_t read) {
     block_ = block;
-    inputs_[kKeyBlocks] = {DType::kI32, {heads, (z_.queries + block - 1) / block, read}};
+    inputs_[kKeyBlocks] = {DType::kI32, {heads, DivideUp(z_.queries, block), read}};
     return *this;
   }
   OpCase Build(std::string name) const;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/divide.h"
 #include "base/text.h"
 
 namespace syntra {
@@ -131,7 +132,7 @@ void Svg::Legend(std::span<const std::string> names, double column, double top) 
 
 double LegendHeight(size_t names, double column) {
   const size_t columns = LegendColumns(column);
-  return Svg::kLegendLine * static_cast<double>((names + columns - 1) / columns);
+  return Svg::kLegendLine * static_cast<double>(DivideUp(names, columns));
 }
 
 double WidthOf(const std::string& text) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/divide.h"
 #include "base/text.h"
 #include "config/rules.h"
 #include "core/corruption_lengths.h"
@@ -202,7 +203,7 @@ void VocabularyIsEven(const Report& report) {
       {"model.vocabulary_size"},
       fmt::format("model.vocabulary_size {} is odd; pad it to an even size, best to a multiple "
                   "of 128 ({})",
-                  size, (int64_t{size} + 127) / 128 * 128));
+                  size, DivideUp(int64_t{size}, 128) * 128));
 }
 
 void VocabularyHoldsSentinels(const Report& report) {

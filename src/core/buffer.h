@@ -7,6 +7,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/divide.h"
+
 namespace syntra {
 
 class Buffer {
@@ -44,7 +46,7 @@ class Buffer {
 };
 
 constexpr size_t AlignUp(size_t offset, size_t alignment = Buffer::kAlignment) {
-  return (offset + alignment - 1) / alignment * alignment;
+  return DivideUp(offset, alignment) * alignment;
 }
 
 }  // namespace syntra

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/divide.h"
+
 namespace syntra {
 
 // Processors that this process may run on.
@@ -24,7 +26,7 @@ inline void SetThreadCount(int count) { omp_set_num_threads(count); }
 // `body` must not throw.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
-  const int64_t blocks = (count + grain - 1) / grain;
+  const int64_t blocks = DivideUp(count, grain);
   const int64_t threads = omp_in_parallel() ? 1 : std::min<int64_t>(ThreadCount(), blocks);
   if (threads <= 1) {
     if (count > 0) body(int64_t{0}, count);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/divide.h"
 #include "data/packer.h"
 
 namespace syntra {
@@ -23,7 +24,7 @@ int64_t RoundedCount(int64_t count, int64_t most) {
   const auto octave =
       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count - 1, 1))));
   const int64_t step = std::max<int64_t>(octave / 4, 1);
-  return std::min((count + step - 1) / step * step, most);
+  return std::min(DivideUp(count, step) * step, most);
 }
 
 // The least power of two that holds `length`, at least kShortestOutput and at most `longest`.

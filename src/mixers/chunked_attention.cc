@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/divide.h"
 #include "nn/tensors.h"
 
 namespace syntra {
@@ -22,7 +23,7 @@ class Chunks {
         attention_(attention),
         length_(length),
         chunk_(IsOneSum() ? length : std::min(length, attention.chunk_length)),
-        count_((length + chunk_ - 1) / chunk_) {}
+        count_(DivideUp(length, chunk_)) {}
 
   Value Attend(const ChunkedOperands& operands) const {
     const Value query = Split(operands.query), key = Split(operands.key),

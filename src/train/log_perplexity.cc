@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/divide.h"
 #include "plan/evaluation_rows.h"
 
 namespace syntra {
@@ -28,7 +29,7 @@ std::optional<LogPerplexity> MeasureLogPerplexity(EvaluationReplica& replica,
   const EvaluationConfig& how = config.evaluation();
   const int64_t batch_size = std::min(EvaluationBatchRows(config), data.example_count());
   const int64_t count = std::min<int64_t>(how.batches(), data.BatchCount(batch_size));
-  const int64_t pieces = (batch_size + kPieceRows - 1) / kPieceRows;
+  const int64_t pieces = DivideUp(batch_size, kPieceRows);
   double negative_log_p = 0, tokens = 0;
   uint64_t checksum = 0;
   // The pieces go round the ranks.
