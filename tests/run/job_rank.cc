@@ -32,7 +32,7 @@ ExitCode Run(Communicator& communicator, const Path& directory, int64_t steps) {
   watchdog.ReportTo(directory, communicator.rank(), AllGatherLines(communicator, HostName()));
   // A clock that stands still: the ranks' files are compared.
   MetricsLog metrics(directory / fmt::format("metrics-{}.jsonl", communicator.rank()), {0},
-                     [] { return MetricsLog::Clock::time_point(); });
+                     [] { return WallClock::time_point(); });
   ReplaceFileDurably(directory / fmt::format("pid-{}", communicator.rank()),
                      std::to_string(getpid()));
   std::vector<float> gradients(100000, 1);
