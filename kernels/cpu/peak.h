@@ -13,8 +13,8 @@ namespace syntra {
 // where there is AMX. NaN if the processor lacks the instructions.
 double MeasurePeakFlops(DType type, double seconds);
 
-// The share of the peak that the training step of a model of 60 M parameters reached (see
-// "Measured" in README.md). AMX multiplies faster than memory and the rest of a step keep up with.
+// The share of the peak that the training step of a model of 60 M parameters reached on processors
+// of this kind (see "Measured" in README.md).
 double UsualShareOfPeak(DType type);
 
 // Enough seconds to find the peak to a few percent without a noticeable delay.

@@ -69,7 +69,7 @@ void PrintTime(const TimeEstimate& estimate, int ranks) {
   }
   fmt::print(
       "The times are estimates: {:.0f} % of the {:.0f} GFLOP/s that {} of this machine "
-      "can reach now.\nA model of 60 M parameters reached that share; small ones reach less. "
+      "can reach now.\nA model of 60 M parameters reached about that share; small ones reach less. "
       "Evaluations, checkpoints\nand communication are not counted. To measure a step: syntra "
       "bench\n",
       100 * estimate.share, 1e-9 * estimate.peak, Counted(ThreadCount(), "thread"));
