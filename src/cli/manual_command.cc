@@ -35,6 +35,23 @@ constexpr std::array kExitStatuses{
                "stopped on request, nothing that was trained is lost; run the same command again"},
 };
 
+struct Variable {
+  const char* name;
+  const char* meaning;
+};
+
+// What the environment changes. README.md has the same list.
+constexpr std::array kVariables{
+    Variable{"OMP_NUM_THREADS", "threads of a process where train.threads is not set"},
+    Variable{"SYNTRA_BINDING", "none: ranks are not bound to cores of their own"},
+    Variable{"SYNTRA_WATCHDOG",
+             "limits of phases that take longer than the watchdog allows, in seconds, such as "
+             "save=3600,init=600"},
+    Variable{"SYNTRA_ALGORITHMS",
+             "first: cuBLASLt's first algorithm is taken, and none is timed or remembered"},
+    Variable{"SYNTRA_HOPPER", "off: Hopper GPUs use the attention kernels of other GPUs"},
+};
+
 // Text of any kind as roff shows it: backslashes, hyphens that can be copied, and no line that
 // begins with a control character.
 std::string Roff(const std::string& text) {
@@ -84,6 +101,14 @@ std::string ExitStatusSection() {
   return text;
 }
 
+std::string EnvironmentSection() {
+  std::string text = ".SH ENVIRONMENT\n";
+  for (const Variable& variable : kVariables) {
+    text += fmt::format(".TP\n.B {}\n{}\n", Roff(variable.name), Roff(variable.meaning));
+  }
+  return text;
+}
+
 // "syntra-config".
 std::string PageName(const CLI::App& app) {
   return app.get_parent() ? PageName(*app.get_parent()) + "-" + app.get_name() : app.get_name();
@@ -120,7 +145,7 @@ std::string Page(const CLI::App& app) {
       text += fmt::format(".SH OPTIONS OF {}\n", Roff(FullName(*inner))) + OptionEntries(*inner);
     }
   }
-  return text + ExitStatusSection() + SeeAlsoSection(app);
+  return text + ExitStatusSection() + EnvironmentSection() + SeeAlsoSection(app);
 }
 
 const CLI::App& FindCommand(const CLI::App& root, const std::string& name) {
