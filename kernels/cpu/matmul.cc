@@ -22,7 +22,7 @@ namespace {
 // From this number of rows of A on, a packed B saves more time than packing costs.
 constexpr int64_t kPackingRows = 256;
 
-// Of a product that may have other operands too.
+// Whether the operands of the product itself are activations; the call may have others.
 bool HasActivationOperands(const OpCall& call) {
   return IsActivation(call.inputs[0]) && IsActivation(call.inputs[1]) &&
          IsActivation(call.outputs[0]);

@@ -49,7 +49,7 @@ struct PanelPacking {
 bool CanPack(const PanelPacking& packing);
 // Rows of words from one packed panel to the next.
 int64_t PackedWords(const PanelPacking& packing);
-// Of all panels.
+// The bytes of all panels.
 size_t PackedBytes(const PanelPacking& packing);
 void Pack(const PanelPacking& packing, const void* b, std::byte* to);
 

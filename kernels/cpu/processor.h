@@ -12,7 +12,7 @@ struct Processor {
 };
 Processor DetectProcessor();
 
-// Loops ask it, so it is no function.
+// A constant and not a function, since inner loops read it.
 inline const Processor kProcessor = DetectProcessor();
 
 // Whether the processor has AMX for bf16 and the system lets this process use it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two clocks: durations are measured by the one that never goes back, and what people read, or what
-// must outlive the process, is told by the wall's, which may be set back.
+// Two clocks. Clock measures durations: it never goes back. WallClock, which may be set back, gives
+// times that people read or that outlive the process.
 #pragma once
 
 #include <time.h>
