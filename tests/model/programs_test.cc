@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -12,6 +13,7 @@
 #include "kernels/tested.h"
 #include "model/model_trial.h"
 #include "nn/layers.h"
+#include "program/finite_differences.h"
 
 namespace syntra {
 namespace {
