@@ -17,10 +17,10 @@
 namespace syntra {
 namespace {
 
-void Crash() {
-  volatile int* nowhere = nullptr;
-  *nowhere = 1;
-}
+// Volatile, since a compiler may leave out a write through a pointer that it knows to be null.
+int* volatile nowhere = nullptr;
+
+void Crash() { *nowhere = 1; }
 
 Ended RunGuarded(const std::function<void()>& body) {
   return RunInChild([&] {

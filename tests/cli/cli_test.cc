@@ -2,7 +2,6 @@
 // Runs the program and checks exit codes and messages.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,35 +11,12 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "tests/base/scratch.h"
+#include "tests/cli/shell.h"
 
 namespace syntra {
 namespace {
 
 const std::string kPresets = SYNTRA_SOURCE_DIR "/configs/";
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-// Runs a shell command in which $syntra is the program.
-Outcome RunShell(const std::string& command) {
-  static const std::string base = ScratchDirectory("shell") / "command";
-  ReplaceFileDurably(base + ".sh", "syntra='" SYNTRA_BINARY "'\n" + command + "\n");
-  const int status =
-      std::system(fmt::format("bash '{0}.sh' >'{0}.out' 2>'{0}.err' </dev/null", base).c_str());
-  Outcome outcome;
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  outcome.out = ReadWholeFile(base + ".out");
-  outcome.err = ReadWholeFile(base + ".err");
-  return outcome;
-}
-
-Outcome Syntra(const std::string& arguments) { return RunShell("\"$syntra\" " + arguments); }
-
-bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Cli, HelpAndVersion) {
   const Outcome help = Syntra("--help");
@@ -152,39 +128,6 @@ TEST(Cli, DoctorAsTextAndJson) {
 TEST(Cli, DoctorWarnsOfTooManyThreads) {
   const Outcome outcome = RunShell("OMP_NUM_THREADS=5000 \"$syntra\" doctor");
   EXPECT_TRUE(Has(outcome.out, "5000 threads share")) << outcome.out;
-}
-
-TEST(Cli, ManualPagesOfAllCommands) {
-  const Outcome page = Syntra("manual config");
-  ASSERT_EQ(page.code, 0) << page.err;
-  for (const char* part : {".TH syntra\\-config 1", ".SH COMMANDS\n.TP\n.B show\n",
-                           ".SH OPTIONS OF syntra config show\n", ".SH EXIT STATUS", ".B 75\n",
-                           ".SH ENVIRONMENT", ".B SYNTRA_WATCHDOG\n"}) {
-    EXPECT_TRUE(Has(page.out, part)) << part << page.out;
-  }
-  // No line is taken for a command of roff by accident.
-  for (const std::string& line : Split(page.out, '\n')) {
-    EXPECT_FALSE(line.starts_with("'")) << line;
-  }
-  EXPECT_EQ(Syntra("manual confg").code, 2);
-  const Outcome written = RunShell("\"$syntra\" manual --write $0.pages && ls $0.pages");
-  EXPECT_TRUE(Has(written.out, "syntra-pretrain.1\n")) << written.err;
-  EXPECT_TRUE(Has(written.out, "syntra.1\n")) << written.out;
-}
-
-// Where the README's list of variables and the manual's differ, one of them is old.
-TEST(Cli, TheReadmeHasTheVariablesOfTheManual) {
-  const std::string readme = ReadWholeFile(SYNTRA_SOURCE_DIR "/README.md");
-  const std::string page = Syntra("manual config").out;
-  const size_t begin = page.find(".SH ENVIRONMENT"), end = page.find(".SH SEE ALSO");
-  ASSERT_LT(begin, end);
-  int variables = 0;
-  for (const std::string& line : Split(page.substr(begin, end - begin), '\n')) {
-    if (!line.starts_with(".B ")) continue;
-    ++variables;
-    EXPECT_TRUE(Has(readme, "| `" + line.substr(3) + "` |")) << line;
-  }
-  EXPECT_EQ(variables, 5);
 }
 
 TEST(Cli, BashCompletion) {
@@ -313,7 +256,7 @@ TEST(Cli, PlanEstimatesTheTime) {
                    plan.at("flops_per_step").get<double>() / (share * peak));
   for (const char* part :
        {"time of a step", "time of the run", "with 2 ranks", "each on a machine like this one",
-        "estimates: 80 % of the", "syntra bench"}) {
+        fmt::format("estimates: {:.0f} % of the", 100 * share).c_str(), "syntra bench"}) {
     EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
   }
 }

@@ -380,7 +380,7 @@ TEST(TrainingData, RefusesWhatDoesNotBelongTogether) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_NE(std::string(error.what()).find("set data.extra_ids to at least"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("set extra_ids to at least"), std::string::npos);
   }
 }
 

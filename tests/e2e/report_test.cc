@@ -78,7 +78,7 @@ Log-perplexity against step: training ..., validation o
   EXPECT_EQ(json.at("tokens_per_second"), 2000);
   const Outcome none = Run({"report", scratch_.string()});
   EXPECT_EQ(none.code, 2);
-  EXPECT_TRUE(none.Says("metrics.jsonl is not there")) << none.err;
+  EXPECT_TRUE(none.Says("is not the directory of a run: it has no metrics.jsonl")) << none.err;
   const Path picture = Directory("run") / "curve.svg";
   ASSERT_EQ(Run({"report", "--svg", picture.string(), Directory("run").string()}).code, 0);
   const std::string svg = ReadWholeFile(picture);

@@ -146,7 +146,7 @@ goes_on_without_the_cases_that_a_process_died_in() {
 is_alive() { [[ $(cut -d ' ' -f 3 "/proc/$1/stat" 2>/dev/null || echo Z) != Z ]]; }
 
 leaves_nothing_behind_that_does_not_want_to_end() {
-  local process code=0
+  local process i code=0
   rm -r "$OUTPUT"
   mv "$SCRATCH/path/timeout" "$SCRATCH/timeout" # the real one has a process group of its own
   : >"$SCRATCH/stubborn"
@@ -156,6 +156,11 @@ leaves_nothing_behind_that_does_not_want_to_end() {
   wait $! || code=$?
   if ((code != 143)); then fail "it ended with $code"; fi
   while read -r process; do
+    # It is told to end before gpu_check ends, and may need a moment.
+    for ((i = 0; i < 100; ++i)); do
+      if ! is_alive "$process"; then break; fi
+      sleep 0.1
+    done
     if is_alive "$process"; then fail "$process lives"; fi
   done <"$SCRATCH/stubborn"
   rm "$SCRATCH/stubborn"
