@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors files: values in and out, and files that were made to do harm.
+// Safetensors files: values in and out, and hostile files.
 #include "convert/safetensors.h"
 
 #include <gtest/gtest.h>
