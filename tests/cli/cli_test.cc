@@ -254,9 +254,9 @@ TEST(Cli, PlanEstimatesTheTime) {
   const double share = plan.at("assumed_share_of_peak"), peak = plan.at("peak_flops");
   EXPECT_DOUBLE_EQ(plan.at("estimated_step_seconds").get<double>(),
                    plan.at("flops_per_step").get<double>() / (share * peak));
-  for (const char* part :
-       {"time of a step", "time of the run", "with 2 ranks", "each on a machine like this one",
-        fmt::format("estimates: {:.0f} % of the", 100 * share).c_str(), "syntra bench"}) {
+  const std::string assumed = fmt::format("estimates: {:.0f} % of the", 100 * share);
+  for (const char* part : {"time of a step", "time of the run", "with 2 ranks",
+                           "each on a machine like this one", assumed.c_str(), "syntra bench"}) {
     EXPECT_TRUE(Has(text.out, part)) << part << "\n" << text.out;
   }
 }
