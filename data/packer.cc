@@ -2,11 +2,10 @@
 #include "data/packer.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 
-#include "base/divide.h"
 #include "base/error.h"
+#include "base/octave.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
@@ -68,9 +67,7 @@ ExampleLengths RowPacking::BatchLengths(const ExampleLengths& longest) const {
 }
 
 int64_t PaddedLength(int64_t length, int64_t most) {
-  const int64_t octave = std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(length - 1, 1)));
-  const int64_t step = std::max(octave / 4, kLeastPadding);
-  return std::min(DivideUp(length, step) * step, most);
+  return RoundUpInOctave(length, kLeastPadding, most);
 }
 
 PackedEpoch::PackedEpoch(std::shared_ptr<const ExampleEpoch> examples, const RowPacking& packing,

@@ -7,8 +7,8 @@
 #include <bit>
 #include <cstring>
 
-#include "base/divide.h"
 #include "base/error.h"
+#include "core/buffer.h"
 
 namespace syntra {
 namespace {
@@ -41,8 +41,6 @@ template <typename T>
 std::span<const std::byte> BytesOf(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
-
-uint64_t AlignedSize(uint64_t bytes) { return DivideUp(bytes, kAlignment) * kAlignment; }
 
 [[noreturn]] void FailShard(const Path& path, std::string_view reason) {
   Fail(ExitCode::kData, "{}: {}; remove it and prepare the corpus again", path.string(), reason);
@@ -82,7 +80,7 @@ void TokenShardWriter::FlushTokens() {
 }
 
 void TokenShardWriter::Pad() {
-  const std::vector<std::byte> zeros(AlignedSize(written_) - written_);
+  const std::vector<std::byte> zeros(AlignUp(written_, kAlignment) - written_);
   WriteBytes(zeros);
 }
 
@@ -155,8 +153,9 @@ TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kDa
   // These bounds keep the sums below from overflowing.
   const uint64_t limit = bytes.size();
   if (trailer.documents > limit || trailer.tokens > limit) FailShard(path, "impossible counts");
-  const uint64_t offsets_at = AlignedSize(sizeof(Preamble) + trailer.tokens * token_bytes_);
-  const uint64_t trailer_at = AlignedSize(offsets_at + (trailer.documents + 1) * sizeof(uint64_t));
+  const uint64_t offsets_at = AlignUp(sizeof(Preamble) + trailer.tokens * token_bytes_, kAlignment);
+  const uint64_t trailer_at =
+      AlignUp(offsets_at + (trailer.documents + 1) * sizeof(uint64_t), kAlignment);
   if (trailer_at + sizeof(Trailer) != bytes.size())
     FailShard(path, "size does not match its counts");
   if (verify) {

@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "base/divide.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "core/buffer.h"
 
 namespace syntra {
 namespace {
@@ -250,7 +250,7 @@ std::string SafetensorsHeaderText(const SafetensorsHeader& header) {
                   {"data_offsets", {entry.begin, entry.end}}};
   }
   std::string text = json.dump();
-  text.resize(DivideUp(text.size(), 8) * 8, ' ');
+  text.resize(AlignUp(text.size(), 8), ' ');
   const uint64_t length = text.size();
   std::string bytes(kLengthBytes, '\0');
   std::memcpy(bytes.data(), &length, kLengthBytes);

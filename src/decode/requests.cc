@@ -6,7 +6,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "base/divide.h"
+#include "base/octave.h"
 #include "data/packer.h"
 
 namespace syntra {
@@ -17,15 +17,6 @@ namespace {
 // in every layer.
 constexpr int64_t kMostRows = 96, kInputTokens = 8192, kOutputTokens = 16384;
 constexpr int64_t kShortestOutput = 4;
-
-// The rounded number of a batch's requests: one of four sizes in each octave (..., 8, 10, 12, 14,
-// 16, 20, ...).
-int64_t RoundedCount(int64_t count, int64_t most) {
-  const auto octave =
-      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count - 1, 1))));
-  const int64_t step = std::max<int64_t>(octave / 4, 1);
-  return std::min(DivideUp(count, step) * step, most);
-}
 
 // The least power of two that holds `length`, at least kShortestOutput and at most `longest`.
 int64_t RoundedOutput(int64_t length, int64_t longest) {
@@ -76,7 +67,7 @@ std::vector<RequestBatch> BatchesBySize(std::span<const RequestSize> sizes, int6
       batch.largest.input = length;
       batch.largest.output = std::max(batch.largest.output, size.output);
     }
-    batch.inputs = RoundedCount(std::ssize(batch.requests), most_rows);
+    batch.inputs = RoundUpInOctave(std::ssize(batch.requests), 1, most_rows);
     batch.largest.output = RoundedOutput(batch.largest.output, output_length);
     batches.push_back(std::move(batch));
   }
@@ -91,7 +82,7 @@ int64_t MostInputs(int64_t rows, int64_t padded_length, int64_t output_length) {
 RequestBatch FullBatch(int64_t requests, const RequestSize& size, int64_t output_length) {
   const int64_t count = std::min(requests, MostInputs(size.rows, size.input, output_length));
   return {.requests = {},
-          .inputs = RoundedCount(count, MostOfOutputs(size.rows, output_length)),
+          .inputs = RoundUpInOctave(count, 1, MostOfOutputs(size.rows, output_length)),
           .largest = size};
 }
 

@@ -11,7 +11,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -62,19 +64,29 @@ constexpr NamedPhase kPhases[] = {
 
 const NamedPhase& Named(RunPhase phase) { return kPhases[static_cast<int>(phase)]; }
 
+using NamedLimit = std::pair<std::string, double WatchdogLimits::*>;
+
+// Those of the phases, then the others.
+const std::vector<NamedLimit>& NamedLimits() {
+  static const std::vector<NamedLimit> all = [] {
+    std::vector<NamedLimit> limits;
+    for (const NamedPhase& each : kPhases) limits.emplace_back(each.name, each.limit);
+    limits.emplace_back("first_steps", &WatchdogLimits::first_steps);
+    limits.emplace_back("step_medians", &WatchdogLimits::step_medians);
+    limits.emplace_back("gather", &WatchdogLimits::gather);
+    return limits;
+  }();
+  return all;
+}
+
 double* FindLimit(WatchdogLimits* limits, std::string_view name) {
-  for (const NamedPhase& each : kPhases) {
-    if (name == each.name) return &(limits->*each.limit);
-  }
-  if (name == "first_steps") return &limits->first_steps;
-  if (name == "step_medians") return &limits->step_medians;
-  return name == "gather" ? &limits->gather : nullptr;
+  const auto it = std::ranges::find(NamedLimits(), name, &NamedLimit::first);
+  return it == NamedLimits().end() ? nullptr : &(limits->*it->second);
 }
 
 std::vector<std::string> LimitNames() {
   std::vector<std::string> names;
-  for (const NamedPhase& each : kPhases) names.emplace_back(each.name);
-  names.insert(names.end(), {"first_steps", "step_medians", "gather"});
+  for (const NamedLimit& each : NamedLimits()) names.push_back(each.first);
   return names;
 }
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that are rounded so that few of them occur.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "base/divide.h"
+
+namespace syntra {
+
+// The least of 8, 10, 12, 14, 16, 20, ..., four sizes in each octave, that holds `count`; but sizes
+// are multiples of `step`, and `most` at most.
+inline int64_t RoundUpInOctave(int64_t count, int64_t step, int64_t most) {
+  const auto octave =
+      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count - 1, 1))));
+  const int64_t of_octave = std::max(octave / 4, step);
+  return std::min(DivideUp(count, of_octave) * of_octave, most);
+}
+
+}  // namespace syntra
