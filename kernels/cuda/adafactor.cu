@@ -3,6 +3,7 @@
 // matrices whose rows and columns are the two factored axes, any other as a vector of elements. The
 // device reads the hyperparameters, so that a captured step follows the schedule. A further output
 // gets the parameter in bf16 (kernels/backend.h).
+#include "base/divide.h"
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/math/adafactor.h"
@@ -115,7 +116,7 @@ struct SumRows {
   static int64_t PartsOf(const Tensor& tensor) {
     constexpr int64_t kMostParts = 1024, kRowsAtOnce = kThreads / kWarp;
     const int64_t rows = tensor.shape.count() * tensor.shape.rows;
-    return std::min<int64_t>((rows + kRowsAtOnce - 1) / kRowsAtOnce, kMostParts);
+    return std::min<int64_t>(DivideUp(rows, kRowsAtOnce), kMostParts);
   }
   __device__ void operator()(const Tensor& tensor, Part part) const {
     const Matrices& shape = tensor.shape;

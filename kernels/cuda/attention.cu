@@ -4,6 +4,7 @@
 // (attention_forward.h). Two kinds of calls have kernels of their own: the shared class
 // (attention_shared.h), which leaves only a few examples to these, and on Hopper GPUs products of
 // queries and keys (attention_hopper.h).
+#include "base/divide.h"
 #include "kernels/cuda/attention_forward.h"
 #include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/attention_shared.h"
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) AttentionKernel(Forward<T> ca
   if constexpr (kPlain) call.terms.AssumePlain();
   T* memory = reinterpret_cast<T*>(SharedBytes());
   const auto heads = static_cast<int>(call.terms.heads);
-  const int tiles = (static_cast<int>(call.terms.queries) + Tile::kQueries - 1) / Tile::kQueries;
+  const int tiles = DivideUp(static_cast<int>(call.terms.queries), Tile::kQueries);
   ForItems(call.terms, call.terms.ExampleCount() * heads * tiles, [&](int item) {
     const int64_t b = call.terms.Example(item / tiles / heads);
     Tile tile(call, memory, b, item / tiles % heads, item % tiles);
@@ -150,7 +151,7 @@ std::optional<BoundKernel> cuda_attention(const OpCall& call) {
         if (hopper && forward.terms.AreProducts()) return RunOnHopper(arguments, forward);
       }
       WithTile<T>(z.head_size, [&]<typename Tile>(std::type_identity<Tile>) {
-        const int64_t tiles = (z.queries + Tile::kQueries - 1) / Tile::kQueries;
+        const int64_t tiles = DivideUp(z.queries, Tile::kQueries);
         const Grid grid = ItemGrid(forward.terms, z.batch * z.heads * tiles, memory->bytes);
         WithPlain(forward.terms, [&](auto plain) {
           Launch(arguments, grid, AttentionKernel<Tile, plain(), T>, forward, memory->stages);

@@ -18,6 +18,7 @@
 // dQ there, and a kernel that does (attention_grad_hopper.cu).
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/attention_scores.h"
 
 namespace syntra::attention {
@@ -73,7 +74,7 @@ struct Recomputation {
     return (on_hopper ? PaddedKeys() : 0) + Chunks(call.terms.queries) * kColumns + kWarp;
   }
   __host__ __device__ int64_t PaddedKeys() const {
-    return (call.terms.keys + 2 * kColumns - 1) / (2 * kColumns) * (2 * kColumns);
+    return DivideUp(call.terms.keys, 2 * kColumns) * (2 * kColumns);
   }
   // The floats of all lines of a part.
   int64_t LineFloats() const { return call.terms.heads * LineTiles() * LineWarps() * LineLength(); }
@@ -93,7 +94,7 @@ __device__ __forceinline__ void AddDiagonals(const Fragment (&d_scores)[kPassing
                                              SkewedRows<T>& skewed, float* line) {
   constexpr int kN = kPassingFragments<T>;
   constexpr int kWidth = SkewedRows<T>::kWidth, kEntries = kWidth + 7;
-  float entry[(kEntries + kWarp - 1) / kWarp];
+  float entry[DivideUp(kEntries, kWarp)];
 #pragma unroll
   for (int x = LaneIndex(), e = 0; e < std::ssize(entry); ++e, x += kWarp) {
     entry[e] = x < kEntries ? line[x] : 0.0f;

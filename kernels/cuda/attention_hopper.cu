@@ -5,6 +5,7 @@
 // as on other GPUs (attention.cu).
 #include "kernels/cuda/attention_hopper.h"
 
+#include "base/divide.h"
 #include "kernels/cuda/hopper.h"
 
 namespace syntra::attention {
@@ -42,7 +43,7 @@ class HopperBlock {
   __device__ HopperBlock(const HopperCall& call, const Forward<BFloat16>& forward)
       : call_(call), forward_(forward), memory_(Shared<HopperMemory>()) {
     const auto heads = static_cast<int>(terms_.heads), block = static_cast<int>(BlockIndex());
-    const int tiles = (static_cast<int>(terms_.queries) + kQueries - 1) / kQueries;
+    const int tiles = DivideUp(static_cast<int>(terms_.queries), kQueries);
     b_ = block / tiles / heads;
     h_ = block / tiles % heads;
     first_query_ = block % tiles * kQueries;
@@ -184,7 +185,7 @@ void RunOnHopper(const KernelArguments& arguments, const Forward<BFloat16>& forw
   const HopperCall call{map(z.query, z.queries, z.query_pitch, kQueries),
                         map(z.key, z.keys, z.key_pitch, kKeys),
                         map(z.value, z.keys, z.value_pitch, kKeys), forward};
-  const int64_t tiles = (z.queries + kQueries - 1) / kQueries;
+  const int64_t tiles = DivideUp(z.queries, kQueries);
   const Grid grid{z.batch * z.heads * tiles, kHopperThreads, sizeof(HopperMemory)};
   WithPlain(z, [&](auto plain) { Launch(arguments, grid, HopperKernel<plain()>, call); });
 }

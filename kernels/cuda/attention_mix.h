@@ -3,6 +3,7 @@
 // transpose with activations, and the sums of dS over the batch.
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/attention_shared.h"
 
 namespace syntra::attention {
@@ -87,8 +88,8 @@ struct ScoreSums {
 // wave of blocks takes as long as a block's examples, and besides as long as `extra` examples.
 inline int64_t PartsFor(int64_t batch, int64_t tiles, int64_t at_once, int64_t extra) {
   const auto time = [&](int64_t parts) {
-    const int64_t waves = (tiles * parts + at_once - 1) / at_once;
-    return waves * ((batch + parts - 1) / parts + extra);
+    const int64_t waves = DivideUp(tiles * parts, at_once);
+    return waves * (DivideUp(batch, parts) + extra);
   };
   int64_t best = 1;
   for (int64_t parts = 2; parts <= batch; ++parts) {

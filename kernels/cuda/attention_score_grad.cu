@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The results of attention_grad that are sums of dS itself (attention_grad.h): dtable, and the sums
 // over parts of the batch.
+#include "base/divide.h"
 #include "kernels/cuda/attention_grad.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
@@ -153,7 +154,7 @@ struct TableRows {
 template <typename Sums>
 __global__ void SumLinesKernel(Sums sums) {
   if (sums.work.call.terms.ExampleCount() == 0) return;
-  const int64_t tiles = (sums.lines + kWarp - 1) / kWarp, group = BlockIndex() / tiles;
+  const int64_t tiles = DivideUp(sums.lines, kWarp), group = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   float sum = 0.0f;
   for (int64_t item = WarpIndex(); item < sums.items; item += WarpCount()) {
@@ -166,7 +167,7 @@ __global__ void SumLinesKernel(Sums sums) {
 
 template <typename Sums>
 void SumLines(const KernelArguments& arguments, int64_t groups, const Sums& sums) {
-  Launch(arguments, {groups * ((sums.lines + kWarp - 1) / kWarp), kThreads, sizeof(ColumnStorage)},
+  Launch(arguments, {groups * DivideUp(sums.lines, kWarp), kThreads, sizeof(ColumnStorage)},
          SumLinesKernel<Sums>, sums);
 }
 
@@ -359,8 +360,7 @@ void RunScores(const KernelArguments& arguments, const Recomputation<T>& work) {
   if (call.dpositions != nullptr) {
     const int64_t heads = z.positions_per_head ? z.heads : 1;
     const int64_t entries = heads * z.features * z.position_extent;
-    Launch(arguments, {(entries + kThreads - 1) / kThreads, kThreads}, DensePartsKernel<T>, work,
-           heads);
+    Launch(arguments, {DivideUp(entries, kThreads), kThreads}, DensePartsKernel<T>, work, heads);
   }
   if (call.dbias != nullptr) {
     SumLines(arguments, z.heads,

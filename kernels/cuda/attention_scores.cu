@@ -61,7 +61,7 @@ __global__ void RangesKernel(const int32_t* examples, int64_t batch, AllRangedRo
 template <typename T>
 __global__ void PositionRowsKernel(const float* positions, int64_t heads, int64_t features,
                                    int64_t extent, int64_t width, T* rows) {
-  const int64_t pieces = (width + kEight - 1) / kEight;
+  const int64_t pieces = DivideUp(width, kEight);
   const int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
   if (item >= heads * pieces * extent) return;
   const int64_t n = item % extent, column = item / extent % pieces * kEight;

@@ -4,6 +4,7 @@
 // keys. Columns are the passing rows of the other side.
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/attention_terms.h"
 #include "kernels/workspace.h"
 
@@ -79,7 +80,7 @@ __device__ Target<T> TargetAt(T* to, const PitchedRows& all, int64_t b, int64_t 
 template <typename T>
 __host__ __device__ int PaddedWidth(int64_t width) {
   constexpr int kElements = Line<T>::kElements;
-  return (static_cast<int>(width) + kElements - 1) / kElements * kElements;
+  return DivideUp(static_cast<int>(width), kElements) * kElements;
 }
 
 // The rows of the keys' positions in an array of PreparedTerms.

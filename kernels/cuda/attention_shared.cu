@@ -3,6 +3,7 @@
 // exponentials with their sums, and their products with activations. A block of a product computes
 // 128 rows and 128 columns: the head's columns of one, two or four examples side by side. The
 // blocks of a head, which share its exponentials, follow each other.
+#include "base/divide.h"
 #include "kernels/cuda/attention_mix.h"
 #include "kernels/cuda/attention_shared_hopper.h"
 
@@ -82,7 +83,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     ExponentialsKernel(Terms<T> terms, SharedScores<T> scores) {
   auto& shared = Shared<ExponentialsStorage>();
-  const int64_t tiles = (terms.queries + kRows - 1) / kRows;
+  const int64_t tiles = DivideUp(terms.queries, kRows);
   const int64_t first = BlockIndex() % tiles * kRows, h = BlockIndex() / tiles;
   const int64_t i = first + WarpIndex();
   int64_t end = terms.pattern.causal && i + 1 < terms.keys ? i + 1 : terms.keys;
@@ -174,9 +175,7 @@ class Mixing {
     FindOperands();
   }
 
-  __device__ int Pieces() const {
-    return (tile_.inner_end - tile_.inner_begin + kInner<T> - 1) / kInner<T>;
-  }
+  __device__ int Pieces() const { return DivideUp(tile_.inner_end - tile_.inner_begin, kInner<T>); }
 
   __device__ void Copy(int piece, A& a, B& b) const {
     const int inner = tile_.inner_begin + piece * kInner<T>;
@@ -228,8 +227,8 @@ class Mixing {
  private:
   __device__ static Tile TileOfBlock(const SharedScores<T>& scores) {
     const int64_t rows = kTransposed ? scores.keys : scores.queries;
-    const int64_t tiles = (rows + kSide - 1) / kSide;
-    const int64_t groups = (scores.batch + kExamples - 1) / kExamples;
+    const int64_t tiles = DivideUp(rows, kSide);
+    const int64_t groups = DivideUp(scores.batch, kExamples);
     return {scores, BlockIndex() / tiles / groups, static_cast<int>(BlockIndex() % tiles * kSide),
             BlockIndex() / tiles % groups * kExamples};
   }
@@ -281,8 +280,7 @@ void Mix(const KernelArguments& arguments, const SharedScores<T>& scores, const 
   WithHeadSize(scores.head_size, [&](auto head) {
     constexpr int64_t kExamples = kSide / head();
     const int64_t rows = kTransposed ? scores.keys : scores.queries;
-    const int64_t blocks =
-        (rows + kSide - 1) / kSide * scores.heads * ((scores.batch + kExamples - 1) / kExamples);
+    const int64_t blocks = DivideUp(rows, kSide) * scores.heads * DivideUp(scores.batch, kExamples);
     Launch(arguments, {blocks, kProductThreads, sizeof(PipelineStorage<T, kTransposed, true>)},
            MixKernel<T, head(), kTransposed>, scores, mixed);
   });
@@ -348,9 +346,8 @@ template <typename T>
 SharedScores<T> SharedAttention::Run(const KernelArguments& arguments, const Terms<T>& terms,
                                      const LogSumExp& log_sum_exp) const {
   const SharedScores<T> scores = In<T>(arguments.workspace);
-  Launch(arguments, {(z_.batch + kRows - 1) / kRows, kThreads}, LengthsKernel<T>, terms, scores);
-  Launch(arguments,
-         {(z_.queries + kRows - 1) / kRows * z_.heads, kThreads, sizeof(ExponentialsStorage)},
+  Launch(arguments, {DivideUp(z_.batch, kRows), kThreads}, LengthsKernel<T>, terms, scores);
+  Launch(arguments, {DivideUp(z_.queries, kRows) * z_.heads, kThreads, sizeof(ExponentialsStorage)},
          ExponentialsKernel<T>, terms, scores);
   Launch(arguments, {z_.batch, kThreads, sizeof(FitStorage)}, FitKernel<T>, scores, log_sum_exp);
   if (may_leave()) Launch(arguments, {1, kThreads}, ListKernel<T>, scores);

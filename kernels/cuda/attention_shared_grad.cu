@@ -8,6 +8,7 @@
 // The sum over the batch is the inner dimension of one product. g is rounded to T before it is used
 // in both terms of dS, so that they cancel exactly. If there are few tiles of scores, the batch is
 // split into parts, which are added in order when dtable and dbias are computed.
+#include "base/divide.h"
 #include "kernels/cuda/attention_mix.h"
 #include "kernels/cuda/attention_shared_hopper.h"
 #include "kernels/cuda/reduce.h"
@@ -64,8 +65,8 @@ class ScoreProduct {
 
   __device__ ScoreProduct(const ScoreSums<T>& sums, const T* g, const T* value, const float* delta)
       : scores_(sums.scores), delta_(delta) {
-    const int64_t key_tiles = (scores_.keys + kSide - 1) / kSide;
-    const int64_t query_tiles = (scores_.queries + kSide - 1) / kSide;
+    const int64_t key_tiles = DivideUp(scores_.keys, kSide);
+    const int64_t query_tiles = DivideUp(scores_.queries, kSide);
     first_key_ = static_cast<int>(BlockIndex() % key_tiles * kSide);
     first_query_ = static_cast<int>(BlockIndex() / key_tiles % query_tiles * kSide);
     const int64_t rest = BlockIndex() / key_tiles / query_tiles;
@@ -198,7 +199,7 @@ struct LineGradient {
 template <typename T>
 __global__ void LineGradientKernel(LineGradient<T> call) {
   const SharedScores<T>& scores = call.sums.scores;
-  const int64_t tiles = (call.lines + kWarp - 1) / kWarp, head = BlockIndex() / tiles;
+  const int64_t tiles = DivideUp(call.lines, kWarp), head = BlockIndex() / tiles;
   const int64_t line = BlockIndex() % tiles * kWarp + LaneIndex();
   const int64_t end = call.heads == 1 ? scores.heads : head + 1;
   float sum = 0.0f;
@@ -215,12 +216,12 @@ __global__ void LineGradientKernel(LineGradient<T> call) {
 
 template <typename T>
 void SumLines(const KernelArguments& arguments, const LineGradient<T>& call) {
-  const int64_t blocks = call.heads * ((call.lines + kWarp - 1) / kWarp);
+  const int64_t blocks = call.heads * DivideUp(call.lines, kWarp);
   Launch(arguments, {blocks, kThreads, sizeof(ColumnStorage)}, LineGradientKernel<T>, call);
 }
 
 int64_t ScoreTiles(const Dimensions& z) {
-  return z.heads * ((z.queries + kSide - 1) / kSide) * ((z.keys + kSide - 1) / kSide);
+  return z.heads * DivideUp(z.queries, kSide) * DivideUp(z.keys, kSide);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // of 128 queries and 256 keys, for a part of the batch: the sum of g_b V_b^T - delta_b over its
 // examples. Four warps copy the examples' rows; eight warps compute 16 queries each, with products
 // of four warps.
+#include "base/divide.h"
 #include "kernels/cuda/attention_mix.h"
 #include "kernels/cuda/attention_shared_hopper.h"
 #include "kernels/cuda/attention_tiles.h"
@@ -36,7 +37,7 @@ struct SumCall {
 };
 
 int64_t TilesOf(const Dimensions& z) {
-  return z.heads * ((z.queries + kQueries - 1) / kQueries) * ((z.keys + kKeys - 1) / kKeys);
+  return z.heads * DivideUp(z.queries, kQueries) * DivideUp(z.keys, kKeys);
 }
 
 // A block's tile and its part of the batch.
@@ -46,8 +47,8 @@ struct Share {
 
   __device__ explicit Share(const ScoreSums<BFloat16>& to) {
     const SharedScores<BFloat16>& scores = to.scores;
-    const int64_t key_tiles = (scores.keys + kKeys - 1) / kKeys;
-    const int64_t query_tiles = (scores.queries + kQueries - 1) / kQueries;
+    const int64_t key_tiles = DivideUp(scores.keys, kKeys);
+    const int64_t query_tiles = DivideUp(scores.queries, kQueries);
     first_key = static_cast<int>(BlockIndex() % key_tiles) * kKeys;
     first_query = static_cast<int>(BlockIndex() / key_tiles % query_tiles) * kQueries;
     const int64_t rest = BlockIndex() / key_tiles / query_tiles;

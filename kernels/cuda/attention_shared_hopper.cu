@@ -7,6 +7,7 @@
 // rows. Copies are those of threads: they leave out what is padding, which maps of tensors cannot.
 #include "kernels/cuda/attention_shared_hopper.h"
 
+#include "base/divide.h"
 #include "kernels/cuda/attention_mix.h"
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/hopper.h"
@@ -40,7 +41,7 @@ struct MixCall {
   int parts;  // of the batch
 };
 
-__host__ __device__ int64_t PairsOf(int64_t batch) { return (batch + kExamples - 1) / kExamples; }
+__host__ __device__ int64_t PairsOf(int64_t batch) { return DivideUp(batch, kExamples); }
 
 // A block's rows of E and its examples.
 struct Share {
@@ -49,7 +50,7 @@ struct Share {
   int64_t first_example, end;
 
   __device__ Share(const MixCall& call, int64_t rows) {
-    const int64_t tiles = (rows + kSide - 1) / kSide, rest = BlockIndex() / tiles;
+    const int64_t tiles = DivideUp(rows, kSide), rest = BlockIndex() / tiles;
     first_row = static_cast<int>(BlockIndex() % tiles) * kSide;
     h = rest / call.parts;
     const int64_t part = rest % call.parts, pairs = PairsOf(call.scores.batch);
@@ -222,7 +223,7 @@ __global__ void SYNTRA_HOPPER_BOUNDS(kMixThreads, 1)
 }
 
 // Blocks of the result: 128 rows of a head each.
-int64_t TilesOf(int64_t heads, int64_t rows) { return heads * ((rows + kSide - 1) / kSide); }
+int64_t TilesOf(int64_t heads, int64_t rows) { return heads * DivideUp(rows, kSide); }
 
 }  // namespace
 

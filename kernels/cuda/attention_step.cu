@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_step.h"
 
+#include "base/divide.h"
 #include "kernels/cuda/attention_terms.h"
 #include "kernels/cuda/launch.h"
 
@@ -101,7 +102,7 @@ template <typename T>
 __device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, const float* weights,
                           float inverse_sum, DecodeStorage& shared) {
   const Terms<T>& terms = call.terms;
-  const int groups = static_cast<int>((terms.head_size + kEight - 1) / kEight);
+  const int groups = static_cast<int>(DivideUp(terms.head_size, kEight));
   const int parts = kDecodeThreads / groups;
   const int column = ThreadIndex() % groups * kEight, part = ThreadIndex() / groups;
   const auto left = static_cast<int>(terms.head_size - column);

@@ -3,6 +3,7 @@
 // assignment of tiles to blocks.
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/operands.h"
@@ -146,7 +147,7 @@ struct Terms {
 
   // Whether queries of a block of head h read keys of another.
   __device__ bool ReadsBlock(int64_t h, int64_t query_block, int64_t key_block) const {
-    const int64_t head = block_heads == 1 ? 0 : h, all = (queries + block - 1) / block;
+    const int64_t head = block_heads == 1 ? 0 : h, all = DivideUp(queries, block);
     const int32_t* read = key_blocks + (head * all + query_block) * blocks_read;
     for (int64_t n = 0; n < blocks_read; ++n) {
       if (read[n] == key_block) return true;

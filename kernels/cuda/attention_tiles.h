@@ -5,6 +5,7 @@
 // uses tensor cores, f32 IEEE f32 arithmetic.
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/mma.h"
 
 namespace syntra::attention {
@@ -28,7 +29,7 @@ constexpr int kPassingTile = kPassing<T>* kTileStride<T>;
 template <typename T, int kM>
 constexpr int kOwnTile = kTileWarps * 16 * kM* kTileStride<T>;
 
-constexpr int64_t Chunks(int64_t count) { return (count + kColumns - 1) / kColumns; }
+constexpr int64_t Chunks(int64_t count) { return DivideUp(count, kColumns); }
 
 // The rows of an operand for one head of one example.
 template <typename T>
@@ -38,9 +39,7 @@ struct Source {
   int stride = 0;                  // elements between rows
   const int32_t* index = nullptr;  // row i is stored as row index[i]; null: as row i
 
-  __device__ int TileCount() const {
-    return from == nullptr ? 0 : (width + kColumns - 1) / kColumns;
-  }
+  __device__ int TileCount() const { return from == nullptr ? 0 : DivideUp(width, kColumns); }
 };
 
 // Starts to copy 64 columns of kRows rows to a tile. Elements beyond the operand become zero. All

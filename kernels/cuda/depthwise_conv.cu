@@ -2,6 +2,7 @@
 // depthwise_conv and its gradient: a thread sums eight neighbouring columns of a row over the taps,
 // however many these are. A weight that all positions share is summed over parts of the rows, one
 // of a long filter by a thread.
+#include "base/divide.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/depthwise_call.h"
@@ -68,8 +69,8 @@ struct SharedWeights {
   static SharedWeights Of(const DepthwiseCall& call) {
     constexpr int64_t kLeastRows = kThreads / kWarp;  // of a part: one for each warp
     return {.parts = std::clamp<int64_t>(call.rows() / kLeastRows, 1, kMostParts),
-            .column_blocks = (call.columns + kWarp - 1) / kWarp,
-            .tap_blocks = (call.taps + kTapsAtOnce - 1) / kTapsAtOnce};
+            .column_blocks = DivideUp(call.columns, kWarp),
+            .tap_blocks = DivideUp(call.taps, kTapsAtOnce)};
   }
   int64_t blocks() const { return parts * column_blocks * tap_blocks; }
 };

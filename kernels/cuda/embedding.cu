@@ -5,6 +5,7 @@
 // within a chunk a position's rank is the number of equal ids before it. The rows of the sorted
 // positions are then added in runs of equal length, so that a frequent id is spread over several
 // threads. Parts of ids that extend over several runs are added afterwards.
+#include "base/divide.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/operands.h"
 #include "kernels/workspace.h"
@@ -39,7 +40,7 @@ struct SortedPositions {
   int32_t* first;   // [vocabulary + 1]
   int32_t* order;   // [positions]
 
-  __host__ __device__ int64_t chunks() const { return (positions + kChunk - 1) / kChunk; }
+  __host__ __device__ int64_t chunks() const { return DivideUp(positions, kChunk); }
 };
 
 struct RankStorage {
@@ -142,7 +143,7 @@ __global__ void PlaceKernel(SortedPositions sorted) {
 
 // The number of sorted positions in a run.
 constexpr int64_t kRun = 64;
-inline int64_t Runs(int64_t positions) { return (positions + kRun - 1) / kRun; }
+inline int64_t Runs(int64_t positions) { return DivideUp(positions, kRun); }
 
 __device__ void Add(Eight& sum, const Eight& term) {
 #pragma unroll

@@ -3,6 +3,7 @@
 // positions, two columns of real numbers at a time, then over columns of half of the rows, whose
 // conjugates are the other half. A block keeps a few sequences in shared memory, where the passes
 // move them between two arrays.
+#include "base/divide.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/fourier_plan.h"
 #include "kernels/operands.h"
@@ -129,7 +130,7 @@ struct Transform {
 // A block for each example and `sequences.count` pairs of columns.
 template <typename T>
 __global__ void PositionsKernel(Transform<T> call, Sequences sequences) {
-  const int64_t groups = (call.pairs() + sequences.count - 1) / sequences.count;
+  const int64_t groups = DivideUp(call.pairs(), sequences.count);
   const int64_t example = BlockIndex() / groups;
   const int64_t first = BlockIndex() % groups * sequences.count;
   for (int64_t item = ThreadIndex(); item < call.period * sequences.count; item += ThreadCount()) {
@@ -154,7 +155,7 @@ __global__ void PositionsKernel(Transform<T> call, Sequences sequences) {
 // A block for each example and `sequences.count` rows.
 template <typename T>
 __global__ void ColumnsKernel(Transform<T> call, Sequences sequences) {
-  const int64_t groups = (call.rows + sequences.count - 1) / sequences.count;
+  const int64_t groups = DivideUp(call.rows, sequences.count);
   const int64_t example = BlockIndex() / groups;
   const int64_t first = BlockIndex() % groups * sequences.count;
   const int64_t count = call.rows - first < sequences.count ? call.rows - first : sequences.count;
@@ -206,7 +207,7 @@ std::optional<BoundKernel> cuda_fourier_transform(const OpCall& call) {
     const Sequences positions = sequences(period, of_positions);
     const Sequences columns = sequences(width, of_columns);
     const auto blocks = [&](int64_t items, const Sequences& of) {
-      return Grid{batch * ((items + of.count - 1) / of.count), kThreads, of.shared_bytes()};
+      return Grid{batch * DivideUp(items, of.count), kThreads, of.shared_bytes()};
     };
     WithActivation(x.dtype, [&](auto type) {
       using T = decltype(type);

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "core/buffer.h"
 #include "kernels/cuda/gpu.h"
@@ -88,7 +89,7 @@ inline constexpr int kThreads = 256, kMostThreads = 1024;
 // busy.
 inline Grid GridFor(int64_t items) {
   constexpr int64_t kMostBlocks = 132 * 16;
-  const int64_t blocks = (items + kThreads - 1) / kThreads;
+  const int64_t blocks = DivideUp(items, kThreads);
   return {std::clamp<int64_t>(blocks, 1, kMostBlocks), kThreads};
 }
 
@@ -117,7 +118,7 @@ __global__ void ElementwiseKernel(int64_t count, Body body) {
 template <typename Body>
 void Elementwise(const KernelArguments& call, int64_t count, const Body& body) {
   if (count > 0) {
-    Launch(call, GridFor((count + kEight - 1) / kEight), ElementwiseKernel<Body>, count, body);
+    Launch(call, GridFor(DivideUp(count, kEight)), ElementwiseKernel<Body>, count, body);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/divide.h"
 #include "kernels/converted.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/gemm.h"
@@ -41,11 +42,10 @@ struct LogitChunks {
     // products. So no chunk but the last leaves a part of a tile idle, and a chunk's operands are
     // aligned as tensors are, whatever the width.
     constexpr int64_t kTile = 128;
-    const auto ceiling = [](int64_t n, int64_t of) { return (n + of - 1) / of; };
-    const int64_t tiles = ceiling(tokens, kTile);
+    const int64_t tiles = DivideUp(tokens, kTile);
     const int64_t most_tiles = std::max<int64_t>(1, most_logits / vocabulary / kTile);
-    rows = std::min(tokens, kTile * ceiling(tiles, ceiling(tiles, most_tiles)));
-    count = ceiling(tokens, rows);
+    rows = std::min(tokens, kTile * DivideUp(tiles, DivideUp(tiles, most_tiles)));
+    count = DivideUp(tokens, rows);
   }
 
   int64_t first(int64_t chunk) const { return chunk * rows; }

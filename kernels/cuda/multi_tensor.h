@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/divide.h"
 #include "kernels/cuda/launch.h"
 
 namespace syntra::gpu {
@@ -71,7 +72,7 @@ void ForEachTensor(const KernelArguments& call, const std::vector<Tensor>& all, 
 // time.
 inline int64_t ElementwiseParts(int64_t count) {
   constexpr int64_t kOfAPart = int64_t{4} * kThreads * kEight;
-  return (count + kOfAPart - 1) / kOfAPart;
+  return DivideUp(count, kOfAPart);
 }
 
 // The places of each call's operands among the operands of a multi-tensor kernel.

@@ -3,6 +3,7 @@
 // part is summed, then the parts in order. No atomics.
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/launch.h"
 
 namespace syntra::gpu {
@@ -47,8 +48,8 @@ __global__ void SumPartsKernel(const float* partial, int64_t parts, int64_t widt
 template <typename Result>
 void SumParts(const KernelArguments& call, const float* partial, int64_t parts, int64_t width,
               Result* result, bool accumulate) {
-  Launch(call, {(width + kWarp - 1) / kWarp, kThreads, sizeof(ColumnStorage)},
-         SumPartsKernel<Result>, partial, parts, width, result, accumulate);
+  Launch(call, {DivideUp(width, kWarp), kThreads, sizeof(ColumnStorage)}, SumPartsKernel<Result>,
+         partial, parts, width, result, accumulate);
 }
 
 // The largest number of parts of a sum over elements.

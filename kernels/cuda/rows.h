@@ -2,6 +2,7 @@
 // A loop over the rows of a matrix in which a thread handles eight columns at a time.
 #pragma once
 
+#include "base/divide.h"
 #include "kernels/cuda/launch.h"
 
 namespace syntra::gpu {
@@ -9,7 +10,7 @@ namespace syntra::gpu {
 // Calls body(row, column, n) on the device for pieces of n <= 8 columns, which cover all rows.
 template <typename Body>
 __global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
-  const int64_t pieces = (width + kEight - 1) / kEight, stride = BlockCount() * ThreadCount();
+  const int64_t pieces = DivideUp(width, kEight), stride = BlockCount() * ThreadCount();
   for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex(); item < rows * pieces;
        item += stride) {
     const int64_t column = item % pieces * kEight;
@@ -22,7 +23,7 @@ __global__ void RowwiseKernel(int64_t rows, int64_t width, Body body) {
 template <typename Body>
 void Rowwise(const KernelArguments& call, int64_t rows, int64_t width, const Body& body) {
   if (rows * width == 0) return;
-  const int64_t items = rows * ((width + kEight - 1) / kEight);
+  const int64_t items = rows * DivideUp(width, kEight);
   Launch(call, GridFor(items), RowwiseKernel<Body>, rows, width, body);
 }
 

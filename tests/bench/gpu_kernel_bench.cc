@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "kernels/bfloat16.h"
@@ -316,7 +317,7 @@ TensorType OperandOf(attention::Input input, const AttentionCase& of, const Size
     case kA:
       return sizes.activation(of.queries, kHeads * kFactorA);
     case kB:
-      return sizes.activation(of.queries, kHeads * ((of.keys + kFactorA - 1) / kFactorA));
+      return sizes.activation(of.queries, kHeads * DivideUp(of.keys, kFactorA));
     case kTable:
       return {DType::kF32, {kHeads, of.queries, of.keys}};
     case kBias:

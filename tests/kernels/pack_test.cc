@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/divide.h"
 #include "core/instruction_sets.h"
 #include "kernels/bfloat16.h"
 
@@ -69,7 +70,7 @@ void CheckPackOf(const PanelPacking& shape, int64_t pair) {
   ASSERT_TRUE(CanPack(shape));
   Pack(shape, b.data(), reinterpret_cast<std::byte*>(to.data()));
   const bool fills = shape.fill || shape.layout == PanelLayout::kSquares;
-  const int64_t rows = fills ? (shape.k + 16 * pair - 1) / (16 * pair) * 16 * pair : shape.k;
+  const int64_t rows = fills ? DivideUp(shape.k, 16 * pair) * 16 * pair : shape.k;
   for (int64_t k = 0; k < rows; ++k) {
     for (int64_t n = 0; n < shape.n; ++n) {
       const Stored value =
