@@ -27,7 +27,8 @@ install(FILES ${documents}/_syntra DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site
 install(FILES ${documents}/syntra.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
 install(DIRECTORY configs DESTINATION ${share} COMPONENT program PATTERN CMakeLists.txt EXCLUDE)
 install(DIRECTORY data/sample DESTINATION ${share}/data COMPONENT program)
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES README.md CHANGELOG.md LICENSE packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES packaging/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libsyntra-dev COMPONENT development)
 
 # The libraries. Other projects see syntra_core as syntra::core.
 get_property(libraries GLOBAL PROPERTY SYNTRA_LIBRARIES)

@@ -24,7 +24,7 @@ expect_program() {
   local root=$1 file
   expect 'syntra 0' "$root/bin/syntra" --version
   for file in man/man1/syntra.1 man/man1/syntra-pretrain.1 bash-completion/completions/syntra \
-    zsh/site-functions/_syntra fish/vendor_completions.d/syntra.fish doc/syntra/LICENSE; do
+    zsh/site-functions/_syntra fish/vendor_completions.d/syntra.fish doc/syntra/LICENSE doc/syntra/copyright; do
     if [[ ! -s $root/share/$file ]]; then fail "share/$file was not installed"; fi
   done
   expect 'parameters' env -C "$root/share/syntra" "$root/bin/syntra" plan --config configs/quickstart.textproto
