@@ -131,6 +131,14 @@ ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
   return opened;
 }
 
+std::vector<TaskData> OpenTasks(const LoadedModel& model, Communicator& ranks, Watchdog& watchdog) {
+  const Watchdog::Phase phase(watchdog, RunPhase::kPrepare);
+  std::vector<TaskData> tasks = ReadValidation(model.config);
+  CheckAgreement(ranks, {{"data.task, digest of validation", ToHex(ValidationDigest(tasks))}},
+                 ExitCode::kData, "data", kRemedy);
+  return tasks;
+}
+
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app) {
   auto options = std::make_shared<CheckpointOptions>();
   app.add_option("--checkpoint", options->checkpoint,

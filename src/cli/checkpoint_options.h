@@ -16,6 +16,7 @@
 #include "dist/communicator.h"
 #include "run/watchdog.h"
 #include "train/evaluation_replica.h"
+#include "train/task_data.h"
 
 namespace syntra {
 
@@ -53,6 +54,10 @@ Checkpoint OpenCheckpoint(const Path& path);
 // ranks' data differ.
 ValidationData OpenValidationData(const LoadedModel& model, Communicator& ranks,
                                   Watchdog& watchdog);
+
+// Collective. The validation splits of the model's tasks. Throws Error(kConfig) or Error(kData) if
+// they cannot be used, Error(kData) if the ranks' files differ.
+std::vector<TaskData> OpenTasks(const LoadedModel& model, Communicator& ranks, Watchdog& watchdog);
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app);
 

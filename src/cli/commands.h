@@ -42,8 +42,9 @@ inline constexpr Command kCommands[] = {
      SetUpCompare, "configs/quickstart.textproto --mixers configs/mixers/quickstart.txt"},
     {"prepare", "Turn corpus files into token shards ahead of time", SetUpPrepare,
      "my.textproto --output prepared"},
-    {"eval", "Print a checkpoint's log-perplexity on the validation split", SetUpEval,
-     "--checkpoint runs/a"},
+    {"eval",
+     "Judge a checkpoint on the validation split: log-perplexity, or the metrics of its tasks",
+     SetUpEval, "--checkpoint runs/a"},
     {"generate",
      "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input, or continue them "
      "(language models)",

@@ -1,52 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
 // syntra eval
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "base/json.h"
 #include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/ranks.h"
+#include "cli/results_table.h"
+#include "run/progress.h"
 #include "train/log_perplexity.h"
+#include "train/task_evaluator.h"
 
 namespace syntra {
+namespace {
+
+struct EvalOptions {
+  std::shared_ptr<CheckpointOptions> checkpoint;
+  std::string predictions;
+  bool json = false;
+};
+
+// What an evaluation asks now and then: it never stops.
+std::function<bool()> KeepAlive(Watchdog& watchdog) {
+  return [&watchdog] {
+    watchdog.Alive();
+    return false;
+  };
+}
+
+void PrintLogPerplexity(const LoadedModel& loaded, const LogPerplexity& result, bool json) {
+  if (json) {
+    fmt::print("{}\n",
+               JsonText({{"checkpoint", loaded.path.string()},
+                         {"step", loaded.step},
+                         {"log_perplexity", result.value},
+                         {"tokens", result.tokens},
+                         {"batches", result.batches},
+                         {"label_checksum", fmt::format("{:016x}", result.label_checksum)}}));
+  } else {
+    fmt::print("{}: log-perplexity {:.4f} over {} target tokens (labels {:016x})\n",
+               loaded.path.string(), result.value, result.tokens, result.label_checksum);
+  }
+}
+
+void EvaluateCorpus(const LoadedModel& loaded, const EvalOptions& options, Communicator& ranks,
+                    Watchdog& watchdog) {
+  CheckGivesTokens(loaded.config.model());
+  if (!options.predictions.empty()) {
+    Fail(ExitCode::kConfig, "--predictions is for models of tasks, and data.task names none");
+  }
+  const ValidationData data = OpenValidationData(loaded, ranks, watchdog);
+  const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
+  const LogPerplexity result =
+      *MeasureLogPerplexity(*loaded.replica, data, ranks, loaded.config, KeepAlive(watchdog));
+  if (!std::isfinite(result.value)) {
+    Fail(ExitCode::kCheckpoint, "the log-perplexity of {} is not finite; use an older checkpoint",
+         loaded.path.string());
+  }
+  if (ranks.rank() == 0) PrintLogPerplexity(loaded, result, options.json);
+}
+
+void PrintTaskResults(const LoadedModel& loaded, const TaskResults& results, bool json) {
+  Json values = results.ToJson();
+  values.erase("best_steps");
+  values["checkpoint"] = loaded.path.string();
+  if (json) {
+    fmt::print("{}\n", JsonText(values));
+    return;
+  }
+  const ResultsRow row{.name = fmt::format("step {}", loaded.step),
+                       .tasks = values["tasks"],
+                       .average = values["average"]};
+  fmt::print("{}\n{}", loaded.path.string(), ResultsTable({&row, 1}));
+}
+
+// Judges the model on the validation splits of its tasks, as finetuning does.
+void EvaluateTasks(const LoadedModel& loaded, const EvalOptions& options, Communicator& ranks,
+                   Watchdog& watchdog) {
+  const bool is_chief = ranks.rank() == 0;
+  const std::vector<TaskData> tasks = OpenTasks(loaded, ranks, watchdog);
+  const auto is_judged = [](const TaskData& task) { return !task.validation.empty(); };
+  if (std::ranges::none_of(tasks, is_judged)) {
+    Fail(ExitCode::kConfig, "no task of data.task has a validation split");
+  }
+  std::optional<Progress> progress;
+  if (is_chief) progress.emplace(ProgressOptions{});
+  Answerer answerer(loaded.replica->trained(), *loaded.tokenizer, loaded.config, tasks, ranks,
+                    [&](const AnswerProgress& now) {
+                      watchdog.Alive();
+                      if (!progress) return;
+                      progress->Evaluating(now.task.traits().name, now.done, now.total,
+                                           now.seconds);
+                    });
+  const Watchdog::Phase phase(watchdog, RunPhase::kEvaluation, loaded.step);
+  TaskResults results = ResultsOf(tasks);
+  for (const TaskData& task : tasks) {
+    if (!is_judged(task)) continue;
+    TaskEvaluator evaluator(task, answerer, [](int64_t) { return true; });
+    evaluator.Evaluate(loaded.step, KeepAlive(watchdog));
+    results.Add(loaded.step, evaluator.result());
+    if (!is_chief || options.predictions.empty()) continue;
+    for (const auto& [name, answers] : evaluator.answers()) {
+      WritePredictions(options.predictions, name, *task.task, answers);
+    }
+  }
+  progress.reset();
+  if (is_chief) PrintTaskResults(loaded, results, options.json);
+}
+
+}  // namespace
 
 Action SetUpEval(CLI::App& app) {
-  const auto options = AddCheckpointOptions(app);
-  const auto as_json = std::make_shared<bool>(false);
-  app.add_flag("--json", *as_json, "Print JSON");
-  return [options, as_json] {
+  const auto options = std::make_shared<EvalOptions>();
+  options->checkpoint = AddCheckpointOptions(app);
+  app.add_option("--predictions", options->predictions,
+                 "Write the answers to the tasks' validation examples there, a file a split")
+      ->type_name("DIR");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] {
     return WithRanks("eval", [&](Communicator& ranks, Watchdog& watchdog) {
-      LoadedModel loaded = options->LoadOnRanks(kForEvaluation, ranks, watchdog);
-      CheckGivesTokens(loaded.config.model());
-      const ValidationData data = OpenValidationData(loaded, ranks, watchdog);
-      std::optional<Watchdog::Phase> phase;
-      const auto keep_alive = [&] {
-        phase.emplace(watchdog, RunPhase::kEvaluation, loaded.step);
-        return false;
-      };
-      const LogPerplexity result =
-          *MeasureLogPerplexity(*loaded.replica, data, ranks, loaded.config, keep_alive);
-      phase.reset();
-      if (!std::isfinite(result.value)) {
-        Fail(ExitCode::kCheckpoint,
-             "the log-perplexity of {} is not finite; use an older checkpoint",
-             loaded.path.string());
-      }
-      if (ranks.rank() != 0) return ExitCode::kDone;
-      if (*as_json) {
-        fmt::print("{}\n",
-                   JsonText({{"checkpoint", loaded.path.string()},
-                             {"step", loaded.step},
-                             {"log_perplexity", result.value},
-                             {"tokens", result.tokens},
-                             {"batches", result.batches},
-                             {"label_checksum", fmt::format("{:016x}", result.label_checksum)}}));
-      } else {
-        fmt::print("{}: log-perplexity {:.4f} over {} target tokens (labels {:016x})\n",
-                   loaded.path.string(), result.value, result.tokens, result.label_checksum);
-      }
+      const LoadedModel loaded = options->checkpoint->LoadOnRanks(kForEvaluation, ranks, watchdog);
+      const bool has_tasks = loaded.config.data().task_size() > 0;
+      (has_tasks ? EvaluateTasks : EvaluateCorpus)(loaded, *options, ranks, watchdog);
       return ExitCode::kDone;
     });
   };

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -23,6 +22,7 @@ class Finetuning : public Workload {
  public:
   explicit Finetuning(const Config& config)
       : directory_{config.train().directory()},
+        predictions_(directory_.root / "predictions"),
         submission_(directory_.root / "submission"),
         best_(directory_.root / "best", directory_.checkpoints()) {}
 
@@ -39,7 +39,6 @@ class Finetuning : public Workload {
   bool Finish(RunContext& run, TrainingState& state) override;
 
  private:
-  void WritePredictions(const std::string& name, const Task& task, const Answers& answers) const;
   Path ModelFor(const Task& task) const;
   bool PredictTest(RunContext& run, TrainingState& state, const TaskData& data);
   void WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
@@ -49,6 +48,7 @@ class Finetuning : public Workload {
   void WriteResults() const;
 
   RunDirectory directory_;
+  Path predictions_;
   Path submission_;
   BestCheckpoints best_;
   std::optional<Tokenizer> tokenizer_;
@@ -61,16 +61,6 @@ class Finetuning : public Workload {
   Json test_ = Json::object();                   // of test splits whose answers are known
   LackingRows lacking_;                          // in files of submissions
 };
-
-TaskResults ResultsOf(std::span<const TaskData> tasks) {
-  std::vector<std::string> names;
-  std::set<std::string> not_averaged;
-  for (const TaskData& task : tasks) {
-    names.push_back(task.name());
-    if (!task.task->traits().is_averaged) not_averaged.insert(task.name());
-  }
-  return TaskResults(std::move(names), std::move(not_averaged));
-}
 
 TrainingData Finetuning::Open(RunContext& run) {
   const DataConfig& config = run.config.data();
@@ -129,15 +119,8 @@ std::vector<std::unique_ptr<Evaluator>> Finetuning::Evaluators(RunContext& run,
 void Finetuning::KeepBest(const TaskEvaluator& evaluator, int64_t step) {
   best_.Keep(evaluator.data().name(), step);
   for (const auto& [name, answers] : evaluator.answers()) {
-    WritePredictions(name, *evaluator.data().task, answers);
+    WritePredictions(predictions_, name, *evaluator.data().task, answers);
   }
-}
-
-void Finetuning::WritePredictions(const std::string& name, const Task& task,
-                                  const Answers& answers) const {
-  const Path predictions = directory_.root / "predictions";
-  CreateDirectoriesDurably(predictions);
-  ReplaceFileDurably(predictions / (name + ".jsonl"), PredictionLines(task, answers));
 }
 
 // The metrics of the answer that is right most often, given to every example.
@@ -206,7 +189,7 @@ bool IsJudgeable(const Task& task, const TaskExample& example) {
 void Finetuning::WriteTest(const Task& task, const TaskSplit& split, const Answers& answers,
                            int64_t left_out) {
   const std::string name = PredictionsName(task.traits(), split);
-  WritePredictions(name, task, answers);
+  WritePredictions(predictions_, name, task, answers);
   if (!split.submission.empty()) {
     CreateDirectoriesDurably(submission_);
     ReplaceFileDurably(submission_ / split.submission, task.Submission(answers));

@@ -66,36 +66,51 @@ class TrainingExamples {
 
 }  // namespace
 
-FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer) {
+std::vector<TaskData> ReadValidation(const Config& config) {
   const TaskFolder folder = TaskFolderOf(config.data());
   std::vector<std::unique_ptr<Task>> tasks = MakeTasks(config.data());
-  RequireFiles(tasks, folder.directory);
   const std::vector<int32_t> classes = FirstClassIds(config.model(), tasks);
-  FinetuningData data;
-  TrainingExamples training(config.data(), tokenizer);
-  DigestStream digest;
+  std::vector<TaskData> read;
   for (size_t i = 0; i < tasks.size(); ++i) {
-    TaskData& entry = data.tasks.emplace_back();
+    TaskData& entry = read.emplace_back();
     entry.task = std::move(tasks[i]);
     if (!classes.empty()) entry.first_class = classes[i];
     for (const TaskSplit& split : entry.task->traits().splits) {
-      if (split.use == TaskSplit::Use::kTrain) {
-        const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
-        entry.training_examples = static_cast<int64_t>(examples.size());
-        entry.majority_answer = MajorityAnswer(*entry.task, examples);
-        training.Add(entry.name(), examples, entry.first_class);
-      } else if (split.use == TaskSplit::Use::kValidation) {
-        const TaskSplitData& read = entry.validation.emplace_back(
-            TaskSplitData{&split, ReadSplit(*entry.task, split, folder)});
-        AddExamples(read, &digest);
-      }
+      if (split.use != TaskSplit::Use::kValidation) continue;
+      entry.validation.push_back({&split, ReadSplit(*entry.task, split, folder)});
+    }
+  }
+  return read;
+}
+
+Digest ValidationDigest(std::span<const TaskData> tasks) {
+  DigestStream digest;
+  for (const TaskData& task : tasks) {
+    for (const TaskSplitData& split : task.validation) AddExamples(split, &digest);
+  }
+  return digest.Finish();
+}
+
+FinetuningData FinetuningData::Read(const Config& config, const Tokenizer& tokenizer) {
+  const TaskFolder folder = TaskFolderOf(config.data());
+  RequireFiles(MakeTasks(config.data()), folder.directory);
+  FinetuningData data;
+  data.tasks = ReadValidation(config);
+  TrainingExamples training(config.data(), tokenizer);
+  for (TaskData& entry : data.tasks) {
+    for (const TaskSplit& split : entry.task->traits().splits) {
+      if (split.use != TaskSplit::Use::kTrain) continue;
+      const std::vector<TaskExample> examples = ReadSplit(*entry.task, split, folder);
+      entry.training_examples = static_cast<int64_t>(examples.size());
+      entry.majority_answer = MajorityAnswer(*entry.task, examples);
+      training.Add(entry.name(), examples, entry.first_class);
     }
   }
   data.cut_examples = training.cut();
   std::vector<std::shared_ptr<const ExampleSource>> sources = training.TakeSources();
   if (sources.empty()) Fail(ExitCode::kConfig, "no task of data.task has a training split");
   data.training = MixtureOf(std::move(sources), config.data(), config.train().seed());
-  data.validation_digest = digest.Finish();
+  data.validation_digest = ValidationDigest(data.tasks);
   return data;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct TaskData {
 
   const std::string& name() const { return task->traits().name; }
 };
+
+// The tasks of a configuration with the splits that they are judged on; no training split is read.
+// Throws as FinetuningData::Read.
+std::vector<TaskData> ReadValidation(const Config& config);
+// Of the examples of all of these splits.
+Digest ValidationDigest(std::span<const TaskData> tasks);
 
 // The tasks of a configuration, and one source of all their training examples: each in proportion
 // to its size, as data.mixture says. Throws Error(kData) if files are missing or bad,

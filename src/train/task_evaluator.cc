@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/task_evaluator.h"
 
+#include <set>
+
 #include "base/text.h"
 
 namespace syntra {
@@ -38,13 +40,22 @@ NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
   return values;
 }
 
-std::string PredictionLines(const Task& task, const Answers& answers) {
+void WritePredictions(const Path& directory, const std::string& name, const Task& task,
+                      const Answers& answers) {
   std::string lines;
-  for (const Prediction& answer : answers) {
-    lines += PredictionLine(task, answer);
-    lines += '\n';
+  for (const Prediction& answer : answers) lines += PredictionLine(task, answer) + "\n";
+  CreateDirectoriesDurably(directory);
+  ReplaceFileDurably(directory / (name + ".jsonl"), lines);
+}
+
+TaskResults ResultsOf(std::span<const TaskData> tasks) {
+  std::vector<std::string> names;
+  std::set<std::string> not_averaged;
+  for (const TaskData& task : tasks) {
+    names.push_back(task.name());
+    if (!task.task->traits().is_averaged) not_averaged.insert(task.name());
   }
-  return lines;
+  return TaskResults(std::move(names), std::move(not_averaged));
 }
 
 std::optional<EvaluationResult> TaskEvaluator::Evaluate(int64_t step,

@@ -21,8 +21,12 @@ std::vector<Judgement> JudgementsOf(const Task& task, const Answers& answers);
 NamedValues MetricsOf(const Task& task, std::span<const Judgement> judgements,
                       const std::string& suffix = "");
 
-// The lines of a file of predictions.
-std::string PredictionLines(const Task& task, const Answers& answers);
+// Writes DIRECTORY/NAME.jsonl, a line an answer.
+void WritePredictions(const Path& directory, const std::string& name, const Task& task,
+                      const Answers& answers);
+
+// For results of these tasks, none yet.
+TaskResults ResultsOf(std::span<const TaskData> tasks);
 
 class TaskEvaluator : public Evaluator {
  public:

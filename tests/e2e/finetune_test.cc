@@ -3,6 +3,8 @@
 // with several ranks and seeds; the mistakes that people make.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "checkpoint/layout.h"
 #include "tests/e2e/toy_task.h"
 
@@ -53,6 +55,53 @@ TEST_F(Finetune, LearnsATask) {
   EXPECT_EQ(generated.code, 0) << generated.err;
 
   EXPECT_TRUE(Run(command).Says("the run is done"));
+}
+
+// `eval` says of the best checkpoint what the run said, on one rank and on two; of other files, or
+// of another task, it says what is true there.
+TEST_F(Finetune, TheBestCheckpointIsJudgedAgain) {
+  ASSERT_EQ(Run(Command("a")).code, 0);
+  const std::string best = (Directory("a") / "best/toy").string();
+  const Path answers = Directory("answers");
+  const Arguments evaluate{"eval", "--json",        "--checkpoint",
+                           best,   "--predictions", answers.string()};
+  const Outcome alone = Run(evaluate);
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  const Json results = Results("a"), again = ParseJson(alone.out);
+  EXPECT_EQ(again["tasks"], results["tasks"]);
+  EXPECT_EQ(again["average"], results["average"]);
+  EXPECT_EQ(again["step"], results["best_steps"]["toy"]);
+  EXPECT_EQ(ReadWholeFile(answers / "toy.jsonl"), File("a", "predictions/toy.jsonl"));
+  EXPECT_EQ(Run(evaluate, {.ranks = 2}).out, alone.out);
+
+  const Outcome table = Run({"eval", "--checkpoint", best});
+  EXPECT_THAT(table.out, HasSubstr("toy"));
+  EXPECT_THAT(table.out, HasSubstr(fmt::format("{:.1f}", again["average"].get<double>())));
+
+  // The training split is not read.
+  std::filesystem::remove(scratch_ / "train.tsv");
+  WriteExamples("dev", 2);
+  const Outcome fewer = Run(evaluate);
+  ASSERT_EQ(fewer.code, 0) << fewer.err;
+  EXPECT_EQ(Split(ReadWholeFile(answers / "toy.jsonl"), '\n').size(), 3u);
+}
+
+TEST_F(Finetune, WhatCannotBeJudgedIsSaid) {
+  ASSERT_EQ(Run(Command("a", {"train.steps=1"})).code, 0);
+  const Arguments evaluate{"eval", "--checkpoint", (Directory("a") / "best/toy").string()};
+  std::filesystem::remove(scratch_ / "dev.tsv");
+  const Outcome missing = Run(evaluate);
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_TRUE(missing.Says("dev.tsv")) << missing.err;
+  Arguments other = evaluate;
+  other.insert(other.end(), {"--set", "data.task={ axb {} }"});
+  const Outcome test_alone = Run(other);
+  EXPECT_EQ(test_alone.code, 2);
+  EXPECT_TRUE(test_alone.Says("no task of data.task has a validation split")) << test_alone.err;
+  const Outcome corpus =
+      Run({"eval", "--checkpoint", Directory("base").string(), "--predictions", "answers"});
+  EXPECT_EQ(corpus.code, 2);
+  EXPECT_TRUE(corpus.Says("--predictions is for models of tasks")) << corpus.err;
 }
 
 // Answers to an official test split are written as the benchmark's server takes them.
