@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/failure.h"
 #include "base/text.h"
 #include "configs/schema/config.pb.h"
 #include "core/thread.h"
@@ -42,10 +43,11 @@ std::optional<Fault> FaultOf(const Path& path, const PrepareOptions& options) {
     CheckStart(path, options);
     CheckEnd(path);
     return std::nullopt;
-  } catch (const Error& error) {
-    return Fault{error.code(), error.what()};
   } catch (const std::bad_alloc&) {
     return Fault{ExitCode::kResources, path.string() + ": out of memory"};
+  } catch (...) {  // none may leave a parallel task
+    const Failure failure = CurrentFailure();
+    return Fault{failure.code, failure.message};
   }
 }
 

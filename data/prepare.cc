@@ -33,6 +33,12 @@ constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 constexpr std::chrono::seconds kBetweenTouches{1};
 
+// When the files of a task last changed, as the call began.
+struct TaskTimes {
+  int64_t source;  // SettledTime
+  int64_t shard;   // ChangeTime
+};
+
 // As it was when its bytes were digested.
 struct CorpusFile {
   int64_t bytes;
@@ -63,6 +69,10 @@ class Preparation {
     PrepareResult result;
     result.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
     result.index.shards.resize(tasks.size());
+    std::vector<TaskTimes> before;
+    for (const ShardTask& task : tasks) {
+      before.push_back({SettledTime(task.source), ChangeTime(task.shard)});
+    }
     const auto finish = [&](size_t i, bool built, IndexEntry entry) {
       ++(built ? result.built : result.kept);
       ++progress_.shards_done;
@@ -72,7 +82,7 @@ class Preparation {
     const auto make = [&](size_t i, const ShardClaim& claim) {
       claim_ = &claim;
       const int64_t source_time = SettledTime(tasks[i].source);
-      const bool built = BuildUnlessFinished(tasks[i]);
+      const bool built = !WasMadeMeanwhile(tasks[i], before[i]) && BuildUnlessFinished(tasks[i]);
       IndexEntry entry = EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source);
       entry.file_time = SettledTime(tasks[i].shard);
       entry.source_time = source_time;
@@ -148,6 +158,24 @@ class Preparation {
     }
   }
 
+  // Whether another process has made the shard since this call began, from the corpus file as it is
+  // now. It has just compared them, so that this one need not read both.
+  bool WasMadeMeanwhile(const ShardTask& task, const TaskTimes& before) const {
+    const int64_t shard_time = ChangeTime(task.shard);
+    const bool same_source = before.source > 0 && ChangeTime(task.source) == before.source;
+    if (options_.keeps_content || !same_source || shard_time == 0 || shard_time == before.shard) {
+      return false;
+    }
+    try {
+      const TokenShard shard(task.shard, /*verify=*/false);
+      const auto bytes = static_cast<int64_t>(std::filesystem::file_size(task.source));
+      return !MismatchOf(shard.facts(), wanted_, {.bytes = bytes, .digest = {}});
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kData) throw;
+      return false;
+    }
+  }
+
   // Returns whether the shard had to be made.
   bool BuildUnlessFinished(const ShardTask& task) {
     const ErrorContext context([&] { return "preparing " + task.source.string(); });
@@ -170,7 +198,7 @@ class Preparation {
   CorpusFile DigestNow(const Path& path) {
     const int64_t time = ChangeTime(path);
     File file = OpenCorpusFile(path);
-    const Digest digest = DigestOfRest(file, [this] { Report(); });
+    const Digest digest = DigestOfRest(file, [this] { ReportCompared(); });
     return {file.Size(), digest, time};
   }
 
@@ -180,7 +208,7 @@ class Preparation {
     if (!Exists(task.shard)) return false;
     std::optional<Mismatch> mismatch;
     try {
-      const TokenShard shard(task.shard);
+      const TokenShard shard(task.shard, /*verify=*/true, [this] { ReportCompared(); });
       const ShardFacts& facts = shard.facts();
       mismatch = MismatchOf(facts, wanted_, source);
       const bool is_comparable =
@@ -307,6 +335,11 @@ class Preparation {
     const size_t others = index.shards.size() - 1;
     Fail(ExitCode::kData, "{}: no document in {}{}", options_.field, index.shards.front().source,
          others == 0 ? "" : " and " + Counted(static_cast<int64_t>(others), "other file"));
+  }
+
+  void ReportCompared() {
+    ++progress_.compared_blocks;
+    Report();
   }
 
   void Report() {

@@ -19,6 +19,7 @@ struct PrepareProgress {
   int64_t documents = 0, tokens = 0, text_bytes = 0;  // of shards made by this process
   // While this process waits for a shard of another one: changes as the other process works.
   int64_t sign_of_life = 0;
+  int64_t compared_blocks = 0;  // of files whose bytes are compared with their shards
   friend bool operator==(const PrepareProgress&, const PrepareProgress&) = default;
 };
 

@@ -38,7 +38,8 @@ const Format kFormats[] = {
 // ".tfrecord-00000-of-00008" counts as ".tfrecord".
 bool IsExtension(std::string_view extension, std::string_view wanted) {
   return extension.starts_with(wanted) &&
-         (extension.size() == wanted.size() || !std::isalnum(extension[wanted.size()]));
+         (extension.size() == wanted.size() ||
+          !std::isalnum(static_cast<unsigned char>(extension[wanted.size()])));
 }
 
 // Looks at the parts of the name from the end, so that "c4.tfrecord.txt" is text.

@@ -18,6 +18,7 @@ static_assert(std::endian::native == std::endian::little, "shards are little-end
 constexpr char kMagic[8] = {'S', 'Y', 'N', 'T', 'O', 'K', 'E', 'N'};
 constexpr uint32_t kShardVersion = 1;
 constexpr size_t kFlushBytes = size_t{1} << 20;
+constexpr size_t kDigestBytes = size_t{4} << 20;  // between two calls of after_block
 constexpr size_t kAlignment = 64;
 
 struct Preamble {
@@ -50,11 +51,8 @@ std::span<const std::byte> BytesOf(const T& value) {
 
 TokenShardWriter::TokenShardWriter(Path path, int64_t vocabulary_size)
     : path_(std::move(path)),
-      temporary_(path_.string() + fmt::format(".tmp-{}", getpid())),
-      file_([&] {
-        RemoveAll(temporary_);
-        return File::CreateNew(temporary_);
-      }()),
+      temporary_(TemporaryBeside(path_)),
+      file_(File::CreateNew(temporary_)),
       token_bytes_(vocabulary_size <= 65536 ? 2 : 4),
       vocabulary_size_(vocabulary_size) {
   Preamble preamble{};
@@ -130,7 +128,8 @@ Digest TokenShardWriter::Commit(ShardFacts* facts) {
   return digest;
 }
 
-TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kData) {
+TokenShard::TokenShard(const Path& path, bool verify, const std::function<void()>& after_block)
+    : map_(path, ExitCode::kData) {
   const auto bytes = map_.bytes();
   if (bytes.size() < sizeof(Preamble) + sizeof(Trailer))
     FailShard(path, "too short for a token shard");
@@ -160,7 +159,10 @@ TokenShard::TokenShard(const Path& path, bool verify) : map_(path, ExitCode::kDa
     FailShard(path, "size does not match its counts");
   if (verify) {
     DigestStream digest;
-    digest.Add(bytes.first(trailer_at));
+    for (size_t at = 0; at < trailer_at; at += kDigestBytes) {
+      digest.Add(bytes.subspan(at, std::min(kDigestBytes, trailer_at - at)));
+      if (after_block) after_block();
+    }
     content_ = digest.Finish();
     digest.Add(bytes.subspan(trailer_at, offsetof(Trailer, digest)));
     if (digest.Finish() != trailer.digest) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,7 +61,9 @@ class TokenShard {
  public:
   // Throws Error(kData) that names the file and the reason: not a shard, another version,
   // truncated, contradictory counts or (with `verify`) a wrong digest.
-  explicit TokenShard(const Path& path, bool verify = true);
+  // `after_block` is called now and then while the digest is computed.
+  explicit TokenShard(const Path& path, bool verify = true,
+                      const std::function<void()>& after_block = {});
 
   const ShardFacts& facts() const { return facts_; }
   const Digest& digest() const { return digest_; }

@@ -47,7 +47,6 @@ class TrainingData {
   Batch Get(int64_t step, int64_t batch_size, int64_t first_row, int64_t rows) const;
 
   bool Trims() const { return packing_.Trims(); }
-  const ExampleLengths& row_lengths() const { return packing_.row; }
   int64_t input_length() const { return packing_.row.inputs; }
   int64_t target_length() const { return packing_.row.targets; }
   const ExampleSource& source() const { return *source_; }

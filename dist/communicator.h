@@ -60,8 +60,8 @@ class Communicator {
   virtual void AllGather(TensorView view, const Shares& shares) = 0;
 
   // Lets the other ranks of this host read the memory of a view, so that collectives over the view
-  // or parts of it copy less. A hint: null where that cannot be, or brings nothing. The view must
-  // fill a Buffer, which gets other pages under the same addresses and with the same content.
+  // or parts of it copy less. Best effort: null where it is impossible or would not help. The view
+  // must fill a Buffer, which gets other pages under the same addresses and with the same content.
   virtual std::shared_ptr<Exposure> Expose(TensorView) { return nullptr; }
 
   // Start AllReduceSum, ReduceScatter or AllGather on a stream of its own. Work that is enqueued on

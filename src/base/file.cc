@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <random>
 #include <utility>
 
 #include "base/crash_guard.h"
@@ -289,10 +290,14 @@ std::optional<std::string> ReadOwnFile(const Path& path, int64_t limit) {
   return ReadAll(File::OpenOwnForRead(path), limit);
 }
 
+Path TemporaryBeside(const Path& path) {
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32 | random()) >> 1;  // fits ParseInt64
+  return path.string() + fmt::format("{}{}", kTemporary, number);
+}
+
 void ReplaceFileDurably(const Path& path, std::string_view content) {
-  const Path temporary = path.string() + fmt::format("{}{}", kTemporary, getpid());
-  // Left by a process of this id that was killed. If it cannot be removed, creating it says why.
-  unlink(temporary.c_str());
+  const Path temporary = TemporaryBeside(path);
   try {
     File file = File::CreateNew(temporary);
     file.Write(content);

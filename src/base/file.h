@@ -99,6 +99,9 @@ void ReplaceFileDurably(const Path& path, std::string_view content);
 // Writes a file whose path the user chose. Devices and FIFOs are written into; anything else is
 // replaced durably, behind symbolic links, and keeps its permissions.
 void WriteChosenFile(const Path& path, std::string_view content);
+// A name beside `path` for a file in the making, which no other process takes: not one on another
+// machine either, where ids of processes are often the same.
+Path TemporaryBeside(const Path& path);
 // Removes the files that ReplaceFileDurably left beside its own when its process was killed, unless
 // they changed in the last `age` seconds. For the owner of the directory, or with an age that no
 // file in the making has.

@@ -26,6 +26,11 @@ std::string Join(std::span<const std::string> parts, std::string_view separator)
   return fmt::format("{}", fmt::join(parts.begin(), parts.end(), separator));
 }
 
+std::string JoinFirst(std::span<const std::string> names, size_t most) {
+  if (names.size() <= most) return Join(names, ", ");
+  return fmt::format("{} and {} more", Join(names.first(most), ", "), names.size() - most);
+}
+
 std::string_view StripSpace(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\f\v";
   const size_t first = text.find_first_not_of(kSpace);

@@ -13,6 +13,8 @@ namespace syntra {
 
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
+// "a, b and 9 more": of more than `most` names the first ones.
+std::string JoinFirst(std::span<const std::string> names, size_t most);
 std::string_view StripSpace(std::string_view text);
 
 // Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap

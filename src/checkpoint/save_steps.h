@@ -44,8 +44,8 @@ void WriteContent(const Path& directory, const std::string& name,
 void FinishDirectory(const Path& directory, std::span<const FileRecord> files, Manifest* manifest);
 
 // Gives a directory that is finished and synced its final name, and replaces one that has it. After
-// a crash the old one or the new one has the name; what is left beside is for RemoveLeftovers
-// (retention.h). If it throws Error(kResources), the old one is still there and `building` is gone.
+// a crash, or if it throws Error(kResources), the old one or the new one has the name; what is left
+// beside is for RemoveLeftovers (retention.h).
 void PutInPlace(const Path& building, const Path& final_path);
 
 // Gives the directory its final name, removes what it makes superfluous, and says so in the log.

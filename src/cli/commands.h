@@ -58,8 +58,7 @@ inline constexpr Command kCommands[] = {
      "Show runs at a glance: steps, log-perplexity, its curve, throughput, goodput; as text, as a "
      "page, as pictures",
      SetUpReport, "runs/a runs/b --html runs.html"},
-    {"watch",
-     "Show how a run stands, redrawn until q or ^C: its curve, its speed, its ranks, its log",
+    {"watch", "Follow a run, redrawn until q or ^C: its curve, its speed, its ranks, its log",
      SetUpWatch, "runs/a"},
     {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",
      SetUpPlan, "my.textproto --ranks 2"},

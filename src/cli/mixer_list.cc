@@ -63,7 +63,8 @@ std::vector<ListedMixer> ReadMixerList(const std::string& file) {
     }
     if (!change.empty() && !IsOfTheMixer(change)) {
       Fail(ExitCode::kConfig,
-           "{}:{}: \"{}\" is not of the mixer, which is in model, optimizer and data.pack; set it "
+           "{}:{}: \"{}\" is not of the mixer: a line may change model, optimizer and data.pack; "
+           "set it "
            "for all with --set, so that their numbers can be compared",
            file, number, Printable(change, 60));
     }

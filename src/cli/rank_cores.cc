@@ -214,7 +214,7 @@ void TakeCores(Communicator& ranks, const std::string& gpu) {
       threads = cores.threads;
       if (!IsTurnedOff() && cores.cpus != mine.cpus) Bind(*topology, cores.cpus);
     } else {
-      Log().warn("this rank is not bound to cores: the system does not tell of any");
+      Log().warn("this rank is not bound to cores: the system reports none");
     }
   }
   SetThreadCount(threads);

@@ -73,7 +73,7 @@ ExitCode WithRanks(const std::string& command, const RankWork& work) {
     });
   }
   const Watchdog::Phase end(watchdog, RunPhase::kEnd);
-  watchdog.Activity("taking leave of the other ranks");
+  watchdog.Activity("leaving the other ranks");
   ranks.reset();
   return code;
 }

@@ -43,7 +43,7 @@ std::string ProblemOfTime(const std::string& text) {
   }
   if (good && total > 0) return "";
   return fmt::format(
-      "\"{}\" is no limit of time; write HOURS:MINUTES:SECONDS, e.g. 12:00:00, "
+      "\"{}\" is not a valid time limit; write HOURS:MINUTES:SECONDS, e.g. 12:00:00, "
       "DAYS-HOURS:MINUTES:SECONDS, e.g. 2-12:00:00, or minutes, e.g. 90",
       Printable(text));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra watch: how a run stands, redrawn in place.
+// syntra watch: a run's state, redrawn in place.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

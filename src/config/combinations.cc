@@ -101,7 +101,8 @@ void ClassesHaveRowsOfTheirOwn(const Report& report) {
   const bool classes = ArchitectureOf(config.model()).outputs() == Outputs::kClasses;
   if (!classes || !config.data().pack()) return;
   report.Add({"data.pack", "model.architecture"},
-             fmt::format("model.architecture {} tells one class of a row; set data.pack: false",
+             fmt::format("model.architecture {} gives each row one class, so rows cannot be "
+                         "packed; set data.pack: false",
                          NameOf(config.model().architecture())));
 }
 

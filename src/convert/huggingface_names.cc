@@ -182,10 +182,7 @@ std::string Choose(TensorSource& theirs, const HuggingFaceName& name) {
 
 void AddListed(const char* what, const std::vector<std::string>& names, std::string* text) {
   if (names.empty()) return;
-  const size_t shown = std::min(names.size(), kMostNamed);
-  *text +=
-      fmt::format("\n  {} ({}): {}{}", what, names.size(),
-                  Join(std::span(names).first(shown), ", "), shown < names.size() ? ", ..." : "");
+  *text += fmt::format("\n  {} ({}): {}", what, names.size(), JoinFirst(names, kMostNamed));
 }
 
 }  // namespace

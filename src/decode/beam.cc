@@ -134,16 +134,16 @@ class Beam final : public Strategy {
                                      Score(search.alive.front().log_probability, step.max_length));
   }
 
-  // Where none has finished, the most probable beginnings.
+  // Where fewer have finished than are wanted, the most probable beginnings follow them.
   Hypotheses OutputsOf(Search& search) const {
-    if (search.finished.empty()) {
-      for (Beginning& beginning : search.alive) {
-        const auto length = static_cast<int64_t>(beginning.ids.size());
-        search.finished.push_back({std::move(beginning.ids), beginning.log_probability,
-                                   Score(beginning.log_probability, length)});
-      }
+    const auto wanted = static_cast<size_t>(outputs_);
+    for (Beginning& beginning : search.alive) {
+      if (search.finished.size() >= wanted) break;
+      const auto length = static_cast<int64_t>(beginning.ids.size());
+      search.finished.push_back({std::move(beginning.ids), beginning.log_probability,
+                                 Score(beginning.log_probability, length)});
     }
-    if (search.finished.size() > static_cast<size_t>(outputs_)) search.finished.resize(outputs_);
+    if (search.finished.size() > wanted) search.finished.resize(wanted);
     return std::move(search.finished);
   }
 

@@ -44,7 +44,7 @@ void LossSpikes::Restore(std::string_view text) {
   for (const std::string& number : Split(text, ' ')) {
     double loss = 0;
     if (!ParseDouble(number, &loss) || !std::isfinite(loss) || losses_.size() == kWindow) {
-      Fail(ExitCode::kCheckpoint, "\"{}\" is no list of losses", Printable(text, 40));
+      Fail(ExitCode::kCheckpoint, "\"{}\" is not a list of losses", Printable(text, 40));
     }
     losses_.push_back(loss);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// metrics.prom: how a run stands, for Prometheus, in its text format. node_exporter's textfile
+// metrics.prom: a run's state, for Prometheus, in its text format. node_exporter's textfile
 // collector reads it; the run itself opens no port.
 //
 //   syntra_<name>        gauge: the latest value of that name in metrics.jsonl; syntra_step, the

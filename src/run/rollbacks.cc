@@ -43,7 +43,7 @@ void Rollbacks::Restore(std::string_view text) {
         !ParseInt64(steps[1], &rollback.to) || rollback.to < 0 || rollback.to >= rollback.from ||
         __builtin_add_overflow(left_out, rollback.from - rollback.to, &left_out) ||
         left_out > kMostLeftOut) {
-      Fail(ExitCode::kCheckpoint, "\"{}\" is no list of rollbacks", Printable(text, 40));
+      Fail(ExitCode::kCheckpoint, "\"{}\" is not a list of rollbacks", Printable(text, 40));
     }
     rollbacks_.push_back(rollback);
   }

@@ -31,7 +31,7 @@ void SkippedSteps::Restore(std::string_view text) {
   for (const std::string& number : Split(text, ' ')) {
     int64_t step = 0;
     if (!ParseInt64(number, &step) || step <= (steps_.empty() ? 0 : steps_.back())) {
-      Fail(ExitCode::kCheckpoint, "\"{}\" is no list of skipped steps", Printable(text, 40));
+      Fail(ExitCode::kCheckpoint, "\"{}\" is not a list of skipped steps", Printable(text, 40));
     }
     steps_.push_back(step);
   }

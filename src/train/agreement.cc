@@ -130,7 +130,7 @@ void CheckAgreement(Communicator& ranks, const Facts& facts, ExitCode code, cons
   if (AgreeOnDigest(ranks, XXH3_64bits(text.data(), text.size()))) return;
   const std::vector<std::string> texts = ranks.Gather(text);
   if (ranks.rank() != 0) {
-    Fail(code, "the ranks of this job have different {}; rank 0 tells which", what);
+    Fail(code, "the ranks of this job have different {}; see what rank 0 says", what);
   }
   std::vector<std::string> lines = FactsComparison(texts).Lines();
   const size_t count = lines.size();

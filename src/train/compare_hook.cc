@@ -51,7 +51,7 @@ class CompareHook : public Hook {
     const std::vector<uint64_t> digests =
         GatherDigests(run_.ranks, state_.replica.ParameterDigest());
     if (std::ranges::count(digests, digests.front()) == std::ssize(digests)) return {};
-    if (!run_.is_chief()) return {"rank 0 tells which", {}};
+    if (!run_.is_chief()) return {"see what rank 0 says", {}};
     return FindOddRanks(digests, run_.hosts);
   }
 

@@ -100,11 +100,7 @@ std::string ScheduleChange(const CheckpointSummary& checkpoint, const Config& co
 }
 
 std::string OtherChanges(const CheckpointSummary& checkpoint, const Config& config) {
-  std::vector<std::string> fields = ChangesSince(checkpoint, config).free;
-  const size_t count = fields.size();
-  fields.resize(std::min(count, kNamedAtMost));
-  const std::string text = Join(fields, ", ");
-  return count > kNamedAtMost ? fmt::format("{} and {} more", text, count - kNamedAtMost) : text;
+  return JoinFirst(ChangesSince(checkpoint, config).free, kNamedAtMost);
 }
 
 }  // namespace syntra

@@ -17,8 +17,8 @@ struct StepReport {
   bool last = false;   // of the run
 };
 
-// A hook that returns bool says whether to go on: false if a rank was asked to stop meanwhile,
-// which all ranks then say together.
+// A hook that returns bool says whether to continue: false if any rank was asked to stop meanwhile.
+// All ranks return the same.
 class Hook {
  public:
   virtual ~Hook() = default;

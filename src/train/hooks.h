@@ -17,7 +17,7 @@ namespace syntra {
 std::unique_ptr<Hook> MakeLogHook(RunContext& run, TrainingState& state, std::string data);
 
 // Compares the replicas of the ranks every train.compare_replicas_every steps. Throws
-// Error(kDiverged) if they differ.
+// CommonError(kDiverged) if they differ.
 std::unique_ptr<Hook> MakeCompareHook(RunContext& run, TrainingState& state);
 
 // Logs spikes of the loss. Counts the steps that were not finite and, where train.loss_spikes says

@@ -22,11 +22,7 @@ constexpr size_t kMostNamed = 8;
 
 // "missing there (12): a, b, c and 9 more"
 std::string Listed(const char* what, const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kMostNamed);
-  const std::string more =
-      shown < names.size() ? fmt::format(" and {} more", names.size() - shown) : "";
-  return fmt::format("{} ({}): {}{}", what, names.size(), Join(std::span(names).first(shown), ", "),
-                     more);
+  return fmt::format("{} ({}): {}", what, names.size(), JoinFirst(names, kMostNamed));
 }
 
 // The parameters of a model and those of a checkpoint, side by side.

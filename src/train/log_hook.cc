@@ -34,7 +34,6 @@ class LogHook : public Hook {
     for (const std::string& line : DescribeStart(config, start)) Log().info("{}", line);
     DescribeRun(run_.directory, run_.identity.run_id, config, run_.ranks.size(),
                 run_.identity.initial);
-    run_.chief->status.Start(step);
     const ResumePoint resumed{step, EvaluatesAt(step, config)};
     run_.chief->metrics.emplace(run_.directory.metrics(), resumed);
     run_.chief->events.emplace(run_.directory.events());

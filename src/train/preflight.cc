@@ -221,7 +221,8 @@ class Checks {
       if (mismatch.empty()) mismatch = state.mismatch;
       // Otherwise they are in the run directory.
       const bool is_named = !config_.data().prepared().empty();
-      if (is_named && missing > 0) CheckWritable(splits_[i].directory, "data.prepared");
+      if (is_named && !state.unfinished.empty())
+        CheckWritable(splits_[i].directory, "data.prepared");
     }
     const std::string text =
         fmt::format("{}: {} of {} can be used", prepared.string(), files - missing, files);

@@ -14,7 +14,7 @@ namespace syntra {
 
 class RoundedParameters {
  public:
-  // Zeros for an arena of so many elements, which holds zeros, too. The backend must outlive it.
+  // Copies of an arena of so many elements that are all zero. The backend must outlive it.
   RoundedParameters(Backend& backend, int64_t elements);
 
   void* data() const { return copies_.data(); }

@@ -78,8 +78,9 @@ class StepRunner {
   // The oldest of those that were started.
   void FinishSum();
   void FinishGather();
-  // Each rank its share, which the others get beside what follows. Ends the phase kReduce: the
-  // norm of the gradients is made of each piece once it is summed.
+  // Each rank updates its own share; gathering the new parameters overlaps with the work that
+  // follows. Ends the phase kReduce: the norm of the gradients is computed of each piece once it is
+  // summed.
   void Update(const UpdateFacts& facts);
   // Collective.
   std::string FirstBadGradient();

@@ -12,7 +12,7 @@ namespace {
 void CheckHasLabels(const TaskTraits& task, const ModelConfig& model) {
   if (!task.labels.empty()) return;
   Fail(ExitCode::kConfig,
-       "the answers to {} are no labels, so a model of architecture {} cannot tell them; leave the "
+       "the answers to {} are free text, which a model of architecture {} cannot give; leave the "
        "task out",
        task.name, NameOf(model.architecture()));
 }

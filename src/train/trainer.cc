@@ -40,6 +40,7 @@ class Trainer {
   void WarnOfLostCheckpoints() const;
   void StartOrContinue();
   bool IsDone();
+  void CountStart();
   void MakeHooks();
   void Evaluated(int64_t step, const NamedValues& values);
   std::future<std::vector<Batch>> FetchAside(int64_t step);
@@ -128,6 +129,24 @@ bool Trainer::IsDone() {
   double done = run_.is_chief() && run_.chief->status.IsDone(state_->step);
   run_.ranks.AllReduceMax(std::span(&done, 1));
   return done > 0 && state_->step >= steps();
+}
+
+// All ranks refuse together to start once more from where earlier starts got nowhere. Going on
+// after a rollback is no start.
+void Trainer::CountStart() {
+  if (rolled_back_) return;
+  std::string refusal;
+  if (run_.is_chief()) {
+    run_.chief->lock.CheckHeld();
+    try {
+      run_.chief->status.Start(state_->step);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kDiverged) throw;
+      refusal = error.what();
+    }
+  }
+  BroadcastText(run_.ranks, &refusal);
+  if (!refusal.empty()) throw CommonError(ExitCode::kDiverged, refusal);
 }
 
 // OpenMP counts threads by the thread that asks: a new one would take every core of the machine,
@@ -235,6 +254,7 @@ ExitCode Trainer::Run() {
     Log().info("the run is done: {} of {} steps", state_->step, steps());
     return ExitCode::kDone;
   }
+  CountStart();
   for (const auto& hook : hooks_) {
     if (!hook->Start(state_->step)) return ExitCode::kRequeue;
   }
@@ -328,23 +348,29 @@ void Trainer::GoBack(const Divergence& divergence) {
   const int64_t most = run_.config.train().max_rollbacks();
   const int64_t done = state_->rollbacks.count();
   if (!workload_.may_roll_back() || most == 0) throw divergence;
+  const auto give_up = [&](const std::string& why) {
+    throw CommonError(ExitCode::kDiverged, fmt::format("{}. {}", divergence.what(), why));
+  };
   if (done >= most) {
-    Fail(ExitCode::kDiverged, "{}. The run has gone back {} times (train.max_rollbacks is {})",
-         divergence.what(), done, most);
+    give_up(fmt::format("The run has gone back {} (train.max_rollbacks is {})",
+                        Counted(done, "time"), most));
   }
   const Path root = run_.directory.checkpoints();
   const Watchdog::Phase phase(run_.watchdog, RunPhase::kLoad, state_->step, BytesBelow(root));
   double shared = -1;
   if (run_.is_chief()) {
     run_.chief->lock.CheckHeld();
-    shared = static_cast<double>(StepToGoBackTo(root, divergence.first_bad_step()));
+    try {
+      shared = static_cast<double>(StepToGoBackTo(root, divergence.first_bad_step()));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kCheckpoint) throw;
+      Log().error("{}", error.what());
+      shared = static_cast<double>(state_->step);
+    }
   }
   run_.ranks.AllReduceMax(std::span(&shared, 1));
   const auto to = static_cast<int64_t>(shared);
-  if (to >= state_->step) {
-    Fail(ExitCode::kDiverged, "{}. There is no earlier checkpoint to go back to",
-         divergence.what());
-  }
+  if (to >= state_->step) give_up("There is no earlier checkpoint to go back to");
   if (run_.is_chief()) {
     RemoveCheckpointsAfter(root, to);
     run_.chief->RecordEvent("rollback", state_->step, {{"to", to}});

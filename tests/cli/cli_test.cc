@@ -365,9 +365,9 @@ TEST(Slurm, TheScriptOfTheQuickStartIsAsPrinted) {
 TEST(Slurm, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "--time is required"},
-      {"--time 1:30", "--time: \"1:30\" is no limit of time; write HOURS:MINUTES:SECONDS"},
-      {"--time 0", "is no limit of time"},
-      {"--time 1-12", "is no limit of time"},
+      {"--time 1:30", "--time: \"1:30\" is not a valid time limit; write HOURS:MINUTES:SECONDS"},
+      {"--time 0", "is not a valid time limit"},
+      {"--time 1-12", "is not a valid time limit"},
       {"--time 5 --nodes 0", "--nodes: Value 0 not in range"},
       {"--time 5 --nodes 3", "train.batch_size 16 cannot be shared equally by 3 ranks"},
       {"--time 5 --partition 'a b'", "--partition: \"a b\" is not a name"},

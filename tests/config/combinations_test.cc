@@ -320,7 +320,8 @@ TEST(Combinations, Architectures) {
        "model.decoder_layers means nothing with model.architecture ENCODER_ONLY; leave it out"},
       {"tied_embeddings: true " + task, "model.tied_embeddings means nothing"},
       {"} data { task { cola {} } pack: true }",
-       "model.architecture ENCODER_ONLY tells one class of a row; set data.pack: false"},
+       "model.architecture ENCODER_ONLY gives each row one class, so rows cannot be packed; set "
+       "data.pack: false"},
       {"} data { train: \"c4\" pack: false }",
        "model.architecture ENCODER_ONLY learns no text, only tasks; list some in data.task and run "
        "syntra finetune, or set another architecture"},

@@ -363,6 +363,46 @@ TEST(Prepare, ProcessesShareTheWork) {
   }
 }
 
+// What another process has made meanwhile is not read once more, unless its source has changed.
+TEST(Prepare, WhatAnotherProcessHasJustMadeIsTaken) {
+  T5();
+  for (const bool changes : {false, true}) {
+    const Path corpus = WriteCorpus("made_meanwhile", 2);
+    const Path second = corpus / "c-00001-of-00002.json.gz";
+    const Time before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const auto& file : std::filesystem::directory_iterator(corpus)) {
+      std::filesystem::last_write_time(file, before);
+    }
+    PrepareOptions options = OptionsFor(corpus), other = options;
+    other.patterns = {second.string()};
+    int64_t compared = 0;
+    options.on_progress = [&](const PrepareProgress& progress) {
+      compared = progress.compared_blocks;
+      if (progress.shards_done != 1 || Exists(options.directory / kCorpusIndexName)) return;
+      EXPECT_EQ(ExitCodeOf(PrepareInChild(other)), 1);
+      if (changes) WriteScratch(second, Gzip("{\"text\":\"new words\"}\n"));
+    };
+    const PrepareResult result = PrepareCorpus(options, T5());
+    EXPECT_EQ(result.built, changes ? 2 : 1);
+    EXPECT_EQ(result.index.documents(), changes ? 41 : 80);
+    // Of each file that is made: once. Of the other's shard besides, where it is not believed.
+    EXPECT_EQ(compared, changes ? 3 : 1);
+    EXPECT_EQ(PrepareCorpus(OptionsFor(corpus), T5()).built, 0);
+  }
+}
+
+// However long it takes to compare a large file with its shard, it shows that it goes on.
+TEST(Prepare, ComparingIsProgress) {
+  PrepareOptions options = OptionsFor(WriteCorpus("comparing", 1));
+  PrepareCorpus(options, T5());
+  std::vector<int64_t> compared;
+  options.on_progress = [&](const PrepareProgress& progress) {
+    compared.push_back(progress.compared_blocks);
+  };
+  EXPECT_EQ(PrepareCorpus(options, T5()).kept, 1);
+  EXPECT_EQ(compared, (std::vector<int64_t>{1, 2, 2}));  // the source, the shard, the end
+}
+
 // A process that waits for another's shard can tell whether that one still works.
 TEST(Prepare, WaitingShowsThatTheHolderWorks) {
   const Path corpus = WriteCorpus("prepare-holder", 1);

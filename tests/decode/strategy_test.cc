@@ -200,6 +200,24 @@ TEST_F(FiveTokens, ABeamOfOneIsGreedy) {
   }
 }
 
+TEST_F(FiveTokens, WhereTooFewEndBeginningsFollow) {
+  const auto strategy = MakeStrategy(DecodingOf("beam { size: 100 } outputs: 4"));
+  DecodeSession session(trial_.Trained(), {kInputs, 100, kInputLength, 3}, NextTokens::kLogits);
+  session.Start(batch_.encoder_ids, batch_.encoder_segments);
+  const auto outputs = strategy->Decode(
+      session,
+      {.inputs = 1,
+       .ends = [](auto, const auto& prefix, int32_t id) { return prefix.empty() && id == kEos; },
+       .digests = {}});
+  ASSERT_EQ(outputs[0].size(), 4u);
+  EXPECT_EQ(outputs[0][0].ids, Ids());
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(outputs[0][i].ids.size(), 3u);
+    EXPECT_NEAR(outputs[0][i].log_probability, LogProbability(0, outputs[0][i].ids), 1e-5);
+    if (i > 1) EXPECT_LE(outputs[0][i].score, outputs[0][i - 1].score);
+  }
+}
+
 TEST_F(FiveTokens, WhatNeverEndsIsTheMostProbableBeginning) {
   const auto strategy = MakeStrategy(DecodingOf("beam { size: 125 }"));
   DecodeSession session(trial_.Trained(), {kInputs, 125, kInputLength, 3}, NextTokens::kLogits);

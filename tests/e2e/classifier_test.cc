@@ -93,7 +93,8 @@ TEST_F(Classifier, MistakesAreExplained) {
   fails({"model.classifier.classes=3"},
         "model.classifier.classes is 3, but the tasks have 2 labels; set model.classifier.classes: "
         "2");
-  fails({"data.pack=true"}, "tells one class of a row; set data.pack: false");
+  fails({"data.pack=true"},
+        "gives each row one class, so rows cannot be packed; set data.pack: false");
   fails({"model.decoder_layers=2"},
         "model.decoder_layers means nothing with model.architecture ENCODER_ONLY; leave it out");
   const Outcome corpus =

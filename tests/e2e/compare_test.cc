@@ -3,6 +3,7 @@
 // a mixer that diverges; the mistakes that people make.
 #include <gmock/gmock.h>
 
+#include "run/run_status.h"
 #include "tests/e2e/tiny_run.h"
 
 namespace syntra {
@@ -91,13 +92,20 @@ TEST_F(Compare, AMixerThatDivergesLeavesTheOthers) {
   WriteMixers(
       "wild   optimizer={ kind: ADAMW schedule { kind: CONSTANT rate: 1e20 warmup_steps: 0 } }\n"
       "table  model.mixer.attention.term=[{ random { max_length: 64 } }]\n");
-  const Outcome outcome = Run(Command("all", {"--set", "train.max_skipped_steps=1"}));
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("1 of 1 diverged"));
-  const Json mixers = Results("all").at("mixers");
-  EXPECT_EQ(mixers[0].at("diverged"), 1);
-  EXPECT_TRUE(mixers[0].at("log_perplexity").at("mean").is_null());
-  EXPECT_GT(mixers[1].at("log_perplexity").at("mean").get<double>(), 0);
+  const auto expect_both = [&](const std::string& name, int ranks) {
+    const Outcome outcome =
+        Run(Command(name, {"--set", "train.max_skipped_steps=1"}), {.ranks = ranks});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("1 of 1 diverged"));
+    const Json mixers = Results(name).at("mixers");
+    EXPECT_EQ(mixers[0].at("diverged"), 1);
+    EXPECT_TRUE(mixers[0].at("log_perplexity").at("mean").is_null());
+    EXPECT_GT(mixers[1].at("log_perplexity").at("mean").get<double>(), 0);
+  };
+  expect_both("one", 1);
+  if (MpirunPath().empty()) GTEST_SKIP() << "no mpirun";
+  // In the end it is no longer even started.
+  for (int time = 0; time <= RunStatus::kMaxStartsWithoutProgress; ++time) expect_both("two", 2);
 }
 
 // Only rank 0 looks at what it saves.
