@@ -42,7 +42,7 @@ enum class RunPhase : int {
 // it is a comma-separated list of NAME=SECONDS, where the names are those of the fields.
 struct WatchdogLimits {
   double init = 120;
-  double prepare = 600;  // between two calls of Alive()
+  double prepare = 600;  // between two calls of Alive(), and 1 s for each 10 MB that it reads
   double load = 600;     // and 1 s for each 10 MB that it reads
   // A step may take max(step, step_medians x median of the last steps). The first three steps, for
   // which there is no median yet, may take first_steps, or less after ExpectStep.
@@ -88,7 +88,7 @@ class Watchdog {
 
   // While one of these lives, the process is in its phase. They nest: when the inner one ends, the
   // time of the outer one starts anew. All are made and destroyed by the same thread. `bytes`: how
-  // much the phase reads or writes, which extends the limits of kLoad and kSave.
+  // much the phase reads or writes, which extends the limits of kPrepare, kLoad and kSave.
   class Phase {
    public:
     Phase(Watchdog& watchdog, RunPhase phase, int64_t step = 0, double bytes = 0);

@@ -145,6 +145,10 @@ bool Pretraining::Prepare(RunContext& run) {
   } catch (const Stopped&) {
     stopped = 1;
   }
+  // Hosts with copies of their own do not finish together, the less so the larger the corpus is.
+  const Watchdog::Phase waiting(run.watchdog, RunPhase::kPrepare, 0,
+                                BytesBelow(run.directory.Prepared(data)));
+  run.watchdog.Activity("waiting for the other ranks");
   run.ranks.AllReduceMax(std::span(&stopped, 1));
   return stopped == 0;
 }
