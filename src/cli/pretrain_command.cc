@@ -44,10 +44,12 @@ std::string OutcomeText(const RunOutcome& outcome, const Config& config) {
 
 Action SetUpPretrain(CLI::App& app) {
   const auto options = AddConfigOptions(app);
+  const auto start = std::make_shared<StartOptions>();
+  AddInitFrom(app, start.get());
   return TrainingAction(
       "pretrain",
-      [options](Watchdog&) {
-        return LoadedRun{LoadForPretraining(*options), std::nullopt};
+      [options, start](Watchdog&) {
+        return LoadedRun{LoadForPretraining(*options, *start), std::nullopt};
       },
       [](const LoadedRun& start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
         const RunOutcome outcome = Pretrain(start.config, sums, backend, watchdog);

@@ -58,25 +58,34 @@ bool NamesTasks(const ConfigOptions& options) {
   return ReadUnchecked(options.Files(), options.overrides).data().task_size() > 0;
 }
 
-Config LoadForPretraining(const ConfigOptions& options) {
+Config LoadForPretraining(const ConfigOptions& options, const StartOptions& start) {
   if (NamesTasks(options)) {
     Fail(ExitCode::kConfig,
          "data.task names tasks, which this command does not learn: run syntra finetune, or leave "
          "data.task out");
   }
-  return options.Load(kForTraining);
+  ConfigOptions all = options;
+  if (!start.initial.empty()) {
+    CheckReadable(options.Files(), options.overrides);
+    all.overrides.insert(all.overrides.begin(), InitialOverride(ReadWithStart(options, start)));
+  }
+  return all.Load(kForTraining);
+}
+
+CLI::Option* AddInitFrom(CLI::App& app, StartOptions* start) {
+  return app
+      .add_option(
+          "--init-from", start->initial,
+          "Where the model comes from: a run, a checkpoint or a Hugging Face directory; the "
+          "same as --set checkpoint.initial=DIR")
+      ->type_name("DIR");
 }
 
 void AddStartOptions(CLI::App& app, StartOptions* start) {
-  CLI::Option* initial =
-      app.add_option("--init-from", start->initial,
-                     "For tasks: where the model comes from, a run, a checkpoint or a Hugging Face "
-                     "directory; the same as --set checkpoint.initial=DIR")
-          ->type_name("DIR");
   app.add_flag("--from-scratch", start->from_scratch,
                "For tasks: start from initialisation, as a baseline; the configuration gives the "
                "model's sizes")
-      ->excludes(initial);
+      ->excludes(AddInitFrom(app, start));
 }
 
 LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& start,
@@ -107,11 +116,10 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
 
 LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start) {
   if (NamesTasks(options)) return LoadForFinetuning(options, start);
-  if (start.from_scratch || !start.initial.empty()) {
-    Fail(ExitCode::kConfig, "{} is for tasks, and the configuration names none",
-         start.from_scratch ? "--from-scratch" : "--init-from");
+  if (start.from_scratch) {
+    Fail(ExitCode::kConfig, "--from-scratch is for tasks, and the configuration names none");
   }
-  return {options.Load(kForTraining), std::nullopt};
+  return {LoadForPretraining(options, start), std::nullopt};
 }
 
 Config LoadForModel(const ConfigOptions& options) {

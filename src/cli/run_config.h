@@ -12,9 +12,6 @@ namespace syntra {
 
 // Whether files and --set name tasks: then they are for `finetune`, else for `pretrain`.
 bool NamesTasks(const ConfigOptions& options);
-// That of a run on corpora. Throws Error(kConfig) if it names tasks.
-Config LoadForPretraining(const ConfigOptions& options);
-
 // Where the model comes from.
 struct StartOptions {
   std::string initial;        // counts as checkpoint.initial, if it is not empty
@@ -23,8 +20,13 @@ struct StartOptions {
   bool may_lack = false;
 };
 
+// Adds --init-from.
+CLI::Option* AddInitFrom(CLI::App& app, StartOptions* start);
 // Adds --init-from and --from-scratch, which exclude each other.
 void AddStartOptions(CLI::App& app, StartOptions* start);
+
+// The configuration of a run on corpora. Throws Error(kConfig) if it names tasks.
+Config LoadForPretraining(const ConfigOptions& options, const StartOptions& start = {});
 
 // The model is that of the run's newest checkpoint or, where there is none, of checkpoint.initial,
 // which is opened for that. Throws Error(kConfig) if there is none of either and `start` does not
@@ -33,7 +35,7 @@ LoadedRun LoadForFinetuning(const ConfigOptions& options, const StartOptions& st
                             const ConfigPurpose& purpose = kForFinetuning);
 
 // The configuration of a run of either kind. Throws Error(kConfig) if there are no tasks, but
-// `start` is given.
+// --from-scratch is given: that is what corpora are trained from anyway.
 LoadedRun LoadForTraining(const ConfigOptions& options, const StartOptions& start);
 
 // For commands that need only the model. With tasks, its sizes come from `checkpoint.initial`, if

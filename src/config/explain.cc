@@ -136,14 +136,6 @@ class FieldTree {
   std::string text_;
 };
 
-std::string Synonyms(const FieldDescriptor& field) {
-  std::vector<std::string> names;
-  for (int i = 0; i < field.options().ExtensionSize(syntra::synonym); ++i) {
-    names.push_back(field.options().GetExtension(syntra::synonym, i));
-  }
-  return Join(names, ", ");
-}
-
 // What a run that continues does with another value; "" for a message, whose fields may differ.
 std::string ChangeText(const SchemaComments& comments, const std::string& path,
                        const FieldDescriptor& field) {
@@ -174,7 +166,7 @@ std::string Explanation(const SchemaComments& comments, const std::string& path,
   if (!value.empty()) text += fmt::format("  default  {}\n", value);
   if (!rule.empty()) text += fmt::format("  rule     {}\n", rule);
   text += Paragraph(comments.Of(field), 2);
-  text += Labelled("Also known as", Synonyms(field));
+  text += Labelled("Also known as", Join(OtherNames(field), ", "));
   text += Labelled("Changing it when a run continues", ChangeText(comments, path, field));
   if (field.enum_type()) text += ValueLines(comments, *field.enum_type());
   if (field.message_type()) {

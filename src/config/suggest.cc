@@ -49,12 +49,8 @@ void Collect(const Descriptor& message, const NamedField& owner, std::vector<Nam
     NamedField named{
         FieldPath(owner.path, field.name()),
         FieldPath(owner.alike, choice && field.message_type() ? choice->name() : field.name()),
-        &field,
-        {field.name()}};
-    const auto& options = field.options();
-    for (int k = 0; k < options.ExtensionSize(syntra::synonym); ++k) {
-      named.names.push_back(options.GetExtension(syntra::synonym, k));
-    }
+        &field, OtherNames(field)};
+    named.names.push_back(field.name());
     fields->push_back(named);
     if (field.message_type()) Collect(*field.message_type(), named, fields);
   }
@@ -146,7 +142,31 @@ std::vector<std::string> NearestTo(const std::string& owner,
   return nearest.empty() ? Shallowest(OfUsualKinds(fields)) : nearest;
 }
 
+// " (note)" where the field is only a counterpart of what is called `name`.
+std::string NoteOf(const std::string& path, const std::string& name) {
+  const auto named = std::ranges::find(NamedFields(), WithoutIndices(path), &NamedField::path);
+  if (named == NamedFields().end()) return "";
+  const auto& options = named->field->options();
+  for (int k = 0; k < options.ExtensionSize(syntra::counterpart); ++k) {
+    const Counterpart& each = options.GetExtension(syntra::counterpart, k);
+    if (each.name() == name) return fmt::format(" ({})", each.note());
+  }
+  return "";
+}
+
 }  // namespace
+
+std::vector<std::string> OtherNames(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  const auto& options = field.options();
+  for (int k = 0; k < options.ExtensionSize(syntra::synonym); ++k) {
+    names.push_back(options.GetExtension(syntra::synonym, k));
+  }
+  for (int k = 0; k < options.ExtensionSize(syntra::counterpart); ++k) {
+    names.push_back(options.GetExtension(syntra::counterpart, k).name());
+  }
+  return names;
+}
 
 std::string WithoutIndices(const std::string& path) {
   std::string text;
@@ -184,7 +204,8 @@ std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::st
   for (std::string& path : meant) {
     const size_t dot = path.rfind('.');
     const bool is_here = dot != std::string::npos && path.substr(0, dot) == unknown.owner;
-    path = fmt::format("\"{}\"", is_here ? path.substr(dot + 1) : path);
+    path = fmt::format("\"{}\"{}", is_here ? path.substr(dot + 1) : path,
+                       NoteOf(path, Normalized(unknown.name)));
   }
   std::string hint;
   if (!meant.empty()) {
@@ -204,6 +225,11 @@ std::string UnknownValueMessage(const EnumDescriptor& type, std::string_view nam
   std::string upper(name.substr(0, kLongestName));
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return std::toupper(c); });
+  for (int i = 0; i < type.options().ExtensionSize(syntra::left_out); ++i) {
+    const Counterpart& each = type.options().GetExtension(syntra::left_out, i);
+    if (each.name() != upper) continue;
+    return fmt::format("{} is not one of {}: {}", Quoted(name), Join(names, ", "), each.note());
+  }
   return fmt::format("{} is not one of {}{}", Quoted(name), Join(names, ", "),
                      DidYouMean(upper, names));
 }

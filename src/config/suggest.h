@@ -19,11 +19,15 @@ struct UnknownField {
   std::string last = {};  // the last name of the path, if it goes on after `name`
 };
 
+// What a field is called besides its name: its synonyms and counterparts.
+std::vector<std::string> OtherNames(const google::protobuf::FieldDescriptor& field);
+
 // Paths of the fields that were probably meant: several where one name stands for several.
 std::vector<std::string> MeantFields(const UnknownField& unknown);
 
-// `model has no field "d_modl"; did you mean "width"?`, with the whole path of a field elsewhere.
-// `meant`: what MeantFields gives.
+// `model has no field "d_modl"; did you mean "width"?`, with the whole path of a field elsewhere,
+// and with the note of a counterpart: `"steps" (steps, not epochs)`. `meant`: what MeantFields
+// gives.
 std::string UnknownFieldMessage(const UnknownField& unknown, std::vector<std::string> meant);
 
 // `"ADAM" is not one of ADAFACTOR, ADAMW; did you mean "ADAMW"?`

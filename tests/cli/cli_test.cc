@@ -380,7 +380,8 @@ TEST(Slurm, MistakesAreNamed) {
       // The product is 0 in 32 bits.
       {"--time 5 --nodes 65536 --ranks-per-node 65536",
        "are 4,294,967,296 ranks; at most 1,048,576 are allowed"},
-      {"--time 5 --init-from runs/c4", "--init-from is for tasks"},
+      {"--time 5 --init-from runs/c4 --set checkpoint.initial=runs/d4",
+       "--init-from names runs/c4, but checkpoint.initial runs/d4"},
       {"--time 5 --config nowhere.textproto", "cannot read nowhere.textproto"}};
   for (const auto& [options, message] : cases) {
     const Outcome outcome = RunShell(kSlurm + options);

@@ -43,8 +43,9 @@ const Synonym kAlone[] = {
     {"warmup", "\"optimizer.schedule.warmup_steps\""},
     {"bs", "\"train.batch_size\""},
     {"batch_size", "\"train.batch_size\" or \"evaluation.batch_size\""},
-    {"gradient_accumulation_steps", "\"train.micro_batch_size\""},
-    {"epochs", "\"train.steps\""},
+    {"gradient_accumulation_steps",
+     "\"train.micro_batch_size\" (examples at a time, not how many times)"},
+    {"epochs", "\"train.steps\" (steps, not epochs)"},
     {"max_steps", "\"train.steps\""},
     {"seed", "\"train.seed\" or \"decoding.sample.seed\""},
     {"wd", "\"optimizer.weight_decay\""},
@@ -134,6 +135,17 @@ TEST(Synonyms, NothingIsSuggestedForWhatMeansNothing) {
   }
 }
 
+// A value that other programs have and this one leaves out on purpose.
+TEST(Synonyms, WhatIsLeftOutIsSaid) {
+  for (const char* written : {"FP16", "fp16"}) {
+    EXPECT_EQ(
+        OverrideErrorLines(std::string("train.precision=") + written)[0],
+        fmt::format("error: --set train.precision={0}: train.precision: \"{0}\" is not one of "
+                    "FP32, BF16: T5's activations overflow in it; use BF16",
+                    written));
+  }
+}
+
 TEST(Synonyms, AreExplained) {
   EXPECT_EQ(ExplainField("lr"), ExplainField("optimizer.schedule.rate"));
 }
@@ -151,8 +163,7 @@ TEST(Synonyms, AreNotFieldsBesideTheirs) {
   int synonyms = 0;
   ForEachField(*Config::descriptor(), [&](const FieldDescriptor& field) {
     std::set<std::string> seen;
-    for (int i = 0; i < field.options().ExtensionSize(syntra::synonym); ++i) {
-      const std::string& name = field.options().GetExtension(syntra::synonym, i);
+    for (const std::string& name : OtherNames(field)) {
       EXPECT_EQ(field.containing_type()->FindFieldByName(name), nullptr) << field.full_name();
       EXPECT_TRUE(seen.insert(name).second) << field.full_name() << " " << name;
       EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos)

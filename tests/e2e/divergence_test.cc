@@ -71,9 +71,10 @@ TEST_F(Diverged, BeforeThereIsAnEarlierCheckpoint) {
   const Arguments huge = Settings({"optimizer.schedule.rate=1e17", "train.steps=2"});
   EXPECT_EQ(Run(Pretrain("huge", huge)).code, 6);
   ASSERT_GE(NewestStep("huge"), 0);
-  const Outcome outcome = Run(Pretrain(
-      "run",
-      Settings({"checkpoint.initial=" + CheckpointPath("huge", NewestStep("huge")).string()})));
+  Arguments from_huge = Pretrain("run", Settings());
+  from_huge.insert(from_huge.end(),
+                   {"--init-from", CheckpointPath("huge", NewestStep("huge")).string()});
+  const Outcome outcome = Run(from_huge);
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_TRUE(outcome.Says("There is no earlier checkpoint to go back to")) << outcome.err;
 }
