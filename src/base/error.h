@@ -19,8 +19,8 @@ namespace syntra {
 // Process exit codes, stable: scripts and schedulers depend on them.
 enum class ExitCode : int {
   kDone = 0,
-  kConfig = 2,      // usage or configuration, or a file named in it that does not exist
-  kData = 3,        // a corpus, tokenizer or task that cannot be used
+  kConfig = 2,  // usage or configuration, or a corpus or tokenizer named in it that does not exist
+  kData = 3,    // a corpus, tokenizer or task that cannot be used, or a task's files are missing
   kResources = 4,   // disk, memory, permissions, missing packages, devices
   kCheckpoint = 5,  // no usable checkpoint, one of other settings or data, or one cannot be written
   kDiverged = 6,    // training cannot make progress; do not requeue

@@ -21,8 +21,9 @@ struct ExitStatus {
 constexpr std::array kExitStatuses{
     ExitStatus{ExitCode::kDone, "done"},
     ExitStatus{ExitCode::kConfig,
-               "usage or configuration, or a file named in it that does not exist"},
-    ExitStatus{ExitCode::kData, "data: a corpus, tokenizer or task that cannot be used"},
+               "usage or configuration, or a corpus or tokenizer named in it that does not exist"},
+    ExitStatus{ExitCode::kData,
+               "data: a corpus, tokenizer or task that cannot be used, or missing files of a task"},
     ExitStatus{ExitCode::kResources, "resources: disk, memory, permissions, missing packages"},
     ExitStatus{ExitCode::kCheckpoint,
                "no usable checkpoint, one that was made with other settings or data, or one that "
