@@ -23,11 +23,6 @@ inline bool AreActivations(const OpCall& call) {
          std::ranges::all_of(call.outputs, is_activation);
 }
 
-// Whether the operand has type `dtype` or is absent.
-inline bool IsOptional(const TensorType& type, DType dtype) {
-  return !type.present() || type.dtype == dtype;
-}
-
 // The columns of matrices that lie side by side.
 inline int64_t ColumnsSideBySide(std::span<const TensorType> matrices) {
   int64_t columns = 0;

@@ -1,4 +1,4 @@
-# Functions of launch/quickstart, launch/test and launch/bundle: messages, packages, machine limits, configure and build.
+# Functions of the scripts in launch/: messages, packages, machine limits, configure and build.
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced with the repository root as working directory and `set -euo pipefail`.

@@ -34,7 +34,7 @@ HWY_INLINE Lanes Where(Condition condition, Lanes yes, Lanes no) {
 }
 
 HWY_INLINE Lanes Exp(Lanes x) {
-  constexpr double kLargest = 88.0, kInfinity = HUGE_VAL;
+  constexpr double kLargest = 88.7228317, kInfinity = HUGE_VAL;  // the last of a finite result
   const Lanes within = Where(x > Lanes(kLargest), Lanes(kLargest), x);
   return Where(x > Lanes(kLargest), Lanes(kInfinity), Lanes(FastExp(within.vector)));
 }

@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "kernels/cpu/adamw.h"
 #include "kernels/cpu/reduce-inl.h"
+#include "kernels/math/adafactor.h"
 #include "kernels/math/hyperparameters.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -78,7 +79,8 @@ std::optional<BoundKernel> cpu_adamw(const OpCall& call) {
       const double squares = HWY_DYNAMIC_DISPATCH(AdamwParameterSquares)(
           tensors.parameter, count, reinterpret_cast<double*>(arguments.workspace));
       const double rms = std::sqrt(squares / static_cast<double>(count));
-      f.step = static_cast<float>(rate * std::max(1e-3, rms) * std::sqrt(bias2) / bias1);
+      f.step = static_cast<float>(rate * std::max(adafactor::kScaleFloor, rms) * std::sqrt(bias2) /
+                                  bias1);
       f.keep_after = static_cast<float>(1.0 - rate * weight_decay);
     } else {
       f.step = static_cast<float>(rate / bias1);

@@ -221,7 +221,7 @@ namespace {
 AddNormCall Describe(const OpCall& call, const TensorType& sum, const TensorType& keys) {
   AddNormCall result;
   result.dtype = sum.dtype;
-  result.positions = sum.shape.rank() == 3 ? sum.shape[1] : sum.shape.rows();
+  result.positions = sum.shape[1];
   result.rows = sum.shape.rows();
   result.width = sum.shape[-1];
   result.masked = keys.present() && call.attributes.Number("rate") > 0.0;
@@ -242,11 +242,8 @@ size_t NoiseBytes(const AddNormCall& call) {
 }  // namespace
 
 std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
-  const TensorType &x = call.inputs[0], &y = call.inputs[1];
-  if (!IsActivation(y) || !IsOptional(x, y.dtype) || !IsF32(call.inputs[2]) ||
-      !IsOptional(call.outputs[0], y.dtype) || !IsOptional(call.outputs[1], y.dtype)) {
-    return std::nullopt;
-  }
+  const TensorType& y = call.inputs[1];
+  if (!IsActivation(y)) return std::nullopt;
   AddNormCall described = Describe(call, y, call.inputs[3]);
   described.epsilon = static_cast<float>(call.attributes.Number("epsilon"));
   BoundKernel kernel;
@@ -259,11 +256,7 @@ std::optional<BoundKernel> cpu_add_norm(const OpCall& call) {
 
 std::optional<BoundKernel> cpu_add_norm_grad(const OpCall& call) {
   const TensorType& sum = call.inputs[0];
-  for (const TensorType* type :
-       {&call.inputs[3], &call.inputs[4], &call.outputs[0], &call.outputs[1]}) {
-    if (!IsOptional(*type, sum.dtype)) return std::nullopt;
-  }
-  if (!IsActivation(sum) || !IsF32(call.inputs[1])) return std::nullopt;
+  if (!IsActivation(sum)) return std::nullopt;
   AddNormCall described = Describe(call, sum, call.inputs[5]);
   described.noise_offset =
       AlignUp(RowBlocks::Of(described.rows).count * described.width * sizeof(float));

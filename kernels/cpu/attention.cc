@@ -139,12 +139,12 @@ void Forward::RunHead(const KernelArguments& arguments, int64_t b, int64_t h, bo
     }
     if (few_) {
       scores_.FillFew(arguments.inputs, b, h, block, tile, w);
-      Softmax(terms, tile, nullptr, false, log_sum_exp, inverse_sum);
+      Softmax(terms, tile, nullptr, log_sum_exp, inverse_sum);
       WeightRows(dtype_, tile, values, value_rows.stride, value_rows.width, y);
     } else {
       scores_.Fill(arguments.inputs, b, h, block, tile, w);
       std::byte* rounded = dtype_ == DType::kBF16 ? w.thread + rounded_tile_ : nullptr;
-      Softmax(terms, tile, rounded, false, log_sum_exp, inverse_sum);
+      Softmax(terms, tile, rounded, log_sum_exp, inverse_sum);
       weigh_[block.shape].Run(rounded ? static_cast<const void*>(rounded) : scores,
                               w.thread + value_, y, w.products);
     }

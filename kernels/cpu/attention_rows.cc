@@ -286,8 +286,9 @@ HWY_INLINE Scores ScoresOf(const RowTerms& terms, const Tile& tile, int64_t i) {
 }
 
 template <typename T>
-void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool normalize,
-               float* log_sum_exp, float* inverse_sum) {
+void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, float* log_sum_exp,
+               float* inverse_sum) {
+  const bool normalize = inverse_sum == nullptr;
   for (int64_t i = 0; i < tile.rows; ++i) {
     BFloat16* copy = rounded ? rounded + i * tile.stride : nullptr;
     Scores scores = ScoresOf<T>(terms, tile, i);
@@ -302,6 +303,8 @@ void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool 
     if (normalize) {
       ScaleRow(scores.x, inverse, scores.count);
       if (copy) Convert(scores.x, copied, scores.count);
+    } else {
+      inverse_sum[i] = inverse;
     }
     if (copy) {
       ClearAround(scores, copy, tile.keys);
@@ -309,7 +312,6 @@ void SoftmaxOf(const RowTerms& terms, const Tile& tile, BFloat16* rounded, bool 
       ClearAround(scores, tile.scores + i * tile.stride, tile.keys);
     }
     log_sum_exp[i] = none ? kMinusInfinity : maximum + std::log(sum);
-    inverse_sum[i] = inverse;
   }
 }
 
@@ -479,10 +481,10 @@ void WeightRowsOf(const Tile& tile, const T* value, int64_t value_stride, int64_
 }  // namespace
 
 // The entry points. They select the element types once per tile.
-void EnterSoftmax(const RowTerms& terms, const Tile& tile, void* rounded, bool normalize,
-                  float* log_sum_exp, float* inverse_sum) {
+void EnterSoftmax(const RowTerms& terms, const Tile& tile, void* rounded, float* log_sum_exp,
+                  float* inverse_sum) {
   WithActivation(terms.dtype, [&](auto type) {
-    SoftmaxOf<decltype(type)>(terms, tile, static_cast<BFloat16*>(rounded), normalize, log_sum_exp,
+    SoftmaxOf<decltype(type)>(terms, tile, static_cast<BFloat16*>(rounded), log_sum_exp,
                               inverse_sum);
   });
 }
@@ -571,9 +573,9 @@ HWY_EXPORT(EnterDotRows);
 HWY_EXPORT(EnterAddFeatureRows);
 HWY_EXPORT(EnterWeightRows);
 
-void Softmax(const RowTerms& terms, const Tile& tile, void* rounded, bool normalize,
-             float* log_sum_exp, float* inverse_sum) {
-  HWY_DYNAMIC_DISPATCH(EnterSoftmax)(terms, tile, rounded, normalize, log_sum_exp, inverse_sum);
+void Softmax(const RowTerms& terms, const Tile& tile, void* rounded, float* log_sum_exp,
+             float* inverse_sum) {
+  HWY_DYNAMIC_DISPATCH(EnterSoftmax)(terms, tile, rounded, log_sum_exp, inverse_sum);
 }
 void Probabilities(const RowTerms& terms, const Tile& tile, const float* log_sum_exp,
                    void* rounded) {

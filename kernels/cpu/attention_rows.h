@@ -49,10 +49,11 @@ constexpr int64_t RowScratchFloats(const int64_t extent, const int64_t a_size,
 }
 
 // Adds the terms, then sets scores := exp(score - row maximum), or 0 if the key is not allowed. In
-// bf16 the result goes to `rounded` instead. With `normalize`, rows are divided by their sum. Also
-// writes log_sum_exp and 1 / sum of each row; for a row without allowed keys they are -inf and 0.
-void Softmax(const RowTerms& terms, const Tile& tile, void* rounded, bool normalize,
-             float* log_sum_exp, float* inverse_sum);
+// bf16 the result goes to `rounded` instead. Also writes log_sum_exp and 1 / sum of each row; for a
+// row without allowed keys they are -inf and 0. Without `inverse_sum`, rows are divided by their
+// sum.
+void Softmax(const RowTerms& terms, const Tile& tile, void* rounded, float* log_sum_exp,
+             float* inverse_sum);
 
 // Adds the terms, then sets scores := exp(score - log_sum_exp), or 0 if the key is not allowed.
 // Also writes a bf16 copy to `rounded` unless it is null.

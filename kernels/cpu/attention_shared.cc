@@ -27,7 +27,6 @@ SharedProbabilities::SharedProbabilities(const Dimensions& z, DType dtype,
   exact_ = call.PlaceFloats(z_.heads * head_elements_);
   if (dtype_ == DType::kBF16) rounded_ = call.Place(z_.heads * head_elements_ * SizeOf(dtype_));
   log_sum_exp_ = call.PlaceFloats(z_.heads * z_.queries);
-  inverse_sum_ = call.PlaceFloats(z_.heads * z_.queries);
   for (int64_t size : {4, 3, 2}) {
     if (group_size_ == 1 && z_.batch % size == 0) group_size_ = size;
   }
@@ -37,13 +36,12 @@ void SharedProbabilities::ComputeBlock(const Inputs& inputs, const ScoreProducts
                                        int64_t block, const Workspace& w) const {
   const Tile tile = scores.TileOf(blocks_[block], {}, exact(h, block, w), w);
   std::fill_n(tile.scores, tile.rows * tile.stride, 0.0f);
-  auto* inverse_sum = reinterpret_cast<float*>(w.call + inverse_sum_) + h * z_.queries;
   std::byte* rounded = nullptr;
   if (dtype_ == DType::kBF16) {
     rounded = w.call + rounded_ + (h * head_elements_ + offsets_[block]) * SizeOf(dtype_);
   }
-  Softmax(scores.Terms(inputs, 0, h, false), tile, rounded, true, log_sum_exp(h, w) + tile.first,
-          inverse_sum + tile.first);
+  Softmax(scores.Terms(inputs, 0, h, false), tile, rounded, log_sum_exp(h, w) + tile.first,
+          nullptr);
 }
 
 float* SharedProbabilities::exact(int64_t h, int64_t block, const Workspace& w) const {

@@ -42,7 +42,7 @@ class SharedProbabilities {
   std::vector<QueryBlock> blocks_;
   std::vector<int64_t> offsets_;  // where each block begins among the elements of a head
   int64_t head_elements_ = 0, group_size_ = 1;
-  size_t exact_, rounded_ = 0, log_sum_exp_, inverse_sum_;
+  size_t exact_, rounded_ = 0, log_sum_exp_;
 };
 
 }  // namespace syntra::attention

@@ -57,15 +57,11 @@ HWY_EXPORT(Dropout);
 
 std::optional<BoundKernel> cpu_dropout(const OpCall& call) {
   const TensorType& x = call.inputs[0];
-  const int64_t group = call.attributes.Int("group");
-  if (!IsActivation(x) || x.shape.rank() != 3 || x.shape[2] % group != 0 ||
-      !call.outputs[0].present()) {
-    return std::nullopt;
-  }
+  if (!IsActivation(x)) return std::nullopt;
   if (call.attributes.Number("rate") == 0.0) return cpu_copy(call);  // keys may be absent
   BoundKernel kernel;
   kernel.accumulates = true;
-  const TensorMask mask = TensorMask::Of(call, x.shape, group);
+  const TensorMask mask = TensorMask::Of(call, x.shape, call.attributes.Int("group"));
   kernel.workspace_bytes = mask.workspace_bytes();
   kernel.run = [mask, dtype = x.dtype,
                 accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syntra {
 namespace HWY_NAMESPACE {
 
-// 2^n of a whole number n below 128 times `power`; zero where `counts` is false.
+// 2^n of a whole number n times `power`, which is finite; zero where `counts` is false.
 HWY_INLINE FloatVector ScaleByPower(FloatVector power, FloatVector n, hn::Mask<FloatTag> counts) {
 #if SYNTRA_AVX512
   return FloatVector{_mm512_maskz_scalef_ps(counts.raw, power.raw, n.raw)};
@@ -27,7 +27,7 @@ HWY_INLINE FloatVector ScaleByPower(FloatVector power, FloatVector n, hn::Mask<F
 #endif
 }
 
-// exp(x) for x <= 88. Below -86.6 the result is zero. NaN stays NaN.
+// exp(x) where it is finite. Below -86.6 the result is zero. NaN stays NaN.
 HWY_INLINE FloatVector FastExp(FloatVector x) {
   const auto set = [](float c) { return hn::Set(FloatTag(), c); };
   const FloatVector n = hn::Round(hn::Mul(x, set(1.44269504f)));

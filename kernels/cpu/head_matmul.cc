@@ -161,10 +161,7 @@ std::optional<BoundKernel> cpu_head_matmul(const OpCall& call) {
 }
 
 std::optional<BoundKernel> cpu_head_matmul_grad(const OpCall& call) {
-  if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1]) ||
-      call.inputs[2].dtype != call.inputs[0].dtype) {
-    return std::nullopt;
-  }
+  if (!IsActivation(call.inputs[0]) || !IsF32(call.inputs[1])) return std::nullopt;
   const HeadShape shape(call);
   if (call.inputs[1].shape.rank() == 3) return BindPerHeadGrad(call, shape);
   return BindSharedGrad(call, shape);

@@ -5,6 +5,7 @@
 // (kernels/backend.h).
 #include "kernels/cuda/multi_tensor.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/math/adafactor.h"
 #include "kernels/math/hyperparameters.h"
 #include "kernels/operands.h"
 
@@ -69,7 +70,8 @@ struct Update {
       return {gradient_scale, static_cast<float>(rate / bias1), static_cast<float>(1.0 / bias2),
               keep, 1.0f};
     }
-    const double scale = fmax(1e-3, static_cast<double>(tensor.scratch->root_mean_square));
+    const double scale =
+        fmax(static_cast<double>(tensor.scratch->root_mean_square), adafactor::kScaleFloor);
     return {gradient_scale, static_cast<float>(rate * scale * sqrt(bias2) / bias1), 1.0f, 1.0f,
             keep};
   }

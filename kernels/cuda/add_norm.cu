@@ -136,7 +136,10 @@ __global__ void __launch_bounds__(kThreads) AddNormKernel(AddNorm<T> call) {
       }
       if (call.sum != nullptr) StorePiece<Team>(sum[piece], call.sum + i, count);
 #pragma unroll
-      for (int k = 0; k < kEight; ++k) squares += sum[piece][k] * sum[piece][k];
+      for (int k = 0; k < kEight; ++k) {
+        squares += sum[piece][k] * sum[piece][k];
+        sum[piece][k] = ToFloat(FromFloat<T>(sum[piece][k]));  // as it is stored
+      }
     }
     const float mean = team.Sum(squares) / static_cast<float>(call.width);
     const float inverse = 1.0f / sqrtf(mean + call.epsilon);

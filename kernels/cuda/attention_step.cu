@@ -39,15 +39,25 @@ __device__ float BlockMax(float value, float* scratch) {
   return largest;
 }
 
+// The number of keys that the query may read: in decoding, keys after the current position do not
+// exist yet.
+template <typename T>
+__device__ int64_t ReadableKeys(const Terms<T>& terms) {
+  if (!terms.pattern.causal || terms.prefix_ends != nullptr) return terms.keys;
+  const int64_t existing = terms.Start() + 1;
+  return existing < terms.keys ? existing : terms.keys;
+}
+
 // scores[j] = query . key_j, computed by groups of lanes.
 template <typename T>
-__device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
+__device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, int64_t keys,
+                          float* scores) {
   const int lane = ThreadIndex() % kKeyLanes;
   const T* query = terms.query + b * terms.query_pitch + h * terms.head_size;
-  for (int64_t first = 0; first < terms.keys; first += kDecodeThreads / kKeyLanes) {
+  for (int64_t first = 0; first < keys; first += kDecodeThreads / kKeyLanes) {
     const int64_t j = first + ThreadIndex() / kKeyLanes;
-    const T* key = terms.key + (b * terms.keys + (j < terms.keys ? j : 0)) * terms.key_pitch +
-                   h * terms.head_size;
+    const T* key =
+        terms.key + (b * terms.keys + (j < keys ? j : 0)) * terms.key_pitch + h * terms.head_size;
     float sum = 0.0f;
     for (int64_t k = lane * kEight; k < terms.head_size; k += kKeyLanes * kEight) {
       const auto left = static_cast<int>(terms.head_size - k);
@@ -57,7 +67,7 @@ __device__ void ScoreKeys(const Terms<T>& terms, int64_t b, int64_t h, float* sc
       for (int e = 0; e < kEight; ++e) sum += q[e] * p[e];
     }
     for (int mask = kKeyLanes / 2; mask > 0; mask /= 2) sum += ShuffleXor(sum, mask);
-    if (lane == 0 && j < terms.keys) scores[j] = sum;
+    if (lane == 0 && j < keys) scores[j] = sum;
   }
 }
 
@@ -82,9 +92,10 @@ __device__ float FactorScore(const Terms<T>& terms, int64_t b, int64_t h, int64_
 
 // Adds the other terms, applies the mask, and returns the largest score of this thread's keys.
 template <typename T>
-__device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float* scores) {
+__device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, int64_t keys,
+                              float* scores) {
   float largest = -INFINITY;
-  for (int64_t j = ThreadIndex(); j < terms.keys; j += kDecodeThreads) {
+  for (int64_t j = ThreadIndex(); j < keys; j += kDecodeThreads) {
     float score = -INFINITY;
     if (terms.Allows(b, h, 0, j)) {
       score = terms.BiasAndTable(b, h, 0, j) + (terms.query != nullptr ? scores[j] : 0.0f);
@@ -99,8 +110,8 @@ __device__ float FinishScores(const Terms<T>& terms, int64_t b, int64_t h, float
 
 // y = sum_j weights_j value_j / sum. Each thread sums eight columns over every `parts`-th key.
 template <typename T>
-__device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, const float* weights,
-                          float inverse_sum, DecodeStorage& shared) {
+__device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, int64_t keys,
+                          const float* weights, float inverse_sum, DecodeStorage& shared) {
   const Terms<T>& terms = call.terms;
   const int groups = static_cast<int>(DivideUp(terms.head_size, kEight));
   const int parts = kDecodeThreads / groups;
@@ -109,7 +120,7 @@ __device__ void MixValues(const DecodeStep<T>& call, int64_t b, int64_t h, const
   const int count = left < kEight ? left : kEight;
   Eight sum = {};
   if (part < parts) {
-    for (int64_t j = part; j < terms.keys; j += parts) {
+    for (int64_t j = part; j < keys; j += parts) {
       const T* row = terms.value + (b * terms.keys + j) * terms.value_pitch;
       const Eight value = LoadEight(row + h * terms.head_size + column, count);
 #pragma unroll
@@ -134,13 +145,14 @@ __global__ void __launch_bounds__(kDecodeThreads) DecodeStepKernel(DecodeStep<T>
   auto* scores = reinterpret_cast<float*>(SharedBytes() + sizeof(DecodeStorage));
   const Terms<T>& terms = call.terms;
   const int64_t h = BlockIndex() % terms.heads, b = BlockIndex() / terms.heads;
-  if (terms.query != nullptr) ScoreKeys(terms, b, h, scores);
+  const int64_t keys = ReadableKeys(terms);
+  if (terms.query != nullptr) ScoreKeys(terms, b, h, keys, scores);
   SyncThreads();
-  const float largest = BlockMax(FinishScores(terms, b, h, scores), shared.of_warp);
+  const float largest = BlockMax(FinishScores(terms, b, h, keys, scores), shared.of_warp);
   // If no key is allowed, any finite reference gives zeros.
   const float reference = largest == -INFINITY ? 0.0f : largest;
   float sum = 0.0f;
-  for (int64_t j = ThreadIndex(); j < terms.keys; j += kDecodeThreads) {
+  for (int64_t j = ThreadIndex(); j < keys; j += kDecodeThreads) {
     scores[j] = expf(scores[j] - reference);
     sum += scores[j];
   }
@@ -150,7 +162,7 @@ __global__ void __launch_bounds__(kDecodeThreads) DecodeStepKernel(DecodeStep<T>
     StoreResult(value, call.log_sum_exp + BlockIndex(), call.accumulate_log_sum_exp);
   }
   if (call.y != nullptr) {
-    MixValues(call, b, h, scores, sum > 0.0f ? 1.0f / sum : 0.0f, shared);
+    MixValues(call, b, h, keys, scores, sum > 0.0f ? 1.0f / sum : 0.0f, shared);
   }
 }
 

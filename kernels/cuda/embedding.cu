@@ -197,6 +197,7 @@ struct FinishRows {
 
   __device__ void operator()(int64_t id, int64_t column, int count) const {
     const int64_t begin = sums.sorted.first[id], end = sums.sorted.first[id + 1];
+    if (begin == end && sums.accumulate) return;
     const int64_t first = begin / kRun, last = (end - 1) / kRun;
     if (begin < end && first == last) return;
     Eight sum = {};

@@ -10,13 +10,14 @@ namespace {
 
 using namespace gpu;
 
-template <typename X, typename F>
-struct PartialSums {
+template <typename X, typename F, typename Sum>
+struct AxisSums {
   SumPlan plan;
   const X* x;
   const F* factor;  // null: a factor of one
   int64_t results, terms, parts;
-  float* partial;  // [parts, results]
+  Sum* sums;  // [parts, results]
+  bool accumulate;
 
   __device__ float Term(const Places<3>& result, int64_t term) const {
     const int64_t inner = plan.summed.inner(), row = plan.summed.rank == 1 ? 0 : term / inner;
@@ -47,22 +48,22 @@ struct PartialSums {
   }
 };
 
-template <typename X, typename F>
-__global__ void ThreadSumsKernel(PartialSums<X, F> sums) {
+template <typename X, typename F, typename Sum>
+__global__ void ThreadSumsKernel(AxisSums<X, F, Sum> call) {
   const int64_t stride = BlockCount() * ThreadCount();
   for (int64_t item = BlockIndex() * ThreadCount() + ThreadIndex();
-       item < sums.parts * sums.results; item += stride) {
-    sums.partial[item] = sums.SumOf(item, 0, 1);
+       item < call.parts * call.results; item += stride) {
+    StoreResult(call.SumOf(item, 0, 1), call.sums + item, call.accumulate);
   }
 }
 
-template <typename X, typename F>
-__global__ void WarpSumsKernel(PartialSums<X, F> sums) {
+template <typename X, typename F, typename Sum>
+__global__ void WarpSumsKernel(AxisSums<X, F, Sum> call) {
   const int64_t stride = BlockCount() * WarpCount();
-  for (int64_t item = BlockIndex() * WarpCount() + WarpIndex(); item < sums.parts * sums.results;
+  for (int64_t item = BlockIndex() * WarpCount() + WarpIndex(); item < call.parts * call.results;
        item += stride) {
-    const float sum = WarpSum(sums.SumOf(item, LaneIndex(), kWarp));
-    if (LaneIndex() == 0) sums.partial[item] = sum;
+    const float sum = WarpSum(call.SumOf(item, LaneIndex(), kWarp));
+    if (LaneIndex() == 0) StoreResult(sum, call.sums + item, call.accumulate);
   }
 }
 
@@ -86,26 +87,35 @@ std::optional<BoundKernel> cuda_sum_to(const OpCall& call) {
   const int64_t results = plan.results(), parts = PartsFor(plan);
   BoundKernel kernel;
   kernel.accumulates = true;
-  kernel.workspace_bytes = parts * results * sizeof(float);
+  if (parts > 1) kernel.workspace_bytes = parts * results * sizeof(float);
   kernel.run = [=, accumulate = Accumulates(call, 0)](const KernelArguments& arguments) {
-    auto* partial = reinterpret_cast<float*>(arguments.workspace);
-    WithActivation(x.dtype, [&](auto x_type) {
-      WithActivation(factor.dtype, [&](auto factor_type) {
-        using X = decltype(x_type);
-        using F = decltype(factor_type);
-        const PartialSums<X, F> sums{plan,    Input<X>(arguments, 0), Input<F>(arguments, 1),
-                                     results, plan.terms(),           parts,
-                                     partial};
-        if (plan.along_rows) {
-          Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<X, F>, sums);
-        } else {
-          Launch(arguments, GridFor(parts * results), ThreadSumsKernel<X, F>, sums);
-        }
+    const auto sum = [&]<typename Sum>(Sum* sums, bool adds) {
+      WithActivation(x.dtype, [&](auto x_type) {
+        WithActivation(factor.dtype, [&](auto factor_type) {
+          using X = decltype(x_type);
+          using F = decltype(factor_type);
+          const AxisSums<X, F, Sum> call{plan,
+                                         Input<X>(arguments, 0),
+                                         Input<F>(arguments, 1),
+                                         results,
+                                         plan.terms(),
+                                         parts,
+                                         sums,
+                                         adds};
+          if (plan.along_rows) {
+            Launch(arguments, GridFor(parts * results * kWarp), WarpSumsKernel<X, F, Sum>, call);
+          } else {
+            Launch(arguments, GridFor(parts * results), ThreadSumsKernel<X, F, Sum>, call);
+          }
+        });
       });
-    });
+    };
     WithActivation(y.dtype, [&](auto type) {
-      SumParts(arguments, partial, parts, results, Output<decltype(type)>(arguments, 0),
-               accumulate);
+      auto* result = Output<decltype(type)>(arguments, 0);
+      if (parts == 1) return sum(result, accumulate);
+      auto* partial = reinterpret_cast<float*>(arguments.workspace);
+      sum(partial, false);
+      SumParts(arguments, partial, parts, results, result, accumulate);
     });
   };
   return kernel;

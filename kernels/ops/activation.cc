@@ -40,10 +40,7 @@ void Gradient(GradientRule& rule) {
                   {from_value ? rule.output(0) : rule.input(0), rule.output_gradient(0)}, {0});
 }
 
-// Away from the kink of relu and from where logarithms, reciprocals and roots end.
-void AwayFromZero(int, std::span<double> numbers) {
-  for (double& x : numbers) x += x < 0.0 ? -1e-2 : 1e-2;
-}
+// Away from where logarithms, reciprocals and roots end.
 void Positive(int, std::span<double> numbers) {
   for (double& x : numbers) x = std::abs(x) + 0.25;
 }

@@ -35,12 +35,6 @@ class Projection {
   int64_t extent_, inner_ = 1;
 };
 
-double RootMeanSquare(std::span<const double> values) {
-  double sum = 0.0;
-  for (double value : values) sum += value * value;
-  return std::sqrt(sum / static_cast<double>(values.size()));
-}
-
 // The mean of `values` along the axis of `to`, one entry for each remaining index.
 std::vector<double> Mean(std::span<const double> values, const Projection& to) {
   std::vector<double> mean(values.size() / static_cast<size_t>(to.extent()), 0.0);

@@ -5,13 +5,14 @@
 //   g = gradient * gradient_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 // plain, as in torch:
 //   p -= rate * weight_decay * p;  p -= rate * (m / bias1) / (sqrt(v / bias2) + epsilon)
-// rms_scaled, as in nanoT5:
+// rms_scaled, as in nanoT5, whose floor is that of Adafactor:
 //   step = rate * max(1e-3, RMS(p)) * sqrt(bias2) / bias1
 //   p -= step * m / (sqrt(v) + epsilon);  p -= rate * weight_decay * p
 // Attributes {beta1, beta2, epsilon, rms_scaled}.
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/math/adafactor.h"
 #include "kernels/math/hyperparameters.h"
 #include "kernels/ops/shapes.h"
 
@@ -22,12 +23,6 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> inp
   CheckOperands("adamw", inputs, {{"gradient", kParameter, kAnyRank}, {"hyper", kParameter, 1}});
   CheckShape("adamw", "hyper", inputs[1], {hyper::kAdamWSlots});
   return {inputs[0], inputs[0], inputs[0]};
-}
-
-double RootMeanSquare(std::span<const double> values) {
-  double sum = 0.0;
-  for (double value : values) sum += value * value;
-  return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
 void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
@@ -41,7 +36,8 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> inputs,
   const double epsilon = call.attributes.Number("epsilon");
   if (!std::isfinite(scale)) return;
   const bool rms_scaled = call.attributes.Flag("rms_scaled");
-  const double step = rate * std::max(1e-3, RootMeanSquare(p)) * std::sqrt(bias2) / bias1;
+  const double step =
+      rate * std::max(adafactor::kScaleFloor, RootMeanSquare(p)) * std::sqrt(bias2) / bias1;
   for (size_t i = 0; i < p.size(); ++i) {
     const double g = gradient[i] * scale;
     m[i] = beta1 * m[i] + (1.0 - beta1) * g;

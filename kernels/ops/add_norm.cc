@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The residual sum and T5's RMSNorm (Zhang and Sennrich 2019; no mean, no bias) in one pass:
 //   sum = x + dropout(y);  normed = sum * r * scale,  r = 1 / sqrt(mean_d(sum^2) + epsilon).
-// x? and y are [B, T, D], scale [D], keys? [B, 2] (needed if rate > 0); r is [B, T] f32.
+// x? and y are [B, T, D], scale [D], keys? [B, 2] (needed if rate > 0); r is [B, T] f32. In bf16 r
+// is of the sum before it is rounded, and normed of the sum as it is stored.
 // Noise is drawn per element (index t * D + d) or once for all t (index d).
 // Attributes {epsilon, rate, site, per_element}.
 // Backward, with n = d_normed * scale, where d_sum or d_normed may be absent:
@@ -134,8 +135,10 @@ std::vector<TensorType> GradInfer(const Attributes& attributes,
   SYNTRA_CHECK(inputs[3].present() || inputs[4].present(), "add_norm_grad without a gradient");
   CheckShape("add_norm_grad", "scale", inputs[1], {shape[2]});
   CheckShape("add_norm_grad", "inverse_rms", inputs[2], {shape[0], shape[1]});
-  CheckShape("add_norm_grad", "d_sum", inputs[3], shape);
-  CheckShape("add_norm_grad", "d_normed", inputs[4], shape);
+  for (const TensorType& d : {inputs[3], inputs[4]}) {
+    SYNTRA_CHECK(!d.present() || d == inputs[0], "add_norm_grad: the sum is {}, a gradient {}",
+                 ToString(inputs[0]), ToString(d));
+  }
   CheckNoise("add_norm_grad", attributes, inputs[5], shape[0]);
   const bool noisy = attributes.Number("rate") > 0.0;
   return {inputs[0], noisy ? inputs[0] : None(), F32({shape[2]})};

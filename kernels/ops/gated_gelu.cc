@@ -41,8 +41,9 @@ std::vector<TensorType> GradInfer(const Attributes&, std::span<const TensorType>
   CheckOperands(
       "gated_gelu_grad", inputs,
       {{"x", kActivation, kAnyRank}, {"g", kActivation, kAnyRank}, {"dy", kActivation, kAnyRank}});
-  CheckShape("gated_gelu_grad", "g", inputs[1], inputs[0].shape);
-  CheckShape("gated_gelu_grad", "dy", inputs[2], inputs[0].shape);
+  SYNTRA_CHECK(inputs[0] == inputs[1] && inputs[0] == inputs[2],
+               "gated_gelu_grad: x {}, g {}, dy {}", ToString(inputs[0]), ToString(inputs[1]),
+               ToString(inputs[2]));
   return {inputs[0], inputs[1]};
 }
 

@@ -3,7 +3,7 @@
 //   x A [B, T, H*F], weight f32 [F, N] or [H, F, N] -> A [B, T, H*N]. Attributes {heads}.
 // Factorized dense attention uses it for its output maps (Synthesizer, Tay et al. 2021,
 // section 3.1).
-#include "kernels/op.h"
+#include "kernels/ops/shapes.h"
 
 namespace syntra {
 namespace {
@@ -21,15 +21,11 @@ Extents ExtentsOf(const Attributes& attributes, const Shape& x, const Shape& wei
   return e;
 }
 
-Shape WithLast(const Shape& shape, int64_t last) {
-  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  dims.back() = last;
-  return Shape(dims);
-}
-
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckOperands("head_matmul", in, {{"x", kActivation, 3}, {"weight", kParameter, kAnyRank}});
   const Extents e = ExtentsOf(attributes, in[0].shape, in[1].shape);
-  return {{in[0].dtype, WithLast(in[0].shape, e.heads * e.out)}};
+  const Shape& x = in[0].shape;
+  return {{in[0].dtype, {x[0], x[1], e.heads * e.out}}};
 }
 
 // Calls visit(x index, weight index, y index) for every multiply of the product.
@@ -55,7 +51,12 @@ void Reference(const OpCall& call, std::span<const ReferenceTensor> in,
   });
 }
 
-std::vector<TensorType> InferGradient(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferGradient(const Attributes& attributes,
+                                      std::span<const TensorType> in) {
+  CheckOperands("head_matmul_grad", in,
+                {{"x", kActivation, 3}, {"weight", kParameter, kAnyRank}, {"dy", kActivation, 3}});
+  const TensorType y = Infer(attributes, in.first(2))[0];
+  SYNTRA_CHECK(in[2] == y, "head_matmul_grad: dy is {}, y {}", ToString(in[2]), ToString(y));
   return {in[0], in[1]};
 }
 

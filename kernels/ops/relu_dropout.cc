@@ -28,11 +28,6 @@ void Gradient(GradientRule& rule) {
                   {rule.output(0), rule.output_gradient(0)}, {0});
 }
 
-// Away from the kink.
-void AwayFromZero(int, std::span<double> numbers) {
-  for (double& x : numbers) x += x < 0.0 ? -1e-2 : 1e-2;
-}
-
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
   for (DType dtype : kActivationTypes) {

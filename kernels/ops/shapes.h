@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for the ops: checks of operands, and building blocks of test cases.
+// Helpers for the ops: checks of operands, what references share, and building blocks of test
+// cases.
 #pragma once
 
+#include <cmath>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -81,6 +83,12 @@ inline void CheckNoise(std::string_view op, const Attributes& attributes, const 
   CheckShape(op, "keys", keys, {examples, 2});
 }
 
+inline double RootMeanSquare(std::span<const double> values) {
+  double sum = 0.0;
+  for (double value : values) sum += value * value;
+  return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
 inline TensorType None() { return {DType::kNone, {}}; }
 inline TensorType F32(Shape shape) { return {DType::kF32, shape}; }
 inline TensorType BF16(Shape shape) { return {DType::kBF16, shape}; }
@@ -102,6 +110,11 @@ inline std::string DTypeName(DType dtype) { return std::string(NameOf(dtype)); }
 
 // The element types of activations that test cases use.
 inline constexpr DType kActivationTypes[] = {DType::kF32, DType::kBF16};
+
+// Moves the numbers of an operand away from the kink of relu.
+inline void AwayFromZero(int, std::span<double> numbers) {
+  for (double& x : numbers) x += x < 0.0 ? -1e-2 : 1e-2;
+}
 
 // Fills every integer operand with fixed pseudorandom values between first and last, inclusive.
 inline FillIntegers FillBetween(int32_t first, int32_t last) {

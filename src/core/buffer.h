@@ -16,8 +16,8 @@ class Buffer {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // Zero-initialised, and in memory from the start. Throws Error(kResources) naming `purpose` and
-  // the size when memory cannot be had.
+  // Zero-initialised. Large buffers are asked to be paged in at once. Throws Error(kResources)
+  // naming `purpose` and the size when memory cannot be had.
   Buffer(size_t bytes, const char* purpose);
 
   // Takes over memory that `release` gives back.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -31,6 +32,10 @@ struct Initializer {
     return {Kind::kTruncatedNormal, deviation};
   }
   static Initializer Uniform(double limit) { return {Kind::kUniform, limit}; }
+  // For a matrix between so many units (Glorot and Bengio 2010, equation 16).
+  static Initializer GlorotUniform(int64_t in, int64_t out) {
+    return Uniform(std::sqrt(6.0 / static_cast<double>(in + out)));
+  }
   // The columns of a matrix [n, m] have the distribution of n independent normal numbers each, but
   // in groups of n they are orthogonal to each other (Choromanski et al. 2021, section 2.4).
   static Initializer Orthogonal() { return {Kind::kOrthogonal}; }

@@ -9,14 +9,10 @@
 #include "nn/tensors.h"
 
 namespace syntra {
-namespace {
 
-double InverseRoot(int64_t count) { return 1 / std::sqrt(static_cast<double>(count)); }
-
-}  // namespace
-
-Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, double deviation) {
-  const Value y = Linear(scope, name, x, {out, {"embed", "conv"}, Initializer::Normal(deviation)});
+Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out,
+             const Initializer& initializer) {
+  const Value y = Linear(scope, name, x, {out, {"embed", "conv"}, initializer});
   return AddBias(scope, name + "_bias", y, "conv");
 }
 
@@ -50,11 +46,19 @@ void ConvolutionMixer::Validate(const FieldReport& report) const {
   }
 }
 
+Value ConvolutionMixer::Projected(const Scope& scope, const std::string& name, Value x,
+                                  int64_t out) const {
+  const int64_t in = scope.TypeOf(x).shape[-1];
+  return Affine(scope, name, x, out,
+                is_mesh() ? Initializer::Normal(1 / std::sqrt(static_cast<double>(in)))
+                          : Initializer::GlorotUniform(in, out));
+}
+
 // The first half times the sigmoid of the second (gated linear unit), as wide as x.
 Value ConvolutionMixer::Gated(const Scope& scope, Value x) const {
   const int64_t width = scope.TypeOf(x).shape[-1];
-  if (!config_.glu()) return Affine(scope, "input", x, width, InverseRoot(width));
-  const Value both = Affine(scope, "input", x, 2 * width, InverseRoot(width));
+  if (!config_.glu()) return Projected(scope, "input", x, width);
+  const Value both = Projected(scope, "input", x, 2 * width);
   const Value gate = Activation(scope, "sigmoid", Slice(scope, both, 2, width, width));
   return Multiply(scope, Slice(scope, both, 2, 0, width), gate);
 }
@@ -65,9 +69,9 @@ Value ConvolutionMixer::Output(const Scope& scope, Value x) const {
   const int64_t width = scope.TypeOf(x).shape[-1];
   if (is_mesh()) {
     x = AddBias(scope, "filter_bias", x, "conv");
-    x = Affine(scope, "pointwise", x, width, InverseRoot(width));
+    x = Projected(scope, "pointwise", x, width);
   }
-  return Affine(scope, "output", x, width, InverseRoot(width));
+  return Projected(scope, "output", x, width);
 }
 
 Value ConvolutionMixer::Build(const Scope& scope, const MixerInput& input) const {

@@ -31,6 +31,8 @@ class ConvolutionMixer : public TokenMixer {
   // position has its own.
   virtual Value Scores(const Scope& scope, Value x) const = 0;
 
+  // x W + b, as wide as `out`.
+  Value Projected(const Scope& scope, const std::string& name, Value x, int64_t out) const;
   Value Gated(const Scope& scope, Value x) const;
   // The weights of the taps as depthwise_conv takes them: f32 [filters, taps], or [B, T, filters *
   // taps] where positions or examples differ.
@@ -41,7 +43,8 @@ class ConvolutionMixer : public TokenMixer {
 };
 
 // x W + b: [.., in] -> [.., out], W being the parameter `name` of the scope, b `name`_bias.
-Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out, double deviation);
+Value Affine(const Scope& scope, const std::string& name, Value x, int64_t out,
+             const Initializer& initializer);
 
 // The last `length` positions of what a convolution reads, [B, length, W], with `row` [B, 1, W] as
 // the newest; zeros before the first. The state `name` keeps them.

@@ -18,9 +18,10 @@ class DynamicConv final : public ConvolutionMixer {
   Value Scores(const Scope& scope, Value x) const override {
     const Shape shape = scope.TypeOf(x).shape;
     const int64_t width = shape[2], count = filters(width);
-    const auto fan = static_cast<double>(is_mesh() ? width * taps() : width);
-    const Value matrix = scope.Parameter("filters", {width, count * taps()}, {"conv", "taps"},
-                                         Initializer::Normal(1 / std::sqrt(fan)));
+    const Value matrix = scope.Parameter(
+        "filters", {width, count * taps()}, {"conv", "taps"},
+        is_mesh() ? Initializer::Normal(1 / std::sqrt(static_cast<double>(width * taps())))
+                  : Initializer::GlorotUniform(width, count * taps()));
     Value scores = scope.One(
         "matmul", {{"transpose_a", false}, {"transpose_b", false}, {"dtype", std::string("f32")}},
         {x, matrix});

@@ -45,7 +45,9 @@ class GatedMlp final : public TokenMixer {
     const Halves halves = Split(scope, input.x);
     Remember(scope, input, "gate", halves.gate);
     const Value gate = WithoutPadding(scope, halves.gate, input.segments);
-    const Value map = First(scope, First(scope, Map(scope, input.causal), 1, length), 2, length);
+    Value map = Map(scope);
+    if (input.causal) map = Multiply(scope, map, Triangle(scope));
+    map = First(scope, First(scope, map, 1, length), 2, length);
     const Value bias = First(scope, Bias(scope), 0, length);
     Value mixed = Gate(scope, map, gate, bias);
     if (config_.attention_size() > 0) {
@@ -64,7 +66,8 @@ class GatedMlp final : public TokenMixer {
     const auto row_of = [&](Value table, int64_t axis) {
       return scope.One("gather_rows", {{"axis", axis}}, {table, step.start});
     };
-    const Value map = First(scope, row_of(Map(scope, true), 1), 2, step.length);
+    const Value row = Multiply(scope, row_of(Map(scope), 1), row_of(Triangle(scope), 0));
+    const Value map = First(scope, row, 2, step.length);
     Value mixed =
         Gate(scope, map, Remember(scope, step, "gate", halves.gate), row_of(Bias(scope), 0));
     if (config_.attention_size() > 0) {
@@ -99,14 +102,18 @@ class GatedMlp final : public TokenMixer {
   }
 
   // The map over positions, [H, N, N]; nearly zero at first.
-  Value Map(const Scope& scope, bool causal) const {
+  Value Map(const Scope& scope) const {
     const int64_t heads = config_.heads(), n = config_.max_length();
-    const Value map = scope.Parameter("map", {heads, n, n}, {"heads", "query", "key"},
-                                      Initializer::Uniform(1e-3 / static_cast<double>(n)));
-    if (!causal) return map;
+    return scope.Parameter("map", {heads, n, n}, {"heads", "query", "key"},
+                           Initializer::Uniform(1e-3 / static_cast<double>(n)));
+  }
+
+  // Ones up to each position, [N, N]: the factors of a causal map.
+  Value Triangle(const Scope& scope) const {
+    const int64_t n = config_.max_length();
     std::vector<float> triangle(n * n);
     for (int64_t i = 0; i < n; ++i) std::fill_n(triangle.begin() + i * n, i + 1, 1.0F);
-    return Multiply(scope, map, scope.program().Constant({n, n}, std::move(triangle)));
+    return scope.program().Constant({n, n}, std::move(triangle));
   }
 
   // [N, H, 1]; one at first, so that a new layer passes its input on.

@@ -40,14 +40,13 @@ class Hyena final : public TokenMixer {
     const int64_t columns = scope.TypeOf(projected).shape[2];
     const Value local = scope.One("depthwise_conv", {{"groups", columns}, {"left", left}},
                                   {projected, ShortFilters(scope, columns), input.segments});
-    return Output(scope, local, shape[2], [&](int64_t index, Value x) {
-      x = WithoutPadding(scope, x, input.segments);
-      const auto filters = [&](Direction direction) {
-        return Filters(scope, index, direction, shape[1], shape[2]);
-      };
-      const Value back = filters(Direction::kBack);
-      if (input.causal) return Convolved(scope, x, back);
-      return Convolved(scope, x, Concatenate(scope, 0, {back, filters(Direction::kAhead)}));
+    const auto filters = [&] {
+      const Value back = Filters(scope, Direction::kBack, shape[1], shape[2]);
+      if (input.causal) return back;
+      return Concatenate(scope, 0, {back, Filters(scope, Direction::kAhead, shape[1], shape[2])});
+    };
+    return Output(scope, local, shape[2], filters, [&](int64_t, Value x, Value filter) {
+      return Convolved(scope, WithoutPadding(scope, x, input.segments), filter);
     });
   }
 
@@ -63,9 +62,9 @@ class Hyena final : public TokenMixer {
     };
     const Value local = sum(Window(scope, step, "window", projected, config_.kernel_size()),
                             Transpose(scope, ShortFilters(scope, columns), {1, 0}));
-    return Output(scope, local, width, [&](int64_t index, Value x) {
-      return sum(Window(scope, step, "window_" + std::to_string(index), x, step.length),
-                 Filters(scope, index, Direction::kBack, step.length, width));
+    const auto filters = [&] { return Filters(scope, Direction::kBack, step.length, width); };
+    return Output(scope, local, width, filters, [&](int64_t index, Value x, Value filter) {
+      return sum(Window(scope, step, "window_" + std::to_string(index), x, step.length), filter);
     });
   }
 
@@ -74,7 +73,7 @@ class Hyena final : public TokenMixer {
   Value Projected(const Scope& scope, Value x) const {
     const int64_t width = scope.TypeOf(x).shape[2];
     return Affine(scope, "input", x, (config_.order() + 1) * width,
-                  1 / std::sqrt(static_cast<double>(width)));
+                  Initializer::Normal(1 / std::sqrt(static_cast<double>(width))));
   }
 
   Value ShortFilters(const Scope& scope, int64_t columns) const {
@@ -83,10 +82,13 @@ class Hyena final : public TokenMixer {
                            Initializer::Uniform(1 / std::sqrt(static_cast<double>(taps))));
   }
 
-  // From the outputs of the short filters, [B, T, (order + 1) * width].
+  // From the outputs of the short filters, [B, T, (order + 1) * width]. `filters` gives those of
+  // all convolutions side by side.
   Value Output(const Scope& scope, Value local, int64_t width,
-               const std::function<Value(int64_t index, Value x)>& convolved) const {
+               const std::function<Value()>& filters,
+               const std::function<Value(int64_t index, Value x, Value filter)>& convolved) const {
     const int64_t order = config_.order();
+    Value all;
     local = AddBias(scope, "short_filters_bias", local, "conv");
     const auto part = [&](int64_t index) { return Slice(scope, local, 2, index * width, width); };
     Value values = part(order);
@@ -94,24 +96,25 @@ class Hyena final : public TokenMixer {
       values = Multiply(scope, values, part(order - 1 - index));
       const Value skip = scope.Parameter("skip_" + std::to_string(index), {width}, {"conv"},
                                          Initializer::Normal(1));
-      values = Add(scope, convolved(index, values), Multiply(scope, values, skip));
+      if (!all) all = filters();
+      const Value filter = Slice(scope, all, 1, index * width, width);
+      values = Add(scope, convolved(index, values, filter), Multiply(scope, values, skip));
     }
     return Affine(scope, "output", Multiply(scope, values, part(0)), width,
-                  1 / std::sqrt(static_cast<double>(width)));
+                  Initializer::Normal(1 / std::sqrt(static_cast<double>(width))));
   }
 
-  // The filters of convolution `index`, f32 [length, width], the earliest position first. Those
-  // that look ahead begin with the next position; the last of them reaches none.
-  Value Filters(const Scope& scope, int64_t index, Direction direction, int64_t length,
-                int64_t width) const {
+  // The filters of all convolutions, f32 [length, (order - 1) * width], the earliest position
+  // first. Those that look ahead begin with the next position; the last of them reaches none.
+  Value Filters(const Scope& scope, Direction direction, int64_t length, int64_t width) const {
     SYNTRA_CHECK(length <= config_.max_length(), "hyena of {} positions", length);
     const bool back = direction == Direction::kBack;
     const Scope network = scope / (back ? "filters_back" : "filters_ahead");
     const int64_t outputs = (config_.order() - 1) * width;
     const int64_t first = back ? 0 : 1;
-    const Value all = Network(network, outputs, Distances(scope, first, length));
-    const Value decayed = Multiply(scope, Slice(scope, all, 1, index * width, width),
-                                   Decay(scope, first, length, width));
+    const Value decayed =
+        Multiply(scope, Network(network, outputs, Distances(scope, first, length)),
+                 Decay(scope, first, length, width));
     if (!back) return decayed;
     std::vector<int32_t> reversed(length);
     for (int64_t i = 0; i < length; ++i) reversed[i] = static_cast<int32_t>(length - 1 - i);
@@ -158,19 +161,19 @@ class Hyena final : public TokenMixer {
     return scope.program().Constant({length, 1 + 2 * bands}, std::move(table));
   }
 
-  // Of the same distances; f32 [length, width].
+  // Of the same distances, for all convolutions; f32 [length, (order - 1) * width].
   Value Decay(const Scope& scope, int64_t first, int64_t length, int64_t width) const {
     const double of_first = 1 / kFirstColumn, of_last = 1 / kLastColumn;
     std::vector<float> table;
     for (int64_t i = first; i < first + length; ++i) {
-      for (int64_t c = 0; c < width; ++c) {
+      for (int64_t c = 0; c < (config_.order() - 1) * width; ++c) {
         const double place =
-            static_cast<double>(c) / static_cast<double>(std::max<int64_t>(width - 1, 1));
+            static_cast<double>(c % width) / static_cast<double>(std::max<int64_t>(width - 1, 1));
         const double rate = of_first + (of_last - of_first) * place;
         table.push_back(static_cast<float>(std::pow(kDecayedTo, rate * Relative(i))));
       }
     }
-    return scope.program().Constant({length, width}, std::move(table));
+    return scope.program().Constant({length, (config_.order() - 1) * width}, std::move(table));
   }
 
   double Relative(int64_t distance) const {

@@ -17,11 +17,10 @@ class LightConv final : public ConvolutionMixer {
 
   Value Scores(const Scope& scope, Value x) const override {
     const int64_t count = filters(scope.TypeOf(x).shape[-1]);
-    const auto k = static_cast<double>(taps());
     // The authors' is Glorot's over a filter of one channel, Mesh TensorFlow's has variance 1 / k.
     const Initializer initializer =
-        is_mesh() ? Initializer::TruncatedNormal(1 / std::sqrt(k))
-                  : Initializer::Uniform(std::sqrt(6 / (k + k * static_cast<double>(count))));
+        is_mesh() ? Initializer::TruncatedNormal(1 / std::sqrt(static_cast<double>(taps())))
+                  : Initializer::GlorotUniform(taps(), taps() * count);
     return scope.Parameter("filters", {count, taps()}, {"heads", "taps"}, initializer);
   }
 };

@@ -3,16 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace syntra {
 
 Value RelativeBias(const Scope& scope, const std::string& name, const RelativeBiasConfig& config,
                    int64_t heads, const BiasExtent& extent) {
   const int64_t buckets = config.buckets();
-  const Value table =
-      scope.Parameter(name, {heads, buckets}, {"heads", "buckets"},
-                      Initializer::Uniform(std::sqrt(6.0 / static_cast<double>(heads + buckets))));
+  const Value table = scope.Parameter(name, {heads, buckets}, {"heads", "buckets"},
+                                      Initializer::GlorotUniform(heads, buckets));
   return scope.One("relative_bias",
                    {{"queries", extent.queries},
                     {"keys", extent.keys},

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "kernels/bit_mask.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/op.h"
+#include "kernels/ops/attention.h"
 
 namespace syntra {
 namespace {
@@ -50,15 +52,24 @@ struct Machine {
   double f32_gflops = 0.0, bf16_gflops = 0.0, copy_gbytes = 0.0;
 };
 
+struct Options {
+  bool accumulate = false;
+  std::vector<int> absent;
+  // Element i of the i32 operands: valid ids and targets.
+  std::function<int32_t(int64_t)> integers = [](int64_t i) {
+    return static_cast<int32_t>(1 + i * 7919 % 32000);
+  };
+};
+
 // One op call with its memory.
 class Workload {
  public:
   Workload(const std::string& op, const Attributes& attributes, std::vector<TensorType> inputs,
-           bool accumulate, const std::vector<int>& absent)
-      : op_(GetOp(op)) {
+           const Options& options)
+      : op_(GetOp(op)), integers_(options.integers) {
     call_ = {attributes, inputs, op_.infer(attributes, inputs), {}};
-    call_.accumulate.assign(call_.outputs.size(), accumulate);
-    for (int i : absent) call_.outputs[i] = {DType::kNone, {}};
+    call_.accumulate.assign(call_.outputs.size(), options.accumulate);
+    for (int i : options.absent) call_.outputs[i] = {DType::kNone, {}};
     kernel_ = BindCpuKernel(op_, call_);
     if (!kernel_) return;
     workspace_ = Buffer(kernel_->workspace_bytes + 64, "workspace");
@@ -80,7 +91,10 @@ class Workload {
     }
     return total;
   }
-  bool bf16() const { return call_.inputs[0].dtype == DType::kBF16; }
+  bool bf16() const {
+    return std::ranges::any_of(call_.inputs,
+                               [](const TensorType& type) { return type.dtype == DType::kBF16; });
+  }
 
  private:
   static double Size(const TensorType& type) {
@@ -90,21 +104,20 @@ class Workload {
   void* Allocate(const TensorType& type) {
     if (!type.present()) return nullptr;
     Buffer& memory = memory_.emplace_back(type.bytes() + 64, "operand");
-    // Small positive numbers: dense data without subnormals, and valid ids and targets.
+    // Small positive numbers: dense data without subnormals.
     for (int64_t i = 0; i < type.shape.size(); ++i) {
       const float value = 0.01f * static_cast<float>(1 + (i * 7919) % 97);
       if (type.dtype == DType::kF32) reinterpret_cast<float*>(memory.data())[i] = value;
       if (type.dtype == DType::kBF16) {
         reinterpret_cast<BFloat16*>(memory.data())[i] = ToBFloat16(value);
       }
-      if (type.dtype == DType::kI32) {
-        reinterpret_cast<int32_t*>(memory.data())[i] = static_cast<int32_t>(1 + i * 7919 % 32000);
-      }
+      if (type.dtype == DType::kI32) reinterpret_cast<int32_t*>(memory.data())[i] = integers_(i);
     }
     return memory.data();
   }
 
   const Op& op_;
+  std::function<int32_t(int64_t)> integers_;
   OpCall call_;
   std::optional<BoundKernel> kernel_;
   std::vector<Buffer> memory_;
@@ -116,16 +129,11 @@ class Bench {
  public:
   Bench(Machine machine, std::string filter) : machine_(machine), filter_(std::move(filter)) {}
 
-  struct Options {
-    bool accumulate = false;
-    std::vector<int> absent;
-  };
-
   void Run(const std::string& label, const std::string& op, const Attributes& attributes,
            std::vector<TensorType> inputs, const Options& options) const {
     const std::string line = fmt::format("{} {}", op, label);
     if (line.find(filter_) == std::string::npos) return;
-    const Workload workload(op, attributes, std::move(inputs), options.accumulate, options.absent);
+    const Workload workload(op, attributes, std::move(inputs), options);
     if (!workload.bound()) {
       fmt::print("{:44} no CPU kernel\n", line);
       return;
@@ -145,6 +153,7 @@ class Bench {
   }
 
   void Products(DType dtype) const;
+  void AttentionScores(DType dtype) const;
   void Vocabulary(DType dtype) const;
   void Activations(DType dtype) const;
   void Parameters() const;
@@ -188,6 +197,38 @@ void Bench::Products(DType dtype) const {
       {{dtype, {8, 8, 512, 64}}, {dtype, {8, 8, 512, 64}}}, {});
   Run("456x512x32128 " + name, "matmul", with(false, true, "f32"),
       {{dtype, {456, 512}}, F32({32128, 512})}, {});
+}
+
+// Attention of T5-small, batch 4 x 512, with each kind of scores.
+void Bench::AttentionScores(DType dtype) const {
+  using namespace attention;
+  constexpr int64_t kBatch = 4, kHeads = 8, kLength = 512, kHeadSize = 64;
+  const TensorType activation{dtype, {kBatch, kLength, kHeads * kHeadSize}};
+  const Options two_segments{
+      .integers = [](int64_t i) { return i % kLength < kLength / 3 ? 1 : 2; }};
+  for (const std::string kind :
+       {"dot", "dot_bias", "dot_causal", "dot_packed", "random", "random_bias", "random_packed",
+        "dense", "factorized", "dot_random"}) {
+    const auto has = [&](const char* part) { return kind.find(part) != kind.npos; };
+    std::vector<TensorType> in(kInputCount, kAbsent);
+    in[kValue] = activation;
+    if (has("dot")) in[kQuery] = in[kKey] = activation;
+    if (has("dense")) {
+      in[kU] = activation;
+      in[kPositions] = F32({kHeadSize, kLength});
+    }
+    if (has("factorized")) in[kA] = in[kB] = {dtype, {kBatch, kLength, kHeads * 32}};
+    if (has("random")) in[kTable] = F32({kHeads, kLength, kLength});
+    if (has("bias")) in[kBias] = F32({kHeads, 2 * kLength - 1});
+    if (has("packed")) in[kQuerySegments] = in[kKeySegments] = I32({kBatch, kLength});
+    const Attributes attributes = AttributesOf(kHeads, {.causal = has("causal")});
+    const std::string name = kind + " " + std::string(NameOf(dtype));
+    Run(name, "attention", attributes, in, two_segments);
+    const std::vector<TensorType> out = GetOp("attention").infer(attributes, in);
+    in.resize(kSharedInputs);
+    in.insert(in.end(), {out[kY], out[kLogSumExp], out[kY]});
+    Run(name, "attention_grad", attributes, in, two_segments);
+  }
 }
 
 void Bench::Vocabulary(DType dtype) const {
@@ -270,13 +311,14 @@ int Main(int argc, char** argv) {
   machine.f32_gflops = 1e-9 * MeasurePeakFlops(DType::kF32, kSeconds);
   machine.bf16_gflops = 1e-9 * MeasurePeakFlops(DType::kBF16, kSeconds);
   const TensorType large = F32({64, 1024, 1024});
-  const Workload copy("copy", {{"dtype", "f32"}}, {large}, false, {});
+  const Workload copy("copy", {{"dtype", "f32"}}, {large}, {});
   machine.copy_gbytes = copy.bytes() / copy.Seconds() / 1e9;
   fmt::print("{} threads; peak {:.1f} GF/s f32, {:.1f} GF/s bf16; copy {:.1f} GB/s\n",
              ThreadCount(), machine.f32_gflops, machine.bf16_gflops, machine.copy_gbytes);
   const Bench bench(machine, argc > 1 ? argv[1] : "");
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     bench.Products(dtype);
+    bench.AttentionScores(dtype);
     bench.Vocabulary(dtype);
     bench.Activations(dtype);
   }

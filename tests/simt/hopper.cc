@@ -91,16 +91,15 @@ size_t Swizzled(size_t address, int bits) {
 }
 
 void Deliver(const TileCopy& copy) {
-  const auto& [tensor, tile_rows] = copy.tiles;
   const size_t first = SharedAddress(copy.to);
-  for (int row = 0; row < tile_rows; ++row) {
+  for (int row = 0; row < copy.tiles.tile_rows; ++row) {
     for (size_t piece = 0; piece < kRowBytes / kPieceBytes; ++piece) {
       const size_t at = Swizzled(first + row * kRowBytes + piece * kPieceBytes, 3);
       std::array<BFloat16, 8> elements{};
       const int64_t column = copy.place.column + static_cast<int64_t>(piece * elements.size());
       const int64_t source_row = copy.place.row + row;
       for (int64_t e = 0; e < std::ssize(elements); ++e) {
-        if (source_row >= tensor.rows || column + e >= tensor.columns) continue;
+        if (!copy.tiles.Has(source_row, column + e)) continue;  // it stays zero
         elements[e] = *copy.tiles.At(copy.place.example, source_row, column + e);
       }
       std::memcpy(SharedMemory() + at, elements.data(), kPieceBytes);
@@ -171,11 +170,11 @@ void CopyTile(void* to, std::span<const std::byte> map, const TilePlace& place, 
   }
   access_check::NoteAsync(barrier, sizeof(uint64_t), false);
   access_check::NoteAsync(to, copy.bytes(), true);
-  const int64_t columns = std::min<int64_t>(kColumns, tensor.columns - place.column);
-  const int64_t rows = std::min<int64_t>(tile_rows, tensor.rows - place.row);
-  for (int64_t row = 0; row < rows && columns > 0; ++row) {
-    access_check::Note(copy.tiles.At(place.example, place.row + row, place.column),
-                       columns * sizeof(BFloat16), false);
+  const int64_t first = std::max(place.column, 0);
+  const int64_t columns = std::min<int64_t>(place.column + kColumns, tensor.columns) - first;
+  const int64_t last_row = std::min<int64_t>(place.row + tile_rows, tensor.rows);
+  for (int64_t row = std::max(place.row, 0); row < last_row && columns > 0; ++row) {
+    access_check::Note(copy.tiles.At(place.example, row, first), columns * sizeof(BFloat16), false);
   }
   // Whoever waits for the barrier sees the copy.
   access_check::Release(state.arrived);

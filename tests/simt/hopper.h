@@ -29,6 +29,9 @@ struct MappedTiles {
   gpu::MappedTensor tensor;
   int tile_rows;
 
+  bool Has(int64_t row, int64_t column) const {
+    return row >= 0 && row < tensor.rows && column >= 0 && column < tensor.columns;
+  }
   // Where an element of it is.
   const BFloat16* At(int64_t example, int64_t row, int64_t column) const {
     return tensor.from + (example * tensor.rows + row) * tensor.pitch + column;

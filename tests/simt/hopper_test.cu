@@ -160,6 +160,26 @@ std::string ComplaintsOfHandover(bool all) {
   return simt::TakeComplaints();
 }
 
+struct OneTile {
+  alignas(1024) BFloat16 elements[kSide * kSide];
+  Barrier full;
+};
+__global__ void CopyTileTo(BFloat16* to, const TensorMap __grid_constant__ map, int column,
+                           int row) {
+  auto& shared = Shared<OneTile>();
+  if (ThreadIndex() == 0) {
+    MakeBarrier(shared.full, 1);
+    FenceAsync();
+    ArriveExpecting(shared.full, sizeof(shared.elements));
+    CopyTileAsync(shared.elements, map, column, row, 0, shared.full);
+  }
+  SyncThreads();
+  WaitFor(shared.full, 0);
+  for (int i = ThreadIndex(); i < kSide * kSide; i += ThreadCount()) {
+    to[i] = shared.elements[PlaceOf(i / kSide, i % kSide)];
+  }
+}
+
 struct Outcome {
   bool right;
   std::string complaints;
@@ -218,6 +238,25 @@ TEST(Hopper, TilesAndWarpgroupsMakeProducts) {
     EXPECT_EQ(outcome.complaints, "");
     EXPECT_TRUE(outcome.right);
   });
+}
+
+TEST(Hopper, TilesAreZeroBesideTheTensor) {
+  std::vector<Line<BFloat16>> lines(kSide * kSide / kEight);
+  for (Line<BFloat16>& line : lines) std::ranges::fill(line.element, ToBFloat16(1.0f));
+  const TensorMap map = MapTiles({lines[0].element, 1, kSide, kSide, kSide}, kSide);
+  for (const auto& [column, row] : {std::pair(-8, -3), std::pair(-5, 60), std::pair(16, -64)}) {
+    SCOPED_TRACE(fmt::format("from row {}, column {}", row, column));
+    std::vector<BFloat16> to(kSide * kSide);
+    Launch(KernelArguments{}, {1, kWarp, sizeof(OneTile)}, CopyTileTo, to.data(), map, column, row);
+    EXPECT_EQ(simt::TakeComplaints(), "");
+    for (int i = 0; i < kSide * kSide; ++i) {
+      const int from_row = row + i / kSide, from_column = column + i % kSide;
+      const bool there =
+          from_row >= 0 && from_row < kSide && from_column >= 0 && from_column < kSide;
+      ASSERT_EQ(ToFloat(to[i]), there ? 1.0f : 0.0f)
+          << "row " << from_row << ", column " << from_column;
+    }
+  }
 }
 
 TEST(Hopper, BarriersInSharedMemoryOrderIt) { EXPECT_EQ(ComplaintsOfHandover(true), ""); }

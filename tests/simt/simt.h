@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated GPU: runs GPU kernels on the host. Each thread of a block is a fiber; one processor
-// runs them in turn. Barriers, warps and shared memory behave as CUDA documents. The simulation
-// reports mistakes: a barrier that not all threads reach, shuffles that not all lanes take part in,
-// reads of uninitialised shared memory (it is NaN), and, through access_check.h, data races and
-// accesses outside the kernel's memory.
+// runs them in turn. Barriers, warps and shared memory are simulated as CUDA documents them. The
+// simulation reports mistakes: a barrier that not all threads reach, shuffles that not all lanes
+// take part in, reads of uninitialised shared memory (it is NaN), and, through access_check.h, data
+// races and accesses outside the kernel's memory.
+//
+// What it does not find:
+//   - the blocks of a grid run one after the other, so a kernel whose blocks wait for each other is
+//     not tested: its fences and the order of its writes have no effect here;
+//   - atomics are executed, but not checked (access_check.h);
+//   - when a program runs on the simulated device, nothing is checked for races (device.cc): only
+//     the tests that run single kernels do so.
 //
 // kernels/cuda/gpu.h includes this file instead of CUDA's own headers.
 #pragma once

@@ -26,7 +26,7 @@ Initializer TableInitializer(TableInitialization kind, double deviation, const S
                              int64_t rows, int64_t columns) {
   switch (kind) {
     case GLOROT_2D:
-      return Initializer::Uniform(std::sqrt(6.0 / static_cast<double>(rows + columns)));
+      return Initializer::GlorotUniform(rows, columns);
     case NORMAL:
       return Initializer::Normal(deviation);
     case GLOROT_3D:
