@@ -92,8 +92,7 @@ std::string NumberFault(const Rule& rule, const Message& message, const FieldDes
   const double value = NumberOf(message, field);
   const bool ok = std::isfinite(value) && !(rule.positive() && value <= 0) &&
                   !(rule.has_min() && value < rule.min()) &&
-                  !(rule.has_max() && value > rule.max()) &&
-                  !(rule.multiple_of_8() && std::fmod(value, 8) != 0);
+                  !(rule.has_max() && value > rule.max());
   if (ok) return "";
   const std::string wanted = std::isfinite(value) ? RuleText(*field) : "finite";
   return fmt::format("{} is not allowed; must be {}", ScalarToText(message, field), wanted);
@@ -199,7 +198,6 @@ std::string RuleText(const FieldDescriptor& field) {
   if (rule.positive()) parts.push_back("greater than 0");
   if (rule.has_min()) parts.push_back(fmt::format("at least {}", rule.min()));
   if (rule.has_max()) parts.push_back(fmt::format("at most {}", rule.max()));
-  if (rule.multiple_of_8()) parts.push_back("a multiple of 8");
   if (rule.existing_path()) parts.push_back("a file that can be read");
   if (rule.existing_pattern()) parts.push_back("a file or a pattern that matches files");
   return Join(parts, ", ");

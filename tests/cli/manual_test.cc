@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include "base/text.h"
 #include "tests/cli/shell.h"
 
@@ -25,19 +29,55 @@ TEST(Manual, HasPagesOfAllCommands) {
   EXPECT_TRUE(Has(written.out, "syntra.1\n")) << written.out;
 }
 
-// Where the README's list of variables and the manual's differ, one of them is old.
-TEST(Manual, HasTheVariablesOfTheReadme) {
-  const std::string readme = ReadWholeFile(SYNTRA_SOURCE_DIR "/README.md");
-  const std::string page = Syntra("manual config").out;
-  const size_t begin = page.find(".SH ENVIRONMENT"), end = page.find(".SH SEE ALSO");
-  ASSERT_LT(begin, end);
-  int variables = 0;
-  for (const std::string& line : Split(page.substr(begin, end - begin), '\n')) {
-    if (!line.starts_with(".B ")) continue;
-    ++variables;
-    EXPECT_TRUE(Has(readme, "| `" + line.substr(3) + "` |")) << line;
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+// What a section of the manual lists, and what it says of each.
+Entries EntriesOf(const std::string& section) {
+  Entries entries;
+  bool inside = false;
+  for (const std::string& line : Split(Syntra("manual config").out, '\n')) {
+    if (line.starts_with(".SH ")) {
+      inside = line == ".SH " + section;
+    } else if (inside && line.starts_with(".B ")) {
+      entries.push_back({line.substr(3), ""});
+    } else if (inside && line != ".TP") {
+      entries.back().second += line;
+    }
   }
-  EXPECT_EQ(variables, 5);
+  return entries;
+}
+
+// The first two cells of the rows of a table of the README, as text.
+Entries RowsOfReadme(const std::string& heading) {
+  Entries rows;
+  bool below = false;
+  for (const std::string& line : Split(ReadWholeFile(SYNTRA_SOURCE_DIR "/README.md"), '\n')) {
+    if (line.starts_with("## ")) below = line == "## " + heading;
+    if (!below || !line.starts_with("| ")) continue;
+    std::string text;
+    std::ranges::remove_copy(line, std::back_inserter(text), '`');
+    const std::vector<std::string> cells = Split(text, '|');
+    rows.push_back({std::string(StripSpace(cells.at(1))), std::string(StripSpace(cells.at(2)))});
+  }
+  if (!rows.empty()) rows.erase(rows.begin());  // the table's head
+  return rows;
+}
+
+TEST(Manual, HasTheExitCodesOfTheReadme) {
+  EXPECT_GE(EntriesOf("EXIT STATUS").size(), 10u);
+  EXPECT_EQ(EntriesOf("EXIT STATUS"), RowsOfReadme("Exit codes"));
+}
+
+// Where the README's list of variables and the manual's differ, one of them is old. What they do
+// the README also says by links.
+TEST(Manual, HasTheVariablesOfTheReadme) {
+  const auto names = [](const Entries& entries) {
+    std::vector<std::string> all;
+    for (const auto& entry : entries) all.push_back(entry.first);
+    return all;
+  };
+  EXPECT_GE(EntriesOf("ENVIRONMENT").size(), 5u);
+  EXPECT_EQ(names(EntriesOf("ENVIRONMENT")), names(RowsOfReadme("Environment")));
 }
 
 }  // namespace

@@ -9,14 +9,10 @@
 #include <string>
 
 #include "base/file.h"
+#include "tests/base/outcome.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
 
 // Runs a shell command in which $syntra is the program.
 inline Outcome RunShell(const std::string& command) {
@@ -25,13 +21,17 @@ inline Outcome RunShell(const std::string& command) {
   const int status =
       std::system(fmt::format("bash '{0}.sh' >'{0}.out' 2>'{0}.err' </dev/null", base).c_str());
   Outcome outcome;
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   outcome.out = ReadWholeFile(base + ".out");
   outcome.err = ReadWholeFile(base + ".err");
   return outcome;
 }
 
 inline Outcome Syntra(const std::string& arguments) { return RunShell("\"$syntra\" " + arguments); }
+
+inline bool IsInstalled(const std::string& program) {
+  return RunShell("command -v " + program).code == 0;
+}
 
 inline bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

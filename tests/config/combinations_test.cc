@@ -116,6 +116,10 @@ TEST(Combinations, MapsOverPositions) {
        "model.mixer cannot keep packed examples apart; set data.pack: false"},
       {encoder("linformer { max_length: 511 }"),
        "model.mixer.linformer.max_length 511 is shorter than data.input_length 512"},
+      {encoder("light_conv { form: MESH }"), ""},
+      {encoder("light_conv { form: MESH heads: 4 }"),
+       "model.mixer.light_conv.heads has no effect in form MESH, whose columns each have a filter; "
+       "remove it or choose form FAIRSEQ"},
       {encoder("gated_mlp { width: 9 }"),
        "model.mixer.gated_mlp.width 9 is odd, but one half of it gates the other"},
       {encoder("gated_mlp { width: 12 heads: 4 }"),
@@ -150,6 +154,10 @@ TEST(Combinations, SparseAttention) {
   const std::pair<std::string, const char*> cases[] = {
       {"model { mixer { local_attention {} } }", ""},
       {"model { mixer { local_attention { heads: 4 } } decoder_mixer { attention {} } }", ""},
+      {"model { mixer { local_attention { global_projections: true global_tokens: 1 } } }", ""},
+      {"model { mixer { local_attention { global_projections: true } } }",
+       "model.mixer.local_attention.global_projections are those of global tokens, of which there "
+       "are none; set global_tokens"},
       {encoder("big_bird {}"), ""},
       {encoder("reformer {}"), ""},
       {"model { positions { sinusoidal {} } mixer { reformer {} } }", ""},
@@ -254,6 +262,10 @@ TEST(Combinations, Others) {
        "train.profile.first_step 10 is after train.steps 5"},
       {"train { steps: 50 profile { first_step: 50 steps: 9 } }", ""},
       {"train { steps: 5 profile {} }", ""},
+      {"decoding { outputs: 1 }", ""},
+      {"decoding { outputs: 2 }",
+       "greedy decoding gives one output, not 2; set decoding.beam or decoding.sample"},
+      {"decoding { outputs: 2 sample {} }", ""},
       {"evaluation { samples: 3 }", ""},
       {"evaluation { samples: 3 } data { task { cola {} } }",
        "evaluation.samples 3 cannot be: tasks are learned"},

@@ -121,6 +121,14 @@ TEST_F(Directories, OnlyDamagedCheckpointsAreAnError) {
     EXPECT_TRUE(outcome.Says("step-0000000020")) << outcome.err;
   }
   EXPECT_EQ(LastLoggedStep("run"), 20);
+  // Without any the run begins anew, which somebody who has moved them wants to know.
+  RemoveAll(Directory("run") / "checkpoints");
+  const Outcome anew = Run(Pretrain("run", {"train.steps=3"}));
+  EXPECT_EQ(anew.code, 0) << anew.err;
+  EXPECT_TRUE(
+      anew.Says("metrics.jsonl has steps up to 20, but there is no checkpoint: the run "
+                "starts from step 0"))
+      << anew.err;
 }
 
 TEST_F(Directories, NoValidationIsFine) {
@@ -135,7 +143,12 @@ TEST_F(Directories, NoValidationIsFine) {
   EXPECT_EQ(Metrics("run").size(), 20u);
   const Outcome evaluated = Run({"eval", "--checkpoint", Directory("run").string()});
   EXPECT_EQ(evaluated.code, 2);
-  EXPECT_TRUE(evaluated.Says("data.validation")) << evaluated.err;
+  EXPECT_TRUE(evaluated.Says("no data.validation; give --set data.validation=PATTERN"))
+      << evaluated.err;
+  const Outcome shown = Run({"inspect", "data", config_.string(), "--split", "validation", "--set",
+                             "train.directory=" + Directory("run").string()});
+  EXPECT_EQ(shown.code, 2);
+  EXPECT_TRUE(shown.Says("data.validation is not set")) << shown.err;
 }
 
 TEST_F(Directories, ThreeStartsWithoutProgressAreEnough) {

@@ -108,6 +108,10 @@ TEST_F(Generate, ByEachStrategy) {
                  "a beam of 4 does not give 5 outputs");
   expect_refused({"--strategy", "beam", "--set", "decoding.sample.top_k=2"},
                  "--set chooses decoding.sample");
+  const Outcome samples = generate({"--samples", "2", "--json"});
+  EXPECT_EQ(samples.code, 2);
+  EXPECT_EQ(ParseJson(samples.out).at("errors").at(0).at("message"),
+            "--samples shows examples to people; remove --json");
 }
 
 TEST_F(Score, ANumberForATarget) {

@@ -91,6 +91,11 @@ TEST_F(Mistake, TasksOfACommandForCorpora) {
   EXPECT_FALSE(Exists(Directory("run")));
 }
 
+TEST_F(Mistake, NoTaskForTheCommandOfTasks) {
+  ExpectError(Run({"finetune", config_.string()}), 2,
+              {"data.task names no task; add one, e.g. with configs/finetune/sst2.textproto"});
+}
+
 // Not that there is no task or no start.
 TEST_F(Mistake, FilesOfTasksThatCannotBeRead) {
   const std::string nowhere = (scratch_ / "nowhere.textproto").string();

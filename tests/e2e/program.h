@@ -11,17 +11,10 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tests/base/outcome.h"
 #include "tests/base/waiting.h"
 
 namespace syntra {
-
-struct Outcome {
-  int code = -1;  // the exit code, or 1000 + signal
-  std::string out, err;
-
-  // Whether `part` was printed to stderr.
-  bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
-};
 
 struct StartOptions {
   std::string program;                   // empty: `syntra` of this build

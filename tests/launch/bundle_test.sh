@@ -5,25 +5,10 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly SOURCE=$1 BUILD=$2
-SCRATCH=$(mktemp -d)
-readonly SCRATCH WHOLE="$SCRATCH/moved here"
+# shellcheck source=tests/launch/common.sh
+source "$SOURCE/tests/launch/common.sh"
+readonly WHOLE="$SCRATCH/moved here"
 export LC_ALL=C
-trap 'rm -rf "$SCRATCH"' EXIT
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  exit 1
-}
-
-# expect CODE TEXT COMMAND...: checks that the command ends with CODE and prints TEXT.
-expect() {
-  local code=$1 text=$2 output ended=0
-  shift 2
-  output=$("$@" 2>&1 </dev/null) || ended=$?
-  if ((ended != code)) || [[ $output != *"$text"* ]]; then
-    fail "\"$*\" ended with $ended, expected $code and \"$text\"; it printed:"$'\n'"$output"
-  fi
-}
 
 bundle() { expect "$1" "$2" "$SOURCE/launch/bundle" --build "$BUILD" "${@:3}"; }
 

@@ -5,31 +5,12 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly SOURCE=$1 PROGRAM=$2 GLUE=$1/tests/tasks/sample
-SCRATCH=$(mktemp -d)
-readonly SCRATCH
+# shellcheck source=tests/launch/common.sh
+source "$SOURCE/tests/launch/common.sh"
 export LC_ALL=C.UTF-8 SYNTRA=$PROGRAM SYNTRA_RUNS=$SCRATCH/runs
-trap 'rm -rf "$SCRATCH"' EXIT
 
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  exit 1
-}
-
-# demo CODE ARGUMENT...: its output goes to $output.
-demo() {
-  local code=$1 ended=0
-  shift
-  output=$("$SOURCE/launch/finetune_demo" "$@" 2>&1 </dev/null) || ended=$?
-  if ((ended != code)); then fail "\"$*\" ended with $ended, expected $code; it printed:"$'\n'"$output"; fi
-}
-
-# prints TEXT...
-prints() {
-  local text
-  for text in "$@"; do
-    if [[ $output != *"$text"* ]]; then fail "\"$text\" is missing in:"$'\n'"$output"; fi
-  done
-}
+# demo CODE ARGUMENT...
+demo() { ends "$1" "$SOURCE/launch/finetune_demo" "${@:2}"; }
 
 readonly TINY=(--set train.steps=2 --set optimizer.schedule.warmup_steps=1 --set evaluation.batches=1 --set model.width=16
   --set model.feed_forward.width=32 --set model.mixer.attention.head_size=8 --set model.cross_attention.head_size=8)

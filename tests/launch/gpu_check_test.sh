@@ -5,14 +5,9 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly SOURCE=$1
-SCRATCH=$(mktemp -d)
-readonly SCRATCH BUNDLE="$SCRATCH/bundle" OUTPUT="$SCRATCH/output" CALLS="$SCRATCH/calls"
-trap 'rm -rf "$SCRATCH"' EXIT
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  exit 1
-}
+# shellcheck source=tests/launch/common.sh
+source "$SOURCE/tests/launch/common.sh"
+readonly BUNDLE="$SCRATCH/bundle" OUTPUT="$SCRATCH/output" CALLS="$SCRATCH/calls"
 
 # pretend FILE: makes a program of standard input.
 pretend() {

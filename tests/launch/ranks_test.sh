@@ -6,48 +6,38 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 readonly SOURCE=$1
-SCRATCH=$(mktemp -d)
-readonly SCRATCH
-trap 'rm -rf "$SCRATCH"' EXIT
+# shellcheck source=tests/launch/common.sh
+source "$SOURCE/tests/launch/common.sh"
 mkfifo "$SCRATCH/silence"
 
-# expect CODE TEXT COMMAND...: what launch/ranks ends with and prints where the commands stand in for Open MPI's mpirun.
-expect() {
-  local code=0 printed place
+# ranks_end CODE TEXT COMMAND...: what launch/ranks ends with and prints where the commands stand in for Open MPI's mpirun.
+ranks_end() {
+  local place
   place=$(mktemp -d -p "$SCRATCH")
   printf '%s\n' '#!/usr/bin/env bash' "${@:3}" >"$place/mpirun"
   chmod +x "$place/mpirun"
-  printed=$(PATH=$place:$PATH "$SOURCE/launch/ranks" 2 true 2>&1 </dev/null) || code=$?
-  if ((code != $1)) || [[ $printed != *"$2"* ]]; then
-    printf 'FAILED: code %s, printed "%s"; expected %s and "%s"\n' "$code" "$printed" "$1" "$2" >&2
-    exit 1
-  fi
+  PATH=$place:$PATH expect "$1" "$2" "$SOURCE/launch/ranks" 2 true
 }
 
 readonly OTHER_HOST='sleep 1000 &' RANK='OMPI_COMM_WORLD_RANK=0 sleep 2 &' WAITS="read -r line <>$SCRATCH/silence"
 readonly KILLED='mpirun does not end, though the ranks of this host have'
-expect 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
+ranks_end 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
 # The connection to another host was lost.
-expect 7 '' 'exit 205'
-expect 7 '' 'exit 255'
-expect 137 '' "$RANK" 'exit 137'
+ranks_end 7 '' 'exit 205'
+ranks_end 7 '' 'exit 255'
+ranks_end 137 '' "$RANK" 'exit 137'
 # Longer than its patience, but it has had no ranks.
-expect 5 '' 'sleep 12 &' 'wait' 'exit 5' &
+ranks_end 5 '' 'sleep 12 &' 'wait' 'exit 5' &
 no_ranks=$!
 # Its rank ends, and it waits for another host, which a child of it talks to.
-expect 7 "$KILLED" "$OTHER_HOST" "$RANK" "$WAITS" &
+ranks_end 7 "$KILLED" "$OTHER_HOST" "$RANK" "$WAITS" &
 hangs=$!
 # Its rank has ended before anybody looked, and it does not look after it.
-expect 7 "$KILLED" "$OTHER_HOST" 'sleep 0.1 &' 'exec sleep 1000' &
+ranks_end 7 "$KILLED" "$OTHER_HOST" 'sleep 0.1 &' 'exec sleep 1000' &
 is_stuck=$!
 wait $no_ranks
 wait $hangs
 wait $is_stuck
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  exit 1
-}
 
 # stand_in NAME: makes a program of standard input, first in PATH.
 stand_in() {
@@ -56,20 +46,17 @@ stand_in() {
   chmod +x "$SCRATCH/path/$1"
 }
 
-# printed_by CODE COMMAND...: its output goes to $printed.
-printed_by() {
-  local code=0
-  printed=$(PATH=$SCRATCH/path:$PATH CXX=true "${@:2}" 2>&1 </dev/null) || code=$?
-  if ((code != $1)); then fail "${*:2}: code $code, expected $1; printed:"$'\n'"$printed"; fi
+# wait_for FILE: until it is there, at most a minute.
+wait_for() {
+  for ((i = 0; i < 600; ++i)); do
+    if [[ -e $1 ]]; then return; fi
+    sleep 0.1
+  done
+  fail "$1 did not come"
 }
 
-# prints TEXT...
-prints() {
-  local text
-  for text in "$@"; do
-    if [[ $printed != *"$text"* ]]; then fail "\"$text\" is missing in:"$'\n'"$printed"; fi
-  done
-}
+# ends_here CODE COMMAND...: with those programs.
+ends_here() { PATH=$SCRATCH/path:$PATH CXX=true ends "$@"; }
 
 readonly REPOSITORY=$SCRATCH/repository
 mkdir -p "$REPOSITORY/build/src/cli" "$SCRATCH/elsewhere"
@@ -109,13 +96,13 @@ printf '<testcase name="one" status="run">\n</testcase>\n' >"\$junit"
 END
 
 refuses_what_cannot_be_at_once() {
-  printed_by 2 "$SOURCE/launch/ranks" 2 "$SCRATCH/nowhere"
+  ends_here 2 "$SOURCE/launch/ranks" 2 "$SCRATCH/nowhere"
   prints "error: there is no program $SCRATCH/nowhere"
-  printed_by 2 "$REPOSITORY/launch/quickstart" --steps=5
+  ends_here 2 "$REPOSITORY/launch/quickstart" --steps=5
   prints 'there is no option --steps=5'
   mkdir -p "$SCRATCH/mine/results"
   touch "$SCRATCH/mine/results/thesis"
-  printed_by 2 "$REPOSITORY/launch/test" "$SCRATCH/mine"
+  ends_here 2 "$REPOSITORY/launch/test" "$SCRATCH/mine"
   prints "$SCRATCH/mine is no build directory"
   if [[ ! -e $SCRATCH/mine/results/thesis ]]; then fail 'a folder of the user is gone'; fi
 }
@@ -123,22 +110,22 @@ refuses_what_cannot_be_at_once() {
 # Before there are handlers, the request ends what it is for.
 is_asked_early() {
   local started code=0
-  stand_in mpirun <<<'exec env --default-signal=USR1 sleep 60'
+  stand_in mpirun <<<"touch '$SCRATCH/launched'; exec env --default-signal=USR1 sleep 60"
   PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null &
   started=$!
-  sleep 0.5
+  wait_for "$SCRATCH/launched"
   kill -TERM "$started"
   wait "$started" || code=$?
   if ((code != 75)); then fail "an early request: code $code"; fi
 }
 
 builds_where_the_caller_says() {
-  printed_by 0 "$REPOSITORY/launch/test" "$SCRATCH/absolute"
+  ends_here 0 "$REPOSITORY/launch/test" "$SCRATCH/absolute"
   prints '1 passed, 0 failed, 0 skipped'
   cd "$SCRATCH/elsewhere"
-  printed_by 0 "$REPOSITORY/launch/test" relative
+  ends_here 0 "$REPOSITORY/launch/test" relative
   if [[ ! -s relative/results/fast.xml ]]; then fail "the tests are not in the caller's folder"; fi
-  printed_by 0 "$REPOSITORY/launch/test"
+  ends_here 0 "$REPOSITORY/launch/test"
   if [[ ! -s $REPOSITORY/build-test/results/fast.xml ]]; then fail "the tests are not in build-test"; fi
   cd "$SOURCE"
 }
@@ -151,10 +138,7 @@ ends_all() {
   rm -f "$SCRATCH/test"
   PATH=$SCRATCH/path:$PATH CXX=true env --default-signal=INT "$REPOSITORY/launch/test" >"$SCRATCH/log" 2>&1 </dev/null &
   started=$!
-  for ((i = 0; i < 600; ++i)); do
-    if [[ -e $SCRATCH/test ]]; then break; fi
-    sleep 0.1
-  done
+  wait_for "$SCRATCH/test"
   kill -s "$2" "$started"
   wait "$started" || code=$?
   if ((code != $3)); then fail "launch/test ended with $code behind $2:"$'\n'"$(cat "$SCRATCH/log")"; fi
@@ -182,14 +166,14 @@ esac
 END
   chmod +x "$REPOSITORY/build/src/cli/syntra"
   echo 0 >"$SCRATCH/generated"
-  printed_by 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
+  ends_here 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
   prints 'report of runs/quickstart'
-  printed_by 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart" --set train.directory=runs/other
+  ends_here 0 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart" --set train.directory=runs/other
   prints 'report of runs/other' "go on: launch/quickstart '--set' 'train.directory=runs/other' --set train.steps="
   echo 5 >"$SCRATCH/generated"
-  printed_by 5 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
+  ends_here 5 env SYNTRA_RANKS=1 "$REPOSITORY/launch/quickstart"
   prints 'no text from runs/quickstart' 'error: runs/quickstart is trained, but "build/src/cli/syntra generate' 'ended with code 5'
-  if [[ $printed == *'training ended'* ]]; then fail "training is blamed:"$'\n'"$printed"; fi
+  if [[ $output == *'training ended'* ]]; then fail "training is blamed:"$'\n'"$output"; fi
 }
 
 refuses_what_cannot_be_at_once

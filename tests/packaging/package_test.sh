@@ -14,9 +14,9 @@ for tool in dpkg-deb dpkg-shlibdeps cpack; do
     exit $SKIPPED
   fi
 done
-expect 'package:' cpack --config "$BUILD/CPackConfig.cmake" -B "$SCRATCH" -D CPACK_COMPONENTS_ALL=program
+expect 0 'package:' cpack --config "$BUILD/CPackConfig.cmake" -B "$SCRATCH" -D CPACK_COMPONENTS_ALL=program
 package=$(echo "$SCRATCH"/syntra_"$VERSION"_*.deb)
-expect "$VERSION" dpkg-deb --field "$package" Version
-for library in libopenmpi libhdf5 libsentencepiece; do expect "$library" dpkg-deb --field "$package" Depends; done
+expect 0 "$VERSION" dpkg-deb --field "$package" Version
+for library in libopenmpi libhdf5 libsentencepiece; do expect 0 "$library" dpkg-deb --field "$package" Depends; done
 dpkg-deb --extract "$package" "$SCRATCH/root"
 expect_program "$SCRATCH/root/usr"

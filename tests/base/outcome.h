@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a program that was run has ended, and what it printed.
+#pragma once
+
+#include <string>
+
+namespace syntra {
+
+struct Outcome {
+  int code = -1;  // the exit code, or 1000 + signal
+  std::string out, err;
+
+  // Whether `part` was printed to stderr.
+  bool Says(const std::string& part) const { return err.find(part) != std::string::npos; }
+};
+
+}  // namespace syntra
