@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/prepare.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -62,6 +64,7 @@ class Preparation {
   PrepareResult Run() {
     const std::vector<ShardTask> tasks = ShardTasks(options_);
     CreateDirectories(options_.directory);
+    is_read_only_ = access(options_.directory.c_str(), W_OK) != 0;
     // Other processes may be writing here. None of them pauses for as long as an hour.
     RemoveTemporaries(options_.directory, 3600);
     ReadPreviousIndex();
@@ -93,6 +96,8 @@ class Preparation {
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (const IndexEntry* entry = FindUnchanged(tasks[i])) {
         finish(i, false, *entry);
+      } else if (is_read_only_ && IsFinishedNow(tasks[i])) {
+        finish(i, false, EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source));
       } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(tasks[i].shard)) {
         make(i, *claim);
       } else {
@@ -103,7 +108,7 @@ class Preparation {
       make(i, WaitForClaim(tasks[i].shard));
     }
     ReportEmpty(result.index);
-    if (result.index != previous_) WriteIndex(options_.directory, result.index);
+    if (!is_read_only_ && result.index != previous_) WriteIndex(options_.directory, result.index);
     return result;
   }
 
@@ -193,6 +198,14 @@ class Preparation {
     } catch (const std::bad_alloc&) {
       Fail(ExitCode::kResources, "out of memory");
     }
+  }
+
+  // Of a directory that this process may only read: without a claim, since nothing can be made.
+  bool IsFinishedNow(const ShardTask& task) {
+    const ErrorContext context([&] { return "comparing " + task.source.string(); });
+    const CorpusFile source = DigestNow(task.source);
+    std::optional<Digest> content;
+    return IsFinished(task, {source.bytes, source.digest}, &content);
   }
 
   CorpusFile DigestNow(const Path& path) {
@@ -362,6 +375,7 @@ class Preparation {
   ShardSettings wanted_;
   PrepareProgress progress_;
   CorpusIndex previous_;
+  bool is_read_only_ = false;                           // the directory, to this process
   bool warned_ = false;                                 // that shards are made again
   std::map<std::string, const IndexEntry*> unchanged_;  // entries of previous_ by shard name
   const ShardClaim* claim_ = nullptr;                   // on the shard that is being made

@@ -7,7 +7,7 @@
 export LC_ALL=C.UTF-8
 
 # Exit codes of these scripts; the program's own are in README.md.
-readonly BUILD_FAILED=1 LACKS_RESOURCES=4
+readonly BUILD_FAILED=1 USAGE=2 LACKS_RESOURCES=4
 
 say() { printf '%s\n' "$*"; }
 
@@ -136,10 +136,10 @@ install_packages() {
     say
     say "  sudo apt-get update && sudo $command"
     say
-    stop $LACKS_RESOURCES "${#missing[@]} packages are missing and only root can install them"
+    stop $LACKS_RESOURCES "packages are missing (${#missing[@]}), and only root can install them"
   fi
   need_disk /usr 1200 "installing packages"
-  say "Installing ${#missing[@]} packages (log: $log)"
+  say "Installing missing packages: ${#missing[@]} (log: $log)"
   export DEBIAN_FRONTEND=noninteractive
   if ! apt-get update -o APT::Update::Error-Mode=any -o Acquire::Retries=2 >"$log" 2>&1; then
     # An unrelated package archive that cannot be reached is not an error.
@@ -180,11 +180,11 @@ explain_build() {
 
 # end_build NINJA SIGNAL: ends the compilers.
 end_build() {
-  trap '' TERM HUP
+  trap '' INT TERM HUP
   clear_status_line
   kill -TERM "$1" 2>/dev/null || true
   wait "$1" 2>/dev/null || true
-  stop $((128 + $2)) "stopped while compiling; the same command goes on from there"
+  stop $((128 + $2)) "stopped while compiling; the same command continues there"
 }
 
 # build DIRECTORY TARGETS [CMAKE_OPTION...]: builds with the log in DIRECTORY/build.log and shows the progress. TARGETS
@@ -196,17 +196,25 @@ build() {
   shift 2
   mkdir -p "$directory"
   local log=$directory/build.log jobs=${SYNTRA_JOBS:-$(build_jobs)}
+  if [[ ! $jobs =~ ^[1-9][0-9]*$ ]]; then stop $USAGE "SYNTRA_JOBS is a number of compilers, not $jobs"; fi
   check_tools
   need_disk "$directory" 1500 "a build"
+  local home
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$directory/CMakeCache.txt" 2>/dev/null) || true
+  if [[ $home && ! $home -ef . ]]; then
+    stop $BUILD_FAILED "$directory was made for the source in $home, which has been moved or copied; remove $directory and start again"
+  fi
   if [[ ! -e $directory/CMakeCache.txt ]]; then set -- -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 "$@"; fi
   if ! cmake -G Ninja -S . -B "$directory" "$@" >"$log" 2>&1; then
     explain_build "$log" "configuring"
   fi
   local start=$SECONDS said=0 progress last=$directory/last_line
-  # In this process group: ^C stops it too. Other signals must be passed on.
+  # In this process group: ^C stops it, too. Other signals must be passed on.
   ninja -C "$directory" -j "$jobs" "${targets[@]}" >>"$log" 2>&1 &
   local ninja=$!
   # shellcheck disable=SC2064  # the process as it is now
+  trap "end_build $ninja 2" INT
+  # shellcheck disable=SC2064
   trap "end_build $ninja 15" TERM
   # shellcheck disable=SC2064
   trap "end_build $ninja 1" HUP
@@ -226,7 +234,7 @@ build() {
     (status_line "  ${progress:-[starting]} $((SECONDS - start)) s")
     sleep 1
   done
-  trap - TERM HUP
+  trap - INT TERM HUP
   rm -f "$last"
   if ! wait "$ninja"; then explain_build "$log" "compiling"; fi
   clear_status_line

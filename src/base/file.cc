@@ -36,10 +36,12 @@ std::optional<FreeDisk> FindFreeDisk(const Path& path) {
 std::string Reason(int error_number, const Path& path) {
   std::string text = SystemErrorText(error_number);
   if (error_number == EFBIG) return text + ": the limit on file sizes (ulimit -f)";
+  if (error_number == EDQUOT) return text + "; make room there, then start again";
   if (error_number != ENOSPC) return text;
   const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
   const std::optional<FreeDisk> free = FindFreeDisk(directory);
-  if (!free || !free->files || *free->files > 0) return text;
+  if (!free || !free->files || *free->files > 0)
+    return text + "; make room there, then start again";
   return text + ": the file system has no inodes left for new files (df -i); remove some files";
 }
 

@@ -157,9 +157,10 @@ Action SetUpBench(CLI::App& app) {
       return ExitCode::kDone;
     }
     fmt::print(
-        "step {:.4f} s (best {:.4f}), {} threads, {} FLOPs, {}FLOP/s{}, {:.0f} input tokens/s, "
+        "step {:.4f} s (best {:.4f}), {}, {} FLOPs, {} FLOP/s{}, {:.0f} input tokens/s, "
         "peak memory {}\n",
-        median, best, ThreadCount(), HumanCount(bench.flops()), HumanCount(bench.flops() / median),
+        median, best, Counted(ThreadCount(), "thread"), HumanCount(bench.flops()),
+        HumanCount(bench.flops() / median),
         std::isnan(peak) ? ""
                          : fmt::format(" (MFU {:.1f}%)", 100 * bench.flops() / (median * peak)),
         static_cast<double>(bench.input_tokens()) / median,

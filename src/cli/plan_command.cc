@@ -54,13 +54,20 @@ TimeEstimate EstimateTime(const TrainingPlan& plan) {
   return estimate;
 }
 
+// "0.12 s", "320 s", "1h12m": two digits of an estimate.
+std::string SecondsText(double seconds) {
+  if (seconds >= 1000) return HumanDuration(seconds);
+  return seconds >= 100 ? fmt::format("{:.0f} s", 10 * std::round(seconds / 10))
+                        : fmt::format("{:.2g} s", seconds);
+}
+
 void PrintTime(const TimeEstimate& estimate, int ranks) {
   if (std::isnan(estimate.step)) {
     fmt::print("time of a step: no estimate, as {}; syntra bench measures it\n",
                estimate.unknown_because);
     return;
   }
-  fmt::print("{:22} {:>18}\n", "time of a step", fmt::format("about {:.2g} s", estimate.step));
+  fmt::print("{:22} {:>18}\n", "time of a step", "about " + SecondsText(estimate.step));
   fmt::print("{:22} {:>18}\n", "time of the run", "about " + HumanDuration(estimate.run));
   if (ranks > 1) {
     fmt::print("{:22} {:>18}, each on a machine like this one\n",

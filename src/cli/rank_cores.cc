@@ -217,7 +217,8 @@ void TakeCores(Communicator& ranks, const std::string& gpu) {
       Log().warn("this rank is not bound to cores: the system reports none");
     }
   }
-  SetThreadCount(threads);
+  // There are fewer if OMP_NUM_THREADS says so.
+  SetThreadCount(std::min(threads, ThreadCount()));
 }
 
 }  // namespace syntra

@@ -19,7 +19,9 @@ struct ModelOptions {
 
 std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
   auto options = std::make_shared<ModelOptions>();
-  app.add_option("--model", options->model, "SentencePiece model")->required()->type_name("FILE");
+  app.add_option("--model,--tokenizer", options->model, "SentencePiece model")
+      ->required()
+      ->type_name("FILE");
   app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();

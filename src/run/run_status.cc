@@ -26,7 +26,7 @@ Previous ReadStatus(const Path& path) {
     return {status.at("state").get<std::string>(), IntegerOf(status.at("step")),
             IntegerOf(status.at("starts_without_progress"))};
   } catch (const Json::exception& error) {
-    Log().warn("{} is not readable and starts anew: {}", path.string(), error.what());
+    Log().warn("{} is damaged and starts anew ({})", path.string(), error.what());
     return {};
   }
 }

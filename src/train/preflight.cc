@@ -310,7 +310,10 @@ class Checks {
     const int64_t best =
         left > 0 ? std::clamp<int64_t>(there + saves - how.keep(), 0, judged_tasks_) : 0;
     const int64_t milestones = how.milestone_every() > 0 ? left / how.milestone_every() : 0;
-    const double checkpoint_bytes = plan_->checkpoint_bytes();
+    // Each has the tokenizer's file beside the tensors.
+    const double checkpoint_bytes =
+        plan_->checkpoint_bytes() +
+        (tokenizer_ ? static_cast<double>(tokenizer_->content().size()) : 0);
     std::vector<DiskNeed> needs{
         {Counted(more, "checkpoint"), directory_.checkpoints(),
          checkpoint_bytes * static_cast<double>(more), 0},

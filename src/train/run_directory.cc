@@ -25,7 +25,7 @@ std::string ExistingRunId(const Path& file) {
   try {
     return ParseJson(*text).at("run_id").get<std::string>();
   } catch (const Json::exception& error) {
-    Log().warn("{} is not readable, and the run gets a new id: {}", file.string(), error.what());
+    Log().warn("{} is damaged, and the run gets a new id ({})", file.string(), error.what());
     return {};
   }
 }

@@ -391,6 +391,30 @@ TEST(Prepare, WhatAnotherProcessHasJustMadeIsTaken) {
   }
 }
 
+// Whoever may only read what another user has prepared can use it.
+TEST(Prepare, FinishedShardsNeedNoPermissionToWrite) {
+  T5();
+  const PrepareOptions options = OptionsFor(WriteCorpus("read_only", 2));
+  PrepareCorpus(options, T5());  // whose files are too young for the index
+  std::filesystem::permissions(options.directory, std::filesystem::perms(0555));
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    SetThreadCount(1);
+    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) _exit(101);
+    int code = 100;
+    try {
+      const PrepareResult result = PrepareCorpus(options, T5());
+      code = static_cast<int>(10 * result.built + result.kept);
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+    }
+    _exit(code);
+  }
+  EXPECT_EQ(ExitCodeOf(child), 2);
+  std::filesystem::permissions(options.directory, std::filesystem::perms(0755));
+}
+
 // However long it takes to compare a large file with its shard, it shows that it goes on.
 TEST(Prepare, ComparingIsProgress) {
   PrepareOptions options = OptionsFor(WriteCorpus("comparing", 1));

@@ -50,5 +50,14 @@ TEST_F(Cores, RanksDivideThoseThatTheyMayUse) {
   EXPECT_EQ(CpusOfTwo("masked", {.wrapper = {"taskset", "--cpu-list", first}}), std::vector{first});
 }
 
+// What the environment says counts where the configuration says nothing.
+TEST_F(Cores, ThreadsAreLimitedByTheEnvironment) {
+  const Arguments command = Pretrain("run", {"train.steps=1", "train.threads=0"});
+  const Outcome limited = Run(command, {.environment = {"OMP_NUM_THREADS=1"}});
+  EXPECT_TRUE(limited.Says("1 rank on 1 host, 1 thread each")) << limited.err;
+  const Outcome free = Run(Pretrain("free", {"train.steps=1", "train.threads=0"}));
+  EXPECT_FALSE(free.Says("1 thread each")) << free.err;
+}
+
 }  // namespace
 }  // namespace syntra
