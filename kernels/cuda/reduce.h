@@ -55,9 +55,6 @@ void SumParts(const KernelArguments& call, const float* partial, int64_t parts, 
 // The largest number of parts of a sum over elements.
 inline constexpr int64_t kElementParts = 512;
 
-// Workspace of SumElements.
-inline constexpr size_t kSumBytes = kElementParts * sizeof(double);
-
 struct SumStorage {
   double of_warp[kThreads / kWarp];
 };
@@ -84,29 +81,6 @@ __device__ inline double SumOfParts(const double* partial, int64_t parts, SumSto
   return BlockSum(sum, storage.of_warp);
 }
 
-template <typename Term>
-__global__ void ElementPartsKernel(int64_t count, Term term, double* partial) {
-  const double sum = SumOfPart(count, term, {BlockIndex(), BlockCount()}, Shared<SumStorage>());
-  if (ThreadIndex() == 0) partial[BlockIndex()] = sum;
-}
-
-template <typename Use>
-__global__ void FinishSumKernel(const double* partial, int64_t parts, Use use) {
-  const double sum = SumOfParts(partial, parts, Shared<SumStorage>());
-  if (ThreadIndex() == 0) use(sum);
-}
-
-// Sums term(i) for i in [0, count) in double and calls use(sum) on one thread of the device.
-// `partial`: kSumBytes of workspace.
-template <typename Term, typename Use>
-void SumElements(const KernelArguments& call, int64_t count, const Term& term, double* partial,
-                 const Use& use) {
-  const int64_t parts = ElementPartsOf(count);
-  Launch(call, {parts, kThreads, sizeof(SumStorage)}, ElementPartsKernel<Term>, count, term,
-         partial);
-  Launch(call, {1, kThreads, sizeof(SumStorage)}, FinishSumKernel<Use>, partial, parts, use);
-}
-
 // The product of two elements, in double.
 template <typename A, typename B>
 struct ProductTerm {
@@ -114,15 +88,6 @@ struct ProductTerm {
   const B* b;
   __device__ double operator()(int64_t i) const {
     return static_cast<double>(ToFloat(a[i])) * static_cast<double>(ToFloat(b[i]));
-  }
-};
-
-// Stores a sum as the scalar result of an op.
-struct StoreSum {
-  float* result;
-  bool accumulate;
-  __device__ void operator()(double sum) const {
-    *result = static_cast<float>(accumulate ? *result + sum : sum);
   }
 };
 

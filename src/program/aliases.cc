@@ -39,7 +39,6 @@ std::vector<Uses> UsesOf(const Program& program) {
     touch(program.instructions[i].outputs, true);
   }
   for (const auto& [name, value] : program.outputs) {
-    if (!value) continue;
     uses[value.id].last = program.instructions.size();
     uses[value.id].is_output = true;
   }

@@ -129,6 +129,7 @@ void ProgramBuilder::RecordUpdate(std::string_view op, Attributes attributes,
 }
 
 void ProgramBuilder::Output(const std::string& name, Value value) {
+  SYNTRA_CHECK(value, "output {} is absent", name);
   SYNTRA_CHECK(program_.outputs.emplace(name, value).second, "two outputs {}", name);
 }
 
@@ -163,9 +164,7 @@ void ProgramBuilder::LeaveOutUnread() {
       if (instruction.call.accumulate[k]) read[instruction.outputs[k].id] = true;
     }
   }
-  for (const auto& [name, value] : program_.outputs) {
-    if (value) read[value.id] = true;
-  }
+  for (const auto& [name, value] : program_.outputs) read[value.id] = true;
   const auto is_needed = [&](Value value) {
     return value && (read[value.id] || program_.info(value).kind != ValueKind::kTransient);
   };

@@ -166,7 +166,9 @@ void Executable::PlaceOutputs() {
     place.push_back(bytes);
     bytes += AlignUp(View(value).type.bytes());
   }
-  if (!device_.is_host()) fetched_ = device_.AllocateStaging(bytes, "outputs");
+  if (!device_.is_host() && fetched_.size() < bytes) {
+    fetched_ = device_.AllocateStaging(bytes, "outputs");
+  }
   size_t next = 0;
   for (const auto& [name, value] : program_->outputs) {
     host_address_[value.id] = device_.is_host() ? static_cast<std::byte*>(address_[value.id])

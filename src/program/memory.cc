@@ -30,7 +30,7 @@ std::vector<Allocation> Lifetimes(const Program& program, const std::vector<Plac
     for (const Value output : program.instructions[i].outputs) touch(output);
   }
   for (const auto& [name, value] : program.outputs) {
-    if (!value || program.info(value).kind != ValueKind::kTransient) continue;
+    if (program.info(value).kind != ValueKind::kTransient) continue;
     allocations[allocation_of[places[value.id].holder.id]].last = program.instructions.size();
   }
   return allocations;

@@ -8,6 +8,7 @@
 #include "program/arena_memory.h"
 #include "program/builder.h"
 #include "program/numbers.h"
+#include "program/weighted_sum.h"
 #include "tests/base/error_of.h"
 #include "train/agreement.h"
 #include "train/program_ranks.h"
@@ -107,7 +108,7 @@ class Network {
     }
     builder.Output("y", x);
     const Value cotangent = builder.Input("cotangent", builder.TypeOf(x));
-    builder.Differentiate(RecordOne(builder, "weighted_sum", {}, {x, cotangent}));
+    builder.Differentiate(WeightedSum(builder, x, cotangent));
   }
 
   Part part_;

@@ -10,6 +10,7 @@
 #include "mixers/mixer.h"
 #include "program/arena_memory.h"
 #include "program/executable.h"
+#include "program/weighted_sum.h"
 
 namespace syntra {
 namespace {
@@ -82,7 +83,7 @@ TEST_P(GoldenMixer, OutputAndGradients) {
                                       .causal = golden.Attribute(name, "causal") == "true"});
   builder.Output("y", y);
   const Value weights = builder.Input("cotangent", builder.TypeOf(y));
-  const Value loss = RecordOne(builder, "weighted_sum", {}, {y, weights});
+  const Value loss = WeightedSum(builder, y, weights);
   builder.Differentiate(loss);
 
   ArenaMemory memory(parameters, backend);

@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "program/numbers.h"
+#include "program/weighted_sum.h"
 
 namespace syntra {
 namespace {
@@ -84,8 +85,7 @@ MixerTrial::MixerTrial(const MixerSetting& setting, Backend& backend, TransientM
   builder.Output("y", y);
   if (setting.differentiated) {
     const Value wide = root.One("copy", {{"dtype", std::string("f32")}}, {y});
-    const Value loss =
-        root.One("weighted_sum", {}, {wide, builder.Input("cotangent", builder.TypeOf(wide))});
+    const Value loss = WeightedSum(builder, wide, builder.Input("cotangent", builder.TypeOf(wide)));
     builder.Output("loss", loss);
     builder.Differentiate(loss);
   }

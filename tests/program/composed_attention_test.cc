@@ -9,6 +9,7 @@
 #include "program/arena_memory.h"
 #include "program/builder.h"
 #include "program/numbers.h"
+#include "program/weighted_sum.h"
 
 namespace syntra {
 namespace {
@@ -106,7 +107,7 @@ Results ResultsOf(Backend& backend, const Mask& mask, bool table,
              mask);
   builder.Output("y", y);
   const Value cotangent = builder.Input("cotangent", builder.TypeOf(y));
-  builder.Differentiate(RecordOne(builder, "weighted_sum", {}, {y, cotangent}));
+  builder.Differentiate(WeightedSum(builder, y, cotangent));
   ArenaMemory memory(parameters, backend);
   Executable executable(std::move(builder).Build(), backend, memory.arenas());
   for (const Parameter& p : parameters.all()) {

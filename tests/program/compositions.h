@@ -11,6 +11,7 @@
 #include "program/arena_memory.h"
 #include "program/builder.h"
 #include "program/numbers.h"
+#include "program/weighted_sum.h"
 
 namespace syntra {
 
@@ -54,7 +55,7 @@ class Sketch {
   }
   // sum(y * cotangent)
   Value Loss(Value y) {
-    const Value loss = One("weighted_sum", {}, {y, builder.Input("cotangent", builder.TypeOf(y))});
+    const Value loss = WeightedSum(builder, y, builder.Input("cotangent", builder.TypeOf(y)));
     builder.Output("loss", loss);
     return loss;
   }

@@ -21,8 +21,7 @@ constexpr double kTolerance = 1e-6;  // relative to the gradient's norm
 constexpr int kDirections = 8;
 
 // Inputs and outputs without a gradient, by contract: kernels/README.md.
-const std::map<std::string, std::set<int>> kConstantInputs = {{"linear_cross_entropy", {3}},
-                                                              {"weighted_sum", {1}}};
+const std::map<std::string, std::set<int>> kConstantInputs = {{"linear_cross_entropy", {3}}};
 const std::map<std::string, std::set<int>> kReportedOutputs = {{"add_norm", {2}},
                                                                {"attention", {1}},
                                                                {"layer_norm", {1, 2}},

@@ -8,6 +8,7 @@
 #include "program/arena_memory.h"
 #include "program/builder.h"
 #include "program/executable.h"
+#include "program/weighted_sum.h"
 
 namespace syntra {
 namespace {
@@ -35,14 +36,14 @@ Program SmallProgram() {
   const Value y =
       RecordOne(builder, "gated_gelu", {},
                 {RecordOne(builder, "activation", {{"kind", std::string("relu")}}, {x}), x});
-  builder.Output("sum", RecordOne(builder, "weighted_sum", {}, {y, x}));
+  builder.Output("sum", WeightedSum(builder, y, x));
   return std::move(builder).Build();
 }
 
 TEST(Executable, NamesAllMissingKernels) {
   const ParameterStore none;
   ArenaMemory memory(none, FastBackend());
-  Without backend({"gated_gelu", "weighted_sum"});
+  Without backend({"gated_gelu", "sum_to"});
   try {
     Executable(SmallProgram(), backend, memory.arenas());
     FAIL() << "ran without kernels";
@@ -50,7 +51,7 @@ TEST(Executable, NamesAllMissingKernels) {
     const std::string what = error.what();
     EXPECT_EQ(error.code(), ExitCode::kResources);
     EXPECT_NE(what.find("gated_gelu {"), std::string::npos) << what;
-    EXPECT_NE(what.find("weighted_sum {"), std::string::npos) << what;
+    EXPECT_NE(what.find("sum_to {"), std::string::npos) << what;
     EXPECT_EQ(what.find("relu {"), std::string::npos) << what;
   }
 }

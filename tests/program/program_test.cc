@@ -234,6 +234,11 @@ TEST(Builder, RefusesOneNameForTwoThings) {
   EXPECT_NO_THROW(s.builder.State("cache", {DType::kF32, {2, 3}}, 0));
 }
 
+TEST(Builder, RefusesAnAbsentOutput) {
+  ProgramBuilder builder;
+  EXPECT_THROW(builder.Output("y", {}), Error);
+}
+
 TEST(Region, RefusesNesting) {
   Sketch s;
   EXPECT_THROW(s.builder.Region(true, [&] { s.builder.Region(true, [] {}); }), Error);

@@ -8,6 +8,7 @@
 #include "program/arena_memory.h"
 #include "program/builder.h"
 #include "program/numbers.h"
+#include "program/weighted_sum.h"
 
 namespace syntra {
 namespace {
@@ -18,7 +19,7 @@ Program SumProgram(int64_t n) {
   const Value x = builder.Input("x", {DType::kF32, {n, 8}});
   const Value positive = RecordOne(builder, "activation", {{"kind", std::string("relu")}}, {x});
   const Value gated = RecordOne(builder, "gated_gelu", {}, {positive, x});
-  builder.Output("sum", RecordOne(builder, "weighted_sum", {}, {gated, positive}));
+  builder.Output("sum", WeightedSum(builder, gated, positive));
   return std::move(builder).Build();
 }
 
