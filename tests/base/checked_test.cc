@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "tests/base/error_of.h"
+
 namespace syntra {
 namespace {
 
@@ -12,15 +14,10 @@ TEST(Checked, SumsAreRightOrAnError) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(CheckedAdd(kMost - 1, 1, "bytes"), kMost);
   EXPECT_EQ(CheckedAdd(3, -5, "bytes"), -2);
-  try {
-    CheckedAdd(kMost, 1, "bytes");
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_STREQ(error.what(),
-                 "9223372036854775807 and 1 bytes are more than can be counted; make the model "
-                 "smaller");
-  }
+  const std::string error = ErrorOf([&] { CheckedAdd(kMost, 1, "bytes"); }, ExitCode::kConfig);
+  EXPECT_EQ(error,
+            "9223372036854775807 and 1 bytes are more than can be counted; make the model "
+            "smaller");
 }
 
 }  // namespace

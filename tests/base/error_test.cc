@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/name_table.h"
+#include "tests/base/error_of.h"
 
 namespace syntra {
 namespace {
@@ -20,13 +21,9 @@ TEST(Error, CarriesCodeAndContextInnermostFirst) {
 }
 
 TEST(Error, CheckNamesConditionAndMessage) {
-  try {
-    SYNTRA_CHECK(1 + 1 == 3, "got {}", 2);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kInternal);
-    EXPECT_NE(std::string(error.what()).find("1 + 1 == 3: got 2"), std::string::npos);
-  }
+  const std::string error =
+      ErrorOf([&] { SYNTRA_CHECK(1 + 1 == 3, "got {}", 2); }, ExitCode::kInternal);
+  EXPECT_NE(error.find("1 + 1 == 3: got 2"), std::string::npos);
 }
 
 TEST(NameTable, SuggestsTheNearestName) {
@@ -34,12 +31,8 @@ TEST(NameTable, SuggestsTheNearestName) {
   table.Add("random", 1);
   table.Add("dense", 2);
   EXPECT_EQ(table.Get("dense"), 2);
-  try {
-    table.Get("randon");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "unknown mixer \"randon\"; did you mean \"random\"?");
-  }
+  const std::string error = ErrorOf([&] { table.Get("randon"); }, ExitCode::kConfig);
+  EXPECT_EQ(error, "unknown mixer \"randon\"; did you mean \"random\"?");
   EXPECT_THROW(table.Add("dense", 3), Error);
 }
 

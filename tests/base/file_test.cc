@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "tests/base/child_process.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 #include "tests/base/small_disk.h"
 
@@ -33,13 +34,9 @@ TEST(File, ReplaceKeepsOneWholeVersion) {
 }
 
 TEST(File, ErrorsNamePathAndReason) {
-  try {
-    ReadWholeFile("/nonexistent/file");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kResources);
-    EXPECT_STREQ(error.what(), "cannot read /nonexistent/file: No such file or directory");
-  }
+  const std::string error =
+      ErrorOf([&] { ReadWholeFile("/nonexistent/file"); }, ExitCode::kResources);
+  EXPECT_EQ(error, "cannot read /nonexistent/file: No such file or directory");
 }
 
 // Where the user names the file, it is not the machine that lacks something.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tests/base/error_of.h"
 #include "tests/checkpoint/forged.h"
 #include "tests/checkpoint/sample.h"
 
@@ -168,14 +169,10 @@ TEST_F(Damage, AllBadIsAnErrorWithTheList) {
   OverwriteFile(newest_ / "extra", "");
   OverwriteFile(root_ / StepName(10) / "shard-00001.h5", "");
   for (int attempt = 0; attempt < 2; ++attempt) {
-    try {
-      FindNewestValid(root_, Recovery::kSetAside);
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kCheckpoint);
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("no usable checkpoint"), HasSubstr("20/extra"),
-                                      HasSubstr("10/shard-00001.h5 is truncated")));
-    }
+    const std::string error =
+        ErrorOf([&] { FindNewestValid(root_, Recovery::kSetAside); }, ExitCode::kCheckpoint);
+    EXPECT_THAT(error, AllOf(HasSubstr("no usable checkpoint"), HasSubstr("20/extra"),
+                             HasSubstr("10/shard-00001.h5 is truncated")));
   }
   // Even when only renamed remains are left, nothing starts from scratch by itself.
   std::filesystem::remove_all(root_ / StepName(10));

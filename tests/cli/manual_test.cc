@@ -35,7 +35,8 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 Entries EntriesOf(const std::string& section) {
   Entries entries;
   bool inside = false;
-  for (const std::string& line : Split(Syntra("manual config").out, '\n')) {
+  for (std::string line : Split(Syntra("manual config").out, '\n')) {
+    std::erase(line, '\\');  // as in "\-"
     if (line.starts_with(".SH ")) {
       inside = line == ".SH " + section;
     } else if (inside && line.starts_with(".B ")) {

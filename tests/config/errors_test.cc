@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "errors.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -66,8 +67,23 @@ TEST(ConfigErrors, BracesAndSeparators) {
   EXPECT_EQ(OnlyError("model: 5"), "error: x:1:8: model: expected { ... }, found \"5\"");
   EXPECT_EQ(OnlyError("data { train: ['a' }"),
             "error: x:1:20: data.train: expected \",\" or \"]\", found \"}\"");
+  EXPECT_EQ(OnlyError("model { 5 }"), "error: x:1:9: expected a field name, found \"5\"");
+  EXPECT_EQ(OnlyError("data { train ['a'] }"),
+            "error: x:1:14: data.train: expected \":\" before the list");
+  EXPECT_EQ(OnlyError("data { train: ['a',] }"),
+            "error: x:1:20: data.train: expected a value, found \"]\"");
+  const std::vector<std::string> open_list = {
+      "error: --set data.train=['a': data.train: this [ is never closed", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("data.train=['a'"), open_list);
   EXPECT_EQ(OnlyError("model { \xc3\xa9: 1 }"), "error: x:1:9: unexpected character \"\xc3\xa9\"");
   EXPECT_TRUE(ErrorLines("model < width: 8, dropout: 0.5; > # comment").empty());
+}
+
+TEST(ConfigErrors, NumbersInOtherNotations) {
+  EXPECT_EQ(OnlyError("model { width: +8 }"),
+            "error: x:1:16: model.width: \"+8\" must be written without +");
+  EXPECT_EQ(OnlyError("model { width: 0x10 }"),
+            "error: x:1:16: model.width: \"0x10\" is hexadecimal; write it in decimal");
 }
 
 TEST(ConfigErrors, Bytes) {
@@ -113,16 +129,15 @@ TEST(ConfigErrors, DeepNestingIsRefusedWithoutRecursion) {
 TEST(ConfigErrors, Files) {
   const std::string large = ScratchDirectory("errors") / "large.textproto";
   ReplaceFileDurably(large, std::string((1 << 20) + 1, '\n'));
-  try {
-    LoadConfig(std::vector<std::string>{"/nonexistent.textproto", large}, {}, kForModel);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_EQ(error.what(),
-              "error: cannot read /nonexistent.textproto: No such file or directory\nerror: cannot "
-              "read " +
-                  large + ": larger than 1048576 bytes\n2 errors");
-  }
+  const std::string error = ErrorOf(
+      [&] {
+        LoadConfig(std::vector<std::string>{"/nonexistent.textproto", large}, {}, kForModel);
+      },
+      ExitCode::kConfig);
+  EXPECT_EQ(error,
+            "error: cannot read /nonexistent.textproto: No such file or directory\nerror: cannot "
+            "read " +
+                large + ": larger than 1048576 bytes\n2 errors");
 }
 
 TEST(ConfigErrors, RequiredFieldsDependOnThePurpose) {
@@ -144,15 +159,10 @@ TEST(ConfigErrors, AMisspeltRequiredFieldIsReportedOnce) {
 TEST(ConfigErrors, MadeInMemory) {
   Config config;
   config.mutable_model()->set_dropout(2);
-  try {
-    ValidateConfig(config, kForModel);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "error: configuration: model.dropout: 2 is not allowed; must be at least 0, at most "
-        "0.99\n1 error");
-  }
+  const std::string error = ErrorOf([&] { ValidateConfig(config, kForModel); }, ExitCode::kConfig);
+  EXPECT_EQ(error,
+            "error: configuration: model.dropout: 2 is not allowed; must be at least 0, at most "
+            "0.99\n1 error");
 }
 
 }  // namespace

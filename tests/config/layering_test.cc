@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "config/print.h"
 #include "errors.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -75,28 +76,27 @@ TEST(Layering, LaterOverridesWin) {
 TEST(Layering, ErrorsNameTheLayerThatSetTheField) {
   const std::string a = Write("first.textproto", "train { steps: 5\n batch_size: 0 }");
   const std::string b = Write("second.textproto", "train { steps: 0 }");
-  try {
-    Load({a, b}, {"model.dropout=3", "model.witdh=3", "nonsense", "model..width=1", "=3"});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(
-        error.what(),
-        "error: --set model.witdh=3: model has no field \"witdh\"; did you mean \"width\"?\n"
-        "error: --set nonsense: expected FIELD=VALUE, e.g. --set train.steps=1000\n"
-        "error: --set model..width=1: model has no field \"\"\n"
-        "error: --set =3: expected FIELD=VALUE, e.g. --set train.steps=1000\n"
-        "error: --set model.dropout=3: model.dropout: 3 is not allowed; must be at least 0, at "
-        "most 0.99\n"
-        "error: " +
-            b +
-            ":1:9: train.steps: 0 is not allowed; must be greater than 0, at most "
-            "1000000000000\n"
+  const std::string error = ErrorOf(
+      [&] {
+        Load({a, b}, {"model.dropout=3", "model.witdh=3", "nonsense", "model..width=1", "=3"});
+      },
+      ExitCode::kConfig);
+  EXPECT_EQ(error,
+            "error: --set model.witdh=3: model has no field \"witdh\"; did you mean \"width\"?\n"
+            "error: --set nonsense: expected FIELD=VALUE, e.g. --set train.steps=1000\n"
+            "error: --set model..width=1: model has no field \"\"\n"
+            "error: --set =3: expected FIELD=VALUE, e.g. --set train.steps=1000\n"
+            "error: --set model.dropout=3: model.dropout: 3 is not allowed; must be at least 0, at "
+            "most 0.99\n"
             "error: " +
-            a +
-            ":2:2: train.batch_size: 0 is not allowed; must be greater than 0, at most "
-            "1048576\n"
-            "7 errors");
-  }
+                b +
+                ":1:9: train.steps: 0 is not allowed; must be greater than 0, at most "
+                "1000000000000\n"
+                "error: " +
+                a +
+                ":2:2: train.batch_size: 0 is not allowed; must be greater than 0, at most "
+                "1048576\n"
+                "7 errors");
 }
 
 // Rather where the message is written, or else where the file begins.
@@ -175,17 +175,12 @@ TEST(Layering, AModelKeepsTheMixersOfItsStart) {
   EXPECT_EQ(kept.model().mixer().attention().heads(), 2);
   EXPECT_EQ(kept.model().mixer().attention().dropout(), 0.1);
   EXPECT_EQ(load_over("encoder_layers: 3").model().encoder_layers(), 3);  // attention by default
-  try {
-    load_over("mixer { light_conv { heads: 2 } }");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_EQ(error.what(),
-              "error: " + file +
-                  ":2:3: model.mixer is attention, but the model of runs/a has "
-                  "light_conv (model.mixer); leave model.mixer out, and it is that of "
-                  "the start\n1 error");
-  }
+  const std::string error =
+      ErrorOf([&] { load_over("mixer { light_conv { heads: 2 } }"); }, ExitCode::kConfig);
+  EXPECT_EQ(error, "error: " + file +
+                       ":2:3: model.mixer is attention, but the model of runs/a has "
+                       "light_conv (model.mixer); leave model.mixer out, and it is that of "
+                       "the start\n1 error");
 }
 
 TEST(Layering, OverridesOfAFieldInsideAListElement) {

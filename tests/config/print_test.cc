@@ -7,6 +7,7 @@
 #include "config/explain.h"
 #include "errors.h"
 #include "presets.h"
+#include "tests/base/error_of.h"
 
 namespace syntra {
 namespace {
@@ -86,13 +87,8 @@ TEST(Explain, FieldsMessagesAndEnums) {
 }
 
 TEST(Explain, SuggestsForUnknownFields) {
-  try {
-    ExplainField("model.witdh");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_STREQ(error.what(), "model has no field \"witdh\"; did you mean \"width\"?");
-  }
+  const std::string error = ErrorOf([&] { ExplainField("model.witdh"); }, ExitCode::kConfig);
+  EXPECT_EQ(error, "model has no field \"witdh\"; did you mean \"width\"?");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "data/table_source.h"
 #include "data/training_data.h"
 #include "data/validation_data.h"
+#include "tests/base/error_of.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/sample_data.h"
 
@@ -124,27 +125,18 @@ TEST_P(Objectives, KeepTheirPromises) {
 }
 
 TEST(MakeObjective, NamesTheNearest) {
-  try {
-    MakeObjective("text_2_text", {});
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_NE(std::string(error.what()).find("text_to_text"), std::string::npos) << error.what();
-  }
+  const std::string error = ErrorOf([&] { MakeObjective("text_2_text", {}); }, ExitCode::kConfig);
+  EXPECT_NE(error.find("text_to_text"), std::string::npos) << error;
 }
 
 TEST(SpanCorruptionObjective, NeedsRoomForItsTargets) {
   DataConfig config = SampleConfig();
   config.set_target_length(113);
-  try {
-    MakeObjective("span_corruption", ObjectiveSettings::From(config, T5()));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_NE(std::string(error.what()).find("data.target_length 113 has no room for the 114"),
-              std::string::npos)
-        << error.what();
-  }
+  const std::string error =
+      ErrorOf([&] { MakeObjective("span_corruption", ObjectiveSettings::From(config, T5())); },
+              ExitCode::kConfig);
+  EXPECT_NE(error.find("data.target_length 113 has no room for the 114"), std::string::npos)
+      << error;
 }
 
 // The kinds of sources under every objective that they can have.
@@ -343,13 +335,10 @@ TEST(TrainingData, RefusesASourceWithoutExamples) {
   const auto empty = std::make_shared<TableSource>(
       "cola", std::span<const TextPair>(), T5(),
       MakeObjective("text_to_text", ObjectiveSettings::From(SmallConfig(true), T5())));
-  try {
-    TrainingData(empty, RowPacking::OfExamples(SmallConfig(true), SeparateRows()), 1);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kData);
-    EXPECT_STREQ(error.what(), "cola has no examples");
-  }
+  const std::string error = ErrorOf(
+      [&] { TrainingData(empty, RowPacking::OfExamples(SmallConfig(true), SeparateRows()), 1); },
+      ExitCode::kData);
+  EXPECT_EQ(error, "cola has no examples");
 }
 
 }  // namespace

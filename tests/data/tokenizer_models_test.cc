@@ -21,6 +21,7 @@
 #include "data/segmenter.h"
 #include "data/tokenizer_model.pb.h"
 #include "data/training_data.h"
+#include "tests/base/error_of.h"
 #include "tests/data/corpus_files.h"
 #include "tests/data/trained_model.h"
 
@@ -147,12 +148,7 @@ void ExpectTrainingAsksForAnEosAndRoom(const Kind& kind, const Tokenizer& tokeni
     return;
   }
   CheckCanTrain(tokenizer, size);
-  try {
-    CheckCanTrain(tokenizer, size - 1);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-  }
+  ErrorOf([&] { CheckCanTrain(tokenizer, size - 1); }, ExitCode::kConfig);
 }
 
 // One model after the other: training them takes most of the time.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "tests/base/error_of.h"
 
 namespace syntra {
 namespace {
@@ -55,13 +56,8 @@ TEST(Launch, SrunWithoutPmixIsExplained) {
   for (const bool pmi2 : {false, true}) {
     std::map<std::string, std::string> variables = {{"SLURM_STEP_NUM_TASKS", "2"}};
     if (pmi2) variables = {{"SLURM_STEP_NUM_TASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}};
-    try {
-      Detect(variables);
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kConfig);
-      EXPECT_NE(std::string(error.what()).find("--mpi=pmix"), std::string::npos);
-    }
+    const std::string error = ErrorOf([&] { Detect(variables); }, ExitCode::kConfig);
+    EXPECT_NE(error.find("--mpi=pmix"), std::string::npos);
   }
   // One task needs no connection.
   EXPECT_FALSE(Detect({{"SLURM_STEP_NUM_TASKS", "1"}}).use_mpi);

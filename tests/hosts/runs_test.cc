@@ -53,5 +53,15 @@ TEST_F(Runs, ASlowHostIsNamed) {
   EXPECT_EQ(Trace(Directory("run"), 20), Straight(20));
 }
 
+TEST_F(Runs, FiguresAreMeasuredOnOneHost) {
+  const Path figures = scratch_ / "machine.textproto";
+  const Outcome outcome =
+      Run({"plan", config_.string(), "--measure", figures.string(), "--set", "train.device=CPU"},
+          hosts_->Start("node1:1,node2:1"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.Says("--measure measures one host; start all ranks there")) << outcome.err;
+  EXPECT_FALSE(Exists(figures));
+}
+
 }  // namespace
 }  // namespace syntra

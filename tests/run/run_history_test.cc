@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -58,13 +59,9 @@ TEST(RunHistory, FollowsARunThatGoesOn) {
 }
 
 TEST(RunHistory, NoFile) {
-  try {
-    ReadRunHistory("/nonexistent/metrics.jsonl");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_NE(std::string(error.what()).find("/nonexistent"), std::string::npos);
-  }
+  const std::string error =
+      ErrorOf([&] { ReadRunHistory("/nonexistent/metrics.jsonl"); }, ExitCode::kConfig);
+  EXPECT_NE(error.find("/nonexistent"), std::string::npos);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 #include "tests/base/waiting.h"
 #include "tests/run/child.h"
@@ -22,15 +23,9 @@ TEST(RunLock, SecondRunIsToldWhoHoldsIt) {
   const Path directory = ScratchDirectory("run lock \xC3\xA9");
   Child holder([&](const auto& ready) { return HoldLock(directory, ready); });
   ASSERT_TRUE(holder.ready());
-  try {
-    const RunLock lock(directory);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kLocked);
-    const std::string text = error.what();
-    EXPECT_NE(text.find(fmt::format("process {} on ", holder.pid())), std::string::npos) << text;
-    EXPECT_NE(text.find(" since 2"), std::string::npos) << text;
-  }
+  const std::string text = ErrorOf([&] { const RunLock lock(directory); }, ExitCode::kLocked);
+  EXPECT_NE(text.find(fmt::format("process {} on ", holder.pid())), std::string::npos) << text;
+  EXPECT_NE(text.find(" since 2"), std::string::npos) << text;
   EXPECT_THROW(RunLock::RequireFree(directory), Error);
   // Killed, not closed: the kernel releases the lock.
   holder.Signal(SIGKILL);
@@ -80,13 +75,8 @@ TEST(RunLock, AHolderThatCannotBeReadIsAHolder) {
   const Path directory = ScratchDirectory("run-lock-long");
   Child holder([&](const auto& ready) { return HoldLock(directory, ready); });
   std::filesystem::resize_file(directory / "LOCK", 100000);
-  try {
-    const RunLock lock(directory);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kLocked);
-    EXPECT_NE(std::string(error.what()).find("is in use by another process"), std::string::npos);
-  }
+  const std::string error = ErrorOf([&] { const RunLock lock(directory); }, ExitCode::kLocked);
+  EXPECT_NE(error.find("is in use by another process"), std::string::npos);
 }
 
 // The code of what CheckHeld throws; 0: nothing.
@@ -123,12 +113,7 @@ TEST(RunLock, AMovedDirectoryIsNoticed) {
 }
 
 TEST(RunLock, DirectoryMissing) {
-  try {
-    const RunLock lock("/nonexistent");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kResources);
-  }
+  ErrorOf([&] { const RunLock lock("/nonexistent"); }, ExitCode::kResources);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "run/run_status.h"
 
 #include "base/error.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 
 namespace syntra {
@@ -11,13 +12,9 @@ TEST(RunStatus, RefusesTheFourthStartAtTheSameStep) {
   const Path directory = ScratchDirectory("status");
   for (int start = 0; start < 3; ++start) RunStatus(directory).Start(500);
   for (int repeat = 0; repeat < 2; ++repeat) {
-    try {
-      RunStatus(directory).Start(500);
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kDiverged);
-      EXPECT_NE(std::string(error.what()).find("do not requeue"), std::string::npos);
-    }
+    const std::string error =
+        ErrorOf([&] { RunStatus(directory).Start(500); }, ExitCode::kDiverged);
+    EXPECT_NE(error.find("do not requeue"), std::string::npos);
   }
   // Another step is progress, or a rollback that deserves its own chances.
   EXPECT_NO_THROW(RunStatus(directory).Start(400));

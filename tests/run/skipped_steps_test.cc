@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/base/error_of.h"
 
 namespace syntra {
 namespace {
@@ -17,12 +18,7 @@ TEST(SkippedSteps, AsManyAsTheLimitInAHundred) {
   steps.Count(101, true);
   EXPECT_EQ(steps.ToText(), "2 101");
   steps.Count(102, true);
-  try {
-    steps.Count(103, true);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kDiverged);
-  }
+  ErrorOf([&] { steps.Count(103, true); }, ExitCode::kDiverged);
 }
 
 TEST(SkippedSteps, TextRestores) {

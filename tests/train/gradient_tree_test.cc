@@ -12,6 +12,7 @@
 #include "core/arena.h"
 #include "dist/tree_sum.h"
 #include "kernels/tested.h"
+#include "tests/base/error_of.h"
 #include "train/step.h"
 
 namespace syntra {
@@ -104,17 +105,11 @@ TEST(BatchPartition, NamesTheRanksThatShareATree) {
   config.set_batch_size(12);
   config.set_micro_batch_size(1);
   config.set_reduction(TrainConfig::EXACT);
-  try {
-    BatchPartition::Of(config, 4);
-    FAIL() << "4 ranks with 3 micro-batches each";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kConfig);
-    EXPECT_NE(std::string(error.what())
-                  .find("4 ranks cannot share one tree of 12 micro-batches, as train.reduction "
-                        "EXACT needs; start 1, 3, 6, 12 ranks or change train.micro_batch_size"),
-              std::string::npos)
-        << error.what();
-  }
+  const std::string error = ErrorOf([&] { BatchPartition::Of(config, 4); }, ExitCode::kConfig);
+  EXPECT_NE(error.find("4 ranks cannot share one tree of 12 micro-batches, as train.reduction "
+                       "EXACT needs; start 1, 3, 6, 12 ranks or change train.micro_batch_size"),
+            std::string::npos)
+      << error;
 }
 
 }  // namespace

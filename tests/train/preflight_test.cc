@@ -15,6 +15,7 @@
 #include "plan/recompute_choices.h"
 #include "run/run_lock.h"
 #include "tests/base/child_process.h"
+#include "tests/base/error_of.h"
 #include "tests/base/scratch.h"
 #include "tests/base/small_disk.h"
 #include "train/continuation.h"
@@ -198,16 +199,10 @@ TEST_F(Preflights, WhatNeedsAFailedCheckIsSkipped) {
 TEST_F(Preflights, AllFailuresAreOneError) {
   Write("run", "");
   Set("data.text_field", "body");
-  try {
-    RequireNoFailure(All());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kData);  // the first
-    const std::string text = error.what();
-    EXPECT_TRUE(text.starts_with("error: ")) << text;
-    EXPECT_NE(text.find("\nerror: "), std::string::npos) << text;
-    EXPECT_NE(text.find("2 errors"), std::string::npos) << text;
-  }
+  const std::string text = ErrorOf([&] { RequireNoFailure(All()); }, ExitCode::kData);  // the first
+  EXPECT_TRUE(text.starts_with("error: ")) << text;
+  EXPECT_NE(text.find("\nerror: "), std::string::npos) << text;
+  EXPECT_NE(text.find("2 errors"), std::string::npos) << text;
 }
 
 TEST_F(Preflights, ShardsThatLieInDataPreparedItself) {
@@ -431,13 +426,13 @@ TEST_F(Preflights, DiskSpaceNowAndLater) {
   EXPECT_TRUE(later.is_tight);
   EXPECT_NE(later.text.find("9 milestones"), std::string::npos) << later.text;
   // Two that lie on one file system are added.
-  try {
-    CheckDisk({{"3 checkpoints", scratch_, 0.7 * free, 0}, {"shards", scratch_, 0.7 * free, 0}});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kResources);
-    EXPECT_NE(std::string(error.what()).find("3 checkpoints"), std::string::npos) << error.what();
-  }
+  const std::string error = ErrorOf(
+      [&] {
+        CheckDisk(
+            {{"3 checkpoints", scratch_, 0.7 * free, 0}, {"shards", scratch_, 0.7 * free, 0}});
+      },
+      ExitCode::kResources);
+  EXPECT_NE(error.find("3 checkpoints"), std::string::npos) << error;
 }
 
 TEST_F(Preflights, InodesForTheFirstFiles) {
