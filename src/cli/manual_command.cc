@@ -43,7 +43,11 @@ struct Variable {
 
 // What the environment changes. README.md has the same list.
 constexpr std::array kVariables{
-    Variable{"OMP_NUM_THREADS", "threads of a process where train.threads is not set"},
+    Variable{"OMP_NUM_THREADS", "most threads of a process, if train.threads is not set"},
+    Variable{
+        "OMP_WAIT_POLICY",
+        "passive: threads sleep instead of spinning while they wait for each other; much faster "
+        "if other programs use the same cores"},
     Variable{"SYNTRA_BINDING", "none: ranks are not bound to cores of their own"},
     Variable{"SYNTRA_WATCHDOG",
              "limits of phases that take longer than the watchdog allows, in seconds, such as "
