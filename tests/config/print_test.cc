@@ -73,7 +73,7 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "  default  10000\n"
             "  rule     at least 0, at most 1000000000000\n"
             "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n"
-            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_ratio, warmup_iters\n"
+            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_iters, warmup_ratio\n"
             "  Changing it when a run continues: allowed, and the log says what becomes of\n"
             "  the learning rate\n");
   const std::string kind = ExplainField("optimizer.schedule.kind");

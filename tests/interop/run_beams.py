@@ -9,8 +9,8 @@ The rules differ in three things; all else is one search, written out here:
                                  T5 (mesh_tensorflow)                  transformers
   score of n tokens              log p / ((5 + n) / 6)^alpha           log p / n^length_penalty
   who may end at a step          the best 2 * size candidates          the best size candidates
-  at the longest length          what has not ended is left out        what has not ended counts as ended
-                                 if any other has ended
+  at the longest length          what has not ended follows what has,  what has not ended counts as ended
+                                 where fewer have than are wanted
 
 and in when an input is done (Rule.done). The search with transformers' rule must give what its generate gives, or
 this program fails. So what it says of T5's rule is held to transformers by all but the table above.
@@ -51,6 +51,7 @@ class Rule:
     penalty: Callable[[int], float]
     may_end: int  # so many of the candidates
     cut_ends: bool  # at the longest length
+    wanted: int  # so many outputs, if need be of beginnings that have not ended
     # From the finished outputs, the best beginning's log-probability and the length.
     done: Callable[[list[Output], float, int], bool]
 
@@ -62,7 +63,7 @@ def t5_rule(size: int, alpha: float, outputs: int, longest: int) -> Rule:
     def done(finished: list[Output], alive: float, length: int) -> bool:
         return len(finished) >= outputs and finished[-1].score > alive / penalty(longest)
 
-    return Rule(size, longest, penalty, 2 * size, False, done)
+    return Rule(size, longest, penalty, 2 * size, False, outputs, done)
 
 
 def transformers_rule(size: int, length_penalty: float, early_stopping: bool | str, longest: int) -> Rule:
@@ -75,7 +76,7 @@ def transformers_rule(size: int, length_penalty: float, early_stopping: bool | s
         reach = longest if early_stopping == "never" and length_penalty > 0 else length
         return early_stopping is True or alive / penalty(reach) <= finished[-1].score
 
-    return Rule(size, longest, penalty, size, True, done)
+    return Rule(size, longest, penalty, size, True, 0, done)
 
 
 def search(following: LogProbabilities, end_id: int, rule: Rule) -> list[Output]:
@@ -96,9 +97,8 @@ def search(following: LogProbabilities, end_id: int, rule: Rule) -> list[Output]
         del finished[rule.size:]
         if not alive or rule.done(finished, alive[0][0], length):
             break
-    if finished:
-        return finished
-    return [Output(ids, total, total / rule.penalty(len(ids))) for total, ids in alive]
+    lacking = max(0, rule.wanted - len(finished))
+    return finished + [Output(ids, total, total / rule.penalty(len(ids))) for total, ids in alive[:lacking]]
 
 
 class Model:
