@@ -52,10 +52,10 @@ TEST_F(Cores, RanksDivideThoseThatTheyMayUse) {
 
 // What the environment says counts where the configuration says nothing.
 TEST_F(Cores, ThreadsAreLimitedByTheEnvironment) {
-  const Arguments command = Pretrain("run", {"train.steps=1", "train.threads=0"});
+  const Arguments command = Pretrain("run", {"train.steps=3", "train.threads=0"});
   const Outcome limited = Run(command, {.environment = {"OMP_NUM_THREADS=1"}});
   EXPECT_TRUE(limited.Says("1 rank on 1 host, 1 thread each")) << limited.err;
-  const Outcome free = Run(Pretrain("free", {"train.steps=1", "train.threads=0"}));
+  const Outcome free = Run(Pretrain("free", {"train.steps=3", "train.threads=0"}));
   EXPECT_FALSE(free.Says("1 thread each")) << free.err;
 }
 
