@@ -119,6 +119,22 @@ is_asked_early() {
   if ((code != 75)); then fail "an early request: code $code"; fi
 }
 
+# What mpirun says of it is not what the program would say.
+is_stopped_at_once() {
+  local started code=0
+  stand_in mpirun <<END
+exec env --default-signal=USR1 bash -c 'trap "touch $SCRATCH/asked" USR1; trap "exit 1" TERM; touch $SCRATCH/waits; while :; do sleep 0.1; done'
+END
+  PATH=$SCRATCH/path:$PATH "$SOURCE/launch/ranks" 2 true >/dev/null 2>&1 </dev/null &
+  started=$!
+  wait_for "$SCRATCH/waits"
+  kill -TERM "$started"
+  wait_for "$SCRATCH/asked"
+  kill -TERM "$started"
+  wait "$started" || code=$?
+  if ((code != 130)); then fail "a second request: code $code"; fi
+}
+
 builds_where_the_caller_says() {
   ends_here 0 "$REPOSITORY/launch/test" "$SCRATCH/absolute"
   prints '1 passed, 0 failed, 0 skipped'
@@ -178,8 +194,10 @@ END
 
 refuses_what_cannot_be_at_once
 is_asked_early
+is_stopped_at_once
 builds_where_the_caller_says
 ends_all endless INT 130
 ends_all endless TERM 143
 ends_all compiles TERM 143
+ends_all compiles INT 130
 shows_the_run_that_it_trained
