@@ -47,7 +47,7 @@ constexpr std::array kVariables{
     Variable{
         "OMP_WAIT_POLICY",
         "passive: threads sleep instead of spinning while they wait for each other; much faster "
-        "if other programs use the same cores"},
+        "if other programs use the same cores, slower otherwise"},
     Variable{"SYNTRA_BINDING", "none: ranks are not bound to cores of their own"},
     Variable{"SYNTRA_WATCHDOG",
              "limits of phases that take longer than the watchdog allows, in seconds, such as "
