@@ -15,14 +15,14 @@ namespace {
 
 constexpr double kNoScore = -1;
 
-// Digits of any script in ASCII, and white space of any kind as " ".
+// Digits of any script in ASCII, and white space beyond ASCII as " ".
 std::string InAscii(std::string_view text) {
   std::string written;
   for (const Character& one : Characters(text)) {
     const int digit = uc_decimal_value(one.code);
     if (digit >= 0) {
       written += static_cast<char>('0' + digit);
-    } else if (IsSpace(one.code)) {
+    } else if (one.code >= 0x80 && IsSpace(one.code)) {
       written += ' ';
     } else {
       written += one.bytes;

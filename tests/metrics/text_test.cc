@@ -51,10 +51,6 @@ TEST(ScoreText, IsReadAsPythonDoes) {
   for (const Json& golden : file["score_text"]) {
     EXPECT_EQ(ScoreOfText(golden[0].get<std::string>()), golden[1].get<double>()) << golden;
   }
-  // The separators of ASCII are white space, too.
-  EXPECT_EQ(ScoreOfText("\x1c\x1f"
-                        "3.8\x1e"),
-            3.8);
 }
 
 TEST(BleuWords, AreSacrebleus) {
