@@ -35,10 +35,12 @@ constexpr std::chrono::seconds kBetweenLines{10};
 constexpr std::chrono::milliseconds kBetweenTries{20};
 constexpr std::chrono::seconds kBetweenTouches{1};
 
-// When the files of a task last changed, as the call began.
-struct TaskTimes {
-  int64_t source;  // SettledTime
-  int64_t shard;   // ChangeTime
+// A task that the previous index does not settle, and when its files had last changed as the call
+// began.
+struct PendingTask {
+  size_t index;
+  int64_t source_time;  // SettledTime
+  int64_t shard_time;   // ChangeTime
 };
 
 // As it was when its bytes were digested.
@@ -72,40 +74,46 @@ class Preparation {
     PrepareResult result;
     result.index = {ToHex(tokenizer_.digest()), ToHex(settings_), {}};
     result.index.shards.resize(tasks.size());
-    std::vector<TaskTimes> before;
-    for (const ShardTask& task : tasks) {
-      before.push_back({SettledTime(task.source), ChangeTime(task.shard)});
-    }
     const auto finish = [&](size_t i, bool built, IndexEntry entry) {
       ++(built ? result.built : result.kept);
       ++progress_.shards_done;
       Report();
       result.index.shards[i] = std::move(entry);
     };
-    const auto make = [&](size_t i, const ShardClaim& claim) {
+    const auto made = [&](const ShardTask& task) {
+      return EntryOf(TokenShard(task.shard, /*verify=*/false), task.source);
+    };
+    const auto make = [&](const PendingTask& pending, const ShardClaim& claim) {
+      const ShardTask& task = tasks[pending.index];
       claim_ = &claim;
-      const int64_t source_time = SettledTime(tasks[i].source);
-      const bool built = !WasMadeMeanwhile(tasks[i], before[i]) && BuildUnlessFinished(tasks[i]);
-      IndexEntry entry = EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source);
-      entry.file_time = SettledTime(tasks[i].shard);
+      const int64_t source_time = SettledTime(task.source);
+      const bool built = !WasMadeMeanwhile(task, pending) && BuildUnlessFinished(task);
+      IndexEntry entry = made(task);
+      entry.file_time = SettledTime(task.shard);
       entry.source_time = source_time;
       claim_ = nullptr;
-      finish(i, built, std::move(entry));
+      finish(pending.index, built, std::move(entry));
     };
-    std::vector<size_t> elsewhere;
+    std::vector<PendingTask> all_pending, elsewhere;
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (const IndexEntry* entry = FindUnchanged(tasks[i])) {
         finish(i, false, *entry);
-      } else if (is_read_only_ && IsFinishedNow(tasks[i])) {
-        finish(i, false, EntryOf(TokenShard(tasks[i].shard, /*verify=*/false), tasks[i].source));
-      } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(tasks[i].shard)) {
-        make(i, *claim);
       } else {
-        elsewhere.push_back(i);
+        all_pending.push_back({i, SettledTime(tasks[i].source), ChangeTime(tasks[i].shard)});
       }
     }
-    for (const size_t i : elsewhere) {
-      make(i, WaitForClaim(tasks[i].shard));
+    for (const PendingTask& pending : all_pending) {
+      const ShardTask& task = tasks[pending.index];
+      if (is_read_only_ && IsFinishedNow(task)) {
+        finish(pending.index, false, made(task));
+      } else if (const std::optional<ShardClaim> claim = ShardClaim::Try(task.shard)) {
+        make(pending, *claim);
+      } else {
+        elsewhere.push_back(pending);
+      }
+    }
+    for (const PendingTask& pending : elsewhere) {
+      make(pending, WaitForClaim(tasks[pending.index].shard));
     }
     ReportEmpty(result.index);
     if (!is_read_only_ && result.index != previous_) WriteIndex(options_.directory, result.index);
@@ -165,12 +173,12 @@ class Preparation {
 
   // Whether another process has made the shard since this call began, from the corpus file as it is
   // now. It has just compared them, so that this one need not read both.
-  bool WasMadeMeanwhile(const ShardTask& task, const TaskTimes& before) const {
+  bool WasMadeMeanwhile(const ShardTask& task, const PendingTask& before) const {
     const int64_t shard_time = ChangeTime(task.shard);
-    const bool same_source = before.source > 0 && ChangeTime(task.source) == before.source;
-    if (options_.keeps_content || !same_source || shard_time == 0 || shard_time == before.shard) {
-      return false;
-    }
+    const bool same_source =
+        before.source_time > 0 && ChangeTime(task.source) == before.source_time;
+    const bool same_shard = shard_time == 0 || shard_time == before.shard_time;
+    if (options_.keeps_content || !same_source || same_shard) return false;
     try {
       const TokenShard shard(task.shard, /*verify=*/false);
       const auto bytes = static_cast<int64_t>(std::filesystem::file_size(task.source));

@@ -212,12 +212,11 @@ build() {
   # In this process group: ^C stops it, too. Other signals must be passed on.
   ninja -C "$directory" -j "$jobs" "${targets[@]}" >>"$log" 2>&1 &
   local ninja=$!
-  # shellcheck disable=SC2064  # the process as it is now
-  trap "end_build $ninja 2" INT
-  # shellcheck disable=SC2064
-  trap "end_build $ninja 15" TERM
-  # shellcheck disable=SC2064
-  trap "end_build $ninja 1" HUP
+  local signal
+  for signal in HUP INT TERM; do
+    # shellcheck disable=SC2064  # the process as it is now
+    trap "end_build $ninja $(kill -l "$signal")" "$signal"
+  done
   while kill -0 "$ninja" 2>/dev/null; do
     # Through a file: bash 5.2 cannot run the trap of a signal that comes while it substitutes a command.
     tail -n 1 "$log" >"$last"

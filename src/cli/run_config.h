@@ -12,6 +12,7 @@ namespace syntra {
 
 // Whether files and --set name tasks: then they are for `finetune`, else for `pretrain`.
 bool NamesTasks(const ConfigOptions& options);
+
 // Where the model comes from.
 struct StartOptions {
   std::string initial;        // counts as checkpoint.initial, if it is not empty

@@ -142,6 +142,10 @@ std::vector<std::string> NearestTo(const std::string& owner,
   return nearest.empty() ? Shallowest(OfUsualKinds(fields)) : nearest;
 }
 
+bool IsCalled(const Counterpart& counterpart, const std::string& name) {
+  return std::ranges::count(counterpart.name(), name) > 0;
+}
+
 // " (note)" where the field is only a counterpart of what is called `name`.
 std::string NoteOf(const std::string& path, const std::string& name) {
   const auto named = std::ranges::find(NamedFields(), WithoutIndices(path), &NamedField::path);
@@ -149,7 +153,7 @@ std::string NoteOf(const std::string& path, const std::string& name) {
   const auto& options = named->field->options();
   for (int k = 0; k < options.ExtensionSize(syntra::counterpart); ++k) {
     const Counterpart& each = options.GetExtension(syntra::counterpart, k);
-    if (each.name() == name) return fmt::format(" ({})", each.note());
+    if (IsCalled(each, name)) return fmt::format(" ({})", each.note());
   }
   return "";
 }
@@ -163,7 +167,8 @@ std::vector<std::string> OtherNames(const FieldDescriptor& field) {
     names.push_back(options.GetExtension(syntra::synonym, k));
   }
   for (int k = 0; k < options.ExtensionSize(syntra::counterpart); ++k) {
-    names.push_back(options.GetExtension(syntra::counterpart, k).name());
+    const auto& others = options.GetExtension(syntra::counterpart, k).name();
+    names.insert(names.end(), others.begin(), others.end());
   }
   return names;
 }
@@ -227,7 +232,7 @@ std::string UnknownValueMessage(const EnumDescriptor& type, std::string_view nam
                  [](unsigned char c) { return std::toupper(c); });
   for (int i = 0; i < type.options().ExtensionSize(syntra::left_out); ++i) {
     const Counterpart& each = type.options().GetExtension(syntra::left_out, i);
-    if (each.name() != upper) continue;
+    if (!IsCalled(each, upper)) continue;
     return fmt::format("{} is not one of {}: {}", Quoted(name), Join(names, ", "), each.note());
   }
   return fmt::format("{} is not one of {}{}", Quoted(name), Join(names, ", "),
