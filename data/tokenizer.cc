@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/sentence_piece.h"
 #include "data/tokenizer_model.pb.h"
 #include "data/word_cache.h"
 
@@ -27,17 +28,10 @@ constexpr char kModel[] = "SentencePiece model";  // what a CrashGuard is parsin
 
 std::string SentinelText(int32_t k) { return fmt::format("{}{}>", kSentinelOpen, k); }
 
-// A SentencePiece status as a message for users: without "./src/file.cc(12) [condition]". After
-// that there is a text or, if the file cannot be parsed, nothing.
+// Why the library cannot read a model.
 std::string ProblemOf(std::string_view message) {
-  if (message.find(".cc(") != std::string_view::npos) {
-    const size_t condition_end = message.rfind(']');
-    message = condition_end == std::string_view::npos ? "" : message.substr(condition_end + 1);
-  }
-  message = StripSpace(message);
-  if (message.ends_with('.')) message.remove_suffix(1);
-  return message.empty() ? "it is cut short, damaged or another kind of file"
-                         : std::string(message);
+  const std::string reason = ReasonOfStatus(message);
+  return reason.empty() ? "it is cut short, damaged or another kind of file" : reason;
 }
 
 }  // namespace
@@ -245,7 +239,5 @@ void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size) {
        tokenizer.first_piece_id() > 0 ? ", padding" : "", tokenizer.extra_ids(),
        DivideUp(tokens, 128) * 128);
 }
-
-std::string_view SentencePieceVersion() { return SYNTRA_SENTENCEPIECE_VERSION; }
 
 }  // namespace syntra

@@ -113,7 +113,4 @@ void CheckHasEos(const Tokenizer& tokenizer);
 // Throws Error(kConfig) if there are more tokens than rows, and Error(kData) as CheckHasEos does.
 void CheckCanTrain(const Tokenizer& tokenizer, int64_t vocabulary_size);
 
-// The version of the linked SentencePiece library, e.g. "0.1.97".
-std::string_view SentencePieceVersion();
-
 }  // namespace syntra

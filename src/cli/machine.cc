@@ -25,7 +25,7 @@
 #include "base/version.h"
 #include "cli/rank_cores.h"
 #include "core/thread.h"
-#include "data/tokenizer.h"
+#include "data/sentence_piece.h"
 #include "kernels/cpu/peak.h"
 #include "kernels/cuda.h"
 

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// syntra tokenizer encode|decode|info: a line in, a line out.
+// syntra tokenizer train: makes a model of a corpus. encode|decode|info: a line in, a line out.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_options.h"
+#include "data/sentence_piece.h"
 #include "data/tokenizer.h"
+#include "data/tokenizer_training.h"
+#include "data/training_data.h"
 
 namespace syntra {
 namespace {
@@ -79,31 +86,111 @@ std::string Sentinels(const Tokenizer& tokenizer) {
                      tokenizer.SentinelId(0));
 }
 
+void PrintInfo(const Tokenizer& tokenizer) {
+  const bool shifted = tokenizer.first_piece_id() > 0;
+  fmt::print("{}\n", tokenizer.path().string());
+  const auto print = [](const char* name, const std::string& value) {
+    fmt::print("  {:16} {}\n", name, value);
+  };
+  print("pieces", fmt::format("{}", tokenizer.piece_count()));
+  print("sentinels", Sentinels(tokenizer));
+  print("vocabulary", fmt::format("{}", tokenizer.vocabulary_size()));
+  print("piece to token", shifted ? "number + 1, since text or EOS can give piece 0"
+                                  : "its number, since text cannot give piece 0");
+  print("padding", shifted ? "0" : Special(tokenizer, 0));
+  print("unknown", Special(tokenizer, tokenizer.unknown_id()));
+  print("end (EOS)", Special(tokenizer, tokenizer.eos_id()));
+  print("unused: begin", Special(tokenizer, tokenizer.bos_id()));
+  if (tokenizer.own_pad_id() != 0) {
+    print("unused: own pad", Special(tokenizer, tokenizer.own_pad_id()));
+  }
+  print("encoded by", tokenizer.HasOwnEncoder() ? "this program, as by SentencePiece 0.1.97"
+                                                : "the SentencePiece library");
+  print("SentencePiece", std::string(SentencePieceVersion()));
+  print("xxh3-128", ToHex(tokenizer.digest()));
+}
+
 Action SetUpInfo(CLI::App& app) {
   const auto options = AddModelOptions(app);
   return [options] {
-    const Tokenizer tokenizer(options->model, options->extra_ids);
-    const bool shifted = tokenizer.first_piece_id() > 0;
-    fmt::print("{}\n", options->model);
-    const auto print = [](const char* name, const std::string& value) {
-      fmt::print("  {:16} {}\n", name, value);
-    };
-    print("pieces", fmt::format("{}", tokenizer.piece_count()));
-    print("sentinels", Sentinels(tokenizer));
-    print("vocabulary", fmt::format("{}", tokenizer.vocabulary_size()));
-    print("piece to token", shifted ? "number + 1, since text or EOS can give piece 0"
-                                    : "its number, since text cannot give piece 0");
-    print("padding", shifted ? "0" : Special(tokenizer, 0));
-    print("unknown", Special(tokenizer, tokenizer.unknown_id()));
-    print("end (EOS)", Special(tokenizer, tokenizer.eos_id()));
-    print("unused: begin", Special(tokenizer, tokenizer.bos_id()));
-    if (tokenizer.own_pad_id() != 0) {
-      print("unused: own pad", Special(tokenizer, tokenizer.own_pad_id()));
-    }
-    print("encoded by", tokenizer.HasOwnEncoder() ? "this program, as by SentencePiece 0.1.97"
-                                                  : "the SentencePiece library");
-    print("SentencePiece", std::string(SentencePieceVersion()));
-    print("xxh3-128", ToHex(tokenizer.digest()));
+    PrintInfo(Tokenizer(options->model, options->extra_ids));
+    return ExitCode::kDone;
+  };
+}
+
+struct TrainOptions {
+  std::string output;
+  int64_t text_mib = 100;
+  TokenizerTraining training;
+};
+
+// Where the model goes: a path at which nothing lies yet.
+Path ChooseOutput(const TrainOptions& options, const DataConfig& data) {
+  const Path output = options.output.empty() ? data.tokenizer() : options.output;
+  if (output.empty()) {
+    Fail(ExitCode::kConfig,
+         "nothing says where the model goes; give --output FILE or data.tokenizer");
+  }
+  if (std::filesystem::exists(output)) {
+    Fail(ExitCode::kConfig,
+         "{} exists, and shards and checkpoints may depend on it; give another --output, or remove "
+         "it",
+         output.string());
+  }
+  // Before minutes are spent.
+  const Path directory = output.has_parent_path() ? output.parent_path() : Path(".");
+  if (access(directory.c_str(), W_OK) != 0) {
+    Fail(ExitCode::kResources, "cannot write into {}: {}", directory.string(),
+         SystemErrorText(errno));
+  }
+  return output;
+}
+
+void MakeModel(const TrainOptions& options, const DataConfig& data) {
+  const Path output = ChooseOutput(options, data);
+  const PrepareOptions corpus = TrainingPreparation(data, {});
+  TokenizerTraining training = options.training;
+  training.patterns = corpus.patterns;
+  training.text_field = corpus.text_field;
+  training.on_bad_record = corpus.on_bad_record;
+  training.most_text_bytes = options.text_mib << 20;
+  const TrainedTokenizer trained = TrainTokenizer(training);
+  const Tokenizer tokenizer(output, trained.model, data.extra_ids());
+  WriteChosenFile(output, trained.model);
+  PrintInfo(tokenizer);
+}
+
+Action SetUpTrain(CLI::App& app) {
+  const auto config = AddConfigOptions(app);
+  const auto options = std::make_shared<TrainOptions>();
+  TokenizerTraining& training = options->training;
+  app.add_option("--output", options->output,
+                 "The model; by default the configuration's data.tokenizer")
+      ->type_name("FILE");
+  app.add_option("--pieces,--vocab-size", training.pieces,
+                 "Pieces of the model, the special ones among them")
+      ->check(CLI::Range(8, 1000000))
+      ->capture_default_str();
+  app.add_option("--kind,--model-type", training.kind, "How words are cut into pieces")
+      ->check(CLI::IsMember({"unigram", "bpe"}))
+      ->capture_default_str();
+  app.add_option("--normalization", training.normalization,
+                 "What happens to the text first; cf also makes it lowercase")
+      ->check(CLI::IsMember({"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"}))
+      ->capture_default_str();
+  app.add_option("--coverage", training.character_coverage,
+                 "Share of the text's characters that have pieces; 1 for few letters, 0.9995 for "
+                 "Chinese or Japanese")
+      ->check(CLI::Range(0.9, 1.0))
+      ->capture_default_str();
+  app.add_flag("--byte-fallback", training.byte_fallback,
+               "Cut other characters into pieces for their bytes; else they are unknown");
+  app.add_option("--text", options->text_mib,
+                 "MiB of text to read: of each file an equal part, from its beginning")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  return [config, options] {
+    MakeModel(*options, config->Load(kForTokenizer).data());
     return ExitCode::kDone;
   };
 }
@@ -111,7 +198,8 @@ Action SetUpInfo(CLI::App& app) {
 }  // namespace
 
 Action SetUpTokenizer(CLI::App& app) {
-  return SetUpParts(app, {{"encode", "Turn lines of text into lines of token ids", SetUpEncode},
+  return SetUpParts(app, {{"train", "Make a SentencePiece model of a corpus", SetUpTrain},
+                          {"encode", "Turn lines of text into lines of token ids", SetUpEncode},
                           {"decode", "Turn lines of token ids into text", SetUpDecode},
                           {"info", "Describe a model", SetUpInfo}});
 }

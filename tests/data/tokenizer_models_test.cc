@@ -19,6 +19,7 @@
 #include "data/objective.h"
 #include "data/record_reader.h"
 #include "data/segmenter.h"
+#include "data/sentence_piece.h"
 #include "data/tokenizer_model.pb.h"
 #include "data/training_data.h"
 #include "tests/base/error_of.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "data/record_reader.h"
 #include "tests/data/corpus_files.h"
 
@@ -13,21 +14,19 @@ namespace {
 
 constexpr int kDocuments = 8;
 
-// Sentences of the sample, one a line, as the trainer wants them.
-std::string Sentences() {
-  const auto reader = OpenRecordReader(SamplePath("c4-validation.00000-of-00001.json.gz"), "text");
-  std::string lines;
-  Record record;
-  for (int i = 0; i < kDocuments && reader->Next(&record); ++i)
-    lines += std::string(record.text) + '\n';
-  return lines;
-}
-
 }  // namespace
+
+std::vector<std::string> TrainingDocuments() {
+  const auto reader = OpenRecordReader(SamplePath("c4-validation.00000-of-00001.json.gz"), "text");
+  std::vector<std::string> documents;
+  Record record;
+  for (int i = 0; i < kDocuments && reader->Next(&record); ++i) documents.emplace_back(record.text);
+  return documents;
+}
 
 Path TrainedModel(const std::string& name, const std::string& options) {
   const Path directory = ScratchDirectory("model_" + name);
-  const Path text = WriteScratch(directory / "text", Sentences());
+  const Path text = WriteScratch(directory / "text", Join(TrainingDocuments(), "\n") + '\n');
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       // Of two equal options the trainer takes the first.
       fmt::format("{} --input={} --model_prefix={} --vocab_size=200 --hard_vocab_limit=false "

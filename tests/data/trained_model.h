@@ -3,14 +3,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 
 namespace syntra {
 
-// A model of 200 pieces, trained on some documents of the sample corpus with the trainer's defaults
-// and these options ("--pad_id=0 ..."). By default the special pieces are <unk> 0, <s> 1 and
-// </s> 2. If the trainer fails, the test fails.
+// The first documents of the sample corpus, which the models are trained on.
+std::vector<std::string> TrainingDocuments();
+
+// A model of 200 pieces, trained on these documents with the trainer's defaults and these options
+// ("--pad_id=0 ..."). By default the special pieces are <unk> 0, <s> 1 and </s> 2. If the trainer
+// fails, the test fails.
 Path TrainedModel(const std::string& name, const std::string& options);
 
 }  // namespace syntra

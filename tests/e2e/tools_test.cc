@@ -256,6 +256,33 @@ TEST_F(Tools, TokenizerRoundTrip) {
   EXPECT_TRUE(beyond.Says("are from 0 to 118")) << beyond.err;
 }
 
+TEST_F(Tools, ATokenizerIsTrainedAndUsed) {
+  const Path model = scratch_ / "own.model";
+  const Arguments train{"tokenizer",      "train", "--config",
+                        config_.string(), "--set", "data.tokenizer=" + model.string()};
+  const auto with = [&](const Arguments& options) {
+    Arguments all = train;
+    all.insert(all.end(), options.begin(), options.end());
+    return Run(all);
+  };
+  const Outcome too_many = with({"--pieces", "90000"});
+  EXPECT_EQ(too_many.code, 2);
+  EXPECT_TRUE(too_many.Says("cannot train a tokenizer of 90000 pieces")) << too_many.err;
+  EXPECT_FALSE(std::filesystem::exists(model));
+  const Outcome nowhere = with({"--output", (scratch_ / "none/own.model").string()});
+  EXPECT_EQ(nowhere.code, 4);
+  EXPECT_TRUE(nowhere.Says("cannot write into")) << nowhere.err;
+  const Outcome trained = with({"--pieces", "40"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("pieces           40"), std::string::npos) << trained.out;
+  const std::string content = ReadWholeFile(model);
+  const Outcome again = with({"--pieces", "50"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_TRUE(again.Says("own.model exists")) << again.err;
+  EXPECT_EQ(ReadWholeFile(model), content);
+  Train("run", {"train.steps=4", "data.tokenizer=" + model.string()});
+}
+
 // SentencePiece's trainer puts the unknown piece at 0 unless it is told otherwise.
 TEST_F(Tools, UnknownCharactersAreKeptWherePieceZeroIsUnknown) {
   WriteSentencePieceModel(tokenizer_, 90, {"<unk>", "<s>", "</s>"});

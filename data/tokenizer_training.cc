@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text is read as a whole before the library gets it line by line, so that no exception of ours
+// passes through the library.
+#include "data/tokenizer_training.h"
+
+#include <fmt/format.h>
+#include <sentencepiece_trainer.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "base/crash_guard.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/pattern.h"
+#include "data/record_reader.h"
+#include "data/sentence_piece.h"
+
+namespace syntra {
+namespace {
+
+// The trainer skips longer lines without an error.
+constexpr size_t kMaxLineBytes = 4096;
+// The trainer adds up partial sums of its threads, whose number must not depend on the machine.
+constexpr int kThreads = 16;
+
+bool ContinuesCharacter(char byte) { return (byte & 0xc0) == 0x80; }
+
+// The bytes of `rest`, a text without its first lines, that the trainer gets as the next line: up
+// to a newline. A long line ends at a space or, without one, between two characters.
+size_t LengthOfLine(std::string_view rest) {
+  const size_t newline = std::min(rest.find('\n'), rest.size());
+  if (newline <= kMaxLineBytes) return newline;
+  const size_t space = rest.rfind(' ', kMaxLineBytes);
+  if (space != std::string_view::npos && space > 0) return space;
+  size_t length = kMaxLineBytes;
+  while (ContinuesCharacter(rest[length])) --length;
+  return length;
+}
+
+class Lines : public sentencepiece::SentenceIterator {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) { Next(); }
+
+  bool done() const override { return done_; }
+  void Next() override {
+    done_ = rest_.empty();
+    const size_t length = LengthOfLine(rest_);
+    line_ = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    if (rest_.starts_with('\n')) rest_.remove_prefix(1);
+  }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::string_view rest_;
+  std::string line_;
+  bool done_ = false;
+};
+
+// Appends the documents of one file to `text`, a newline after each, until it has `most` bytes.
+int64_t ReadDocuments(const Path& path, const TokenizerTraining& training, int64_t most,
+                      std::string* text) {
+  const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, training.text_field);
+  BadRecordLedger ledger(path, training.on_bad_record);
+  for (Record record; std::ssize(*text) < most && reader->Next(&record);) {
+    if (record.fault != RecordFault::kNone) {
+      ledger.CountBad(record);
+      continue;
+    }
+    ledger.CountGood();
+    text->append(record.text).push_back('\n');
+  }
+  ledger.Finish();
+  return ledger.records() - ledger.bad();
+}
+
+}  // namespace
+
+TrainedTokenizer TrainTokenizer(const TokenizerTraining& training) {
+  TrainedTokenizer result;
+  std::string text;
+  const std::vector<Path> files = ExpandPatterns(training.patterns);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto part = static_cast<double>(i + 1) / static_cast<double>(files.size());
+    const double most = part * static_cast<double>(training.most_text_bytes);
+    result.documents += ReadDocuments(files[i], training, static_cast<int64_t>(most), &text);
+  }
+  result.text_bytes = std::ssize(text);
+  if (text.find_first_not_of(" \n\t\r") == std::string::npos) {
+    Fail(ExitCode::kData, "there is no text in {} to train a tokenizer on",
+         fmt::join(training.patterns, ", "));
+  }
+  const std::unordered_map<std::string, std::string> settings = {
+      {"model_type", training.kind},
+      {"vocab_size", std::to_string(training.pieces)},
+      {"normalization_rule_name", training.normalization},
+      {"character_coverage", fmt::format("{}", training.character_coverage)},
+      {"byte_fallback", training.byte_fallback ? "true" : "false"},
+      {"pad_id", "0"},
+      {"eos_id", "1"},
+      {"unk_id", "2"},
+      {"bos_id", "-1"},
+      {"max_sentence_length", std::to_string(kMaxLineBytes)},
+      {"num_threads", std::to_string(kThreads)},
+      {"minloglevel", "1"}};
+  Log().info("training a tokenizer of {} pieces on {} of text, {}", training.pieces,
+             HumanBytes(static_cast<double>(text.size())), Counted(result.documents, "document"));
+  Lines lines(text);
+  const ShortageGuard guard("SentencePiece");
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &result.model);
+  if (!status.ok()) {
+    Fail(ExitCode::kConfig, "cannot train a tokenizer of {} pieces on {} documents: {}",
+         training.pieces, result.documents, ReasonOfStatus(status.message()));
+  }
+  return result;
+}
+
+}  // namespace syntra
