@@ -16,8 +16,10 @@
 #include "base/crash_guard.h"
 #include "base/divide.h"
 #include "base/error.h"
+#include "base/failure.h"
 #include "core/buffer.h"
 #include "core/thread.h"
+#include "kernels/bfloat16.h"
 #include "kernels/bit_mask.h"
 #include "kernels/cpu/bit_mask.h"
 #include "kernels/cpu/pack.h"
@@ -135,12 +137,39 @@ class Product {
   size_t packed_bytes_ = 0, workspace_bytes_;
 };
 
+// A C of one column whose elements are `stride` apart.
+struct Column {
+  GemmProblem problem;
+  int64_t stride;
+
+  // What becomes of dense sums.
+  void Store(const float* sums, void* c) const {
+    const bool narrow = problem.c == DType::kBF16;
+    auto* f32 = static_cast<float*>(c);
+    auto* bf16 = static_cast<BFloat16*>(c);
+    for (int64_t i = 0; i < problem.m; ++i) {
+      const int64_t at = i * stride;
+      float sum = sums[i];
+      if (problem.accumulate) sum += narrow ? ToFloat(bf16[at]) : f32[at];
+      if (problem.epilogue == Epilogue::kRelu) sum = std::max(sum, 0.0f);
+      if (narrow) {
+        bf16[at] = ToBFloat16(sum);
+      } else {
+        f32[at] = sum;
+      }
+    }
+  }
+};
+
 // How a product is run. In bf16 the library gets a transposed A turned back, which costs less than
 // it loses on it; in f32 it costs more. A product on the whole pool is then split into bands
 // of rows, a few for each thread so that a slow thread delays no other one. Each band runs with a
 // sequential plan. In bf16 this is 2 % faster than the library's own split, in f32 as fast. If
 // there is only one band, the library splits it. Masks are written and applied band by band, while
 // a band's results are in a cache: so they cost less than a pass of their own.
+//
+// Vectors are dense: oneDNN 3.7 computes wrong ones if C is a column of a wider matrix, or if A is
+// and there is one row of C.
 struct Bands {
   GemmProblem problem;  // the product of one band, without masks and with A turned
   Epilogue epilogue;
@@ -149,12 +178,15 @@ struct Bands {
   size_t a_bytes = 0, c_bytes = 0, mask_bytes = 0;  // from one band to the next
   std::optional<Transposition> turn;
   size_t turned_bytes = 0;
+  std::optional<Column> column;
+  size_t column_bytes = 0;
 
   Bands(const GemmProblem& whole, GemmThreads requested)
       : problem(whole), epilogue(whole.epilogue), threads(requested) {
     problem.epilogue = WithoutMask(epilogue);
     constexpr int64_t kFewestRows = 64, kMostEach = 4;  // rows of a band, bands of a thread
-    const bool turned = whole.transpose_a && whole.ab == DType::kBF16 && !tiles();
+    const bool turned =
+        whole.transpose_a && (whole.m == 1 || (whole.ab == DType::kBF16 && !tiles()));
     if (requested == GemmThreads::kPool && (turned || !whole.transpose_a)) {
       for (int64_t each = std::max(kMostEach, MaskedBands() / ThreadCount());
            each > 0 && count == 1; --each) {
@@ -170,6 +202,14 @@ struct Bands {
     a_bytes = problem.m * (whole.transpose_a ? 1 : a_stride) * SizeOf(whole.ab);
     c_bytes = problem.m * c_stride * SizeOf(whole.c);
     mask_bytes = problem.m * MaskStride(whole.n);
+    if (whole.n == 1 && c_stride > 1) {
+      column.emplace(Column{problem, c_stride});
+      column_bytes = AlignUp(problem.m * sizeof(float));
+      problem.c = DType::kF32;
+      problem.c_stride = 0;
+      problem.accumulate = false;
+      problem.epilogue = Epilogue::kNone;
+    }
     if (!turned) return;
     turn = {.rows = whole.k, .columns = problem.m, .stride = a_stride, .dtype = whole.ab};
     turned_bytes = AlignUp(problem.m * whole.k * SizeOf(whole.ab));
@@ -190,19 +230,23 @@ struct Bands {
     if (!problem.transpose_a || problem.k < 2048) return ThreadCount();
     return static_cast<int>(std::min<int64_t>(ThreadCount(), DivideUp(problem.n, 64)));
   }
-  size_t workspace_bytes(size_t product_bytes) const {
-    return count * (turned_bytes + product_bytes);
+  size_t band_bytes(const Product& product) const {
+    return turned_bytes + column_bytes + product.workspace_bytes();
   }
+  size_t workspace_bytes(const Product& product) const { return count * band_bytes(product); }
 
   void Run(const Product& product, const void* a, const void* b, void* c, std::byte* workspace,
            void* mask) const {
     const auto* left = static_cast<const std::byte*>(a);
     auto* result = static_cast<std::byte*>(c);
     ParallelTasks(count, [&](int64_t i) {
-      std::byte* turned = workspace + i * (turned_bytes + product.workspace_bytes());
+      std::byte* turned = workspace + i * band_bytes(product);
+      std::byte* dense = turned + turned_bytes;
       const std::byte* rows = left + i * a_bytes;
+      std::byte* to = result + i * c_bytes;
       if (turn) Transpose(*turn, rows, turned);
-      product.Run(turn ? turned : rows, b, result + i * c_bytes, turned + turned_bytes);
+      product.Run(turn ? turned : rows, b, column ? dense : to, dense + column_bytes);
+      if (column) column->Store(reinterpret_cast<const float*>(dense), to);
       if (HasMask(epilogue)) Mask(i, result, static_cast<std::byte*>(mask));
     });
   }
@@ -233,22 +277,32 @@ bool HasAvx512() {
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kAvx512) == kAvx512;
 }
 
+void AppendActivation(dnnl::post_ops& to, dnnl::algorithm function, float factor) {
+#if DNNL_VERSION_MAJOR >= 3
+  to.append_eltwise(function, factor, 0.0f);
+#else
+  to.append_eltwise(1.0f, function, factor, 0.0f);
+#endif
+}
+
 dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& b,
                                       int thread_limit) {
   const ThreadLimit guard(thread_limit);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (p.alpha != 1.0f) attributes.set_output_scales(0, {p.alpha});
   dnnl::post_ops after;
+  if (p.alpha != 1.0f) AppendActivation(after, dnnl::algorithm::eltwise_linear, p.alpha);
   if (p.accumulate) after.append_sum(1.0f);
-  if (p.epilogue == Epilogue::kRelu) {
-    after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-  }
+  if (p.epilogue == Epilogue::kRelu) AppendActivation(after, dnnl::algorithm::eltwise_relu, 0.0f);
   attributes.set_post_ops(after);
-  const dnnl::matmul::desc desc(MatrixDesc(p.m, p.k, p.ab, p.transpose_a, p.a_stride), b,
-                                MatrixDesc(p.m, p.n, p.c, false, p.c_stride));
+  const memory::desc a = MatrixDesc(p.m, p.k, p.ab, p.transpose_a, p.a_stride);
+  const memory::desc c = MatrixDesc(p.m, p.n, p.c, false, p.c_stride);
   try {
-    return {desc, attributes, Engine()};
+#if DNNL_VERSION_MAJOR >= 3
+    return {Engine(), a, b, c, attributes};
+#else
+    return {dnnl::matmul::desc(a, b, c), attributes, Engine()};
+#endif
   } catch (const dnnl::error& error) {
     if (p.ab == DType::kBF16 && !HasAvx512()) {
       Fail(ExitCode::kConfig,
@@ -258,6 +312,11 @@ dnnl::matmul::primitive_desc Describe(const GemmProblem& p, const memory::desc& 
     Fail(ExitCode::kInternal, "oneDNN has no {} product {} x {} x {}: {}", NameOf(p.ab), p.m, p.n,
          p.k, error.message);
   }
+}
+
+// What the library refuses after it has accepted a product, it refuses for want of memory.
+[[noreturn]] void ThrowShortage(const dnnl::error& error) {
+  throw OutOfMemory(fmt::format("out of memory in oneDNN: {}", error.message));
 }
 
 Runner MatmulRunner(const dnnl::matmul::primitive_desc& desc, int planned, GemmThreads threads) {
@@ -288,7 +347,7 @@ Gemm::Gemm(Gemm&&) noexcept = default;
 Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
-Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
+Gemm::Gemm(const GemmProblem& p, GemmThreads threads) try {
   const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
   if (bands.tiles()) {
@@ -300,11 +359,11 @@ Gemm::Gemm(const GemmProblem& p, GemmThreads threads) {
   plan_ = std::make_unique<Plan>(Plan{bands,
                                       {MatmulRunner(desc, bands.plan_threads(), bands.threads),
                                        desc.scratchpad_desc().get_size()}});
+} catch (const dnnl::error& error) {
+  ThrowShortage(error);
 }
 
-size_t Gemm::workspace_bytes() const {
-  return plan_->bands.workspace_bytes(plan_->product.workspace_bytes());
-}
+size_t Gemm::workspace_bytes() const { return plan_->bands.workspace_bytes(plan_->product); }
 
 void Gemm::Run(const void* a, const void* b, void* c, std::byte* workspace, void* mask) const {
   plan_->bands.Run(plan_->product, a, b, c, workspace, mask);
@@ -405,7 +464,7 @@ PackedGemm& PackedGemm::operator=(PackedGemm&&) noexcept = default;
 PackedGemm::~PackedGemm() = default;
 
 PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads,
-                       std::span<const int64_t> parts) {
+                       std::span<const int64_t> parts) try {
   const ShortageGuard guard("oneDNN");
   const Bands bands(p, threads);
   if (bands.tiles()) {
@@ -423,13 +482,14 @@ PackedGemm::PackedGemm(const GemmProblem& p, DType stored_b, GemmThreads threads
                                       Packer(p, stored_b, product.weights_desc(), threads, parts),
                                       {MatmulRunner(product, bands.plan_threads(), bands.threads),
                                        product.scratchpad_desc().get_size()}});
+} catch (const dnnl::error& error) {
+  ThrowShortage(error);
 }
 
 bool PackedGemm::packs_parts() const { return plan_->packer.parts() > 1; }
 size_t PackedGemm::packed_bytes() const { return plan_->packed_bytes; }
 size_t PackedGemm::workspace_bytes() const {
-  return std::max(plan_->bands.workspace_bytes(plan_->product.workspace_bytes()),
-                  plan_->packer.workspace_bytes());
+  return std::max(plan_->bands.workspace_bytes(plan_->product), plan_->packer.workspace_bytes());
 }
 
 void PackedGemm::Pack(std::span<const void* const> parts, std::byte* packed,

@@ -202,6 +202,7 @@ CrashGuard::~CrashGuard() { innermost_guard = outer_; }
 ShortageGuard::ShortageGuard(const char* library) noexcept { careless_library = library; }
 
 ShortageGuard::~ShortageGuard() { careless_library = nullptr; }
+bool ShortageGuard::Exists() noexcept { return careless_library != nullptr; }
 
 MappedRange::MappedRange(std::span<const std::byte> bytes, const char* name, ExitCode code)
     : bytes_(bytes), name_(name), code_(code) {

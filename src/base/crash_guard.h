@@ -42,6 +42,9 @@ class ShortageGuard {
   ~ShortageGuard();
   ShortageGuard(const ShortageGuard&) = delete;
   ShortageGuard& operator=(const ShortageGuard&) = delete;
+
+  // Whether this thread has one.
+  static bool Exists() noexcept;
 };
 
 // While alive, a bus error inside `bytes` is put down to the file `name` that they are mapped from:

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/crash_guard.h"
 #include "base/failure.h"
 
 namespace syntra {
@@ -42,7 +43,9 @@ void Hdf5Handle::Close() {
 namespace internal {
 
 void Hdf5Failed(const char* call) {
-  const bool out_of_memory = errno == ENOMEM;
+  // A FrameWriter makes files in memory: only want of memory makes that fail. HDF5 1.14 does not
+  // always leave errno as it was.
+  const bool out_of_memory = errno == ENOMEM || ShortageGuard::Exists();
   std::string reasons;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, AddReason, &reasons);
   const std::string_view text = call;

@@ -140,16 +140,16 @@ Manifest ParseBody(const SortedJson& body, int64_t version) {
 }  // namespace
 
 const std::string& AttributeOf(const Path& path, const CheckpointInfo& info,
-                               const std::string& name) {
-  const auto it = info.attributes.find(name);
+                               std::string_view name) {
+  const auto it = info.attributes.find(std::string(name));
   if (it == info.attributes.end()) {
     Fail(ExitCode::kCheckpoint, "{} has no attribute {}", path.string(), name);
   }
   return it->second;
 }
 
-std::string AttributeOrNone(const CheckpointInfo& info, const std::string& name) {
-  const auto it = info.attributes.find(name);
+std::string AttributeOrNone(const CheckpointInfo& info, std::string_view name) {
+  const auto it = info.attributes.find(std::string(name));
   return it == info.attributes.end() ? "" : it->second;
 }
 

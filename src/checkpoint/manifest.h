@@ -23,10 +23,9 @@ struct CheckpointInfo {
 };
 
 // Throws Error(kCheckpoint) if the checkpoint, which is at `path`, has no such attribute.
-const std::string& AttributeOf(const Path& path, const CheckpointInfo& info,
-                               const std::string& name);
+const std::string& AttributeOf(const Path& path, const CheckpointInfo& info, std::string_view name);
 // "" in checkpoints that do not tell.
-std::string AttributeOrNone(const CheckpointInfo& info, const std::string& name);
+std::string AttributeOrNone(const CheckpointInfo& info, std::string_view name);
 
 struct FileDigest {
   int64_t bytes;

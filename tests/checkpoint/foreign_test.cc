@@ -91,7 +91,7 @@ class Forgery : public testing::Test {
   std::string shard_, manifest_;
 };
 
-// Seeds with which HDF5 crashes; by it the test knows that it can see a crash.
+// Seeds with which HDF5 1.10 crashes; by it the test knows that it can see a crash.
 constexpr uint64_t kCrashes[] = {60, 2007, 2267, 2344};
 
 TEST_F(Forgery, ShardsThatCrashHdf5) {
@@ -102,7 +102,7 @@ TEST_F(Forgery, ShardsThatCrashHdf5) {
     Write(Forged(shard_, summed, seed));
     crashes += TroubleOfAll().find("HDF5 crashed (") != std::string::npos;
   }
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_ADDRESS__) && !H5_VERSION_GE(1, 12, 0)
   EXPECT_GT(crashes, 0) << "none of the seeds crashes this HDF5";
 #endif
 }

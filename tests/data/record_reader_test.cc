@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/record_reader.h"
 
+#include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include "base/tfrecord.h"
@@ -12,6 +13,8 @@ namespace syntra {
 namespace {
 
 using std::string_literals::operator""s;
+using testing::AnyOf;
+using testing::HasSubstr;
 
 RecordFault FaultOfLine(std::string_view line) {
   const Path path = ScratchDirectory("fault") / "a.json";
@@ -272,7 +275,8 @@ TEST(JsonReader, SaysWhyItCannotReadALine) {
     const std::vector<ReadRecord> records = ReadAll(path);
     ASSERT_EQ(records.size(), 1u);
     EXPECT_EQ(records[0].fault, RecordFault::kNotJson);
-    EXPECT_NE(records[0].detail.find("number"), std::string::npos) << records[0].detail;
+    // "number" or, from simdjson 3.2 on, "BIGINT_ERROR".
+    EXPECT_THAT(records[0].detail, AnyOf(HasSubstr("number"), HasSubstr("BIGINT")));
   }
 }
 

@@ -36,20 +36,26 @@ std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
   const auto add = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
-  const bool one_differs = !options.other_arguments.empty();
   if (options.ranks > 1) {
-    const int alike = options.ranks - (one_differs ? 1 : 0);
     add({MpirunPath(), "--oversubscribe", "--allow-run-as-root", "--bind-to", "none"});
-    add({"-n", std::to_string(alike)});
+    add({"-n", std::to_string(options.ranks)});
+  }
+  if (!options.other_arguments.empty()) {
+    // Not by a colon, on which mpirun of Open MPI 5.0.7 crashes.
+    add({"bash", "-c",
+         "program=$1 rank=$2 folder=$3 count=$4; shift 4\n"
+         "if ((OMPI_COMM_WORLD_RANK == rank)); then cd \"$folder\"; shift \"$count\"\n"
+         "else set -- \"${@:1:count}\"; fi\n"
+         "exec \"$program\" \"$@\""});
+    add({"bash", program, std::to_string(options.ranks - 1)});
+    add({options.other_folder.empty() ? "." : options.other_folder});
+    add({std::to_string(arguments.size())});
+    add(arguments);
+    add(options.other_arguments);
+    return words;
   }
   add({program});
   add(arguments);
-  if (one_differs) {
-    add({":", "-n", "1"});
-    if (!options.other_folder.empty()) add({"-wdir", options.other_folder});
-    add({program});
-    add(options.other_arguments);
-  }
   return words;
 }
 
@@ -94,6 +100,8 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
   // Open MPI's shared memory of a killed job is left behind; here it goes with the scratch
   // directory.
   setenv("OMPI_MCA_btl_vader_backing_directory", base_.parent_path().c_str(), 1);
+  // Open MPI 5 warns of IPv6 interfaces that it cannot pair.
+  setenv("OMPI_MCA_btl_tcp_disable_family", "6", 0);
   // A rank whose peer is killed while they join waits for it as long as it may, at times even after
   // mpirun has ended: not longer than a test does.
   setenv("SYNTRA_WATCHDOG", "init=40", 0);

@@ -93,7 +93,7 @@ void ExpectSame(const Json& answer, const Path& run, const std::vector<std::stri
     std::erase_if(greedy[row], [&](int32_t id) {
       return id == tokenizer.unknown_id() || id >= tokenizer.piece_count();
     });
-    EXPECT_EQ(tokenizer.Decode(greedy[row]), answer.at("greedy_text")[row]);
+    EXPECT_EQ(Json(tokenizer.Decode(greedy[row])), answer.at("greedy_text")[row]);
   }
   fmt::print("transformers {}, {}: largest difference of logits {:.1e}; greedy: \"{}\"\n",
              std::string(answer.at("version")), std::string(answer.at("tokenizer")), distance,

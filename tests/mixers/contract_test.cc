@@ -288,9 +288,19 @@ TEST_P(MixerContract, BackendsAgree) {
     setting.segments = segments();
     MixerTrial reference(setting, ReferenceBackend()), cpu(setting, FastBackend());
     const auto truth = Everything(reference);
+    double largest = 0;  // of all gradients
+    for (const auto& [name, exact] : truth) {
+      if (name != "y") largest = std::max(largest, LargestOf(exact));
+    }
     for (const auto& [name, found] : Everything(cpu)) {
-      // A gradient goes through more sums than an output; those of gates nearly cancel.
-      EXPECT_LT(LargestError(found, truth.at(name)), name == "y" ? 2e-6 : 1e-5) << name;
+      const std::vector<double>& exact = truth.at(name);
+      if (name == "gate") {
+        // A sum over all scores, which nearly cancel: its error is measured by what is added.
+        EXPECT_LT(LargestDifference(found, exact), 5e-7 * largest) << name;
+      } else {
+        // A gradient goes through more sums than an output.
+        EXPECT_LT(LargestError(found, exact), name == "y" ? 2e-6 : 1e-5) << name;
+      }
     }
   }
 }

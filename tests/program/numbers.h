@@ -50,14 +50,21 @@ inline double DistanceOf(const std::vector<double>& a, const std::vector<double>
   return std::sqrt(sum);
 }
 
+inline double LargestOf(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+inline double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < b.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
 // The largest difference between elements, relative to the largest element of `truth`.
 inline double LargestError(const std::vector<double>& found, const std::vector<double>& truth) {
-  double error = 0, largest = 1e-30;
-  for (size_t i = 0; i < truth.size(); ++i) {
-    error = std::max(error, std::abs(found[i] - truth[i]));
-    largest = std::max(largest, std::abs(truth[i]));
-  }
-  return error / largest;
+  return LargestDifference(found, truth) / std::max(LargestOf(truth), 1e-30);
 }
 
 }  // namespace syntra

@@ -431,7 +431,10 @@ std::pair<std::string, bool> Shell(const std::string& command) {
 }
 
 TEST(Format, EveryFileIsAsClangFormatLeavesIt) {
-  if (!Shell("clang-format --version").second) GTEST_SKIP() << "clang-format is not installed";
+  const auto [version, installed] = Shell("clang-format --version");
+  if (!installed) GTEST_SKIP() << "clang-format is not installed";
+  // That of Debian 12. Others leave some lines otherwise.
+  if (version.find("version 14.") == version.npos) GTEST_SKIP() << "this is not clang-format 14";
   std::string command = "cd '" + Root().string() + "' && clang-format --dry-run -Werror";
   for (const fs::path& path : Files()) {
     if (IsCode(path)) command += ' ' + path.string();
