@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pages say of the tree is so: the tests that they name exist, and the lists of exit codes and
-// variables are those of the sources.
+// What pages say of the tree is so: the tests that they name exist, and the exit codes, variables
+// and messages are those of the sources.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -189,6 +189,32 @@ TEST(TablesOfTheProgram, HaveTheVariablesThatItReads) {
     if (name.starts_with("SYNTRA_")) listed.insert(name);
   }
   EXPECT_EQ(listed, read);
+}
+
+// Users search the page for what they see.
+TEST(TablesOfTheProgram, QuoteItsMessages) {
+  // The parts of a literal that takes several lines.
+  static const std::regex between(R"rx("\s*\n\s*")rx");
+  std::string sources;
+  for (const fs::path& path : Files()) {
+    const bool is_test = path.string().starts_with("tests/");
+    if (IsCode(path) && !is_test) sources += std::regex_replace(Read(Root() / path), between, "");
+  }
+  int messages = 0;
+  for (const char* heading : {"It does not start", "The data are refused", "Training goes wrong",
+                              "It hangs, or a rank dies"}) {
+    for (const std::string& row : RowsBelow("src/run/failures.md", heading)) {
+      const std::string cell = FirstCell(row);
+      if (!cell.starts_with('`')) continue;  // of another program
+      ++messages;
+      std::istringstream parts(
+          std::regex_replace(Quoted(cell).at(0), std::regex(R"(\.\.\.)"), "\n"));
+      for (std::string part; std::getline(parts, part);) {
+        EXPECT_NE(sources.find(part), std::string::npos) << cell;
+      }
+    }
+  }
+  EXPECT_GT(messages, 15);
 }
 
 }  // namespace
