@@ -226,10 +226,10 @@ TEST_F(MistakeOfAllRanks, QuietlyItIsAllThatIsSaid) {
   if (std::system((MpirunPath() + " --version | grep -q 'Open MPI) 4'").c_str()) != 0) {
     GTEST_SKIP() << "Open MPI 5 cannot be told to be quiet";
   }
-  const Outcome outcome =
-      Run(Pretrain("run"), {.ranks = 3, .environment = {"OMPI_MCA_orte_execute_quiet=1"}});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "error: train.batch_size 8 cannot be shared equally by 3 ranks\n");
+  Program program(scratch_, Pretrain("run"),
+                  {.ranks = 3, .environment = {"OMPI_MCA_orte_execute_quiet=1"}});
+  EXPECT_EQ(program.Wait().code, 2);
+  EXPECT_EQ(program.Errors(), "error: train.batch_size 8 cannot be shared equally by 3 ranks\n");
 }
 
 TEST_F(MistakeOfAllRanks, TruncatedShardIsSaidOnce) {

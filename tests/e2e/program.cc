@@ -59,6 +59,21 @@ std::vector<std::string> CommandLine(const std::vector<std::string>& arguments,
   return words;
 }
 
+// Without what mpirun says of a job's end, between two lines of dashes.
+std::string WithoutBoxes(const std::string& text) {
+  std::string kept;
+  bool inside = false;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > 40 && line.find_first_not_of('-') == line.npos) {
+      inside = !inside;
+    } else if (!inside && line != std::string_view("\0", 1)) {
+      kept += line + '\n';
+    }
+  }
+  return kept;
+}
+
 std::vector<pid_t> ChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
   std::error_code code;
@@ -165,6 +180,7 @@ Outcome Program::Wait() {
   outcome.code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 1000 + WTERMSIG(status_);
   outcome.out = ReadWholeFile(base_.string() + ".out");
   outcome.err = ReadWholeFile(base_.string() + ".err");
+  if (launches_) outcome.err = WithoutBoxes(outcome.err);
   return outcome;
 }
 

@@ -44,13 +44,14 @@ class Program {
   std::vector<pid_t> RankPids() const;
   void Signal(int signal) const;
   bool running() const;
-  // What it has printed to stderr so far.
+  // What it has printed to stderr so far, and mpirun.
   std::string Errors() const { return ReadOwnFile(base_.string() + ".err", 1 << 20).value_or(""); }
   // Kills the program and all ranks at once, like a power loss. Returns when all have ended.
   void Kill();
-  // Waits until the program ends. One that never does is killed, and the test fails; but an mpirun
-  // that has no ranks is only killed (code 1009): after a rank was killed, that of Open MPI 4.1 at
-  // times waits for itself for ever, for a lock in PMIx_server_finalize.
+  // Waits until the program ends. What mpirun itself says of it is left out. One that never does is
+  // killed, and the test fails; but an mpirun that has no ranks is only killed (code 1009): after a
+  // rank was killed, that of Open MPI 4.1 at times waits for itself for ever, for a lock in
+  // PMIx_server_finalize.
   Outcome Wait();
 
  private:

@@ -118,6 +118,10 @@ TEST_P(MixerContract, PrefixesOfARowAreIndependent) {
 
 TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
   if (!traits_.causal) GTEST_SKIP() << "it is not causal";
+  // The Reformer sorts positions. Where later ones move, sums over the same terms are rounded in
+  // another order.
+  const bool sorts = GetParam().name.starts_with("reformer");
+  const double tolerance = sorts ? 1e-6 : 0;
   for (Backend& backend : Backends()) {
     MixerSetting setting = Setting(true);
     setting.x = RandomRows(2, 7);
@@ -129,7 +133,8 @@ TEST_P(MixerContract, LaterPositionsNeverChangeEarlierOutputs) {
       }
       const std::vector<double> moved = OutputOf(other, backend);
       for (int64_t b = 0; b < 2; ++b) {
-        EXPECT_EQ(Rows(moved, 7, b, 0, changed), Rows(y, 7, b, 0, changed)) << changed;
+        const std::vector<double> before = Rows(y, 7, b, 0, changed);
+        EXPECT_LE(LargestDifference(Rows(moved, 7, b, 0, changed), before), tolerance) << changed;
         EXPECT_NE(Rows(moved, 7, b, changed, changed + 1), Rows(y, 7, b, changed, changed + 1));
       }
     }
