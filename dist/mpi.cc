@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/mpi.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <bit>
 #include <climits>
@@ -52,12 +56,27 @@ void Sum(std::span<const float* const> sources, float* out, int64_t count) {
 float* AsFloats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 const float* AsFloats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 
+// Whether other hosts may reach this one by IPv4.
+bool HasIpv4() {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+    const bool reachable = (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_LOOPBACK) == 0;
+    found |= reachable && each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET;
+  }
+  freeifaddrs(first);
+  return found;
+}
+
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(int* argc, char*** argv, const MpiOptions& options) {
   int initialized = 0;
   SYNTRA_MPI(MPI_Initialized(&initialized));
   if (!initialized) {
+    // Open MPI 5.0.7 may find no connection between hosts that have IPv6 addresses, too.
+    if (HasIpv4()) setenv("OMPI_MCA_btl_tcp_disable_family", "6", /*overwrite=*/0);
     int provided = MPI_THREAD_SINGLE;
     SYNTRA_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
     owns_mpi_ = true;

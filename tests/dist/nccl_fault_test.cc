@@ -27,9 +27,8 @@ class NcclFault : public testing::Test {
   static Outcome Run(const std::string& fault, const std::string& argument = "",
                      double seconds = kHangSeconds / 2) {
     const std::string command = fmt::format(
-        "LD_LIBRARY_PATH={} SYNTRA_FAKE_NCCL={} OMP_NUM_THREADS=1 "
-        "OMPI_MCA_btl_tcp_disable_family=6 {} --oversubscribe --allow-run-as-root --bind-to none "
-        "--timeout {} -n 2 {} {} {} 2>&1",
+        "LD_LIBRARY_PATH={} SYNTRA_FAKE_NCCL={} OMP_NUM_THREADS=1 {} --oversubscribe "
+        "--allow-run-as-root --bind-to none --timeout {} -n 2 {} {} {} 2>&1",
         SYNTRA_FAKE_NCCL_FOLDER, fault, SYNTRA_MPIRUN, kHangSeconds, SYNTRA_NCCL_FAULT_RANK,
         seconds, argument);
     Outcome outcome;

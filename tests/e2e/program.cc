@@ -115,8 +115,6 @@ Program::Program(const Path& scratch, const std::vector<std::string>& arguments,
   // Open MPI's shared memory of a killed job is left behind; here it goes with the scratch
   // directory.
   setenv("OMPI_MCA_btl_vader_backing_directory", base_.parent_path().c_str(), 1);
-  // Open MPI 5 warns of IPv6 interfaces that it cannot pair.
-  setenv("OMPI_MCA_btl_tcp_disable_family", "6", 0);
   // A rank whose peer is killed while they join waits for it as long as it may, at times even after
   // mpirun has ended: not longer than a test does.
   setenv("SYNTRA_WATCHDOG", "init=40", 0);
