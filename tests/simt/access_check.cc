@@ -44,6 +44,7 @@ constexpr Moment kForbidden = ~Moment{0};
 // threads, of different warps if possible.
 struct Cell {
   Moment write, reads[2];
+  bool operator==(const Cell&) const = default;
 };
 
 constexpr uintptr_t kCellBytes = 2, kPageCells = 2048, kNearPages = 256;
@@ -195,6 +196,7 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
   for (uintptr_t i = address / kCellBytes; i < end; ++i) {
     if (page == nullptr || i % kPageCells == 0) page = PageOf(i / kPageCells);
     Cell& cell = page->cells[i % kPageCells];
+    const Cell before = cell;
     // The thread has done so before, with no barrier since: what others did meanwhile was compared
     // with that access.
     if ((write ? cell.write : cell.reads[0]) == now) continue;
@@ -210,6 +212,11 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
       NoteWrite(cell, i * kCellBytes, now, shared);
     } else {
       NoteRead(cell, now, shared);
+    }
+    // The cells of an element, most often all alike, are compared once.
+    if (shared && the_state.known != nullptr) continue;
+    for (Cell* next = &cell + 1; i + 1 < end && (i + 1) % kPageCells != 0 && *next == before; ++i) {
+      *next++ = cell;
     }
   }
 }
