@@ -91,7 +91,9 @@ std::string Launcher(const SlurmJob& job) {
   }
   const std::string cpus =
       job.cpus_per_rank > 0 ? fmt::format(" --cpus-per-task={}", job.cpus_per_rank) : "";
-  return "srun --mpi=pmix --cpu-bind=none --kill-on-bad-exit" + cpus;
+  // When a rank was killed, the others have half a minute. With --kill-on-bad-exit Slurm 24 kills
+  // them at once, but its exit code is then theirs (143), also where all were about to end with 75.
+  return "srun --mpi=pmix --cpu-bind=none --kill-on-bad-exit=0 --wait=30" + cpus;
 }
 
 }  // namespace
