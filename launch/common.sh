@@ -111,7 +111,7 @@ explain_apt() {
   elif grep -qiE 'could not resolve|temporary failure|could not connect|unable to connect|connection (timed out|refused|failed)|network is unreachable|failed to fetch' "$1"; then
     stop $LACKS_RESOURCES "the package archive cannot be reached: is there a network, or a proxy to set? (log: $1)"
   elif grep -qi 'unable to locate package' "$1"; then
-    stop $LACKS_RESOURCES "this distribution lacks a package; Debian 12 has them all (log: $1)"
+    stop $LACKS_RESOURCES "this distribution lacks a package; Debian 12 and 13 have them all (log: $1)"
   fi
   show_end "$1"
   stop $LACKS_RESOURCES "$2 failed (log: $1)"

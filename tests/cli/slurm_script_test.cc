@@ -114,6 +114,7 @@ TEST(Slurm, ScriptsQueueAgainWhatCanContinue) {
                         {75, running, true},
                         {137, running, true},
                         {205, running, true},
+                        {14, running, true},
                         {75, completing, false},
                         {75, busy + completing, false},
                         {75, "echo COMPLETING; exit 1", true}};

@@ -24,6 +24,7 @@ readonly KILLED='mpirun does not end, though the ranks of this host have'
 ranks_end 6 ranks "$RANK" 'echo "ranks"' 'wait' 'exit 6'
 # The connection to another host was lost.
 ranks_end 7 '' 'exit 205'
+ranks_end 7 '' 'exit 14'
 ranks_end 7 '' 'exit 255'
 ranks_end 137 '' "$RANK" 'exit 137'
 # Longer than its patience, but it has had no ranks.
