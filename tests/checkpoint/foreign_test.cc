@@ -102,7 +102,9 @@ TEST_F(Forgery, ShardsThatCrashHdf5) {
     Write(Forged(shard_, summed, seed));
     crashes += TroubleOfAll().find("HDF5 crashed (") != std::string::npos;
   }
-#if !defined(__SANITIZE_ADDRESS__) && !H5_VERSION_GE(1, 12, 0)
+#if H5_VERSION_GE(1, 12, 0)
+  if (crashes == 0) GTEST_SKIP() << "no seed is known that crashes this HDF5";
+#elif !defined(__SANITIZE_ADDRESS__)
   EXPECT_GT(crashes, 0) << "none of the seeds crashes this HDF5";
 #endif
 }

@@ -107,7 +107,7 @@ TEST_F(Mistake, FilesOfTasksThatCannotBeRead) {
 
 TEST_F(Mistake, FewerThanNoSentinels) {
   ExpectError(Run({"tokenizer", "info", "--model", tokenizer_.string(), "--extra-ids", "-5"}), 2,
-              {"--extra-ids", "-5 not in range"});
+              {"--extra-ids", "-5 not in range", "0", "10000"});
 }
 
 TEST_F(Mistake, TableShorterThanTheInput) {

@@ -393,8 +393,12 @@ const std::vector<MixerCase>& MixerCases() {
     const auto reformer = [](const std::string& more) {
       return "reformer { heads: 3 head_size: 4 " + more + " }";
     };
-    list.push_back({"reformer", reformer("chunk_length: 3 buckets: 2 rounds: 3")});
-    list.push_back({"reformer_one_chunk", reformer("chunk_length: 9 buckets: 4 rounds: 1")});
+    list.push_back({.name = "reformer",
+                    .text = reformer("chunk_length: 3 buckets: 2 rounds: 3"),
+                    .sorts = true});
+    list.push_back({.name = "reformer_one_chunk",
+                    .text = reformer("chunk_length: 9 buckets: 4 rounds: 1"),
+                    .sorts = true});
     // Chunks and pieces of them, longer ones, and one position at a time.
     const std::string heads = "heads: 3 head_size: 4 ";
     list.push_back({"linear_attention", "linear_attention { " + heads + "chunk_length: 3 }"});

@@ -78,6 +78,7 @@ struct MixerCase {
   // The farthest later position that the first one reads where nothing is causal.
   int64_t reach = std::numeric_limits<int64_t>::max();
   double rounding = 0;  // of constants that two ways to one result do not share
+  bool sorts = false;   // positions: where some move, sums over others are rounded in another order
 };
 const std::vector<MixerCase>& MixerCases();
 MixerConfig ConfigOf(const MixerCase& mixer);

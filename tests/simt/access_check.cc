@@ -196,7 +196,6 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
   for (uintptr_t i = address / kCellBytes; i < end; ++i) {
     if (page == nullptr || i % kPageCells == 0) page = PageOf(i / kPageCells);
     Cell& cell = page->cells[i % kPageCells];
-    const Cell before = cell;
     // The thread has done so before, with no barrier since: what others did meanwhile was compared
     // with that access.
     if ((write ? cell.write : cell.reads[0]) == now) continue;
@@ -208,6 +207,7 @@ void NoteWrite(Cell& cell, uintptr_t address, Moment now, bool shared) {
     if (Concurrent(cell.write, now, shared)) {
       Report(write ? "writes" : "a write and a read", i * kCellBytes, cell.write);
     }
+    const Cell before = cell;
     if (write) {
       NoteWrite(cell, i * kCellBytes, now, shared);
     } else {
