@@ -31,11 +31,8 @@ struct Fault {
 void CheckStart(const Path& path, const PrepareOptions& options) {
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, options.text_field);
   BadRecordLedger ledger(path, options.on_bad_record, BadRecordLedger::Logs::kNothing);
-  for (Record record; reader->Next(&record);) {
-    if (record.fault == RecordFault::kNone) return;
-    ledger.CountBad(record);
-  }
-  ledger.Finish();
+  Record record;
+  if (!NextGood(reader.get(), &ledger, &record)) ledger.Finish();
 }
 
 std::optional<Fault> FaultOf(const Path& path, const PrepareOptions& options) {

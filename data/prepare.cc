@@ -301,12 +301,8 @@ class Preparation {
   static size_t ReadBlock(RecordReader* reader, BadRecordLedger* ledger,
                           std::span<Document> block) {
     size_t count = 0, bytes = 0;
-    for (Record record; count < block.size() && bytes < kBlockTextBytes && reader->Next(&record);) {
-      if (record.fault != RecordFault::kNone) {
-        ledger->CountBad(record);
-        continue;
-      }
-      ledger->CountGood();
+    for (Record record; count < block.size() && bytes < kBlockTextBytes;) {
+      if (!NextGood(reader, ledger, &record)) break;
       block[count++].text = record.text;
       bytes += record.text.size();
     }

@@ -108,6 +108,17 @@ bool RecordReader::Next(Record* record) {
   return true;
 }
 
+bool NextGood(RecordReader* reader, BadRecordLedger* ledger, Record* record) {
+  while (reader->Next(record)) {
+    if (record->fault == RecordFault::kNone) {
+      ledger->CountGood();
+      return true;
+    }
+    ledger->CountBad(*record);
+  }
+  return false;
+}
+
 std::string QuotedNames(std::span<const std::string> names) {
   constexpr size_t kMostNames = 20, kMostBytes = 60;
   std::vector<std::string> quoted;

@@ -51,6 +51,9 @@ class RecordReader {
   int64_t offset_ = 0, line_ = 0;  // the place of the last record
 };
 
+// Reads the next good record. Counts it, and the bad ones before it; false at the end of the file.
+bool NextGood(RecordReader* reader, BadRecordLedger* ledger, Record* record);
+
 // The file's name decides the format (README.md lists the endings; all but Parquet also with .gz).
 // If the name does not, the first bytes do. `text_field` is the JSON field, tf.Example feature or
 // column that holds a document. A text file holds one document a line; blank lines are skipped.

@@ -65,12 +65,7 @@ int64_t ReadDocuments(const Path& path, const TokenizerTraining& training, int64
                       std::string* text) {
   const std::unique_ptr<RecordReader> reader = OpenRecordReader(path, training.text_field);
   BadRecordLedger ledger(path, training.on_bad_record);
-  for (Record record; std::ssize(*text) < most && reader->Next(&record);) {
-    if (record.fault != RecordFault::kNone) {
-      ledger.CountBad(record);
-      continue;
-    }
-    ledger.CountGood();
+  for (Record record; std::ssize(*text) < most && NextGood(reader.get(), &ledger, &record);) {
     text->append(record.text).push_back('\n');
   }
   ledger.Finish();

@@ -32,10 +32,9 @@ struct TrainedTokenizer {
 };
 
 // Padding, the end of a sentence and the unknown piece are pieces 0, 1 and 2, as in T5's model. The
-// result depends on the texts, the settings and the version of SentencePiece alone. It takes about
-// a minute for 50 MB of text. Throws Error(kData) if the files have no text, or are too bad for the
-// policy; Error(kConfig) if the trainer cannot make such a model of the text: most often there are
-// too many pieces for it.
+// result depends on the texts, the settings and the version of SentencePiece alone. Throws
+// Error(kData) if the files have no text, or are too bad for the policy; Error(kConfig) if the
+// trainer cannot make such a model of the text: most often there are too many pieces for it.
 TrainedTokenizer TrainTokenizer(const TokenizerTraining& training);
 
 }  // namespace syntra
