@@ -21,16 +21,15 @@ struct Dialect {
 
 class DelimitedReader : public RecordReader {
  public:
-  // `advice`: after the error that the header lacks a field.
   DelimitedReader(const Path& path, Dialect dialect, const TableFormat& format,
-                  std::vector<TableField> wanted, std::string_view advice)
+                  std::vector<TableField> wanted)
       : RecordReader(path),
         stream_(OpenByteSource(path)),
         dialect_(dialect),
         wanted_(std::move(wanted)),
         values_(wanted_.size()) {
     if (format.header) {
-      ReadHeader(advice);
+      ReadHeader(format.advice);
     } else {
       columns_ = format.columns;
       NumberTheColumns();
@@ -74,7 +73,7 @@ class DelimitedReader : public RecordReader {
     kMalformed,       // skips to the end of the line
   };
 
-  void ReadHeader(std::string_view advice) {
+  void ReadHeader(const char* advice) {
     std::vector<std::string> names;
     Record row;
     header_ = &names;
@@ -277,11 +276,13 @@ class DelimitedReader : public RecordReader {
 
 // A column as the documents of a corpus.
 class DelimitedTextReader : public DelimitedReader {
+  static constexpr const char* kAdvice =
+      ". Set data.text_field to the column that holds the text; a file without a header row needs "
+      "one";
+
  public:
   DelimitedTextReader(const Path& path, Dialect dialect, const std::string& text_field)
-      : DelimitedReader(path, dialect, {}, {{text_field}},
-                        ". Set data.text_field to the column that holds the text; a file without a "
-                        "header row needs one") {}
+      : DelimitedReader(path, dialect, {.advice = kAdvice}, {{text_field}}) {}
 
  protected:
   RecordFault Check(Record* record) override {
@@ -306,7 +307,7 @@ std::unique_ptr<RecordReader> OpenTsvRecords(const Path& path, const std::string
 std::unique_ptr<RecordReader> OpenDelimitedTable(const Path& path, const TableFormat& format,
                                                  std::vector<TableField> fields) {
   const Dialect dialect = format.kind == TableFormat::Kind::kCsv ? kCsv : kTsv;
-  return std::make_unique<DelimitedReader>(path, dialect, format, std::move(fields), "");
+  return std::make_unique<DelimitedReader>(path, dialect, format, std::move(fields));
 }
 
 }  // namespace syntra

@@ -73,6 +73,7 @@ struct TableFormat {
   // ...
   bool header = true;
   int64_t columns = 0;  // without a header: how many there are; 0: as many as in the first row
+  const char* advice = "";  // after the error that the header lacks a column
 };
 
 // The format that the extension of the name means (also with .gz); none: it is not a table's.

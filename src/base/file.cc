@@ -333,7 +333,11 @@ void WriteChosenFile(const Path& path, std::string_view content) {
     file.Write(content);
     return file.Close();
   }
-  const Path behind = BehindLinks(path);
+  const Path behind = BehindLinks(path), folder = behind.parent_path();
+  if (!folder.empty() && !Exists(folder)) {
+    Fail(ExitCode::kConfig, "cannot write {}: there is no directory {}", path.string(),
+         folder.string());
+  }
   ReplaceFileDurably(behind, content);
   if (fs::is_regular_file(status)) fs::permissions(behind, status.permissions(), code);
 }

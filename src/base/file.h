@@ -97,7 +97,8 @@ bool ReadFromStart(File& file, std::span<std::byte> bytes);
 // the directory is fsynced. After a crash the old or the new content is there, never a mixture.
 void ReplaceFileDurably(const Path& path, std::string_view content);
 // Writes a file whose path the user chose. Devices and FIFOs are written into; anything else is
-// replaced durably, behind symbolic links, and keeps its permissions.
+// replaced durably, behind symbolic links, and keeps its permissions. Throws Error(kConfig) if its
+// directory is not there.
 void WriteChosenFile(const Path& path, std::string_view content);
 // A name beside `path` for a file in the making, which no other process takes: not one on another
 // machine either, where ids of processes are often the same.

@@ -46,10 +46,10 @@ std::shared_ptr<Backend> OpenDevice(const Config& config, std::vector<Finding>* 
 }
 
 // A run that names no model to start from is looked at, too: its files may be missing as well.
-void WarnOfLack(const std::string& lacks, std::vector<Finding>* findings) {
+void AddLack(const std::string& lacks, std::vector<Finding>* findings) {
   const auto initial = std::ranges::find(*findings, "initial", &Finding::subject);
   if (lacks.empty() || initial == findings->end()) return;
-  *initial = {"initial", State::kWarning, lacks};
+  *initial = {"initial", State::kFailed, lacks, ExitCode::kConfig};
 }
 
 void Print(const std::vector<Finding>& findings, bool as_json) {
@@ -86,7 +86,7 @@ Action SetUpCheck(CLI::App& app) {
                             .backend = backend.get()};
     std::ranges::copy(Preflight(config, places, std::move(start.initial)).findings,
                       std::back_inserter(findings));
-    WarnOfLack(start.lacks, &findings);
+    AddLack(start.lacks, &findings);
     Print(findings, form->json);
     const auto failed = std::ranges::find(findings, State::kFailed, &Finding::state);
     return failed == findings.end() ? ExitCode::kDone : failed->code;

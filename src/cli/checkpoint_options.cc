@@ -141,7 +141,7 @@ std::vector<TaskData> OpenTasks(const LoadedModel& model, Communicator& ranks, W
 
 std::shared_ptr<CheckpointOptions> AddCheckpointOptions(CLI::App& app) {
   auto options = std::make_shared<CheckpointOptions>();
-  app.add_option("--checkpoint", options->checkpoint,
+  app.add_option("--checkpoint,checkpoint", options->checkpoint,
                  "Checkpoint, or a directory with some: the newest valid one is used")
       ->required()
       ->type_name("DIR");

@@ -24,6 +24,7 @@ struct Command {
   // long as the returned action.
   Action (*set_up)(CLI::App& app);
   const char* example = nullptr;  // its arguments, for --help
+  const char* elsewhere = "";     // what other programs call it: names with spaces between them
 };
 
 // Makes the subcommand with what --help says of it; `command.set_up` is still to be called.

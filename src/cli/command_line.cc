@@ -14,6 +14,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "config/problem.h"
+#include "config/suggest.h"
 
 namespace syntra {
 namespace {
@@ -40,13 +41,27 @@ std::vector<std::string> KnownNames(const CLI::App& app, bool options) {
   return names;
 }
 
-// What to write where a field of the configuration was meant by "--train.steps=5" or "--steps 5".
-std::string HowToSet(const CLI::App& app, const std::vector<std::string>& extras) {
-  const std::string& first = extras.front();
-  if (!first.starts_with("--") || !app.get_option_no_throw("--set")) return "";
-  const bool has_value = first.find('=') != first.npos || extras.size() > 1;
-  if (!has_value) return "";
-  return "; a field of the configuration is set by --set, e.g. --set train.steps=5";
+// What to write where "--steps 5" or "--train.steps=5" means a field of the configuration.
+std::string HowToSet(const CLI::App& app, const std::string& argument) {
+  constexpr size_t kMostNamed = 3;
+  if (!argument.starts_with("--") || !app.get_option_no_throw("--set")) return "";
+  const size_t equals = std::min(argument.find('='), argument.size());
+  const std::string name = argument.substr(2, equals - 2);
+  std::vector<std::string> fields = FieldsMeant(name);
+  if (fields.empty() || fields.size() > kMostNamed) return "";
+  const std::string value = equals < argument.size() ? argument.substr(equals) : "=...";
+  for (std::string& field : fields) field = "--set " + field + value;
+  return "; to set a field of the configuration: " + Join(fields, " or ");
+}
+
+// The command that other programs call `name`.
+std::string CommandCalled(const std::string& name) {
+  for (const Command& command : kCommands) {
+    const std::vector<std::string> names = Split(command.elsewhere, ' ');
+    if (std::ranges::find(names, name) == names.end()) continue;
+    return fmt::format("; did you mean \"{}\"?", command.name);
+  }
+  return "";
 }
 
 // What is wrong with the command line, and what was probably meant.
@@ -67,8 +82,9 @@ std::string UsageMessage(const CLI::App& root, const CLI::ParseError& error) {
     return fmt::format("{0} must come after the command: {1} {0} ...", unknown, name);
   }
   const char* kind = is_option ? "option" : known.empty() ? "argument" : "command";
-  std::string meant = DidYouMean(unknown, known);
-  if (meant.empty()) meant = HowToSet(app, extras);
+  std::string meant = &app == &root ? CommandCalled(unknown) : "";
+  if (meant.empty()) meant = DidYouMean(unknown, known);
+  if (meant.empty()) meant = HowToSet(app, extras.front());
   return fmt::format("{} has no {} \"{}\"{}", name, kind, unknown, meant);
 }
 

@@ -31,7 +31,7 @@ inline constexpr Command kCommands[] = {
     {"pretrain",
      "Train a model on corpora, or continue the run in train.directory; gives checkpoints and "
      "metrics",
-     SetUpPretrain, "my.textproto --set train.steps=1000"},
+     SetUpPretrain, "my.textproto --set train.steps=1000", "train"},
     {"finetune",
      "Train a model on tasks, such as GLUE's, from where pretraining left it; gives the best "
      "checkpoint and the metrics of each",
@@ -44,16 +44,16 @@ inline constexpr Command kCommands[] = {
      "my.textproto --output prepared"},
     {"eval",
      "Judge a checkpoint on the validation split: log-perplexity, or the metrics of its tasks",
-     SetUpEval, "--checkpoint runs/a"},
+     SetUpEval, "--checkpoint runs/a", "evaluate test"},
     {"generate",
      "Fill the gaps <extra_id_0>, <extra_id_1>... in lines from standard input, or continue them "
      "(language models)",
-     SetUpGenerate, "--checkpoint runs/a < lines.txt"},
+     SetUpGenerate, "--checkpoint runs/a < lines.txt", "predict infer decode sample"},
     {"score",
      "Print log-probabilities: each line is an input and, separated by tabs, one or more targets",
      SetUpScore, "--checkpoint runs/a < pairs.tsv"},
     {"convert", "Turn a model into another format: Hugging Face T5, safetensors, or a checkpoint",
-     SetUpConvert, "--input runs/a --output exported --to huggingface"},
+     SetUpConvert, "--input runs/a --output exported --to huggingface", "export import"},
     {"report",
      "Show runs at a glance: steps, log-perplexity, its curve, throughput, goodput; as text, as a "
      "page, as pictures",
@@ -61,9 +61,9 @@ inline constexpr Command kCommands[] = {
     {"watch", "Follow a run, redrawn until q or ^C: its curve, its speed, its ranks, its log",
      SetUpWatch, "runs/a"},
     {"plan", "Print parameters, arithmetic, memory and an estimate of the time; reads no data",
-     SetUpPlan, "my.textproto --ranks 2"},
+     SetUpPlan, "my.textproto --ranks 2", "estimate"},
     {"check", "Check everything that could stop a run, before it starts", SetUpCheck,
-     "my.textproto"},
+     "my.textproto", "validate"},
     {"slurm",
      "Print a script for Slurm whose job saves, is queued again and continues by itself; submits "
      "nothing",

@@ -36,6 +36,7 @@ struct ComparedMixer {
 std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
   const Config base = LoadForPretraining(*options.config);
   const RunDirectory directory{base.train().directory()};
+  RequireNoRun(directory.root);
   std::vector<ComparedMixer> mixers;
   for (const ListedMixer& listed : ReadMixerList(options.mixers)) {
     ConfigOptions changed = *options.config;
@@ -49,6 +50,7 @@ std::vector<ComparedMixer> ReadMixers(const CompareOptions& options) {
     Config& config = mixers.back().config;
     config.mutable_data()->set_prepared(directory.Prepared(base.data()).string());
     config.mutable_train()->set_directory((directory.root / listed.name).string());
+    if (options.seeds > 1) RequireNoRun(config.train().directory());
   }
   return mixers;
 }

@@ -17,12 +17,12 @@ Action SetUpConvert(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   std::vector<std::string> names;
   for (const ModelFormat& format : ModelFormats()) names.emplace_back(format.name);
-  app.add_option("--input", options->input,
+  app.add_option("--input,input", options->input,
                  "What to read: a checkpoint or a directory with some (the newest valid one is "
                  "used), a Hugging Face T5, or what --to safetensors has written")
       ->required()
       ->type_name("DIR");
-  app.add_option("--output", options->output, "Directory to write: a new one, or an empty one")
+  app.add_option("--output,output", options->output, "Directory to write: a new one, or an empty one")
       ->required()
       ->type_name("DIR");
   app.add_option("--to", options->to,

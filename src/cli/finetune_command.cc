@@ -127,7 +127,9 @@ Action SetUpFinetune(CLI::App& app) {
         // All of the model is read that it starts from.
         const Watchdog::Phase phase(watchdog, RunPhase::kLoad, 0,
                                     BytesBelow(options->start.initial));
-        return LoadForFinetuning(*options->config, options->start);
+        LoadedRun run = LoadForFinetuning(*options->config, options->start);
+        if (options->seeds > 1) RequireNoRun(run.config.train().directory());
+        return run;
       },
       [options](LoadedRun start, Communicator& sums, Backend& backend, Watchdog& watchdog) {
         return FinetuneSeeds(*options, std::move(start), sums, backend, watchdog);

@@ -55,15 +55,23 @@ double CpuQuota() {
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
+// CUDA 13.2 is 13020, NCCL 2.28.9 is 22809.
+std::string CudaVersion(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+std::string NcclVersion(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 // What `function`, an int(int*), of a library that may be missing says. The library stays loaded:
 // unloading such libraries is not safe.
-std::string VersionOf(const char* library, const char* function) {
+std::string VersionOf(const char* library, const char* function, std::string (*text)(int version)) {
   void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return "not found";
   using GetVersion = int (*)(int*);
   const auto get = reinterpret_cast<GetVersion>(dlsym(handle, function));
   int version = 0;
-  return get && get(&version) == 0 ? fmt::format("{}", version) : "found";
+  return get && get(&version) == 0 ? text(version) : "found";
 }
 
 class Examination {
@@ -222,8 +230,9 @@ class Examination {
     if (found.broken) Warn("{}", found.problem);
     if (!found.versions.empty()) Add("accelerators", "CUDA", found.versions);
     Add("accelerators", "CUDA driver (libcuda.so.1)",
-        VersionOf("libcuda.so.1", "cuDriverGetVersion"));
-    Add("accelerators", "NCCL (libnccl.so.2)", VersionOf("libnccl.so.2", "ncclGetVersion"));
+        VersionOf("libcuda.so.1", "cuDriverGetVersion", CudaVersion));
+    Add("accelerators", "NCCL (libnccl.so.2)",
+        VersionOf("libnccl.so.2", "ncclGetVersion", NcclVersion));
     const std::string driver = KernelFile("/proc/driver/nvidia/version");
     if (!driver.empty()) Add("accelerators", "kernel module", Split(driver, '\n')[0]);
   }

@@ -38,7 +38,7 @@ void PrintText(const RunReport& report, const PlotOptions& plot) {
   fmt::print("{}: {} of {} steps{}\n", Printable(report.directory.string()),
              WithThousands(history.step), WithThousands(report.config.train().steps()),
              report.done ? ", done" : "");
-  const auto line = [](const char* name, const std::string& value) {
+  const auto line = [](const std::string& name, const std::string& value) {
     if (!value.empty()) fmt::print("  {:12} {}\n", name, value);
   };
   line("model", DescribeModel(report.config.model()));
@@ -46,7 +46,7 @@ void PrintText(const RunReport& report, const PlotOptions& plot) {
   line("steps", DescribePhases(history));
   if (report.goodput) line("goodput", Describe(*report.goodput));
   line("training", DescribeCurve(history.loss));
-  line("validation", DescribeCurve(history.validation));
+  for (const auto& [name, value] : DescribeEvaluations(history)) line(name, value);
   if (history.loss.empty() && history.validation.empty()) return;
   fmt::print("\nLog-perplexity against step: training {}, validation o\n\n{}",
              plot.braille ? "\u28c0\u2864\u2812\u2809" : "...",

@@ -30,12 +30,16 @@ std::string CurvesOf(const Reports& reports, const std::string& y_name,
   return curves.empty() ? "" : CurvesSvg(curves, "training steps", y_name);
 }
 
+const Curve& CurveNamed(const std::map<std::string, Curve>& curves, const std::string& name) {
+  static const Curve kNone;
+  const auto it = curves.find(name);
+  return it == curves.end() ? kNone : it->second;
+}
+
 std::string CurvesNamed(const Reports& reports, const std::string& y_name,
                         const std::string& name) {
-  return CurvesOf(reports, y_name, [&](const RunHistory& history) {
-    const auto it = history.curves.find(name);
-    return it == history.curves.end() ? Curve() : it->second;
-  });
+  return CurvesOf(reports, y_name,
+                  [&](const RunHistory& history) { return CurveNamed(history.curves, name); });
 }
 
 // Without the value before training, on whose scale all that comes later would be one line.
@@ -121,17 +125,18 @@ constexpr NamedPicture kPictures[] = {
     {"gradient_norm", "Norm of the gradients before clipping", GradientNorm},
 };
 
-// Values of evaluations besides the log-perplexity: metrics of tasks.
-std::string OtherValues(const Reports& reports) {
+// A picture of each metric.
+std::string TaskMetrics(const Reports& reports) {
   std::set<std::string> names;
   for (const RunReport& report : reports) {
-    for (const auto& [name, curve] : report.history.curves) {
-      if (name.find('/') != name.npos) names.insert(name);
-    }
+    for (const auto& [name, curve] : report.history.metrics) names.insert(name);
   }
   std::string html;
   for (const std::string& name : names) {
-    html += HtmlHeading(name) + HtmlPicture(CurvesNamed(reports, name, name));
+    const auto curve_of = [&](const RunHistory& history) {
+      return CurveNamed(history.metrics, name);
+    };
+    html += HtmlHeading(name) + HtmlPicture(CurvesOf(reports, name, curve_of));
   }
   return html;
 }
@@ -163,9 +168,8 @@ std::string ReportPage(const std::vector<RunReport>& reports) {
   std::string body = RunTable(reports) + RunList(reports);
   for (const NamedPicture& picture : kPictures) {
     const std::string svg = picture.draw(reports);
-    if (svg.empty()) continue;
-    body += HtmlHeading(picture.title) + HtmlPicture(svg);
-    if (std::string_view(picture.name) == "validation") body += OtherValues(reports);
+    if (!svg.empty()) body += HtmlHeading(picture.title) + HtmlPicture(svg);
+    if (std::string_view(picture.name) == "validation") body += TaskMetrics(reports);
     if (std::string_view(picture.name) == "events") body += EventTable(reports);
   }
   std::vector<std::string> names;

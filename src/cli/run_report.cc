@@ -17,17 +17,41 @@
 namespace syntra {
 namespace {
 
-std::string AtStep(const PlotPoint& point) {
-  return fmt::format("{:.4f} at step {}", point.y, WithThousands(std::llround(point.x)));
+// "10.3820 at step 0, 5.7410 at step 400, lowest 5.7300 at step 350".
+std::string Describe(const Curve& curve, int decimals, const char* best_name,
+                     const PlotPoint& best) {
+  const auto at_step = [&](const PlotPoint& point) {
+    return fmt::format("{:.{}f} at step {}", point.y, decimals,
+                       WithThousands(std::llround(point.x)));
+  };
+  std::string text = at_step(curve.front());
+  if (curve.size() > 1) text += ", " + at_step(curve.back());
+  const bool is_last = best.y == curve.back().y;
+  if (std::isfinite(best.y) && !is_last) text += fmt::format(", {} {}", best_name, at_step(best));
+  return text;
 }
 
-Json PointJson(const Curve& points, size_t i) {
+// In percent: the more the better.
+std::string DescribeMetric(const Curve& curve) {
+  const PlotPoint best = *std::ranges::max_element(
+      curve, {}, [](const PlotPoint& point) { return std::isnan(point.y) ? -INFINITY : point.y; });
+  return Describe(curve, 2, "highest", best);
+}
+
+Json PointJson(const Curve& points, size_t i, const char* name) {
   if (points.empty()) return nullptr;
-  return {{"step", std::llround(points[i].x)}, {"log_perplexity", points[i].y}};
+  return {{"step", std::llround(points[i].x)}, {name, points[i].y}};
 }
 
-Json CurveJson(const Curve& points) {
-  return {{"first", PointJson(points, 0)}, {"last", PointJson(points, points.size() - 1)}};
+Json CurveJson(const Curve& points, const char* name = "log_perplexity") {
+  return {{"first", PointJson(points, 0, name)},
+          {"last", PointJson(points, points.size() - 1, name)}};
+}
+
+Json MetricsJson(const RunHistory& history) {
+  Json metrics = Json::object();
+  for (const auto& [name, curve] : history.metrics) metrics[name] = CurveJson(curve, "value");
+  return metrics;
 }
 
 Json PhasesJson(const RunHistory& history) {
@@ -94,7 +118,7 @@ void NameApart(std::vector<RunReport>* reports) {
 }  // namespace
 
 Config ConfigOfRun(const Path& directory) {
-  const Path file = directory / "config.textproto";
+  const Path file = RunDirectory{directory}.config();
   if (!Exists(file)) FailNoRun(directory, file.filename().string());
   constexpr int64_t kMaxBytes = int64_t{16} << 20;
   return ParseConfig(file.string(), ReadWholeFile(file, kMaxBytes, ExitCode::kConfig), {},
@@ -114,13 +138,16 @@ PlotPoint LowestOf(const Curve& curve) {
 }
 
 std::string DescribeCurve(const Curve& curve) {
-  if (curve.empty()) return "none yet";
-  std::string text = AtStep(curve.front());
-  if (curve.size() > 1) text += ", " + AtStep(curve.back());
-  const PlotPoint lowest = LowestOf(curve);
-  if (std::isfinite(lowest.y) && !(lowest.y >= curve.back().y))
-    text += ", lowest " + AtStep(lowest);
-  return text;
+  return curve.empty() ? "none yet" : Describe(curve, 4, "lowest", LowestOf(curve));
+}
+
+std::vector<std::pair<std::string, std::string>> DescribeEvaluations(const RunHistory& history) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  if (!history.validation.empty() || history.metrics.empty()) {
+    lines.emplace_back("validation", DescribeCurve(history.validation));
+  }
+  for (const auto& [name, curve] : history.metrics) lines.emplace_back(name, DescribeMetric(curve));
+  return lines;
 }
 
 std::string DescribeThroughput(const RunHistory& history) {
@@ -155,6 +182,7 @@ Json ReportJson(const RunReport& report) {
           {"skipped", history.skipped},
           {"training", CurveJson(history.loss)},
           {"validation", CurveJson(history.validation)},
+          {"metrics", MetricsJson(history)},
           {"samples", SamplesJson(LastSamples(report))}};
 }
 

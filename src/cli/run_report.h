@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -35,6 +36,8 @@ Config ConfigOfRun(const Path& directory);
 std::string DescribeThroughput(const RunHistory& history);
 // "10.3820 at step 0, 5.7410 at step 400".
 std::string DescribeCurve(const Curve& curve);
+// Names and values: the log-perplexity on the validation split, and the metrics of tasks.
+std::vector<std::pair<std::string, std::string>> DescribeEvaluations(const RunHistory& history);
 // The least of its finite values; the first point if there is none. `curve` is not empty.
 PlotPoint LowestOf(const Curve& curve);
 

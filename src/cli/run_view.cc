@@ -95,7 +95,7 @@ class View {
     lines_.push_back(colored ? color + fitting + "\033[0m" : fitting);
   }
 
-  void Field(const char* name, const std::string& value) {
+  void Field(const std::string& name, const std::string& value) {
     if (!value.empty()) Add(fmt::format("  {:12} {}", name, value));
   }
 
@@ -136,7 +136,7 @@ class View {
                       history.skipped > 0
                           ? fmt::format(", {} skipped", WithThousands(history.skipped))
                           : ""));
-    Field("validation", DescribeCurve(history.validation));
+    for (const auto& [name, value] : DescribeEvaluations(history)) Field(name, value);
   }
 
   void Ranks() {

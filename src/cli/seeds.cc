@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "base/file.h"
+#include "base/error.h"
+#include "train/run_directory.h"
 
 namespace syntra {
 
@@ -13,6 +14,13 @@ Config OfSeed(Config config, int index, int seeds) {
   train.set_seed(train.seed() + index);
   train.set_directory((Path(train.directory()) / fmt::format("seed-{}", train.seed())).string());
   return config;
+}
+
+void RequireNoRun(const Path& directory) {
+  if (!Exists(RunDirectory{directory}.config())) return;
+  Fail(ExitCode::kConfig,
+       "train.directory {} is that of a single run, which several would mix with; set another",
+       directory.string());
 }
 
 }  // namespace syntra

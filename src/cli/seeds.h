@@ -2,6 +2,7 @@
 // Runs that differ in their seed alone.
 #pragma once
 
+#include "base/file.h"
 #include "configs/schema/config.pb.h"
 
 namespace syntra {
@@ -9,5 +10,9 @@ namespace syntra {
 // The run number `index` of `seeds`: its seed is that many above train.seed. One of several has a
 // directory of its own, seed-N in train.directory.
 Config OfSeed(Config config, int index, int seeds);
+
+// Throws Error(kConfig) if the directory is that of a run: those of several seeds or mixers, which
+// lie in it, would mix with that run's files.
+void RequireNoRun(const Path& directory);
 
 }  // namespace syntra

@@ -26,7 +26,7 @@ struct ModelOptions {
 
 std::shared_ptr<ModelOptions> AddModelOptions(CLI::App& app) {
   auto options = std::make_shared<ModelOptions>();
-  app.add_option("--model,--tokenizer", options->model, "SentencePiece model")
+  app.add_option("--model,--tokenizer,model", options->model, "SentencePiece model")
       ->required()
       ->type_name("FILE");
   app.add_option("--extra-ids", options->extra_ids, "Sentinels above the model's pieces")

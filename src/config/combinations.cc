@@ -155,9 +155,13 @@ void ModelTakesTheSequences(const Report& report) {
   for (const auto& [path, place] : limits) {
     const auto& [limit, met] = place;
     if (limit.length >= met.length) continue;
-    report.Add({path, met.field},
-               fmt::format("{} {} is shorter than {}; make it at least {}, or lower {}", path,
-                           limit.value, met.name, met.length, met.field));
+    const bool is_trained = !report.config().checkpoint().initial().empty();
+    const std::string advice =
+        is_trained ? fmt::format("the model that checkpoint.initial names takes no more; lower {}",
+                                 met.field)
+                   : fmt::format("make it at least {}, or lower {}", met.length, met.field);
+    report.Add({path, met.field}, fmt::format("{} {} is shorter than {}; {}", path, limit.value,
+                                              met.name, advice));
   }
 }
 
@@ -278,14 +282,14 @@ void CrossAttentionCanBeJoined(const Report& report) {
                   NameOf(model.architecture())));
 }
 
-void ScheduleFalls(const Report& report) {
+// Otherwise the rate would not be what the schedule's kind says.
+void ScheduleFitsTheRun(const Report& report) {
   const ScheduleConfig& schedule = report.config().optimizer().schedule();
   const std::string path = "optimizer.schedule";
-  if (schedule.kind() != ScheduleConfig::LINEAR && schedule.kind() != ScheduleConfig::COSINE) {
-    return;
-  }
+  if (schedule.kind() == ScheduleConfig::RSQRT) return;
   const std::string& kind = ScheduleConfig::Kind_Name(schedule.kind());
-  if (schedule.final_rate() > schedule.rate()) {
+  const bool falls = schedule.kind() != ScheduleConfig::CONSTANT;
+  if (falls && schedule.final_rate() > schedule.rate()) {
     report.Add({path + ".final_rate", path + ".rate", path + ".kind"},
                fmt::format("{}.final_rate {} is above rate {}; a {} schedule falls", path,
                            schedule.final_rate(), schedule.rate(), kind));
@@ -293,7 +297,8 @@ void ScheduleFalls(const Report& report) {
   const int64_t steps = report.config().train().steps();
   if (schedule.warmup_steps() >= steps) {
     report.Add({path + ".warmup_steps", "train.steps", path + ".kind"},
-               fmt::format("{}.warmup_steps {} must be less than train.steps {} for a {} schedule",
+               fmt::format("{}.warmup_steps {} must be less than train.steps {} for a {} schedule, "
+                           "which has risen to its rate only then",
                            path, schedule.warmup_steps(), steps, kind));
   }
 }
@@ -452,7 +457,7 @@ constexpr void (*kCombinations[])(const Report&) = {
     CorruptedTargetsFit,
     MicroBatchesFillTheBatch,
     CrossAttentionCanBeJoined,
-    ScheduleFalls,
+    ScheduleFitsTheRun,
     MilestonesAreCheckpoints,
     ExactReductionFixesTheMicroBatch,
     TokensCanBeCounted,

@@ -166,7 +166,11 @@ std::string Explanation(const SchemaComments& comments, const std::string& path,
   if (!value.empty()) text += fmt::format("  default  {}\n", value);
   if (!rule.empty()) text += fmt::format("  rule     {}\n", rule);
   text += Paragraph(comments.Of(field), 2);
-  text += Labelled("Also known as", Join(OtherNames(field), ", "));
+  text += Labelled("Also known as", Join(Synonyms(field), ", "));
+  for (const Counterpart& each : Counterparts(field)) {
+    const std::vector<std::string> names(each.name().begin(), each.name().end());
+    text += Labelled("Instead of " + Join(names, ", "), each.note());
+  }
   text += Labelled("Changing it when a run continues", ChangeText(comments, path, field));
   if (field.enum_type()) text += ValueLines(comments, *field.enum_type());
   if (field.message_type()) {
@@ -229,12 +233,17 @@ std::string ExplainField(const std::string& place) {
   if (!Config::descriptor()->FindFieldByName(path)) {
     if (const auto named = FieldsCalled(path); !named.empty()) paths = named;
   }
-  std::string text;
-  for (const std::string& each : paths) {
-    if (!text.empty()) text += "\n";
-    text += Explanation(comments, each, FindField(each));
+  constexpr size_t kMostExplained = 4;
+  std::string text, others;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (i >= kMostExplained) {
+      others += "  " + paths[i] + "\n";
+      continue;
+    }
+    if (i > 0) text += "\n";
+    text += Explanation(comments, paths[i], FindField(paths[i]));
   }
-  return text;
+  return others.empty() ? text : text + "\nThe same name, too:\n" + others;
 }
 
 std::string ExplainAll() {

@@ -49,7 +49,10 @@ void Collect(const Descriptor& message, const NamedField& owner, std::vector<Nam
     NamedField named{
         FieldPath(owner.path, field.name()),
         FieldPath(owner.alike, choice && field.message_type() ? choice->name() : field.name()),
-        &field, OtherNames(field)};
+        &field, Synonyms(field)};
+    for (const Counterpart& each : Counterparts(field)) {
+      named.names.insert(named.names.end(), each.name().begin(), each.name().end());
+    }
     named.names.push_back(field.name());
     fields->push_back(named);
     if (field.message_type()) Collect(*field.message_type(), named, fields);
@@ -130,16 +133,19 @@ std::vector<NamedField> MisspeltElsewhere(const std::string& name) {
   return nearest.empty() ? std::vector<NamedField>() : Called(nearest);
 }
 
-// Those of `fields` that are inside `owner`, written with its indices; the shallowest if none is
-// inside.
+// The shallowest of `fields`, of those inside `owner` if there are any: they are written with its
+// indices.
 std::vector<std::string> NearestTo(const std::string& owner,
                                    const std::vector<NamedField>& fields) {
-  const std::string inside = WithoutIndices(owner) + ".";
-  std::vector<std::string> nearest;
-  for (const auto& [path, alike, field, names] : fields) {
-    if (path.starts_with(inside)) nearest.push_back(FieldPath(owner, path.substr(inside.size())));
-  }
-  return nearest.empty() ? Shallowest(OfUsualKinds(fields)) : nearest;
+  const std::string prefix = WithoutIndices(owner) + ".";
+  std::vector<NamedField> inside;
+  std::ranges::copy_if(fields, std::back_inserter(inside), [&](const NamedField& field) {
+    return field.path.starts_with(prefix);
+  });
+  std::vector<std::string> nearest = Shallowest(OfUsualKinds(inside.empty() ? fields : inside));
+  if (inside.empty()) return nearest;
+  for (std::string& path : nearest) path = FieldPath(owner, path.substr(prefix.size()));
+  return nearest;
 }
 
 bool IsCalled(const Counterpart& counterpart, const std::string& name) {
@@ -150,9 +156,7 @@ bool IsCalled(const Counterpart& counterpart, const std::string& name) {
 std::string NoteOf(const std::string& path, const std::string& name) {
   const auto named = std::ranges::find(NamedFields(), WithoutIndices(path), &NamedField::path);
   if (named == NamedFields().end()) return "";
-  const auto& options = named->field->options();
-  for (int k = 0; k < options.ExtensionSize(syntra::counterpart); ++k) {
-    const Counterpart& each = options.GetExtension(syntra::counterpart, k);
+  for (const Counterpart& each : Counterparts(*named->field)) {
     if (IsCalled(each, name)) return fmt::format(" ({})", each.note());
   }
   return "";
@@ -160,17 +164,20 @@ std::string NoteOf(const std::string& path, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> OtherNames(const FieldDescriptor& field) {
+std::vector<std::string> Synonyms(const FieldDescriptor& field) {
   std::vector<std::string> names;
-  const auto& options = field.options();
-  for (int k = 0; k < options.ExtensionSize(syntra::synonym); ++k) {
-    names.push_back(options.GetExtension(syntra::synonym, k));
-  }
-  for (int k = 0; k < options.ExtensionSize(syntra::counterpart); ++k) {
-    const auto& others = options.GetExtension(syntra::counterpart, k).name();
-    names.insert(names.end(), others.begin(), others.end());
+  for (int k = 0; k < field.options().ExtensionSize(syntra::synonym); ++k) {
+    names.push_back(field.options().GetExtension(syntra::synonym, k));
   }
   return names;
+}
+
+std::vector<Counterpart> Counterparts(const FieldDescriptor& field) {
+  std::vector<Counterpart> list;
+  for (int k = 0; k < field.options().ExtensionSize(syntra::counterpart); ++k) {
+    list.push_back(field.options().GetExtension(syntra::counterpart, k));
+  }
+  return list;
 }
 
 std::string WithoutIndices(const std::string& path) {
@@ -185,6 +192,11 @@ std::string WithoutIndices(const std::string& path) {
 }
 
 std::vector<std::string> FieldsCalled(std::string_view name) { return Shallowest(Called(name)); }
+
+std::vector<std::string> FieldsMeant(std::string_view name) {
+  if (std::ranges::count(NamedFields(), name, &NamedField::path) > 0) return {std::string(name)};
+  return Shallowest(OfUsualKinds(Called(name)));
+}
 
 std::vector<std::string> MeantFields(const UnknownField& unknown) {
   if (unknown.name.empty()) return {};

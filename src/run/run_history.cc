@@ -2,9 +2,20 @@
 #include "run/run_history.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace syntra {
 namespace {
+
+// Of a comparison, or of several seeds.
+std::vector<std::string> RunsIn(const Path& directory) {
+  std::vector<std::string> runs;
+  if (!std::filesystem::is_directory(directory)) return runs;
+  for (const Path& each : ListDirectory(directory)) {
+    if (Exists(each / "metrics.jsonl")) runs.push_back(each.string());
+  }
+  return runs;
+}
 
 const Path& RequireMetrics(const Path& metrics) {
   if (!Exists(metrics)) FailNoRun(metrics.parent_path(), metrics.filename().string());
@@ -14,10 +25,11 @@ const Path& RequireMetrics(const Path& metrics) {
 }  // namespace
 
 void FailNoRun(const Path& directory, const std::string& missing) {
-  Fail(ExitCode::kConfig,
-       "{} is not the directory of a run: it has no {}; name the directory given as "
-       "train.directory",
-       directory.string(), missing);
+  const std::vector<std::string> inside = RunsIn(directory);
+  Fail(ExitCode::kConfig, "{} is not the directory of a run: it has no {}; {}", directory.string(),
+       missing,
+       inside.empty() ? "name the directory given as train.directory"
+                      : "it holds those of several: " + JoinFirst(inside, 4));
 }
 
 HistoryReader::HistoryReader(const Path& metrics) : lines_(RequireMetrics(metrics)) {}
@@ -29,11 +41,15 @@ void HistoryReader::Update() {
     if (line.contains("loss")) return AddStep(x, line);
     for (const auto& [name, value] : line.items()) {
       if (name == "step" || name == "time") continue;
-      Curve& curve =
-          name == "validation_log_perplexity" ? history_.validation : history_.curves[name];
-      curve.push_back({x, NumberIn(line, name)});
+      CurveOf(name).push_back({x, NumberIn(line, name)});
     }
   });
+}
+
+Curve& HistoryReader::CurveOf(const std::string& name) {
+  if (name == "validation_log_perplexity") return history_.validation;
+  const bool is_metric = name.find('/') != name.npos;
+  return is_metric ? history_.metrics[name] : history_.curves[name];
 }
 
 void HistoryReader::AddStep(double step, const Json& line) {

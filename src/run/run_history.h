@@ -23,9 +23,9 @@ using Curve = std::vector<PlotPoint>;  // by step
 struct RunHistory {
   int64_t step = 0;        // the last one that was trained
   Curve loss, validation;  // in nats a target token
-  // Curves of the other values of steps (grad_norm, learning_rate, seconds, tokens_per_second) and
-  // of all values of evaluations (cola/matthews), by name.
-  std::map<std::string, Curve> curves;
+  // By name: metrics of tasks (cola/matthews), and the other values of evaluations and steps
+  // (cola_invalid, grad_norm, learning_rate, seconds, tokens_per_second).
+  std::map<std::string, Curve> metrics, curves;
   double seconds = 0;                     // of all steps together
   PhaseSeconds phases{};                  // of these; 0 where metrics.jsonl does not have them
   double tokens_per_second = 0, mfu = 0;  // over all steps; MFU is NaN where it is not known
@@ -48,6 +48,8 @@ class HistoryReader {
   const RunHistory& history() const { return history_; }
 
  private:
+  // Of a value of evaluations.
+  Curve& CurveOf(const std::string& name);
   void AddStep(double step, const Json& line);
 
   LineFollower lines_;

@@ -41,13 +41,15 @@ std::string Place(const Path& directory) {
                                          Exists(directory) ? "" : ", which does not exist");
 }
 
-[[noreturn]] void FailMissing(const std::vector<std::string>& missing, const Path& directory) {
-  Fail(ExitCode::kData,
-       "{} of the tasks {} not there. In {}, there must be:\n  {}\nThe folders are those of GLUE's "
-       "and SuperGLUE's zips (gluebenchmark.com, super.gluebenchmark.com); paths of your own tasks "
-       "are relative to the same folder",
+// `official`: of the benchmarks' own files.
+[[noreturn]] void FailMissing(const std::vector<std::string>& missing, const Path& directory,
+                              bool official) {
+  Fail(ExitCode::kData, "{} of the tasks {} not there. In {}, there must be:\n  {}{}",
        missing.size() == 1 ? "A file" : fmt::format("{} files", missing.size()),
-       missing.size() == 1 ? "is" : "are", Place(directory), Join(missing, "\n  "));
+       missing.size() == 1 ? "is" : "are", Place(directory), Join(missing, "\n  "),
+       official ? "\nThe folders are those of GLUE's and SuperGLUE's zips (gluebenchmark.com, "
+                  "super.gluebenchmark.com); paths of your own tasks are relative to the same folder"
+                : "");
 }
 
 std::vector<Path> FilesThere(const TaskSplit& split, const Path& directory) {
@@ -55,7 +57,7 @@ std::vector<Path> FilesThere(const TaskSplit& split, const Path& directory) {
   if (!files.empty()) return files;
   std::vector<std::string> missing;
   AddMissing(split, directory, &missing);
-  FailMissing(missing, directory);
+  FailMissing(missing, directory, !split.is_named);
 }
 
 std::string Reading(const Task& task, const TaskSplit& split) {
@@ -125,7 +127,10 @@ std::vector<std::string> MissingFiles(std::span<const std::unique_ptr<Task>> tas
 
 void RequireFiles(std::span<const std::unique_ptr<Task>> tasks, const Path& directory) {
   const std::vector<std::string> missing = MissingFiles(tasks, directory);
-  if (!missing.empty()) FailMissing(missing, directory);
+  if (missing.empty()) return;
+  const bool official = std::ranges::any_of(
+      tasks, [](const auto& task) { return !task->traits().benchmark.empty(); });
+  FailMissing(missing, directory, official);
 }
 
 std::vector<TaskExample> ReadSplit(const Task& task, const TaskSplit& split,

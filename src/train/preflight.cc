@@ -144,9 +144,22 @@ class Checks {
 
   std::string CheckTokenizer() {
     tokenizer_.emplace(OpenTokenizer(config_, initial_));
+    CheckFitsTheStart(*tokenizer_);
     CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
     return fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
                        tokenizer_->piece_count(), tokenizer_->extra_ids());
+  }
+
+  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the mistake.
+  void CheckFitsTheStart(const Tokenizer& tokenizer) const {
+    if (!initial_ || tokenizer.vocabulary_size() <= config_.model().vocabulary_size()) return;
+    const std::string& identity = initial_->tokenizer_identity;
+    if (identity.empty() || identity == tokenizer.identity()) return;
+    Fail(ExitCode::kConfig,
+         "data.tokenizer {} is another than that of checkpoint.initial {}, and has more tokens "
+         "({}) than its model ({}); leave data.tokenizer out to take that of the checkpoint",
+         tokenizer.path().string(), initial_->source, tokenizer.vocabulary_size(),
+         config_.model().vocabulary_size());
   }
 
   std::string CheckTasks() {

@@ -65,7 +65,7 @@ void DescribeRun(const RunDirectory& directory, const std::string& run_id, const
             {"config_digest", ConfigDigest(config)}};
   if (!initial.empty()) json["initial"] = initial;
   ReplaceFileDurably(directory.root / "run.json", JsonText(json, 2) + "\n");
-  ReplaceFileDurably(directory.root / "config.textproto", FullConfigText(config));
+  ReplaceFileDurably(directory.config(), FullConfigText(config));
 }
 
 }  // namespace syntra

@@ -17,6 +17,7 @@ struct RunDirectory {
   std::string name() const {
     return std::filesystem::absolute(root / "").lexically_normal().parent_path().filename();
   }
+  Path config() const { return root / "config.textproto"; }
   Path checkpoints() const { return root / kCheckpointsFolder; }
   Path metrics() const { return root / "metrics.jsonl"; }
   Path events() const { return root / "events.jsonl"; }

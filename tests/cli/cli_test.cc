@@ -48,11 +48,13 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"--set train.steps=5 config show",
        "error: --set must come after the command: syntra config show --set ..."},
       {"config show --train.steps=5",
-       "error: syntra config show has no option \"--train.steps\"; a field of the configuration is "
-       "set by --set, e.g. --set train.steps=5"},
-      {"eval --checkpoint runs/c4 --steps 5",
-       "error: syntra eval has no option \"--steps\"; a field of the configuration is set by "
-       "--set, e.g. --set train.steps=5"},
+       "error: syntra config show has no option \"--train.steps\"; to set a field of the "
+       "configuration: --set train.steps=5"},
+      {"pretrain my.textproto --lr 0.1",
+       "error: syntra pretrain has no option \"--lr\"; to set a field of the configuration: --set "
+       "optimizer.schedule.rate=..."},
+      {"pretrain my.textproto --nothing 0.1", "error: syntra pretrain has no option \"--nothing\"\n"},
+      {"train my.textproto", "error: syntra has no command \"train\"; did you mean \"pretrain\"?"},
       {"config show train.steps=5",
        "error: train.steps=5 is not a file; to set a field, write --set 'train.steps=5'"},
       {"doctor now", "error: syntra doctor has no argument \"now\""},
