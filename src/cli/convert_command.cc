@@ -22,7 +22,8 @@ Action SetUpConvert(CLI::App& app) {
                  "used), a Hugging Face T5, or what --to safetensors has written")
       ->required()
       ->type_name("DIR");
-  app.add_option("--output,output", options->output, "Directory to write: a new one, or an empty one")
+  app.add_option("--output,output", options->output,
+                 "Directory to write: a new one, or an empty one")
       ->required()
       ->type_name("DIR");
   app.add_option("--to", options->to,

@@ -26,7 +26,8 @@ Action SetUpCheckpoint(CLI::App& app) {
     bool json = false;
   };
   const auto options = std::make_shared<Options>();
-  app.add_option("--checkpoint,checkpoint", options->directory, "Checkpoint, or a directory with some")
+  app.add_option("--checkpoint,checkpoint", options->directory,
+                 "Checkpoint, or a directory with some")
       ->required()
       ->type_name("DIR");
   app.add_flag("--json", options->json, "Print JSON");

@@ -160,8 +160,8 @@ void ModelTakesTheSequences(const Report& report) {
         is_trained ? fmt::format("the model that checkpoint.initial names takes no more; lower {}",
                                  met.field)
                    : fmt::format("make it at least {}, or lower {}", met.length, met.field);
-    report.Add({path, met.field}, fmt::format("{} {} is shorter than {}; {}", path, limit.value,
-                                              met.name, advice));
+    report.Add({path, met.field},
+               fmt::format("{} {} is shorter than {}; {}", path, limit.value, met.name, advice));
   }
 }
 

@@ -49,10 +49,7 @@ void Collect(const Descriptor& message, const NamedField& owner, std::vector<Nam
     NamedField named{
         FieldPath(owner.path, field.name()),
         FieldPath(owner.alike, choice && field.message_type() ? choice->name() : field.name()),
-        &field, Synonyms(field)};
-    for (const Counterpart& each : Counterparts(field)) {
-      named.names.insert(named.names.end(), each.name().begin(), each.name().end());
-    }
+        &field, OtherNames(field)};
     named.names.push_back(field.name());
     fields->push_back(named);
     if (field.message_type()) Collect(*field.message_type(), named, fields);
@@ -133,17 +130,22 @@ std::vector<NamedField> MisspeltElsewhere(const std::string& name) {
   return nearest.empty() ? std::vector<NamedField>() : Called(nearest);
 }
 
-// The shallowest of `fields`, of those inside `owner` if there are any: they are written with its
-// indices.
+// Those of `fields` that are inside `owner`, written with its indices, unless there are too many to
+// read; the shallowest if none is inside. Of alike ones, then, only that of the usual kind.
 std::vector<std::string> NearestTo(const std::string& owner,
                                    const std::vector<NamedField>& fields) {
+  constexpr size_t kMostNamed = 6;
   const std::string prefix = WithoutIndices(owner) + ".";
   std::vector<NamedField> inside;
-  std::ranges::copy_if(fields, std::back_inserter(inside), [&](const NamedField& field) {
-    return field.path.starts_with(prefix);
-  });
-  std::vector<std::string> nearest = Shallowest(OfUsualKinds(inside.empty() ? fields : inside));
-  if (inside.empty()) return nearest;
+  std::ranges::copy_if(fields, std::back_inserter(inside),
+                       [&](const NamedField& field) { return field.path.starts_with(prefix); });
+  if (inside.empty()) return Shallowest(OfUsualKinds(fields));
+  std::vector<std::string> nearest;
+  if (inside.size() > kMostNamed) {
+    nearest = Shallowest(OfUsualKinds(inside));
+  } else {
+    for (const NamedField& field : inside) nearest.push_back(field.path);
+  }
   for (std::string& path : nearest) path = FieldPath(owner, path.substr(prefix.size()));
   return nearest;
 }
@@ -180,6 +182,14 @@ std::vector<Counterpart> Counterparts(const FieldDescriptor& field) {
   return list;
 }
 
+std::vector<std::string> OtherNames(const FieldDescriptor& field) {
+  std::vector<std::string> names = Synonyms(field);
+  for (const Counterpart& each : Counterparts(field)) {
+    names.insert(names.end(), each.name().begin(), each.name().end());
+  }
+  return names;
+}
+
 std::string WithoutIndices(const std::string& path) {
   std::string text;
   bool in_index = false;
@@ -195,7 +205,12 @@ std::vector<std::string> FieldsCalled(std::string_view name) { return Shallowest
 
 std::vector<std::string> FieldsMeant(std::string_view name) {
   if (std::ranges::count(NamedFields(), name, &NamedField::path) > 0) return {std::string(name)};
-  return Shallowest(OfUsualKinds(Called(name)));
+  std::vector<std::string> paths = Shallowest(OfUsualKinds(Called(name)));
+  const auto depth = [](const std::string& path) { return std::ranges::count(path, '.'); };
+  const auto least = std::ranges::min_element(paths, {}, depth);
+  if (least == paths.end()) return paths;
+  std::erase_if(paths, [&, most = depth(*least)](const auto& path) { return depth(path) > most; });
+  return paths;
 }
 
 std::vector<std::string> MeantFields(const UnknownField& unknown) {

@@ -22,6 +22,8 @@ struct UnknownField {
 // What a field is also called, and names of what stands elsewhere in its place.
 std::vector<std::string> Synonyms(const google::protobuf::FieldDescriptor& field);
 std::vector<Counterpart> Counterparts(const google::protobuf::FieldDescriptor& field);
+// The names of both.
+std::vector<std::string> OtherNames(const google::protobuf::FieldDescriptor& field);
 
 // Paths of the fields that were probably meant: several where one name stands for several.
 std::vector<std::string> MeantFields(const UnknownField& unknown);
@@ -38,7 +40,8 @@ std::string UnknownValueMessage(const google::protobuf::EnumDescriptor& type,
 // Dotted paths of all fields that `name` is the name or a synonym of, without list indices.
 std::vector<std::string> FieldsCalled(std::string_view name);
 
-// The same, of mixers the usual one alone; or `name`, if it is the path of a field.
+// The same, of mixers the usual one alone, and where they lie the least deep; or `name`, if it is
+// the path of a field.
 std::vector<std::string> FieldsMeant(std::string_view name);
 
 // "model.mixer.attention.term[0].random" -> "model.mixer.attention.term.random".

@@ -28,6 +28,8 @@ class Arena {
   std::span<float> host();
   void Fetch();
   void Send();
+  // Frees the host's copy, if that is not the arena itself. The next call of host() makes another.
+  void ReleaseHost() { copy_ = Buffer(); }
 
  private:
   Device* device_ = &Host();

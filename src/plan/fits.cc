@@ -10,33 +10,47 @@
 namespace syntra {
 namespace {
 
+// What is needed of a memory, and what there is.
+struct Need {
+  double bytes;
+  MemoryLimit limit;
+  bool is_staging;  // of the host's memory, by a run that computes on GPUs
+
+  double left() const { return static_cast<double>(limit.bytes) - bytes; }
+};
+
 // Where a run would compute, and what it may take there.
 struct RunPlace {
   int ranks;
   int ranks_on_host;
   Backend& backend;
-  std::vector<MemoryLimit> limits;
+  std::vector<MemoryLimit> host_limits;
 
   bool on_host() const { return backend.device().is_host(); }
-  // What the ranks that share a limit hold together.
-  double Needed(const MemoryNeeds& needs, const MemoryLimit& limit) const {
-    if (!on_host()) return needs.total();
-    const int together = limit.shared ? ranks_on_host : 1;
-    return together * needs.total() + needs.copies(together);
+  int Together(const MemoryLimit& limit) const { return limit.shared ? ranks_on_host : 1; }
+  // Of a GPU's memory first.
+  std::vector<Need> NeedsOf(const MemoryNeeds& needs) const {
+    std::vector<Need> all;
+    const Device& device = backend.device();
+    if (!on_host()) {
+      const MemoryLimit limit{static_cast<int64_t>(device.free_bytes()),
+                              fmt::format("the free memory of {} is", device.name()), false};
+      all.push_back({needs.total(), limit, false});
+    }
+    for (const MemoryLimit& limit : host_limits) {
+      const int together = Together(limit);
+      const double computed = together * needs.total() + needs.copies(together);
+      all.push_back({on_host() ? computed : needs.on_host_of_gpus(together), limit, !on_host()});
+    }
+    return all;
   }
-  bool Holds(const MemoryNeeds& needs) const {
-    return std::ranges::all_of(limits, [&](const MemoryLimit& limit) {
-      return Needed(needs, limit) <= static_cast<double>(limit.bytes);
-    });
+  // That which leaves least, or lacks most.
+  Need Tightest(const MemoryNeeds& needs) const {
+    const std::vector<Need> all = NeedsOf(needs);
+    SYNTRA_CHECK(!all.empty());
+    return *std::ranges::min_element(all, {}, &Need::left);
   }
-  // The limit that leaves least, or lacks most.
-  const MemoryLimit& Tightest(const MemoryNeeds& needs) const {
-    const auto tightest = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
-      return static_cast<double>(limit.bytes) - Needed(needs, limit);
-    });
-    SYNTRA_CHECK(tightest != limits.end());
-    return *tightest;
-  }
+  bool Holds(const MemoryNeeds& needs) const { return Tightest(needs).left() >= 0; }
 };
 
 bool CanBeShared(const TrainConfig& config, int ranks) {
@@ -117,25 +131,31 @@ std::string Parts(const TrainingPlan& plan) {
   return text;
 }
 
+std::string StagedParts(const MemoryNeeds& needs) {
+  return fmt::format(
+      "while a checkpoint is read or written, parameters {} and optimizer state {}; the copy that "
+      "is saved {}",
+      HumanBytes(needs.parameters), HumanBytes(needs.optimizer), HumanBytes(needs.copies(1)));
+}
+
 }  // namespace
 
 std::string CheckFits(const TrainingPlan& plan, int ranks_on_host,
                       const std::vector<MemoryLimit>& host_limits) {
-  RunPlace place{plan.ranks(), ranks_on_host, plan.backend(), host_limits};
-  if (!place.on_host()) {
-    const Device& device = plan.backend().device();
-    place.limits = {{static_cast<int64_t>(device.free_bytes()),
-                     fmt::format("the free memory of {} is", device.name()), false}};
-  }
+  const RunPlace place{plan.ranks(), ranks_on_host, plan.backend(), host_limits};
   const MemoryNeeds& needs = plan.memory();
-  const MemoryLimit& tightest = place.Tightest(needs);
-  const std::string needed = HumanBytes(place.Needed(needs, tightest));
-  const std::string there = HumanBytes(static_cast<double>(tightest.bytes));
-  if (place.Holds(needs)) return fmt::format("needs {}, {} {}", needed, tightest.who, there);
-  const bool together = tightest.shared && ranks_on_host > 1;
-  Fail(ExitCode::kResources, "{} need{} {} of memory, but {} {}: {}{}; {}",
+  const Need tightest = place.Tightest(needs);
+  if (tightest.left() >= 0) {
+    const Need told = place.on_host() ? tightest : place.NeedsOf(needs).front();
+    return fmt::format("needs {}, {} {}", HumanBytes(told.bytes), told.limit.who,
+                       HumanBytes(static_cast<double>(told.limit.bytes)));
+  }
+  const bool together = place.Together(tightest.limit) > 1;
+  Fail(ExitCode::kResources, "{} need{} {} of {}memory, but {} {}: {}{}; {}",
        together ? fmt::format("the {} ranks of this host", ranks_on_host) : "the run",
-       together ? "" : "s", needed, tightest.who, there, together ? "each has " : "", Parts(plan),
+       together ? "" : "s", HumanBytes(tightest.bytes), tightest.is_staging ? "the host's " : "",
+       tightest.limit.who, HumanBytes(static_cast<double>(tightest.limit.bytes)),
+       together ? "each has " : "", tightest.is_staging ? StagedParts(needs) : Parts(plan),
        Remedy(plan, place));
 }
 

@@ -40,6 +40,12 @@ struct MemoryNeeds {
   }
   // The copies of `ranks` ranks with rank 0 among them.
   double copies(int ranks) const { return first_copy + (ranks - 1) * other_copies; }
+  // What a rank that computes on a GPU holds in the host's memory while it reads or writes a
+  // checkpoint.
+  double staged() const { return parameters + optimizer; }
+  // What `ranks` such ranks hold of the host's memory: all read a checkpoint when the run
+  // continues. Later rank 0 writes or, where the state is shared, each rank.
+  double on_host_of_gpus(int ranks) const { return ranks * staged() + copies(ranks); }
 };
 
 MemoryNeeds MemoryNeedsOf(const TrainingPlan& plan);

@@ -47,9 +47,10 @@ std::string Place(const Path& directory) {
   Fail(ExitCode::kData, "{} of the tasks {} not there. In {}, there must be:\n  {}{}",
        missing.size() == 1 ? "A file" : fmt::format("{} files", missing.size()),
        missing.size() == 1 ? "is" : "are", Place(directory), Join(missing, "\n  "),
-       official ? "\nThe folders are those of GLUE's and SuperGLUE's zips (gluebenchmark.com, "
-                  "super.gluebenchmark.com); paths of your own tasks are relative to the same folder"
-                : "");
+       official
+           ? "\nThe folders are those of GLUE's and SuperGLUE's zips (gluebenchmark.com, "
+             "super.gluebenchmark.com); paths of your own tasks are relative to the same folder"
+           : "");
 }
 
 std::vector<Path> FilesThere(const TaskSplit& split, const Path& directory) {

@@ -23,7 +23,8 @@ TableFormat OwnFormat(const Path& file, bool header) {
          "{}: a task's files are named *.tsv, *.csv or *.jsonl, each also with .gz", file.string());
   }
   format->header = header;
-  format->advice = "; of a file without a header row, set header: false and call the columns 1, 2...";
+  format->advice =
+      "; of a file without a header row, set header: false and call the columns 1, 2...";
   return *format;
 }
 

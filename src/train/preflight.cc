@@ -150,7 +150,8 @@ class Checks {
                        tokenizer_->piece_count(), tokenizer_->extra_ids());
   }
 
-  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the mistake.
+  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the
+  // mistake.
   void CheckFitsTheStart(const Tokenizer& tokenizer) const {
     if (!initial_ || tokenizer.vocabulary_size() <= config_.model().vocabulary_size()) return;
     const std::string& identity = initial_->tokenizer_identity;

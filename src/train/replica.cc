@@ -97,6 +97,11 @@ std::vector<HostTensor> Replica::FetchTensors() {
   return HostTensors();
 }
 
+void Replica::ReleaseHostTensors() {
+  values_.ReleaseHost();
+  state_.ReleaseHost();
+}
+
 Replica::BoundTraining& Replica::BindTraining(const BatchShape& shape) {
   const auto known = std::ranges::find(trainings_, shape, &BoundTraining::shape);
   if (known != trainings_.end()) return *known;

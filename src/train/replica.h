@@ -72,6 +72,8 @@ class Replica : public EvaluationReplica {
   void Commit();
   // The same tensors as they are now, to be saved.
   std::vector<HostTensor> FetchTensors();
+  // Frees what those of a GPU take of the host's memory; they must not be used any more.
+  void ReleaseHostTensors();
 
   // Enqueues the batch's gradients, which are added to the gradient arena or overwrite it, and the
   // batch's part of the step's sums.

@@ -121,6 +121,10 @@ void Trainer::StartOrContinue() {
     }
   }
   run_.initial.reset();
+  // All ranks have read a checkpoint; rank 0 alone writes those of a state that is not shared.
+  if (!run_.is_chief() && state_->replica.plan().shards() == 1) {
+    state_->replica.ReleaseHostTensors();
+  }
   state_->runner.SetOptimizerStepsBefore(run_.identity.optimizer_steps_before);
 }
 

@@ -53,7 +53,11 @@ TEST(Cli, UsageErrorsSuggestAndExitWith2) {
       {"pretrain my.textproto --lr 0.1",
        "error: syntra pretrain has no option \"--lr\"; to set a field of the configuration: --set "
        "optimizer.schedule.rate=..."},
-      {"pretrain my.textproto --nothing 0.1", "error: syntra pretrain has no option \"--nothing\"\n"},
+      {"pretrain my.textproto --steps 5",
+       "error: syntra pretrain has no option \"--steps\"; to set a field of the configuration: "
+       "--set train.steps=...\n"},
+      {"pretrain my.textproto --nothing 0.1",
+       "error: syntra pretrain has no option \"--nothing\"\n"},
       {"train my.textproto", "error: syntra has no command \"train\"; did you mean \"pretrain\"?"},
       {"config show train.steps=5",
        "error: train.steps=5 is not a file; to set a field, write --set 'train.steps=5'"},

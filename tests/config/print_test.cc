@@ -72,13 +72,17 @@ TEST(Explain, FieldsMessagesAndEnums) {
             "  type     int64\n"
             "  default  10000\n"
             "  rule     at least 0, at most 1000000000000\n"
-            "  RSQRT: steps of constant rate. Others: steps of linear rise from 0.\n"
-            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_iters, warmup_ratio\n"
+            "  RSQRT: steps of constant rate. The other kinds: steps of linear rise from 0,\n"
+            "  fewer than train.steps.\n"
+            "  Also known as: warmup, num_warmup_steps, warm_up, warmup_iters\n"
+            "  Instead of warmup_ratio: a number of steps, not a share of them\n"
             "  Changing it when a run continues: allowed, and the log says what becomes of\n"
             "  the learning rate\n");
   const std::string kind = ExplainField("optimizer.schedule.kind");
-  EXPECT_NE(kind.find("    COSINE    rate, falling to final_rate along half a cosine\n"),
-            std::string::npos)
+  EXPECT_NE(
+      kind.find(
+          "    COSINE    after the same rise, falling from rate to final_rate along half a\n"),
+      std::string::npos)
       << kind;
   EXPECT_NE(ExplainField("model.mixer.attention.term").find("table R[h, i, j]"), std::string::npos);
   EXPECT_TRUE(ExplainField("model.mixer.attention.term[1].random.max_length")

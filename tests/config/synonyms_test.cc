@@ -103,6 +103,9 @@ TEST(Synonyms, NearTheMessageThatIsOpen) {
       {"optimizer { learning_rate: 1 }", "\"optimizer.schedule.rate\"?"},
       {"model { mixer { attention { term { random { size: 1 } } max_length: 4 } } }",
        "\"model.mixer.attention.term.random.max_length\", "},
+      {"model { heads: 4 }",
+       "\"model.mixer.attention.heads\", \"model.decoder_mixer.attention.heads\" or "
+       "\"model.cross_attention.heads\"?"},
   };
   for (const Synonym& each : cases) {
     EXPECT_NE(Join(ErrorLines(each.written), "\n").find(fmt::format("did you mean {}", each.meant)),

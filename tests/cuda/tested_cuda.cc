@@ -72,6 +72,8 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
   return kernel;
 }
 
+bool IsSimulated() { return false; }
+
 bool SumsProductsAlike() { return false; }
 
 void InSeveralWays(const std::function<void(const std::string& way)>& run) {

@@ -88,6 +88,21 @@ TEST_F(Compare, SeedsSpreadAndTheCommandContinues) {
   EXPECT_EQ(Results("all"), results);
 }
 
+TEST_F(Compare, NeedsADirectoryOfItsOwn) {
+  Train("run", {"train.steps=3"});
+  const Outcome mixed = Run(Command("run"));
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_TRUE(mixed.Says("is that of a single run, which several would mix with")) << mixed.err;
+  ASSERT_EQ(Run(Command("all", {"--set", "train.steps=3"})).code, 0);
+  const Outcome seeds = Run(Command("all", {"--set", "train.steps=3", "--seeds", "2"}));
+  EXPECT_EQ(seeds.code, 2);
+  EXPECT_TRUE(seeds.Says("all/vanilla is that of a single run")) << seeds.err;
+  const Outcome report = Run({"report", Directory("all").string()});
+  EXPECT_EQ(report.code, 2);
+  EXPECT_TRUE(report.Says("it holds those of several: " + (Directory("all") / "table").string()))
+      << report.err;
+}
+
 TEST_F(Compare, AMixerThatDivergesLeavesTheOthers) {
   WriteMixers(
       "wild   optimizer={ kind: ADAMW schedule { kind: CONSTANT rate: 1e20 warmup_steps: 0 } }\n"

@@ -132,6 +132,20 @@ TEST_F(Finetune, TheMixersOfTheStartStay) {
   EXPECT_THAT(config, HasSubstr("    head_size: 16\n    dropout: 0.25\n"));
 }
 
+// A trained table cannot grow, and another tokenizer's pieces have no rows.
+TEST_F(Finetune, WhatTheStartCannotTakeIsSaid) {
+  const Outcome longer = Run(Command("a", {"data.input_length=512"}));
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_TRUE(
+      longer.Says("the model that checkpoint.initial names takes no more; lower "
+                  "data.input_length"))
+      << longer.err;
+  Arguments check = Command("a", {"data.tokenizer=" SYNTRA_SOURCE_DIR "/data/sample/spiece.model"});
+  check[0] = "check";
+  const Outcome other = Run(check);
+  EXPECT_THAT(other.out, HasSubstr("leave data.tokenizer out to take that of the checkpoint"));
+}
+
 // `check` passes what `finetune` trains, and tells what it refuses.
 TEST_F(Finetune, CheckKnowsTheStart) {
   const auto initial = [&](Arguments command) {
@@ -145,7 +159,7 @@ TEST_F(Finetune, CheckKnowsTheStart) {
   Arguments without = Command("a");
   without.erase(without.begin() + 3, without.begin() + 5);  // --init-from
   const Json lacking = initial(without);
-  EXPECT_EQ(lacking.at("state"), "warning");
+  EXPECT_EQ(lacking.at("state"), "FAILED");
   EXPECT_TRUE(Run(without).Says(lacking.at("detail").get<std::string>()));
   without.push_back("--from-scratch");
   EXPECT_EQ(initial(without).at("state"), "ok");

@@ -15,7 +15,8 @@ const Arguments kSettings{"model.feed_forward.activation=GATED_GELU",
                           "optimizer.min_factored_size=16",
                           "optimizer.schedule.rate=0.02",
                           "train.steps=4",
-                          "train.micro_batch_size=2",
+                          "train.batch_size=4",
+                          "train.micro_batch_size=1",
                           "train.reduction=EXACT",
                           "evaluation.batches=1",
                           "checkpoint.every=1",
@@ -169,9 +170,10 @@ TEST_F(Gpu, EvaluatesAndGeneratesAsTheCpuDoes) {
 TEST_F(Gpu, SaysWhatWouldFit) {
   StartOptions small = OnGpu();
   if (small.program != SYNTRA_GPU_BINARY) GTEST_SKIP() << "a GPU's memory cannot be made small";
+  const Arguments large = With("train.batch_size=8", "train.micro_batch_size=8");
   const auto expect = [&](const char* memory, const char* remedy) {
     small.environment = {memory};
-    const Outcome outcome = Run(Pretrain("gpu", With("train.micro_batch_size=8")), small);
+    const Outcome outcome = Run(Pretrain("gpu", large), small);
     EXPECT_EQ(outcome.code, 4);
     EXPECT_TRUE(outcome.Says("the run needs")) << outcome.err;
     EXPECT_TRUE(outcome.Says(remedy)) << outcome.err;
@@ -179,7 +181,7 @@ TEST_F(Gpu, SaysWhatWouldFit) {
   expect("SYNTRA_SIMT_MEMORY=1600000", "train.micro_batch_size=4 fits");
   expect("SYNTRA_SIMT_MEMORY=1300000", "train.recompute=LAYERS with train.micro_batch_size=8 fits");
   small.environment = {"SYNTRA_SIMT_MEMORY=100000"};
-  const Outcome none = Run(Pretrain("none", With("train.micro_batch_size=8")), small);
+  const Outcome none = Run(Pretrain("none", large), small);
   EXPECT_EQ(none.code, 4);
   EXPECT_TRUE(none.Says("no micro-batch fits")) << none.err;
 }

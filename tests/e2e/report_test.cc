@@ -134,6 +134,38 @@ TEST_F(Reports, PageAndPictures) {
   EXPECT_TRUE(none.Says("none of these runs has what the picture \"phases\" shows")) << none.err;
 }
 
+// A run on tasks has metrics and no log-perplexity of a validation split.
+TEST_F(Reports, MetricsOfTasks) {
+  Train("run", {"train.steps=6"});
+  std::string metrics;
+  for (const auto& [step, value] : {std::pair{0, 10.0}, {3, 40.5}, {6, 30.0}}) {
+    metrics +=
+        fmt::format("{{\"step\":{},\"loss\":2,\"tokens_per_second\":1,\"seconds\":1}}\n", step);
+    metrics +=
+        fmt::format("{{\"step\":{},\"cola/matthews\":{},\"cola_invalid\":0}}\n", step, value);
+  }
+  ReplaceFileDurably(Directory("run") / "metrics.jsonl", metrics);
+  const std::string expected =
+      "  cola/matthews 10.00 at step 0, 30.00 at step 6, highest 40.50 at step 3";
+  for (const Arguments& command : {Arguments{"report"}, Arguments{"watch", "--once"}}) {
+    Arguments whole = command;
+    whole.push_back(Directory("run").string());
+    const Outcome outcome = Run(whole);
+    EXPECT_THAT(outcome.out, HasSubstr(expected));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("  validation ")));
+  }
+  const Json last = Report("run").at("metrics").at("cola/matthews").at("last");
+  EXPECT_EQ(last.at("step"), 6);
+  EXPECT_EQ(last.at("value"), 30);
+  const Path page = scratch_ / "report.html";
+  ASSERT_EQ(Run({"report", "--html", page.string(), Directory("run").string()}).code, 0);
+  EXPECT_THAT(ReadWholeFile(page), HasSubstr("<h2>cola/matthews"));
+  const Outcome nowhere =
+      Run({"report", "--html", (scratch_ / "no/page.html").string(), Directory("run").string()});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_TRUE(nowhere.Says("there is no directory " + (scratch_ / "no").string())) << nowhere.err;
+}
+
 TEST_F(Reports, AloneThePageHasTheConfiguration) {
   Train("run", kShort);
   const Path page = scratch_ / "report.html";

@@ -96,7 +96,13 @@ class Slurm : public TinyRun {
     }
     const Outcome outcome = Run(words);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    ReplaceFileDurably(scratch_ / "job.sbatch", outcome.out);
+    // How long the others may go on after a rank was killed.
+    constexpr std::string_view kWait = "--wait=30";
+    std::string script = outcome.out;
+    const size_t wait = script.find(kWait);
+    EXPECT_NE(wait, script.npos) << script;
+    if (wait != script.npos) script.replace(wait, kWait.size(), "--wait=5");
+    ReplaceFileDurably(scratch_ / "job.sbatch", script);
     return cluster_->Ask(fmt::format("cd '{}' && sbatch --parsable {} job.sbatch 2>&1",
                                      scratch_.string(), sbatch_options));
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 
@@ -22,6 +23,20 @@ inline bool IsReference(const Backend& backend) { return &backend == &ReferenceB
 // after each. nullopt if the backend has none.
 inline constexpr size_t kTestedGuard = 16 * Buffer::kAlignment;
 std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call);
+
+// Whether it is a simulation, on which everything takes long.
+bool IsSimulated();
+
+// On a simulation every third of the cases, elsewhere all.
+template <typename Cases>
+std::vector<typename Cases::value_type> Sampled(const Cases& cases) {
+  std::vector<typename Cases::value_type> sample;
+  size_t number = 0;
+  for (const auto& each : cases) {
+    if (number++ % 3 == 0 || !IsSimulated()) sample.push_back(each);
+  }
+  return sample;
+}
 
 // Whether a product has the same bits whatever the op applies to its result. A library that chooses
 // an algorithm for each may sum in another order.

@@ -10,6 +10,8 @@ std::optional<BoundKernel> BindTested(const Op& op, const OpCall& call) {
   return BindCpuKernel(op, call);
 }
 
+bool IsSimulated() { return false; }
+
 bool SumsProductsAlike() { return true; }
 
 void InSeveralWays(const std::function<void(const std::string& way)>& run) {

@@ -254,7 +254,7 @@ TEST_P(EveryModel, RefusesSequencesLongerThanItsTables) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Model, EveryModel, testing::ValuesIn(TrialModels()),
+INSTANTIATE_TEST_SUITE_P(Model, EveryModel, testing::ValuesIn(Sampled(TrialModels())),
                          [](const auto& info) { return info.param.first; });
 
 class ModelDropout : public testing::TestWithParam<DropoutNoise> {

@@ -34,8 +34,8 @@ TEST(RunHistory, ReadsWhatMetricsSay) {
   EXPECT_EQ(history.phases, (PhaseSeconds{0.75, 0, 2, 0, 0}));
   EXPECT_EQ(history.last_time, 60.5);
   EXPECT_EQ(history.slowest_rank, -1);
-  ASSERT_EQ(history.curves.at("cola/matthews").size(), 1u);
-  EXPECT_EQ(history.curves.at("cola/matthews")[0].y, 0.5);
+  ASSERT_EQ(history.metrics.at("cola/matthews").size(), 1u);
+  EXPECT_EQ(history.metrics.at("cola/matthews")[0].y, 0.5);
   ASSERT_EQ(history.curves.at("tokens_per_second").size(), 2u);
 }
 

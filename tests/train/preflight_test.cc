@@ -389,7 +389,7 @@ TEST_F(Preflights, FilesOfATestSplit) {
   Set("data.task",
       "[{ classification { name: 'news' train: 'train.tsv' validation: 'train.tsv' "
       "test: ['test.tsv', 'more.tsv'] label: ['x', 'y'] } }]");
-  ExpectFailure("task files", ExitCode::kData, "there must be:\n  more.tsv\n");
+  ExpectFailure("task files", ExitCode::kData, "there must be:\n  more.tsv");
   EXPECT_EQ(Of("test files").state, State::kSkipped);
   Write("more.tsv", "body\nb\n");
   EXPECT_EQ(Of("task files").state, State::kGood);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
@@ -13,6 +14,7 @@
 #include "config/config.h"
 #include "decode/batch_decoder.h"
 #include "kernels/tested.h"
+#include "plan/fits.h"
 #include "plan/planned_decoding.h"
 #include "train/rounded_copies.h"
 
@@ -200,6 +202,35 @@ TEST(DecodingMemory, OfManyInputsIsBounded) {
 }
 
 // Text is decoded, labels are scored.
+// Ranks that compute on GPUs hold their state in the host's memory, too, while they read a
+// checkpoint.
+TEST(HostMemory, OfAllRanksIsChecked) {
+  Backend& backend = FastBackend();
+  const bool on_host = backend.device().is_host();
+  const auto plan = PlanFor("NONE", backend);
+  const MemoryNeeds& needs = plan->memory();
+  const double each = on_host ? needs.total() : needs.parameters + needs.optimizer;
+  const auto held = static_cast<int64_t>(std::ceil(4 * each + needs.copies(4)));
+  EXPECT_NO_THROW(CheckFits(*plan, 4, {{held, "the test has", true}}));
+  try {
+    CheckFits(*plan, 4, {{held - 2, "the test has", true}});
+    ADD_FAILURE() << "it fits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kResources);
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("of the host's memory") != text.npos, !on_host) << text;
+    EXPECT_EQ(text.find("while a checkpoint is read or written") != text.npos, !on_host) << text;
+  }
+}
+
+TEST(HostMemory, IsGivenBackAndTakenAgain) {
+  Replica replica(PlanFor("NONE", FastBackend()), 1);
+  replica.InitializeParameters(1);
+  const uint64_t digest = replica.ParameterDigest();
+  replica.ReleaseHostTensors();
+  EXPECT_EQ(replica.ParameterDigest(), digest);
+}
+
 TEST(DecodingMemory, OfTasks) {
   Config config = DecodingConfigFor(0);
   const auto caches = [&] {
