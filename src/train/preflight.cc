@@ -29,6 +29,8 @@ namespace {
 
 // About: a line of metrics.jsonl and its TensorBoard event.
 constexpr double kMetricsBytesPerStep = 700;
+// More rows of the embedding than this, relative to those that are needed, are taken for a mistake.
+constexpr double kMostRowsOverTokens = 1.5;
 
 using State = Finding::State;
 
@@ -142,15 +144,27 @@ class Checks {
     return fmt::format("{} parameters", WithThousands(plan_->parameters().element_count()));
   }
 
-  std::string CheckTokenizer() {
+  CheckResult CheckTokenizer() {
     tokenizer_.emplace(OpenTokenizer(config_, initial_));
     CheckFitsTheStart(*tokenizer_);
-    CheckCanTrain(*tokenizer_, config_.model().vocabulary_size());
-    return fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
-                       tokenizer_->piece_count(), tokenizer_->extra_ids());
+    const int32_t rows = config_.model().vocabulary_size();
+    CheckCanTrain(*tokenizer_, rows);
+    const std::string text =
+        fmt::format("{}: {} pieces and {} sentinels", tokenizer_->path().string(),
+                    tokenizer_->piece_count(), tokenizer_->extra_ids());
+    const int32_t enough = VocabularySizeFor(*tokenizer_);
+    // A model that was trained keeps its rows.
+    const bool is_new =
+        config_.checkpoint().initial().empty() && ListCheckpoints(directory_.checkpoints()).empty();
+    if (!is_new || rows <= kMostRowsOverTokens * enough) return text;
+    return {fmt::format("{}; model.vocabulary_size is {}, but there are {} tokens: rows without a "
+                        "token take memory and time, and {} would do",
+                        text, rows, tokenizer_->vocabulary_size(), enough),
+            State::kWarning};
   }
 
-  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the mistake.
+  // A model that was trained keeps its vocabulary: where it has a tokenizer, another is the
+  // mistake.
   void CheckFitsTheStart(const Tokenizer& tokenizer) const {
     if (!initial_ || tokenizer.vocabulary_size() <= config_.model().vocabulary_size()) return;
     const std::string& identity = initial_->tokenizer_identity;

@@ -205,6 +205,18 @@ TEST_F(Preflights, AllFailuresAreOneError) {
   EXPECT_NE(text.find("2 errors"), std::string::npos) << text;
 }
 
+// Of the sample's 32,100 tokens. A model that was trained keeps its rows.
+TEST_F(Preflights, FarMoreRowsThanTokensAreNamed) {
+  Set("model.vocabulary_size", "48192");
+  EXPECT_EQ(Of("tokenizer").state, State::kGood);
+  Set("model.vocabulary_size", "48193");
+  ExpectWarning("tokenizer",
+                "model.vocabulary_size is 48193, but there are 32100 tokens: rows without a token "
+                "take memory and time, and 32128 would do");
+  Save(50);
+  EXPECT_EQ(Of("tokenizer").state, State::kGood);
+}
+
 TEST_F(Preflights, ShardsThatLieInDataPreparedItself) {
   Set("data.prepared", '"' + (scratch_ / "prep").string() + '"');
   const Tokenizer tokenizer(kTokenizer, 100);
