@@ -134,10 +134,31 @@ TEST(ConfigErrors, Files) {
         LoadConfig(std::vector<std::string>{"/nonexistent.textproto", large}, {}, kForModel);
       },
       ExitCode::kConfig);
-  EXPECT_EQ(error,
-            "error: cannot read /nonexistent.textproto: No such file or directory\nerror: cannot "
-            "read " +
-                large + ": larger than 1048576 bytes\n2 errors");
+  EXPECT_EQ(
+      error,
+      "error: cannot read /nonexistent.textproto: No such file or directory\nerror: " + large +
+          ": this is no configuration (it is larger than 1 MiB); a text to learn from is "
+          "named in one: data { train: \"" +
+          large + "\" }\n2 errors");
+}
+
+// One error, whatever the purpose lacks.
+TEST(ConfigErrors, ATextIsNoConfiguration) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "\xe9\n";
+  const std::vector<std::string> expected = {
+      "error: x: this is no configuration (20 errors; line 1: bytes that are not UTF-8; save the "
+      "file as UTF-8); a text to learn from is named in one: data { train: \"x\" }",
+      "1 error"};
+  EXPECT_EQ(ErrorLines(text, kForTokenizer), expected);
+  text.clear();
+  for (int i = 0; i < 20; ++i) text += "The cat sat on the mat; it was fat!\n";
+  EXPECT_EQ(ErrorLines(text, kForTokenizer).size(), 2u);
+  // Fields that are called otherwise elsewhere are named one by one.
+  text.clear();
+  for (int i = 0; i < 20; ++i) text += "learning_rate: 1\n";
+  EXPECT_EQ(ErrorLines(text).size(), 21u);
+  EXPECT_GT(ErrorLines("train { steps: 5 }" + std::string(40, '%')).size(), 10u);
 }
 
 TEST(ConfigErrors, RequiredFieldsDependOnThePurpose) {
