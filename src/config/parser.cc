@@ -50,10 +50,11 @@ class Parser {
 
   // The value of `field` alone, up to the end of the text.
   void ParseOneValue(Message* message, const FieldDescriptor* field, const std::string& path) {
+    const size_t before = problems_.list().size();
     ParseValue(message, field, path, Peek(), 0);
-    if (Peek().kind != TokenKind::kEnd) {
-      Report(Peek(), fmt::format("unexpected {} after the value", Shown(Peek())));
-    }
+    // What is left of a wrong value is no second mistake.
+    if (Peek().kind == TokenKind::kEnd || problems_.list().size() > before) return;
+    Report(Peek(), fmt::format("unexpected {} after the value", Shown(Peek())));
   }
 
  private:

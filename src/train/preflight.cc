@@ -118,13 +118,23 @@ class Checks {
       const CheckResult result = subject();
       findings_.push_back({name, result.state, result.text});
     } catch (const Error& error) {
-      findings_.push_back({name, State::kFailed, error.what(), error.code()});
+      AddFailure(name, error.what(), error.code());
     } catch (const std::filesystem::filesystem_error& error) {
-      findings_.push_back(
-          {name, State::kFailed,
-           fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
-           ExitCode::kResources});
+      AddFailure(
+          name,
+          fmt::format("cannot look at {}: {}", error.path1().string(), error.code().message()),
+          ExitCode::kResources);
     }
+  }
+
+  // A mistake that several checks meet is told once.
+  void AddFailure(const char* name, const std::string& text, ExitCode code) {
+    for (const Finding& other : findings_) {
+      if (other.state != State::kFailed || other.detail != text) continue;
+      findings_.push_back({name, State::kSkipped, fmt::format("fails as \"{}\"", other.subject)});
+      return;
+    }
+    findings_.push_back({name, State::kFailed, text, code});
   }
 
   CheckResult CheckPrecision() const {

@@ -79,6 +79,18 @@ TEST(ConfigErrors, BracesAndSeparators) {
   EXPECT_TRUE(ErrorLines("model < width: 8, dropout: 0.5; > # comment").empty());
 }
 
+TEST(ConfigErrors, AWrongValueIsOneError) {
+  const std::vector<std::string> mixer = {
+      "error: --set model.mixer=hyena: model.mixer: expected { ... }, found \"hyena\"", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("model.mixer=hyena"), mixer);
+  const std::vector<std::string> task = {
+      "error: --set data.task=sst2: data.task[0]: expected { ... }, found \"sst2\"", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("data.task=sst2"), task);
+  const std::vector<std::string> rest = {
+      "error: --set model.width=8 9: unexpected \"9\" after the value", "1 error"};
+  EXPECT_EQ(OverrideErrorLines("model.width=8 9"), rest);
+}
+
 TEST(ConfigErrors, NumbersInOtherNotations) {
   EXPECT_EQ(OnlyError("model { width: +8 }"),
             "error: x:1:16: model.width: \"+8\" must be written without +");

@@ -217,6 +217,13 @@ TEST_F(Preflights, FarMoreRowsThanTokensAreNamed) {
   EXPECT_EQ(Of("tokenizer").state, State::kGood);
 }
 
+TEST_F(Preflights, AMistakeThatTwoChecksMeetIsToldOnce) {
+  Set("data.task", "[{ classification { name: 'news' train: 'train.tsv' label: 'x' } }]");
+  const std::string text = ErrorOf([&] { RequireNoFailure(All()); }, ExitCode::kConfig);
+  EXPECT_TRUE(text.starts_with("task \"news\": label: give two labels or more")) << text;
+  EXPECT_EQ(Of("task files").state, State::kSkipped);
+}
+
 TEST_F(Preflights, ShardsThatLieInDataPreparedItself) {
   Set("data.prepared", '"' + (scratch_ / "prep").string() + '"');
   const Tokenizer tokenizer(kTokenizer, 100);
