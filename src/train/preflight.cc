@@ -231,11 +231,22 @@ class Checks {
   }
 
   std::string CheckDirectory() const {
+    CheckHoldsNoComparison();
     for (const Path& path :
          {directory_.root, directory_.checkpoints(), directory_.logs(), directory_.tensorboard()}) {
       CheckWritable(path, "train.directory");
     }
     return config_.train().directory();
+  }
+
+  // It has its runs in directories of their own.
+  void CheckHoldsNoComparison() const {
+    if (!Exists(directory_.root / "comparison.json") || Exists(directory_.root / "run.json"))
+      return;
+    Fail(ExitCode::kConfig,
+         "{} is the directory of a comparison, with runs of its own in it, and would be mixed with "
+         "this run; choose another train.directory",
+         directory_.root.string());
   }
 
   // Shards of a directory that the user named are made again if they do not do, but not in silence:

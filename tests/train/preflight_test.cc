@@ -112,6 +112,13 @@ TEST_F(Preflights, ARunDirectoryThatIsAFile) {
   ExpectFailure("run directory", ExitCode::kResources, "run is a file");
 }
 
+TEST_F(Preflights, ARunDirectoryThatIsAComparison) {
+  Write("run/comparison.json", "{}");
+  ExpectFailure("run directory", ExitCode::kConfig, "run is the directory of a comparison");
+  Write("run/run.json", "{}");
+  EXPECT_EQ(Of("run directory").state, State::kGood);
+}
+
 TEST_F(Preflights, PreparedIsAFile) {
   Write("prep", "");
   Set("data.prepared", '"' + (scratch_ / "prep").string() + '"');
